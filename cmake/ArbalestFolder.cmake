@@ -1,0 +1,55 @@
+# What every target of ours is compiled with, and how a folder becomes one.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(ARBALEST_CCACHE ccache)
+if(ARBALEST_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ARBALEST_CCACHE})
+endif()
+
+add_library(arbalest_flags INTERFACE)
+target_include_directories(arbalest_flags INTERFACE ${PROJECT_SOURCE_DIR})
+# x86-64-v3 is the portable baseline (oneDNN dispatches further at run time). Contraction is off so that host and
+# device compute the same bits.
+target_compile_options(arbalest_flags INTERFACE
+  -march=x86-64-v3 -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(arbalest_flags INTERFACE -Wno-restrict)  # false alarms on std::string (GCC bug 105329)
+endif()
+if(ARBALEST_SANITIZE STREQUAL "address")
+  target_compile_options(arbalest_flags INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(arbalest_flags INTERFACE -fsanitize=address,undefined)
+elseif(ARBALEST_SANITIZE STREQUAL "thread")
+  target_compile_options(arbalest_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(arbalest_flags INTERFACE -fsanitize=thread)
+elseif(ARBALEST_SANITIZE)
+  message(FATAL_ERROR "ARBALEST_SANITIZE is '${ARBALEST_SANITIZE}'; use 'address' or 'thread'")
+endif()
+
+# arbalest_folder(<folder> SOURCES <files>... [DEPENDS <targets>...] [PRIVATE_DEPENDS <targets>...])
+# Makes the static library arbalest_<folder>, known as arbalest::<folder>.
+function(arbalest_folder folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(arbalest_${folder} STATIC ${ARG_SOURCES})
+  add_library(arbalest::${folder} ALIAS arbalest_${folder})
+  target_link_libraries(arbalest_${folder}
+    PUBLIC arbalest_flags fmt::fmt ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
+endfunction()
+
+# arbalest_test(<name> LABEL <label> SOURCES <files>... DEPENDS <targets>...)
+# One Catch2 program; ctest knows each of its cases as <name>/<case>. One label per program.
+function(arbalest_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE arbalest_test_support ${ARG_DEPENDS})
+  target_compile_definitions(${name} PRIVATE ARBALEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  catch_discover_tests(${name} TEST_PREFIX "${name}/"
+    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 4)
+endfunction()
