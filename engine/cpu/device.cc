@@ -1,0 +1,71 @@
+#include "engine/cpu/device.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "engine/cpu/layout.h"
+#include "engine/cpu/operators.h"
+#include "engine/cpu/stream.h"
+#include "engine/cpu/threads.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cpu {
+
+CpuDevice::CpuDevice(const DeviceSpec& spec, const DeviceOptions& options)
+    : name_(spec.name),
+      pinned_cores_(spec.cores),
+      cores_(core_count(spec)),
+      observer_(options.observer),
+      engine_(dnnl::engine::kind::cpu, 0) {}
+
+Buffer CpuDevice::allocate(std::size_t bytes) {
+  constexpr std::size_t kAlignment = 64;
+  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (rounded == 0) return {};
+  void* data = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
+  if (data == nullptr) fail(ErrorKind::kOutOfMemory, "{}: cannot allocate {} bytes", name_, bytes);
+  std::memset(data, 0, rounded);
+  return {data, bytes, [](void* memory, std::size_t) noexcept { std::free(memory); }};
+}
+
+std::unique_ptr<Stream> CpuDevice::create_stream(const StreamOptions& options) {
+  CpuStream::Options stream{name_ + " " + options.name, options.threads, {}, observer_};
+  for (int i = 0; !pinned_cores_.empty() && !options.floating && i < options.threads; ++i) {
+    const auto core = static_cast<std::size_t>(options.first_core + i) % pinned_cores_.size();
+    stream.pinned_cores.push_back(pinned_cores_[core]);
+  }
+  if (options.floating) stream.pinned_cores = pinned_cores_;
+  return std::make_unique<CpuStream>(std::move(stream));
+}
+
+std::unique_ptr<Operator> CpuDevice::prepare(const OperatorSpec& spec, const PrepareOptions& options) {
+  const ThreadCountScope scope(options.threads);
+  return std::visit([&](const auto& kind) { return cpu::prepare(kind, options, engine_); }, spec);
+}
+
+Layout CpuDevice::plain_layout(const Shape& shape, DType dtype) const {
+  return make_layout(plain_descriptor(shape, dtype));
+}
+
+void CpuDevice::convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) {
+  ARBALEST_CHECK(source_layout.shape().elements() == target_layout.shape().elements());
+  dnnl::memory::desc from = descriptor(source_layout);
+  dnnl::memory::desc to = descriptor(target_layout);
+  // Dense weights are [o, f] in files and [o, c, h, w] where the layer reads images: same elements, same order.
+  if (source_layout.shape() != target_layout.shape()) {
+    if (source_layout == plain_layout(source_layout.shape(), source_layout.dtype())) {
+      from = from.reshape(dims(target_layout.shape()));
+    } else {
+      to = to.reshape(dims(source_layout.shape()));
+    }
+  }
+  dnnl::memory source_memory(from, engine_, const_cast<void*>(source));  // oneDNN only reads it
+  dnnl::memory target_memory(to, engine_, target);
+  std::memset(target, 0, target_layout.bytes());
+  dnnl::stream stream(engine_);
+  dnnl::reorder(source_memory, target_memory).execute(stream, source_memory, target_memory);
+  stream.wait();
+}
+
+}  // namespace arbalest::engine::cpu

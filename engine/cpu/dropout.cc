@@ -1,0 +1,92 @@
+#include "engine/elementwise/dropout.h"
+
+#include <cstring>
+
+#include "engine/cpu/layout.h"
+#include "engine/cpu/operators.h"
+#include "engine/cpu/parallel.h"
+#include "engine/cpu/program.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+// Words of this many elements are made at once, so that the compiler can use vectors.
+constexpr std::int64_t kBlock = 256;
+
+// target may be source. Element i of the arrays is element i of the mask.
+void mask_range(const float* source, float* target, std::int64_t begin, std::int64_t end,
+                const elementwise::DropoutMask& mask) {
+  for (std::int64_t block = begin; block < end; block += kBlock) {
+    std::uint32_t words[kBlock];
+    const auto first_quad = static_cast<std::uint32_t>(block / 4);
+#pragma omp simd
+    for (std::uint32_t quad = 0; quad < kBlock / 4; ++quad) {
+      const elementwise::PhiloxCounter random = elementwise::dropout_words(mask, first_quad + quad);
+      words[4 * quad] = random.words[0];
+      words[4 * quad + 1] = random.words[1];
+      words[4 * quad + 2] = random.words[2];
+      words[4 * quad + 3] = random.words[3];
+    }
+    const std::int64_t count = std::min(kBlock, end - block);
+    for (std::int64_t i = 0; i < count; ++i) {
+      target[block + i] = elementwise::dropout(source[block + i], words[i], mask);
+    }
+  }
+}
+
+// target = source under the mask of the running step. Elements count in canonical order, so other layouts pass through
+// a copy in that order.
+Program make_masking(const dnnl::engine& engine, const DropoutSpec& spec, Role from, Role to) {
+  Program program(engine);
+  const dnnl::memory::desc tensor = descriptor(spec.input);
+  const dnnl::memory::desc plain = plain_descriptor(spec.input.shape(), DType::kFloat32);
+  const Operand target{to, tensor};
+  const Operand source = program.read_as({from, tensor}, plain);
+  const Operand masked = source.role == Role::kScratch ? source : target;
+  const std::int64_t elements = spec.input.shape().elements();
+  const auto threshold = static_cast<std::uint32_t>(static_cast<double>(spec.ratio) * 4294967296.0);
+  const float scale = 1.0F / (1.0F - spec.ratio);
+  program.add([=, layer = spec.layer](const TaskContext& context, const Addresses& addresses) {
+    const auto* step = static_cast<const StepParameters*>(addresses[Role::kStep]);
+    const elementwise::DropoutMask mask{step->seed, step->task, layer, threshold, scale};
+    const auto* read = source.at<const float>(addresses);
+    auto* written = masked.at<float>(addresses);
+    const std::int64_t blocks = (elements + kBlock - 1) / kBlock;
+    for_each_index(context.threads, blocks, [&](std::int64_t block) {
+      mask_range(read, written, block * kBlock, std::min(elements, (block + 1) * kBlock), mask);
+    });
+  });
+  program.deliver(masked, target);
+  return program;
+}
+
+Program make_copy(const dnnl::engine& engine, std::size_t bytes) {
+  Program program(engine);
+  program.add([bytes](const TaskContext&, const Addresses& addresses) {
+    void* output = addresses[Role::kOutput];
+    if (output != addresses[Role::kInput]) std::memcpy(output, addresses[Role::kInput], bytes);
+  });
+  return program;
+}
+
+}  // namespace
+
+std::unique_ptr<Operator> prepare(const DropoutSpec& spec, const PrepareOptions& options, const dnnl::engine& engine) {
+  ARBALEST_CHECK(spec.ratio >= 0.0F && spec.ratio < 1.0F);
+  ARBALEST_CHECK(spec.input.shape().elements() <= (std::int64_t{1} << 34));  // the generator's counter
+  OperatorTraits traits;
+  traits.output = spec.input;
+  traits.in_place_forward = true;
+  if (options.mode == OperatorMode::kInference) {
+    return std::make_unique<ProgramOperator>(std::move(traits), make_copy(engine, spec.input.bytes()), std::nullopt);
+  }
+  traits.in_place_backward = true;
+  Program backward(engine);
+  if (options.input_gradient) backward = make_masking(engine, spec, Role::kOutputGradient, Role::kInputGradient);
+  return std::make_unique<ProgramOperator>(std::move(traits), make_masking(engine, spec, Role::kInput, Role::kOutput),
+                                           std::move(backward));
+}
+
+}  // namespace arbalest::engine::cpu

@@ -1,0 +1,60 @@
+#include "engine/cpu/layout.h"
+#include "engine/cpu/operators.h"
+#include "engine/cpu/primitives.h"
+#include "engine/cpu/program.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+// The kernel for the input as it lies; where there is none, for the input in canonical order.
+Pooling choose_kernels(const Pool2dSpec& spec, const PrepareOptions& options, const dnnl::engine& engine) {
+  const Shape& input = spec.input.shape();
+  const Window& window = spec.window;
+  const dnnl::memory::dims output{
+      input[0], input[1], window_positions(input[2], window.kernel.height, window.stride.height, window.padding.height),
+      window_positions(input[3], window.kernel.width, window.stride.width, window.padding.width)};
+  ARBALEST_CHECK(output[2] > 0 && output[3] > 0);
+  for (const auto& layout : {descriptor(spec.input), plain_descriptor(input, DType::kFloat32)}) {
+    if (auto kernels = find_pooling(engine, options.mode, layout, output, spec.kind, window)) return *kernels;
+  }
+  fail(ErrorKind::kDevice, "oneDNN has no fast kernel for pooling {} with a window of {}x{}", to_string(input),
+       window.kernel.height, window.kernel.width);
+}
+
+}  // namespace
+
+std::unique_ptr<Operator> prepare(const Pool2dSpec& spec, const PrepareOptions& options, const dnnl::engine& engine) {
+  ARBALEST_CHECK(spec.input.shape().rank() == 4);
+  const Pooling kernels = choose_kernels(spec, options, engine);
+  const Operand workspace{Role::kSaved, kernels.forward.workspace_desc()};  // which element won each maximum
+  const bool has_workspace = workspace.descriptor.get_size() > 0;
+
+  OperatorTraits traits;
+  traits.output = make_layout(kernels.forward.dst_desc());
+  traits.saved_bytes = aligned(workspace.descriptor.get_size());
+
+  Program forward(engine);
+  const Operand input = forward.read_as({Role::kInput, descriptor(spec.input)}, kernels.forward.src_desc());
+  Program::Arguments arguments{{DNNL_ARG_SRC, input}, {DNNL_ARG_DST, {Role::kOutput, kernels.forward.dst_desc()}}};
+  if (has_workspace) arguments.push_back({DNNL_ARG_WORKSPACE, workspace});
+  forward.add(kernels.forward, std::move(arguments));
+  if (options.mode == OperatorMode::kInference) {
+    return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::nullopt);
+  }
+
+  Program backward(engine);
+  if (options.input_gradient) {
+    const Operand input_gradient{Role::kInputGradient, descriptor(spec.input)};
+    const Operand produced = backward.write_as(input_gradient, kernels.backward->diff_src_desc());
+    Program::Arguments gradients{{DNNL_ARG_DIFF_DST, {Role::kOutputGradient, kernels.forward.dst_desc()}},
+                                 {DNNL_ARG_DIFF_SRC, produced}};
+    if (has_workspace) gradients.push_back({DNNL_ARG_WORKSPACE, workspace});
+    backward.add(*kernels.backward, std::move(gradients));
+    backward.deliver(produced, input_gradient);
+  }
+  return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));
+}
+
+}  // namespace arbalest::engine::cpu

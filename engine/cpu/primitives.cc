@@ -1,0 +1,185 @@
+#include "engine/cpu/primitives.h"
+
+#include <string_view>
+
+#include "engine/error.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+dnnl::primitive_attr user_scratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+dnnl::prop_kind direction(OperatorMode mode) {
+  return mode == OperatorMode::kTraining ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+}
+
+dnnl::memory::dims pair(const Extent2d& extent) { return {extent.height, extent.width}; }
+
+template <typename Description>
+Description require_kernel(Description description, const char* what) {
+  if (is_reference(description)) {
+    fail(ErrorKind::kDevice, "oneDNN has no fast kernel for this {} on this processor", what);
+  }
+  return description;
+}
+
+template <typename Description>
+std::optional<Description> kernel_or_none(Description description) {
+  if (description.get(true) == nullptr || is_reference(description)) return std::nullopt;
+  return description;
+}
+
+dnnl::convolution_forward::desc convolution_desc(OperatorMode mode, const LinearTensors& of, const Window& window) {
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+  if (of.bias.is_zero()) {
+    return {direction(mode),      algorithm,           of.input, of.weights, of.output, pair(window.stride),
+            pair(window.padding), pair(window.padding)};
+  }
+  return {direction(mode),      algorithm,           of.input, of.weights, of.bias, of.output, pair(window.stride),
+          pair(window.padding), pair(window.padding)};
+}
+
+dnnl::convolution_backward_weights::desc weights_gradient_desc(const LinearTensors& of, const Window& window) {
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+  if (of.bias.is_zero()) {
+    return {algorithm,           of.input, of.weights, of.output, pair(window.stride), pair(window.padding),
+            pair(window.padding)};
+  }
+  return {algorithm,           of.input, of.weights, of.bias, of.output, pair(window.stride), pair(window.padding),
+          pair(window.padding)};
+}
+
+dnnl::inner_product_forward::desc inner_product_desc(OperatorMode mode, const LinearTensors& of) {
+  if (of.bias.is_zero()) return {direction(mode), of.input, of.weights, of.output};
+  return {direction(mode), of.input, of.weights, of.bias, of.output};
+}
+
+dnnl::inner_product_backward_weights::desc weights_gradient_desc(const LinearTensors& of) {
+  if (of.bias.is_zero()) return {of.input, of.weights, of.output};
+  return {of.input, of.weights, of.bias, of.output};
+}
+
+dnnl::algorithm algorithm_of(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::kRelu:
+      return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
+    case ActivationKind::kTanh:
+      return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
+    case ActivationKind::kSigmoid:
+      return dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
+  }
+  fail(ErrorKind::kInternal, "unknown activation {}", static_cast<int>(kind));
+}
+
+}  // namespace
+
+dnnl::memory::desc any_layout(const dnnl::memory::desc& descriptor) { return any_layout(descriptor.dims()); }
+
+dnnl::memory::desc any_layout(const dnnl::memory::dims& extents) {
+  return {extents, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+}
+
+bool is_reference(const dnnl::primitive_desc_base& description) {
+  return std::string_view(description.impl_info_str()).starts_with("ref");
+}
+
+std::optional<dnnl::convolution_forward::primitive_desc> find_convolution(const dnnl::engine& engine, OperatorMode mode,
+                                                                          const LinearTensors& of,
+                                                                          const Window& window) {
+  return kernel_or_none(
+      dnnl::convolution_forward::primitive_desc(convolution_desc(mode, of, window), user_scratchpad(), engine, true));
+}
+
+dnnl::convolution_forward::primitive_desc convolution(const dnnl::engine& engine, OperatorMode mode,
+                                                      const LinearTensors& of, const Window& window) {
+  return require_kernel(
+      dnnl::convolution_forward::primitive_desc(convolution_desc(mode, of, window), user_scratchpad(), engine),
+      "convolution");
+}
+
+dnnl::convolution_backward_data::primitive_desc convolution_input_gradient(
+    const dnnl::engine& engine, const LinearTensors& of, const Window& window,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  const dnnl::convolution_backward_data::desc description(dnnl::algorithm::convolution_direct, of.input, of.weights,
+                                                          of.output, pair(window.stride), pair(window.padding),
+                                                          pair(window.padding));
+  return require_kernel(
+      dnnl::convolution_backward_data::primitive_desc(description, user_scratchpad(), engine, forward),
+      "convolution's input gradient");
+}
+
+dnnl::convolution_backward_weights::primitive_desc convolution_weights_gradient(
+    const dnnl::engine& engine, const LinearTensors& of, const Window& window,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  return require_kernel(dnnl::convolution_backward_weights::primitive_desc(weights_gradient_desc(of, window),
+                                                                           user_scratchpad(), engine, forward),
+                        "convolution's weight gradient");
+}
+
+std::optional<dnnl::inner_product_forward::primitive_desc> find_inner_product(const dnnl::engine& engine,
+                                                                              OperatorMode mode,
+                                                                              const LinearTensors& of) {
+  return kernel_or_none(
+      dnnl::inner_product_forward::primitive_desc(inner_product_desc(mode, of), user_scratchpad(), engine, true));
+}
+
+dnnl::inner_product_forward::primitive_desc inner_product(const dnnl::engine& engine, OperatorMode mode,
+                                                          const LinearTensors& of) {
+  return require_kernel(
+      dnnl::inner_product_forward::primitive_desc(inner_product_desc(mode, of), user_scratchpad(), engine),
+      "dense layer");
+}
+
+dnnl::inner_product_backward_data::primitive_desc inner_product_input_gradient(
+    const dnnl::engine& engine, const LinearTensors& of, const dnnl::inner_product_forward::primitive_desc& forward) {
+  const dnnl::inner_product_backward_data::desc description(of.input, of.weights, of.output);
+  return require_kernel(
+      dnnl::inner_product_backward_data::primitive_desc(description, user_scratchpad(), engine, forward),
+      "dense layer's input gradient");
+}
+
+dnnl::inner_product_backward_weights::primitive_desc inner_product_weights_gradient(
+    const dnnl::engine& engine, const LinearTensors& of, const dnnl::inner_product_forward::primitive_desc& forward) {
+  return require_kernel(dnnl::inner_product_backward_weights::primitive_desc(weights_gradient_desc(of),
+                                                                             user_scratchpad(), engine, forward),
+                        "dense layer's weight gradient");
+}
+
+std::optional<Pooling> find_pooling(const dnnl::engine& engine, OperatorMode mode, const dnnl::memory::desc& input,
+                                    const dnnl::memory::dims& output, PoolKind kind, const Window& window) {
+  const auto algorithm =
+      kind == PoolKind::kMax ? dnnl::algorithm::pooling_max : dnnl::algorithm::pooling_avg_exclude_padding;
+  const dnnl::pooling_forward::desc forward(direction(mode), algorithm, input, any_layout(output), pair(window.stride),
+                                            pair(window.kernel), pair(window.padding), pair(window.padding));
+  auto forward_kernel = kernel_or_none(dnnl::pooling_forward::primitive_desc(forward, user_scratchpad(), engine, true));
+  if (!forward_kernel.has_value()) return std::nullopt;
+  if (mode == OperatorMode::kInference) return Pooling{*forward_kernel, std::nullopt};
+
+  const dnnl::pooling_backward::desc backward(algorithm, input, forward_kernel->dst_desc(), pair(window.stride),
+                                              pair(window.kernel), pair(window.padding), pair(window.padding));
+  auto backward_kernel = kernel_or_none(
+      dnnl::pooling_backward::primitive_desc(backward, user_scratchpad(), engine, *forward_kernel, true));
+  if (!backward_kernel.has_value()) return std::nullopt;
+  return Pooling{*forward_kernel, *backward_kernel};
+}
+
+std::optional<Activation> find_activation(const dnnl::engine& engine, OperatorMode mode,
+                                          const dnnl::memory::desc& tensor, ActivationKind kind) {
+  const dnnl::eltwise_forward::desc forward(direction(mode), algorithm_of(kind), tensor, 0.0F, 0.0F);
+  auto forward_kernel = kernel_or_none(dnnl::eltwise_forward::primitive_desc(forward, user_scratchpad(), engine, true));
+  if (!forward_kernel.has_value()) return std::nullopt;
+  if (mode == OperatorMode::kInference) return Activation{*forward_kernel, std::nullopt};
+
+  const dnnl::eltwise_backward::desc backward(algorithm_of(kind), tensor, tensor, 0.0F, 0.0F);
+  auto backward_kernel = kernel_or_none(
+      dnnl::eltwise_backward::primitive_desc(backward, user_scratchpad(), engine, *forward_kernel, true));
+  if (!backward_kernel.has_value()) return std::nullopt;
+  return Activation{*forward_kernel, *backward_kernel};
+}
+
+}  // namespace arbalest::engine::cpu

@@ -1,0 +1,231 @@
+#include "engine/cpu/stream.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <cstring>
+#include <string_view>
+
+#include "engine/cpu/flat_tasks.h"
+#include "engine/cpu/threads.h"
+#include "engine/error.h"
+#include "engine/stream_observer.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+template <typename... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+template <typename... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
+
+// The error being handled, with the place where it arose before it; what is not an Error becomes one.
+std::exception_ptr with_place(std::string_view place) noexcept {
+  try {
+    try {
+      throw;
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("{}: {}", place, error.what()));
+    } catch (const std::bad_alloc&) {
+      throw Error(ErrorKind::kOutOfMemory, fmt::format("{}: out of memory", place));
+    } catch (const std::exception& error) {
+      throw Error(ErrorKind::kDevice, fmt::format("{}: {}", place, error.what()));
+    }
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+}  // namespace
+
+CpuStream::CpuStream(Options options) : options_(std::move(options)), queue_(kQueueCapacity) {
+  worker_ = std::thread([this] { work_loop(); });
+}
+
+CpuStream::~CpuStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  pushed_.notify_one();
+  worker_.join();
+}
+
+void CpuStream::push(Work work, const char* label) {
+  ARBALEST_CHECK(recording_ == nullptr);
+  {
+    std::unique_lock lock(mutex_);
+    ++waiters_;
+    passed_.wait(lock, [this] { return pushed_count_ - passed_count_.load() < kQueueCapacity; });
+    --waiters_;
+    queue_[pushed_count_ % kQueueCapacity] = Command{std::move(work), label};
+    ++pushed_count_;
+  }
+  pushed_.notify_one();
+}
+
+void CpuStream::submit(std::unique_ptr<Task> task, const char* label) {
+  if (recording_ != nullptr) {
+    recording_->entries.push_back({std::move(task), label});
+  } else {
+    push(std::move(task), label);
+  }
+}
+
+void CpuStream::wait(const Event& event, const char* label) {
+  if (event.stream() == nullptr || event.stream() == this) return;
+  // Only a recorded point can be waited for; with it, enqueued work depends only on work enqueued earlier.
+  const auto* other = static_cast<const CpuStream*>(event.stream());
+  {
+    const std::lock_guard lock(other->mutex_);
+    ARBALEST_CHECK(event.position() <= other->pushed_count_);
+  }
+  push(event, label);
+}
+
+void CpuStream::copy(void* to, const void* from, std::size_t bytes, const char* label) {
+  if (recording_ != nullptr) {
+    submit(make_task([=](const TaskContext&) { std::memcpy(to, from, bytes); }), label);
+  } else {
+    push(Copy{to, from, bytes}, label);
+  }
+}
+
+void CpuStream::fill_zero(void* to, std::size_t bytes, const char* label) {
+  if (recording_ != nullptr) {
+    submit(make_task([=](const TaskContext&) { std::memset(to, 0, bytes); }), label);
+  } else {
+    push(FillZero{to, bytes}, label);
+  }
+}
+
+void CpuStream::enqueue(const FlatTask& task, const char* label) {
+  std::visit(
+      [&](const auto& flat) {
+        if (recording_ != nullptr) {
+          submit(make_task([flat](const TaskContext& context) { run_flat(flat, context); }), label);
+        } else {
+          push(flat, label);
+        }
+      },
+      task);
+}
+
+void CpuStream::launch(const TaskGraph& graph, const char* label) {
+  push(static_cast<const CpuTaskGraph*>(&graph), label);
+}
+
+Event CpuStream::record() {
+  ARBALEST_CHECK(recording_ == nullptr);
+  const std::lock_guard lock(mutex_);
+  return {this, pushed_count_};
+}
+
+void CpuStream::drain() noexcept { wait_passed(record().position()); }
+
+void CpuStream::begin_recording() {
+  ARBALEST_CHECK(recording_ == nullptr);
+  recording_ = std::make_unique<CpuTaskGraph>();
+}
+
+std::unique_ptr<TaskGraph> CpuStream::end_recording() {
+  ARBALEST_CHECK(recording_ != nullptr);
+  return std::move(recording_);
+}
+
+bool CpuStream::has_passed(std::uint64_t position) const {
+  return passed_count_.load(std::memory_order_acquire) >= position;
+}
+
+std::exception_ptr CpuStream::wait_passed(std::uint64_t position) {
+  std::unique_lock lock(mutex_);
+  ++waiters_;
+  passed_.wait(lock, [&] { return passed_count_.load() >= position; });
+  --waiters_;
+  return error_ != nullptr && error_position_ <= position ? error_ : nullptr;
+}
+
+void CpuStream::synchronize(std::uint64_t position) {
+  if (const std::exception_ptr error = wait_passed(position)) std::rethrow_exception(error);
+}
+
+void CpuStream::execute(Work& work, const char* label) {
+  const TaskContext context{options_.threads};
+  std::visit(Overloaded{
+                 [](std::monostate) {},
+                 [&](const Event& event) {
+                   if (options_.observer != nullptr && options_.observer->drops_wait(*this, label)) return;
+                   auto* other = static_cast<CpuStream*>(event.stream());
+                   if (const std::exception_ptr error = other->wait_passed(event.position())) {
+                     std::rethrow_exception(error);
+                   }
+                 },
+                 [](const Copy& copy) { std::memcpy(copy.to, copy.from, copy.bytes); },
+                 [](const FillZero& fill) { std::memset(fill.to, 0, fill.bytes); },
+                 [&](const CpuTaskGraph* graph) {
+                   for (const CpuTaskGraph::Entry& entry : graph->entries) {
+                     try {
+                       entry.task->run(context);
+                     } catch (...) {
+                       std::rethrow_exception(with_place(entry.label));
+                     }
+                   }
+                 },
+                 [&](std::unique_ptr<Task>& task) { task->run(context); },
+                 [&](const auto& flat) { run_flat(flat, context); },
+             },
+             work);
+}
+
+void CpuStream::abandon(Work& work) noexcept {
+  if (auto* task = std::get_if<std::unique_ptr<Task>>(&work)) (*task)->abandon();
+}
+
+void CpuStream::work_loop() {
+  set_thread_count(options_.threads);
+  pin_this_thread(options_.pinned_cores);
+  std::uint64_t position = 0;
+  bool failed = false;
+  for (;;) {
+    Command command;
+    {
+      std::unique_lock lock(mutex_);
+      pushed_.wait(lock, [&] { return pushed_count_ > position || stopping_; });
+      if (pushed_count_ == position) return;
+      command = std::move(queue_[position % kQueueCapacity]);
+    }
+    ++position;
+    std::exception_ptr error;
+    if (failed) {
+      abandon(command.work);
+    } else {
+      if (options_.observer != nullptr) options_.observer->before_task(*this, command.label);
+      try {
+        execute(command.work, command.label);
+      } catch (...) {
+        const bool from_elsewhere = std::holds_alternative<Event>(command.work);
+        error = from_elsewhere ? std::current_exception() : with_place(options_.name + ": " + command.label);
+        abandon(command.work);
+        failed = true;
+      }
+      if (options_.observer != nullptr) options_.observer->after_task(*this, command.label);
+    }
+    command = Command{};  // frees a one-time task before its point counts as passed
+    bool wake = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (error != nullptr) {
+        error_ = error;
+        error_position_ = position;
+      }
+      passed_count_.store(position, std::memory_order_release);
+      wake = waiters_ > 0;
+    }
+    if (wake) passed_.notify_all();
+  }
+}
+
+}  // namespace arbalest::engine::cpu

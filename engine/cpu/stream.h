@@ -1,0 +1,109 @@
+// A CPU stream: a queue and one worker thread that owns a share of its device's cores.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "engine/cpu/task.h"
+#include "engine/stream.h"
+
+namespace arbalest::engine {
+class StreamObserver;
+}
+
+namespace arbalest::engine::cpu {
+
+class CpuTaskGraph final : public TaskGraph {
+ public:
+  struct Entry {
+    std::unique_ptr<Task> task;
+    const char* label = "";
+  };
+
+  std::size_t size() const noexcept override { return entries.size(); }
+
+  std::vector<Entry> entries;
+};
+
+class CpuStream final : public Stream {
+ public:
+  struct Options {
+    std::string name;
+    int threads = 1;
+    std::vector<int> pinned_cores;  // empty: the thread goes where the system puts it
+    StreamObserver* observer = nullptr;
+  };
+
+  explicit CpuStream(Options options);
+  // Ends when all enqueued work has.
+  ~CpuStream() override;
+
+  const std::string& name() const noexcept override { return options_.name; }
+  int threads() const noexcept { return options_.threads; }
+
+  void wait(const Event& event, const char* label) override;
+  void copy(void* to, const void* from, std::size_t bytes, const char* label) override;
+  void fill_zero(void* to, std::size_t bytes, const char* label) override;
+  void enqueue(const FlatTask& task, const char* label) override;
+  void launch(const TaskGraph& graph, const char* label) override;
+  Event record() override;
+  void drain() noexcept override;
+  void begin_recording() override;
+  std::unique_ptr<TaskGraph> end_recording() override;
+
+  // Enqueues a task, or keeps it while recording. Allocates: for recordings and set-up, not for steps.
+  void submit(std::unique_ptr<Task> task, const char* label);
+
+ private:
+  struct Copy {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+  };
+  struct FillZero {
+    void* to;
+    std::size_t bytes;
+  };
+  using Work = std::variant<std::monostate, Event, Copy, FillZero, SgdUpdate, ReplicaDifference, CentralUpdate,
+                            const CpuTaskGraph*, std::unique_ptr<Task>>;
+  struct Command {
+    Work work;
+    const char* label = "";
+  };
+  static constexpr std::size_t kQueueCapacity = 1024;
+
+  bool has_passed(std::uint64_t position) const override;
+  void synchronize(std::uint64_t position) override;
+  void push(Work work, const char* label);
+  void work_loop();
+  void execute(Work& work, const char* label);
+  void abandon(Work& work) noexcept;
+  // Waits without throwing; the error of the work before `position`, or null.
+  std::exception_ptr wait_passed(std::uint64_t position);
+
+  const Options options_;
+  std::unique_ptr<CpuTaskGraph> recording_;  // touched by the enqueuing thread only
+
+  mutable std::mutex mutex_;
+  std::condition_variable pushed_;              // the worker waits here
+  std::condition_variable passed_;              // waiters for events and for room in the queue wait here
+  std::vector<Command> queue_;                  // ring of kQueueCapacity; command p lies at p % kQueueCapacity
+  std::uint64_t pushed_count_ = 0;              // guarded by mutex_
+  std::atomic<std::uint64_t> passed_count_{0};  // written under mutex_
+  int waiters_ = 0;                             // threads in passed_
+  bool stopping_ = false;
+  std::exception_ptr error_;          // first error of the stream
+  std::uint64_t error_position_ = 0;  // commands up to and including the failing one
+
+  std::thread worker_;
+};
+
+}  // namespace arbalest::engine::cpu

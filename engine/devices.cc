@@ -1,0 +1,94 @@
+#include "engine/devices.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/ranges.h>
+#include "engine/cpu/device.h"
+
+#include "engine/error.h"
+#include "engine/host/topology.h"
+
+namespace arbalest::engine {
+
+namespace {
+
+constexpr std::string_view kCpu = "cpu";
+
+[[noreturn]] void bad_device(std::string_view name, std::string_view reason) {
+  fail(ErrorKind::kInvalidJob,
+       "device '{}': {}; write 'cpu' or name cores, as in 'cpu:0-1' or 'cpu:0,2' ('arbalest devices' lists what is "
+       "here)",
+       name, reason);
+}
+
+int parse_core(std::string_view name, std::string_view text) {
+  int core = -1;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), core);
+  if (code != std::errc() || end != text.data() + text.size() || core < 0) {
+    bad_device(name, fmt::format("'{}' is not a core number", text));
+  }
+  return core;
+}
+
+void append_range(std::string_view name, std::string_view range, std::vector<int>& cores) {
+  const std::size_t dash = range.find('-');
+  const int first = parse_core(name, range.substr(0, dash));
+  const int last = dash == std::string_view::npos ? first : parse_core(name, range.substr(dash + 1));
+  if (last < first) bad_device(name, fmt::format("the range '{}' runs backwards", range));
+  const std::vector<int> allowed = host::allowed_cores();
+  for (int core = first; core <= last; ++core) {
+    if (!std::ranges::binary_search(allowed, core)) {
+      bad_device(name, fmt::format("this process has no core {} (it may use {})", core, fmt::join(allowed, ",")));
+    }
+    if (std::ranges::find(cores, core) != cores.end()) bad_device(name, fmt::format("core {} is named twice", core));
+    cores.push_back(core);
+  }
+}
+
+}  // namespace
+
+DeviceSpec parse_device(std::string_view name) {
+  const std::size_t colon = name.find(':');
+  const std::string_view kind = name.substr(0, colon);
+  if (kind == "cuda") bad_device(name, "this build of Arbalest runs on CPU devices only");
+  if (kind != kCpu) bad_device(name, fmt::format("there is no kind of device '{}'", kind));
+  DeviceSpec spec{std::string(name), {}};
+  if (colon == std::string_view::npos) return spec;
+  std::string_view list = name.substr(colon + 1);
+  for (;;) {
+    const std::size_t comma = list.find(',');
+    append_range(name, list.substr(0, comma), spec.cores);
+    if (comma == std::string_view::npos) break;
+    list = list.substr(comma + 1);
+  }
+  std::ranges::sort(spec.cores);
+  return spec;
+}
+
+int core_count(const DeviceSpec& spec) {
+  return spec.cores.empty() ? host::usable_cores() : static_cast<int>(spec.cores.size());
+}
+
+void check_disjoint(const std::vector<DeviceSpec>& devices) {
+  for (std::size_t a = 0; a < devices.size(); ++a) {
+    for (std::size_t b = a + 1; b < devices.size(); ++b) {
+      if (devices[a].cores.empty() || devices[b].cores.empty()) {
+        bad_device(devices[b].name, "'cpu' means all cores, so it cannot stand beside another CPU device");
+      }
+      for (const int core : devices[b].cores) {
+        if (std::ranges::find(devices[a].cores, core) != devices[a].cores.end()) {
+          bad_device(devices[b].name, fmt::format("core {} belongs to '{}' already", core, devices[a].name));
+        }
+      }
+    }
+  }
+}
+
+std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions& options) {
+  return std::make_unique<cpu::CpuDevice>(spec, options);
+}
+
+std::vector<DeviceSpec> list_devices() { return {DeviceSpec{std::string(kCpu), {}}}; }
+
+}  // namespace arbalest::engine

@@ -1,0 +1,40 @@
+// Compiled without ThreadSanitizer (engine/CMakeLists.txt): oneTBB's headers put half of its synchronization into this
+// file and the other half is in libtbb, which is not instrumented, so the sanitizer would report races of neither.
+#include "engine/host/arena.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <tbb/global_control.h>
+#include <tbb/info.h>
+#include <tbb/task_arena.h>
+
+namespace arbalest::engine::host {
+namespace {
+
+// oneTBB counts the caller as one of its threads; here it never works. The smallest request of the process counts, so a
+// small arena must not ask for less than a large one.
+std::size_t allowed_threads(int threads) {
+  return static_cast<std::size_t>(std::max(threads, tbb::info::default_concurrency())) + 1;
+}
+
+}  // namespace
+
+struct Arena::Impl {
+  explicit Impl(int threads)
+      : allowed(tbb::global_control::max_allowed_parallelism, allowed_threads(threads)),
+        arena(threads, /*reserved_for_masters=*/0) {}
+
+  tbb::global_control allowed;
+  tbb::task_arena arena;
+};
+
+Arena::Arena(int threads) : impl_(std::make_unique<Impl>(threads)) {}
+
+Arena::~Arena() = default;
+
+void Arena::enqueue(void (*work)(void* context) noexcept, void* context) {
+  impl_->arena.enqueue([work, context] { work(context); });
+}
+
+}  // namespace arbalest::engine::host

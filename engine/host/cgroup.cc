@@ -1,0 +1,160 @@
+#include "engine/host/cgroup.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+namespace arbalest::engine::host {
+namespace {
+
+// Where a hierarchy is mounted, and which of its groups the mount shows as its top (a container often sees only a
+// part).
+struct Mount {
+  std::string point;
+  std::string top;
+  std::string type;     // "cgroup" or "cgroup2"
+  std::string options;  // "rw,cpu,cpuacct"
+};
+
+std::optional<std::string> read_text(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end == text.data()) return std::nullopt;  // "max", "-1"
+  return value;
+}
+
+std::optional<std::uint64_t> read_number(const std::string& path) {
+  const std::optional<std::string> text = read_text(path);
+  return text ? parse_number(*text) : std::nullopt;
+}
+
+// The value after "key " in a file of such lines.
+std::uint64_t read_field(const std::string& path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ') {
+      return parse_number(std::string_view(line).substr(key.size() + 1)).value_or(0);
+    }
+  }
+  return 0;
+}
+
+bool lists(std::string_view comma_separated, std::string_view name) {
+  while (!comma_separated.empty()) {
+    const std::size_t comma = comma_separated.find(',');
+    if (comma_separated.substr(0, comma) == name) return true;
+    if (comma == std::string_view::npos) break;
+    comma_separated.remove_prefix(comma + 1);
+  }
+  return false;
+}
+
+// Lines of mountinfo: "36 35 0:32 /top /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu" (man 5 proc).
+std::vector<Mount> read_mounts(const std::string& root) {
+  std::vector<Mount> mounts;
+  std::ifstream file(root + "/proc/self/mountinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    Mount mount;
+    std::string skipped;
+    std::istringstream(line.substr(0, dash)) >> skipped >> skipped >> skipped >> mount.top >> mount.point;
+    std::istringstream(line.substr(dash + 3)) >> mount.type >> skipped >> mount.options;
+    if (mount.type == "cgroup" || mount.type == "cgroup2") mounts.push_back(std::move(mount));
+  }
+  return mounts;
+}
+
+// The directories of the process's group and all groups above it that the mount shows, innermost first.
+std::vector<std::string> group_directories(const std::string& root, const Mount& mount, std::string group) {
+  if (mount.top != "/") {
+    const bool inside = group == mount.top || group.starts_with(mount.top + "/");
+    group = inside ? group.substr(mount.top.size()) : "";
+  }
+  std::vector<std::string> directories;
+  while (group.size() > 1) {
+    directories.push_back(root + mount.point + group);
+    group.resize(group.rfind('/'));
+  }
+  directories.push_back(root + mount.point);
+  return directories;
+}
+
+template <typename T>
+void lower(std::optional<T>& limit, T value) {
+  limit = limit ? std::min(*limit, value) : value;
+}
+
+void lower_cores(CgroupLimits& limits, std::optional<std::uint64_t> quota, std::optional<std::uint64_t> period) {
+  if (quota && period && *period > 0) lower(limits.cores, static_cast<double>(*quota) / static_cast<double>(*period));
+}
+
+void lower_memory(CgroupLimits& limits, std::optional<std::uint64_t> limit, std::optional<std::uint64_t> use,
+                  std::uint64_t reclaimable) {
+  if (!limit || !use) return;
+  const std::uint64_t held = *use - std::min(*use, reclaimable);
+  lower(limits.memory_unused, *limit - std::min(*limit, held));
+}
+
+void apply_version_1(CgroupLimits& limits, const std::string& directory, bool cpu, bool memory) {
+  if (cpu) {
+    lower_cores(limits, read_number(directory + "/cpu.cfs_quota_us"), read_number(directory + "/cpu.cfs_period_us"));
+  }
+  if (memory) {
+    lower_memory(limits, read_number(directory + "/memory.limit_in_bytes"),
+                 read_number(directory + "/memory.usage_in_bytes"),
+                 read_field(directory + "/memory.stat", "total_inactive_file"));
+  }
+}
+
+void apply_version_2(CgroupLimits& limits, const std::string& directory) {
+  if (const std::optional<std::string> text = read_text(directory + "/cpu.max")) {
+    const std::size_t space = text->find(' ');
+    if (space != std::string::npos) {
+      lower_cores(limits, parse_number(*text), parse_number(std::string_view(*text).substr(space + 1)));
+    }
+  }
+  lower_memory(limits, read_number(directory + "/memory.max"), read_number(directory + "/memory.current"),
+               read_field(directory + "/memory.stat", "inactive_file"));
+}
+
+}  // namespace
+
+CgroupLimits read_cgroup_limits(const std::string& root) {
+  CgroupLimits limits;
+  const std::vector<Mount> mounts = read_mounts(root);
+  std::ifstream file(root + "/proc/self/cgroup");  // "4:memory:/group" (version 1), "0::/group" (version 2)
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string group = line.substr(second + 1);
+    const bool cpu = lists(controllers, "cpu");
+    const bool memory = lists(controllers, "memory");
+    for (const Mount& mount : mounts) {
+      if (controllers.empty() && mount.type == "cgroup2") {
+        for (const std::string& directory : group_directories(root, mount, group)) apply_version_2(limits, directory);
+      } else if (mount.type == "cgroup" &&
+                 ((cpu && lists(mount.options, "cpu")) || (memory && lists(mount.options, "memory")))) {
+        for (const std::string& directory : group_directories(root, mount, group)) {
+          apply_version_1(limits, directory, cpu, memory);
+        }
+      }
+    }
+  }
+  return limits;
+}
+
+}  // namespace arbalest::engine::host

@@ -1,0 +1,89 @@
+// A layer's arithmetic, prepared for one device, batch size and thread count. Prepared once, enqueued many times.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "engine/layout.h"
+#include "engine/ops/accuracy.h"
+#include "engine/ops/activation.h"
+#include "engine/ops/conv2d.h"
+#include "engine/ops/dense.h"
+#include "engine/ops/dropout.h"
+#include "engine/ops/flatten.h"
+#include "engine/ops/pool2d.h"
+#include "engine/ops/softmax_cross_entropy.h"
+#include "engine/ops/step_parameters.h"
+
+namespace arbalest::engine {
+
+class Stream;
+
+// Every backend has one `prepare` per alternative; a missing one does not compile.
+using OperatorSpec = std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec,
+                                  SoftmaxCrossEntropySpec, AccuracySpec>;
+
+enum class OperatorMode { kTraining, kInference };
+
+struct PrepareOptions {
+  OperatorMode mode = OperatorMode::kTraining;
+  int threads = 1;             // CPU: the thread count of the stream that will run it
+  bool input_gradient = true;  // false for layers that read only the batch: backward computes no input gradient
+  std::vector<Layout> parameters = {};  // fixed layouts to read the parameters in; empty: the operator chooses
+};
+
+// What the plan needs to know. A tensor's gradient has the layout of the tensor.
+struct OperatorTraits {
+  Layout output;
+  std::vector<Layout> parameters;  // weights, then bias
+  std::size_t saved_bytes = 0;     // written by forward, read by backward; 64-byte aligned
+  std::size_t scratch_bytes = 0;   // free between tasks; the larger of forward's and backward's need
+  bool has_gradient = true;
+  bool backward_reads_inputs = false;
+  bool backward_reads_output = false;
+  bool in_place_forward = false;   // output may be the buffer of input 0
+  bool in_place_backward = false;  // gradient of input 0 may be the buffer of the output's gradient
+};
+
+// Addresses of one use. The spans are read while enqueuing, the buffers when the stream gets there.
+struct ForwardOperands {
+  std::span<const void* const> inputs;
+  void* output = nullptr;
+  std::span<const void* const> parameters;
+  void* saved = nullptr;
+  void* scratch = nullptr;
+  const StepParameters* step = nullptr;  // fixed address; its content is read at run time
+};
+
+struct BackwardOperands {
+  std::span<const void* const> inputs;     // valid if backward_reads_inputs; labels always
+  const void* output = nullptr;            // valid if backward_reads_output
+  const void* output_gradient = nullptr;   // null for a loss
+  std::span<void* const> input_gradients;  // overwritten; null where not wanted
+  std::span<const void* const> parameters;
+  std::span<void* const> parameter_gradients;  // overwritten, padding zero
+  const void* saved = nullptr;
+  void* scratch = nullptr;
+  const StepParameters* step = nullptr;
+};
+
+class Operator {
+ public:
+  virtual ~Operator() = default;
+
+  const OperatorTraits& traits() const noexcept { return traits_; }
+
+  // Stream ordering: both enqueue on `stream` (or record, while it is recording) and return; the operator and all
+  // buffers must live until the stream has passed them. `label` names the layer in errors and traces and must live as
+  // long as the stream's work. backward is only there after kTraining.
+  virtual void forward(Stream& stream, const char* label, const ForwardOperands& operands) const = 0;
+  virtual void backward(Stream& stream, const char* label, const BackwardOperands& operands) const = 0;
+
+ protected:
+  OperatorTraits traits_;
+};
+
+}  // namespace arbalest::engine

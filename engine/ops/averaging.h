@@ -1,0 +1,31 @@
+// The two passes of model averaging over flat vectors. `sum` has kAveragingTail more elements than the model; they are
+// reduced with it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace arbalest::engine {
+
+enum AveragingTail : std::int64_t { kNonFiniteCount = 0, kSquaredDistance = 1, kAveragingTail = 2 };
+
+// sum = sum_j (w_j - z); tail: elements that are not finite, and sum_j |w_j - z|^2. Fixed order of additions.
+struct ReplicaDifference {
+  std::span<const float* const> replicas;  // w_j; the array must outlive the task
+  const float* central = nullptr;          // z^t
+  float* sum = nullptr;                    // [elements + kAveragingTail]
+  std::int64_t elements = 0;
+};
+
+// z^{t+1} = z^t + alpha * sum + mu (z^t - z^{t-1}), written over z^{t-1}; z^{t+1} = z^t if the tail counts a
+// non-finite element.
+struct CentralUpdate {
+  const float* central = nullptr;  // z^t
+  float* previous = nullptr;       // in: z^{t-1}, out: z^{t+1}
+  const float* sum = nullptr;      // [elements + kAveragingTail], reduced over all devices
+  float alpha = 0.0F;
+  float central_momentum = 0.0F;  // mu
+  std::int64_t elements = 0;
+};
+
+}  // namespace arbalest::engine

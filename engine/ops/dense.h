@@ -1,0 +1,16 @@
+// Fully connected layer: y[n, o] = bias[o] + sum over f of x[n, f] * w[o, f], features f in canonical (c, h, w) order.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/layout.h"
+
+namespace arbalest::engine {
+
+struct DenseSpec {
+  Layout input;            // [n, ...] float32; every axis but the first counts as features
+  std::int64_t units = 0;  // o; output [n, o], weights [o, features], bias [o]
+  bool bias = true;
+};
+
+}  // namespace arbalest::engine

@@ -1,0 +1,12 @@
+// [n, c, h, w] -> [n, c*h*w] in canonical order.
+#pragma once
+
+#include "engine/layout.h"
+
+namespace arbalest::engine {
+
+struct FlattenSpec {
+  Layout input;  // [n, ...] float32
+};
+
+}  // namespace arbalest::engine

@@ -1,0 +1,18 @@
+// Softmax and cross entropy in one: for logits a [n, classes] and labels y [n], the output is the sum over labeled
+// examples of log(sum_c exp(a_c)) - a_y; the gradient is that of the *mean* over labeled examples,
+// (softmax(a)_c - [c = y]) / labeled. A label of -1 marks an example that does not count (a padded batch).
+// Inputs: logits, labels. Output: StepResult::loss_sum, a float32 [1].
+#pragma once
+
+#include "engine/layout.h"
+
+namespace arbalest::engine {
+
+inline constexpr std::int32_t kNoLabel = -1;
+
+struct SoftmaxCrossEntropySpec {
+  Layout logits;  // [n, classes] float32
+  Layout labels;  // [n] int32 in [0, classes), or kNoLabel
+};
+
+}  // namespace arbalest::engine

@@ -1,0 +1,27 @@
+// What changes from one replay of a recorded step to the next, and what a step reports. Both cross between host and
+// device as plain bytes.
+#pragma once
+
+#include <cstdint>
+
+namespace arbalest::engine {
+
+// The host writes a block into a ring as deep as the scheduler's run-ahead; the learner's stream copies it to the
+// recording's fixed address before the replay. The host never rewrites a block that an enqueued replay may still read.
+struct StepParameters {
+  std::uint64_t task = 0;      // number of the mini-batch over the whole run, from 0
+  std::uint64_t seed = 0;      // the job's seed; randomness is keyed on (seed, task, layer, element)
+  float learning_rate = 0.0F;  // gamma, per learner
+  float alpha = 0.0F;          // pull towards the central model; 0: a local step, which reads no central model
+  std::uint32_t parity = 0;    // which of the two central buffers holds z^t
+  std::uint32_t reserved = 0;
+};
+
+struct StepResult {
+  float loss_sum = 0.0F;        // over the labeled examples of the mini-batch
+  float correct = 0.0F;         // labeled examples whose largest logit is their label's (exact below 2^24)
+  std::int32_t non_finite = 0;  // elements that the update refused, or left non-finite (ops/sgd_update.h)
+  std::int32_t reserved = 0;
+};
+
+}  // namespace arbalest::engine

@@ -1,0 +1,52 @@
+// In-order, asynchronous work on one device. One host thread at a time may enqueue on a stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "engine/event.h"
+#include "engine/ops/averaging.h"
+#include "engine/ops/sgd_update.h"
+#include "engine/task_graph.h"
+
+namespace arbalest::engine {
+
+// Passes over flat vectors that need no preparation.
+using FlatTask = std::variant<SgdUpdate, ReplicaDifference, CentralUpdate>;
+
+// Labels name a task in errors, traces and observers; string literals, or strings that outlive the stream.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+
+  // "cpu:0-1 learner 0"
+  virtual const std::string& name() const noexcept = 0;
+
+  // Each of these enqueues and returns; the host does not block (unless the queue is full). Pointers must stay valid
+  // until the stream has passed the task. After an error the stream skips everything that follows.
+  virtual void wait(const Event& event, const char* label) = 0;  // later work starts after `event`, and fails if it did
+  virtual void copy(void* to, const void* from, std::size_t bytes, const char* label) = 0;
+  virtual void fill_zero(void* to, std::size_t bytes, const char* label) = 0;
+  virtual void enqueue(const FlatTask& task, const char* label) = 0;
+  virtual void launch(const TaskGraph& graph, const char* label) = 0;
+
+  // The point after all work enqueued so far.
+  virtual Event record() = 0;
+
+  // Blocks the host until all work enqueued so far has ended; its errors stay with the events.
+  virtual void drain() noexcept = 0;
+
+  // Between the two, tasks are kept for a TaskGraph instead of being run. wait, record and launch are not allowed then.
+  virtual void begin_recording() = 0;
+  virtual std::unique_ptr<TaskGraph> end_recording() = 0;
+
+ private:
+  friend class Event;
+  virtual bool has_passed(std::uint64_t position) const = 0;
+  virtual void synchronize(std::uint64_t position) = 0;
+};
+
+}  // namespace arbalest::engine

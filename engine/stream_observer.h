@@ -1,0 +1,18 @@
+// Watches the tasks of all streams of a device, on the threads that run them: traces, measurements, and tests that
+// delay, hold or drop a task. Costs one pointer comparison a task when absent.
+#pragma once
+
+namespace arbalest::engine {
+
+class Stream;
+
+class StreamObserver {
+ public:
+  virtual ~StreamObserver() = default;
+  virtual void before_task(const Stream& stream, const char* label) = 0;
+  virtual void after_task(const Stream& stream, const char* label) = 0;
+  // True makes the stream ignore this wait for an event: how tests prove that the wait is needed.
+  virtual bool drops_wait(const Stream& /*stream*/, const char* /*label*/) { return false; }
+};
+
+}  // namespace arbalest::engine

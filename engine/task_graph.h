@@ -1,0 +1,15 @@
+// Work of a stream, recorded once with fixed addresses and replayed: a list of prepared primitives on the CPU, a CUDA
+// graph on a GPU. What changes between replays travels in StepParameters.
+#pragma once
+
+#include <cstddef>
+
+namespace arbalest::engine {
+
+class TaskGraph {
+ public:
+  virtual ~TaskGraph() = default;
+  virtual std::size_t size() const noexcept = 0;  // recorded tasks
+};
+
+}  // namespace arbalest::engine
