@@ -1,0 +1,42 @@
+#include "dataflow/autodiff.h"
+
+#include <algorithm>
+
+namespace arbalest::dataflow {
+
+Backward derive_backward(const Graph& graph) {
+  const std::vector<engine::Shape> shapes = graph.shapes(1);
+  const auto tensors = static_cast<std::size_t>(graph.tensors());
+  const auto is_set = [](const std::vector<bool>& flags) {
+    return [&flags](int tensor) { return flags[static_cast<std::size_t>(tensor)]; };
+  };
+
+  std::vector<bool> has_parameters;
+  std::vector<bool> on_parameters(tensors, false);  // depends on a parameter
+  for (const Graph::Node& node : graph.nodes()) {
+    has_parameters.push_back(!node.layer->parameters(Graph::input_shapes(node, shapes)).empty());
+    on_parameters[static_cast<std::size_t>(node.output)] =
+        has_parameters.back() || std::ranges::any_of(node.inputs, is_set(on_parameters));
+  }
+
+  std::vector<bool> feeds_loss(tensors, false);
+  Backward backward{std::vector<bool>(graph.nodes().size(), false), std::vector<bool>(tensors, false)};
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    const Graph::Node& node = graph.nodes()[n];
+    const bool reaches_loss =
+        node.layer->role() == LayerRole::kLoss || feeds_loss[static_cast<std::size_t>(node.output)];
+    if (!reaches_loss) continue;
+    for (const int input : node.inputs) {
+      const auto tensor = static_cast<std::size_t>(input);
+      // Two differentiable readers would need their gradients summed; with one loss and no layer that merges tensors,
+      // a graph cannot have them.
+      ARBALEST_CHECK(!backward.tensor_gradient[tensor]);
+      feeds_loss[tensor] = true;
+      backward.tensor_gradient[tensor] = on_parameters[tensor];
+    }
+    backward.node[n] = has_parameters[n] || std::ranges::any_of(node.inputs, is_set(backward.tensor_gradient));
+  }
+  return backward;
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,135 @@
+#include "dataflow/buffer_lifetimes.h"
+
+#include <algorithm>
+
+namespace arbalest::dataflow {
+
+namespace {
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const std::vector<engine::Layout>& layouts,
+         const std::vector<engine::OperatorTraits>& traits, const Backward& backward)
+      : graph_(graph), layouts_(layouts), traits_(traits), backward_(backward), last_use_(layouts.size(), 0) {}
+
+  BufferLifetimes find() {
+    const auto nodes = graph_.nodes().size();
+    result_.value.assign(layouts_.size(), -1);
+    result_.gradient.assign(layouts_.size(), -1);
+    result_.saved.assign(nodes, -1);
+    result_.forward_scratch.assign(nodes, -1);
+    result_.backward_scratch.assign(nodes, -1);
+    find_last_uses();
+    place_values();
+    place_gradients();
+    place_workspaces();
+    return std::move(result_);
+  }
+
+ private:
+  int forward_time(int node) const { return node; }
+  int backward_time(int node) const { return 2 * static_cast<int>(graph_.nodes().size()) - 1 - node; }
+  const Graph::Node& node(int n) const { return graph_.nodes()[static_cast<std::size_t>(n)]; }
+  const engine::OperatorTraits& traits(int n) const { return traits_[static_cast<std::size_t>(n)]; }
+  bool runs_backward(int n) const { return backward_.node[static_cast<std::size_t>(n)]; }
+  bool has_gradient(int tensor) const { return backward_.tensor_gradient[static_cast<std::size_t>(tensor)]; }
+  int nodes() const { return static_cast<int>(graph_.nodes().size()); }
+  static bool in_arena(const Graph::Node& node) { return node.layer->role() == LayerRole::kHidden; }
+
+  int add(std::size_t bytes, int first, int last) {
+    result_.lifetimes.push_back({bytes, first, last});
+    return static_cast<int>(result_.lifetimes.size()) - 1;
+  }
+
+  void find_last_uses() {
+    const auto use = [&](int tensor, int time) {
+      int& last = last_use_[static_cast<std::size_t>(tensor)];
+      last = std::max(last, time);
+    };
+    for (int n = 0; n < nodes(); ++n) {
+      use(node(n).output, forward_time(n));
+      if (runs_backward(n) && traits(n).backward_reads_output) use(node(n).output, backward_time(n));
+      for (const int input : node(n).inputs) {
+        use(input, forward_time(n));
+        if (runs_backward(n) && (traits(n).backward_reads_inputs || input == Graph::kLabel)) {
+          use(input, backward_time(n));
+        }
+      }
+    }
+  }
+
+  std::size_t bytes(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)].bytes(); }
+  int last_use(int tensor) const { return last_use_[static_cast<std::size_t>(tensor)]; }
+
+  void place_values() {
+    for (const int input : {Graph::kImage, Graph::kLabel}) {
+      result_.value[static_cast<std::size_t>(input)] = add(bytes(input), 0, last_use(input));
+    }
+    for (int n = 0; n < nodes(); ++n) {
+      if (!in_arena(node(n))) continue;
+      const int output = node(n).output;
+      result_.bytes_without_reuse += bytes(output);
+      const int input = node(n).inputs[0];
+      const bool in_place = traits(n).in_place_forward && input > Graph::kLabel && last_use(input) == forward_time(n) &&
+                            layouts_[static_cast<std::size_t>(input)] == layouts_[static_cast<std::size_t>(output)];
+      if (in_place) {
+        const int shared = result_.value[static_cast<std::size_t>(input)];
+        result_.value[static_cast<std::size_t>(output)] = shared;
+        Lifetime& lifetime = result_.lifetimes[static_cast<std::size_t>(shared)];
+        lifetime.last = std::max(lifetime.last, last_use(output));
+      } else {
+        result_.value[static_cast<std::size_t>(output)] = add(bytes(output), forward_time(n), last_use(output));
+      }
+    }
+  }
+
+  // The gradient of a tensor is written by its reader's backward and read by its producer's.
+  void place_gradients() {
+    for (int n = nodes() - 1; n >= 0; --n) {
+      if (!runs_backward(n)) continue;
+      for (const int input : node(n).inputs) {
+        if (!has_gradient(input)) continue;
+        result_.bytes_without_reuse += bytes(input);
+        const int producer = input - Graph::kLabel - 1;
+        const int from_output = result_.gradient[static_cast<std::size_t>(node(n).output)];
+        int& gradient = result_.gradient[static_cast<std::size_t>(input)];
+        if (traits(n).in_place_backward && from_output >= 0) {
+          gradient = from_output;
+          Lifetime& lifetime = result_.lifetimes[static_cast<std::size_t>(gradient)];
+          lifetime.last = std::max(lifetime.last, backward_time(producer));
+        } else {
+          gradient = add(bytes(input), backward_time(n), backward_time(producer));
+        }
+      }
+    }
+  }
+
+  void place_workspaces() {
+    for (int n = 0; n < nodes(); ++n) {
+      const auto at = static_cast<std::size_t>(n);
+      const int end = runs_backward(n) ? backward_time(n) : forward_time(n);
+      if (traits(n).saved_bytes > 0) result_.saved[at] = add(traits(n).saved_bytes, forward_time(n), end);
+      if (traits(n).scratch_bytes == 0) continue;
+      result_.forward_scratch[at] = add(traits(n).scratch_bytes, forward_time(n), forward_time(n));
+      if (runs_backward(n)) {
+        result_.backward_scratch[at] = add(traits(n).scratch_bytes, backward_time(n), backward_time(n));
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<engine::Layout>& layouts_;
+  const std::vector<engine::OperatorTraits>& traits_;
+  const Backward& backward_;
+  std::vector<int> last_use_;  // by tensor
+  BufferLifetimes result_;
+};
+
+}  // namespace
+
+BufferLifetimes find_lifetimes(const Graph& graph, const std::vector<engine::Layout>& layouts,
+                               const std::vector<engine::OperatorTraits>& traits, const Backward& backward) {
+  return Finder(graph, layouts, traits, backward).find();
+}
+
+}  // namespace arbalest::dataflow

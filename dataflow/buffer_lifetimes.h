@@ -1,0 +1,30 @@
+// When each buffer of a plan holds something: what the memory plan is made from.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "dataflow/autodiff.h"
+#include "dataflow/graph.h"
+#include "dataflow/memory_plan.h"
+#include "engine/operator.h"
+
+namespace arbalest::dataflow {
+
+// Time of a node's forward is its number n; of its backward 2 * nodes - 1 - n. Tensors that share a buffer (in-place
+// operators) have the same number in `value` or `gradient`, an index into `lifetimes`.
+struct BufferLifetimes {
+  std::vector<Lifetime> lifetimes;
+  std::vector<int> value;               // by tensor; -1: not in the arena (results)
+  std::vector<int> gradient;            // by tensor; -1: none
+  std::vector<int> saved;               // by node; -1: none
+  std::vector<int> forward_scratch;     // by node; -1: none
+  std::vector<int> backward_scratch;    // by node; -1: none
+  std::size_t bytes_without_reuse = 0;  // one buffer per value, one per gradient
+};
+
+// `traits`: by node, of the prepared operators. `backward`: all false for inference.
+BufferLifetimes find_lifetimes(const Graph& graph, const std::vector<engine::Layout>& layouts,
+                               const std::vector<engine::OperatorTraits>& traits, const Backward& backward);
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,70 @@
+// Layers and the tensors between them: checked once, then immutable.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dataflow/input/dataset.h"
+#include "dataflow/layer.h"
+#include "engine/error.h"
+#include "engine/shape.h"
+
+namespace arbalest::dataflow {
+
+// A layer as somebody wrote it. The name is also the name of its output.
+struct LayerDescription {
+  std::string name;
+  std::vector<std::string> inputs;  // "image", "label", or other layers' names, in any order of definition
+  std::shared_ptr<const Layer> layer;
+};
+
+struct GraphIssue {
+  int layer = -1;       // index in the given list; -1: the model as a whole
+  int input = -1;       // index in the layer's inputs, if one input is to blame
+  std::string message;  // names the layer
+};
+
+// Everything that is wrong with a graph, at once.
+class GraphError : public engine::Error {
+ public:
+  explicit GraphError(std::vector<GraphIssue> issues);
+  const std::vector<GraphIssue>& issues() const noexcept { return issues_; }
+
+ private:
+  std::vector<GraphIssue> issues_;
+};
+
+class Graph {
+ public:
+  static constexpr int kImage = 0;  // tensor numbers of the graph's inputs
+  static constexpr int kLabel = 1;
+
+  struct Node {
+    std::string name;
+    std::shared_ptr<const Layer> layer;
+    std::vector<int> inputs;  // tensor numbers
+    int output = -1;          // tensor number: kLabel + 1 + index of the node
+  };
+
+  // Sorts the layers so that each follows its inputs (else as given), infers shapes, and adds an accuracy layer beside
+  // the loss where there is none. Throws GraphError: no or two layers of a name, unknown input, cycle, shapes that do
+  // not fit, an output nobody reads, no loss or more than one, logits that do not match the classes.
+  static Graph build(const InputDescription& input, const std::vector<LayerDescription>& layers);
+
+  const InputDescription& input() const noexcept { return input_; }
+  const std::vector<Node>& nodes() const noexcept { return nodes_; }
+  int tensors() const noexcept { return static_cast<int>(nodes_.size()) + 2; }
+  const std::string& tensor_name(int tensor) const;
+  // Shapes of every tensor for mini-batches of `batch` examples.
+  std::vector<engine::Shape> shapes(std::int64_t batch) const;
+  // Shapes of one node's inputs, picked from `shapes`.
+  static std::vector<engine::Shape> input_shapes(const Node& node, const std::vector<engine::Shape>& shapes);
+
+ private:
+  InputDescription input_;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace arbalest::dataflow

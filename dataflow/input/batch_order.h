@@ -1,0 +1,77 @@
+// Which examples make up which batch. Batches are numbered from 0; training numbers run on over all epochs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace arbalest::dataflow {
+
+// Threads may ask for any batches at once, in any sequence.
+class BatchOrder {
+ public:
+  static constexpr std::int64_t kNoExample = -1;  // a place of a padded batch that holds no example
+
+  virtual ~BatchOrder() = default;
+
+  virtual std::int64_t batch_size() const noexcept = 0;
+  virtual std::int64_t batches_per_epoch() const noexcept = 0;
+  // How many batches there are; none if they never end.
+  virtual std::optional<std::uint64_t> batches() const noexcept = 0;
+  // Writes the examples of `batch`: batch_size() of them.
+  virtual void indices(std::uint64_t batch, std::span<std::int64_t> out) = 0;
+};
+
+// For training: every epoch is a shuffle of its own, keyed (seed, epoch). The examples that fill no batch at the end of
+// an epoch are dropped; they differ from epoch to epoch.
+class ShuffledOrder final : public BatchOrder {
+ public:
+  // Throws ErrorKind::kInvalidJob if the dataset is smaller than a batch.
+  ShuffledOrder(std::int64_t examples, std::int64_t batch_size, std::uint64_t seed);
+
+  std::int64_t batch_size() const noexcept override { return batch_size_; }
+  std::int64_t batches_per_epoch() const noexcept override { return examples_ / batch_size_; }
+  std::optional<std::uint64_t> batches() const noexcept override { return std::nullopt; }
+  void indices(std::uint64_t batch, std::span<std::int64_t> out) override;
+
+  // How many examples an epoch leaves out.
+  std::int64_t dropped_examples() const noexcept { return examples_ % batch_size_; }
+
+ private:
+  struct Epoch {
+    std::optional<std::uint64_t> number;
+    std::vector<std::uint32_t> examples;
+  };
+
+  void shuffle(Epoch& epoch, std::uint64_t number) const;
+
+  std::int64_t examples_;
+  std::int64_t batch_size_;
+  std::uint64_t seed_;
+  std::mutex mutex_;
+  // The epochs of even and of odd number last asked for: batches that are prepared ahead lie in at most two epochs
+  // (more only if an epoch is shorter than that, and then a shuffle costs nothing).
+  std::array<Epoch, 2> epochs_;
+};
+
+// For evaluation: every example once, in the dataset's order; the last batch is padded with kNoExample.
+class SequentialOrder final : public BatchOrder {
+ public:
+  SequentialOrder(std::int64_t examples, std::int64_t batch_size);
+
+  std::int64_t batch_size() const noexcept override { return batch_size_; }
+  std::int64_t batches_per_epoch() const noexcept override { return (examples_ + batch_size_ - 1) / batch_size_; }
+  std::optional<std::uint64_t> batches() const noexcept override {
+    return static_cast<std::uint64_t>(batches_per_epoch());
+  }
+  void indices(std::uint64_t batch, std::span<std::int64_t> out) override;
+
+ private:
+  std::int64_t examples_;
+  std::int64_t batch_size_;
+};
+
+}  // namespace arbalest::dataflow

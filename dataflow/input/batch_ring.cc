@@ -1,0 +1,170 @@
+#include "dataflow/input/batch_ring.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/error.h"
+#include "engine/ops/softmax_cross_entropy.h"
+
+namespace arbalest::dataflow {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// A task fills several batches: a worker of oneTBB that is woken spins for a while afterwards, so rare wake-ups are
+// what keeps the input cheap. A quarter of the ring leaves three quarters to consume meanwhile.
+std::size_t batches_of_a_task(std::size_t slots) { return std::max<std::size_t>(1, slots / 4); }
+
+}  // namespace
+
+BatchRing::BatchRing(const Dataset& dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool,
+                     int slots, std::uint64_t first)
+    : dataset_(dataset),
+      order_(order),
+      pool_(pool),
+      slots_(static_cast<std::size_t>(slots)),
+      group_(batches_of_a_task(slots_.size())),
+      next_out_(first),
+      next_fill_(first) {
+  ARBALEST_CHECK(slots > 0);
+  const auto batch_size = static_cast<std::size_t>(order.batch_size());
+  const auto pixels = static_cast<std::size_t>(dataset.description().image.elements());
+  const std::size_t image_bytes = aligned(batch_size * pixels * sizeof(float));
+  const std::size_t label_bytes = aligned(batch_size * sizeof(std::int32_t));
+  images_ = device.allocate_host(slots_.size() * image_bytes);
+  labels_ = device.allocate_host(slots_.size() * label_bytes);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].images = reinterpret_cast<float*>(images_.as<std::byte>() + i * image_bytes);
+    slots_[i].labels = reinterpret_cast<std::int32_t*>(labels_.as<std::byte>() + i * label_bytes);
+    slots_[i].indices.resize(batch_size);
+  }
+  const std::lock_guard lock(mutex_);
+  submit_fills(group_);
+}
+
+BatchRing::~BatchRing() {
+  std::unique_lock lock(mutex_);
+  stop_fills(lock);
+}
+
+std::optional<Batch> BatchRing::next() {
+  std::unique_lock lock(mutex_);
+  const std::optional<std::uint64_t> total = order_.batches();
+  if (total && next_out_ >= *total) return std::nullopt;
+
+  Slot& slot = slot_of(next_out_);
+  const auto ready = [&] { return slot.state == State::kReady; };
+  if (!ready()) {
+    submit_fills(1);
+    const auto start = std::chrono::steady_clock::now();
+    consumer_waits_ = true;
+    filled_.wait(lock, ready);
+    consumer_waits_ = false;
+    seconds_waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  if (slot.failure) std::rethrow_exception(slot.failure);
+  slot.state = State::kOut;
+  ++next_out_;
+  return slot.batch;
+}
+
+void BatchRing::release(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  Slot& slot = slot_of(number);
+  ARBALEST_CHECK(slot.state == State::kOut && slot.batch.number == number);
+  slot.state = State::kFree;
+  submit_fills(consumer_waits_ ? 1 : group_);
+}
+
+void BatchRing::restart(std::uint64_t first) {
+  std::unique_lock lock(mutex_);
+  stop_fills(lock);
+  for (Slot& slot : slots_) {
+    ARBALEST_CHECK(slot.state != State::kOut);
+    slot.state = State::kFree;
+    slot.failure = nullptr;
+  }
+  stopping_ = false;
+  next_out_ = next_fill_ = first;
+  submit_fills(group_);
+}
+
+double BatchRing::seconds_waited() const {
+  const std::lock_guard lock(mutex_);
+  return seconds_waited_;
+}
+
+// Hands out tasks for all free slots in sequence, `at_least` batches a task; fewer only at the end of the sequence.
+void BatchRing::submit_fills(std::size_t at_least) {
+  const std::optional<std::uint64_t> total = order_.batches();
+  for (;;) {
+    const std::size_t count = fillable();
+    if (count == 0 || (count < at_least && next_fill_ + count != total)) return;
+    pool_.submit([this, first = next_fill_] { fill_group(first); });  // it needs mutex_ before it does anything
+    slot_of(next_fill_).group = count;
+    for (std::size_t i = 0; i < count; ++i) slot_of(next_fill_ + i).state = State::kFilling;
+    next_fill_ += count;
+    batches_filling_ += count;
+  }
+}
+
+// How many batches from next_fill_ on exist and have a free slot; at most a task's.
+std::size_t BatchRing::fillable() const {
+  const std::optional<std::uint64_t> total = order_.batches();
+  std::size_t count = 0;
+  while (count < group_ && slot_of(next_fill_ + count).state == State::kFree &&
+         (!total || next_fill_ + count < *total)) {
+    ++count;
+  }
+  return count;
+}
+
+void BatchRing::fill_group(std::uint64_t first) noexcept {
+  std::unique_lock lock(mutex_);
+  const std::size_t count = slot_of(first).group;
+  for (std::size_t i = 0; i < count; ++i) {
+    Slot& slot = slot_of(first + i);
+    if (!stopping_) {
+      lock.unlock();
+      try {
+        fill(slot, first + i);
+      } catch (...) {
+        slot.failure = std::current_exception();  // next() throws it
+      }
+      lock.lock();
+    }
+    slot.state = State::kReady;
+    --batches_filling_;
+    if (consumer_waits_) filled_.notify_one();
+  }
+}
+
+void BatchRing::fill(Slot& slot, std::uint64_t number) const {
+  order_.indices(number, slot.indices);
+  const auto pixels = static_cast<std::size_t>(dataset_.description().image.elements());
+  slot.batch = Batch{number, slot.images, slot.labels, 0};
+  for (std::size_t i = 0; i < slot.indices.size(); ++i) {
+    const std::int64_t example = slot.indices[i];
+    float* image = slot.images + i * pixels;
+    if (example == BatchOrder::kNoExample) {
+      std::fill_n(image, pixels, 0.0F);
+      slot.labels[i] = engine::kNoLabel;
+    } else {
+      dataset_.read(example, image);
+      slot.labels[i] = dataset_.label(example);
+      ++slot.batch.examples;
+    }
+  }
+}
+
+// Lets tasks end without filling what is left of them, and waits until none is left.
+void BatchRing::stop_fills(std::unique_lock<std::mutex>& lock) {
+  stopping_ = true;
+  consumer_waits_ = true;
+  filled_.wait(lock, [this] { return batches_filling_ == 0; });
+  consumer_waits_ = false;
+}
+
+}  // namespace arbalest::dataflow

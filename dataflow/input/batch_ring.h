@@ -1,0 +1,89 @@
+// Batches in host memory, filled ahead of their use by tasks of the host pool and handed out in sequence.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "dataflow/input/batch_order.h"
+#include "dataflow/input/dataset.h"
+#include "engine/buffer.h"
+#include "engine/device.h"
+#include "engine/host/pool.h"
+
+namespace arbalest::dataflow {
+
+struct Batch {
+  std::uint64_t number = 0;
+  const float* images = nullptr;         // [b, c, h, w], 64-byte aligned; zeros where there is no example
+  const std::int32_t* labels = nullptr;  // [b]; engine::kNoLabel where there is no example
+  int examples = 0;                      // how many of the b places hold one
+};
+
+// Batch n lives in slot n mod slots, so a batch that stays out holds up the batch that is `slots` later.
+// Threads: next() and restart() belong to one consumer; release() may be called from any thread.
+class BatchRing {
+ public:
+  // Fills at once, from batch `first`. The memory of all slots is `device`'s host memory, allocated here once. What is
+  // passed by reference must outlive the ring. A ring needs more slots than batches are out at a time.
+  BatchRing(const Dataset& dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,
+            std::uint64_t first = 0);
+  ~BatchRing();  // waits for its tasks
+  BatchRing(const BatchRing&) = delete;
+  BatchRing& operator=(const BatchRing&) = delete;
+
+  // The next batch in sequence, waiting until it is filled; nothing after the last batch of a finite order. Throws what
+  // reading the batch threw, and again on every later call. The batch stays valid until it is released.
+  std::optional<Batch> next();
+  // Gives the batch's slot back to be refilled. Each batch is released once.
+  void release(std::uint64_t number);
+
+  // The sequence starts again at `first`. All batches must have been released.
+  void restart(std::uint64_t first = 0);
+
+  // How long next() has waited so far, in all.
+  double seconds_waited() const;
+
+ private:
+  enum class State { kFree, kFilling, kReady, kOut };
+  struct Slot {
+    State state = State::kFree;
+    Batch batch;
+    float* images = nullptr;
+    std::int32_t* labels = nullptr;
+    std::vector<std::int64_t> indices;
+    std::exception_ptr failure;
+    std::size_t group = 0;  // batches of the task whose first batch lives here
+  };
+
+  Slot& slot_of(std::uint64_t number) { return slots_[number % slots_.size()]; }
+  const Slot& slot_of(std::uint64_t number) const { return slots_[number % slots_.size()]; }
+  void submit_fills(std::size_t at_least);
+  std::size_t fillable() const;
+  void fill_group(std::uint64_t first) noexcept;
+  void fill(Slot& slot, std::uint64_t number) const;
+  void stop_fills(std::unique_lock<std::mutex>& lock);
+
+  const Dataset& dataset_;
+  BatchOrder& order_;
+  engine::host::Pool& pool_;
+  engine::Buffer images_;
+  engine::Buffer labels_;
+  std::vector<Slot> slots_;
+  std::size_t group_;  // batches of one task
+
+  mutable std::mutex mutex_;
+  std::condition_variable filled_;
+  std::uint64_t next_out_;   // what next() returns
+  std::uint64_t next_fill_;  // the first batch that no task has been submitted for
+  std::size_t batches_filling_ = 0;
+  bool consumer_waits_ = false;
+  bool stopping_ = false;
+  double seconds_waited_ = 0.0;
+};
+
+}  // namespace arbalest::dataflow

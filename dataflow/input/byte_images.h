@@ -1,0 +1,39 @@
+// A dataset of 8-bit images held in memory, normalized when read.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dataflow/input/dataset.h"
+
+namespace arbalest::dataflow {
+
+class ByteImages final : public Dataset {
+ public:
+  // `pixels` are [n, c, h, w], `labels` [n] and within the description's classes.
+  ByteImages(std::string name, const InputDescription& description, Normalization normalization,
+             std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels);
+
+  const std::string& name() const noexcept override { return name_; }
+  const InputDescription& description() const noexcept override { return description_; }
+  std::int64_t size() const noexcept override { return static_cast<std::int64_t>(labels_.size()); }
+
+  void read(std::int64_t example, float* image) const override;
+  std::int32_t label(std::int64_t example) const override;
+
+  // All images and labels as they are stored.
+  const std::vector<std::uint8_t>& pixels() const noexcept { return pixels_; }
+  const std::vector<std::uint8_t>& labels() const noexcept { return labels_; }
+
+ private:
+  std::string name_;
+  InputDescription description_;
+  std::size_t pixels_per_image_;
+  std::array<float, 256> normalized_;  // of each byte
+  std::vector<std::uint8_t> pixels_;
+  std::vector<std::uint8_t> labels_;
+};
+
+}  // namespace arbalest::dataflow

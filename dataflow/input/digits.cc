@@ -1,0 +1,63 @@
+#include "dataflow/input/digits.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "dataflow/input/digit_renderer.h"
+#include "dataflow/input/digit_strokes.h"
+#include "dataflow/input/random_sequence.h"
+
+namespace arbalest::dataflow {
+namespace {
+
+constexpr std::size_t kClasses = 10;
+constexpr std::size_t kTrainExamples = 20'000;
+constexpr std::size_t kTestExamples = 5'000;
+constexpr std::size_t kExamplesOfATask = 250;
+constexpr std::uint64_t kSeed = 0x6469676974730001;
+constexpr Normalization kNormalization = {0.1307F, 0.3081F};
+
+using StylesOfDigits = std::vector<std::vector<DigitStyle>>;
+
+StylesOfDigits all_styles() {
+  StylesOfDigits styles;
+  for (int digit = 0; digit < static_cast<int>(kClasses); ++digit) styles.push_back(digit_styles(digit));
+  return styles;
+}
+
+}  // namespace
+
+InputDescription digits_description() {
+  return {engine::Shape{1, kDigitSide, kDigitSide}, static_cast<std::int64_t>(kClasses)};
+}
+
+std::unique_ptr<ByteImages> load_digits(Split split, engine::host::Pool& pool) {
+  const bool train = split == Split::kTrain;
+  const std::size_t examples = train ? kTrainExamples : kTestExamples;
+  const std::uint64_t stream = train ? 0 : 1;
+  const StylesOfDigits styles = all_styles();
+  std::vector<std::uint8_t> pixels(examples * kDigitPixels);
+  std::vector<std::uint8_t> labels(examples);
+  const auto render = [&](std::size_t first) {
+    for (std::size_t example = first; example < first + kExamplesOfATask; ++example) {
+      RandomSequence random(kSeed, stream, example);
+      const std::size_t digit = example % kClasses;
+      const DigitStyle& style = styles[digit][random.below(styles[digit].size())];
+      labels[example] = static_cast<std::uint8_t>(digit);
+      render_digit(style, random,
+                   std::span<std::uint8_t, kDigitPixels>(pixels.data() + example * kDigitPixels, kDigitPixels));
+    }
+  };
+  static_assert(kTrainExamples % kExamplesOfATask == 0 && kTestExamples % kExamplesOfATask == 0);
+  for (std::size_t first = 0; first < examples; first += kExamplesOfATask) {
+    pool.submit([&render, first] { render(first); });
+  }
+  pool.drain();
+  return std::make_unique<ByteImages>(train ? "digits train" : "digits test", digits_description(), kNormalization,
+                                      std::move(pixels), std::move(labels));
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,19 @@
+// The embedded dataset "digits": handwritten-looking digits rendered from stroke templates, so that a network can be
+// trained where no data is. 28 x 28 pixels, ten classes in equal numbers, 20,000 images to train and 5,000 to test on.
+// Its bytes never change: not with the machine, the number of threads or the seed of a job.
+#pragma once
+
+#include <memory>
+
+#include "dataflow/input/byte_images.h"
+#include "dataflow/input/dataset.h"
+#include "engine/host/pool.h"
+
+namespace arbalest::dataflow {
+
+InputDescription digits_description();
+
+// Renders on `pool` and waits for the pool to be idle; not to be called by a task of the pool.
+std::unique_ptr<ByteImages> load_digits(Split split, engine::host::Pool& pool);
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,51 @@
+// Reads a file that may be compressed with gzip; which of the two it is shows in its first bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace arbalest::dataflow {
+
+// Every failure throws ErrorKind::kData and names the file. Offsets count bytes of content, after decompression.
+class InputFile {
+ public:
+  // Throws if `path` is no readable regular file.
+  explicit InputFile(std::filesystem::path path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  // Fills all of `out`. Throws if the file ends before (`what` says what was being read) or the gzip data is corrupt.
+  void read(std::span<std::uint8_t> out, const char* what);
+  // Throws unless all content has been read, and the checksum of gzip data is right.
+  void expect_end();
+
+  // More content than this cannot be left: what the file holds, or what gzip could expand it to.
+  std::uint64_t most_left() const noexcept;
+
+  std::uint64_t offset() const noexcept { return offset_; }
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  struct Inflater;
+  struct CloseFile {
+    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+  };
+
+  std::size_t read_some(std::span<std::uint8_t> out);
+  std::size_t read_file(std::span<std::uint8_t> out);
+
+  std::filesystem::path path_;
+  std::uint64_t file_bytes_ = 0;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+  std::unique_ptr<Inflater> inflater_;  // null: the file is raw
+  std::uint64_t offset_ = 0;
+};
+
+}  // namespace arbalest::dataflow

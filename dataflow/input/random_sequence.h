@@ -1,0 +1,45 @@
+// Numbers that depend on a key only: the same on every machine, compiler and standard library, in any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace arbalest::dataflow {
+
+// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): the i-th number is a hash of
+// the key plus i times an odd constant.
+class RandomSequence {
+ public:
+  // Sequences of different (seed, stream, index) are unrelated.
+  RandomSequence(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) noexcept
+      : state_(mix(mix(mix(seed) + stream) + index)) {}
+
+  std::uint64_t next() noexcept {
+    state_ += kIncrement;
+    return mix(state_);
+  }
+
+  // Uniform in [0, bound), bound in [1, 2^32], without bias: a product is rejected where it would favor some values
+  // (Lemire: "Fast random integer generation in an interval", 2019).
+  std::uint64_t below(std::uint64_t bound) noexcept {
+    const std::uint64_t threshold = (kWordRange - bound) % bound;
+    for (;;) {
+      const std::uint64_t product = (next() >> 32U) * bound;
+      if ((product & (kWordRange - 1)) >= threshold) return product >> 32U;
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kIncrement = 0x9E3779B97F4A7C15U;
+  static constexpr std::uint64_t kWordRange = std::uint64_t{1} << 32U;
+
+  static constexpr std::uint64_t mix(std::uint64_t z) noexcept {
+    z += kIncrement;
+    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+    return z ^ (z >> 31U);
+  }
+
+  std::uint64_t state_;
+};
+
+}  // namespace arbalest::dataflow

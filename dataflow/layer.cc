@@ -1,0 +1,8 @@
+#include "dataflow/layer.h"
+
+namespace arbalest::dataflow {
+
+// One operation an element, for layers that say nothing else.
+std::int64_t Layer::forward_flops(std::span<const engine::Shape> inputs) const { return inputs[0].elements(); }
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,52 @@
+// What a kind of layer knows about itself: shapes, parameters, cost, and the operator that runs it. Adding one is a
+// class in layers/, an operator in engine/, and a message in proto (README: "How to add an operator").
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataflow/initializer.h"
+#include "engine/operator.h"
+#include "engine/shape.h"
+
+namespace arbalest::dataflow {
+
+struct ParameterSpec {
+  std::string name;     // "weight", "bias"
+  engine::Shape shape;  // canonical
+  Initializer initializer;
+  Fan fan;
+  float learning_rate_multiplier = 1.0F;
+  float decay_multiplier = 1.0F;
+};
+
+enum class LayerRole {
+  kHidden,  // its output feeds other layers
+  kLoss,    // StepResult::loss_sum; where backward starts
+  kMetric,  // StepResult::correct; no gradient
+};
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  // As in a job file: "conv".
+  virtual std::string_view kind() const = 0;
+  virtual LayerRole role() const { return LayerRole::kHidden; }
+  virtual int input_count() const { return 1; }
+
+  // All shapes here are those of a mini-batch, first extent n. Throws engine::Error (kInvalidJob) saying what does not
+  // fit; the caller adds the layer's name.
+  virtual engine::Shape output_shape(std::span<const engine::Shape> inputs) const = 0;
+  virtual std::vector<ParameterSpec> parameters(std::span<const engine::Shape> /*inputs*/) const { return {}; }
+  // Forward floating-point operations for the whole mini-batch (a multiply-add counts two).
+  virtual std::int64_t forward_flops(std::span<const engine::Shape> inputs) const;
+
+  // `index`: the layer's number in its graph, the key of its randomness.
+  virtual engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const = 0;
+};
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,20 @@
+// `relu {}`, `tanh {}`, `sigmoid {}`: elementwise, any shape.
+#pragma once
+
+#include "dataflow/layer.h"
+
+namespace arbalest::dataflow {
+
+class ActivationLayer final : public Layer {
+ public:
+  explicit ActivationLayer(engine::ActivationKind kind) : kind_(kind) {}
+
+  std::string_view kind() const override;
+  engine::Shape output_shape(std::span<const engine::Shape> inputs) const override { return inputs[0]; }
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const override;
+
+ private:
+  engine::ActivationKind kind_;
+};
+
+}  // namespace arbalest::dataflow

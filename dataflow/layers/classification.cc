@@ -1,0 +1,47 @@
+#include "dataflow/layers/classification.h"
+
+#include "engine/error.h"
+
+namespace arbalest::dataflow {
+
+using engine::Shape;
+
+namespace {
+
+// One number for the mini-batch.
+Shape scalar_of(std::span<const Shape> inputs) {
+  const Shape& logits = inputs[0];
+  if (logits.rank() != 2) {
+    engine::fail(engine::ErrorKind::kInvalidJob,
+                 "needs one logit per class as its first input, not {} per example; put a dense layer before it",
+                 to_string(logits.with_batch(1)));
+  }
+  if (inputs[1].rank() != 1) {
+    engine::fail(engine::ErrorKind::kInvalidJob, "needs \"label\" as its second input");
+  }
+  return {1};
+}
+
+}  // namespace
+
+Shape SoftmaxCrossEntropyLayer::output_shape(std::span<const Shape> inputs) const { return scalar_of(inputs); }
+
+// exp, sum, division and difference per logit.
+std::int64_t SoftmaxCrossEntropyLayer::forward_flops(std::span<const Shape> inputs) const {
+  return 4 * inputs[0].elements();
+}
+
+engine::OperatorSpec SoftmaxCrossEntropyLayer::operator_spec(std::span<const engine::Layout> inputs,
+                                                             std::uint32_t) const {
+  return engine::SoftmaxCrossEntropySpec{inputs[0], inputs[1]};
+}
+
+Shape AccuracyLayer::output_shape(std::span<const Shape> inputs) const { return scalar_of(inputs); }
+
+std::int64_t AccuracyLayer::forward_flops(std::span<const Shape> inputs) const { return inputs[0].elements(); }
+
+engine::OperatorSpec AccuracyLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
+  return engine::AccuracySpec{inputs[0], inputs[1]};
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,29 @@
+// Layers that compare logits [n, classes] with labels [n]: `softmax_cross_entropy {}`, the loss, and `accuracy {}`, a
+// metric. Inputs: logits, labels.
+#pragma once
+
+#include "dataflow/layer.h"
+
+namespace arbalest::dataflow {
+
+class SoftmaxCrossEntropyLayer final : public Layer {
+ public:
+  std::string_view kind() const override { return "softmax_cross_entropy"; }
+  LayerRole role() const override { return LayerRole::kLoss; }
+  int input_count() const override { return 2; }
+  engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
+  std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const override;
+};
+
+class AccuracyLayer final : public Layer {
+ public:
+  std::string_view kind() const override { return "accuracy"; }
+  LayerRole role() const override { return LayerRole::kMetric; }
+  int input_count() const override { return 2; }
+  engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
+  std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const override;
+};
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,30 @@
+// `conv { filters: 20 kernel: 5 stride: 1 padding: 0 }`: [n, c, h, w] -> [n, filters, h', w'].
+#pragma once
+
+#include "dataflow/layer.h"
+#include "dataflow/layers/parameter_options.h"
+
+namespace arbalest::dataflow {
+
+class Conv2dLayer final : public Layer {
+ public:
+  struct Options {
+    std::int64_t filters = 0;
+    engine::Window window;
+    bool has_bias = true;
+    ParameterOptions weight{.initializer = kDefaultWeight};
+    ParameterOptions bias{.initializer = kDefaultBias};
+  };
+  explicit Conv2dLayer(const Options& options) : options_(options) {}
+
+  std::string_view kind() const override { return "conv"; }
+  engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
+  std::vector<ParameterSpec> parameters(std::span<const engine::Shape> inputs) const override;
+  std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const override;
+
+ private:
+  Options options_;
+};
+
+}  // namespace arbalest::dataflow

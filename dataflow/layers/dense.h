@@ -1,0 +1,29 @@
+// `dense { units: 500 }`: [n, ...] -> [n, units].
+#pragma once
+
+#include "dataflow/layer.h"
+#include "dataflow/layers/parameter_options.h"
+
+namespace arbalest::dataflow {
+
+class DenseLayer final : public Layer {
+ public:
+  struct Options {
+    std::int64_t units = 0;
+    bool has_bias = true;
+    ParameterOptions weight{.initializer = kDefaultWeight};
+    ParameterOptions bias{.initializer = kDefaultBias};
+  };
+  explicit DenseLayer(const Options& options) : options_(options) {}
+
+  std::string_view kind() const override { return "dense"; }
+  engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
+  std::vector<ParameterSpec> parameters(std::span<const engine::Shape> inputs) const override;
+  std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const override;
+
+ private:
+  Options options_;
+};
+
+}  // namespace arbalest::dataflow

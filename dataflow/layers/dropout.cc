@@ -1,0 +1,9 @@
+#include "dataflow/layers/dropout.h"
+
+namespace arbalest::dataflow {
+
+engine::OperatorSpec DropoutLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const {
+  return engine::DropoutSpec{inputs[0], ratio_, index};
+}
+
+}  // namespace arbalest::dataflow

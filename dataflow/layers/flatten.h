@@ -1,0 +1,16 @@
+// `flatten {}`: [n, c, h, w] -> [n, c*h*w].
+#pragma once
+
+#include "dataflow/layer.h"
+
+namespace arbalest::dataflow {
+
+class FlattenLayer final : public Layer {
+ public:
+  std::string_view kind() const override { return "flatten"; }
+  engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
+  std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const override;
+};
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,22 @@
+// What a job may say about one parameter of a layer.
+#pragma once
+
+#include "dataflow/layer.h"
+
+namespace arbalest::dataflow {
+
+struct ParameterOptions {
+  Initializer initializer;
+  float learning_rate_multiplier = 1.0F;
+  float decay_multiplier = 1.0F;
+};
+
+inline constexpr Initializer kDefaultWeight{.kind = Initializer::Kind::kHe};
+inline constexpr Initializer kDefaultBias{.kind = Initializer::Kind::kConstant};
+
+inline ParameterSpec parameter_spec(const char* name, const engine::Shape& shape, const Fan& fan,
+                                    const ParameterOptions& options) {
+  return {name, shape, options.initializer, fan, options.learning_rate_multiplier, options.decay_multiplier};
+}
+
+}  // namespace arbalest::dataflow

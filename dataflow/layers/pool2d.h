@@ -1,0 +1,25 @@
+// `max_pool { kernel: 2 stride: 2 }` and `average_pool { ... }`: [n, c, h, w] -> [n, c, h', w'].
+#pragma once
+
+#include "dataflow/layer.h"
+
+namespace arbalest::dataflow {
+
+class Pool2dLayer final : public Layer {
+ public:
+  struct Options {
+    engine::PoolKind kind = engine::PoolKind::kMax;
+    engine::Window window;
+  };
+  explicit Pool2dLayer(const Options& options) : options_(options) {}
+
+  std::string_view kind() const override;
+  engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
+  std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const override;
+
+ private:
+  Options options_;
+};
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,10 @@
+#include "dataflow/models/field_issues.h"
+
+namespace arbalest::dataflow {
+
+void FieldIssues::add(std::string path, std::string message) {
+  if (message.empty() || !paths_.insert(path).second) return;
+  issues_.push_back({std::move(path), std::move(message)});
+}
+
+}  // namespace arbalest::dataflow

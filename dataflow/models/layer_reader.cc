@@ -1,0 +1,205 @@
+#include "dataflow/models/layer_reader.h"
+
+#include <optional>
+
+#include "dataflow/layers/activation.h"
+#include "dataflow/layers/classification.h"
+#include "dataflow/layers/conv2d.h"
+#include "dataflow/layers/dense.h"
+#include "dataflow/layers/dropout.h"
+#include "dataflow/layers/flatten.h"
+#include "dataflow/layers/pool2d.h"
+
+namespace arbalest::dataflow {
+
+namespace {
+
+// Generous, and so small that no product of a few of them overflows.
+constexpr Range<int> kFilters{1, 65536};
+constexpr Range<int> kUnits{1, 1048576};
+constexpr Range<int> kPositiveLength{1, 1024};
+constexpr Range<int> kLength{0, 1024};
+constexpr Range<float> kMultiplier{0.0F, 1000.0F};
+
+// Reads the fields of one layer and reports what is wrong with them under the layer's name.
+class LayerReader {
+ public:
+  LayerReader(const v1::Layer& message, const std::string& path, FieldIssues& issues)
+      : message_(message), path_(path), issues_(issues) {}
+
+  std::shared_ptr<const Layer> read() {
+    using Kind = v1::Layer::KindCase;
+    switch (message_.kind_case()) {
+      case Kind::kConv:
+        return conv(message_.conv());
+      case Kind::kMaxPool:
+        return pool(message_.max_pool(), engine::PoolKind::kMax, "max_pool");
+      case Kind::kAveragePool:
+        return pool(message_.average_pool(), engine::PoolKind::kAverage, "average_pool");
+      case Kind::kDense:
+        return dense(message_.dense());
+      case Kind::kFlatten:
+        return std::make_shared<FlattenLayer>();
+      case Kind::kRelu:
+        return std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu);
+      case Kind::kTanh:
+        return std::make_shared<ActivationLayer>(engine::ActivationKind::kTanh);
+      case Kind::kSigmoid:
+        return std::make_shared<ActivationLayer>(engine::ActivationKind::kSigmoid);
+      case Kind::kDropout:
+        return dropout(message_.dropout());
+      case Kind::kSoftmaxCrossEntropy:
+        return std::make_shared<SoftmaxCrossEntropyLayer>();
+      case Kind::kAccuracy:
+        return std::make_shared<AccuracyLayer>();
+      case Kind::KIND_NOT_SET:
+        break;
+    }
+    report("", "has no kind; give it one, such as conv {}, dense {} or relu {}");
+    return nullptr;
+  }
+
+ private:
+  // `field`: below the layer, "conv.filters"; "" for the layer itself. Does nothing if the message is empty.
+  void report(const std::string& field, const std::string& message) {
+    if (message.empty()) return;
+    const std::string layer = message_.name().empty() ? path_ : fmt::format("layer '{}'", message_.name());
+    issues_.add(field.empty() ? path_ : path_ + "." + field, layer + ": " + message);
+  }
+
+  std::shared_ptr<const Layer> conv(const v1::Conv& message) {
+    report("conv.filters", message.has_filters() ? out_of_range("filters", message.filters(), kFilters)
+                                                 : "filters is missing: how many channels the output has");
+    return std::make_shared<Conv2dLayer>(
+        Conv2dLayer::Options{.filters = message.filters(),
+                             .window = window(message, "conv"),
+                             .has_bias = message.use_bias(),
+                             .weight = parameter(message.weight(), "conv.weight", kDefaultWeight),
+                             .bias = bias(message, "conv.bias")});
+  }
+
+  std::shared_ptr<const Layer> pool(const v1::Pool& message, engine::PoolKind kind, const std::string& field) {
+    return std::make_shared<Pool2dLayer>(Pool2dLayer::Options{.kind = kind, .window = window(message, field)});
+  }
+
+  std::shared_ptr<const Layer> dense(const v1::Dense& message) {
+    report("dense.units", message.has_units() ? out_of_range("units", message.units(), kUnits)
+                                              : "units is missing: how many features the output has");
+    return std::make_shared<DenseLayer>(
+        DenseLayer::Options{.units = message.units(),
+                            .has_bias = message.use_bias(),
+                            .weight = parameter(message.weight(), "dense.weight", kDefaultWeight),
+                            .bias = bias(message, "dense.bias")});
+  }
+
+  std::shared_ptr<const Layer> dropout(const v1::Dropout& message) {
+    report("dropout.ratio", out_of_range("ratio", message.ratio(), below(0.0F, 1.0F)));
+    return std::make_shared<DropoutLayer>(message.ratio());
+  }
+
+  // A length that can be given for both directions at once or for each.
+  struct Length {
+    std::string name;
+    std::optional<int> both;
+    std::optional<int> height;
+    std::optional<int> width;
+  };
+
+  engine::Extent2d extent(const Length& length, const std::string& field, const Range<int>& range) {
+    const std::string height = length.name + "_height";
+    const std::string width = length.name + "_width";
+    if (length.both && (length.height || length.width)) {
+      report(field + "." + length.name,
+             fmt::format("{} is given for both directions at once and again for one of them; "
+                         "remove {} or {}",
+                         length.name, length.name, length.height ? height : width));
+    } else if (!length.both && length.height.has_value() != length.width.has_value()) {
+      report(field + "." + (length.height ? height : width),
+             fmt::format("{} is given without {}", length.height ? height : width, length.height ? width : height));
+    } else if (!length.both && !length.height) {
+      report(field + "." + length.name, fmt::format("{} is missing", length.name));
+    }
+    if (length.both) report(field + "." + length.name, out_of_range(length.name, *length.both, range));
+    if (length.height) report(field + "." + height, out_of_range(height, *length.height, range));
+    if (length.width) report(field + "." + width, out_of_range(width, *length.width, range));
+    return {length.both.value_or(length.height.value_or(0)), length.both.value_or(length.width.value_or(0))};
+  }
+
+  template <typename Message>
+  engine::Window window(const Message& message, const std::string& field) {
+    const auto given = [](bool is_set, int value) { return is_set ? std::optional<int>(value) : std::nullopt; };
+    const Length kernel{"kernel", given(message.has_kernel(), message.kernel()),
+                        given(message.has_kernel_height(), message.kernel_height()),
+                        given(message.has_kernel_width(), message.kernel_width())};
+    const Length stride{"stride", given(message.has_stride(), message.stride()),
+                        given(message.has_stride_height(), message.stride_height()),
+                        given(message.has_stride_width(), message.stride_width())};
+    const Length padding{"padding", given(message.has_padding(), message.padding()),
+                         given(message.has_padding_height(), message.padding_height()),
+                         given(message.has_padding_width(), message.padding_width())};
+    const std::size_t issues_before = issues_.all().size();
+    engine::Window window;
+    window.kernel = extent(kernel, field, kPositiveLength);
+    // The default stride of a pooling is its kernel: one complaint about both is enough.
+    if (issues_.all().size() == issues_before) window.stride = extent(stride, field, kPositiveLength);
+    window.padding = extent(padding, field, kLength);
+    return window;
+  }
+
+  template <typename Message>
+  ParameterOptions bias(const Message& message, const std::string& field) {
+    if (!message.use_bias() && message.has_bias()) report(field, "bias is described, but use_bias is false");
+    return message.has_bias() ? parameter(message.bias(), field, kDefaultBias)
+                              : ParameterOptions{.initializer = kDefaultBias};
+  }
+
+  ParameterOptions parameter(const v1::Parameter& message, const std::string& field, const Initializer& other) {
+    report(field + ".learning_rate_multiplier",
+           out_of_range("learning_rate_multiplier", message.learning_rate_multiplier(), kMultiplier));
+    report(field + ".decay_multiplier", out_of_range("decay_multiplier", message.decay_multiplier(), kMultiplier));
+    return {initializer(message.initializer(), field + ".initializer", other), message.learning_rate_multiplier(),
+            message.decay_multiplier()};
+  }
+
+  Initializer initializer(const v1::Initializer& message, const std::string& field, const Initializer& other) {
+    using Kind = v1::Initializer::KindCase;
+    switch (message.kind_case()) {
+      case Kind::kConstant:
+        return {.kind = Initializer::Kind::kConstant, .value = message.constant().value()};
+      case Kind::kUniform: {
+        const v1::Initializer::Uniform& uniform = message.uniform();
+        if (uniform.low() >= uniform.high()) {
+          report(field + ".uniform.low",
+                 fmt::format("low must be below high: {} is not below {}", uniform.low(), uniform.high()));
+        }
+        return {.kind = Initializer::Kind::kUniform, .low = uniform.low(), .high = uniform.high()};
+      }
+      case Kind::kGaussian: {
+        const v1::Initializer::Gaussian& gaussian = message.gaussian();
+        if (gaussian.stddev() <= 0.0F) {
+          report(field + ".gaussian.stddev", fmt::format("stddev must be above 0, not {}", gaussian.stddev()));
+        }
+        return {.kind = Initializer::Kind::kGaussian, .mean = gaussian.mean(), .stddev = gaussian.stddev()};
+      }
+      case Kind::kXavier:
+        return {.kind = Initializer::Kind::kXavier};
+      case Kind::kHe:
+        return {.kind = Initializer::Kind::kHe};
+      case Kind::KIND_NOT_SET:
+        break;
+    }
+    return other;
+  }
+
+  const v1::Layer& message_;
+  const std::string& path_;
+  FieldIssues& issues_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Layer> read_layer(const v1::Layer& message, const std::string& path, FieldIssues& issues) {
+  return LayerReader(message, path, issues).read();
+}
+
+}  // namespace arbalest::dataflow

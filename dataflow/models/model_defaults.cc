@@ -1,0 +1,95 @@
+#include "dataflow/models/model_defaults.h"
+
+namespace arbalest::dataflow {
+
+namespace {
+
+constexpr int kDefaultHidden[] = {256, 128};
+constexpr float kDefaultUniform = 0.05F;
+constexpr float kDefaultStddev = 0.01F;
+constexpr float kDefaultDropout = 0.5F;
+
+enum class Role { kWeight, kBias };
+
+void fill(v1::Initializer& initializer, Role role) {
+  if (initializer.kind_case() == v1::Initializer::KIND_NOT_SET) {
+    if (role == Role::kWeight) {
+      initializer.mutable_he();
+    } else {
+      initializer.mutable_constant();
+    }
+  }
+  if (initializer.has_constant() && !initializer.constant().has_value())
+    initializer.mutable_constant()->set_value(0.0F);
+  if (initializer.has_uniform()) {
+    v1::Initializer::Uniform& uniform = *initializer.mutable_uniform();
+    if (!uniform.has_low()) uniform.set_low(-kDefaultUniform);
+    if (!uniform.has_high()) uniform.set_high(kDefaultUniform);
+  }
+  if (initializer.has_gaussian()) {
+    v1::Initializer::Gaussian& gaussian = *initializer.mutable_gaussian();
+    if (!gaussian.has_mean()) gaussian.set_mean(0.0F);
+    if (!gaussian.has_stddev()) gaussian.set_stddev(kDefaultStddev);
+  }
+}
+
+void fill(v1::Parameter& parameter, Role role) {
+  fill(*parameter.mutable_initializer(), role);
+  if (!parameter.has_learning_rate_multiplier()) parameter.set_learning_rate_multiplier(1.0F);
+  if (!parameter.has_decay_multiplier()) parameter.set_decay_multiplier(1.0F);
+}
+
+// For layers that have a weight and perhaps a bias.
+template <typename Message>
+void fill_parameters(Message& layer) {
+  if (!layer.has_use_bias()) layer.set_use_bias(true);
+  fill(*layer.mutable_weight(), Role::kWeight);
+  if (layer.use_bias()) fill(*layer.mutable_bias(), Role::kBias);
+}
+
+template <typename Message>
+bool has_any_stride(const Message& window) {
+  return window.has_stride() || window.has_stride_height() || window.has_stride_width();
+}
+
+template <typename Message>
+void fill_padding(Message& window) {
+  if (!window.has_padding() && !window.has_padding_height() && !window.has_padding_width()) window.set_padding(0);
+}
+
+void fill(v1::Conv& conv) {
+  if (!has_any_stride(conv)) conv.set_stride(1);
+  fill_padding(conv);
+  fill_parameters(conv);
+}
+
+void fill(v1::Pool& pool) {
+  if (!has_any_stride(pool)) {
+    if (pool.has_kernel()) {
+      pool.set_stride(pool.kernel());
+    } else if (pool.has_kernel_height() && pool.has_kernel_width()) {
+      pool.set_stride_height(pool.kernel_height());
+      pool.set_stride_width(pool.kernel_width());
+    }
+  }
+  fill_padding(pool);
+}
+
+void fill(v1::Layer& layer) {
+  if (layer.has_conv()) fill(*layer.mutable_conv());
+  if (layer.has_max_pool()) fill(*layer.mutable_max_pool());
+  if (layer.has_average_pool()) fill(*layer.mutable_average_pool());
+  if (layer.has_dense()) fill_parameters(*layer.mutable_dense());
+  if (layer.has_dropout() && !layer.dropout().has_ratio()) layer.mutable_dropout()->set_ratio(kDefaultDropout);
+}
+
+}  // namespace
+
+void fill_defaults(v1::Model& model) {
+  if (model.zoo().has_mlp() && model.zoo().mlp().hidden().empty()) {
+    for (const int width : kDefaultHidden) model.mutable_zoo()->mutable_mlp()->add_hidden(width);
+  }
+  for (v1::Layer& layer : *model.mutable_layers()) fill(layer);
+}
+
+}  // namespace arbalest::dataflow

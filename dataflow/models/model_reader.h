@@ -1,0 +1,17 @@
+// The model schema -> layers, for Graph::build.
+#pragma once
+
+#include <vector>
+
+#include "arbalest/v1/model.pb.h"
+#include "dataflow/graph.h"
+#include "dataflow/models/field_issues.h"
+
+namespace arbalest::dataflow {
+
+// The layers of `model` over data of the form `input`; fields that are left out have their defaults (fill_defaults).
+// Adds to `issues` every value that is out of its range, with its path in `model`; the result is then not to be used.
+// Whether the layers fit together is for Graph::build to say: the i-th layer here is model.layers(i).
+std::vector<LayerDescription> read_model(const v1::Model& model, const InputDescription& input, FieldIssues& issues);
+
+}  // namespace arbalest::dataflow

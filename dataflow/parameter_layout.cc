@@ -1,0 +1,80 @@
+#include "dataflow/parameter_layout.h"
+
+#include <algorithm>
+
+#include "engine/error.h"
+
+namespace arbalest::dataflow {
+
+namespace {
+
+constexpr std::int64_t kAlignedElements = 16;  // 64 bytes
+
+}  // namespace
+
+void ParameterLayout::append(std::string name, const ParameterSpec& spec, const engine::Layout& native) {
+  ARBALEST_CHECK(native.dtype() == engine::DType::kFloat32 && native.shape().elements() == spec.shape.elements());
+  entries_.push_back({std::move(name), spec, native, elements_});
+  const auto stored = static_cast<std::int64_t>(native.bytes() / sizeof(float));
+  const std::int64_t end = elements_ + (stored + kAlignedElements - 1) / kAlignedElements * kAlignedElements;
+  const engine::UpdateRange range{elements_, end, spec.learning_rate_multiplier, spec.decay_multiplier};
+  const bool continues = !ranges_.empty() &&
+                         ranges_.back().learning_rate_multiplier == range.learning_rate_multiplier &&
+                         ranges_.back().decay_multiplier == range.decay_multiplier;
+  if (continues) {
+    ranges_.back().end = end;
+  } else {
+    ranges_.push_back(range);
+  }
+  elements_ = end;
+}
+
+std::int64_t ParameterLayout::parameters() const noexcept {
+  std::int64_t count = 0;
+  for (const ParameterEntry& entry : entries_) count += entry.spec.shape.elements();
+  return count;
+}
+
+void ParameterLayout::initialize(engine::Device& device, std::uint64_t seed, float* weights) const {
+  std::uint32_t index = 0;
+  for (const ParameterEntry& entry : entries_) {
+    std::vector<float> values(static_cast<std::size_t>(entry.spec.shape.elements()));
+    dataflow::initialize(entry.spec.initializer, entry.spec.fan, seed, index++, values);
+    const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
+    device.convert(plain, values.data(), entry.native, weights + entry.offset);
+  }
+}
+
+std::vector<NamedTensor> ParameterLayout::to_canonical(engine::Device& device, const float* weights) const {
+  std::vector<NamedTensor> tensors;
+  for (const ParameterEntry& entry : entries_) {
+    NamedTensor tensor{entry.name, entry.spec.shape, {}};
+    tensor.values.resize(static_cast<std::size_t>(entry.spec.shape.elements()));
+    const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
+    device.convert(entry.native, weights + entry.offset, plain, tensor.values.data());
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+void ParameterLayout::from_canonical(engine::Device& device, std::span<const NamedTensor> tensors,
+                                     float* weights) const {
+  using engine::ErrorKind;
+  for (const NamedTensor& tensor : tensors) {
+    if (std::ranges::none_of(entries_, [&](const ParameterEntry& entry) { return entry.name == tensor.name; })) {
+      engine::fail(ErrorKind::kCheckpoint, "tensor '{}' is no parameter of the model", tensor.name);
+    }
+  }
+  for (const ParameterEntry& entry : entries_) {
+    const auto found = std::ranges::find(tensors, entry.name, &NamedTensor::name);
+    if (found == tensors.end()) engine::fail(ErrorKind::kCheckpoint, "parameter '{}' is missing", entry.name);
+    if (found->shape != entry.spec.shape) {
+      engine::fail(ErrorKind::kCheckpoint, "parameter '{}' is {} in the file and {} in the model", entry.name,
+                   to_string(found->shape), to_string(entry.spec.shape));
+    }
+    const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
+    device.convert(plain, found->values.data(), entry.native, weights + entry.offset);
+  }
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,55 @@
+// Where each parameter lies in a replica's flat vector.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dataflow/layer.h"
+#include "engine/device.h"
+#include "engine/layout.h"
+#include "engine/ops/sgd_update.h"
+
+namespace arbalest::dataflow {
+
+struct ParameterEntry {
+  std::string name;         // "conv1.weight"
+  ParameterSpec spec;       // canonical shape, initializer, multipliers
+  engine::Layout native;    // as the device reads it
+  std::int64_t offset = 0;  // first element in the flat vector
+};
+
+// A parameter outside of a device, in canonical order.
+struct NamedTensor {
+  std::string name;
+  engine::Shape shape;
+  std::vector<float> values;
+};
+
+class ParameterLayout {
+ public:
+  // Appends a parameter at the next aligned offset.
+  void append(std::string name, const ParameterSpec& spec, const engine::Layout& native);
+
+  const std::vector<ParameterEntry>& entries() const noexcept { return entries_; }
+  // Elements of the flat vector, padding included.
+  std::int64_t elements() const noexcept { return elements_; }
+  // Trainable numbers, padding not counted.
+  std::int64_t parameters() const noexcept;
+  // Contiguous, covering the vector; alike neighbors are one range.
+  std::span<const engine::UpdateRange> update_ranges() const noexcept { return ranges_; }
+
+  // Both block the host. `weights`: [elements()] on `device`, which must not be writing it.
+  void initialize(engine::Device& device, std::uint64_t seed, float* weights) const;
+  std::vector<NamedTensor> to_canonical(engine::Device& device, const float* weights) const;
+  // Throws engine::ErrorKind::kCheckpoint if the tensors are not exactly this layout's parameters.
+  void from_canonical(engine::Device& device, std::span<const NamedTensor> tensors, float* weights) const;
+
+ private:
+  std::vector<ParameterEntry> entries_;
+  std::vector<engine::UpdateRange> ranges_;
+  std::int64_t elements_ = 0;
+};
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,158 @@
+#include "dataflow/plan.h"
+
+#include <algorithm>
+
+#include "dataflow/buffer_lifetimes.h"
+#include "dataflow/memory_plan.h"
+
+namespace arbalest::dataflow {
+
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+std::byte* address(std::byte* arena, std::size_t offset, std::size_t nowhere) {
+  return offset == nowhere ? nullptr : arena + offset;
+}
+
+}  // namespace
+
+Plan::Plan(std::shared_ptr<const Graph> graph, engine::Device& device, const PlanOptions& options)
+    : graph_(std::move(graph)), batch_(options.batch) {
+  Backward backward = derive_backward(*graph_);
+  if (options.mode == engine::OperatorMode::kInference) {
+    backward.node.assign(backward.node.size(), false);
+    backward.tensor_gradient.assign(backward.tensor_gradient.size(), false);
+  }
+  prepare_operators(device, options, backward);
+  place_buffers(backward);
+}
+
+void Plan::prepare_operators(engine::Device& device, const PlanOptions& options, const Backward& backward) {
+  const std::vector<engine::Shape> shapes = graph_->shapes(options.batch);
+  layouts_.push_back(device.plain_layout(shapes[Graph::kImage], engine::DType::kFloat32));
+  layouts_.push_back(device.plain_layout(shapes[Graph::kLabel], engine::DType::kInt32));
+  std::size_t parameter = 0;
+  for (std::size_t n = 0; n < graph_->nodes().size(); ++n) {
+    const Graph::Node& node = graph_->nodes()[n];
+    const std::vector<ParameterSpec> specs = node.layer->parameters(Graph::input_shapes(node, shapes));
+    std::vector<engine::Layout> inputs;
+    for (const int input : node.inputs) inputs.push_back(layouts_[at(input)]);
+    engine::PrepareOptions prepare{options.mode, options.threads, backward.tensor_gradient[at(node.inputs[0])], {}};
+    for (std::size_t p = 0; options.parameters != nullptr && p < specs.size(); ++p) {
+      prepare.parameters.push_back(options.parameters->entries()[parameter + p].native);
+    }
+    Step step;
+    try {
+      step.op = device.prepare(node.layer->operator_spec(inputs, static_cast<std::uint32_t>(n)), prepare);
+    } catch (const engine::Error& error) {
+      throw engine::Error(error.kind(), fmt::format("{}: layer '{}': {}", device.name(), node.name, error.what()));
+    }
+    step.backward_label = node.name + " backward";
+    step.first_parameter = parameter;
+    step.runs_backward = backward.node[n];
+    layouts_.push_back(step.op->traits().output);
+    ARBALEST_CHECK(layouts_.back().shape() == shapes[at(node.output)]);
+    ARBALEST_CHECK(step.op->traits().parameters.size() == specs.size());
+    for (std::size_t p = 0; p < specs.size(); ++p) {
+      parameters_.append(node.name + "." + specs[p].name, specs[p], step.op->traits().parameters[p]);
+    }
+    parameter += specs.size();
+    steps_.push_back(std::move(step));
+  }
+}
+
+void Plan::place_buffers(const Backward& backward) {
+  std::vector<engine::OperatorTraits> traits;
+  for (const Step& step : steps_) traits.push_back(step.op->traits());
+  const BufferLifetimes buffers = find_lifetimes(*graph_, layouts_, traits, backward);
+  const MemoryPlan memory = plan_memory(buffers.lifetimes);
+  arena_bytes_ = memory.bytes;
+  bytes_without_reuse_ = buffers.bytes_without_reuse;
+  const auto offset = [&](int buffer) { return buffer < 0 ? kNowhere : memory.offsets[at(buffer)]; };
+  for (const int buffer : buffers.value) values_.push_back(offset(buffer));
+  for (const int buffer : buffers.gradient) gradients_.push_back(offset(buffer));
+  for (std::size_t n = 0; n < steps_.size(); ++n) {
+    steps_[n].saved_offset = offset(buffers.saved[n]);
+    steps_[n].forward_scratch_offset = offset(buffers.forward_scratch[n]);
+    steps_[n].backward_scratch_offset = offset(buffers.backward_scratch[n]);
+  }
+}
+
+float* Plan::images(std::byte* arena) const { return reinterpret_cast<float*>(arena + values_[Graph::kImage]); }
+
+std::int32_t* Plan::labels(std::byte* arena) const {
+  return reinterpret_cast<std::int32_t*>(arena + values_[Graph::kLabel]);
+}
+
+void* Plan::forward_output(const Graph::Node& node, const PlanBuffers& buffers) const {
+  switch (node.layer->role()) {
+    case LayerRole::kLoss:
+      return &buffers.result->loss_sum;
+    case LayerRole::kMetric:
+      return &buffers.result->correct;
+    case LayerRole::kHidden:
+      break;
+  }
+  return buffers.arena + values_[at(node.output)];
+}
+
+std::vector<const void*> Plan::input_addresses(const Graph::Node& node, std::byte* arena) const {
+  std::vector<const void*> addresses;
+  for (const int input : node.inputs) addresses.push_back(arena + values_[at(input)]);
+  return addresses;
+}
+
+std::vector<const void*> Plan::parameter_addresses(const Step& step, const float* weights) const {
+  std::vector<const void*> addresses;
+  for (std::size_t p = 0; p < step.op->traits().parameters.size(); ++p) {
+    addresses.push_back(weights + parameters_.entries()[step.first_parameter + p].offset);
+  }
+  return addresses;
+}
+
+void Plan::forward(engine::Stream& stream, const PlanBuffers& buffers) const {
+  for (std::size_t n = 0; n < steps_.size(); ++n) {
+    const Graph::Node& node = graph_->nodes()[n];
+    const Step& step = steps_[n];
+    const std::vector<const void*> inputs = input_addresses(node, buffers.arena);
+    const std::vector<const void*> parameters = parameter_addresses(step, buffers.weights);
+    step.op->forward(stream, node.name.c_str(),
+                     {.inputs = inputs,
+                      .output = forward_output(node, buffers),
+                      .parameters = parameters,
+                      .saved = address(buffers.arena, step.saved_offset, kNowhere),
+                      .scratch = address(buffers.arena, step.forward_scratch_offset, kNowhere),
+                      .step = buffers.step});
+  }
+}
+
+void Plan::backward(engine::Stream& stream, const PlanBuffers& buffers) const {
+  for (std::size_t n = steps_.size(); n-- > 0;) {
+    const Graph::Node& node = graph_->nodes()[n];
+    const Step& step = steps_[n];
+    if (!step.runs_backward) continue;
+    const std::vector<const void*> inputs = input_addresses(node, buffers.arena);
+    const std::vector<const void*> parameters = parameter_addresses(step, buffers.weights);
+    std::vector<void*> input_gradients;
+    for (const int input : node.inputs) {
+      input_gradients.push_back(address(buffers.arena, gradients_[at(input)], kNowhere));
+    }
+    std::vector<void*> parameter_gradients;
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      parameter_gradients.push_back(buffers.gradient + parameters_.entries()[step.first_parameter + p].offset);
+    }
+    step.op->backward(stream, step.backward_label.c_str(),
+                      {.inputs = inputs,
+                       .output = forward_output(node, buffers),
+                       .output_gradient = address(buffers.arena, gradients_[at(node.output)], kNowhere),
+                       .input_gradients = input_gradients,
+                       .parameters = parameters,
+                       .parameter_gradients = parameter_gradients,
+                       .saved = address(buffers.arena, step.saved_offset, kNowhere),
+                       .scratch = address(buffers.arena, step.backward_scratch_offset, kNowhere),
+                       .step = buffers.step});
+  }
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,88 @@
+// A graph prepared for one device, batch size and thread count: operators, parameter layout, and the place of every
+// tensor in an arena. Immutable; shared by the learners that it fits.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dataflow/autodiff.h"
+#include "dataflow/graph.h"
+#include "dataflow/parameter_layout.h"
+#include "engine/device.h"
+
+namespace arbalest::dataflow {
+
+struct PlanOptions {
+  std::int64_t batch = 1;  // examples of a mini-batch
+  int threads = 1;         // CPU: of the streams that will run it
+  engine::OperatorMode mode = engine::OperatorMode::kTraining;
+  const ParameterLayout* parameters = nullptr;  // layouts to read; null: the operators choose
+};
+
+// Addresses of one learner. All must outlive the work enqueued with them.
+struct PlanBuffers {
+  float* weights = nullptr;    // [parameters().elements()]
+  float* gradient = nullptr;   // alike; training only
+  std::byte* arena = nullptr;  // [arena_bytes()]
+  const engine::StepParameters* step = nullptr;
+  engine::StepResult* result = nullptr;
+};
+
+class Plan {
+ public:
+  // Throws engine::Error naming the layer that the device cannot run.
+  Plan(std::shared_ptr<const Graph> graph, engine::Device& device, const PlanOptions& options);
+
+  const Graph& graph() const noexcept { return *graph_; }
+  const ParameterLayout& parameters() const noexcept { return parameters_; }
+  std::int64_t batch() const noexcept { return batch_; }
+
+  std::size_t arena_bytes() const noexcept { return arena_bytes_; }
+  // One buffer for every forward output and one for every gradient of it, workspaces not counted.
+  std::size_t bytes_without_reuse() const noexcept { return bytes_without_reuse_; }
+  // Bytes of a tensor in the device's layout.
+  std::size_t tensor_bytes(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)].bytes(); }
+
+  // Where the mini-batch goes: images [b, c, h, w] float32 and labels [b] int32, dense.
+  float* images(std::byte* arena) const;
+  std::int32_t* labels(std::byte* arena) const;
+
+  // Stream ordering: enqueue (or record) on `stream` and return. forward writes result->loss_sum and ->correct;
+  // backward overwrites the gradient, and follows a forward with the same buffers.
+  void forward(engine::Stream& stream, const PlanBuffers& buffers) const;
+  void backward(engine::Stream& stream, const PlanBuffers& buffers) const;
+
+ private:
+  static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+
+  struct Step {
+    std::unique_ptr<engine::Operator> op;
+    std::string backward_label;
+    std::size_t first_parameter = 0;  // in parameters_.entries()
+    bool runs_backward = false;
+    std::size_t saved_offset = kNowhere;
+    std::size_t forward_scratch_offset = kNowhere;
+    std::size_t backward_scratch_offset = kNowhere;
+  };
+
+  void prepare_operators(engine::Device& device, const PlanOptions& options, const Backward& backward);
+  void place_buffers(const Backward& backward);
+  void* forward_output(const Graph::Node& node, const PlanBuffers& buffers) const;
+  std::vector<const void*> input_addresses(const Graph::Node& node, std::byte* arena) const;
+  std::vector<const void*> parameter_addresses(const Step& step, const float* weights) const;
+
+  std::shared_ptr<const Graph> graph_;
+  std::int64_t batch_;
+  ParameterLayout parameters_;
+  std::vector<Step> steps_;              // by node
+  std::vector<engine::Layout> layouts_;  // by tensor
+  std::vector<std::size_t> values_;      // by tensor: arena offset
+  std::vector<std::size_t> gradients_;   // by tensor: arena offset, or kNowhere
+  std::size_t arena_bytes_ = 0;
+  std::size_t bytes_without_reuse_ = 0;
+};
+
+}  // namespace arbalest::dataflow
