@@ -1,0 +1,89 @@
+// A replica being trained on a stream of its own, one mini-batch after the other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "dataflow/input/batch_ring.h"
+#include "dataflow/plan.h"
+#include "engine/device.h"
+#include "learners/replica.h"
+
+namespace arbalest::learners {
+
+// What is left to wait for after a mini-batch was enqueued.
+struct Ticket {
+  int learner = 0;                             // number over all devices
+  std::uint64_t task = 0;                      // number of the mini-batch
+  int examples = 0;                            // labeled ones in it
+  engine::Event copied;                        // the batch's slot may be refilled
+  engine::Event done;                          // *result is there
+  const engine::StepResult* result = nullptr;  // host memory, valid until result_slots more tasks were enqueued
+};
+
+struct LearnerOptions {
+  int number = 0;      // over all devices
+  int first_core = 0;  // within the device
+  int threads = 1;
+  int result_slots = 4;  // tasks that may be enqueued and not yet waited for
+  float momentum = 0.0F;
+  float weight_decay = 0.0F;
+  // The device's two buffers of the central model; both null without averaging.
+  const float* central[2] = {nullptr, nullptr};
+  // The device's weights that evaluation reads.
+  float* evaluation_weights = nullptr;
+};
+
+class Learner {
+ public:
+  // Records its three task graphs. The plans and buffers must outlive it. Throws kOutOfMemory.
+  Learner(engine::Device& device, const dataflow::Plan& training, const dataflow::Plan& inference,
+          const LearnerOptions& options);
+
+  int number() const noexcept { return options_.number; }
+  float* weights() const noexcept { return replica_.weights(); }
+  engine::Stream& stream() const noexcept { return *stream_; }
+
+  // One training step is a call of gradient() and then one of update(). Stream ordering: both enqueue on stream() and
+  // return; the host blocks only if result_slots tasks are under way (they must have been waited for). batch.images
+  // [b, c, h, w] and labels [b] must stay until Ticket::copied.
+  Ticket gradient(const dataflow::Batch& batch, const engine::StepParameters& parameters);
+  // Applies the gradient after `after` has passed: the read of w by averaging. Completes the ticket's `done`.
+  void update(Ticket& ticket, const engine::Event& after);
+
+  // Loss and accuracy of the evaluation weights on one mini-batch, after `weights_ready`.
+  Ticket evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready);
+
+  // Copies the weights as they are after the last update to `target` ([elements] on the device); returns the event
+  // after which they are there.
+  engine::Event copy_weights(float* target);
+
+  // w := z, v := 0 after `ready`. central: [elements] on the device.
+  void restart(const float* central, const engine::Event& ready);
+
+ private:
+  std::size_t vector_bytes() const;
+  void copy_in(const dataflow::Plan& plan, const dataflow::Batch& batch);
+  void finish(Ticket& ticket);
+
+  engine::StepParameters& parameters_slot(std::uint64_t n) const;
+  engine::StepResult& result_slot(std::uint64_t n) const;
+
+  LearnerOptions options_;
+  const dataflow::Plan& training_;
+  const dataflow::Plan& inference_;
+  Replica replica_;
+  engine::Buffer arena_;            // of the larger plan
+  engine::Buffer step_;             // StepParameters at the recordings' fixed address
+  engine::Buffer result_;           // StepResult alike
+  engine::Buffer parameters_ring_;  // host: StepParameters [result_slots]
+  engine::Buffer result_ring_;      // host: StepResult [result_slots]
+  std::uint64_t tasks_ = 0;         // enqueued so far, evaluation included
+  std::unique_ptr<engine::TaskGraph> gradient_graph_;
+  std::unique_ptr<engine::TaskGraph> update_graph_;
+  std::unique_ptr<engine::TaskGraph> evaluation_graph_;
+  std::unique_ptr<engine::Stream> stream_;  // last: its work ends before what it uses goes
+};
+
+}  // namespace arbalest::learners

@@ -1,0 +1,39 @@
+#include "learners/learner_pool.h"
+
+#include <algorithm>
+
+namespace arbalest::learners {
+
+LearnerPool::LearnerPool(std::shared_ptr<const dataflow::Graph> graph, engine::Device& device,
+                         const PoolOptions& options, const dataflow::ParameterLayout* parameters)
+    : device_(device),
+      options_(options),
+      threads_(std::max(1, device.cores() / options.learners)),
+      training_(graph, device,
+                {.batch = options.batch,
+                 .threads = threads_,
+                 .mode = engine::OperatorMode::kTraining,
+                 .parameters = parameters}),
+      inference_(std::move(graph), device,
+                 {.batch = options.evaluation_batch,
+                  .threads = threads_,
+                  .mode = engine::OperatorMode::kInference,
+                  .parameters = &training_.parameters()}),
+      evaluation_weights_(
+          device.allocate(static_cast<std::size_t>(training_.parameters().elements()) * sizeof(float))) {}
+
+void LearnerPool::create(const float* const (&central)[2]) {
+  for (int i = 0; i < options_.learners; ++i) {
+    learners_.push_back(std::make_unique<Learner>(device_, training_, inference_,
+                                                  LearnerOptions{.number = options_.first_number + i,
+                                                                 .first_core = i * threads_,
+                                                                 .threads = threads_,
+                                                                 .result_slots = options_.result_slots,
+                                                                 .momentum = options_.momentum,
+                                                                 .weight_decay = options_.weight_decay,
+                                                                 .central = {central[0], central[1]},
+                                                                 .evaluation_weights = evaluation_weights()}));
+  }
+}
+
+}  // namespace arbalest::learners

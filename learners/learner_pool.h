@@ -1,0 +1,53 @@
+// The learners of one device, with what they share: plans, and the weights that evaluation reads.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dataflow/plan.h"
+#include "engine/device.h"
+#include "learners/learner.h"
+
+namespace arbalest::learners {
+
+struct PoolOptions {
+  int learners = 1;
+  int first_number = 0;    // of the first learner, over all devices
+  std::int64_t batch = 1;  // training examples of a mini-batch
+  std::int64_t evaluation_batch = 1;
+  int result_slots = 4;
+  float momentum = 0.0F;
+  float weight_decay = 0.0F;
+};
+
+class LearnerPool {
+ public:
+  // Prepares the plans. Learners come with create(), once the central model's place is known.
+  // `parameters`: the layouts of another pool's parameters, so that flat vectors can be summed over devices; null: the
+  // device chooses.
+  LearnerPool(std::shared_ptr<const dataflow::Graph> graph, engine::Device& device, const PoolOptions& options,
+              const dataflow::ParameterLayout* parameters = nullptr);
+
+  // `central`: the device's two buffers of the central model, both null without averaging.
+  void create(const float* const (&central)[2]);
+
+  engine::Device& device() const noexcept { return device_; }
+  const PoolOptions& options() const noexcept { return options_; }
+  int threads_per_learner() const noexcept { return threads_; }
+  const dataflow::Plan& training_plan() const noexcept { return training_; }
+  const dataflow::Plan& inference_plan() const noexcept { return inference_; }
+  std::span<const std::unique_ptr<Learner>> learners() const noexcept { return learners_; }
+  float* evaluation_weights() const noexcept { return evaluation_weights_.as<float>(); }
+
+ private:
+  engine::Device& device_;
+  PoolOptions options_;
+  int threads_;
+  dataflow::Plan training_;
+  dataflow::Plan inference_;
+  engine::Buffer evaluation_weights_;
+  std::vector<std::unique_ptr<Learner>> learners_;
+};
+
+}  // namespace arbalest::learners

@@ -1,0 +1,251 @@
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/error.h"
+
+namespace arbalest::scheduler {
+
+using engine::StepParameters;
+using learners::Learner;
+using learners::LearnerPool;
+using learners::Ticket;
+
+namespace {
+
+std::size_t learner_count(std::span<const std::unique_ptr<LearnerPool>> pools) {
+  std::size_t count = 0;
+  for (const auto& pool : pools) count += static_cast<std::size_t>(pool->options().learners);
+  return count;
+}
+
+}  // namespace
+
+void Progress::add(const Progress& later) {
+  tasks += later.tasks;
+  examples += later.examples;
+  loss_sum += later.loss_sum;
+  correct += later.correct;
+  if (later.replica_distance > 0.0) replica_distance = later.replica_distance;
+}
+
+Scheduler::Scheduler(const Options& options, std::span<const std::unique_ptr<LearnerPool>> pools,
+                     engine::Collective& collective)
+    : options_(options),
+      pools_(pools),
+      tasks_(learner_count(pools) * static_cast<std::size_t>(result_slots(options.averaging.period))),
+      averagings_(kRunAhead + 1),
+      evaluation_ready_(pools.size()) {
+  create_learners(collective);
+  LearnerPool& first = *pools_.front();
+  const dataflow::ParameterLayout& layout = first.training_plan().parameters();
+  layout.initialize(first.device(), options_.seed, first.evaluation_weights());
+  load(layout.to_canonical(first.device(), first.evaluation_weights()));
+}
+
+Scheduler::~Scheduler() { abandon(); }
+
+void Scheduler::create_learners(engine::Collective& collective) {
+  std::vector<engine::Device*> devices;
+  for (const auto& pool : pools_) devices.push_back(&pool->device());
+  if (learner_count(pools_) > 1) {
+    averager_.emplace(options_.averaging, devices, pools_.front()->training_plan().parameters().elements(), collective,
+                      kRunAhead + 1);
+  }
+  std::vector<std::vector<const float*>> replicas;
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
+    const int device = static_cast<int>(p);
+    const float* const central[2] = {averages() ? averager_->central_buffer(device, 0) : nullptr,
+                                     averages() ? averager_->central_buffer(device, 1) : nullptr};
+    pools_[p]->create(central);
+    std::vector<const float*>& weights = replicas.emplace_back();
+    for (const auto& learner : pools_[p]->learners()) {
+      learners_.push_back(learner.get());
+      pool_of_.push_back(p);
+      weights.push_back(learner->weights());
+    }
+    ready_.emplace_back(weights.size());
+  }
+  last_tasks_.resize(learners_.size());
+  if (averages()) averager_->set_replicas(std::move(replicas));
+}
+
+void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
+    LearnerPool& pool = *pools_[p];
+    for (const auto& learner : pool.learners()) {
+      pool.training_plan().parameters().from_canonical(pool.device(), tensors, learner->weights());
+    }
+    if (averages()) averager_->set_central(static_cast<int>(p), pool.learners().front()->weights());
+  }
+}
+
+double Scheduler::progress() const noexcept {
+  return static_cast<double>(batches_) / static_cast<double>(options_.batches_per_epoch);
+}
+
+float Scheduler::learning_rate() const noexcept { return options_.learning_rate.at(progress(), learners()); }
+
+Progress Scheduler::advance(dataflow::BatchRing& ring, int rounds) {
+  const std::size_t tasks_per_round = learners_.size() * static_cast<std::size_t>(options_.averaging.period);
+  Progress progress;
+  for (int round = 0; round < rounds; ++round) {
+    while (tasks_.size() >= tasks_per_round * kRunAhead) pop_round(progress);
+    enqueue_round(ring);
+  }
+  return progress;
+}
+
+Progress Scheduler::drain() {
+  Progress progress;
+  while (!tasks_.empty()) pop_round(progress);
+  return progress;
+}
+
+void Scheduler::enqueue_round(dataflow::BatchRing& ring) {
+  if (const int drops = options_.learning_rate.drops_before(progress()); drops != drops_) {
+    drops_ = drops;
+    if (averages()) restart();
+  }
+  StepParameters local{.seed = options_.seed, .learning_rate = learning_rate()};
+  for (int step = 1; step < options_.averaging.period; ++step) {
+    for (Learner* learner : learners_) {
+      Ticket ticket = enqueue_gradient(ring, *learner, local);
+      learner->update(ticket, {});
+      tasks_.push({ticket, &ring});
+    }
+  }
+  StepParameters corrected = local;
+  if (averages()) {
+    corrected.alpha = options_.averaging.alpha_for(learners());
+    corrected.parity = static_cast<std::uint32_t>(averager_->parity());
+  }
+  for (std::size_t p = 0, j = 0; p < ready_.size(); ++p) {
+    for (engine::Event& ready : ready_[p]) {
+      ready = learners_[j]->stream().record();
+      last_tasks_[j] = enqueue_gradient(ring, *learners_[j], corrected);
+      ++j;
+    }
+  }
+  std::span<const engine::Event> read;
+  if (averages()) {
+    read = averager_->average(ready_, corrected.alpha);
+    averagings_.push(averager_->ticket());
+  }
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    learners_[j]->update(last_tasks_[j], averages() ? read[pool_of_[j]] : engine::Event{});
+    tasks_.push({last_tasks_[j], &ring});
+  }
+}
+
+Ticket Scheduler::enqueue_gradient(dataflow::BatchRing& ring, Learner& learner, const StepParameters& parameters) {
+  const auto batch = ring.next();
+  ARBALEST_CHECK(batch.has_value());  // training batches never end
+  ++batches_;
+  StepParameters step = parameters;
+  step.task = batch->number;
+  return learner.gradient(*batch, step);
+}
+
+void Scheduler::restart() {
+  for (std::size_t p = 0, j = 0; p < ready_.size(); ++p) {
+    for (engine::Event& ready : ready_[p]) ready = learners_[j++]->stream().record();
+  }
+  const std::span<const engine::Event> copied = averager_->restart(ready_);
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    const std::size_t p = pool_of_[j];
+    learners_[j]->restart(averager_->central_buffer(static_cast<int>(p), averager_->parity()), copied[p]);
+  }
+}
+
+void Scheduler::pop_round(Progress& progress) {
+  const std::size_t tasks = learners_.size() * static_cast<std::size_t>(options_.averaging.period);
+  for (std::size_t i = 0; i < tasks; ++i) pop_task(progress);
+  if (!averages()) return;
+  const sma::AveragingTicket averaging = averagings_.pop();
+  averaging.done.synchronize();
+  if (averaging.result->non_finite > 0.0F) {
+    engine::fail(engine::ErrorKind::kDiverged, "{} weights of the replicas are not finite",
+                 averaging.result->non_finite);
+  }
+  progress.replica_distance = std::sqrt(averaging.result->squared_distance / static_cast<double>(learners()));
+}
+
+void Scheduler::pop_task(Progress& progress) {
+  const Task task = tasks_.pop();
+  task.ticket.done.synchronize();
+  task.ring->release(task.ticket.task);
+  check_finite(task.ticket);
+  ++progress.tasks;
+  progress.examples += task.ticket.examples;
+  progress.loss_sum += static_cast<double>(task.ticket.result->loss_sum);
+  progress.correct += static_cast<double>(task.ticket.result->correct);
+}
+
+void Scheduler::check_finite(const Ticket& ticket) const {
+  const engine::StepResult& result = *ticket.result;
+  if (std::isfinite(result.loss_sum) && result.non_finite == 0) return;
+  const auto& device = pools_[pool_of_[static_cast<std::size_t>(ticket.learner)]]->device();
+  const std::string what = std::isfinite(result.loss_sum)
+                               ? fmt::format("{} elements of its step are not finite", result.non_finite)
+                               : fmt::format("its loss is {}", result.loss_sum);
+  engine::fail(engine::ErrorKind::kDiverged,
+               "training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; lower learning_rate.base, or "
+               "check the data's normalization",
+               ticket.learner, device.name(), ticket.task,
+               static_cast<double>(ticket.task) / static_cast<double>(options_.batches_per_epoch), what);
+}
+
+void Scheduler::refresh_evaluation_weights() {
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
+    float* target = pools_[p]->evaluation_weights();
+    evaluation_ready_[p] =
+        averages() ? averager_->copy_central(static_cast<int>(p), target) : learners_.front()->copy_weights(target);
+  }
+}
+
+Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
+  ARBALEST_CHECK(tasks_.empty());
+  refresh_evaluation_weights();
+  RingQueue<Ticket> outstanding(learners_.size() * kRunAhead);
+  Progress sums;
+  const auto pop = [&] {
+    const Ticket ticket = outstanding.pop();
+    ticket.done.synchronize();
+    ring.release(ticket.task);
+    sums.examples += ticket.examples;
+    sums.loss_sum += static_cast<double>(ticket.result->loss_sum);
+    sums.correct += static_cast<double>(ticket.result->correct);
+  };
+  std::size_t next_learner = 0;
+  while (const auto batch = ring.next()) {
+    if (outstanding.size() == learners_.size() * kRunAhead) pop();
+    outstanding.push(learners_[next_learner]->evaluate(*batch, evaluation_ready_[pool_of_[next_learner]]));
+    next_learner = (next_learner + 1) % learners_.size();
+  }
+  while (!outstanding.empty()) pop();
+  ring.restart();
+  const auto examples = static_cast<double>(sums.examples);
+  return {sums.loss_sum / examples, sums.correct / examples, sums.examples};
+}
+
+std::vector<dataflow::NamedTensor> Scheduler::snapshot() {
+  abandon();
+  refresh_evaluation_weights();
+  evaluation_ready_.front().synchronize();
+  LearnerPool& first = *pools_.front();
+  return first.training_plan().parameters().to_canonical(first.device(), first.evaluation_weights());
+}
+
+void Scheduler::abandon() noexcept {
+  for (Learner* learner : learners_) learner->stream().drain();
+  if (averages()) averager_->drain();
+  while (!tasks_.empty()) {
+    const Task task = tasks_.pop();
+    task.ring->release(task.ticket.task);
+  }
+  while (!averagings_.empty()) averagings_.pop();
+}
+
+}  // namespace arbalest::scheduler

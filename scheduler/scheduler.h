@@ -1,0 +1,122 @@
+// What runs when: mini-batches to learners in rounds, averaging beside them, evaluation, restarts. The only place where
+// a host thread waits for a device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dataflow/input/batch_ring.h"
+#include "engine/collective.h"
+#include "learners/learner_pool.h"
+#include "scheduler/learning_rate.h"
+#include "scheduler/ring_queue.h"
+#include "sma/averager.h"
+
+namespace arbalest::scheduler {
+
+struct Options {
+  LearningRateSchedule learning_rate;
+  sma::Options averaging;
+  std::uint64_t seed = 1;
+  std::int64_t batches_per_epoch = 1;
+};
+
+// Rounds that may be enqueued before the oldest has ended; enough to keep every stream busy.
+inline constexpr int kRunAhead = 2;
+
+// Tasks of a learner that may be under way at a time: what PoolOptions::result_slots must be.
+constexpr int result_slots(int period) { return (kRunAhead + 1) * period; }
+// Slots that the training ring needs: all tasks under way, and a round being filled.
+constexpr int ring_slots(int learners, int period) { return (kRunAhead + 2) * learners * period; }
+
+// What ended between two calls, in task order.
+struct Progress {
+  std::int64_t tasks = 0;
+  std::int64_t examples = 0;
+  double loss_sum = 0.0;
+  double correct = 0.0;
+  double replica_distance = 0.0;  // sqrt(mean over learners of |w_j - z|^2) at the last averaging that ended; 0 if none
+
+  void add(const Progress& later);
+};
+
+struct Evaluation {
+  double loss = 0.0;  // mean over the examples
+  double accuracy = 0.0;
+  std::int64_t examples = 0;
+};
+
+class Scheduler {
+ public:
+  // Creates the learners, initializes z and every replica with the job's seed, and leaves everything ready to run.
+  // Pools (one per device), ring and collective (one rank per pool) must outlive it.
+  Scheduler(const Options& options, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
+            engine::Collective& collective);
+  // Waits for all that is enqueued.
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  int learners() const noexcept { return static_cast<int>(learners_.size()); }
+  // Mini-batches enqueued since the start of the run, and the same in epochs.
+  std::uint64_t batches() const noexcept { return batches_; }
+  double progress() const noexcept;
+  // The rate of the next round.
+  float learning_rate() const noexcept;
+
+  // Enqueues `rounds` rounds from `ring` and returns what has ended meanwhile; streams are not drained. Throws
+  // kDiverged, naming learner and task, when a loss, gradient or weight is not finite: z is then the last finite one
+  // and can still be evaluated and saved. Throws what a stream or the input threw.
+  Progress advance(dataflow::BatchRing& ring, int rounds);
+  // Waits for all that is enqueued.
+  Progress drain();
+
+  // Loss and accuracy of the central model (of the weights, with one learner) over all batches of `ring`, spread over
+  // all learners; leaves the ring at its start. Only when drained.
+  Evaluation evaluate(dataflow::BatchRing& ring);
+
+  // The central model in canonical order. Waits for all that is enqueued and drops its Progress.
+  std::vector<dataflow::NamedTensor> snapshot();
+  // z and every replica := `tensors`. Before the first round.
+  void load(std::span<const dataflow::NamedTensor> tensors);
+
+ private:
+  struct Task {
+    learners::Ticket ticket;
+    dataflow::BatchRing* ring = nullptr;  // where its batch came from
+  };
+
+  bool averages() const noexcept { return averager_.has_value(); }
+  void create_learners(engine::Collective& collective);
+  void enqueue_round(dataflow::BatchRing& ring);
+  learners::Ticket enqueue_gradient(dataflow::BatchRing& ring, learners::Learner& learner,
+                                    const engine::StepParameters& parameters);
+  // All weights := z and momenta := 0, where the learning rate drops.
+  void restart();
+  void pop_round(Progress& progress);
+  void pop_task(Progress& progress);
+  void check_finite(const learners::Ticket& ticket) const;
+  // Copies the present model to every pool's evaluation weights, which nobody may be reading.
+  void refresh_evaluation_weights();
+  // Waits for all streams and forgets what is enqueued.
+  void abandon() noexcept;
+
+  Options options_;
+  std::span<const std::unique_ptr<learners::LearnerPool>> pools_;
+  std::vector<learners::Learner*> learners_;  // of all pools, by number
+  std::vector<std::size_t> pool_of_;          // by learner
+  std::optional<sma::Averager> averager_;     // none with one learner
+
+  std::uint64_t batches_ = 0;
+  int drops_ = 0;                                  // of the learning rate, that have taken effect
+  RingQueue<Task> tasks_;                          // enqueued training tasks, oldest first
+  RingQueue<sma::AveragingTicket> averagings_;     // one per enqueued round, oldest first
+  std::vector<std::vector<engine::Event>> ready_;  // by pool and learner: the weights may be averaged
+  std::vector<learners::Ticket> last_tasks_;       // of the round being enqueued, by learner
+  std::vector<engine::Event> evaluation_ready_;    // by pool: the evaluation weights are there
+};
+
+}  // namespace arbalest::scheduler

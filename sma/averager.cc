@@ -1,0 +1,93 @@
+#include "sma/averager.h"
+
+#include <cstring>
+
+#include "engine/error.h"
+#include "engine/ops/averaging.h"
+
+namespace arbalest::sma {
+
+static_assert(sizeof(AveragingResult) == engine::kAveragingTail * sizeof(float));
+
+Averager::Averager(const Options& options, std::span<engine::Device* const> devices, std::int64_t elements,
+                   engine::Collective& collective, int result_slots)
+    : options_(options), elements_(elements), collective_(collective), result_slots_(result_slots) {
+  ARBALEST_CHECK(collective.ranks() == static_cast<int>(devices.size()));
+  for (engine::Device* device : devices) {
+    PerDevice& entry = devices_.emplace_back();
+    entry.device = device;
+    for (engine::Buffer& central : entry.central) central = device->allocate(vector_bytes());
+    entry.sum = device->allocate(vector_bytes() + engine::kAveragingTail * sizeof(float));
+    entry.stream = device->create_stream({.name = "averaging", .floating = true});
+  }
+  results_ = devices_.front().device->allocate_host(static_cast<std::size_t>(result_slots) * sizeof(AveragingResult));
+  events_.resize(devices_.size());
+}
+
+const float* Averager::central_buffer(int device, int parity) const {
+  return devices_[static_cast<std::size_t>(device)].central[parity].as<float>();
+}
+
+void Averager::set_replicas(std::vector<std::vector<const float*>> replicas) {
+  ARBALEST_CHECK(replicas.size() == devices_.size());
+  for (std::size_t d = 0; d < devices_.size(); ++d) devices_[d].replicas = std::move(replicas[d]);
+}
+
+void Averager::set_central(int device, const float* weights) {
+  for (const engine::Buffer& central : at(device).central) {
+    at(device).stream->copy(central.data(), weights, vector_bytes(), "set central model");
+  }
+  at(device).stream->record().synchronize();
+}
+
+std::span<const engine::Event> Averager::average(std::span<const std::vector<engine::Event>> ready, float alpha) {
+  ARBALEST_CHECK(ready.size() == devices_.size());
+  const int now = parity_;
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    PerDevice& entry = devices_[d];
+    engine::Stream& stream = *entry.stream;
+    for (const engine::Event& event : ready[d]) stream.wait(event, "wait for updated replicas");
+    stream.enqueue(
+        engine::ReplicaDifference{entry.replicas, entry.central[now].as<float>(), entry.sum.as<float>(), elements_},
+        "averaging read");
+    events_[d] = stream.record();
+  }
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    PerDevice& entry = devices_[d];
+    collective_.all_reduce_sum(*entry.stream, static_cast<int>(d), entry.sum.as<float>(),
+                               static_cast<std::size_t>(elements_ + engine::kAveragingTail), "all-reduce");
+    entry.stream->enqueue(engine::CentralUpdate{entry.central[now].as<float>(), entry.central[1 - now].as<float>(),
+                                                entry.sum.as<float>(), alpha, options_.central_momentum, elements_},
+                          "central update");
+  }
+  PerDevice& first = devices_.front();
+  AveragingResult* result = results_.as<AveragingResult>() + rounds_ % static_cast<std::uint64_t>(result_slots_);
+  first.stream->copy(result, first.sum.as<float>() + elements_, sizeof(AveragingResult), "averaging result");
+  ticket_ = {first.stream->record(), result};
+  ++rounds_;
+  parity_ = 1 - now;
+  return events_;
+}
+
+std::span<const engine::Event> Averager::restart(std::span<const std::vector<engine::Event>> updated) {
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    PerDevice& entry = devices_[d];
+    for (const engine::Event& event : updated[d]) entry.stream->wait(event, "wait for updated replicas");
+    entry.stream->copy(entry.central[1 - parity_].data(), entry.central[parity_].data(), vector_bytes(),
+                       "restart central momentum");
+    events_[d] = entry.stream->record();
+  }
+  return events_;
+}
+
+engine::Event Averager::copy_central(int device, float* target) {
+  PerDevice& entry = at(device);
+  entry.stream->copy(target, entry.central[parity_].data(), vector_bytes(), "copy central model");
+  return entry.stream->record();
+}
+
+void Averager::drain() noexcept {
+  for (PerDevice& entry : devices_) entry.stream->drain();
+}
+
+}  // namespace arbalest::sma
