@@ -1,0 +1,58 @@
+// arbalest evaluate RUN
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/environment.h"
+#include "cli/exit_codes.h"
+#include "cli/job_arguments.h"
+#include "jobs/report/run_directory.h"
+#include "jobs/run/trainer.h"
+
+namespace arbalest::cli {
+
+namespace {
+
+struct EvaluateArguments {
+  std::string run;
+  std::string data_root;
+  bool json = false;
+};
+
+int evaluate(const EvaluateArguments& arguments) {
+  const std::filesystem::path run = arguments.run;
+  if (!std::filesystem::exists(run / jobs::kJobFile)) {
+    engine::fail(engine::ErrorKind::kUsage, "'{}' is not the directory of a run: it has no {}", arguments.run,
+                 jobs::kJobFile);
+  }
+  const jobs::JobOptions job = load({.path = (run / jobs::kJobFile).string(), .overrides = {}});
+  jobs::RunContext context;
+  context.data_root = data_root(arguments.data_root);
+  const jobs::EvaluationResult result = jobs::evaluate_run(job, (run / jobs::kModelFile).string(), context);
+  if (arguments.json) {
+    const nlohmann::ordered_json report = {
+        {"test_accuracy", result.test_accuracy}, {"test_loss", result.test_loss}, {"examples", result.examples}};
+    fmt::print("{}\n", report.dump(2));
+  } else {
+    fmt::print("test_accuracy {}\ntest_loss {}\nexamples {}\n", result.test_accuracy, result.test_loss,
+               result.examples);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Command add_evaluate(CLI::App& program) {
+  auto arguments = std::make_shared<EvaluateArguments>();
+  CLI::App* command = program.add_subcommand("evaluate", "Measure the saved model of a run on its test set");
+  command->footer("Example:\n  arbalest evaluate runs/lenet-digits-20250131-142530");
+  command->add_option("RUN", arguments->run, "Directory of the run")->required();
+  add_data_root(*command, arguments->data_root);
+  command->add_flag("--json", arguments->json, "Print JSON");
+  return {command, [arguments] { return evaluate(*arguments); }};
+}
+
+}  // namespace arbalest::cli

@@ -1,0 +1,31 @@
+// What the program's exit status means; printed by --help, and relied on by scripts.
+#pragma once
+
+#include "engine/error.h"
+#include "jobs/run/run_observer.h"
+
+namespace arbalest::cli {
+
+inline constexpr int kOk = 0;
+inline constexpr int kInternalError = 1;
+inline constexpr int kUsageError = 2;
+inline constexpr int kJobInvalid = 3;
+inline constexpr int kDataMissing = 4;
+inline constexpr int kCheckpointUnusable = 5;
+inline constexpr int kOutOfMemory = 6;  // or disk
+inline constexpr int kDiverged = 7;
+inline constexpr int kPeerFailed = 8;
+inline constexpr int kDeviceFailed = 10;
+inline constexpr int kSignalBase = 128;  // 130 after SIGINT, 143 after SIGTERM
+
+inline constexpr const char* kExitCodesHelp =
+    "Exit codes: 0 done; 1 internal error; 2 usage; 3 job file invalid; 4 data missing or corrupt;\n"
+    "  5 saved model unusable; 6 out of memory or disk space; 7 training diverged; 8 another device or\n"
+    "  process failed; 10 a device or its driver fails; 130 or 143 stopped by a signal after saving.";
+
+int exit_code(engine::ErrorKind kind);
+
+// `signal`: the one that stopped the run, or 0.
+int exit_code(jobs::RunStatus status, int signal);
+
+}  // namespace arbalest::cli

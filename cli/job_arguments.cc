@@ -1,0 +1,26 @@
+#include "cli/job_arguments.h"
+
+#include <spdlog/spdlog.h>
+
+#include "jobs/options/load_job.h"
+
+namespace arbalest::cli {
+
+void add_job_arguments(CLI::App& command, JobArguments& arguments) {
+  command.add_option("JOB", arguments.path, "Job file (*.txtpb)")->required();
+  command.add_option("--set", arguments.overrides, "Replace a field of the job, such as training.batch_size=16")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);  // one value each: what follows is the job file
+}
+
+void add_data_root(CLI::App& command, std::string& data_root) {
+  command.add_option("--data-root", data_root, "Where datasets lie; else $ARBALEST_DATA, else data/")->type_name("DIR");
+}
+
+jobs::JobOptions load(const JobArguments& arguments) { return jobs::load_job(arguments.path, arguments.overrides); }
+
+void log_warnings(const jobs::JobOptions& job) {
+  for (const std::string& warning : job.warnings) spdlog::warn("{}", warning);
+}
+
+}  // namespace arbalest::cli

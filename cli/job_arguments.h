@@ -1,0 +1,29 @@
+// The arguments that every command on a job file takes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "jobs/options/job_options.h"
+
+namespace arbalest::cli {
+
+struct JobArguments {
+  std::string path;
+  std::vector<std::string> overrides;  // "training.batch_size=16"
+};
+
+// JOB and --set. `arguments` must outlive the parsing.
+void add_job_arguments(CLI::App& command, JobArguments& arguments);
+
+void add_data_root(CLI::App& command, std::string& data_root);
+
+// Reads the job; throws as jobs::load_job does.
+jobs::JobOptions load(const JobArguments& arguments);
+
+// Logs the job's warnings, for commands that have no reporter.
+void log_warnings(const jobs::JobOptions& job);
+
+}  // namespace arbalest::cli

@@ -1,0 +1,109 @@
+#include "cli/machine_report.h"
+
+#include <sys/utsname.h>
+
+#include <fmt/format.h>
+#include <google/protobuf/stubs/common.h>
+#include <openssl/crypto.h>
+#include <spdlog/version.h>
+#include <zlib.h>
+#include <CLI/Version.hpp>
+
+#include "engine/devices.h"
+#include "engine/host/cgroup.h"
+#include "engine/host/topology.h"
+#include "engine/versions.h"
+
+namespace arbalest::cli {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char* kCompiler =
+#if defined(__clang__)
+    "Clang " __clang_version__;
+#else
+    "GCC " __VERSION__;
+#endif
+
+// 3021012 and 100300 are 3.21.12 and 10.3.0 to the base of their library.
+std::string dotted(int version, int base) {
+  return fmt::format("{}.{}.{}", version / base / base, version / base % base, version % base);
+}
+
+ordered_json libraries() {
+  ordered_json report = ordered_json::object();
+  for (const auto& library : engine::library_versions()) report[library.name] = library.version;
+  report["protobuf"] = dotted(GOOGLE_PROTOBUF_VERSION, 1000);
+  report["spdlog"] = dotted(SPDLOG_VERSION, 100);
+  report["fmt"] = dotted(FMT_VERSION, 100);
+  report["CLI11"] = CLI11_VERSION;
+  report["nlohmann_json"] = dotted(
+      NLOHMANN_JSON_VERSION_MAJOR * 10000 + NLOHMANN_JSON_VERSION_MINOR * 100 + NLOHMANN_JSON_VERSION_PATCH, 100);
+  report["zlib"] = zlibVersion();
+  report["OpenSSL"] = OpenSSL_version(OPENSSL_VERSION_STRING);
+  return report;
+}
+
+template <typename T>
+ordered_json none_unless_set(const std::optional<T>& limit) {
+  return limit ? ordered_json(*limit) : ordered_json("none");
+}
+
+std::string operating_system() {
+  utsname names{};
+  return uname(&names) == 0 ? fmt::format("{} {} {}", names.sysname, names.release, names.machine) : "unknown";
+}
+
+}  // namespace
+
+ordered_json environment_report() {
+  const engine::host::CgroupLimits limits = engine::host::read_cgroup_limits();
+  return {{"arbalest", ARBALEST_VERSION},
+          {"build_type", ARBALEST_BUILD_TYPE},
+          {"compiler", kCompiler},
+          {"cuda", "not in this build"},
+          {"libraries", libraries()},
+          {"operating_system", operating_system()},
+          {"processor", engine::host::processor_name()},
+          {"instruction_sets", engine::host::instruction_sets()},
+          {"allowed_cores", engine::host::allowed_cores()},
+          {"usable_cores", engine::host::usable_cores()},
+          {"available_memory_bytes", engine::host::available_memory_bytes()},
+          {"cgroup",
+           {{"cores", none_unless_set(limits.cores)}, {"memory_unused_bytes", none_unless_set(limits.memory_unused)}}}};
+}
+
+ordered_json device_report() {
+  ordered_json report = ordered_json::array();
+  for (const engine::DeviceSpec& device : engine::list_devices()) {
+    report.push_back({{"name", device.name},
+                      {"processor", engine::host::processor_name()},
+                      {"cores", device.cores.empty() ? engine::host::allowed_cores() : device.cores},
+                      {"usable_cores", engine::host::usable_cores()},
+                      {"available_memory_bytes", engine::host::available_memory_bytes()}});
+  }
+  return report;
+}
+
+std::string as_text(const ordered_json& report, int indentation) {
+  const auto plain = [](const ordered_json& value) {
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  std::string text;
+  for (const auto& [key, value] : report.items()) {
+    text += fmt::format("{:{}}{}:", "", indentation, key);
+    if (value.is_object()) {
+      text += fmt::format("\n{}", as_text(value, indentation + 2));
+      continue;
+    }
+    for (const ordered_json& item : value.is_array() ? value : ordered_json::array({value})) {
+      text += fmt::format(" {}", plain(item));
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace arbalest::cli

@@ -1,0 +1,16 @@
+// What the program and this machine are, for bug reports and scripts.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace arbalest::cli {
+
+nlohmann::ordered_json environment_report();
+nlohmann::ordered_json device_report();  // an array, one object a device
+
+// "key: value" lines; nested objects indented, lists of plain values on one line.
+std::string as_text(const nlohmann::ordered_json& report, int indentation = 0);
+
+}  // namespace arbalest::cli

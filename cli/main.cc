@@ -1,0 +1,82 @@
+// The program `arbalest`.
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/environment.h"
+#include "cli/exit_codes.h"
+#include "cli/usage_error.h"
+#include "engine/error.h"
+
+namespace arbalest::cli {
+
+namespace {
+
+constexpr const char* kDescription =
+    "Examples:\n"
+    "  arbalest train configs/lenet-digits.txtpb             train on the built-in digits\n"
+    "  arbalest train JOB --set training.batch_size=16       change a field of the job\n"
+    "  arbalest evaluate runs/lenet-digits-20250131-142530   measure the saved model again\n"
+    "  arbalest inspect JOB                                  layers, bytes, how many learners fit\n"
+    "\n"
+    "Arbalest trains neural networks with many small-batch learners per device.";
+
+int report_error(int code, const std::string& message) {
+  // What points into a job file says "file:line:column: error: ..." itself.
+  const bool located = message.substr(0, message.find('\n')).find(": error: ") != std::string::npos;
+  fmt::print(stderr, "{}{}\n", located ? "" : "arbalest: error: ", message);
+  return code;
+}
+
+// A full disk shows only when the buffer is written.
+int finish(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  return report_error(kOutOfMemory, "cannot write to standard output");
+}
+
+int run(int argc, char** argv) {
+  CLI::App program(kDescription, "arbalest");
+  program.footer(kExitCodesHelp);
+  program.set_version_flag("--version", std::string("arbalest ") + ARBALEST_VERSION);
+  program.require_subcommand(1);
+  const std::vector<Command> commands = {add_train(program),   add_evaluate(program), add_validate(program),
+                                         add_inspect(program), add_devices(program),  add_env(program)};
+  if (argc < 2) {
+    fmt::print(stderr, "{}", program.help());
+    return kUsageError;
+  }
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Requests for help and the version come as exceptions, too.
+    if (error.get_exit_code() == 0) return finish(program.exit(error));
+    return report_error(kUsageError, explain(program, error));
+  }
+  for (const Command& command : commands) {
+    if (command.options->parsed()) return finish(command.run());
+  }
+  return kInternalError;
+}
+
+}  // namespace
+
+}  // namespace arbalest::cli
+
+int main(int argc, char** argv) {
+  using namespace arbalest::cli;
+  try {
+    start_log();
+    return run(argc, argv);
+  } catch (const arbalest::engine::Error& error) {
+    return report_error(exit_code(error.kind()), error.what());
+  } catch (const std::bad_alloc&) {
+    return report_error(kOutOfMemory, "out of memory");
+  } catch (const std::exception& error) {
+    return report_error(kInternalError, fmt::format("internal error: {}; please report this", error.what()));
+  }
+}

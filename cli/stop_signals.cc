@@ -1,0 +1,44 @@
+#include "cli/stop_signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cli/exit_codes.h"
+#include "engine/error.h"
+
+namespace arbalest::cli {
+
+namespace {
+
+// A handler can reach nothing but statics.
+std::atomic<int> received{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+extern "C" void note_signal(int signal) {
+  int none = 0;
+  if (!received.compare_exchange_strong(none, signal)) _exit(kSignalBase + signal);
+}
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  if (sigaction(signal, &action, nullptr) != 0) {
+    engine::fail(engine::ErrorKind::kInternal, "sigaction({}) failed: {}", signal, std::strerror(errno));
+  }
+}
+
+}  // namespace
+
+const std::atomic<int>& catch_stop_signals() {
+  handle(SIGINT, note_signal);
+  handle(SIGTERM, note_signal);
+  handle(SIGPIPE, SIG_IGN);
+  handle(SIGXFSZ, SIG_IGN);
+  return received;
+}
+
+}  // namespace arbalest::cli

@@ -1,0 +1,70 @@
+// arbalest train JOB
+#include <memory>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "cli/command.h"
+#include "cli/environment.h"
+#include "cli/exit_codes.h"
+#include "cli/job_arguments.h"
+#include "cli/stop_signals.h"
+#include "jobs/report/console_reporter.h"
+#include "jobs/report/run_directory.h"
+#include "jobs/run/trainer.h"
+
+namespace arbalest::cli {
+
+namespace {
+
+struct TrainArguments {
+  JobArguments job;
+  std::string output;
+  std::string data_root;
+  bool dry_run = false;
+  bool quiet = false;
+};
+
+int train(const TrainArguments& arguments) {
+  const std::atomic<int>& stop_signal = catch_stop_signals();
+  const jobs::JobOptions job = load(arguments.job);
+  jobs::RunContext context;
+  context.data_root = data_root(arguments.data_root);
+  context.stop_signal = &stop_signal;
+  if (arguments.dry_run) {
+    log_warnings(job);
+    fmt::print("{}\n", jobs::dry_run(job, context));
+    return kOk;
+  }
+  jobs::RunDirectory directory(arguments.output, job);
+  spdlog::info("the run is kept in '{}', datasets are looked for in '{}'", directory.path().string(),
+               context.data_root);
+  jobs::ConsoleReporter console(console_options(arguments.quiet));
+  context.output_directory = directory.path().string();
+  // The console last: it names files that are there.
+  context.observers = {&directory, &console};
+  const jobs::RunSummary summary = jobs::train(job, context);
+  return exit_code(summary.status, stop_signal.load());
+}
+
+}  // namespace
+
+Command add_train(CLI::App& program) {
+  auto arguments = std::make_shared<TrainArguments>();
+  CLI::App* command = program.add_subcommand("train", "Train the model of a job file and save it");
+  command->footer(
+      "Examples:\n"
+      "  arbalest train configs/lenet-digits.txtpb\n"
+      "  arbalest train configs/lenet-mnist.txtpb --set training.batch_size=16 --output runs/small-batch");
+  add_job_arguments(*command, arguments->job);
+  CLI::Option* output =
+      command->add_option("--output", arguments->output, "Directory of the run; else a new one below runs/");
+  output->type_name("DIR");
+  add_data_root(*command, arguments->data_root);
+  command->add_flag("-n,--dry-run", arguments->dry_run, "Run one step of each phase, and keep nothing")
+      ->excludes(output);
+  command->add_flag("-q,--quiet", arguments->quiet, "Show no progress");
+  return {command, [arguments] { return train(*arguments); }};
+}
+
+}  // namespace arbalest::cli

@@ -1,0 +1,78 @@
+#include "jobs/export/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "engine/error.h"
+
+namespace arbalest::jobs {
+
+using engine::ErrorKind;
+
+namespace {
+
+[[noreturn]] void fail_write(const std::filesystem::path& path, int error) {
+  engine::fail(ErrorKind::kOutOfMemory, "cannot write '{}': {}", path.string(), std::strerror(error));
+}
+
+// A rename lasts only once its directory is on disk.
+void sync_directory(const std::filesystem::path& directory) {
+  const int handle = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (handle < 0) fail_write(directory, errno);
+  const int result = fsync(handle);
+  const int error = errno;
+  close(handle);
+  // Some file systems cannot sync a directory (EINVAL); their renames need no help of ours.
+  if (result != 0 && error != EINVAL) fail_write(directory, error);
+}
+
+}  // namespace
+
+void write_fully(int file, std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_write(path, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_) {
+  // The process number keeps two runs apart; a file of that name is what a killed process left behind.
+  temporary_ += ".partial-" + std::to_string(getpid());
+  file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file_ < 0) fail_write(temporary_, errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ >= 0) close(file_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) { write_fully(file_, bytes, temporary_); }
+
+void AtomicFile::sync_and_close() {
+  if (fsync(file_) != 0) fail_write(temporary_, errno);
+  // Linux frees the descriptor even if close fails, but the failure may be a write's.
+  if (close(std::exchange(file_, -1)) != 0) fail_write(temporary_, errno);
+}
+
+void AtomicFile::commit() {
+  sync_and_close();
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(path_, errno);
+  temporary_.clear();
+  const std::filesystem::path directory = path_.parent_path();
+  sync_directory(directory.empty() ? "." : directory);
+}
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace arbalest::jobs

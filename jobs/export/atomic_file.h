@@ -1,0 +1,40 @@
+// A file that is there whole or not at all: written under another name beside its place, synced, then renamed.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace arbalest::jobs {
+
+// All errors are ErrorKind::kOutOfMemory (the disk is full, or fails) and name the file. After one, the file that was
+// there before is untouched and the half-written one is gone; fsync is never tried twice on the same file, since the
+// kernel forgets which pages it could not write.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  // Puts the file in its place, so that it survives a power loss. Nothing may be written afterwards.
+  void commit();
+
+ private:
+  void sync_and_close();
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int file_ = -1;
+};
+
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+// Writes all of `bytes` to an open file; `path` is for the message. Throws ErrorKind::kOutOfMemory.
+void write_fully(int file, std::span<const std::byte> bytes, const std::filesystem::path& path);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,140 @@
+#include "jobs/export/safetensors.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/error.h"
+#include "jobs/export/atomic_file.h"
+#include "jobs/export/safetensors_header.h"
+#include "jobs/export/sha256.h"
+
+namespace arbalest::jobs {
+
+using dataflow::NamedTensor;
+using engine::ErrorKind;
+
+static_assert(std::endian::native == std::endian::little, "safetensors holds little-endian numbers");
+
+namespace {
+
+constexpr std::size_t kSizeBytes = sizeof(std::uint64_t);
+
+std::string header_text(std::span<const NamedTensor> tensors, const std::map<std::string, std::string>& metadata) {
+  auto header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::uint64_t offset = 0;
+  for (const NamedTensor& tensor : tensors) {
+    ARBALEST_CHECK(tensor.name != "__metadata__" && !header.contains(tensor.name));
+    ARBALEST_CHECK(static_cast<std::int64_t>(tensor.values.size()) == tensor.shape.elements());
+    const std::uint64_t end = offset + tensor.values.size() * sizeof(float);
+    header[tensor.name] = {{"dtype", "F32"},
+                           {"shape", std::vector<std::int64_t>(tensor.shape.begin(), tensor.shape.end())},
+                           {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + kSizeBytes - 1) / kSizeBytes * kSizeBytes, ' ');  // so that the numbers are aligned
+  return text;
+}
+
+// A file opened for reading, of known size.
+class InputFile {
+ public:
+  explicit InputFile(const std::filesystem::path& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    struct stat status {};
+    if (file_ < 0 || fstat(file_, &status) != 0) {
+      const int error = errno;
+      if (file_ >= 0) close(file_);
+      engine::fail(ErrorKind::kCheckpoint, "{}", std::strerror(error));
+    }
+    if (!S_ISREG(status.st_mode)) {
+      close(file_);
+      engine::fail(ErrorKind::kCheckpoint, "not a regular file");
+    }
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+  ~InputFile() { close(file_); }
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  std::uint64_t size() const { return size_; }
+
+  void read(std::span<std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t count = ::read(file_, bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) engine::fail(ErrorKind::kCheckpoint, "{}", std::strerror(errno));
+      if (count == 0) engine::fail(ErrorKind::kCheckpoint, "it became shorter while it was read");
+      bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+  }
+
+ private:
+  int file_;
+  std::uint64_t size_ = 0;
+};
+
+std::vector<NamedTensor> read_checked(const std::filesystem::path& path) {
+  InputFile file(path);
+  if (file.size() < kSizeBytes) {
+    engine::fail(ErrorKind::kCheckpoint, "it has {} bytes, too few for a safetensors file", file.size());
+  }
+  std::uint64_t header_bytes = 0;
+  file.read(std::as_writable_bytes(std::span(&header_bytes, 1)));
+  if (header_bytes > kMaxSafetensorsHeaderBytes) {
+    engine::fail(ErrorKind::kCheckpoint, "it claims a header of {} bytes; this is not a safetensors file",
+                 header_bytes);
+  }
+  const std::uint64_t rest = file.size() - kSizeBytes;
+  if (header_bytes > rest) {
+    engine::fail(ErrorKind::kCheckpoint, "it claims a header of {} bytes, but only {} follow", header_bytes, rest);
+  }
+  std::string header(header_bytes, '\0');
+  file.read(std::as_writable_bytes(std::span(header)));
+
+  std::vector<NamedTensor> tensors;
+  for (SafetensorsEntry& entry : parse_safetensors_header(header, rest - header_bytes)) {
+    std::vector<float> values((entry.end - entry.begin) / sizeof(float));
+    file.read(std::as_writable_bytes(std::span(values)));
+    tensors.push_back({std::move(entry.name), entry.shape, std::move(values)});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+std::string write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  AtomicFile file(path);
+  Sha256 hash;
+  const auto append = [&](std::span<const std::byte> bytes) {
+    hash.update(bytes);
+    file.write(bytes);
+  };
+  const std::string header = header_text(tensors, metadata);
+  const std::uint64_t header_bytes = header.size();
+  append(std::as_bytes(std::span(&header_bytes, 1)));
+  append(std::as_bytes(std::span(header)));
+  for (const NamedTensor& tensor : tensors) append(std::as_bytes(std::span(tensor.values)));
+  file.commit();
+  return hash.finish();
+}
+
+std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
+  try {
+    return read_checked(path);
+  } catch (const engine::Error& error) {
+    throw engine::Error(error.kind(), fmt::format("cannot read the model '{}': {}", path.string(), error.what()));
+  }
+}
+
+}  // namespace arbalest::jobs

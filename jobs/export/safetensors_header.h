@@ -1,0 +1,28 @@
+// The JSON header of a safetensors file, read without trusting it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/shape.h"
+
+namespace arbalest::jobs {
+
+inline constexpr std::uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;  // as in the reference reader
+
+struct SafetensorsEntry {
+  std::string name;
+  std::string dtype;
+  engine::Shape shape;
+  std::uint64_t begin = 0;  // bytes, counted from the end of the header
+  std::uint64_t end = 0;
+};
+
+// Entries in ascending order of their bytes. `data_bytes`: what follows the header. Throws ErrorKind::kCheckpoint with
+// a message that does not name the file: not a JSON object of this form, a key twice, another type than F32, a size
+// that is not the shape's, overlapping tensors, holes, or bytes that belong to no tensor.
+std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header, std::uint64_t data_bytes);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,21 @@
+// Names of fields in a job: "training.batch_size", "model.layers[2].conv.filters", "devices[0]".
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace arbalest::jobs {
+
+struct FieldPathPart {
+  std::string name;
+  int index = -1;  // of an element of a repeated field; -1: the whole field
+};
+
+// Empty if `path` has not that form.
+std::vector<FieldPathPart> parse_field_path(std::string_view path);
+
+// The field or message that holds what `path` names: "a.b[2]" -> "a.b" -> "a" -> "".
+std::string parent_path(std::string_view path);
+
+}  // namespace arbalest::jobs

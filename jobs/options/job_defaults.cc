@@ -1,0 +1,76 @@
+#include "jobs/options/job_defaults.h"
+
+#include <filesystem>
+
+#include "dataflow/models/model_defaults.h"
+#include "jobs/options/job_options.h"
+#include "jobs/options/job_reader.h"
+#include "jobs/options/known_datasets.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+std::string name_after(const std::string& file) {
+  const std::filesystem::path path = std::filesystem::path(file).filename();
+  std::string name = path.extension() == ".txtpb" ? path.stem().string() : path.string();
+  for (char& c : name) {
+    if (!is_name_character(c)) c = '-';
+  }
+  if (name.empty()) return "job";
+  if (name[0] == '.') name[0] = '-';
+  return name;
+}
+
+void fill_data(v1::Data& data) {
+  if (data.source_case() == v1::Data::SOURCE_NOT_SET) return;
+  const KnownDataset known = known_dataset(data.source_case());
+  if (data.has_mnist() && !data.mnist().has_directory()) data.mutable_mnist()->set_directory(known.directory);
+  if (data.has_fashion_mnist() && !data.fashion_mnist().has_directory()) {
+    data.mutable_fashion_mnist()->set_directory(known.directory);
+  }
+  v1::Normalization& normalization = *data.mutable_normalization();
+  if (!normalization.has_mean()) normalization.set_mean(known.normalization.mean);
+  if (!normalization.has_stddev()) normalization.set_stddev(known.normalization.stddev);
+}
+
+void fill_training(v1::Training& training) {
+  const TrainingOptions defaults;
+  if (!training.has_batch_size()) training.set_batch_size(static_cast<int>(defaults.batch_size));
+  if (!training.has_max_epochs()) training.set_max_epochs(defaults.max_epochs);
+  if (!training.has_seed()) training.set_seed(defaults.seed);
+}
+
+void fill_optimizer(v1::Sgd& sgd) {
+  const SgdOptions defaults;
+  if (!sgd.has_momentum()) sgd.set_momentum(defaults.momentum);
+  if (!sgd.has_weight_decay()) sgd.set_weight_decay(defaults.weight_decay);
+}
+
+void fill_learning_rate(v1::LearningRate& rate) {
+  if (rate.schedule_case() == v1::LearningRate::SCHEDULE_NOT_SET) rate.mutable_fixed();
+  if (!rate.has_with_learners()) rate.set_with_learners(to_proto(scheduler::LearningRateSchedule{}.with_learners));
+}
+
+void fill_synchronization(v1::Sma& sma) {
+  const sma::Options defaults;
+  if (!sma.has_central_momentum()) sma.set_central_momentum(defaults.central_momentum);
+  if (!sma.has_period()) sma.set_period(defaults.period);
+}
+
+}  // namespace
+
+void fill_defaults(v1::Job& job, const std::string& file) {
+  if (!job.has_name()) job.set_name(name_after(file));
+  if (job.has_model()) dataflow::fill_defaults(*job.mutable_model());
+  if (job.has_data()) fill_data(*job.mutable_data());
+  fill_training(*job.mutable_training());
+  fill_optimizer(*job.mutable_optimizer()->mutable_sgd());
+  fill_learning_rate(*job.mutable_learning_rate());
+  fill_synchronization(*job.mutable_synchronization()->mutable_sma());
+  if (job.devices().empty()) {
+    for (const engine::DeviceSpec& device : engine::list_devices()) job.add_devices(device.name);
+  }
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,52 @@
+// A launched job in plain values: what is left of a job file after it has been checked.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataflow/graph.h"
+#include "dataflow/input/dataset.h"
+#include "engine/devices.h"
+#include "scheduler/learning_rate.h"
+#include "sma/options.h"
+
+namespace arbalest::jobs {
+
+struct DataOptions {
+  enum class Kind { kDigits, kMnist };  // kMnist: IDX files
+  Kind kind = Kind::kDigits;
+  std::string directory;  // of the files, below the data root unless absolute; unused for digits
+  dataflow::InputDescription input;
+  dataflow::Normalization normalization;
+};
+
+struct TrainingOptions {
+  std::int64_t batch_size = 32;  // examples of one mini-batch, per learner
+  int max_epochs = 10;
+  std::optional<double> target_accuracy;  // in (0, 1]
+  std::uint64_t seed = 1;
+};
+
+struct SgdOptions {
+  float momentum = 0.0F;
+  float weight_decay = 0.0F;
+};
+
+struct JobOptions {
+  std::string name;
+  std::shared_ptr<const dataflow::Graph> graph;
+  DataOptions data;
+  TrainingOptions training;
+  SgdOptions optimizer;
+  scheduler::LearningRateSchedule learning_rate;
+  sma::Options synchronization;
+  std::vector<engine::DeviceSpec> devices;  // at least one
+  std::vector<int> learners_per_device;     // of each device
+  std::vector<std::string> warnings;        // to be shown to the user
+  std::string resolved_text;  // the job with every --set and default written out, as text; reading it gives this job
+};
+
+}  // namespace arbalest::jobs

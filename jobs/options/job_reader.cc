@@ -1,0 +1,268 @@
+#include "jobs/options/job_reader.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "dataflow/models/model_reader.h"
+#include "jobs/options/known_datasets.h"
+#include "jobs/options/size_check.h"
+
+namespace arbalest::jobs {
+
+using dataflow::above;
+using dataflow::below;
+using dataflow::out_of_range;
+using engine::Error;
+
+namespace {
+
+constexpr int kMaxEpochs = 1000000;
+constexpr int kMaxPeriod = 1000000;
+constexpr int kMaxLearners = 1024;
+constexpr int kDefaultMaxLearners = 8;
+
+scheduler::LearnerScaling from_proto(v1::LearningRate::LearnerScaling scaling) {
+  switch (scaling) {
+    case v1::LearningRate::SQRT:
+      return scheduler::LearnerScaling::kSqrt;
+    case v1::LearningRate::LINEAR:
+      return scheduler::LearnerScaling::kLinear;
+    default:
+      return scheduler::LearnerScaling::kKeep;
+  }
+}
+
+class JobReader {
+ public:
+  JobReader(v1::Job& job, dataflow::FieldIssues& issues) : job_(job), issues_(issues) {}
+
+  JobOptions read() {
+    read_name();
+    read_data();
+    read_training();
+    read_optimizer();
+    read_learning_rate();
+    read_devices();
+    read_learners();
+    read_synchronization();
+    read_model();
+    if (issues_.empty()) add_warnings();
+    return std::move(options_);
+  }
+
+ private:
+  void read_name() {
+    options_.name = job_.name();
+    const bool is_plain = std::ranges::all_of(options_.name, is_name_character);
+    if (options_.name.empty() || options_.name[0] == '.' || !is_plain) {
+      issues_.add("name", fmt::format("name names a directory: letters, digits, '-', '_' and '.', not starting with "
+                                      "'.'; '{}' is not of that form",
+                                      options_.name));
+    }
+  }
+
+  void read_data() {
+    const v1::Data& data = job_.data();
+    if (data.source_case() == v1::Data::SOURCE_NOT_SET) {
+      issues_.add("data", "no data is chosen; add data { digits {} } (part of the program) or data { mnist {} }");
+      return;
+    }
+    const KnownDataset known = known_dataset(data.source_case());
+    options_.data = {
+        known.kind, known.directory, known.input, {data.normalization().mean(), data.normalization().stddev()}};
+    if (data.has_mnist()) options_.data.directory = data.mnist().directory();
+    if (data.has_fashion_mnist()) options_.data.directory = data.fashion_mnist().directory();
+    if (known.kind == DataOptions::Kind::kMnist && options_.data.directory.empty()) {
+      issues_.add("data." + known.name + ".directory", "directory is empty; '.' is the data root itself");
+    }
+    issues_.add("data.normalization.mean", out_of_range("mean", data.normalization().mean(), {0.0F, 1.0F}));
+    issues_.add("data.normalization.stddev",
+                out_of_range("stddev", data.normalization().stddev(), above(0.0F, 1000.0F)));
+    if (job_.training().batch_size() > known.training_examples) {
+      issues_.add("training.batch_size",
+                  fmt::format("batch_size {} is larger than the training set of {} ({} examples)",
+                              job_.training().batch_size(), known.name, known.training_examples));
+    }
+  }
+
+  void read_training() {
+    const v1::Training& training = job_.training();
+    if (training.batch_size() < 1) {
+      issues_.add("training.batch_size", fmt::format("batch_size must be at least 1, not {}", training.batch_size()));
+    }
+    issues_.add("training.max_epochs", out_of_range("max_epochs", training.max_epochs(), {1, kMaxEpochs}));
+    options_.training = {.batch_size = training.batch_size(),
+                         .max_epochs = training.max_epochs(),
+                         .target_accuracy = std::nullopt,
+                         .seed = training.seed()};
+    if (training.has_target_accuracy()) {
+      options_.training.target_accuracy = training.target_accuracy();
+      issues_.add("training.target_accuracy",
+                  out_of_range("target_accuracy", training.target_accuracy(), above(0.0, 1.0)));
+    }
+  }
+
+  void read_optimizer() {
+    const v1::Sgd& sgd = job_.optimizer().sgd();
+    issues_.add("optimizer.sgd.momentum", out_of_range("momentum", sgd.momentum(), below(0.0F, 1.0F)));
+    issues_.add("optimizer.sgd.weight_decay", out_of_range("weight_decay", sgd.weight_decay(), {0.0F, 1.0F}));
+    options_.optimizer = {sgd.momentum(), sgd.weight_decay()};
+  }
+
+  void read_learning_rate() {
+    const v1::LearningRate& rate = job_.learning_rate();
+    issues_.add("learning_rate.base", rate.has_base()
+                                          ? out_of_range("base", rate.base(), above(0.0, 1000.0))
+                                          : "learning_rate.base is missing: the length of the steps, such as 0.01");
+    options_.learning_rate = {rate.base(), {}, from_proto(rate.with_learners())};
+    if (rate.has_multistep() && rate.multistep().drop().empty()) {
+      issues_.add("learning_rate.multistep",
+                  "multistep has no drop; add one, as in drop { epoch: 8 factor: 0.1 }, or choose fixed {}");
+    }
+    for (const auto& drop : rate.multistep().drop()) read_drop(drop);
+  }
+
+  void read_drop(const v1::LearningRate::Drop& drop) {
+    auto& drops = options_.learning_rate.drops;
+    const std::string path = fmt::format("learning_rate.multistep.drop[{}]", drops.size());
+    const double last = drops.empty() ? 0.0 : drops.back().epoch;
+    if (!drop.has_epoch()) {
+      issues_.add(path + ".epoch", "epoch is missing: when the rate drops");
+    } else if (!(drop.epoch() > last)) {
+      issues_.add(path + ".epoch", drops.empty() ? fmt::format("epoch must be above 0, not {}", drop.epoch())
+                                                 : fmt::format("drops must be in ascending order: epoch {} comes after "
+                                                               "epoch {}",
+                                                               drop.epoch(), last));
+    }
+    issues_.add(path + ".factor", drop.has_factor() ? out_of_range("factor", drop.factor(), above(0.0, 1.0))
+                                                    : "factor is missing: what the rate is multiplied by, such as 0.1");
+    drops.push_back({drop.epoch(), drop.factor()});
+  }
+
+  void read_devices() {
+    for (int i = 0; i < job_.devices_size(); ++i) {
+      try {
+        options_.devices.push_back(engine::parse_device(job_.devices(i)));
+      } catch (const Error& error) {
+        issues_.add(fmt::format("devices[{}]", i), error.what());
+      }
+    }
+    try {
+      engine::check_disjoint(options_.devices);
+    } catch (const Error& error) {
+      issues_.add(fmt::format("devices[{}]", job_.devices_size() - 1), error.what());
+    }
+  }
+
+  void read_learners() {
+    const bool is_fixed = job_.learners().per_device().has_fixed();
+    const int fixed = job_.learners().per_device().fixed();
+    if (is_fixed) issues_.add("learners.per_device.fixed", out_of_range("fixed", fixed, {1, kMaxLearners}));
+    std::vector<int>& counts = options_.learners_per_device;
+    for (const engine::DeviceSpec& device : options_.devices) {
+      counts.push_back(is_fixed ? fixed : std::min(engine::core_count(device), kDefaultMaxLearners));
+    }
+    const bool are_equal = std::ranges::adjacent_find(counts, std::ranges::not_equal_to()) == counts.end();
+    if (!counts.empty() && are_equal) job_.mutable_learners()->mutable_per_device()->set_fixed(counts[0]);
+  }
+
+  int total_learners() const {
+    return std::accumulate(options_.learners_per_device.begin(), options_.learners_per_device.end(), 0);
+  }
+
+  void read_synchronization() {
+    const v1::Sma& sma = job_.synchronization().sma();
+    const std::string path = "synchronization.sma";
+    sma::Options& options = options_.synchronization;
+    options = {.alpha = std::nullopt, .central_momentum = sma.central_momentum(), .period = sma.period()};
+    std::string problem = out_of_range("central_momentum", sma.central_momentum(), below(0.0F, 1.0F));
+    issues_.add(path + ".central_momentum", problem);
+    const std::string bad_period = out_of_range("period", sma.period(), {1, kMaxPeriod});
+    issues_.add(path + ".period", bad_period);
+    problem += bad_period;
+    if (sma.has_alpha()) {
+      options.alpha = sma.alpha();
+      const std::string bad_alpha = out_of_range("alpha", sma.alpha(), above(0.0F, 1.0F));
+      issues_.add(path + ".alpha", bad_alpha);
+      problem += bad_alpha;
+    }
+    // Stability is a question of all three and of the number of learners.
+    if (!problem.empty() || total_learners() < 1) return;
+    try {
+      sma::check(options, total_learners());
+    } catch (const Error& error) {
+      issues_.add(path + ".alpha", error.what());
+    }
+  }
+
+  void read_model() {
+    if (!job_.has_model()) {
+      issues_.add("model", "no model is chosen; add one, as in model { zoo { lenet {} } }, or list its layers");
+      return;
+    }
+    dataflow::FieldIssues model_issues;
+    const auto layers = dataflow::read_model(job_.model(), options_.data.input, model_issues);
+    for (const auto& issue : model_issues.all()) {
+      issues_.add(issue.path.empty() ? "model" : "model." + issue.path, issue.message);
+    }
+    // Without data the shapes are unknown.
+    if (!model_issues.empty() || job_.data().source_case() == v1::Data::SOURCE_NOT_SET) return;
+    try {
+      options_.graph = std::make_shared<dataflow::Graph>(dataflow::Graph::build(options_.data.input, layers));
+      if (options_.training.batch_size >= 1) check_sizes(*options_.graph, options_.training.batch_size, issues_);
+    } catch (const dataflow::GraphError& error) {
+      for (const dataflow::GraphIssue& issue : error.issues()) {
+        std::string path = job_.model().has_zoo() ? "model.zoo" : "model";
+        if (issue.layer >= 0 && !job_.model().has_zoo()) path = fmt::format("model.layers[{}]", issue.layer);
+        if (issue.layer >= 0 && issue.input >= 0) path += fmt::format(".input[{}]", issue.input);
+        issues_.add(path, issue.message);
+      }
+    }
+  }
+
+  void add_warnings() {
+    const auto warn = [&](std::string text) {
+      if (!text.empty()) options_.warnings.push_back(std::move(text));
+    };
+    warn(sma::warning(options_.synchronization, options_.optimizer.momentum, total_learners()));
+    for (const auto& drop : options_.learning_rate.drops) {
+      if (drop.epoch >= options_.training.max_epochs) {
+        warn(fmt::format("the drop of the learning rate at epoch {} never happens: the job ends after {} epochs",
+                         drop.epoch, options_.training.max_epochs));
+      }
+    }
+    for (std::size_t i = 0; i < options_.devices.size(); ++i) {
+      const int cores = engine::core_count(options_.devices[i]);
+      if (options_.learners_per_device[i] > cores) {
+        warn(fmt::format("{} learners share the {} core{} of '{}'", options_.learners_per_device[i], cores,
+                         cores == 1 ? "" : "s", options_.devices[i].name));
+      }
+    }
+  }
+
+  v1::Job& job_;
+  dataflow::FieldIssues& issues_;
+  JobOptions options_;
+};
+
+}  // namespace
+
+JobOptions read_job(v1::Job& job, dataflow::FieldIssues& issues) { return JobReader(job, issues).read(); }
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+}
+
+v1::LearningRate::LearnerScaling to_proto(scheduler::LearnerScaling scaling) {
+  switch (scaling) {
+    case scheduler::LearnerScaling::kSqrt:
+      return v1::LearningRate::SQRT;
+    case scheduler::LearnerScaling::kLinear:
+      return v1::LearningRate::LINEAR;
+    case scheduler::LearnerScaling::kKeep:
+      break;
+  }
+  return v1::LearningRate::KEEP;
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,136 @@
+#include "jobs/options/overrides.h"
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "engine/error.h"
+#include "jobs/options/field_path.h"
+#include "jobs/options/schema_names.h"
+#include "jobs/options/text_encoding.h"
+#include "jobs/options/text_format.h"
+
+namespace arbalest::jobs {
+
+using engine::ErrorKind;
+using engine::fail;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+namespace {
+
+bool is_message(const FieldDescriptor& field) { return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE; }
+
+const FieldDescriptor& find_field(const Message& parent, const FieldPathPart& part) {
+  const FieldDescriptor* field = parent.GetDescriptor()->FindFieldByName(part.name);
+  if (field == nullptr) fail(ErrorKind::kUsage, "{}", no_such_field(*parent.GetDescriptor(), part.name));
+  if (part.index < 0) return *field;
+  if (!field->is_repeated()) fail(ErrorKind::kUsage, "{} is not a list", part.name);
+  const int size = parent.GetReflection()->FieldSize(parent, field);
+  if (part.index >= size)
+    fail(ErrorKind::kUsage, "{} has {} elements, counted from 0; there is no [{}]", part.name, size, part.index);
+  return *field;
+}
+
+Message& descend(Message& parent, const FieldPathPart& part) {
+  const FieldDescriptor& field = find_field(parent, part);
+  if (!is_message(field)) fail(ErrorKind::kUsage, "{} is a value and has no fields", part.name);
+  const Reflection& reflection = *parent.GetReflection();
+  if (!field.is_repeated()) return *reflection.MutableMessage(&parent, &field);
+  if (part.index < 0) fail(ErrorKind::kUsage, "{} is a list; name the element, as in {}[0]", part.name, part.name);
+  return *reflection.MutableRepeatedMessage(&parent, &field, part.index);
+}
+
+// Text that needs no quotes on the command line.
+bool is_bare_text(const FieldDescriptor& field, std::string_view value) {
+  if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) return false;
+  if (value.empty()) return true;
+  return value[0] != '"' && value[0] != '\'' && !(field.is_repeated() && value[0] == '[');
+}
+
+// A message like `parent` with nothing but `field` = `value`.
+std::unique_ptr<Message> parse_value(const Message& parent, const FieldDescriptor& field, const std::string& value) {
+  std::unique_ptr<Message> parsed(parent.New());
+  const Reflection& reflection = *parsed->GetReflection();
+  if (is_bare_text(field, value)) {
+    if (field.is_repeated()) {
+      reflection.AddString(parsed.get(), &field, value);
+    } else {
+      reflection.SetString(parsed.get(), &field, value);
+    }
+    return parsed;
+  }
+  if (value.empty()) fail(ErrorKind::kUsage, "the value is missing");
+  FieldLocations locations;
+  const auto issues = parse_text(SourceText("", field.name() + ": " + value), *parsed, locations);
+  std::string problem;
+  for (const SyntaxIssue& issue : issues) problem += (problem.empty() ? "" : "; ") + issue.message;
+  if (!problem.empty()) fail(ErrorKind::kUsage, "{}", problem);
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(*parsed, &fields);
+  if (fields.size() > 1 || (fields.size() == 1 && fields[0] != &field))
+    fail(ErrorKind::kUsage, "the value is more than one value");
+  return parsed;
+}
+
+// Elements of `field` that were added to the end of `message` take the place of the one at `index`.
+void replace_element(Message& message, const FieldDescriptor& field, int index, int old_size) {
+  const Reflection& reflection = *message.GetReflection();
+  if (reflection.FieldSize(message, &field) != old_size + 1) fail(ErrorKind::kUsage, "one element takes one value");
+  reflection.SwapElements(&message, &field, index, old_size);
+  reflection.RemoveLast(&message, &field);
+}
+
+}  // namespace
+
+Overrides::Overrides(std::span<const std::string> settings, v1::Job& job) {
+  std::string problems;
+  for (const std::string& setting : settings) {
+    try {
+      apply(setting, job);
+    } catch (const engine::Error& error) {
+      problems += fmt::format("{}--set {}: {}", problems.empty() ? "" : "\n", printable(shortened(setting)),
+                              printable(error.what()));
+    }
+  }
+  if (!problems.empty()) throw engine::Error(ErrorKind::kUsage, problems);
+}
+
+void Overrides::apply(const std::string& setting, v1::Job& job) {
+  const std::size_t equals = setting.find('=');
+  if (equals == std::string::npos) fail(ErrorKind::kUsage, "expected path=value, as in training.batch_size=16");
+  const std::string path = setting.substr(0, equals);
+  const std::vector<FieldPathPart> parts = parse_field_path(path);
+  if (parts.empty()) fail(ErrorKind::kUsage, "'{}' is not the name of a field, as training.batch_size is", path);
+
+  Message* parent = &job;
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i) parent = &descend(*parent, parts[i]);
+  const FieldDescriptor& field = find_field(*parent, parts.back());
+  const std::unique_ptr<Message> parsed = parse_value(*parent, field, setting.substr(equals + 1));
+
+  const Reflection& reflection = *parent->GetReflection();
+  const int index = parts.back().index;
+  if (!field.is_repeated() || (index < 0 && replaced_lists_.insert(path).second)) {
+    reflection.ClearField(parent, &field);
+  }
+  const int old_size = field.is_repeated() ? reflection.FieldSize(*parent, &field) : 0;
+  parent->MergeFrom(*parsed);
+  origins_.insert_or_assign(path, setting);
+  if (index >= 0) {
+    replace_element(*parent, field, index, old_size);
+  } else if (field.is_repeated()) {
+    for (int i = old_size; i < reflection.FieldSize(*parent, &field); ++i) {
+      origins_.insert_or_assign(fmt::format("{}[{}]", path, i), setting);
+    }
+  }
+}
+
+const std::string* Overrides::origin(const std::string& path) const {
+  for (std::string at = path; !at.empty(); at = parent_path(at)) {
+    if (const auto found = origins_.find(at); found != origins_.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+}  // namespace arbalest::jobs

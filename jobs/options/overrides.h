@@ -1,0 +1,36 @@
+// `--set path=value`: changes to a job from the command line.
+//
+//   training.batch_size=16            a number, a word of an enum, true or false
+//   name=trial-2                      text; quotes are optional
+//   data.digits={}                    a message, in the text format; of alternatives it takes the place of the others
+//   model.zoo.mlp={hidden: [64, 32]}
+//   model.layers[2].conv.filters=30   an element of a list, counted from 0
+//   devices=cpu:0-1                   a list: the first --set replaces the file's, further ones append to it;
+//   devices=["cpu:0-1", "cpu:2-3"]    or all at once
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+
+#include "arbalest/v1/job.pb.h"
+
+namespace arbalest::jobs {
+
+class Overrides {
+ public:
+  // Applies `settings` to `job`, in order. Throws ErrorKind::kUsage with a line for each that cannot be applied.
+  Overrides(std::span<const std::string> settings, v1::Job& job);
+
+  // The setting that the value at `path` comes from, or null if it is not from one.
+  const std::string* origin(const std::string& path) const;
+
+ private:
+  void apply(const std::string& setting, v1::Job& job);
+
+  std::map<std::string, std::string, std::less<>> origins_;  // by path
+  std::set<std::string> replaced_lists_;                     // paths of lists that are no longer the file's
+};
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,85 @@
+#include "jobs/options/schema_names.h"
+
+#include <cctype>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "arbalest/v1/job.pb.h"
+#include "engine/nearest_name.h"
+
+namespace arbalest::jobs {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+namespace {
+
+std::vector<std::string> field_names(const Descriptor& type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
+  return names;
+}
+
+// The path from `type` to the first field for which `matches` holds, "training.batch_size"; "" if there is none. The
+// schema has no recursive message.
+template <typename Predicate>
+std::string find_path(const Descriptor& type, const Predicate& matches) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    if (matches(*type.field(i))) return type.field(i)->name();
+  }
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (field.message_type() == nullptr) continue;
+    const std::string path = find_path(*field.message_type(), matches);
+    if (!path.empty()) return field.name() + "." + path;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string describe_type(const Descriptor& type) {
+  if (&type == v1::Job::descriptor()) return "the job";
+  std::string text;
+  for (const char c : type.name()) {
+    const bool is_upper = std::isupper(static_cast<unsigned char>(c)) != 0;
+    if (is_upper && !text.empty()) text += '_';
+    text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return text;
+}
+
+std::string no_such_field(const Descriptor& type, std::string_view name) {
+  const std::string text = fmt::format("no field '{}' in {}", name, describe_type(type));
+  const auto has_name = [&](const FieldDescriptor& field) { return field.name() == name; };
+  std::string suggestion = find_path(type, has_name);
+  if (suggestion.empty()) suggestion = engine::nearest_name(name, field_names(type));
+  if (!suggestion.empty()) return fmt::format("{}; did you mean '{}'?", text, suggestion);
+  const std::string place = find_path(*v1::Job::descriptor(), has_name);
+  if (!place.empty()) return fmt::format("{}; its place in a job is '{}'", text, place);
+  if (type.field_count() == 0) return text + "; it has no fields";
+  return fmt::format("{}; its fields are {}", text, fmt::join(field_names(type), ", "));
+}
+
+std::string no_such_value(const FieldDescriptor& field, std::string_view value) {
+  std::vector<std::string> values;
+  for (int i = 1; i < field.enum_type()->value_count(); ++i) values.push_back(field.enum_type()->value(i)->name());
+  std::string in_capitals(value);
+  for (char& c : in_capitals) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return fmt::format("'{}' is not a value of {}{} (values: {})", value, field.name(),
+                     engine::did_you_mean(in_capitals, values), fmt::join(values, ", "));
+}
+
+const FieldDescriptor* find_enum_field(std::string_view name) {
+  const FieldDescriptor* found = nullptr;
+  find_path(*v1::Job::descriptor(), [&](const FieldDescriptor& field) {
+    if (field.enum_type() == nullptr || field.name() != name) return false;
+    found = &field;
+    return true;
+  });
+  return found;
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,24 @@
+// What can stand where in a job file, for messages about what cannot.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <google/protobuf/descriptor.h>
+
+namespace arbalest::jobs {
+
+// "training" for the message Training, "the job" for Job.
+std::string describe_type(const google::protobuf::Descriptor& type);
+
+// "no field 'bach_size' in training; did you mean 'batch_size'?". Where no name is close, tells where in a
+// job a field of this name stands, or else which fields there are.
+std::string no_such_field(const google::protobuf::Descriptor& type, std::string_view name);
+
+// "'SQR' is not a value of with_learners; did you mean 'SQRT'? (values: KEEP, SQRT, LINEAR)"
+std::string no_such_value(const google::protobuf::FieldDescriptor& field, std::string_view value);
+
+// The first enum field of that name in any message of the job; null if there is none.
+const google::protobuf::FieldDescriptor* find_enum_field(std::string_view name);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,37 @@
+#include "jobs/options/size_check.h"
+
+namespace arbalest::jobs {
+
+using engine::Shape;
+
+namespace {
+
+constexpr double kMaxElements = 1 << 30;
+
+// In floating point: a product of extents may be beyond every integer.
+double elements(const Shape& shape) {
+  double product = 1.0;
+  for (const std::int64_t extent : shape) product *= static_cast<double>(extent);
+  return product;
+}
+
+}  // namespace
+
+void check_sizes(const dataflow::Graph& graph, std::int64_t batch_size, dataflow::FieldIssues& issues) {
+  const auto check = [&](const std::string& layer, const std::string& what, const Shape& shape) {
+    if (elements(shape) <= kMaxElements) return;
+    issues.add("model", fmt::format("layer '{}': its {} would be {} numbers, more than 2^30; make the layer, its input "
+                                    "or batch_size smaller",
+                                    layer, what, to_string(shape)));
+  };
+  const std::vector<Shape> shapes = graph.shapes(batch_size);
+  for (const dataflow::Graph::Node& node : graph.nodes()) {
+    check(node.name, "output", shapes[static_cast<std::size_t>(node.output)]);
+    for (const dataflow::ParameterSpec& parameter :
+         node.layer->parameters(dataflow::Graph::input_shapes(node, shapes))) {
+      check(node.name, parameter.name, parameter.shape);
+    }
+  }
+}
+
+}  // namespace arbalest::jobs

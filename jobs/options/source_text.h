@@ -1,0 +1,42 @@
+// The text of a job file, and messages that point into it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace arbalest::jobs {
+
+// Counted from 1; columns count bytes.
+struct Position {
+  int line = 1;
+  int column = 1;
+
+  bool operator==(const Position&) const = default;
+};
+
+class SourceText {
+ public:
+  SourceText(std::string name, std::string text);
+
+  const std::string& name() const noexcept { return name_; }
+  const std::string& text() const noexcept { return text_; }
+
+  // protobuf counts from 0 and takes a tab as a step to the next multiple of 8 columns.
+  Position from_protobuf(int line, int column) const;
+  // Where `word` begins if the text before `position` ends with it (blanks ignored), else `position`.
+  Position start_of(std::string_view word, Position position) const;
+
+  // "name:line:column: error: message", the line, and a caret below the column.
+  std::string describe(Position position, std::string_view message) const;
+
+ private:
+  std::string_view line(int number) const;
+  std::size_t offset(Position position) const;
+
+  std::string name_;
+  std::string text_;
+  std::vector<std::size_t> line_starts_;
+};
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,138 @@
+#include "jobs/report/console_reporter.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "jobs/report/run_directory.h"
+#include "jobs/report/text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+constexpr double kLineIntervalSeconds = 10.0;  // without a bar
+constexpr const char* kClearLine = "\r\x1b[K";
+
+std::string rate(double images_per_second) { return grouped(std::llround(images_per_second)) + " images/s"; }
+
+// "4", or "4 on cpu:0-1, 2 on cpu:2-3".
+std::string learners_text(const std::vector<std::string>& devices, const std::vector<int>& counts) {
+  if (counts.size() == 1) return std::to_string(counts.front());
+  std::vector<std::string> parts;
+  for (std::size_t device = 0; device < std::min(devices.size(), counts.size()); ++device) {
+    parts.push_back(fmt::format("{} on {}", counts[device], devices[device]));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string start_text(const RunStart& start) {
+  std::string stop = fmt::format("after {} epochs", start.max_epochs);
+  if (start.target_accuracy) stop = fmt::format("at {} test accuracy, or {}", percent(*start.target_accuracy), stop);
+  std::string data = start.data;
+  if (start.dropped_examples > 0) {
+    data += fmt::format(" (the last {} of every epoch make no whole mini-batch and are dropped)",
+                        grouped(start.dropped_examples));
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"job", start.job},
+      {"model", start.model},
+      {"data", data},
+      {"devices", fmt::format("{}", fmt::join(start.devices, " "))},
+      {"learners", fmt::format("{}; mini-batches of {} each", learners_text(start.devices, start.learners_per_device),
+                               start.batch_size)},
+      {"stop", stop}};
+  if (!start.output_directory.empty()) rows.push_back({"output", start.output_directory});
+  return table(rows, 2);
+}
+
+std::string summary_text(const RunStart& start, const RunSummary& summary) {
+  std::vector<std::vector<std::string>> rows;
+  rows.push_back(
+      {"test accuracy", fmt::format("{} after {} epoch{} (best {})", percent(summary.test_accuracy), summary.epochs,
+                                    summary.epochs == 1 ? "" : "s", percent(summary.best_test_accuracy))});
+  if (start.target_accuracy) {
+    const std::string target = percent(*start.target_accuracy);
+    rows.push_back(
+        {"time to accuracy", summary.time_to_accuracy_seconds
+                                 ? fmt::format("{:.1f} s to {}", *summary.time_to_accuracy_seconds, target)
+                                 : fmt::format("{} not reached in {:.1f} s", target, summary.train_seconds)});
+  }
+  rows.push_back({"throughput", rate(summary.images_per_second)});
+  rows.push_back({"learners", learners_text(summary.devices, summary.learners_per_device)});
+  if (!summary.model_sha256.empty() && !start.output_directory.empty()) {
+    rows.push_back({"model", (std::filesystem::path(start.output_directory) / kModelFile).string()});
+  }
+  return table(rows, 2);
+}
+
+}  // namespace
+
+void ConsoleReporter::say(std::string_view text) {
+  const std::string out = fmt::format("{}{}", bar_shown_ ? kClearLine : "", text);
+  bar_shown_ = false;
+  std::fwrite(out.data(), 1, out.size(), options_.messages);
+  std::fflush(options_.messages);
+}
+
+void ConsoleReporter::on_start(const RunStart& start) {
+  start_ = start;
+  started_ = true;
+  if (!options_.quiet) say(start_text(start));
+  for (const std::string& warning : start.warnings) {
+    const std::string label = options_.color ? "\x1b[33mwarning:\x1b[0m" : "warning:";
+    say(fmt::format("arbalest: {} {}\n", label, warning));
+  }
+}
+
+void ConsoleReporter::show_bar(const RunProgress& progress) {
+  const std::string text =
+      fmt::format(" epoch {:.1f}/{}  loss {:.4f}  {}  {} left", progress.epoch, progress.max_epochs,
+                  progress.train_loss, rate(progress.images_per_second), duration(progress.remaining_seconds));
+  // A line that wraps cannot be rewritten.
+  const auto columns = static_cast<std::size_t>(std::max(options_.columns - 1, 0));
+  const std::size_t cells = std::min<std::size_t>(columns > text.size() + 2 ? columns - text.size() - 2 : 0, 30);
+  const double done = progress.max_epochs > 0 ? std::clamp(progress.epoch / progress.max_epochs, 0.0, 1.0) : 0.0;
+  const auto filled = static_cast<std::size_t>(std::lround(done * static_cast<double>(cells)));
+  std::string bar = cells == 0 ? "" : fmt::format("[{:#<{}}{:.<{}}]", "", filled, "", cells - filled);
+  bar = (bar + text).substr(0, columns);
+  if (options_.color && cells > 0) bar.insert(1 + filled, "\x1b[0m").insert(1, "\x1b[32m");
+  const std::string out = kClearLine + bar;
+  bar_shown_ = true;
+  std::fwrite(out.data(), 1, out.size(), options_.messages);
+  std::fflush(options_.messages);
+}
+
+void ConsoleReporter::on_progress(const RunProgress& progress) {
+  if (options_.quiet) return;
+  if (options_.bar) {
+    show_bar(progress);
+  } else if (progress.images_per_second > 0 && progress.elapsed_seconds >= next_line_seconds_) {
+    next_line_seconds_ = progress.elapsed_seconds + kLineIntervalSeconds;
+    say(fmt::format("epoch {:.1f}/{}  loss {:.4f}  {}  {:.1f} s, about {} left\n", progress.epoch, progress.max_epochs,
+                    progress.train_loss, rate(progress.images_per_second), progress.elapsed_seconds,
+                    duration(progress.remaining_seconds)));
+  }
+}
+
+void ConsoleReporter::on_epoch(const EpochRow& row) {
+  if (options_.quiet) return;
+  next_line_seconds_ = row.elapsed_seconds + kLineIntervalSeconds;
+  say(fmt::format("epoch {}/{}  train loss {:.4f}  test loss {:.4f}  test accuracy {}  {}  {:.1f} s\n", row.epoch,
+                  start_.max_epochs, row.train_loss, row.test_loss, percent(row.test_accuracy),
+                  rate(row.images_per_second), row.elapsed_seconds));
+}
+
+void ConsoleReporter::on_finish(const RunSummary& summary) {
+  if (bar_shown_) say("");
+  // A failed run has no result; its error is told by whoever catches it.
+  if (!started_ || summary.status == RunStatus::kFailed) return;
+  if (!summary.message.empty()) say(fmt::format("arbalest: {}\n", summary.message));
+  const std::string text = summary_text(start_, summary);
+  std::fwrite(text.data(), 1, text.size(), options_.results);
+  std::fflush(options_.results);
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,54 @@
+#include "jobs/report/inspection_report.h"
+
+#include <fmt/format.h>
+
+#include "jobs/report/text.h"
+
+namespace arbalest::jobs {
+
+std::string to_text(const Inspection& inspection) {
+  std::vector<std::vector<std::string>> layers = {
+      {"layer", "kind", "output", "parameters", "forward FLOPs", "output bytes"}};
+  for (const LayerRow& layer : inspection.layers) {
+    layers.push_back({layer.name, layer.kind, layer.output, grouped(layer.parameters), grouped(layer.forward_flops),
+                      grouped(layer.output_bytes)});
+  }
+  const std::vector<std::vector<std::string>> totals = {
+      {"parameters", grouped(inspection.parameters)},
+      {"FLOPs, forward", grouped(inspection.forward_flops)},
+      {"FLOPs, training", grouped(inspection.training_flops)},
+      {"weights", bytes_text(inspection.weight_bytes)},
+      {"arena", bytes_text(inspection.arena_bytes)},
+      {"arena without reuse", bytes_text(inspection.arena_bytes_without_reuse)},
+      {"one learner", bytes_text(inspection.learner_bytes)},
+      {"device, without learners", bytes_text(inspection.device_bytes)},
+      {"available", bytes_text(inspection.available_bytes)},
+      {"learners that fit", grouped(inspection.learners_that_fit)}};
+  return fmt::format("{}\nOne mini-batch of {}:\n{}", table(layers, 3), inspection.batch_size, table(totals, 1));
+}
+
+nlohmann::ordered_json to_json(const Inspection& inspection) {
+  auto layers = nlohmann::ordered_json::array();
+  for (const LayerRow& layer : inspection.layers) {
+    layers.push_back({{"name", layer.name},
+                      {"kind", layer.kind},
+                      {"output", layer.output},
+                      {"parameters", layer.parameters},
+                      {"forward_flops", layer.forward_flops},
+                      {"output_bytes", layer.output_bytes}});
+  }
+  return {{"layers", layers},
+          {"batch_size", inspection.batch_size},
+          {"parameters", inspection.parameters},
+          {"forward_flops", inspection.forward_flops},
+          {"training_flops", inspection.training_flops},
+          {"weight_bytes", inspection.weight_bytes},
+          {"arena_bytes", inspection.arena_bytes},
+          {"arena_bytes_without_reuse", inspection.arena_bytes_without_reuse},
+          {"learner_bytes", inspection.learner_bytes},
+          {"device_bytes", inspection.device_bytes},
+          {"available_bytes", inspection.available_bytes},
+          {"learners_that_fit", inspection.learners_that_fit}};
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,96 @@
+#include "jobs/report/json.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/error.h"
+
+namespace arbalest::jobs {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+// The JSON library writes NaN as null without a word.
+ordered_json finite(const char* field, double value) {
+  if (!std::isfinite(value)) {
+    engine::fail(engine::ErrorKind::kInternal, "internal error: '{}' is {}; please report this", field, value);
+  }
+  return value;
+}
+
+ordered_json null_unless_finite(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(); }
+
+template <typename T>
+ordered_json null_unless_set(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json();
+}
+
+// One number where all devices have the same count, else the list.
+ordered_json per_device(const std::vector<int>& counts) {
+  const bool equal = !counts.empty() && std::ranges::all_of(counts, [&](int count) { return count == counts.front(); });
+  return equal ? ordered_json(counts.front()) : ordered_json(counts);
+}
+
+}  // namespace
+
+const char* to_string(RunStatus status) {
+  switch (status) {
+    case RunStatus::kTargetReached:
+      return "target_reached";
+    case RunStatus::kCompleted:
+      return "completed";
+    case RunStatus::kStopped:
+      return "stopped";
+    case RunStatus::kDiverged:
+      return "diverged";
+    case RunStatus::kFailed:
+      return "failed";
+  }
+  engine::fail(engine::ErrorKind::kInternal, "internal error: unknown run status {}", static_cast<int>(status));
+}
+
+ordered_json to_json(const RunStart& start) {
+  return {{"job", start.job},
+          {"model", start.model},
+          {"data", start.data},
+          {"devices", start.devices},
+          {"learners_per_device", per_device(start.learners_per_device)},
+          {"batch_size", start.batch_size},
+          {"max_epochs", start.max_epochs},
+          {"target_accuracy", null_unless_set(start.target_accuracy)},
+          {"dropped_examples", start.dropped_examples},
+          {"warnings", start.warnings}};
+}
+
+ordered_json to_json(const EpochRow& row) {
+  return {{"epoch", row.epoch},
+          {"train_loss", null_unless_finite(row.train_loss)},
+          {"test_loss", null_unless_finite(row.test_loss)},
+          {"test_accuracy", finite("test_accuracy", row.test_accuracy)},
+          {"images_per_second", finite("images_per_second", row.images_per_second)},
+          {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
+          {"learning_rate", finite("learning_rate", row.learning_rate)},
+          {"learners_per_device", per_device(row.learners_per_device)},
+          {"replica_distance", null_unless_finite(row.replica_distance)}};
+}
+
+ordered_json to_json(const RunSummary& summary) {
+  return {{"job", summary.job},
+          {"status", to_string(summary.status)},
+          {"message", summary.message},
+          {"test_accuracy", finite("test_accuracy", summary.test_accuracy)},
+          {"best_test_accuracy", finite("best_test_accuracy", summary.best_test_accuracy)},
+          {"test_loss", null_unless_finite(summary.test_loss)},
+          {"epochs", summary.epochs},
+          {"train_seconds", finite("train_seconds", summary.train_seconds)},
+          {"time_to_accuracy_seconds", null_unless_set(summary.time_to_accuracy_seconds)},
+          {"images_per_second", finite("images_per_second", summary.images_per_second)},
+          {"learners", summary.learners},
+          {"learners_per_device", per_device(summary.learners_per_device)},
+          {"devices", summary.devices},
+          {"seed", summary.seed},
+          {"model_sha256", summary.model_sha256}};
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,19 @@
+// Rows of metrics.jsonl and summary.json. The names are what other programs read: design section 8.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "jobs/run/run_observer.h"
+
+namespace arbalest::jobs {
+
+// Fields stand in the order in which they are written. A loss or a distance that is not finite is written as null,
+// which is how a diverged run shows; any other number that is not finite throws ErrorKind::kInternal.
+nlohmann::ordered_json to_json(const RunStart& start);
+nlohmann::ordered_json to_json(const EpochRow& row);
+nlohmann::ordered_json to_json(const RunSummary& summary);
+
+// "target_reached", "completed", "stopped", "diverged", "failed".
+const char* to_string(RunStatus status);
+
+}  // namespace arbalest::jobs

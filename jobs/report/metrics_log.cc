@@ -1,0 +1,37 @@
+#include "jobs/report/metrics_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "engine/error.h"
+#include "jobs/export/atomic_file.h"
+
+namespace arbalest::jobs {
+
+using engine::ErrorKind;
+
+MetricsLog::MetricsLog(std::filesystem::path path)
+    : path_(std::move(path)), file_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666)) {
+  if (file_ < 0) engine::fail(ErrorKind::kOutOfMemory, "cannot write '{}': {}", path_.string(), std::strerror(errno));
+}
+
+MetricsLog::~MetricsLog() { close(file_); }
+
+void MetricsLog::append(const char* event, const nlohmann::ordered_json& row) {
+  nlohmann::ordered_json line = {{"event", event}};
+  line.update(row);
+  const std::string text = line.dump() + '\n';
+  write_fully(file_, std::as_bytes(std::span(text)), path_);
+}
+
+void MetricsLog::sync() {
+  // EINVAL: not a file that can be synced, such as a pipe.
+  if (fsync(file_) != 0 && errno != EINVAL) {
+    engine::fail(ErrorKind::kOutOfMemory, "cannot write '{}': {}", path_.string(), std::strerror(errno));
+  }
+}
+
+}  // namespace arbalest::jobs

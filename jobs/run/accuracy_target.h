@@ -1,0 +1,24 @@
+// When a target accuracy counts as reached: the lower median of the last five test accuracies (of fewer, during the
+// first five evaluations) is at the target (design section 8; Koliousis et al., VLDB 2019).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+namespace arbalest::jobs {
+
+class AccuracyTarget {
+ public:
+  explicit AccuracyTarget(std::optional<double> target) : target_(target) {}
+
+  // Adds an evaluation; true if the target is reached now.
+  bool add(double test_accuracy);
+  double best() const noexcept { return best_; }
+
+ private:
+  std::optional<double> target_;
+  std::vector<double> last_;  // oldest first
+  double best_ = 0.0;
+};
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,38 @@
+// What a job would run, without running it: layers, shapes, parameters, FLOPs, bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+struct LayerRow {
+  std::string name;
+  std::string kind;
+  std::string output;  // shape of one mini-batch, "32x20x24x24"
+  std::int64_t parameters = 0;
+  std::int64_t forward_flops = 0;  // per mini-batch
+  std::int64_t output_bytes = 0;   // in the device's layout, padding included
+};
+
+struct Inspection {
+  std::vector<LayerRow> layers;
+  std::int64_t batch_size = 0;
+  std::int64_t parameters = 0;
+  std::int64_t forward_flops = 0;   // per mini-batch
+  std::int64_t training_flops = 0;  // per mini-batch: forward, and both gradients of each layer that has them
+  std::int64_t weight_bytes = 0;    // one flat vector in the device's layout
+  std::int64_t arena_bytes = 0;     // activations, gradients, workspaces of one learner, with reuse
+  std::int64_t arena_bytes_without_reuse = 0;  // one buffer per forward output and one per gradient
+  std::int64_t learner_bytes = 0;              // all that one learner needs
+  std::int64_t device_bytes = 0;               // what a device needs besides its learners
+  std::int64_t available_bytes = 0;            // on the first device
+  std::int64_t learners_that_fit = 0;
+};
+
+Inspection inspect(const JobOptions& job);
+
+}  // namespace arbalest::jobs

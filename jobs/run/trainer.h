@@ -1,0 +1,38 @@
+// Runs a job: epochs, evaluation, stop rule, and the saved model.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "engine/devices.h"
+#include "jobs/options/job_options.h"
+#include "jobs/run/run_observer.h"
+
+namespace arbalest::jobs {
+
+struct RunContext {
+  std::string data_root;                          // where datasets lie
+  std::string output_directory;                   // exists and is writable; "" keeps nothing (dry runs, benchmarks)
+  std::vector<RunObserver*> observers;            // told in order
+  const std::atomic<int>* stop_signal = nullptr;  // not 0: end the round, save, return kStopped
+  engine::DeviceOptions device_options;
+};
+
+// Trains until the target, the last epoch, a stop signal or divergence, and writes model.safetensors. A diverged or
+// stopped run returns its summary like any other; other failures throw engine::Error after the observers were told.
+RunSummary train(const JobOptions& job, const RunContext& context);
+
+// One round of training and one evaluation mini-batch per learner; writes nothing. Returns a line for the user.
+std::string dry_run(const JobOptions& job, const RunContext& context);
+
+struct EvaluationResult {
+  double test_loss = 0.0;
+  double test_accuracy = 0.0;
+  std::int64_t examples = 0;
+};
+
+// Evaluates the model that a run has saved, with the run's own job.txtpb. Throws kCheckpoint if it is unusable.
+EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const RunContext& context);
+
+}  // namespace arbalest::jobs
