@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Installs the Debian/Ubuntu packages of packages.txt that are missing, and those named as arguments. Does nothing when
+# all are there. Needs root or sudo only if one is missing; without either it prints the command to run and exits 2.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+say() { printf 'bootstrap: %s\n' "$*"; }
+
+installed() {
+  [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# The packages of packages.txt and of "$@" that are not there, one a line.
+missing_packages() {
+  { cat "$here/packages.txt"; printf '%s\n' "$@"; } | while read -r package program _; do
+    case $package in '' | '#'*) continue ;; esac
+    if [ -n "$program" ] && command -v "$program" >/dev/null; then continue; fi
+    installed "$package" || printf '%s\n' "$package"
+  done
+}
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+  say "not a Debian or Ubuntu system: make sure that what $here/packages.txt lists is installed, in your system's names"
+  exit 0
+fi
+
+mapfile -t missing < <(missing_packages "$@")
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+become_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  # Without a terminal sudo cannot ask for a password.
+  if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+    become_root=(sudo)
+  else
+    {
+      say "these packages are missing, and installing them needs root. Run this once, as root:"
+      printf '  apt-get update && apt-get install --yes --no-install-recommends %s\n' "${missing[*]}"
+    } >&2
+    exit 2
+  fi
+fi
+
+say "installing with apt-get: ${missing[*]}"
+apt() { "${become_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get --quiet=2 -o Dpkg::Use-Pty=0 "$@"; }
+apt update || say "the package lists could not be refreshed; going on with those that are here"
+apt install --yes --no-install-recommends "${missing[@]}"
+say "done"

@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "tests/architecture/source_rules.h"
+#include "tests/architecture/source_text.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_source(const fs::path& path) {
+  static const std::set<std::string> kEndings = {".h", ".cc", ".cu", ".cuh", ".cpp", ".hpp", ".cxx", ".c"};
+  return kEndings.contains(path.extension().string());
+}
+
+// Everything but hidden folders and those that CMake has built in.
+std::vector<fs::path> source_files(const fs::path& root) {
+  std::vector<fs::path> files;
+  for (auto entry = fs::recursive_directory_iterator(root); entry != fs::recursive_directory_iterator(); ++entry) {
+    if (entry->is_directory()) {
+      const bool skip = entry->path().filename().string().starts_with('.') || entry->path() == root / "build" ||
+                        fs::exists(entry->path() / "CMakeCache.txt");
+      if (skip) entry.disable_recursion_pending();
+    } else if (is_source(entry->path())) {
+      files.push_back(entry->path());
+    }
+  }
+  return files;
+}
+
+struct Example {
+  const char* path;
+  const char* text;
+  const char* reason;  // part of the message; nullptr: nothing wrong
+};
+
+void check(const Example& example) {
+  INFO(example.path << ": " << example.text);
+  const std::vector<Violation> violations = check_source(example.path, example.text);
+  if (example.reason == nullptr) {
+    CHECK(describe(violations).empty());
+  } else {
+    REQUIRE(violations.size() == 1);
+    CHECK_THAT(describe(violations), ContainsSubstring(example.reason));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("architecture: the source tree keeps the rules") {
+  const fs::path root = ARBALEST_SOURCE_DIR;
+  std::vector<Violation> violations;
+  std::set<std::string> folders;
+  for (const fs::path& file : source_files(root)) {
+    const std::string path = fs::relative(file, root).generic_string();
+    folders.insert(path.substr(0, path.find('/')));
+    const std::vector<Violation> found = check_source(path, read_text(file));
+    violations.insert(violations.end(), found.begin(), found.end());
+  }
+  CHECK(describe(violations) == "");
+  for (const char* folder : {"engine", "dataflow", "learners", "sma", "scheduler", "jobs", "cli", "tests"}) {
+    CHECK(folders.contains(folder));  // the walk has seen the tree
+  }
+}
+
+TEST_CASE("architecture: includes may only follow the arrows") {
+  for (const Example& example : std::vector<Example>{
+           {"scheduler/a.cc", "#include \"learners/b.h\"\n#include \"engine/c.h\"\n", nullptr},
+           {"jobs/run/a.cc", "#include \"autotuner/b.h\"\n", nullptr},
+           {"tests/sma/a.cc", "#include \"jobs/b.h\"\n#include \"bench/c.h\"\n", nullptr},
+           {"engine/a.cc", "#include \"dataflow/b.h\"\n", "engine may not know dataflow"},
+           {"engine/a.cc", "  #  include \"dataflow/b.h\"  // why\n", "engine may not know dataflow"},
+           {"sma/a.cc", "#include \"learners/b.h\"\n", "sma may not know learners"},
+           {"learners/a.cc", "#include \"sma/b.h\"\n", "learners may not know sma"},
+           {"autotuner/a.cc", "#include \"engine/error.h\"\n", "autotuner may not know engine"},
+           {"jobs/run/a.cc", "#include \"cli/b.h\"\n", "jobs may not know cli"},
+           {"scheduler/a.cc", "#include \"autotuner/b.h\"\n", "scheduler may not know autotuner"},
+           {"jobs/a.cc", "#include \"tests/support/b.h\"\n", "not one of our folders"},
+           {"engine/cpu/a.cc", "#include \"conv2d.h\"\n", "not one of our folders"},
+           {"engine/devices.cc", "#include \"engine/cpu/device.h\"\n", nullptr},
+           {"learners/a.cc", "#include \"engine/cpu/device.h\"\n", "only engine knows its backends"},
+           {"utilities/a.h", "", "in no folder of the design"},
+           {"engine/a.cc", "// #include \"jobs/b.h\"\n/*\n#include \"jobs/c.h\"\n*/\n", nullptr},
+       }) {
+    check(example);
+  }
+}
+
+TEST_CASE("architecture: vendor headers and the schema stay where they belong") {
+  for (const Example& example : std::vector<Example>{
+           {"engine/cpu/a.cc", "#include <dnnl.hpp>\n#include <oneapi/dnnl/dnnl_types.h>\n#include <omp.h>\n", nullptr},
+           {"engine/host/a.cc", "#include <tbb/task_group.h>\n#include <oneapi/tbb/version.h>\n", nullptr},
+           {"bench/a.cc", "#include <dnnl.hpp>\n", nullptr},
+           {"engine/a.cc", "#include <dnnl.hpp>\n", "belongs to engine/cpu"},
+           {"engine/host/a.cc", "#include <omp.h>\n", "belongs to engine/cpu"},
+           {"engine/cpu/a.cc", "#include <tbb/tbb.h>\n", "belongs to engine/host"},
+           {"dataflow/input/a.cc", "#include <oneapi/tbb.h>\n", "belongs to engine/host"},
+           {"engine/cpu/a.cc", "#include \"cuda_runtime.h\"\n", "belongs to engine/cuda"},
+           {"engine/a.cc", "#include <nccl.h>\n", "belongs to engine/cuda"},
+           {"sma/a.cc", "#include <mpi.h>\n", "belongs to engine/process"},
+           {"jobs/options/a.cc", "#include <google/protobuf/text_format.h>\n", nullptr},
+           {"jobs/run/a.cc", "#include <google/protobuf/text_format.h>\n", "belongs to jobs/options"},
+           {"scheduler/a.cc", "#include <google/protobuf/message.h>\n", "protobuf belongs to"},
+           {"dataflow/models/a.cc", "#include \"arbalest/v1/model.pb.h\"\n", nullptr},
+           {"dataflow/a.cc", "#include \"arbalest/v1/model.pb.h\"\n", "belongs to dataflow/models"},
+           {"dataflow/models/a.cc", "#include \"arbalest/v1/job.pb.h\"\n", "belongs to jobs, cli"},
+           {"learners/a.cc", "#include \"arbalest/v1/job.pb.h\"\n", "belongs to jobs, cli"},
+       }) {
+    check(example);
+  }
+}
+
+TEST_CASE("architecture: conditionals on CUDA, the environment, thread-locals and singletons are found") {
+  for (const Example& example : std::vector<Example>{
+           {"engine/cuda/a.h", "#if defined(CUDA)\n#endif\n", nullptr},
+           {"engine/elementwise/portable.h", "#ifdef __CUDACC__\n#endif\n", nullptr},
+           {"engine/a.h", "#ifdef __CUDACC__\n#endif\n", "conditional on CUDA"},
+           {"tests/a.cc", "# if ARBALEST_CUDA\n#endif\n", "conditional on CUDA"},
+           {"engine/a.cc", "auto x = std::getenv(\"A\");\n", "reads the environment"},
+           {"cli/a.cc", "auto x = std::getenv(\"A\");\n", nullptr},
+           {"tests/a.cc", "auto x = std::getenv(\"A\");\n", nullptr},
+           {"engine/a.cc", "// getenv\nauto x = \"getenv thread_local static int a;\";\n", nullptr},
+           {"engine/a.cc", "auto x = R\"(\nstatic int a; \" )\";\n", nullptr},
+           {"engine/a.cc", "thread_local int x;\n", "thread_local"},
+           {"engine/a.cc", "  static int count = 0;\n", "static variable"},
+           {"engine/a.cc", "  static std::map<int, int> cache;\n", "static variable"},
+           {"engine/a.cc", "  static Pool pool{4};\n", "static variable"},
+           {"engine/a.h", "  static Pool* pool_;\n", "static variable"},
+           {"engine/a.cc", "  static int table[3];\n", "static variable"},
+           {"engine/a.cc", "Pool& p = Pool::instance();\n", "singleton"},
+           {"engine/a.cc", "Pool& p = Pool::getInstance();\n", "singleton"},
+           {"engine/a.h", "  static constexpr int kMax = 3;\n  static const char* const kName;\n", nullptr},
+           {"engine/a.h", "  static Graph build(const Input& input, int n = 3);\n", nullptr},
+           {"engine/a.cc", "static_assert(sizeof(int) == 4);\nauto x = static_cast<int>(1'000);\n", nullptr},
+       }) {
+    check(example);
+  }
+}
+
+TEST_CASE("architecture: long files and work left open are found") {
+  const std::string line = "int x;\n";
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += line;
+  CHECK(check_source("engine/a.cc", text).empty());
+  CHECK_THAT(describe(check_source("engine/a.cc", text + line)), ContainsSubstring("501 lines"));
+  // Split, so that a search for work left open does not end here.
+  check({"tests/a.cc",
+         "// TO"
+         "DO: later\n",
+         "work left open"});
+  check({"engine/a.cc",
+         "// FIX"
+         "ME\n",
+         "work left open"});
+  check({"engine/a.cc", "int todo = 1;\n", nullptr});
+}
+
+TEST_CASE("architecture: comments and strings are told from code, and lines keep their numbers") {
+  const std::string source = "a/*b\nc*/d\"e//f\"'\"'g//h\ni R\"x(j\n)\"k)x\"l\n";
+  CHECK(without_comments(source) == "a   \n   d\"e//f\"'\"'g   \ni R\"x(j\n)\"k)x\"l\n");
+  CHECK(without_comments_and_strings(source) == "a   \n   d         g   \ni      \n      l\n");
+}
+
+}  // namespace arbalest::test

@@ -1,0 +1,180 @@
+#include "tests/architecture/source_rules.h"
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "tests/architecture/source_text.h"
+
+namespace arbalest::test {
+
+namespace {
+
+constexpr int kMaxLines = 500;
+
+// Folder -> the folders it may include besides itself: the arrows of design section 2, any number of steps downwards.
+const std::map<std::string, std::set<std::string>>& arrows() {
+  static const std::map<std::string, std::set<std::string>> kArrows = {
+      {"engine", {}},
+      {"autotuner", {}},
+      {"proto", {}},
+      {"dataflow", {"engine"}},
+      {"sma", {"engine"}},
+      {"learners", {"dataflow", "engine"}},
+      {"scheduler", {"learners", "sma", "dataflow", "engine"}},
+      {"jobs", {"scheduler", "learners", "sma", "autotuner", "dataflow", "engine"}},
+      {"cli", {"jobs", "scheduler", "learners", "sma", "autotuner", "dataflow", "engine"}},
+  };
+  return kArrows;
+}
+
+struct VendorRule {
+  const char* header;  // regular expression for the whole name
+  const char* vendor;
+  std::vector<std::string> folders;  // that may include it
+};
+
+const std::vector<VendorRule>& vendor_rules() {
+  static const std::vector<VendorRule> kRules = {
+      {R"((oneapi/dnnl/|dnnl).*|omp\.h)", "oneDNN and OpenMP", {"engine/cpu"}},
+      {R"((oneapi/)?tbb(/|\.h).*)", "oneTBB", {"engine/host"}},
+      {R"((cuda|cudnn|cublas|curand|nccl|nvtx).*)", "CUDA", {"engine/cuda"}},
+      {R"(mpi\.h)", "MPI", {"engine/process"}},
+      {R"(google/protobuf/(text_format|io/tokenizer)\.h)", "the parser of protobuf text", {"jobs/options"}},
+      {R"(google/protobuf/.*)", "protobuf", {"dataflow/models", "jobs", "cli"}},
+      {R"(arbalest/v1/model\.pb\.h)", "the model's schema", {"dataflow/models", "jobs", "cli"}},
+      {R"(arbalest/.*\.pb\.h)", "the schema", {"jobs", "cli"}},
+  };
+  return kRules;
+}
+
+bool is_below(const std::string& path, const std::string& folder) { return path.starts_with(folder + "/"); }
+
+std::string top_folder(const std::string& path) { return path.substr(0, path.find('/')); }
+
+bool is_free(const std::string& path) { return is_below(path, "tests") || is_below(path, "bench"); }
+
+class Checker {
+ public:
+  Checker(const std::string& path, const std::string& text) : path_(path), text_(text) {}
+
+  std::vector<Violation> run() {
+    check_place();
+    check_length_and_open_work();
+    check_lines();
+    if (!is_free(path_)) check_statics();
+    return std::move(violations_);
+  }
+
+ private:
+  void report(int line, std::string reason) { violations_.push_back({path_, line, std::move(reason)}); }
+
+  void check_place() {
+    if (!is_free(path_) && !arrows().contains(top_folder(path_))) report(1, "is in no folder of the design");
+  }
+
+  void check_length_and_open_work() {
+    // Split, so that a search for work left open does not end here.
+    static const std::regex kOpenWork(
+        "\\b(TO"
+        "DO|FIX"
+        "ME)\\b");
+    std::istringstream lines(text_);
+    int number = 0;
+    for (std::string line; std::getline(lines, line);) {
+      ++number;
+      if (std::regex_search(line, kOpenWork)) report(number, "work left open");
+    }
+    if (number > kMaxLines) report(number, fmt::format("has {} lines; the limit is {}", number, kMaxLines));
+  }
+
+  void check_lines() {
+    static const std::regex kInclude(R"re(^\s*#\s*(?:include|import)\s*(["<])([^">]+)[">])re");
+    static const std::regex kCudaConditional(R"(^\s*#\s*(if|ifdef|ifndef|elif)\b.*(CUDA|NVCC))");
+    static const std::regex kEnvironment(R"(\b(secure_)?getenv\b)");
+    static const std::regex kThreadLocal(R"(\bthread_local\b)");
+    std::istringstream with_strings(without_comments(text_));
+    std::istringstream bare(without_comments_and_strings(text_));
+    std::string line;
+    std::string code;
+    for (int number = 1; std::getline(with_strings, line) && std::getline(bare, code); ++number) {
+      std::smatch match;
+      if (std::regex_search(line, match, kInclude)) check_include(number, match[1] == "\"", match[2]);
+      const bool may_ask_for_cuda = is_below(path_, "engine/cuda") || path_ == "engine/elementwise/portable.h";
+      if (!may_ask_for_cuda && std::regex_search(code, kCudaConditional)) {
+        report(number, "a conditional on CUDA; link cuda/ or no_cuda/ instead");
+      }
+      if (is_free(path_)) continue;
+      if (!is_below(path_, "cli") && std::regex_search(code, kEnvironment)) {
+        report(number, "reads the environment; only cli may");
+      }
+      if (std::regex_search(code, kThreadLocal)) report(number, "a thread_local; pass the context instead");
+    }
+  }
+
+  void check_include(int line, bool quoted, const std::string& header) {
+    if (is_free(path_)) return;
+    for (const VendorRule& rule : vendor_rules()) {
+      if (!std::regex_match(header, std::regex(rule.header))) continue;
+      const bool allowed =
+          std::ranges::any_of(rule.folders, [&](const std::string& folder) { return is_below(path_, folder); });
+      if (!allowed) {
+        report(line,
+               fmt::format("includes <{}>: {} belongs to {}", header, rule.vendor, fmt::join(rule.folders, ", ")));
+      }
+      return;
+    }
+    if (!quoted) return;
+    check_arrow(line, header);
+  }
+
+  void check_arrow(int line, const std::string& header) {
+    const std::string from = top_folder(path_);
+    const std::string to = top_folder(header);
+    if (!arrows().contains(to)) {
+      report(line, fmt::format("includes \"{}\", which is not one of our folders, named from the root", header));
+    } else if (from != to && arrows().contains(from) && !arrows().at(from).contains(to)) {
+      report(line, fmt::format("includes \"{}\", against the arrows: {} may not know {}", header, from, to));
+    } else if (from != "engine" && (is_below(header, "engine/cpu") || is_below(header, "engine/cuda"))) {
+      report(line, fmt::format("includes \"{}\": only engine knows its backends", header));
+    }
+  }
+
+  // A static variable that can change, and the usual names of a singleton.
+  void check_statics() {
+    static const std::regex kStaticVariable(
+        R"(\bstatic\s+(?!.*\b(?:const|constexpr)\b)(?:inline\s+)?[A-Za-z_][\w:<>,\s*&]*?[\s*&>]\w+\s*(?:\[[^\]]*\]\s*)*[;={])");
+    static const std::regex kSingleton(R"(\b(get_?[iI]nstance|instance)\s*\(\s*\))");
+    std::istringstream lines(without_comments_and_strings(text_));
+    std::string line;
+    for (int number = 1; std::getline(lines, line); ++number) {
+      if (std::regex_search(line, kStaticVariable)) report(number, "a static variable; give it an owner");
+      if (std::regex_search(line, kSingleton)) report(number, "a singleton; pass what is needed");
+    }
+  }
+
+  const std::string& path_;
+  const std::string& text_;
+  std::vector<Violation> violations_;
+};
+
+}  // namespace
+
+std::vector<Violation> check_source(const std::string& path, const std::string& text) {
+  return Checker(path, text).run();
+}
+
+std::string describe(const std::vector<Violation>& violations) {
+  std::string text;
+  for (const Violation& violation : violations) {
+    text += fmt::format("{}:{}: {}\n", violation.file, violation.line, violation.reason);
+  }
+  return text;
+}
+
+}  // namespace arbalest::test

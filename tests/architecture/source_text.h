@@ -1,0 +1,12 @@
+// C++ source with its comments, or its comments and strings, blanked out; lines keep their numbers.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace arbalest::test {
+
+std::string without_comments(std::string_view text);
+std::string without_comments_and_strings(std::string_view text);
+
+}  // namespace arbalest::test

@@ -1,0 +1,36 @@
+// The program under test, run as a user runs it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/support/subprocess.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::test {
+
+// An empty directory to run the program in, and a small environment of its own.
+class Program {
+ public:
+  std::filesystem::path directory() const { return directory_.path(); }
+  std::filesystem::path operator/(const std::string& name) const { return directory_ / name; }
+
+  // Where the repository's own job files are.
+  static std::string config(const std::string& name) {
+    return std::string(ARBALEST_SOURCE_DIR) + "/configs/" + name + ".txtpb";
+  }
+
+  void set_environment(const std::string& assignment) { environment_.push_back(assignment); }
+
+  Subprocess start(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), ARBALEST_PROGRAM);
+    return {arguments, environment_, directory_.path()};
+  }
+  Completed run(const std::vector<std::string>& arguments) const { return start(arguments).wait(); }
+
+ private:
+  TemporaryDirectory directory_;
+  std::vector<std::string> environment_ = {"PATH=/usr/bin:/bin"};
+};
+
+}  // namespace arbalest::test

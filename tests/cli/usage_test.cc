@@ -1,0 +1,173 @@
+// Help, mistakes on the command line, and commands that train nothing.
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::test {
+namespace {
+
+// A good job, small enough to be read at a glance.
+constexpr const char* kJob =
+    "name: \"small\"\n"
+    "model { zoo { lenet {} } }\n"
+    "data { digits {} }\n"
+    "training { batch_size: 32 max_epochs: 1 }\n"
+    "optimizer { sgd { momentum: 0.9 } }\n"
+    "learning_rate { base: 0.05 }\n"
+    "synchronization { sma {} }\n"
+    "learners { per_device { fixed: 1 } }\n";
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("usage: help and version go to stdout and succeed") {
+  const Program program;
+  const Completed help = program.run({"--help"});
+  CHECK(help.exit_code == 0);
+  CHECK(help.err.empty());
+  CHECK(help.out.starts_with("Examples:"));
+  for (const char* command : {"train", "evaluate", "validate", "inspect", "devices", "env"}) {
+    INFO(command);
+    CHECK_THAT(help.out, ContainsSubstring(std::string("\n  ") + command + " "));
+    const Completed of_command = program.run({command, "--help"});
+    CHECK(of_command.exit_code == 0);
+    CHECK_THAT(of_command.out, ContainsSubstring("Usage: arbalest " + std::string(command)));
+  }
+  const Completed version = program.run({"--version"});
+  CHECK(version.exit_code == 0);
+  CHECK(version.out.starts_with("arbalest "));
+}
+
+TEST_CASE("usage: no command shows the help, and is no success") {
+  const Completed result = Program().run({});
+  CHECK(result.exit_code == 2);
+  CHECK(result.out.empty());
+  CHECK_THAT(result.err, ContainsSubstring("Examples:"));
+}
+
+TEST_CASE("usage: a mistake on the command line exits 2 and names the fix") {
+  struct Case {
+    std::vector<std::string> arguments;
+    const char* message;
+  };
+  const Program program;
+  for (const Case& test : std::vector<Case>{
+           {{"trian", "x.txtpb"}, "unknown command 'trian'; did you mean 'train'?"},
+           {{"export"}, "unknown command 'export'"},
+           {{"train", "x.txtpb", "--outptu", "y"}, "unknown option '--outptu'; did you mean '--output'?"},
+           {{"train", "x.txtpb", "--outptu=y"}, "unknown option '--outptu'; did you mean '--output'?"},
+           {{"train", "x.txtpb", "--resume", "auto"}, "unknown option '--resume'"},
+           {{"--jsno", "env"}, "unknown option '--jsno'"},
+           {{"train"}, "JOB is required"},
+           {{"train", "a.txtpb", "b.txtpb"}, "unexpected argument 'b.txtpb'"},
+           {{"train", "a.txtpb", "--set"}, "--set"},
+           {{"train", "a.txtpb", "--dry-run", "--output", "x"}, "excludes"},
+           {{"evaluate", "no-such-run"}, "'no-such-run' is not the directory of a run"},
+       }) {
+    INFO(test.arguments.front());
+    const Completed result = program.run(test.arguments);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(result.err.starts_with("arbalest: error: "));
+    CHECK_THAT(result.err, ContainsSubstring(test.message));
+  }
+}
+
+TEST_CASE("usage: devices and env say the same as JSON") {
+  const Program program;
+  const Completed devices = program.run({"devices", "--json"});
+  REQUIRE(devices.exit_code == 0);
+  const auto list = nlohmann::json::parse(devices.out);
+  REQUIRE_FALSE(list.empty());
+  CHECK(list[0]["name"] == "cpu");
+  CHECK_FALSE(list[0]["cores"].empty());
+  CHECK_THAT(program.run({"devices"}).out, ContainsSubstring("name: cpu"));
+
+  const Completed env = program.run({"env", "--json"});
+  REQUIRE(env.exit_code == 0);
+  const auto report = nlohmann::json::parse(env.out);
+  for (const char* library : {"oneDNN", "oneTBB", "protobuf", "spdlog"}) CHECK(report["libraries"].contains(library));
+  for (const char* field : {"arbalest", "compiler", "processor", "instruction_sets", "usable_cores", "cuda"}) {
+    CHECK(report.contains(field));
+  }
+  CHECK_THAT(program.run({"env"}).out, ContainsSubstring("  oneDNN: "));
+}
+
+TEST_CASE("usage: a result that cannot be written is no success") {
+  const Program program;
+  const Completed result =
+      Subprocess({"/bin/sh", "-c", std::string(ARBALEST_PROGRAM) + " env > /dev/full"}, {}, program.directory()).wait();
+  CHECK(result.exit_code == 6);
+  CHECK_THAT(result.err, ContainsSubstring("cannot write to standard output"));
+}
+
+TEST_CASE("validate: a good job is valid, and nothing is left behind") {
+  const Program program;
+  write_text(program / "job.txtpb", kJob);
+  const Completed result = program.run({"validate", "job.txtpb"});
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == "job.txtpb: valid\n");
+  CHECK(std::distance(std::filesystem::directory_iterator(program.directory()), {}) == 1);
+}
+
+TEST_CASE("validate: every ready job is valid") {
+  const Program program;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(ARBALEST_SOURCE_DIR) + "/configs")) {
+    const Completed result = program.run({"validate", entry.path()});
+    INFO(entry.path() << ": " << result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.err.empty());
+  }
+}
+
+TEST_CASE("validate: a bad job exits 3 and says where and what to do") {
+  const Program program;
+  write_text(program / "job.txtpb", replaced(kJob, "batch_size", "batchsize"));
+  Completed result = program.run({"validate", "job.txtpb"});
+  CHECK(result.exit_code == 3);
+  CHECK(result.out.empty());
+  CHECK(result.err.starts_with("job.txtpb:4:12: error: "));
+  CHECK_THAT(result.err, ContainsSubstring("did you mean 'batch_size'"));
+
+  write_text(program / "job.txtpb", replaced(kJob, "base: 0.05", "base: nan"));
+  result = program.run({"validate", "job.txtpb"});
+  CHECK(result.exit_code == 3);
+  CHECK(result.err.starts_with("job.txtpb:6:"));
+
+  result = program.run({"train", "no-such-job.txtpb"});
+  CHECK(result.exit_code == 3);
+  CHECK_THAT(result.err, ContainsSubstring("no-such-job.txtpb"));
+  CHECK_FALSE(std::filesystem::exists(program / "runs"));
+}
+
+TEST_CASE("validate: --set changes the job, and its mistakes exit 2") {
+  const Program program;
+  write_text(program / "job.txtpb", kJob);
+  CHECK(program.run({"validate", "job.txtpb", "--set", "training.batch_size=16"}).exit_code == 0);
+  CHECK(program.run({"validate", "--set", "training.batch_size=16", "job.txtpb"}).exit_code == 0);
+  const Completed unknown = program.run({"validate", "job.txtpb", "--set", "training.batchsize=16"});
+  CHECK(unknown.exit_code == 2);
+  CHECK_THAT(unknown.err, ContainsSubstring("batch_size"));
+  const Completed zero = program.run({"validate", "job.txtpb", "--set", "training.batch_size=0"});
+  CHECK(zero.exit_code == 2);
+}
+
+TEST_CASE("inspect: shows the layers, and the parameters of Caffe's LeNet") {
+  const Program program;
+  write_text(program / "job.txtpb", kJob);
+  const Completed text = program.run({"inspect", "job.txtpb"});
+  INFO(text.err);
+  REQUIRE(text.exit_code == 0);
+  CHECK_THAT(text.out, ContainsSubstring("conv1") && ContainsSubstring("431,080"));
+  const auto report = nlohmann::json::parse(program.run({"inspect", "job.txtpb", "--json"}).out);
+  CHECK(report["parameters"] == 431080);
+  CHECK(report["arena_bytes"] < report["arena_bytes_without_reuse"]);
+  CHECK(report["learners_that_fit"] >= 1);
+}
+
+}  // namespace arbalest::test

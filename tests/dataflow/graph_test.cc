@@ -1,0 +1,145 @@
+// Graph: order, shapes, and every way in which layers do not fit together.
+#include "dataflow/graph.h"
+
+#include <algorithm>
+
+#include "dataflow/autodiff.h"
+#include "dataflow/layers/activation.h"
+#include "dataflow/layers/classification.h"
+#include "dataflow/layers/conv2d.h"
+#include "dataflow/layers/dense.h"
+#include "dataflow/layers/flatten.h"
+#include "dataflow/layers/pool2d.h"
+#include "dataflow/models/lenet.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace arbalest::dataflow;
+using arbalest::engine::Shape;
+
+const InputDescription kInput{{1, 8, 8}, 3};
+
+std::shared_ptr<const Layer> dense(std::int64_t units) {
+  DenseLayer::Options options;
+  options.units = units;
+  return std::make_shared<DenseLayer>(options);
+}
+
+std::shared_ptr<const Layer> conv(std::int64_t filters, std::int64_t kernel) {
+  Conv2dLayer::Options options;
+  options.filters = filters;
+  options.window.kernel = {kernel, kernel};
+  return std::make_shared<Conv2dLayer>(options);
+}
+
+std::shared_ptr<const Layer> relu() {
+  return std::make_shared<ActivationLayer>(arbalest::engine::ActivationKind::kRelu);
+}
+
+const auto kLoss = std::make_shared<SoftmaxCrossEntropyLayer>();
+
+std::vector<GraphIssue> issues_of(const std::vector<LayerDescription>& layers) {
+  try {
+    Graph::build(kInput, layers);
+  } catch (const GraphError& error) {
+    CHECK(error.kind() == arbalest::engine::ErrorKind::kInvalidJob);
+    return error.issues();
+  }
+  return {};
+}
+
+// One issue, blamed on that layer and input, whose message has these words.
+void check_issue(const std::vector<LayerDescription>& layers, int layer, int input, const std::string& words) {
+  const std::vector<GraphIssue> issues = issues_of(layers);
+  CAPTURE(words);
+  REQUIRE(issues.size() == 1);
+  CHECK(issues[0].layer == layer);
+  CHECK(issues[0].input == input);
+  CHECK_THAT(issues[0].message, ContainsSubstring(words));
+}
+
+}  // namespace
+
+TEST_CASE("layers are sorted behind their inputs and shapes follow the batch") {
+  const Graph graph = Graph::build(kInput, {{"loss", {"logits", "label"}, kLoss},
+                                            {"logits", {"relu"}, dense(3)},
+                                            {"relu", {"conv"}, relu()},
+                                            {"conv", {"image"}, conv(4, 3)}});
+  std::vector<std::string> names;
+  for (const Graph::Node& node : graph.nodes()) names.push_back(node.name);
+  CHECK(names == std::vector<std::string>{"conv", "relu", "logits", "loss", "accuracy"});
+  const std::vector<Shape> shapes = graph.shapes(5);
+  CHECK(shapes[Graph::kImage] == Shape{5, 1, 8, 8});
+  CHECK(shapes[2] == Shape{5, 4, 6, 6});
+  CHECK(shapes[4] == Shape{5, 3});
+  CHECK(graph.tensor_name(2) == "conv");
+}
+
+TEST_CASE("backward is derived from the forward graph") {
+  const Graph graph = Graph::build(kInput, {{"shape", {"image"}, std::make_shared<FlattenLayer>()},
+                                            {"hidden", {"shape"}, dense(5)},
+                                            {"relu", {"hidden"}, relu()},
+                                            {"logits", {"relu"}, dense(3)},
+                                            {"loss", {"logits", "label"}, kLoss},
+                                            {"right", {"logits", "label"}, std::make_shared<AccuracyLayer>()}});
+  const Backward backward = derive_backward(graph);
+  // Nothing before the first parameter needs a gradient, and metrics have none.
+  CHECK(backward.node == std::vector<bool>{false, true, true, true, true, false});
+  CHECK(backward.tensor_gradient == std::vector<bool>{false, false, false, true, true, true, false, false});
+}
+
+TEST_CASE("what does not fit is blamed on its layer") {
+  const LayerDescription logits{"logits", {"image"}, dense(3)};
+  const LayerDescription loss{"loss", {"logits", "label"}, kLoss};
+  check_issue({}, -1, -1, "no layers");
+  check_issue({{"logits", {"imag"}, dense(3)}, loss}, 0, 0, "did you mean 'image'?");
+  check_issue({logits, loss, {"logits", {"image"}, dense(3)}}, 2, -1, "another layer has this name");
+  check_issue({{"", {"image"}, dense(3)}, logits, loss}, 0, -1, "layer 1 has no name");
+  check_issue({{"image", {"image"}, dense(3)}, logits, loss}, 0, -1, "belongs to the model's input");
+  check_issue({{"logits", {"image", "label"}, dense(3)}, loss}, 0, -1, "reads 1 input, not 2");
+  check_issue({{"logits", {"label"}, dense(3)}, loss}, 0, -1, "\"label\"");
+  check_issue({{"logits", {"image"}, dense(4)}, loss}, 1, -1, "4 logits per example, but the data has 3 classes");
+  check_issue({{"conv", {"image"}, conv(3, 9)}, {"logits", {"conv"}, dense(3)}, loss}, 0, -1, "does not fit");
+  check_issue({{"flat", {"image"}, dense(3)}, {"conv", {"flat"}, conv(3, 1)}, {"logits", {"conv"}, dense(3)}, loss}, 1,
+              -1, "needs images");
+  check_issue({{"logits", {"image"}, conv(3, 1)}, loss}, 1, -1, "one logit per class");
+  check_issue({logits, loss, {"spare", {"image"}, dense(2)}}, 2, -1, "nobody reads its output");
+  check_issue({logits, loss, {"loss2", {"logits", "label"}, kLoss}}, 2, -1, "a loss already ('loss')");
+  check_issue({logits, {"right", {"logits", "label"}, std::make_shared<AccuracyLayer>()}}, -1, -1, "no loss");
+}
+
+TEST_CASE("a cycle is reported for every layer in it") {
+  const std::vector<GraphIssue> issues = issues_of({{"a", {"b"}, relu()},
+                                                    {"b", {"a"}, relu()},
+                                                    {"logits", {"image"}, dense(3)},
+                                                    {"loss", {"logits", "label"}, kLoss}});
+  REQUIRE(issues.size() == 2);
+  CHECK_THAT(issues[0].message, ContainsSubstring("'a' is part of a cycle"));
+  CHECK_THAT(issues[1].message, ContainsSubstring("'b' is part of a cycle"));
+}
+
+TEST_CASE("independent mistakes are reported together") {
+  CHECK(issues_of({{"conv", {"image"}, conv(3, 9)},
+                   {"logits", {"conv"}, dense(3)},
+                   {"other", {"image"}, conv(3, 10)},
+                   {"more", {"other"}, dense(3)},
+                   {"loss", {"logits", "label"}, kLoss}})
+            .size() == 2);
+}
+
+TEST_CASE("LeNet has Caffe's parameters and FLOPs") {
+  const Graph graph = Graph::build({{1, 28, 28}, 10}, lenet(10));
+  const std::vector<Shape> shapes = graph.shapes(1);
+  std::int64_t parameters = 0;
+  std::int64_t conv_and_dense_flops = 0;
+  for (const Graph::Node& node : graph.nodes()) {
+    const std::vector<Shape> inputs = Graph::input_shapes(node, shapes);
+    const auto specs = node.layer->parameters(inputs);
+    for (const ParameterSpec& spec : specs) parameters += spec.shape.elements();
+    if (!specs.empty()) conv_and_dense_flops += node.layer->forward_flops(inputs);
+  }
+  CHECK(parameters == 431'080);
+  // Multiply-adds: 288,000 + 1,600,000 + 400,000 + 5,000; biases: 11,520 + 3,200 + 500 + 10.
+  CHECK(conv_and_dense_flops == 2 * 2'293'000 + 15'230);
+}

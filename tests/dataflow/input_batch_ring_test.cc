@@ -1,0 +1,233 @@
+#include "dataflow/input/batch_ring.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "dataflow/input/byte_images.h"
+#include "engine/devices.h"
+#include "engine/error.h"
+#include "engine/ops/softmax_cross_entropy.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using arbalest::dataflow::Batch;
+using arbalest::dataflow::BatchOrder;
+using arbalest::dataflow::BatchRing;
+using arbalest::dataflow::ByteImages;
+using arbalest::dataflow::Dataset;
+using arbalest::dataflow::InputDescription;
+using arbalest::dataflow::SequentialOrder;
+using arbalest::dataflow::ShuffledOrder;
+using arbalest::engine::ErrorKind;
+using arbalest::engine::kNoLabel;
+using arbalest::engine::Shape;
+using arbalest::engine::host::Pool;
+
+// All four bytes of image n are n; its label is n mod 10.
+std::unique_ptr<ByteImages> numbered_images(std::size_t count) {
+  std::vector<std::uint8_t> pixels(count * 4);
+  std::vector<std::uint8_t> labels(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::fill_n(pixels.data() + i * 4, 4, static_cast<std::uint8_t>(i));
+    labels[i] = static_cast<std::uint8_t>(i % 10);
+  }
+  return std::make_unique<ByteImages>("numbered", InputDescription{Shape{1, 2, 2}, 10},
+                                      arbalest::dataflow::Normalization{0.0F, 1.0F / 255.0F}, std::move(pixels),
+                                      std::move(labels));
+}
+
+// Whether the batch holds what `order` says.
+bool is_right(const Batch& batch, BatchOrder& order) {
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(order.batch_size()));
+  order.indices(batch.number, indices);
+  int examples = 0;
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const bool real = indices[i] >= 0;
+    const float pixel = real ? static_cast<float>(indices[i]) : 0.0F;
+    const std::int32_t label = real ? static_cast<std::int32_t>(indices[i] % 10) : kNoLabel;
+    for (std::size_t p = 0; p < 4; ++p) {
+      if (std::abs(batch.images[i * 4 + p] - pixel) > 1e-3F) return false;
+    }
+    if (batch.labels[i] != label) return false;
+    examples += real ? 1 : 0;
+  }
+  return batch.examples == examples;
+}
+
+class Rig {
+ public:
+  explicit Rig(int threads) : pool_(threads) {}
+
+  arbalest::engine::Device& device() { return *device_; }
+  Pool& pool() { return pool_; }
+
+ private:
+  std::unique_ptr<arbalest::engine::Device> device_ =
+      arbalest::engine::open_device(arbalest::engine::parse_device("cpu"));
+  Pool pool_;
+};
+
+// Fails to read example 5.
+class FailingDataset final : public Dataset {
+ public:
+  const std::string& name() const noexcept override { return name_; }
+  const InputDescription& description() const noexcept override { return description_; }
+  std::int64_t size() const noexcept override { return 12; }
+  void read(std::int64_t example, float* image) const override {
+    if (example == 5) arbalest::engine::fail(ErrorKind::kData, "record 5 is broken");
+    *image = 1.0F;
+  }
+  std::int32_t label(std::int64_t) const override { return 0; }
+
+ private:
+  std::string name_ = "failing";
+  InputDescription description_{Shape{1, 1, 1}, 10};
+};
+
+}  // namespace
+
+TEST_CASE("batches come in sequence under random delays, several out, released in any order", "[input]") {
+  const int threads = GENERATE(1, 2, 4);
+  const int slots = GENERATE(1, 2, 5, 16);
+  CAPTURE(threads, slots);
+  Rig rig(threads);
+  const auto data = numbered_images(100);
+  ShuffledOrder order(100, 8, 3);
+  ShuffledOrder reference(100, 8, 3);
+  BatchRing ring(*data, order, rig.device(), rig.pool(), slots);
+  std::mt19937 random(static_cast<unsigned>(threads * 100 + slots));
+  std::vector<Batch> out;
+  for (std::uint64_t number = 0; number < 200; ++number) {
+    const std::optional<Batch> batch = ring.next();
+    REQUIRE(batch.has_value());
+    CHECK(batch->number == number);
+    CHECK(reinterpret_cast<std::uintptr_t>(batch->images) % 64 == 0);
+    out.push_back(*batch);
+    if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+    // Batch n + slots needs the slot of batch n, so the oldest must not stay out too long.
+    while (!out.empty() && (out.size() >= static_cast<std::size_t>(slots) || random() % 3 != 0)) {
+      const bool full = out.size() >= static_cast<std::size_t>(slots) || out.front().number + 1 + slots <= number + 2;
+      const std::size_t which = full ? 0 : random() % out.size();
+      CHECK(is_right(out[which], reference));  // nobody overwrote it while it was out
+      ring.release(out[which].number);
+      out.erase(out.begin() + static_cast<std::ptrdiff_t>(which));
+    }
+  }
+}
+
+TEST_CASE("batches may be released by other threads", "[input]") {
+  Rig rig(2);
+  const auto data = numbered_images(64);
+  ShuffledOrder order(64, 4, 1);
+  ShuffledOrder reference(64, 4, 1);
+  BatchRing ring(*data, order, rig.device(), rig.pool(), 8);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::jthread> learners;
+    std::vector<char> right(4, 0);
+    for (std::size_t learner = 0; learner < 4; ++learner) {
+      const Batch batch = ring.next().value();
+      learners.emplace_back([&ring, &reference, &right, learner, batch] {
+        right[learner] = is_right(batch, reference);
+        ring.release(batch.number);
+      });
+    }
+    learners.clear();
+    CHECK(right == std::vector<char>(4, 1));
+  }
+}
+
+TEST_CASE("a consumer that holds all slots but one gets its next batch", "[input]") {
+  Rig rig(1);
+  const auto data = numbered_images(64);
+  ShuffledOrder order(64, 4, 1);
+  BatchRing ring(*data, order, rig.device(), rig.pool(), 8);
+  for (std::uint64_t number = 0; number < 7; ++number) CHECK(ring.next()->number == number);
+  for (std::uint64_t number = 7; number < 100; ++number) {
+    CHECK(ring.next()->number == number);
+    ring.release(number - 7);  // fewer slots are free than a task fills at a time
+  }
+}
+
+TEST_CASE("an evaluation ends, with the last batch padded, and can be run again", "[input]") {
+  const std::int64_t examples = GENERATE(1, 7, 8, 9, 40, 45);
+  const int slots = GENERATE(1, 3, 8, 16);
+  CAPTURE(examples, slots);
+  Rig rig(2);
+  const auto data = numbered_images(static_cast<std::size_t>(examples));
+  SequentialOrder order(examples, 8);
+  BatchRing ring(*data, order, rig.device(), rig.pool(), slots);
+  for (int run = 0; run < 3; ++run) {
+    int seen = 0;
+    std::uint64_t batches = 0;
+    while (const std::optional<Batch> batch = ring.next()) {
+      CHECK(is_right(*batch, order));
+      seen += batch->examples;
+      ++batches;
+      ring.release(batch->number);
+    }
+    CHECK(seen == examples);
+    CHECK(batches == order.batches());
+    CHECK_FALSE(ring.next().has_value());
+    ring.restart();
+  }
+}
+
+TEST_CASE("a ring may start, and restart, in the middle of the sequence", "[input]") {
+  Rig rig(2);
+  const auto data = numbered_images(100);
+  ShuffledOrder order(100, 8, 3);
+  ShuffledOrder reference(100, 8, 3);
+  BatchRing ring(*data, order, rig.device(), rig.pool(), 4, 1001);
+  for (const std::uint64_t first : {std::uint64_t{1001}, std::uint64_t{0}, std::uint64_t{17}}) {
+    if (first != 1001) ring.restart(first);
+    for (std::uint64_t number = first; number < first + 10; ++number) {
+      const Batch batch = ring.next().value();
+      CHECK(batch.number == number);
+      CHECK(is_right(batch, reference));
+      ring.release(number);
+    }
+  }
+}
+
+TEST_CASE("a failed read is thrown when its batch is due, and again", "[input]") {
+  Rig rig(2);
+  const FailingDataset data;
+  SequentialOrder order(12, 2);
+  BatchRing ring(data, order, rig.device(), rig.pool(), 4);
+  for (std::uint64_t number = 0; number < 2; ++number) {
+    CHECK(ring.next()->number == number);
+    ring.release(number);
+  }
+  CHECK_THROWS_WITH(ring.next(), "record 5 is broken");
+  CHECK_THROWS_WITH(ring.next(), "record 5 is broken");
+}
+
+TEST_CASE("a ring that is destroyed early waits for its tasks", "[input]") {
+  Rig rig(4);
+  const auto data = numbered_images(100);
+  for (int repetition = 0; repetition < 200; ++repetition) {
+    ShuffledOrder order(100, 50, 3);
+    BatchRing ring(*data, order, rig.device(), rig.pool(), 16);
+    if (repetition % 2 == 0) ring.next();
+  }
+}
+
+TEST_CASE("a batch that is not out cannot be released", "[input]") {
+  Rig rig(1);
+  const auto data = numbered_images(100);
+  ShuffledOrder order(100, 8, 3);
+  BatchRing ring(*data, order, rig.device(), rig.pool(), 4);
+  ring.next();
+  CHECK_THROWS(ring.release(1));
+  CHECK_THROWS(ring.release(4));  // the same slot as batch 0
+  ring.release(0);
+  CHECK_THROWS(ring.release(0));
+}

@@ -1,0 +1,82 @@
+// Activations and flatten against the references.
+#include "tests/engine/operator_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/numbers.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::ActivationKind;
+using engine::ActivationSpec;
+using engine::DType;
+using engine::FlattenSpec;
+using engine::Layout;
+using engine::OperatorMode;
+using engine::Shape;
+
+Floats to_floats(const Values& values) {
+  Floats floats;
+  for (const double value : values) floats.push_back(static_cast<float>(value));
+  return floats;
+}
+
+TEST_CASE("activations agree with the reference, in place too") {
+  const auto device = open_cpu();
+  const ActivationKind kind = GENERATE(ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid);
+  const bool in_place = GENERATE(false, true);
+  const int threads = GENERATE(1, 3);
+  const Shape images{5, 20, 7, 3};
+  const bool native = GENERATE(false, true);
+  const Layout layout = native ? native_image_layout(*device, images) : device->plain_layout({5, 33}, DType::kFloat32);
+
+  OperatorCase of;
+  of.input = layout;
+  of.spec = ActivationSpec{layout, kind};
+  of.input_values = random_values(layout.shape().elements(), 1);
+  for (double& value : of.input_values) value *= 4.0;
+  of.output_gradient = random_values(layout.shape().elements(), 2);
+  of.in_place = in_place;
+  const OperatorRun run = run_operator(*device, of, {.threads = threads});
+
+  const Values expected = activation(of.input_values, kind);
+  CHECK(relative_error(run.output, expected) < 1e-5);
+  CHECK(relative_error(run.input_gradient, activation_gradient(expected, kind, of.output_gradient)) < 1e-5);
+  CHECK(run.padding_is_zero);
+  const OperatorRun inference = run_operator(*device, of, {.mode = OperatorMode::kInference, .threads = threads});
+  CHECK(inference.output == run.output);
+  CHECK(inference.padding_is_zero);
+}
+
+TEST_CASE("an activation that runs twice in place would be wrong: the traits ask for the output, not the input") {
+  const auto device = open_cpu();
+  const Layout layout = device->plain_layout({4, 4}, DType::kFloat32);
+  const auto op = device->prepare(ActivationSpec{layout, ActivationKind::kTanh}, {});
+  CHECK(op->traits().in_place_forward);
+  CHECK(op->traits().in_place_backward);
+  CHECK(op->traits().backward_reads_output);
+  CHECK_FALSE(op->traits().backward_reads_inputs);
+  CHECK(op->traits().saved_bytes == 0);
+}
+
+TEST_CASE("flatten gives canonical order, and gradients go back to the input's layout") {
+  const auto device = open_cpu();
+  const bool native = GENERATE(false, true);
+  const bool in_place = GENERATE(false, true);
+  const Shape shape{5, 20, 3, 4};
+  OperatorCase of;
+  of.input = native ? native_image_layout(*device, shape) : device->plain_layout(shape, DType::kFloat32);
+  of.spec = FlattenSpec{of.input};
+  of.input_values = random_values(shape.elements(), 1);
+  of.output_gradient = random_values(shape.elements(), 2);
+  of.in_place = in_place;
+
+  const OperatorRun run = run_operator(*device, of, {});
+  CHECK(run.output == to_floats(of.input_values));
+  CHECK(run.input_gradient == to_floats(of.output_gradient));
+  CHECK(run.padding_is_zero);
+  CHECK(device->prepare(of.spec, {})->traits().output.shape() == Shape{5, 240});
+  CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == run.output);
+}
+
+}  // namespace
+}  // namespace arbalest::tests

@@ -1,0 +1,126 @@
+#include "engine/ops/averaging.h"
+
+#include <cmath>
+#include <limits>
+
+#include "engine/device.h"
+#include "tests/engine/operator_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/numbers.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::CentralUpdate;
+using engine::FlatTask;
+using engine::ReplicaDifference;
+
+void run(const FlatTask& task, int threads) {
+  const auto device = open_cpu();
+  const auto stream = device->create_stream({"averaging", threads, 0, true});
+  stream->enqueue(task, "averaging");
+  stream->record().synchronize();
+}
+
+struct Replicas {
+  Replicas(std::int64_t count, std::int64_t size) : elements(size), central(static_cast<std::size_t>(size)) {
+    // Small integers: all sums and squares are exact in float32.
+    for (std::int64_t j = 0; j < count; ++j) {
+      Floats replica;
+      for (std::int64_t i = 0; i < size; ++i) replica.push_back(static_cast<float>((i * (j + 3) + j) % 15 - 7));
+      replicas.push_back(replica);
+    }
+    for (std::size_t i = 0; i < central.size(); ++i) central[i] = static_cast<float>(static_cast<int>(i % 5) - 2);
+  }
+
+  Floats difference(int threads) const {
+    std::vector<const float*> addresses;
+    for (const Floats& replica : replicas) addresses.push_back(replica.data());
+    Floats sum(static_cast<std::size_t>(elements + engine::kAveragingTail), 99.0F);
+    run(ReplicaDifference{addresses, central.data(), sum.data(), elements}, threads);
+    return sum;
+  }
+
+  std::int64_t elements;
+  std::vector<Floats> replicas;
+  Floats central;
+};
+
+TEST_CASE("the replicas' difference is exact on integers, tail included") {
+  const std::int64_t count = GENERATE(1, 2, 4, 8);
+  const std::int64_t elements = GENERATE(1, 17, 5000, 200003);
+  const int threads = GENERATE(1, 3);
+  const Replicas replicas(count, elements);
+  const Floats sum = replicas.difference(threads);
+
+  double squares = 0.0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(elements); ++i) {
+    double expected = 0.0;
+    for (const Floats& replica : replicas.replicas) {
+      const double difference = static_cast<double>(replica[i]) - static_cast<double>(replicas.central[i]);
+      expected += difference;
+      squares += difference * difference;
+    }
+    if (static_cast<double>(sum[i]) != expected) FAIL("element " << i << ": " << sum[i] << " != " << expected);
+  }
+  CHECK(sum[static_cast<std::size_t>(elements + engine::kNonFiniteCount)] == 0.0F);
+  CHECK(sum[static_cast<std::size_t>(elements + engine::kSquaredDistance)] == static_cast<float>(squares));
+}
+
+TEST_CASE("the replicas' difference gives the same bits for any number of threads") {
+  Replicas replicas(4, 100003);
+  for (std::size_t j = 0; j < 4; ++j) {
+    const Values values = random_values(replicas.elements, static_cast<unsigned>(j));
+    std::transform(values.begin(), values.end(), replicas.replicas[j].begin(),
+                   [](double value) { return static_cast<float>(value) * 1.1F; });
+  }
+  const Floats once = replicas.difference(1);
+  CHECK(replicas.difference(2) == once);
+  CHECK(replicas.difference(3) == once);
+}
+
+TEST_CASE("elements that are not finite are counted") {
+  const float bad = GENERATE(std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                             -std::numeric_limits<float>::infinity());
+  Replicas replicas(3, 10000);
+  for (const std::size_t i : {0U, 15U, 4095U, 9999U}) replicas.replicas[i % 3][i] = bad;
+  CHECK(replicas.difference(3)[10000 + engine::kNonFiniteCount] == 4.0F);
+}
+
+TEST_CASE("no replicas make a zero difference") {
+  const Floats sum = Replicas(0, 100).difference(1);
+  CHECK(sum == Floats(100 + engine::kAveragingTail, 0.0F));
+}
+
+TEST_CASE("the central model's update is exact on integers") {
+  const std::int64_t elements = GENERATE(1, 33, 10007);
+  const int threads = GENERATE(1, 3);
+  const float mu = GENERATE(0.0F, 0.5F);
+  const auto size = static_cast<std::size_t>(elements);
+  Floats central(size);
+  Floats previous(size);
+  Floats sum(size + engine::kAveragingTail);
+  Floats expected(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    central[i] = static_cast<float>(i % 9);
+    previous[i] = static_cast<float>(i % 7);
+    sum[i] = static_cast<float>(i % 13) - 6.0F;
+    expected[i] = central[i] + 0.25F * sum[i] + mu * (central[i] - previous[i]);
+  }
+  const Floats central_before = central;
+  run(CentralUpdate{central.data(), previous.data(), sum.data(), 0.25F, mu, elements}, threads);
+  CHECK(previous == expected);
+  CHECK(central == central_before);
+}
+
+TEST_CASE("the central model is kept when any replica was not finite") {
+  const float count = GENERATE(1.0F, 3.0F, std::numeric_limits<float>::quiet_NaN());
+  const Floats central{1, 2, 3};
+  Floats previous{4, 5, 6};
+  Floats sum{std::numeric_limits<float>::quiet_NaN(), 1, 1, count, 0};
+  run(CentralUpdate{central.data(), previous.data(), sum.data(), 0.5F, 0.5F, 3}, 1);
+  CHECK(previous == central);
+}
+
+}  // namespace
+}  // namespace arbalest::tests

@@ -1,0 +1,62 @@
+// Which of oneDNN's kernels the operators get: never its reference loops.
+#include "engine/cpu/primitives.h"
+#include "engine/error.h"
+#include "tests/engine/operator_run.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::Device;
+using engine::DType;
+using engine::Layout;
+using engine::OperatorSpec;
+using engine::PoolKind;
+
+// Throws where only the reference is there.
+Layout output_of(Device& device, const OperatorSpec& spec, int threads, engine::OperatorMode mode) {
+  return device.prepare(spec, {.mode = mode, .threads = threads})->traits().output;
+}
+
+TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not reference loops") {
+  const auto device = open_cpu();
+  const int threads = GENERATE(1, 2, 4);
+  const std::int64_t batch = GENERATE(1, 5, 32, 256);
+  const auto mode = GENERATE(engine::OperatorMode::kTraining, engine::OperatorMode::kInference);
+  const auto prepare = [&](const OperatorSpec& spec) { return output_of(*device, spec, threads, mode); };
+
+  const Layout digits = device->plain_layout({batch, 1, 28, 28}, DType::kFloat32);
+  const Layout conv1 = prepare(engine::Conv2dSpec{digits, 20, {{5, 5}, {1, 1}}});
+  const Layout pool1 = prepare(engine::Pool2dSpec{conv1, PoolKind::kMax, {{2, 2}, {2, 2}}});
+  const Layout conv2 = prepare(engine::Conv2dSpec{pool1, 50, {{5, 5}, {1, 1}}});
+  const Layout pool2 = prepare(engine::Pool2dSpec{conv2, PoolKind::kMax, {{2, 2}, {2, 2}}});
+  const Layout dense1 = prepare(engine::DenseSpec{pool2, 500});
+  const Layout relu = prepare(engine::ActivationSpec{dense1, engine::ActivationKind::kRelu});
+  CHECK(prepare(engine::DenseSpec{relu, 10}).shape() == engine::Shape{batch, 10});
+
+  const Layout flat = prepare(engine::FlattenSpec{digits});
+  const Layout hidden = prepare(engine::DenseSpec{flat, 128});
+  CHECK(prepare(engine::DenseSpec{hidden, 10}).shape() == engine::Shape{batch, 10});
+
+  const Layout colors = device->plain_layout({batch, 3, 32, 32}, DType::kFloat32);
+  const Layout stem = prepare(engine::Conv2dSpec{colors, 16, {{3, 3}, {1, 1}, {1, 1}}, false});
+  const Layout down = prepare(engine::Conv2dSpec{stem, 32, {{3, 3}, {2, 2}, {1, 1}}, false});
+  const Layout mean = prepare(engine::Pool2dSpec{down, PoolKind::kAverage, {{16, 16}, {1, 1}}});
+  CHECK(prepare(engine::DenseSpec{mean, 10}).shape() == engine::Shape{batch, 10});
+}
+
+TEST_CASE("a reference implementation is recognized and refused") {
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  // Weights with the filters innermost and an input with the width before the height: nobody optimizes that.
+  using Tag = dnnl::memory::format_tag;
+  const auto f32 = dnnl::memory::data_type::f32;
+  const engine::cpu::LinearTensors odd{
+      {{2, 8, 6, 6}, f32, Tag::abdc}, {{8, 8, 3, 3}, f32, Tag::dcab}, {}, {{2, 8, 4, 4}, f32, Tag::abdc}};
+  const engine::Window window{{3, 3}, {1, 1}};
+  CHECK_FALSE(find_convolution(engine, engine::OperatorMode::kTraining, odd, window).has_value());
+  CHECK_THROWS_WITH(convolution(engine, engine::OperatorMode::kTraining, odd, window),
+                    ContainsSubstring("no fast kernel"));
+}
+
+}  // namespace
+}  // namespace arbalest::tests

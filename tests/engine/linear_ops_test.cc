@@ -1,0 +1,203 @@
+// Convolutions and dense layers against the references.
+#include "tests/engine/operator_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/numbers.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::Conv2dSpec;
+using engine::DenseSpec;
+using engine::DType;
+using engine::Layout;
+using engine::OperatorMode;
+using engine::PrepareOptions;
+using engine::Shape;
+using engine::Window;
+
+constexpr double kTolerance = 1e-5;
+
+struct ConvCase {
+  const char* what;
+  Shape input;
+  std::int64_t filters;
+  Window window;
+  bool native_input;
+  bool bias = true;
+};
+
+const ConvCase kConvolutions[] = {
+    {"LeNet conv1", {32, 1, 28, 28}, 20, {{5, 5}, {1, 1}, {0, 0}}, false},
+    {"LeNet conv2", {32, 20, 12, 12}, 50, {{5, 5}, {1, 1}, {0, 0}}, true},
+    {"three channels, stride and padding", {5, 3, 11, 9}, 20, {{3, 3}, {2, 2}, {1, 1}}, false},
+    {"one example, one filter, no bias", {1, 20, 7, 7}, 1, {{3, 3}, {1, 1}, {1, 1}}, true, false},
+    {"many channels in canonical order", {5, 50, 6, 6}, 20, {{3, 3}, {1, 1}, {1, 1}}, false},
+    {"one channel as a convolution left it", {5, 1, 8, 8}, 3, {{3, 3}, {1, 1}, {0, 0}}, true},
+    {"not square", {4, 16, 9, 6}, 32, {{3, 1}, {2, 1}, {1, 0}}, true},
+    {"one by one, stride two", {4, 16, 8, 8}, 32, {{1, 1}, {2, 2}, {0, 0}}, true, false},
+    {"window as large as the image", {3, 4, 5, 5}, 7, {{5, 5}, {1, 1}, {0, 0}}, false},
+};
+
+OperatorCase make_case(engine::Device& device, const ConvCase& of) {
+  OperatorCase result;
+  result.input =
+      of.native_input ? native_image_layout(device, of.input) : device.plain_layout(of.input, DType::kFloat32);
+  result.spec = Conv2dSpec{result.input, of.filters, of.window, of.bias};
+  result.input_values = random_values(of.input.elements(), 1);
+  const std::int64_t taps = of.window.kernel.height * of.window.kernel.width;
+  result.parameters = {random_values(of.filters * of.input[1] * taps, 2)};
+  if (of.bias) result.parameters.push_back(random_values(of.filters, 3));
+  result.output_gradient = random_values(conv2d_shape(of.input, of.filters, of.window).elements(), 4);
+  return result;
+}
+
+void check(const OperatorRun& run, const Values& output, const LinearGradients& gradients, bool bias) {
+  CHECK(relative_error(run.output, output) < kTolerance);
+  CHECK(relative_error(run.input_gradient, gradients.input) < kTolerance);
+  CHECK(relative_error(run.parameter_gradients.at(0), gradients.weights) < kTolerance);
+  if (bias) CHECK(relative_error(run.parameter_gradients.at(1), gradients.bias) < kTolerance);
+  CHECK(run.padding_is_zero);
+}
+
+TEST_CASE("conv2d agrees with the reference") {
+  const auto device = open_cpu();
+  const int threads = GENERATE(1, 3);
+  for (const ConvCase& of : kConvolutions) {
+    DYNAMIC_SECTION(of.what << ", threads " << threads) {
+      OperatorCase run = make_case(*device, of);
+      run.replayed = true;
+      const Values bias = of.bias ? run.parameters[1] : Values{};
+      check(run_operator(*device, run, {.threads = threads}),
+            conv2d(of.input, run.input_values, run.parameters[0], bias, of.filters, of.window),
+            conv2d_gradients(of.input, run.input_values, run.parameters[0], of.filters, of.window, run.output_gradient),
+            of.bias);
+    }
+  }
+}
+
+TEST_CASE("conv2d without an input gradient has the same weight gradients") {
+  const auto device = open_cpu();
+  const OperatorCase of = make_case(*device, kConvolutions[0]);
+  const OperatorRun with = run_operator(*device, of, {});
+  const OperatorRun without = run_operator(*device, of, {.input_gradient = false});
+  CHECK(without.input_gradient.empty());
+  CHECK(without.parameter_gradients == with.parameter_gradients);
+}
+
+TEST_CASE("conv2d at inference reads the training plan's parameters and gives its output") {
+  const auto device = open_cpu();
+  for (const ConvCase& of : kConvolutions) {
+    DYNAMIC_SECTION(of.what) {
+      const OperatorCase run = make_case(*device, of);
+      const auto parameters = device->prepare(run.spec, {})->traits().parameters;
+      const PrepareOptions inference{.mode = OperatorMode::kInference, .parameters = parameters};
+      const auto op = device->prepare(run.spec, inference);
+      CHECK(op->traits().parameters == parameters);
+      CHECK(op->traits().saved_bytes == 0);
+      const OperatorRun trained = run_operator(*device, run, {});
+      CHECK(run_operator(*device, run, inference).output == trained.output);
+      CHECK(trained.padding_is_zero);
+    }
+  }
+}
+
+TEST_CASE("layers read parameters in whatever layout they are given") {
+  const auto device = open_cpu();
+  SECTION("conv2d") {
+    const ConvCase& of = kConvolutions[1];
+    const OperatorCase run = make_case(*device, of);
+    const Layout weights = device->plain_layout({of.filters, of.input[1], 5, 5}, DType::kFloat32);
+    const Layout bias = device->plain_layout({of.filters}, DType::kFloat32);
+    check(run_operator(*device, run, {.parameters = {weights, bias}}),
+          conv2d(of.input, run.input_values, run.parameters[0], run.parameters[1], of.filters, of.window),
+          conv2d_gradients(of.input, run.input_values, run.parameters[0], of.filters, of.window, run.output_gradient),
+          true);
+  }
+  SECTION("dense") {
+    OperatorCase run;
+    run.input = device->plain_layout({5, 30}, DType::kFloat32);
+    run.spec = DenseSpec{run.input, 20};
+    run.input_values = random_values(150, 1);
+    run.parameters = {random_values(600, 2), random_values(20, 3)};
+    run.output_gradient = random_values(100, 4);
+    const Layout weights = device->plain_layout({20, 30}, DType::kFloat32);
+    const Layout bias = device->plain_layout({20}, DType::kFloat32);
+    check(run_operator(*device, run, {.parameters = {weights, bias}}),
+          dense(5, run.input_values, run.parameters[0], run.parameters[1], 20),
+          dense_gradients(5, run.input_values, run.parameters[0], 20, run.output_gradient), true);
+  }
+}
+
+struct DenseCase {
+  const char* what;
+  Shape input;
+  std::int64_t units;
+  bool native_input;
+  bool bias = true;
+};
+
+const DenseCase kDenseLayers[] = {
+    {"LeNet ip1 after a pooling", {32, 50, 4, 4}, 500, true},
+    {"LeNet ip1 in canonical order", {32, 50, 4, 4}, 500, false},
+    {"LeNet ip2", {32, 500}, 10, false},
+    {"perceptron, first layer", {32, 784}, 128, false},
+    {"one example", {1, 37}, 3, false},
+    {"one unit, no bias", {5, 20}, 1, false, false},
+    {"one feature", {5, 1}, 7, false},
+    {"after a global pooling", {5, 20, 1, 1}, 10, true},
+};
+
+OperatorCase make_case(engine::Device& device, const DenseCase& of) {
+  OperatorCase result;
+  result.input =
+      of.native_input ? native_image_layout(device, of.input) : device.plain_layout(of.input, DType::kFloat32);
+  result.spec = DenseSpec{result.input, of.units, of.bias};
+  result.input_values = random_values(of.input.elements(), 1);
+  result.parameters = {random_values(of.units * of.input.elements_per_example(), 2)};
+  if (of.bias) result.parameters.push_back(random_values(of.units, 3));
+  result.output_gradient = random_values(of.input[0] * of.units, 4);
+  return result;
+}
+
+TEST_CASE("dense agrees with the reference") {
+  const auto device = open_cpu();
+  const int threads = GENERATE(1, 3);
+  for (const DenseCase& of : kDenseLayers) {
+    DYNAMIC_SECTION(of.what << ", threads " << threads) {
+      OperatorCase run = make_case(*device, of);
+      run.replayed = true;
+      const Values bias = of.bias ? run.parameters[1] : Values{};
+      check(run_operator(*device, run, {.threads = threads}),
+            dense(of.input[0], run.input_values, run.parameters[0], bias, of.units),
+            dense_gradients(of.input[0], run.input_values, run.parameters[0], of.units, run.output_gradient), of.bias);
+    }
+  }
+}
+
+TEST_CASE("dense at inference reads the training plan's parameters and gives its output") {
+  const auto device = open_cpu();
+  for (const DenseCase& of : kDenseLayers) {
+    DYNAMIC_SECTION(of.what) {
+      const OperatorCase run = make_case(*device, of);
+      const auto parameters = device->prepare(run.spec, {})->traits().parameters;
+      const PrepareOptions inference{.mode = OperatorMode::kInference, .parameters = parameters};
+      CHECK(device->prepare(run.spec, inference)->traits().saved_bytes == 0);
+      CHECK(run_operator(*device, run, inference).output == run_operator(*device, run, {}).output);
+    }
+  }
+}
+
+TEST_CASE("dense at inference reads the parameters of a plan with another batch size") {
+  const auto device = open_cpu();
+  const OperatorCase small = make_case(*device, kDenseLayers[2]);
+  const auto parameters = device->prepare(small.spec, {})->traits().parameters;
+  const DenseCase large{"large batch", {256, 500}, 10, false};
+  const OperatorCase run = make_case(*device, large);
+  const OperatorRun result =
+      run_operator(*device, run, {.mode = OperatorMode::kInference, .threads = 2, .parameters = parameters});
+  CHECK(relative_error(result.output, dense(256, run.input_values, run.parameters[0], run.parameters[1], 10)) <
+        kTolerance);
+}
+
+}  // namespace
+}  // namespace arbalest::tests

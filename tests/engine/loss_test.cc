@@ -1,0 +1,123 @@
+// Softmax cross entropy and accuracy against the references.
+#include "engine/error.h"
+#include "tests/engine/operator_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/numbers.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::AccuracySpec;
+using engine::DType;
+using engine::OperatorMode;
+using engine::SoftmaxCrossEntropySpec;
+
+Labels random_labels(std::int64_t examples, std::int64_t classes, unsigned seed) {
+  Labels labels;
+  for (const double value : random_values(examples, seed)) {
+    labels.push_back(static_cast<std::int32_t>((value + 1.0) / 2.0 * static_cast<double>(classes)));
+  }
+  return labels;
+}
+
+template <typename Spec>
+OperatorCase make_case(engine::Device& device, std::int64_t classes, const Values& logits, const Labels& labels) {
+  const auto examples = static_cast<std::int64_t>(labels.size());
+  OperatorCase of;
+  of.input = device.plain_layout({examples, classes}, DType::kFloat32);
+  of.spec = Spec{of.input, device.plain_layout({examples}, DType::kInt32)};
+  of.input_values = logits;
+  of.labels = labels;
+  return of;
+}
+
+TEST_CASE("softmax cross entropy agrees with the reference") {
+  const auto device = open_cpu();
+  const auto [examples, classes] = GENERATE(table<std::int64_t, std::int64_t>({{1, 2}, {5, 10}, {32, 1000}, {64, 17}}));
+  const double scale = GENERATE(1.0, 30.0);
+  Values logits = random_values(examples * classes, 1);
+  for (double& logit : logits) logit *= scale;
+  Labels labels = random_labels(examples, classes, 2);
+  if (examples > 1) labels[1] = engine::kNoLabel;
+  const OperatorCase of = make_case<SoftmaxCrossEntropySpec>(*device, classes, logits, labels);
+
+  const OperatorRun run = run_operator(*device, of, {});
+  CHECK(static_cast<double>(run.output.at(0)) == Approx(softmax_cross_entropy(classes, logits, labels)).epsilon(1e-5));
+  CHECK(relative_error(run.input_gradient, softmax_cross_entropy_gradient(classes, logits, labels)) < 1e-5);
+
+  // The same additions, however many threads there are.
+  const OperatorRun threaded = run_operator(*device, of, {.threads = 3});
+  CHECK(threaded.output == run.output);
+  CHECK(threaded.input_gradient == run.input_gradient);
+  CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == run.output);
+}
+
+TEST_CASE("examples without label count neither in the loss nor in the mean") {
+  const auto device = open_cpu();
+  const Values logits = random_values(4 * 3, 1);
+  Values doubled = logits;
+  doubled.insert(doubled.end(), logits.begin(), logits.end());
+  const OperatorRun half =
+      run_operator(*device, make_case<SoftmaxCrossEntropySpec>(*device, 3, logits, {0, 1, 2, 0}), {});
+  const OperatorRun padded =
+      run_operator(*device, make_case<SoftmaxCrossEntropySpec>(*device, 3, doubled, {0, 1, 2, 0, -1, -1, -1, -1}), {});
+  CHECK(padded.output == half.output);
+  CHECK(std::equal(half.input_gradient.begin(), half.input_gradient.end(), padded.input_gradient.begin()));
+  CHECK(
+      std::all_of(padded.input_gradient.begin() + 12, padded.input_gradient.end(), [](float g) { return g == 0.0F; }));
+
+  const OperatorRun none =
+      run_operator(*device, make_case<SoftmaxCrossEntropySpec>(*device, 3, logits, {-1, -1, -1, -1}), {});
+  CHECK(none.output == Floats{0.0F});
+  CHECK(none.input_gradient == Floats(12, 0.0F));
+}
+
+TEST_CASE("logits too far apart for exp still give a finite loss") {
+  const auto device = open_cpu();
+  const OperatorRun run = run_operator(
+      *device, make_case<SoftmaxCrossEntropySpec>(*device, 3, {1000, 0, -1000, -5000, -5001, -5002}, {1, 0}), {});
+  CHECK(run.output.at(0) == Approx(1000.0 + 0.40760596));
+  CHECK(run.input_gradient.at(0) == Approx(0.5));
+  CHECK(run.input_gradient.at(1) == Approx(-0.5));
+}
+
+TEST_CASE("a logit that is not finite makes the loss not finite") {
+  const auto device = open_cpu();
+  const double bad = GENERATE(HUGE_VAL, std::nan(""));
+  const std::size_t where = GENERATE(0U, 1U, 2U);
+  Values logits{0.5, -0.5, 0.25};
+  logits[where] = bad;
+  const OperatorRun run = run_operator(*device, make_case<SoftmaxCrossEntropySpec>(*device, 3, logits, {1}), {});
+  CHECK_FALSE(std::isfinite(run.output.at(0)));
+}
+
+TEST_CASE("a label outside the classes is an error that names it") {
+  const auto device = open_cpu();
+  const std::int32_t label = GENERATE(3, -2);
+  const OperatorCase of = make_case<SoftmaxCrossEntropySpec>(*device, 3, Values(6), {0, label});
+  CHECK_THROWS_WITH(run_operator(*device, of, {}),
+                    ContainsSubstring("label " + std::to_string(label) + " of example 1"));
+}
+
+TEST_CASE("accuracy counts what the reference counts") {
+  const auto device = open_cpu();
+  const double nan = std::nan("");
+  const double infinity = HUGE_VAL;
+  const Values logits{1, 1, 0, 2, nan, -5, nan, nan, -infinity, -infinity, 0, infinity, 3, 4};
+  const Labels labels = GENERATE(Labels{0, 1, 1, 0, 0, 1, -1}, Labels{1, 0, 0, 1, 1, 0, 1});
+  const OperatorRun run = run_operator(*device, make_case<AccuracySpec>(*device, 2, logits, labels), {});
+  CHECK(run.output == Floats{static_cast<float>(count_correct(2, logits, labels))});
+}
+
+TEST_CASE("accuracy on random logits") {
+  const auto device = open_cpu();
+  const Values logits = random_values(257 * 10, 1);
+  const Labels labels = random_labels(257, 10, 2);
+  const OperatorCase of = make_case<AccuracySpec>(*device, 10, logits, labels);
+  CHECK_FALSE(device->prepare(of.spec, {})->traits().has_gradient);
+  CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output ==
+        Floats{static_cast<float>(count_correct(10, logits, labels))});
+}
+
+}  // namespace
+}  // namespace arbalest::tests

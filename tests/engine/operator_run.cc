@@ -1,0 +1,165 @@
+#include "tests/engine/operator_run.h"
+
+#include <cstring>
+
+#include "engine/devices.h"
+
+namespace arbalest::tests {
+
+using engine::Buffer;
+using engine::Device;
+using engine::Layout;
+using engine::Operator;
+using engine::OperatorMode;
+using engine::OperatorTraits;
+using engine::PrepareOptions;
+using engine::Shape;
+
+namespace {
+
+Buffer garbage(Device& device, std::size_t bytes) {
+  Buffer buffer = device.allocate(bytes);
+  for (std::size_t i = 0; i < bytes / sizeof(float); ++i) buffer.as<float>()[i] = 7.5F;
+  return buffer;
+}
+
+// All buffers of one use of an operator.
+struct Buffers {
+  Buffer input, labels, output, output_gradient, input_gradient, saved, scratch, step;
+  std::vector<Buffer> parameters, parameter_gradients;
+  std::vector<const void*> inputs, parameter_addresses;
+  std::vector<void*> gradient_addresses;
+  void* output_address = nullptr;
+  void* input_gradient_address = nullptr;
+};
+
+void allocate(Device& device, const OperatorCase& of, const OperatorTraits& traits, Buffers& buffers) {
+  buffers.input = to_device(device, of.input, of.input_values);
+  buffers.labels = device.allocate(std::max<std::size_t>(of.labels.size(), 1) * sizeof(std::int32_t));
+  std::copy(of.labels.begin(), of.labels.end(), buffers.labels.as<std::int32_t>());
+  buffers.step = device.allocate(sizeof(engine::StepParameters));
+  *buffers.step.as<engine::StepParameters>() = of.step;
+  buffers.output = garbage(device, traits.output.bytes());
+  buffers.saved = garbage(device, traits.saved_bytes);
+  buffers.scratch = garbage(device, traits.scratch_bytes);
+  buffers.input_gradient = garbage(device, of.input.bytes());
+  buffers.output_gradient = of.output_gradient.empty() ? garbage(device, traits.output.bytes())
+                                                       : to_device(device, traits.output, of.output_gradient);
+  for (std::size_t p = 0; p < traits.parameters.size(); ++p) {
+    buffers.parameters.push_back(to_device(device, traits.parameters[p], of.parameters.at(p)));
+    buffers.parameter_addresses.push_back(buffers.parameters.back().data());
+    buffers.parameter_gradients.push_back(garbage(device, traits.parameters[p].bytes()));
+    buffers.gradient_addresses.push_back(buffers.parameter_gradients.back().data());
+  }
+  buffers.inputs = {buffers.input.data()};
+  if (!of.labels.empty()) buffers.inputs.push_back(buffers.labels.data());
+  buffers.output_address = of.in_place && traits.in_place_forward ? buffers.input.data() : buffers.output.data();
+  buffers.input_gradient_address =
+      of.in_place && traits.in_place_backward ? buffers.output_gradient.data() : buffers.input_gradient.data();
+}
+
+void forward(const Operator& op, engine::Stream& stream, const Buffers& buffers) {
+  engine::ForwardOperands operands;
+  operands.inputs = buffers.inputs;
+  operands.output = buffers.output_address;
+  operands.parameters = buffers.parameter_addresses;
+  operands.saved = buffers.saved.data();
+  operands.scratch = buffers.scratch.data();
+  operands.step = buffers.step.as<const engine::StepParameters>();
+  op.forward(stream, "operator forward", operands);
+}
+
+void backward(const Operator& op, engine::Stream& stream, const Buffers& buffers, const PrepareOptions& options,
+              bool is_loss) {
+  const OperatorTraits& traits = op.traits();
+  // Only what the traits promise to need: a null pointer elsewhere is found out.
+  std::vector<const void*> inputs = buffers.inputs;
+  if (!traits.backward_reads_inputs) inputs[0] = nullptr;
+  std::vector<void*> input_gradients{options.input_gradient ? buffers.input_gradient_address : nullptr};
+  engine::BackwardOperands operands;
+  operands.inputs = inputs;
+  operands.output = traits.backward_reads_output ? buffers.output_address : nullptr;
+  operands.output_gradient = is_loss ? nullptr : buffers.output_gradient.data();
+  operands.input_gradients = input_gradients;
+  operands.parameters = buffers.parameter_addresses;
+  operands.parameter_gradients = buffers.gradient_addresses;
+  operands.saved = buffers.saved.data();
+  operands.scratch = buffers.scratch.data();
+  operands.step = buffers.step.as<const engine::StepParameters>();
+  op.backward(stream, "operator backward", operands);
+}
+
+Floats read(Device& device, const Layout& layout, const void* data, OperatorRun& run) {
+  Buffer copy = device.allocate(layout.bytes());
+  std::memcpy(copy.data(), data, layout.bytes());
+  run.padding_is_zero = run.padding_is_zero && padding_is_zero(device, layout, copy);
+  return to_canonical(device, layout, copy);
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_cpu() { return engine::open_device(engine::parse_device("cpu")); }
+
+Layout native_image_layout(Device& device, const Shape& shape) {
+  const Layout input = device.plain_layout(shape, engine::DType::kFloat32);
+  return device.prepare(engine::Conv2dSpec{input, shape[1], {}, false}, {})->traits().output;
+}
+
+Buffer to_device(Device& device, const Layout& layout, const Values& values) {
+  Floats floats;
+  for (const double value : values) floats.push_back(static_cast<float>(value));
+  Buffer buffer = device.allocate(layout.bytes());
+  device.convert(device.plain_layout(layout.shape(), layout.dtype()), floats.data(), layout, buffer.data());
+  return buffer;
+}
+
+Floats to_canonical(Device& device, const Layout& layout, const Buffer& buffer) {
+  Floats floats(static_cast<std::size_t>(layout.shape().elements()));
+  device.convert(layout, buffer.data(), device.plain_layout(layout.shape(), layout.dtype()), floats.data());
+  return floats;
+}
+
+bool padding_is_zero(Device& device, const Layout& layout, const Buffer& buffer) {
+  const Floats canonical = to_canonical(device, layout, buffer);
+  const Buffer clean = device.allocate(layout.bytes());
+  device.convert(device.plain_layout(layout.shape(), layout.dtype()), canonical.data(), layout, clean.data());
+  return std::memcmp(clean.data(), buffer.data(), layout.bytes()) == 0;
+}
+
+OperatorRun run_operator(Device& device, const OperatorCase& of, const PrepareOptions& options) {
+  const std::unique_ptr<Operator> op = device.prepare(of.spec, options);
+  Buffers buffers;
+  allocate(device, of, op->traits(), buffers);
+  const std::unique_ptr<engine::Stream> stream = device.create_stream({"test", options.threads});
+  const bool is_loss = !of.labels.empty();
+  const bool runs_backward =
+      options.mode == OperatorMode::kTraining && op->traits().has_gradient && (is_loss || !of.output_gradient.empty());
+
+  const auto enqueue = [&] {
+    forward(*op, *stream, buffers);
+    if (runs_backward) backward(*op, *stream, buffers, options, is_loss);
+  };
+  if (of.replayed) {
+    stream->begin_recording();
+    enqueue();
+    const std::unique_ptr<engine::TaskGraph> graph = stream->end_recording();
+    stream->launch(*graph, "first replay");
+    stream->launch(*graph, "second replay");
+    stream->record().synchronize();
+  } else {
+    enqueue();
+    stream->record().synchronize();
+  }
+
+  OperatorRun run;
+  run.output = read(device, op->traits().output, buffers.output_address, run);
+  if (!runs_backward) return run;
+  if (options.input_gradient) run.input_gradient = read(device, of.input, buffers.input_gradient_address, run);
+  for (std::size_t p = 0; p < buffers.parameters.size(); ++p) {
+    const Layout& layout = op->traits().parameters[p];
+    run.parameter_gradients.push_back(read(device, layout, buffers.parameter_gradients[p].data(), run));
+  }
+  return run;
+}
+
+}  // namespace arbalest::tests

@@ -1,0 +1,49 @@
+// Runs one operator on a real device stream, as a plan does: garbage in every buffer that the operator must fill,
+// tensors converted from canonical order to the device's layouts and back, padding checked on the way.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/device.h"
+#include "engine/operator.h"
+#include "tests/support/reference_ops.h"
+
+namespace arbalest::tests {
+
+using Floats = std::vector<float>;
+
+std::unique_ptr<engine::Device> open_cpu();
+
+// A layout that convolutions of this device produce: blocked, with padded channels, where the device likes that.
+engine::Layout native_image_layout(engine::Device& device, const engine::Shape& shape);
+
+engine::Buffer to_device(engine::Device& device, const engine::Layout& layout, const Values& values);
+Floats to_canonical(engine::Device& device, const engine::Layout& layout, const engine::Buffer& buffer);
+// Every element that the layout pads with must be zero.
+bool padding_is_zero(engine::Device& device, const engine::Layout& layout, const engine::Buffer& buffer);
+
+struct OperatorRun {
+  Floats output;
+  Floats input_gradient;
+  std::vector<Floats> parameter_gradients;
+  bool padding_is_zero = true;  // of the output and all gradients
+};
+
+struct OperatorCase {
+  engine::OperatorSpec spec;
+  engine::Layout input;
+  Values input_values;
+  std::vector<Values> parameters = {};
+  Values output_gradient = {};  // empty: forward only, or a loss
+  Labels labels = {};
+  engine::StepParameters step = {};
+  bool in_place = false;  // where the traits allow it
+  bool replayed = false;  // record forward and backward, run them twice, look at the second run
+};
+
+// Prepares the operator for `options` and runs forward and, in training, backward.
+OperatorRun run_operator(engine::Device& device, const OperatorCase& of, const engine::PrepareOptions& options);
+
+}  // namespace arbalest::tests

@@ -1,0 +1,68 @@
+#include "tests/engine/operator_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/numbers.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::DType;
+using engine::OperatorMode;
+using engine::Pool2dSpec;
+using engine::PoolKind;
+using engine::Shape;
+using engine::Window;
+
+struct PoolCase {
+  const char* what;
+  Shape input;
+  Window window;
+};
+
+const PoolCase kPools[] = {
+    {"LeNet pool1", {32, 20, 24, 24}, {{2, 2}, {2, 2}, {0, 0}}},
+    {"overlapping, padded", {5, 3, 9, 7}, {{3, 3}, {2, 2}, {1, 1}}},
+    {"not square, last row unused", {1, 50, 7, 6}, {{2, 3}, {2, 1}, {0, 0}}},
+    {"one channel", {5, 1, 6, 6}, {{3, 2}, {1, 2}, {1, 0}}},
+    {"global", {5, 64, 8, 8}, {{8, 8}, {1, 1}, {0, 0}}},
+    {"a window of 576 elements", {2, 20, 24, 24}, {{24, 24}, {1, 1}, {0, 0}}},
+};
+
+TEST_CASE("pool2d agrees with the reference") {
+  const auto device = open_cpu();
+  const PoolKind kind = GENERATE(PoolKind::kMax, PoolKind::kAverage);
+  const bool native = GENERATE(false, true);
+  const int threads = GENERATE(1, 3);
+  for (const PoolCase& of : kPools) {
+    DYNAMIC_SECTION(of.what << (kind == PoolKind::kMax ? ", max" : ", average") << ", native " << native << ", threads "
+                            << threads) {
+      OperatorCase run;
+      run.input = native ? native_image_layout(*device, of.input) : device->plain_layout(of.input, DType::kFloat32);
+      run.spec = Pool2dSpec{run.input, kind, of.window};
+      run.input_values = random_values(of.input.elements(), 1);
+      run.output_gradient = random_values(conv2d_shape(of.input, of.input[1], of.window).elements(), 2);
+      run.replayed = true;
+
+      const OperatorRun result = run_operator(*device, run, {.threads = threads});
+      CHECK(relative_error(result.output, pool2d(of.input, run.input_values, kind, of.window)) < 1e-5);
+      CHECK(relative_error(result.input_gradient,
+                           pool2d_gradient(of.input, run.input_values, kind, of.window, run.output_gradient)) < 1e-5);
+      CHECK(result.padding_is_zero);
+
+      const OperatorRun inference = run_operator(*device, run, {.mode = OperatorMode::kInference, .threads = threads});
+      CHECK(inference.output == result.output);
+      CHECK(device->prepare(run.spec, {.mode = OperatorMode::kInference})->traits().saved_bytes == 0);
+    }
+  }
+}
+
+TEST_CASE("max pooling of negative numbers: the padding never wins") {
+  const auto device = open_cpu();
+  OperatorCase run;
+  run.input = device->plain_layout({1, 1, 3, 3}, DType::kFloat32);
+  run.spec = Pool2dSpec{run.input, PoolKind::kMax, {{3, 3}, {2, 2}, {1, 1}}};
+  run.input_values = {-9, -8, -7, -6, -5, -4, -3, -2, -1};
+  CHECK(run_operator(*device, run, {}).output == Floats{-5, -4, -2, -1});
+}
+
+}  // namespace
+}  // namespace arbalest::tests

@@ -1,0 +1,161 @@
+#include "engine/ops/sgd_update.h"
+
+#include <cmath>
+#include <limits>
+
+#include "engine/device.h"
+#include "tests/engine/operator_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/numbers.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::SgdUpdate;
+using engine::StepParameters;
+using engine::UpdateRange;
+
+constexpr std::int64_t kElements = 1003;  // not a multiple of any vector
+
+Floats random_floats(std::int64_t count, unsigned seed) {
+  Floats floats;
+  for (const double value : random_values(count, seed)) floats.push_back(static_cast<float>(value));
+  return floats;
+}
+
+struct Vectors {
+  Floats weights = random_floats(kElements, 1);
+  Floats momentum = random_floats(kElements, 2);
+  Floats gradient = random_floats(kElements, 3);
+  Floats central[2] = {random_floats(kElements, 4), random_floats(kElements, 5)};
+  std::vector<UpdateRange> ranges = {{0, 500, 1.0F, 1.0F}, {500, 700, 2.0F, 0.0F}, {700, kElements, 0.5F, 3.0F}};
+  StepParameters step = {.learning_rate = 0.05F, .alpha = 0.25F, .parity = 1};
+  std::int32_t non_finite = -1;
+
+  // One step of `threads` threads on a stream of its own.
+  void run(bool averaged, int threads = 1) {
+    SgdUpdate task;
+    task.weights = weights.data();
+    task.momentum = momentum.data();
+    task.gradient = gradient.data();
+    if (averaged) {
+      task.central[0] = central[0].data();
+      task.central[1] = central[1].data();
+    }
+    task.ranges = ranges;
+    task.momentum_factor = 0.9F;
+    task.weight_decay = 0.01F;
+    task.step = &step;
+    task.non_finite = &non_finite;
+    const auto device = open_cpu();
+    const auto stream = device->create_stream({"test", threads});
+    stream->enqueue(task, "update");
+    stream->record().synchronize();
+  }
+};
+
+// The design's formulas, one element at a time.
+struct Expected {
+  Values weights;
+  Values momentum;
+};
+Expected scalar_step(const Vectors& of, bool averaged) {
+  Expected expected;
+  for (const UpdateRange& range : of.ranges) {
+    const double rate =
+        static_cast<double>(of.step.learning_rate) * static_cast<double>(range.learning_rate_multiplier);
+    const double decay = static_cast<double>(0.01F) * static_cast<double>(range.decay_multiplier);
+    for (auto i = static_cast<std::size_t>(range.begin); i < static_cast<std::size_t>(range.end); ++i) {
+      const double w = of.weights[i];
+      const double g = of.gradient[i] + decay * w;
+      const double c = averaged ? of.step.alpha * (w - of.central[of.step.parity][i]) : 0.0;
+      const double v = static_cast<double>(0.9F) * of.momentum[i] - rate * g;
+      expected.momentum.push_back(v);
+      expected.weights.push_back(w + v - c);
+    }
+  }
+  return expected;
+}
+
+TEST_CASE("an SGD step follows the formulas, with multipliers of each range") {
+  const bool averaged = GENERATE(false, true);
+  const int threads = GENERATE(1, 3);
+  Vectors vectors;
+  vectors.step.parity = GENERATE(0U, 1U);
+  const Expected expected = scalar_step(vectors, averaged);
+  vectors.run(averaged, threads);
+  CHECK(relative_error(vectors.weights, expected.weights) < 1e-6);
+  CHECK(relative_error(vectors.momentum, expected.momentum) < 1e-6);
+  CHECK(vectors.non_finite == 0);
+}
+
+TEST_CASE("an SGD step gives the same bits for any number of threads") {
+  Vectors one;
+  Vectors three;
+  one.run(true, 1);
+  three.run(true, 3);
+  CHECK(one.weights == three.weights);
+  CHECK(one.momentum == three.momentum);
+}
+
+TEST_CASE("elements outside the ranges stay as they are") {
+  Vectors vectors;
+  vectors.ranges = {{600, 900, 1.0F, 1.0F}, {10, 20, 1.0F, 1.0F}};
+  const Vectors before = vectors;
+  vectors.run(true, 3);
+  for (std::size_t i = 0; i < kElements; ++i) {
+    const bool inside = (i >= 600 && i < 900) || (i >= 10 && i < 20);
+    if ((vectors.weights[i] != before.weights[i]) != inside) FAIL("element " << i);
+  }
+}
+
+TEST_CASE("alpha = 0 is a local step: the central model is not read") {
+  Vectors vectors;
+  vectors.step.alpha = 0.0F;
+  for (Floats& central : vectors.central) central.assign(kElements, std::numeric_limits<float>::quiet_NaN());
+  const Expected expected = scalar_step(vectors, false);
+  vectors.run(true);
+  CHECK(relative_error(vectors.weights, expected.weights) < 1e-6);
+  CHECK(vectors.non_finite == 0);
+}
+
+TEST_CASE("without averaging a gradient that is not finite, or absurdly large, is refused as a whole") {
+  const float bad = GENERATE(std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                             -std::numeric_limits<float>::infinity(), 1e20F, -1e20F);
+  const int threads = GENERATE(1, 3);
+  Vectors vectors;
+  vectors.gradient[0] = bad;
+  vectors.gradient[640] = bad;
+  vectors.gradient[kElements - 1] = bad;
+  const Vectors before = vectors;
+  vectors.run(false, threads);
+  CHECK(vectors.weights == before.weights);
+  CHECK(vectors.momentum == before.momentum);
+  CHECK(vectors.non_finite == 3);
+}
+
+TEST_CASE("the learning rate counts in what is refused") {
+  Vectors vectors;
+  vectors.gradient[3] = 1e19F;  // times 0.05: below 1e18
+  vectors.run(false);
+  CHECK(vectors.non_finite == 0);
+  vectors.gradient[3] = 1e19F;
+  vectors.step.learning_rate = 0.5F;
+  vectors.run(false);
+  CHECK(vectors.non_finite == 1);
+}
+
+TEST_CASE("with averaging, weights left non-finite are counted") {
+  const float alpha = GENERATE(0.0F, 0.25F);
+  Vectors vectors;
+  vectors.step.alpha = alpha;
+  vectors.gradient[5] = std::numeric_limits<float>::quiet_NaN();
+  vectors.gradient[900] = -std::numeric_limits<float>::infinity();
+  vectors.run(true);
+  CHECK(vectors.non_finite == 2);
+  CHECK(std::isnan(vectors.weights[5]));
+  CHECK(std::isinf(vectors.weights[900]));
+}
+
+}  // namespace
+}  // namespace arbalest::tests

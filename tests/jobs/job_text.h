@@ -1,0 +1,50 @@
+// A job that is right, ways to make it wrong, and what is said then.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/error.h"
+#include "jobs/options/load_job.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::jobs {
+
+inline constexpr std::string_view kGoodJob = R"(name: "job"
+model { zoo { lenet {} } }
+data { digits {} }
+training { batch_size: 32 max_epochs: 10 }
+learning_rate { base: 0.01 }
+learners { per_device { fixed: 2 } }
+)";
+
+// The good job with `to` in the place of `from`.
+inline std::string changed(std::string_view from, std::string_view to) {
+  std::string text(kGoodJob);
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+// The good job with another model.
+inline std::string with_model(std::string_view model) { return changed("model { zoo { lenet {} } }", model); }
+
+inline JobOptions parse(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return parse_job(SourceText("job.txtpb", text), overrides);
+}
+
+// What is said about a job, whose kind of error must be `kind`.
+inline std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {},
+                           engine::ErrorKind kind = engine::ErrorKind::kInvalidJob) {
+  try {
+    parse(text, overrides);
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == kind);
+    return error.what();
+  }
+  FAIL("the job was accepted:\n" << text);
+  return "";
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,215 @@
+// Jobs that are well formed and wrong.
+#include <fmt/format.h>
+
+#include "engine/host/topology.h"
+#include "tests/jobs/job_text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+struct BadValue {
+  std::string from;
+  std::string to;
+  std::string said;  // first line, after "job.txtpb:"
+};
+
+void check_all(const std::vector<BadValue>& values) {
+  for (const BadValue& value : values) {
+    INFO(value.to);
+    const std::string text = refusal(changed(value.from, value.to));
+    CHECK(text.substr(0, text.find('\n')) == "job.txtpb:" + value.said);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("numbers out of their range are refused") {
+  check_all({
+      {"batch_size: 32", "batch_size: 0", "4:12: error: batch_size must be at least 1, not 0"},
+      {"batch_size: 32", "batch_size: -5", "4:12: error: batch_size must be at least 1, not -5"},
+      {"batch_size: 32", "batch_size: 20001",
+       "4:12: error: batch_size 20001 is larger than the training set of digits (20000 examples)"},
+      {"max_epochs: 10", "max_epochs: 0", "4:27: error: max_epochs must be in [1, 1000000], not 0"},
+      {"max_epochs: 10", "target_accuracy: 0", "4:27: error: target_accuracy must be in (0, 1], not 0"},
+      {"max_epochs: 10", "target_accuracy: 99", "4:27: error: target_accuracy must be in (0, 1], not 99"},
+      {"base: 0.01", "base: 0", "5:17: error: base must be in (0, 1000], not 0"},
+      {"base: 0.01", "base: -0.1", "5:17: error: base must be in (0, 1000], not -0.1"},
+      {"fixed: 2", "fixed: 0", "6:25: error: fixed must be in [1, 1024], not 0"},
+      {"learners", "optimizer { sgd { momentum: 1 } }\nlearners", "6:19: error: momentum must be in [0, 1), not 1"},
+      {"learners", "optimizer { sgd { weight_decay: -1 } }\nlearners",
+       "6:19: error: weight_decay must be in [0, 1], not -1"},
+      {"learners", "synchronization { sma { central_momentum: 1 } }\nlearners",
+       "6:25: error: central_momentum must be in [0, 1), not 1"},
+      {"learners", "synchronization { sma { alpha: 0 } }\nlearners", "6:25: error: alpha must be in (0, 1], not 0"},
+      {"learners", "synchronization { sma { period: 0 } }\nlearners",
+       "6:25: error: period must be in [1, 1000000], not 0"},
+      {"digits {} }", "digits {} normalization { stddev: 0 } }", "3:34: error: stddev must be in (0, 1000], not 0"},
+  });
+}
+
+TEST_CASE("numbers that are not finite are refused") {
+  check_all({
+      {"base: 0.01", "base: nan", "5:17: error: base must be a finite number, not nan"},
+      {"base: 0.01", "base: 1e999", "5:17: error: base must be a finite number, not inf"},
+      {"learners", "optimizer { sgd { weight_decay: 1e39 } }\nlearners",
+       "6:19: error: weight_decay must be a finite number, not inf"},
+  });
+}
+
+TEST_CASE("drops of the learning rate must be complete and in order") {
+  check_all({
+      {"base: 0.01", "base: 1 multistep {}",
+       "5:25: error: multistep has no drop; add one, as in drop { epoch: 8 factor: 0.1 }, or choose fixed {}"},
+      {"base: 0.01", "base: 1 multistep { drop { epoch: 8 factor: 0.1 } drop { epoch: 8 factor: 0.1 } }",
+       "5:74: error: drops must be in ascending order: epoch 8 comes after epoch 8"},
+      {"base: 0.01", "base: 1 multistep { drop { epoch: 0 factor: 0.1 } }",
+       "5:44: error: epoch must be above 0, not 0"},
+      {"base: 0.01", "base: 1 multistep { drop { epoch: 1 factor: 2 } }",
+       "5:53: error: factor must be in (0, 1], not 2"},
+      {"base: 0.01", "base: 1 multistep { drop { epoch: 1 } }",
+       "5:37: error: factor is missing: what the rate is multiplied by, such as 0.1"},
+  });
+}
+
+TEST_CASE("what a job must say is asked for") {
+  check_all({
+      {"data { digits {} }\n", "",
+       "1:1: error: no data is chosen; add data { digits {} } (part of the program) or data { mnist {} }"},
+      {"model { zoo { lenet {} } }\n", "",
+       "1:1: error: no model is chosen; add one, as in model { zoo { lenet {} } }, or list its layers"},
+      {"base: 0.01", "fixed {}", "5:1: error: learning_rate.base is missing: the length of the steps, such as 0.01"},
+      {"zoo { lenet {} }", "zoo {}",
+       "2:9: error: zoo names no model; choose logistic_regression {}, mlp {} or lenet {}"},
+      {"zoo { lenet {} }", "",
+       "2:1: error: the model is empty; choose one, as in model { zoo { lenet {} } }, or list its layers"},
+      {"lenet {} }", "lenet {} } layers { name: \"a\" relu {} }",
+       "2:26: error: the model has both zoo and layers; remove one of them"},
+  });
+}
+
+TEST_CASE("enum numbers that stand for nothing are refused") {
+  const std::string values = "is not a value of with_learners (values: KEEP, SQRT, LINEAR)";
+  check_all({
+      {"base: 0.01", "base: 1 with_learners: 77", "5:25: error: '77' " + values},
+      {"base: 0.01", "base: 1 with_learners: LEARNER_SCALING_UNSPECIFIED",
+       "5:25: error: 'LEARNER_SCALING_UNSPECIFIED' " + values},
+  });
+}
+
+TEST_CASE("text that cannot name a file is refused") {
+  check_all({
+      {"\"job\"", "\"\\377\"", "1:1: error: name is not valid UTF-8"},
+      {"\"job\"", "\"a\\nb\"", "1:1: error: name holds a control character"},
+      {"\"job\"", "\"../up\"",
+       "1:1: error: name names a directory: letters, digits, '-', '_' and '.', not starting with '.'; '../up' is not "
+       "of "
+       "that form"},
+      {"digits {}", "mnist { directory: \"\" }", "3:16: error: directory is empty; '.' is the data root itself"},
+  });
+  CHECK_THAT(refusal("devices: \"cpu\xff\"\n" + std::string(kGoodJob)),
+             ContainsSubstring("job.txtpb:1:1: error: devices is not valid UTF-8\n    1 | devices: \"cpu?\"\n"));
+}
+
+TEST_CASE("devices that the machine has not are refused") {
+  const std::string core = std::to_string(engine::host::allowed_cores().front());
+  const auto with_devices = [](const std::string& devices) { return std::string(kGoodJob) + devices; };
+  CHECK_THAT(refusal(with_devices("devices: \"gpu:0\"")),
+             ContainsSubstring("job.txtpb:7:1: error: device 'gpu:0': there is no kind of device 'gpu'"));
+  CHECK_THAT(refusal(with_devices("devices: \"cpu:99999\"")),
+             ContainsSubstring("job.txtpb:7:1: error: device 'cpu:99999': this process has no core 99999"));
+  CHECK_THAT(refusal(with_devices(fmt::format("devices: \"cpu:{}\"\ndevices: \"cpu:{}\"", core, core))),
+             ContainsSubstring(fmt::format("job.txtpb:8:1: error: device 'cpu:{}': core {} belongs to 'cpu:{}' already",
+                                           core, core, core)));
+}
+
+TEST_CASE("averaging that cannot be stable is refused for the learners of all devices") {
+  const auto text = [](int learners) {
+    return changed("learners { per_device { fixed: 2 } }",
+                   fmt::format("learners {{ per_device {{ fixed: {} }} }}\nsynchronization {{ sma {{ alpha: 0.5 "
+                               "central_momentum: 0 }} }}",
+                               learners));
+  };
+  CHECK(parse(text(2)).synchronization.alpha == 0.5F);
+  CHECK_THAT(refusal(text(3)),
+             ContainsSubstring("job.txtpb:7:25: error: 3 learners with alpha 0.5 and central_momentum 0 are unstable"));
+}
+
+TEST_CASE("everything wrong is said at once, in the order of the file") {
+  CHECK(refusal("learning_rate { base: nan }\n"
+                "model { layers { name: \"a\" input: \"imag\" relu {} } }\n"
+                "data { digits {} }\n"
+                "\ttraining { batch_size: 0 max_epochs: -1 }\n") ==
+        "job.txtpb:1:17: error: base must be a finite number, not nan\n"
+        "    1 | learning_rate { base: nan }\n"
+        "      |                 ^\n"
+        "job.txtpb:2:28: error: layer 'a' reads 'imag', which is neither a layer nor \"image\" or \"label\"; did you "
+        "mean "
+        "'image'?\n"
+        "    2 | model { layers { name: \"a\" input: \"imag\" relu {} } }\n"
+        "      |                            ^\n"
+        "job.txtpb:4:13: error: batch_size must be at least 1, not 0\n"
+        "    4 | \ttraining { batch_size: 0 max_epochs: -1 }\n"
+        "      | \t           ^\n"
+        "job.txtpb:4:27: error: max_epochs must be in [1, 1000000], not -1\n"
+        "    4 | \ttraining { batch_size: 0 max_epochs: -1 }\n"
+        "      | \t                         ^\n"
+        "4 errors");
+}
+
+TEST_CASE("models that do not fit together are refused at the layer") {
+  const std::string loss = "layers { name: \"loss\" input: [\"a\", \"label\"] softmax_cross_entropy {} }";
+  const auto said = [&](const std::string& layers) { return refusal(with_model("model {\n" + layers + "\n}")); };
+  CHECK_THAT(said("layers { name: \"a\" input: \"image\" conv { filters: 8 kernel: 29 } }\n" + loss),
+             ContainsSubstring("job.txtpb:3:1: error: layer 'a' (conv): a 29x29 window"));
+  CHECK_THAT(said("layers { name: \"a\" input: \"b\" relu {} } layers { name: \"b\" input: \"a\" relu {} }\n" + loss),
+             ContainsSubstring("job.txtpb:3:41: error: layer 'b' is part of a cycle"));
+  CHECK_THAT(
+      said("layers { name: \"a\" input: \"image\" dense { units: 9 } }\n" + loss),
+      ContainsSubstring("job.txtpb:4:1: error: layer 'loss' (softmax_cross_entropy): gets 9 logits per example, but "
+                        "the data has 10 classes"));
+  CHECK_THAT(said("layers { name: \"a\" input: \"image\" input: \"lable\" relu {} }\n" + loss),
+             ContainsSubstring("job.txtpb:3:35: error: layer 'a' reads 'lable'"));
+}
+
+TEST_CASE("values of layers out of their range are refused at the value") {
+  const auto said = [&](const std::string& kind) {
+    return refusal(with_model("model { layers { name: \"a\" input: \"image\"\n" + kind + "\n} }"));
+  };
+  CHECK_THAT(said("conv { filters: 0 kernel: 3 }"),
+             ContainsSubstring("job.txtpb:3:8: error: layer 'a': filters must be in [1, 65536], not 0\n"));
+  CHECK_THAT(said("conv { kernel: 3 }"), ContainsSubstring("job.txtpb:3:1: error: layer 'a': filters is missing"));
+  CHECK_THAT(said("max_pool { kernel: 2 kernel_height: 3 }"),
+             ContainsSubstring("job.txtpb:3:12: error: layer 'a': kernel is given for both directions at once"));
+  CHECK_THAT(said("max_pool { kernel_width: 2 }"),
+             ContainsSubstring("job.txtpb:3:12: error: layer 'a': kernel_width is given without kernel_height\n"));
+  CHECK_THAT(said("average_pool {}"), ContainsSubstring("job.txtpb:3:1: error: layer 'a': kernel is missing\n"));
+  CHECK_THAT(said("dropout { ratio: 1 }"),
+             ContainsSubstring("job.txtpb:3:11: error: layer 'a': ratio must be in [0, 1), not 1\n"));
+  CHECK_THAT(said("dense { units: 3 use_bias: false bias {} }"),
+             ContainsSubstring("job.txtpb:3:34: error: layer 'a': bias is described, but use_bias is false\n"));
+  CHECK_THAT(said("dense { units: 3 weight { initializer { uniform { low: 2 high: 1 } } } }"),
+             ContainsSubstring("job.txtpb:3:51: error: layer 'a': low must be below high: 2 is not below 1\n"));
+  CHECK_THAT(said("dense { units: 3 weight { initializer { gaussian { stddev: 0 } } } }"),
+             ContainsSubstring("job.txtpb:3:52: error: layer 'a': stddev must be above 0, not 0\n"));
+  CHECK_THAT(
+      said("dense { units: 3 weight { learning_rate_multiplier: -1 } }"),
+      ContainsSubstring("job.txtpb:3:27: error: layer 'a': learning_rate_multiplier must be in [0, 1000], not -1"));
+  CHECK_THAT(said(""), ContainsSubstring("job.txtpb:2:9: error: layer 'a': has no kind; give it one"));
+}
+
+TEST_CASE("models that no machine could hold are refused") {
+  CHECK_THAT(refusal(with_model("model { zoo { mlp { hidden: [1048576, 1048576] } } }")),
+             ContainsSubstring("job.txtpb:2:1: error: layer 'dense2': its weight would be 1048576x1048576 numbers"));
+  CHECK_THAT(refusal(with_model("model { zoo { mlp { hidden: [8, 0] } } }")),
+             ContainsSubstring("job.txtpb:2:21: error: hidden must be in [1, 1048576], not 0"));
+}
+
+TEST_CASE("a flood of mistakes is cut short") {
+  std::string hidden = "0";
+  for (int i = 0; i < 999; ++i) hidden += ",0";
+  CHECK_THAT(refusal(with_model("model { zoo { mlp { hidden: [" + hidden + "] } } }")),
+             ContainsSubstring("\n1000 errors, of which 50 are shown"));
+}
+
+}  // namespace arbalest::jobs

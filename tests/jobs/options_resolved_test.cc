@@ -1,0 +1,186 @@
+// Good jobs: their defaults, and the text that stands for them in the run directory.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+
+#include <fmt/format.h>
+
+#include "engine/host/topology.h"
+#include "tests/jobs/job_text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+constexpr const char* kShortest = "model { zoo { lenet {} } } data { digits {} } learning_rate { base: 0.01 }";
+
+std::vector<std::filesystem::path> ready_jobs() {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(ARBALEST_SOURCE_DIR "/configs")) {
+    if (entry.path().extension() == ".txtpb") paths.push_back(entry.path());
+  }
+  return paths;
+}
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  REQUIRE(file);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void require_same_graph(const dataflow::Graph& a, const dataflow::Graph& b) {
+  REQUIRE(a.nodes().size() == b.nodes().size());
+  const auto shapes_a = a.shapes(4);
+  const auto shapes_b = b.shapes(4);
+  CHECK(shapes_a == shapes_b);
+  for (std::size_t n = 0; n < a.nodes().size(); ++n) {
+    const auto& node_a = a.nodes()[n];
+    const auto& node_b = b.nodes()[n];
+    INFO(node_a.name);
+    CHECK(node_a.name == node_b.name);
+    CHECK(node_a.inputs == node_b.inputs);
+    CHECK(node_a.layer->kind() == node_b.layer->kind());
+    const auto parameters_a = node_a.layer->parameters(dataflow::Graph::input_shapes(node_a, shapes_a));
+    const auto parameters_b = node_b.layer->parameters(dataflow::Graph::input_shapes(node_b, shapes_b));
+    REQUIRE(parameters_a.size() == parameters_b.size());
+    for (std::size_t p = 0; p < parameters_a.size(); ++p) {
+      CHECK(parameters_a[p].name == parameters_b[p].name);
+      CHECK(parameters_a[p].shape == parameters_b[p].shape);
+      CHECK(parameters_a[p].initializer.kind == parameters_b[p].initializer.kind);
+      CHECK(parameters_a[p].learning_rate_multiplier == parameters_b[p].learning_rate_multiplier);
+      CHECK(parameters_a[p].decay_multiplier == parameters_b[p].decay_multiplier);
+    }
+  }
+}
+
+void require_same(const JobOptions& a, const JobOptions& b) {
+  CHECK(a.name == b.name);
+  CHECK(a.data.kind == b.data.kind);
+  CHECK(a.data.directory == b.data.directory);
+  CHECK(a.data.input == b.data.input);
+  CHECK(a.data.normalization.mean == b.data.normalization.mean);
+  CHECK(a.data.normalization.stddev == b.data.normalization.stddev);
+  CHECK(a.training.batch_size == b.training.batch_size);
+  CHECK(a.training.max_epochs == b.training.max_epochs);
+  CHECK(a.training.target_accuracy == b.training.target_accuracy);
+  CHECK(a.training.seed == b.training.seed);
+  CHECK(a.optimizer.momentum == b.optimizer.momentum);
+  CHECK(a.optimizer.weight_decay == b.optimizer.weight_decay);
+  CHECK(a.learning_rate.base == b.learning_rate.base);
+  CHECK(a.learning_rate.with_learners == b.learning_rate.with_learners);
+  REQUIRE(a.learning_rate.drops.size() == b.learning_rate.drops.size());
+  for (std::size_t i = 0; i < a.learning_rate.drops.size(); ++i) {
+    CHECK(a.learning_rate.drops[i].epoch == b.learning_rate.drops[i].epoch);
+    CHECK(a.learning_rate.drops[i].factor == b.learning_rate.drops[i].factor);
+  }
+  CHECK(a.synchronization.alpha == b.synchronization.alpha);
+  CHECK(a.synchronization.central_momentum == b.synchronization.central_momentum);
+  CHECK(a.synchronization.period == b.synchronization.period);
+  CHECK(a.learners_per_device == b.learners_per_device);
+  REQUIRE(a.devices.size() == b.devices.size());
+  for (std::size_t i = 0; i < a.devices.size(); ++i) CHECK(a.devices[i].name == b.devices[i].name);
+  CHECK(a.warnings == b.warnings);
+  CHECK(a.resolved_text == b.resolved_text);
+  require_same_graph(*a.graph, *b.graph);
+}
+
+}  // namespace
+
+TEST_CASE("what a job leaves out has its default") {
+  const JobOptions job = parse(kShortest);
+  CHECK(job.name == "job");
+  CHECK(job.training.batch_size == TrainingOptions{}.batch_size);
+  CHECK(job.training.max_epochs == TrainingOptions{}.max_epochs);
+  CHECK_FALSE(job.training.target_accuracy.has_value());
+  CHECK(job.optimizer.momentum == SgdOptions{}.momentum);
+  CHECK(job.learning_rate.with_learners == scheduler::LearningRateSchedule{}.with_learners);
+  CHECK(job.learning_rate.drops.empty());
+  CHECK_FALSE(job.synchronization.alpha.has_value());
+  CHECK(job.synchronization.central_momentum == sma::Options{}.central_momentum);
+  REQUIRE(job.devices.size() == 1);
+  CHECK(job.devices[0].name == "cpu");
+  CHECK(job.learners_per_device == std::vector<int>{std::min(engine::host::usable_cores(), 8)});
+  CHECK(job.data.input == dataflow::InputDescription{{1, 28, 28}, 10});
+}
+
+TEST_CASE("the schema states the defaults that jobs get") {
+  const std::string resolved = parse(kShortest).resolved_text;
+  const auto check = [&](const std::string& file, const std::string& field) {
+    INFO(field);
+    const std::string schema = read(ARBALEST_SOURCE_DIR "/proto/arbalest/v1/" + file);
+    const std::regex stated("Default: (\\S+)\\.\\n *optional \\S+ " + field + " =");
+    std::smatch match;
+    REQUIRE(std::regex_search(schema, match, stated));
+    CHECK_THAT(resolved, ContainsSubstring(fmt::format(" {}: {}\n", field, match.str(1))));
+  };
+  check("training.proto", "batch_size");
+  check("training.proto", "max_epochs");
+  check("training.proto", "seed");
+  check("optimizer.proto", "momentum");
+  check("optimizer.proto", "weight_decay");
+  check("learning_rate.proto", "with_learners");
+  check("synchronization.proto", "central_momentum");
+  check("synchronization.proto", "period");
+}
+
+TEST_CASE("the resolved text says everything and stands for the same job") {
+  const JobOptions job = parse(
+      R"(name: "j" data { fashion_mnist {} normalization { mean: 0.3 } }
+         model {
+           layers { name: "p" input: "image" max_pool { kernel: 2 } }
+           layers { name: "c" input: "p" conv { filters: 3 kernel_height: 3 kernel_width: 5 padding: 1 use_bias: false } }
+           layers { name: "d" input: "c" dropout {} }
+           layers { name: "logits" input: "d" dense { units: 10 bias { initializer { gaussian {} } } } }
+           layers { name: "loss" input: "logits" input: "label" softmax_cross_entropy {} }
+         }
+         learning_rate { base: 0.012345678901234567 multistep { drop { epoch: 2.5 factor: 0.1 } } }
+         synchronization { sma { alpha: 0.3 central_momentum: 0.7 period: 3 } } learners { per_device { fixed: 2 } })",
+      {"training.seed=7", "optimizer.sgd.weight_decay=5e-4"});
+  CHECK_THAT(job.resolved_text, Catch::Matchers::StartsWith("# proto-file: arbalest/v1/job.proto\n"
+                                                            "# proto-message: arbalest.v1.Job\n\nname: \"j\"\n"));
+  for (const std::string said : {"seed: 7\n", "weight_decay: 0.0005\n", "directory: \"fashion-mnist\"\n", "mean: 0.3\n",
+                                 "stddev: 0.353\n", "batch_size: 32\n", "with_learners: SQRT\n", "devices: \"cpu\"\n",
+                                 "fixed: 2\n", "stride: 2\n", "ratio: 0.5\n", "base: 0.012345678901234567\n"}) {
+    CHECK_THAT(job.resolved_text, ContainsSubstring(said));
+  }
+  require_same(parse(job.resolved_text), job);
+}
+
+TEST_CASE("every ready job loads, and its resolved text too") {
+  const auto paths = ready_jobs();
+  CHECK(paths.size() >= 6);
+  for (const auto& path : paths) {
+    INFO(path.string());
+    const JobOptions job = load_job(path.string());
+    CHECK(job.name == path.stem().string());
+    CHECK_THAT(read(path),
+               Catch::Matchers::StartsWith("# proto-file: arbalest/v1/job.proto\n# proto-message: arbalest.v1.Job\n"));
+    require_same(parse(job.resolved_text), job);
+  }
+}
+
+TEST_CASE("LeNet as a list of layers is LeNet of the zoo") {
+  const std::string configs = ARBALEST_SOURCE_DIR "/configs/";
+  require_same_graph(*load_job(configs + "lenet-layers-digits.txtpb").graph,
+                     *load_job(configs + "lenet-digits.txtpb").graph);
+}
+
+TEST_CASE("settings that work and may surprise are warned of") {
+  const auto warnings = [](const std::vector<std::string>& overrides) {
+    std::string text;
+    for (const std::string& warning : parse(std::string(kGoodJob), overrides).warnings) text += warning + "\n";
+    return text;
+  };
+  CHECK(warnings({"synchronization.sma.central_momentum=0", "learners.per_device.fixed=1"}).empty());
+  CHECK_THAT(warnings({"synchronization.sma.central_momentum=0.9", "optimizer.sgd.momentum=0.9"}),
+             ContainsSubstring("learning rate shrinks"));
+  CHECK_THAT(
+      warnings({"learning_rate.multistep.drop={epoch: 10 factor: 0.1}"}),
+      ContainsSubstring("the drop of the learning rate at epoch 10 never happens: the job ends after 10 epochs"));
+  CHECK_THAT(warnings({fmt::format("devices=cpu:{}", engine::host::allowed_cores().front())}),
+             ContainsSubstring("2 learners share the 1 core of 'cpu:"));
+}
+
+}  // namespace arbalest::jobs

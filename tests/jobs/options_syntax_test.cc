@@ -1,0 +1,149 @@
+// Job files that are not well formed, and what protobuf's parser lets pass or dies of.
+#include <filesystem>
+#include <fstream>
+
+#include "tests/jobs/job_text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+constexpr const char* kStops = "\nReading stops at the first mistake of this kind; there may be more behind it.";
+
+std::string repeated(const std::string& text, int times) {
+  std::string result;
+  for (int i = 0; i < times; ++i) result += text;
+  return result;
+}
+
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& content)
+      : path_(std::filesystem::temp_directory_path() / ("arbalest_syntax_" + std::to_string(++count_) + ".txtpb")) {
+    std::ofstream(path_, std::ios::binary) << content;
+  }
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  std::string path() const { return path_.string(); }
+
+ private:
+  static inline int count_ = 0;
+  std::filesystem::path path_;
+};
+
+std::string refusal_of_file(const std::string& path) {
+  try {
+    load_job(path);
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == engine::ErrorKind::kInvalidJob);
+    return error.what();
+  }
+  FAIL(path << " was accepted");
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("an unknown field is shown with the field that was meant") {
+  CHECK(refusal(changed("batch_size", "bach_size")) ==
+        "job.txtpb:4:12: error: no field 'bach_size' in training; did you mean 'batch_size'?\n"
+        "    4 | training { bach_size: 32 max_epochs: 10 }\n"
+        "      |            ^");
+}
+
+TEST_CASE("all unknown fields are found in one reading") {
+  const std::string text = refusal("nam: \"x\"\nmodel { foo { bar { baz: 1 } } }\ndata { digit {} }\n");
+  CHECK_THAT(text, ContainsSubstring("job.txtpb:1:1: error: no field 'nam' in the job; did you mean 'name'?"));
+  CHECK_THAT(text, ContainsSubstring("job.txtpb:2:9: error: no field 'foo' in model"));
+  CHECK_THAT(text, ContainsSubstring("job.txtpb:3:8: error: no field 'digit' in data; did you mean 'digits'?"));
+  CHECK_THAT(text, ContainsSubstring("\n3 errors"));
+}
+
+TEST_CASE("an unknown field is shown its place, or the fields that there are") {
+  CHECK_THAT(refusal("batch_size: 3"), ContainsSubstring("no field 'batch_size' in the job; did you mean "
+                                                         "'training.batch_size'?"));
+  CHECK_THAT(refusal("training { momentum: 3 }"),
+             ContainsSubstring("no field 'momentum' in training; its place in a job is 'optimizer.sgd.momentum'"));
+  CHECK_THAT(refusal("training { xyzzy: 3 }"),
+             ContainsSubstring("no field 'xyzzy' in training; its fields are batch_size, max_epochs, target_accuracy, "
+                               "seed"));
+}
+
+TEST_CASE("a misspelt value of an enum is shown with the values that there are") {
+  CHECK(refusal(changed("base: 0.01", "base: 1 with_learners: SQR")) ==
+        std::string("job.txtpb:5:40: error: 'SQR' is not a value of with_learners; did you mean 'SQRT'? (values: KEEP, "
+                    "SQRT, LINEAR)\n"
+                    "    5 | learning_rate { base: 1 with_learners: SQR }\n"
+                    "      |                                        ^") +
+            kStops);
+  CHECK_THAT(refusal(changed("base: 0.01", "base: 1 with_learners: linear")),
+             ContainsSubstring("did you mean 'LINEAR'?"));
+}
+
+TEST_CASE("mistakes of form are shown where they are") {
+  const auto first_line = [](const std::string& from, const std::string& to) {
+    const std::string text = refusal(changed(from, to));
+    CHECK_THAT(text, ContainsSubstring(kStops));
+    return text.substr(0, text.find('\n'));
+  };
+  CHECK(first_line("max_epochs: 10", "batch_size: 3") == "job.txtpb:4:27: error: 'batch_size' is given more than once");
+  CHECK(first_line("digits {}", "digits {} mnist {}") ==
+        "job.txtpb:3:18: error: 'mnist' cannot stand beside 'digits'; remove one of them");
+  CHECK(first_line("32", "\"32\"") == "job.txtpb:4:24: error: expected an integer, not \"32\"");
+  CHECK(first_line("32", "32.5") == "job.txtpb:4:24: error: expected an integer, not 32.5");
+  CHECK(first_line("32", "99999999999") == "job.txtpb:4:24: error: 99999999999 is too large");
+  CHECK(first_line("max_epochs: 10", "seed: -1") == "job.txtpb:4:33: error: expected an integer that is not negative");
+  CHECK(first_line("0.01", "fast") == "job.txtpb:5:23: error: expected a number, not fast");
+  CHECK(first_line("\"job\"", "job") == "job.txtpb:1:7: error: expected text in quotes, not job");
+  CHECK(first_line("batch_size:", "batch_size") == "job.txtpb:4:23: error: expected ':', found '32'");
+  CHECK(first_line("2 } }\n", "2 }\n") == "job.txtpb:7:1: error: the text ends within a message; is a '}' missing?");
+}
+
+TEST_CASE("columns count bytes behind tabs, and carets stand below them") {
+  CHECK(refusal("\tname: \"\xC3\xA9\"\ttrainin {}") ==
+        "job.txtpb:1:13: error: no field 'trainin' in the job; did you mean 'training'?\n"
+        "    1 | \tname: \"\xC3\xA9\"\ttrainin {}\n"
+        "      | \t         \t^");
+}
+
+TEST_CASE("deep nesting is refused and does not exhaust the stack") {
+  CHECK_THAT(refusal(repeated("model { ", 20000)), ContainsSubstring("messages are nested more than 64 deep"));
+  CHECK_THAT(refusal("x: " + repeated("[", 200000)), ContainsSubstring("messages are nested more than 64 deep"));
+  const std::string said =
+      refusal(std::string(kGoodJob), {"model=" + repeated("{ zoo ", 20000)}, engine::ErrorKind::kUsage);
+  CHECK_THAT(said, ContainsSubstring("nested more than 64 deep"));
+  CHECK(said.size() < 1000);
+}
+
+TEST_CASE("an empty file is told what a job needs") {
+  CHECK(refusal("") ==
+        "job.txtpb:1:1: error: no data is chosen; add data { digits {} } (part of the program) or data { mnist {} }\n"
+        "job.txtpb:1:1: error: learning_rate.base is missing: the length of the steps, such as 0.01\n"
+        "job.txtpb:1:1: error: no model is chosen; add one, as in model { zoo { lenet {} } }, or list its layers\n"
+        "3 errors");
+}
+
+TEST_CASE("files that are no job files are refused") {
+  CHECK_THAT(refusal_of_file("/nowhere/job.txtpb"),
+             ContainsSubstring("/nowhere/job.txtpb: the job file cannot be opened: No such file"));
+  CHECK_THAT(refusal_of_file(std::filesystem::temp_directory_path().string()),
+             ContainsSubstring("this is a directory"));
+  CHECK_THAT(refusal_of_file(TemporaryFile(std::string("\x7f"
+                                                       "ELF\0\1\2",
+                                                       7))
+                                 .path()),
+             ContainsSubstring("binary data, not a job file"));
+  CHECK_THAT(refusal_of_file(TemporaryFile(repeated("# nothing\n", 500000)).path()),
+             ContainsSubstring("larger than 4 MiB"));
+}
+
+TEST_CASE("a job file is read, with the name of the file as default name") {
+  std::string text(kGoodJob);
+  text.erase(0, text.find('\n'));
+  const TemporaryFile file(text);
+  CHECK(load_job(file.path()).name == std::filesystem::path(file.path()).stem().string());
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,223 @@
+#include <cstdio>
+#include <cstdlib>
+
+#include "jobs/report/console_reporter.h"
+#include "jobs/report/inspection_report.h"
+#include "jobs/report/text.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::jobs {
+namespace {
+
+// A FILE* whose text can be looked at.
+class Capture {
+ public:
+  Capture() : file_(open_memstream(&text_, &size_)) {}
+  ~Capture() {
+    std::fclose(file_);
+    std::free(text_);
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  std::FILE* file() { return file_; }
+  std::string text() {
+    std::fflush(file_);
+    return {text_, size_};
+  }
+
+ private:
+  char* text_ = nullptr;
+  std::size_t size_ = 0;
+  std::FILE* file_;
+};
+
+struct Console {
+  explicit Console(ConsoleOptions options = {}) : reporter(with_streams(options, *this)) {}
+  static ConsoleOptions with_streams(ConsoleOptions options, Console& console) {
+    options.results = console.results.file();
+    options.messages = console.messages.file();
+    return options;
+  }
+
+  Capture results;
+  Capture messages;
+  ConsoleReporter reporter;
+};
+
+RunStart some_start() {
+  RunStart start;
+  start.job = "trial";
+  start.model = "8 layers";
+  start.devices = {"cpu:0-1", "cpu:2"};
+  start.learners_per_device = {2, 1};
+  start.batch_size = 32;
+  start.max_epochs = 10;
+  start.target_accuracy = 0.99;
+  start.dropped_examples = 1234;
+  start.warnings = {"slow"};
+  start.output_directory = "runs/trial";
+  return start;
+}
+
+RunProgress progress_at(double seconds) {
+  RunProgress progress;
+  progress.epoch = seconds / 10;
+  progress.max_epochs = 10;
+  progress.train_loss = 0.25;
+  progress.images_per_second = 12345;
+  progress.elapsed_seconds = seconds;
+  progress.remaining_seconds = 100 - seconds;
+  return progress;
+}
+
+RunSummary some_summary() {
+  RunSummary summary;
+  summary.status = RunStatus::kTargetReached;
+  summary.test_accuracy = 0.9912;
+  summary.best_test_accuracy = 0.993;
+  summary.epochs = 4;
+  summary.train_seconds = 21.5;
+  summary.time_to_accuracy_seconds = 19.25;
+  summary.images_per_second = 45678;
+  summary.devices = {"cpu:0-1", "cpu:2"};
+  summary.learners_per_device = {2, 1};
+  summary.model_sha256 = "00";
+  return summary;
+}
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("console: says at the start what is going to run") {
+  Console console;
+  console.reporter.on_start(some_start());
+  const std::string text = console.messages.text();
+  for (const char* part : {"trial", "8 layers", "1,234 of every epoch", "2 on cpu:0-1, 1 on cpu:2", "batches of 32",
+                           "99.00 %", "10 epochs", "runs/trial", "arbalest: warning: slow\n"}) {
+    CHECK_THAT(text, ContainsSubstring(part));
+  }
+  CHECK(console.results.text().empty());
+}
+
+TEST_CASE("console: without a terminal one plain line per interval and one per epoch") {
+  Console console;
+  console.reporter.on_start(some_start());
+  const std::size_t before = count(console.messages.text(), "\n");
+  for (int tenth = 0; tenth < 250; ++tenth) console.reporter.on_progress(progress_at(tenth / 10.0));  // 25 s
+  CHECK(count(console.messages.text(), "\n") - before == 3);  // at 0, 10 and 20 s
+  EpochRow row;
+  row.epoch = 1;
+  row.test_accuracy = 0.5;
+  row.elapsed_seconds = 25;
+  console.reporter.on_epoch(row);
+  console.reporter.on_progress(progress_at(26));  // too soon after the epoch's line
+  CHECK(count(console.messages.text(), "\n") - before == 4);
+  CHECK_THAT(console.messages.text(), ContainsSubstring("epoch 1/10") && ContainsSubstring("test accuracy 50.00 %"));
+  CHECK(count(console.messages.text(), "\r") + count(console.messages.text(), "\x1b") == 0);
+}
+
+TEST_CASE("console: on a terminal a bar that is rewritten in place and fits") {
+  for (const int columns : {20, 60, 80, 200}) {
+    Console console({.bar = true, .columns = columns});
+    console.reporter.on_start(some_start());
+    const std::size_t start = console.messages.text().size();
+    console.reporter.on_progress(progress_at(1));
+    console.reporter.on_progress(progress_at(50));
+    const std::string text = console.messages.text().substr(start);
+    CHECK(count(text, "\n") == 0);
+    CHECK(count(text, "\r\x1b[K") == 2);
+    CHECK(text.substr(text.rfind('K') + 1).size() < static_cast<std::size_t>(columns));
+    console.reporter.on_finish(some_summary());
+    CHECK(console.messages.text().substr(start) == text + "\r\x1b[K");  // the bar does not stay
+  }
+}
+
+TEST_CASE("console: colors only where they are asked for") {
+  for (const bool color : {false, true}) {
+    Console console({.bar = true, .color = color});
+    console.reporter.on_start(some_start());
+    console.reporter.on_progress(progress_at(50));
+    CHECK((count(console.messages.text(), "\x1b[3") > 0) == color);
+  }
+}
+
+TEST_CASE("console: quiet leaves warnings and the result") {
+  Console console({.quiet = true});
+  console.reporter.on_start(some_start());
+  console.reporter.on_progress(progress_at(1));
+  console.reporter.on_epoch(EpochRow{});
+  console.reporter.on_finish(some_summary());
+  CHECK(console.messages.text() == "arbalest: warning: slow\n");
+  CHECK_FALSE(console.results.text().empty());
+}
+
+TEST_CASE("console: ends with accuracy, time to accuracy, throughput, learners and the model") {
+  Console console;
+  console.reporter.on_start(some_start());
+  console.reporter.on_finish(some_summary());
+  for (const char* part : {"99.12 % after 4 epochs (best 99.30 %)", "19.2 s to 99.00 %", "45,678 images/s",
+                           "2 on cpu:0-1, 1 on cpu:2", "runs/trial/model.safetensors"}) {
+    CHECK_THAT(console.results.text(), ContainsSubstring(part));
+  }
+}
+
+TEST_CASE("console: says when the target was not reached, and why a run stopped early") {
+  Console console;
+  console.reporter.on_start(some_start());
+  RunSummary summary = some_summary();
+  summary.status = RunStatus::kDiverged;
+  summary.message = "learner 1 met a value that is not finite";
+  summary.time_to_accuracy_seconds.reset();
+  console.reporter.on_finish(summary);
+  CHECK_THAT(console.results.text(), ContainsSubstring("99.00 % not reached in 21.5 s"));
+  CHECK_THAT(console.messages.text(), ContainsSubstring("arbalest: learner 1 met"));
+}
+
+TEST_CASE("console: a failed run has no result to show") {
+  Console console;
+  console.reporter.on_start(some_start());
+  RunSummary summary = some_summary();
+  summary.status = RunStatus::kFailed;
+  console.reporter.on_finish(summary);
+  CHECK(console.results.text().empty());
+}
+
+TEST_CASE("text: numbers as people read them") {
+  CHECK(grouped(0) == "0");
+  CHECK(grouped(999) == "999");
+  CHECK(grouped(1000) == "1,000");
+  CHECK(grouped(-1234567) == "-1,234,567");
+  CHECK(grouped(-123) == "-123");
+  CHECK(duration(59.6) == "1:00");
+  CHECK(duration(7) == "0:07");
+  CHECK(duration(3723) == "1:02:03");
+  CHECK(duration(-1) == "0:00");
+  CHECK(percent(1.0) == "100.00 %");
+  CHECK(percent(0.99999) == "99.99 %");
+  CHECK(percent(0.29) == "29.00 %");
+  CHECK(bytes_text(1023) == "1023 B");
+  CHECK(bytes_text(1536) == "1.50 KiB");
+  CHECK(table({{"a", "bb", "1"}, {"ccc", "d", "22"}}, 2) == "a    bb   1\nccc  d   22\n");
+}
+
+TEST_CASE("inspection: the table names every layer, and JSON has the same numbers") {
+  Inspection inspection;
+  inspection.layers = {{"conv1", "conv", "32x20x24x24", 520, 1234567, 8}};
+  inspection.batch_size = 32;
+  inspection.parameters = 431080;
+  inspection.learners_that_fit = 17;
+  CHECK_THAT(to_text(inspection), ContainsSubstring("conv1") && ContainsSubstring("431,080") &&
+                                      ContainsSubstring("1,234,567") && ContainsSubstring("17"));
+  const nlohmann::ordered_json json = to_json(inspection);
+  CHECK(json["layers"][0]["parameters"] == 520);
+  CHECK(json["parameters"] == 431080);
+  CHECK(json["learners_that_fit"] == 17);
+}
+
+}  // namespace arbalest::jobs

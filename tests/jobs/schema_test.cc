@@ -1,0 +1,87 @@
+// The rules that the schema keeps: those of buf's STANDARD set, but for short names of enum values.
+#include <filesystem>
+#include <regex>
+#include <set>
+
+#include "arbalest/v1/job.pb.h"
+#include "tests/support/catch.h"
+
+namespace arbalest {
+
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::FileDescriptor;
+
+bool matches(const std::string& name, const char* pattern) { return std::regex_match(name, std::regex(pattern)); }
+
+void check_enum(const EnumDescriptor& type) {
+  INFO(type.full_name());
+  CHECK(matches(type.name(), "([A-Z][a-z0-9]+)+"));
+  // Values have no prefix, so their scope has to be a message.
+  CHECK(type.containing_type() != nullptr);
+  REQUIRE(type.value_count() > 1);
+  CHECK(type.value(0)->number() == 0);
+  std::string prefix = std::regex_replace(type.name(), std::regex("([a-z0-9])([A-Z])"), "$1_$2");
+  for (char& c : prefix) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  CHECK(type.value(0)->name() == prefix + "_UNSPECIFIED");
+  for (int i = 1; i < type.value_count(); ++i) CHECK(matches(type.value(i)->name(), "[A-Z][A-Z0-9_]*"));
+}
+
+void check_message(const Descriptor& type) {
+  INFO(type.full_name());
+  CHECK(matches(type.name(), "([A-Z][a-z0-9]+)+"));
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    INFO(field.name());
+    CHECK(matches(field.name(), "[a-z][a-z0-9]*(_[a-z0-9]+)*"));
+    // "Left out" must differ from "zero".
+    CHECK((field.is_repeated() || field.has_presence()));
+  }
+  for (int i = 0; i < type.nested_type_count(); ++i) check_message(*type.nested_type(i));
+  for (int i = 0; i < type.enum_type_count(); ++i) check_enum(*type.enum_type(i));
+}
+
+// `file` and all that it imports.
+void collect(const FileDescriptor& file, std::set<const FileDescriptor*>& files) {
+  if (!files.insert(&file).second) return;
+  for (int i = 0; i < file.dependency_count(); ++i) collect(*file.dependency(i), files);
+}
+
+// The longest chain of messages from `type` down; the parser allows 64.
+int depth(const Descriptor& type, std::set<const Descriptor*> above = {}) {
+  REQUIRE(above.insert(&type).second);  // a recursive message would make jobs of any depth
+  int deepest = 0;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const Descriptor* message = type.field(i)->message_type();
+    if (message != nullptr) deepest = std::max(deepest, depth(*message, above));
+  }
+  return deepest + 1;
+}
+
+}  // namespace
+
+TEST_CASE("the schema keeps its rules") {
+  std::set<const FileDescriptor*> files;
+  collect(*v1::Job::descriptor()->file(), files);
+  std::set<std::string> names;
+  for (const FileDescriptor* file : files) {
+    INFO(file->name());
+    names.insert(file->name());
+    CHECK(file->package() == "arbalest.v1");
+    CHECK(matches(file->name(), "arbalest/v1/[a-z_]+\\.proto"));
+    CHECK(file->enum_type_count() == 0);
+    for (int i = 0; i < file->message_type_count(); ++i) check_message(*file->message_type(i));
+  }
+  std::set<std::string> on_disk;
+  for (const auto& entry : std::filesystem::directory_iterator(ARBALEST_SOURCE_DIR "/proto/arbalest/v1")) {
+    on_disk.insert("arbalest/v1/" + entry.path().filename().string());
+  }
+  CHECK(names == on_disk);
+}
+
+TEST_CASE("no message of the schema contains itself") { CHECK(depth(*v1::Job::descriptor()) < 16); }
+
+}  // namespace arbalest

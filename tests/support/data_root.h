@@ -1,0 +1,22 @@
+// Where real datasets lie, for tests that need one.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tests/support/skip.h"
+
+namespace arbalest::tests {
+
+// $ARBALEST_DATA/`dataset`; ends the test as skipped if it is not there.
+inline std::filesystem::path dataset_or_skip(const std::string& dataset) {
+  const char* root = std::getenv("ARBALEST_DATA");
+  if (root == nullptr) skip_test("no " + dataset + ": $ARBALEST_DATA is not set");
+  std::filesystem::path directory = std::filesystem::path(root) / dataset;
+  if (!std::filesystem::is_directory(directory))
+    skip_test("no " + dataset + ": " + directory.string() + " is not there");
+  return directory;
+}
+
+}  // namespace arbalest::tests

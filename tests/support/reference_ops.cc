@@ -1,0 +1,291 @@
+#include "tests/support/reference_ops.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace arbalest::tests {
+
+using engine::ActivationKind;
+using engine::PoolKind;
+using engine::Shape;
+using engine::Window;
+
+namespace {
+
+std::size_t index(const Shape& shape, std::int64_t n, std::int64_t c, std::int64_t i, std::int64_t j) {
+  return static_cast<std::size_t>(((n * shape[1] + c) * shape[2] + i) * shape[3] + j);
+}
+
+// Calls visit(n, o, i, j, row, column, r, s) for each output position and each place (r, s) of its window that lies on
+// the input, at (row, column).
+template <typename Visit>
+void for_each_window(const Shape& input, const Shape& output, const Window& window, const Visit& visit) {
+  for (std::int64_t n = 0; n < output[0]; ++n) {
+    for (std::int64_t o = 0; o < output[1]; ++o) {
+      for (std::int64_t i = 0; i < output[2]; ++i) {
+        for (std::int64_t j = 0; j < output[3]; ++j) {
+          for (std::int64_t r = 0; r < window.kernel.height; ++r) {
+            for (std::int64_t s = 0; s < window.kernel.width; ++s) {
+              const std::int64_t row = i * window.stride.height - window.padding.height + r;
+              const std::int64_t column = j * window.stride.width - window.padding.width + s;
+              if (row < 0 || row >= input[2] || column < 0 || column >= input[3]) continue;
+              visit(n, o, i, j, row, column, r, s);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+Shape weights_shape(const Shape& input, std::int64_t filters, const Window& window) {
+  return {filters, input[1], window.kernel.height, window.kernel.width};
+}
+
+}  // namespace
+
+Shape conv2d_shape(const Shape& input, std::int64_t filters, const Window& window) {
+  return {input[0], filters, (input[2] + 2 * window.padding.height - window.kernel.height) / window.stride.height + 1,
+          (input[3] + 2 * window.padding.width - window.kernel.width) / window.stride.width + 1};
+}
+
+Values conv2d(const Shape& shape, const Values& input, const Values& weights, const Values& bias, std::int64_t filters,
+              const Window& window) {
+  const Shape output_shape = conv2d_shape(shape, filters, window);
+  const Shape kernel = weights_shape(shape, filters, window);
+  Values output(static_cast<std::size_t>(output_shape.elements()));
+  for (std::size_t e = 0; e < output.size() && !bias.empty(); ++e) {
+    output[e] = bias[e / static_cast<std::size_t>(output_shape[2] * output_shape[3]) % bias.size()];
+  }
+  for_each_window(shape, output_shape, window,
+                  [&](auto n, auto o, auto i, auto j, auto row, auto column, auto r, auto s) {
+                    for (std::int64_t c = 0; c < shape[1]; ++c) {
+                      output[index(output_shape, n, o, i, j)] +=
+                          input[index(shape, n, c, row, column)] * weights[index(kernel, o, c, r, s)];
+                    }
+                  });
+  return output;
+}
+
+LinearGradients conv2d_gradients(const Shape& shape, const Values& input, const Values& weights, std::int64_t filters,
+                                 const Window& window, const Values& output_gradient) {
+  const Shape output_shape = conv2d_shape(shape, filters, window);
+  const Shape kernel = weights_shape(shape, filters, window);
+  LinearGradients gradients{Values(input.size()), Values(weights.size()), Values(static_cast<std::size_t>(filters))};
+  for_each_window(shape, output_shape, window,
+                  [&](auto n, auto o, auto i, auto j, auto row, auto column, auto r, auto s) {
+                    const double gradient = output_gradient[index(output_shape, n, o, i, j)];
+                    for (std::int64_t c = 0; c < shape[1]; ++c) {
+                      gradients.input[index(shape, n, c, row, column)] += gradient * weights[index(kernel, o, c, r, s)];
+                      gradients.weights[index(kernel, o, c, r, s)] += gradient * input[index(shape, n, c, row, column)];
+                    }
+                  });
+  for (std::size_t e = 0; e < output_gradient.size(); ++e) {
+    gradients.bias[e / static_cast<std::size_t>(output_shape[2] * output_shape[3]) % gradients.bias.size()] +=
+        output_gradient[e];
+  }
+  return gradients;
+}
+
+Values dense(std::int64_t examples, const Values& input, const Values& weights, const Values& bias,
+             std::int64_t units) {
+  const auto rows = static_cast<std::size_t>(examples);
+  const auto columns = static_cast<std::size_t>(units);
+  const std::size_t features = input.size() / rows;
+  Values output(rows * columns);
+  for (std::size_t n = 0; n < rows; ++n) {
+    for (std::size_t o = 0; o < columns; ++o) {
+      double sum = bias.empty() ? 0.0 : bias[o];
+      for (std::size_t f = 0; f < features; ++f) sum += input[n * features + f] * weights[o * features + f];
+      output[n * columns + o] = sum;
+    }
+  }
+  return output;
+}
+
+LinearGradients dense_gradients(std::int64_t examples, const Values& input, const Values& weights, std::int64_t units,
+                                const Values& output_gradient) {
+  const auto rows = static_cast<std::size_t>(examples);
+  const auto columns = static_cast<std::size_t>(units);
+  const std::size_t features = input.size() / rows;
+  LinearGradients gradients{Values(input.size()), Values(weights.size()), Values(columns)};
+  for (std::size_t n = 0; n < rows; ++n) {
+    for (std::size_t o = 0; o < columns; ++o) {
+      const double gradient = output_gradient[n * columns + o];
+      gradients.bias[o] += gradient;
+      for (std::size_t f = 0; f < features; ++f) {
+        gradients.input[n * features + f] += gradient * weights[o * features + f];
+        gradients.weights[o * features + f] += gradient * input[n * features + f];
+      }
+    }
+  }
+  return gradients;
+}
+
+namespace {
+
+// For each output element: the input elements of its window.
+std::vector<std::vector<std::size_t>> windows_of(const Shape& shape, const Window& window) {
+  const Shape output_shape = conv2d_shape(shape, shape[1], window);
+  std::vector<std::vector<std::size_t>> windows(static_cast<std::size_t>(output_shape.elements()));
+  for_each_window(shape, output_shape, window, [&](auto n, auto c, auto i, auto j, auto row, auto column, auto, auto) {
+    windows[index(output_shape, n, c, i, j)].push_back(index(shape, n, c, row, column));
+  });
+  return windows;
+}
+
+std::size_t first_largest_of(const Values& input, const std::vector<std::size_t>& window) {
+  std::size_t best = window.front();
+  for (const std::size_t element : window) {
+    if (input[element] > input[best]) best = element;
+  }
+  return best;
+}
+
+}  // namespace
+
+Values pool2d(const Shape& shape, const Values& input, PoolKind kind, const Window& window) {
+  Values output;
+  for (const auto& elements : windows_of(shape, window)) {
+    if (kind == PoolKind::kMax) {
+      output.push_back(input[first_largest_of(input, elements)]);
+    } else {
+      double sum = 0.0;
+      for (const std::size_t element : elements) sum += input[element];
+      output.push_back(sum / static_cast<double>(elements.size()));
+    }
+  }
+  return output;
+}
+
+Values pool2d_gradient(const Shape& shape, const Values& input, PoolKind kind, const Window& window,
+                       const Values& output_gradient) {
+  Values gradient(input.size());
+  std::size_t position = 0;
+  for (const auto& elements : windows_of(shape, window)) {
+    const double arriving = output_gradient[position++];
+    if (kind == PoolKind::kMax) {
+      gradient[first_largest_of(input, elements)] += arriving;
+    } else {
+      for (const std::size_t element : elements) gradient[element] += arriving / static_cast<double>(elements.size());
+    }
+  }
+  return gradient;
+}
+
+Values activation(const Values& input, ActivationKind kind) {
+  Values output;
+  for (const double x : input) {
+    switch (kind) {
+      case ActivationKind::kRelu:
+        output.push_back(x > 0.0 ? x : 0.0);
+        break;
+      case ActivationKind::kTanh:
+        output.push_back(std::tanh(x));
+        break;
+      case ActivationKind::kSigmoid:
+        output.push_back(1.0 / (1.0 + std::exp(-x)));
+        break;
+    }
+  }
+  return output;
+}
+
+Values activation_gradient(const Values& output, ActivationKind kind, const Values& output_gradient) {
+  Values gradient;
+  for (std::size_t e = 0; e < output.size(); ++e) {
+    const double y = output[e];
+    switch (kind) {
+      case ActivationKind::kRelu:
+        gradient.push_back(y > 0.0 ? output_gradient[e] : 0.0);
+        break;
+      case ActivationKind::kTanh:
+        gradient.push_back(output_gradient[e] * (1.0 - y * y));
+        break;
+      case ActivationKind::kSigmoid:
+        gradient.push_back(output_gradient[e] * y * (1.0 - y));
+        break;
+    }
+  }
+  return gradient;
+}
+
+namespace {
+
+// Philox4x32-10, from the paper's pseudocode (Salmon et al., SC 2011, section 3.3).
+std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> x, std::array<std::uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = 0xD2511F53ULL * x[0];
+    const std::uint64_t b = 0xCD9E8D57ULL * x[2];
+    x = {static_cast<std::uint32_t>(b >> 32) ^ x[1] ^ key[0], static_cast<std::uint32_t>(b),
+         static_cast<std::uint32_t>(a >> 32) ^ x[3] ^ key[1], static_cast<std::uint32_t>(a)};
+    key = {key[0] + 0x9E3779B9U, key[1] + 0xBB67AE85U};
+  }
+  return x;
+}
+
+}  // namespace
+
+Values dropout_factors(std::int64_t elements, double ratio, std::uint32_t layer, std::uint64_t seed,
+                       std::uint64_t task) {
+  Values factors;
+  for (std::int64_t e = 0; e < elements; ++e) {
+    const auto random = philox({static_cast<std::uint32_t>(e / 4), layer, static_cast<std::uint32_t>(task),
+                                static_cast<std::uint32_t>(task >> 32)},
+                               {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+    const double uniform = random[static_cast<std::size_t>(e % 4)] / 4294967296.0;
+    factors.push_back(uniform < ratio ? 0.0 : 1.0 / (1.0 - ratio));
+  }
+  return factors;
+}
+
+double softmax_cross_entropy(std::int64_t classes, const Values& logits, const Labels& labels) {
+  const auto columns = static_cast<std::size_t>(classes);
+  double loss = 0.0;
+  for (std::size_t n = 0; n < labels.size(); ++n) {
+    if (labels[n] < 0) continue;
+    double largest = -std::numeric_limits<double>::infinity();
+    for (std::size_t c = 0; c < columns; ++c) largest = std::fmax(largest, logits[n * columns + c]);
+    double sum = 0.0;
+    for (std::size_t c = 0; c < columns; ++c) sum += std::exp(logits[n * columns + c] - largest);
+    loss += std::log(sum) + largest - logits[n * columns + static_cast<std::size_t>(labels[n])];
+  }
+  return loss;
+}
+
+Values softmax_cross_entropy_gradient(std::int64_t classes, const Values& logits, const Labels& labels) {
+  const auto columns = static_cast<std::size_t>(classes);
+  Values gradient(logits.size());
+  double labeled = 0.0;
+  for (const std::int32_t label : labels) labeled += label < 0 ? 0.0 : 1.0;
+  for (std::size_t n = 0; n < labels.size(); ++n) {
+    if (labels[n] < 0) continue;
+    for (std::size_t c = 0; c < columns; ++c) {
+      double inverse = 0.0;  // of the probability: sum over d of exp(a_d - a_c)
+      for (std::size_t d = 0; d < columns; ++d) inverse += std::exp(logits[n * columns + d] - logits[n * columns + c]);
+      const double target = static_cast<std::size_t>(labels[n]) == c ? 1.0 : 0.0;
+      gradient[n * columns + c] = (1.0 / inverse - target) / labeled;
+    }
+  }
+  return gradient;
+}
+
+std::int64_t count_correct(std::int64_t classes, const Values& logits, const Labels& labels) {
+  const auto columns = static_cast<std::size_t>(classes);
+  std::int64_t correct = 0;
+  for (std::size_t n = 0; n < labels.size(); ++n) {
+    std::int64_t best = -1;
+    double largest = 0.0;
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double logit = logits[n * columns + c];
+      if (std::isnan(logit) || (best >= 0 && !(logit > largest))) continue;
+      best = static_cast<std::int64_t>(c);
+      largest = logit;
+    }
+    if (labels[n] >= 0 && best == labels[n]) ++correct;
+  }
+  return correct;
+}
+
+}  // namespace arbalest::tests

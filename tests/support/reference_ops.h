@@ -1,0 +1,54 @@
+// Every operator once more, as plain loops in double precision on tensors in canonical order. They follow the formulas
+// in engine/ops/*.h and share no code with the engine; reference_ops_test.cc checks their gradients by central
+// differences.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/ops/activation.h"
+#include "engine/ops/pool2d.h"
+#include "engine/ops/window.h"
+#include "engine/shape.h"
+
+namespace arbalest::tests {
+
+using Values = std::vector<double>;
+using Labels = std::vector<std::int32_t>;
+
+// Gradients of <output, output_gradient> with respect to what the layer reads.
+struct LinearGradients {
+  Values input;
+  Values weights;
+  Values bias;
+};
+
+// An empty bias stands for none.
+engine::Shape conv2d_shape(const engine::Shape& input, std::int64_t filters, const engine::Window& window);
+Values conv2d(const engine::Shape& shape, const Values& input, const Values& weights, const Values& bias,
+              std::int64_t filters, const engine::Window& window);
+LinearGradients conv2d_gradients(const engine::Shape& shape, const Values& input, const Values& weights,
+                                 std::int64_t filters, const engine::Window& window, const Values& output_gradient);
+
+Values dense(std::int64_t examples, const Values& input, const Values& weights, const Values& bias, std::int64_t units);
+LinearGradients dense_gradients(std::int64_t examples, const Values& input, const Values& weights, std::int64_t units,
+                                const Values& output_gradient);
+
+Values pool2d(const engine::Shape& shape, const Values& input, engine::PoolKind kind, const engine::Window& window);
+Values pool2d_gradient(const engine::Shape& shape, const Values& input, engine::PoolKind kind,
+                       const engine::Window& window, const Values& output_gradient);
+
+Values activation(const Values& input, engine::ActivationKind kind);
+Values activation_gradient(const Values& output, engine::ActivationKind kind, const Values& output_gradient);
+
+// What each element is multiplied with.
+Values dropout_factors(std::int64_t elements, double ratio, std::uint32_t layer, std::uint64_t seed,
+                       std::uint64_t task);
+
+// Sum over labeled examples; the gradient is that of their mean.
+double softmax_cross_entropy(std::int64_t classes, const Values& logits, const Labels& labels);
+Values softmax_cross_entropy_gradient(std::int64_t classes, const Values& logits, const Labels& labels);
+
+std::int64_t count_correct(std::int64_t classes, const Values& logits, const Labels& labels);
+
+}  // namespace arbalest::tests

@@ -1,0 +1,105 @@
+#include "tests/support/reference_ops.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/numbers.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::ActivationKind;
+using engine::PoolKind;
+using engine::Shape;
+using engine::Window;
+
+constexpr double kTolerance = 1e-7;
+
+TEST_CASE("reference convolution: a hand-computed example") {
+  // 1 2      1 0      1*1 + 4*2 = 9, plus bias
+  // 3 4   *  0 2
+  CHECK(conv2d({1, 1, 2, 2}, {1, 2, 3, 4}, {1, 0, 0, 2}, {0.5}, 1, {{2, 2}, {1, 1}, {0, 0}}) == Values{9.5});
+}
+
+TEST_CASE("reference convolution: gradients are its differences") {
+  const Window window = GENERATE(Window{{3, 3}, {1, 1}, {1, 1}}, Window{{2, 3}, {2, 1}, {0, 1}});
+  const Shape shape{2, 3, 5, 4};
+  const std::int64_t filters = 2;
+  const Values input = random_values(shape.elements(), 1);
+  const Values weights = random_values(filters * shape[1] * window.kernel.height * window.kernel.width, 2);
+  const Values bias = random_values(filters, 3);
+  const Values direction = random_values(conv2d_shape(shape, filters, window).elements(), 4);
+
+  const LinearGradients gradients = conv2d_gradients(shape, input, weights, filters, window, direction);
+  const auto of_input = [&](const Values& x) {
+    return dot(conv2d(shape, x, weights, bias, filters, window), direction);
+  };
+  const auto of_weights = [&](const Values& w) {
+    return dot(conv2d(shape, input, w, bias, filters, window), direction);
+  };
+  const auto of_bias = [&](const Values& b) {
+    return dot(conv2d(shape, input, weights, b, filters, window), direction);
+  };
+  CHECK(relative_error(gradients.input, central_differences(of_input, input)) < kTolerance);
+  CHECK(relative_error(gradients.weights, central_differences(of_weights, weights)) < kTolerance);
+  CHECK(relative_error(gradients.bias, central_differences(of_bias, bias)) < kTolerance);
+}
+
+TEST_CASE("reference dense layer: gradients are its differences") {
+  const Values input = random_values(3 * 7, 1);
+  const Values weights = random_values(4 * 7, 2);
+  const Values bias = random_values(4, 3);
+  const Values direction = random_values(3 * 4, 4);
+  CHECK(dense(1, {1, 2}, {3, 4}, {5}, 1) == Values{16});
+
+  const LinearGradients gradients = dense_gradients(3, input, weights, 4, direction);
+  const auto of_input = [&](const Values& x) { return dot(dense(3, x, weights, bias, 4), direction); };
+  const auto of_weights = [&](const Values& w) { return dot(dense(3, input, w, bias, 4), direction); };
+  const auto of_bias = [&](const Values& b) { return dot(dense(3, input, weights, b, 4), direction); };
+  CHECK(relative_error(gradients.input, central_differences(of_input, input)) < kTolerance);
+  CHECK(relative_error(gradients.weights, central_differences(of_weights, weights)) < kTolerance);
+  CHECK(relative_error(gradients.bias, central_differences(of_bias, bias)) < kTolerance);
+}
+
+TEST_CASE("reference pooling: padding neither wins nor counts") {
+  const Window window{{2, 2}, {2, 2}, {1, 1}};
+  const Values input{-1, -2, -3, -4};
+  CHECK(pool2d({1, 1, 2, 2}, input, PoolKind::kMax, window) == input);
+  CHECK(pool2d({1, 1, 2, 2}, input, PoolKind::kAverage, window) == input);
+}
+
+TEST_CASE("reference pooling: gradients are its differences") {
+  const PoolKind kind = GENERATE(PoolKind::kMax, PoolKind::kAverage);
+  const Window window = GENERATE(Window{{2, 2}, {2, 2}, {0, 0}}, Window{{3, 3}, {2, 1}, {1, 1}});
+  const Shape shape{2, 2, 6, 5};
+  const Values input = random_values(shape.elements(), 5);
+  const Values direction = random_values(conv2d_shape(shape, shape[1], window).elements(), 6);
+  const auto of_input = [&](const Values& x) { return dot(pool2d(shape, x, kind, window), direction); };
+  CHECK(relative_error(pool2d_gradient(shape, input, kind, window, direction), central_differences(of_input, input)) <
+        kTolerance);
+}
+
+TEST_CASE("reference activations: gradients are their differences") {
+  const ActivationKind kind = GENERATE(ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid);
+  const Values input = random_values(40, 7);
+  const Values direction = random_values(40, 8);
+  const auto of_input = [&](const Values& x) { return dot(activation(x, kind), direction); };
+  CHECK(relative_error(activation_gradient(activation(input, kind), kind, direction),
+                       central_differences(of_input, input)) < kTolerance);
+}
+
+TEST_CASE("reference cross entropy: the gradient is that of the mean over labeled examples") {
+  const Values logits = random_values(5 * 4, 9);
+  const Labels labels{0, 3, -1, 2, 2};
+  const auto mean = [&](const Values& a) { return softmax_cross_entropy(4, a, labels) / 4.0; };
+  CHECK(relative_error(softmax_cross_entropy_gradient(4, logits, labels), central_differences(mean, logits)) <
+        kTolerance);
+  CHECK(softmax_cross_entropy(2, {0, 0}, {1}) == Approx(std::log(2.0)));
+}
+
+TEST_CASE("reference accuracy: ties go to the first, NaN never wins") {
+  const double nan = std::nan("");
+  CHECK(count_correct(2, {1, 1, 0, 2, nan, -5, nan, nan}, {0, 1, 1, 0}) == 3);
+  CHECK(count_correct(2, {1, 1, 0, 2}, {1, -1}) == 0);
+}
+
+}  // namespace
+}  // namespace arbalest::tests

@@ -1,0 +1,128 @@
+// A program run by a test: its output, its exit status, and signals sent to it while it runs.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace arbalest::test {
+
+struct Completed {
+  int exit_code = 0;  // minus the signal that ended the program
+  std::string out;
+  std::string err;
+};
+
+// Waits without a limit of its own: ctest ends a test that hangs.
+class Subprocess {
+ public:
+  // `arguments[0]` is the program's path. `environment` ("NAME=value") is all that it sees.
+  Subprocess(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+             const std::filesystem::path& directory) {
+    std::array<int, 2> out{};
+    std::array<int, 2> err{};
+    if (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(err.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, err[1], STDERR_FILENO);
+    posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
+    // Whoever started the tests may have had signals ignored, which a new program inherits.
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t all;
+    sigfillset(&all);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    const int error = posix_spawn(&process_, arguments.front().c_str(), &actions, &attributes,
+                                  pointers(arguments).data(), pointers(environment).data());
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    close(out[1]);
+    close(err[1]);
+    streams_ = {Stream{out[0], {}}, Stream{err[0], {}}};
+    if (error != 0) throw std::runtime_error("cannot run " + arguments.front());
+  }
+  ~Subprocess() {
+    for (const Stream& stream : streams_) {
+      if (stream.file >= 0) close(stream.file);
+    }
+    if (!finished_) {
+      kill(process_, SIGKILL);
+      waitpid(process_, nullptr, 0);
+    }
+  }
+  Subprocess(const Subprocess&) = delete;
+  Subprocess& operator=(const Subprocess&) = delete;
+
+  void send(int signal) const { kill(process_, signal); }
+
+  // False if the program closed its stderr before it wrote `text`.
+  bool wait_for_message(std::string_view text) {
+    while (streams_[1].text.find(text) == std::string::npos) {
+      if (!read_some()) return false;
+    }
+    return true;
+  }
+
+  Completed wait() {
+    while (read_some()) {
+    }
+    int status = 0;
+    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    }
+    finished_ = true;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    return {code, streams_[0].text, streams_[1].text};
+  }
+
+ private:
+  struct Stream {
+    int file = -1;
+    std::string text;
+  };
+
+  static std::vector<char*> pointers(const std::vector<std::string>& texts) {
+    std::vector<char*> result;
+    for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+    result.push_back(nullptr);
+    return result;
+  }
+
+  // Blocks until there is output; false once both streams are closed.
+  bool read_some() {
+    std::array<pollfd, 2> waiting{pollfd{streams_[0].file, POLLIN, 0}, pollfd{streams_[1].file, POLLIN, 0}};
+    if (waiting[0].fd < 0 && waiting[1].fd < 0) return false;
+    if (poll(waiting.data(), waiting.size(), -1) < 0) return errno == EINTR;
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+      if (waiting[i].revents == 0) continue;
+      std::array<char, 4096> buffer{};
+      const ssize_t count = read(streams_[i].file, buffer.data(), buffer.size());
+      if (count > 0) {
+        streams_[i].text.append(buffer.data(), static_cast<std::size_t>(count));
+      } else {
+        close(streams_[i].file);
+        streams_[i].file = -1;
+      }
+    }
+    return true;
+  }
+
+  pid_t process_ = 0;
+  bool finished_ = false;
+  std::array<Stream, 2> streams_;
+};
+
+}  // namespace arbalest::test

@@ -1,0 +1,141 @@
+// A scheduler over real devices, learners, averaging and input, with a small made-up dataset: for tests of training.
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "dataflow/input/batch_order.h"
+#include "dataflow/input/batch_ring.h"
+#include "dataflow/input/random_sequence.h"
+#include "dataflow/models/logistic_regression.h"
+#include "engine/devices.h"
+#include "engine/host/pool.h"
+#include "scheduler/scheduler.h"
+
+namespace arbalest::tests {
+
+// Class prototypes plus noise; every number is a function of (example, pixel).
+class MadeUpImages final : public dataflow::Dataset {
+ public:
+  MadeUpImages(std::int64_t size, engine::Shape image, std::int64_t classes)
+      : size_(size), description_{image, classes} {}
+
+  const std::string& name() const noexcept override { return name_; }
+  const dataflow::InputDescription& description() const noexcept override { return description_; }
+  std::int64_t size() const noexcept override { return size_; }
+
+  void read(std::int64_t example, float* image) const override {
+    const auto index = static_cast<std::uint64_t>(example);
+    dataflow::RandomSequence noise(7, 1, index);
+    dataflow::RandomSequence prototype(7, 2, static_cast<std::uint64_t>(label(example)));
+    for (std::int64_t i = 0; i < description_.image.elements(); ++i) {
+      image[i] = uniform(prototype) + 0.5F * uniform(noise) - 0.75F;
+    }
+  }
+  std::int32_t label(std::int64_t example) const override {
+    return static_cast<std::int32_t>((example * 5 + example / 7) % description_.classes);
+  }
+
+ private:
+  static float uniform(dataflow::RandomSequence& random) {
+    return static_cast<float>(random.next() >> 40U) * 0x1.0p-24F;
+  }
+
+  std::string name_ = "made up";
+  std::int64_t size_;
+  dataflow::InputDescription description_;
+};
+
+struct RigOptions {
+  std::vector<std::string> devices = {"cpu"};
+  std::vector<int> learners = {1};  // by device
+  std::int64_t batch = 4;
+  std::int64_t examples = 96;
+  engine::Shape image{1, 4, 4};
+  std::int64_t classes = 3;
+  std::vector<dataflow::LayerDescription> layers;  // empty: logistic regression
+  scheduler::LearningRateSchedule learning_rate{
+      .base = 0.1, .drops = {}, .with_learners = scheduler::LearnerScaling::kKeep};
+  sma::Options averaging;
+  float momentum = 0.9F;
+  float weight_decay = 0.01F;
+  std::uint64_t seed = 1;
+  engine::StreamObserver* observer = nullptr;
+};
+
+class TrainingRig {
+ public:
+  explicit TrainingRig(const RigOptions& options)
+      : data_(options.examples, options.image, options.classes),
+        host_pool_(2),
+        order_(options.examples, options.batch, options.seed),
+        test_order_(options.examples, options.batch) {
+    const int learners = std::accumulate(options.learners.begin(), options.learners.end(), 0);
+    const auto layers = options.layers.empty() ? dataflow::logistic_regression(options.classes) : options.layers;
+    const auto graph = std::make_shared<const dataflow::Graph>(dataflow::Graph::build(data_.description(), layers));
+    for (const std::string& name : options.devices) {
+      devices_.push_back(engine::open_device(engine::parse_device(name), {.observer = options.observer}));
+    }
+    ring_ = std::make_unique<dataflow::BatchRing>(data_, order_, *devices_[0], host_pool_,
+                                                  scheduler::ring_slots(learners, options.averaging.period));
+    test_ring_ = std::make_unique<dataflow::BatchRing>(data_, test_order_, *devices_[0], host_pool_,
+                                                       scheduler::ring_slots(learners, 1));
+    int first = 0;
+    for (std::size_t d = 0; d < devices_.size(); ++d) {
+      pools_.push_back(std::make_unique<learners::LearnerPool>(
+          graph, *devices_[d],
+          learners::PoolOptions{.learners = options.learners[d],
+                                .first_number = first,
+                                .batch = options.batch,
+                                .evaluation_batch = options.batch,
+                                .result_slots = scheduler::result_slots(options.averaging.period),
+                                .momentum = options.momentum,
+                                .weight_decay = options.weight_decay}));
+      first += options.learners[d];
+    }
+    collective_ = engine::make_memory_collective(static_cast<int>(devices_.size()));
+    scheduler_ =
+        std::make_unique<scheduler::Scheduler>(scheduler::Options{.learning_rate = options.learning_rate,
+                                                                  .averaging = options.averaging,
+                                                                  .seed = options.seed,
+                                                                  .batches_per_epoch = order_.batches_per_epoch()},
+                                               pools_, *collective_);
+  }
+
+  const MadeUpImages& data() const { return data_; }
+  dataflow::ShuffledOrder& order() { return order_; }
+  dataflow::BatchRing& ring() { return *ring_; }
+  dataflow::BatchRing& test_ring() { return *test_ring_; }
+  scheduler::Scheduler& scheduler() { return *scheduler_; }
+  const std::vector<std::unique_ptr<learners::LearnerPool>>& pools() const { return pools_; }
+
+  // Runs `rounds` rounds to their end.
+  scheduler::Progress run(int rounds) {
+    scheduler::Progress progress = scheduler_->advance(*ring_, rounds);
+    progress.add(scheduler_->drain());
+    return progress;
+  }
+
+ private:
+  MadeUpImages data_;
+  engine::host::Pool host_pool_;
+  std::vector<std::unique_ptr<engine::Device>> devices_;
+  dataflow::ShuffledOrder order_;
+  dataflow::SequentialOrder test_order_;
+  std::unique_ptr<dataflow::BatchRing> ring_;
+  std::unique_ptr<dataflow::BatchRing> test_ring_;
+  std::unique_ptr<engine::Collective> collective_;
+  std::vector<std::unique_ptr<learners::LearnerPool>> pools_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+};
+
+// Two disjoint CPU devices, if this machine has two cores.
+inline std::vector<std::string> two_devices(const std::vector<int>& allowed_cores) {
+  if (allowed_cores.size() < 2) return {};
+  return {"cpu:" + std::to_string(allowed_cores[0]), "cpu:" + std::to_string(allowed_cores[1])};
+}
+
+}  // namespace arbalest::tests

@@ -1,0 +1,115 @@
+// Same job, same seed, same learners: the same bytes, whatever the timing.
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "dataflow/layers/activation.h"
+#include "dataflow/layers/classification.h"
+#include "dataflow/layers/dense.h"
+#include "dataflow/layers/dropout.h"
+#include "engine/host/topology.h"
+#include "engine/stream_observer.h"
+#include "tests/support/catch.h"
+#include "tests/support/skip.h"
+#include "tests/support/training_rig.h"
+
+namespace {
+
+using namespace arbalest;
+using tests::RigOptions;
+using tests::TrainingRig;
+
+// Delays every task of every stream by a random time.
+class Delays final : public engine::StreamObserver {
+ public:
+  explicit Delays(std::uint64_t seed) : random_(seed, 3, 0) {}
+  void before_task(const engine::Stream&, const char*) override {
+    std::uint64_t microseconds = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      microseconds = random_.below(8) == 0 ? random_.below(1500) : 0;
+    }
+    if (microseconds > 0) std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+  }
+  void after_task(const engine::Stream&, const char*) override {}
+
+ private:
+  std::mutex mutex_;
+  dataflow::RandomSequence random_;
+};
+
+// With dropout, so that randomness inside a step is covered.
+std::vector<dataflow::LayerDescription> small_network() {
+  const auto dense = [](std::int64_t units) {
+    dataflow::DenseLayer::Options options;
+    options.units = units;
+    return std::make_shared<dataflow::DenseLayer>(options);
+  };
+  return {{"hidden", {"image"}, dense(24)},
+          {"relu", {"hidden"}, std::make_shared<dataflow::ActivationLayer>(engine::ActivationKind::kRelu)},
+          {"dropout", {"relu"}, std::make_shared<dataflow::DropoutLayer>(0.3F)},
+          {"logits", {"dropout"}, dense(3)},
+          {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
+}
+
+std::vector<float> train(RigOptions options, engine::StreamObserver* observer) {
+  options.layers = small_network();
+  options.observer = observer;
+  TrainingRig rig(options);
+  rig.run(30);
+  std::vector<float> weights;
+  for (const auto& tensor : rig.scheduler().snapshot()) {
+    weights.insert(weights.end(), tensor.values.begin(), tensor.values.end());
+  }
+  return weights;
+}
+
+bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+void check_delays_change_nothing(const RigOptions& options) {
+  const std::vector<float> expected = train(options, nullptr);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    Delays delays(seed);
+    CHECK(same_bytes(train(options, &delays), expected));
+  }
+  RigOptions other = options;
+  other.seed = 2;
+  CHECK_FALSE(same_bytes(train(other, nullptr), expected));
+}
+
+}  // namespace
+
+TEST_CASE("random delays before every task change no bit, one device", "[training]") {
+  RigOptions options;
+  options.learners = {4};
+  check_delays_change_nothing(options);
+}
+
+TEST_CASE("random delays before every task change no bit, two devices, tau 3", "[training]") {
+  const auto devices = tests::two_devices(engine::host::allowed_cores());
+  if (devices.empty()) tests::skip_test("needs two cores");
+  RigOptions options;
+  options.devices = devices;
+  options.learners = {2, 1};
+  options.averaging.period = 3;
+  options.learning_rate.drops = {{1.0, 0.5}};
+  check_delays_change_nothing(options);
+}
+
+TEST_CASE("the central model is the same on every device", "[training]") {
+  const auto devices = tests::two_devices(engine::host::allowed_cores());
+  if (devices.empty()) tests::skip_test("needs two cores");
+  RigOptions options;
+  options.devices = devices;
+  options.learners = {2, 2};
+  TrainingRig rig(options);
+  rig.run(20);
+  rig.scheduler().evaluate(rig.test_ring());  // leaves a copy of z on every device
+  const auto elements = static_cast<std::size_t>(rig.pools()[0]->training_plan().parameters().elements());
+  CHECK(std::memcmp(rig.pools()[0]->evaluation_weights(), rig.pools()[1]->evaluation_weights(),
+                    elements * sizeof(float)) == 0);
+}
