@@ -3,12 +3,12 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "jobs/report/json.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/run/trainer.h"
 
@@ -33,9 +33,7 @@ int evaluate(const EvaluateArguments& arguments) {
   context.data_root = data_root(arguments.data_root);
   const jobs::EvaluationResult result = jobs::evaluate_run(job, (run / jobs::kModelFile).string(), context);
   if (arguments.json) {
-    const nlohmann::ordered_json report = {
-        {"test_accuracy", result.test_accuracy}, {"test_loss", result.test_loss}, {"examples", result.examples}};
-    fmt::print("{}\n", report.dump(2));
+    fmt::print("{}\n", jobs::to_json(result).dump(2));
   } else {
     fmt::print("test_accuracy {}\ntest_loss {}\nexamples {}\n", result.test_accuracy, result.test_loss,
                result.examples);

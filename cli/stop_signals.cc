@@ -1,9 +1,9 @@
 #include "cli/stop_signals.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "cli/exit_codes.h"

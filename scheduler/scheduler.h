@@ -2,6 +2,7 @@
 // a host thread waits for a device.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,8 +30,9 @@ inline constexpr int kRunAhead = 2;
 
 // Tasks of a learner that may be under way at a time: what PoolOptions::result_slots must be.
 constexpr int result_slots(int period) { return (kRunAhead + 1) * period; }
-// Slots that the training ring needs: all tasks under way, and a round being filled.
-constexpr int ring_slots(int learners, int period) { return (kRunAhead + 2) * learners * period; }
+// Slots of a batch ring: all tasks under way, and a round being filled; never so few that every batch wakes the pool
+// (measured: 4 slots cost 6.5 % of a core, 16 cost 2 to 3.5 %).
+constexpr int ring_slots(int learners, int period) { return std::max(16, (kRunAhead + 2) * learners * period); }
 
 // What ended between two calls, in task order.
 struct Progress {

@@ -42,8 +42,17 @@ if [ "$(id -u)" -ne 0 ]; then
   fi
 fi
 
-say "installing with apt-get: ${missing[*]}"
-apt() { "${become_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get --quiet=2 -o Dpkg::Use-Pty=0 "$@"; }
+# Shows the output of a command only if it fails.
+quietly() {
+  local log status=0
+  log=$(mktemp)
+  "$@" >"$log" 2>&1 || { status=$?; cat "$log" >&2; }
+  rm -f "$log"
+  return "$status"
+}
+apt() { quietly "${become_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get --yes --no-install-recommends "$@"; }
+
+say "installing with apt-get (about a minute): ${missing[*]}"
 apt update || say "the package lists could not be refreshed; going on with those that are here"
-apt install --yes --no-install-recommends "${missing[@]}"
+apt install "${missing[@]}"
 say "done"

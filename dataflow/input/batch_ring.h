@@ -24,12 +24,13 @@ struct Batch {
   int examples = 0;                      // how many of the b places hold one
 };
 
-// Batch n lives in slot n mod slots, so a batch that stays out holds up the batch that is `slots` later.
+// Batch n lives in slot n mod slots, so next() waits for the release of the batch that is `slots` before it: who holds
+// that one himself must not call next().
 // Threads: next() and restart() belong to one consumer; release() may be called from any thread.
 class BatchRing {
  public:
   // Fills at once, from batch `first`. The memory of all slots is `device`'s host memory, allocated here once. What is
-  // passed by reference must outlive the ring. A ring needs more slots than batches are out at a time.
+  // passed by reference must outlive the ring.
   BatchRing(const Dataset& dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,
             std::uint64_t first = 0);
   ~BatchRing();  // waits for its tasks

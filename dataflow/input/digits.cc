@@ -18,7 +18,6 @@ constexpr std::size_t kTrainExamples = 20'000;
 constexpr std::size_t kTestExamples = 5'000;
 constexpr std::size_t kExamplesOfATask = 250;
 constexpr std::uint64_t kSeed = 0x6469676974730001;
-constexpr Normalization kNormalization = {0.1307F, 0.3081F};
 
 using StylesOfDigits = std::vector<std::vector<DigitStyle>>;
 
@@ -34,7 +33,7 @@ InputDescription digits_description() {
   return {engine::Shape{1, kDigitSide, kDigitSide}, static_cast<std::int64_t>(kClasses)};
 }
 
-std::unique_ptr<ByteImages> load_digits(Split split, engine::host::Pool& pool) {
+std::unique_ptr<ByteImages> load_digits(Split split, const Normalization& normalization, engine::host::Pool& pool) {
   const bool train = split == Split::kTrain;
   const std::size_t examples = train ? kTrainExamples : kTestExamples;
   const std::uint64_t stream = train ? 0 : 1;
@@ -56,7 +55,7 @@ std::unique_ptr<ByteImages> load_digits(Split split, engine::host::Pool& pool) {
     pool.submit([&render, first] { render(first); });
   }
   pool.drain();
-  return std::make_unique<ByteImages>(train ? "digits train" : "digits test", digits_description(), kNormalization,
+  return std::make_unique<ByteImages>(train ? "digits train" : "digits test", digits_description(), normalization,
                                       std::move(pixels), std::move(labels));
 }
 

@@ -81,7 +81,8 @@ std::size_t checked_size(const InputFile& file, const std::vector<std::uint32_t>
       fail(ErrorKind::kData, "{}: a dimension in its header is 0: the file holds no data", file.path().string());
     }
     if (size > file.most_left() / extent) {
-      fail(ErrorKind::kData, "{}: its header promises {} values, more than the file can hold: truncated or corrupt",
+      fail(ErrorKind::kData,
+           "{}: is truncated or corrupt: its header promises {} bytes, more than the file can hold; get the file again",
            file.path().string(), fmt::join(extents, " x "));
     }
     size *= extent;

@@ -7,8 +7,6 @@
 #include <filesystem>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace arbalest::dataflow {
 

@@ -86,7 +86,7 @@ void run_flat(const ReplicaDifference& task, const TaskContext& context) {
   if (task.replicas.empty()) std::fill_n(task.sum, task.elements, 0.0F);
   std::array<Tail, kChunks> tails;
   const std::int64_t chunk = ((task.elements + kChunks - 1) / kChunks + kLanes - 1) / kLanes * kLanes;
-  for_each_index(context.threads, kChunks, [&](std::int64_t i) {
+  for_each_part(context.threads, kChunks, [&](std::int64_t i) {
     const std::int64_t begin = std::min(task.elements, i * chunk);
     tails[static_cast<std::size_t>(i)] = difference_of_chunk(task, begin, std::min(task.elements, begin + chunk));
   });

@@ -2,37 +2,40 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 namespace arbalest::engine::cpu {
 
-// Calls body(begin, end) for `parts` equal ranges of [0, count), cut at multiples of a cache line of floats, each on
-// one thread. For one thread there is no parallel region.
+// Calls body(part) for part in [0, parts), consecutive parts on one of at most `threads` threads; for one thread
+// without a parallel region.
 template <typename Body>
-void for_ranges(int parts, std::int64_t count, const Body& body) {
-  constexpr std::int64_t kLine = 16;
-  if (parts <= 1 || count <= kLine) {
-    body(std::int64_t{0}, count);
+void for_each_part(int threads, std::int64_t parts, const Body& body) {
+  if (threads <= 1) {
+    for (std::int64_t part = 0; part < parts; ++part) body(part);
     return;
   }
-  const std::int64_t part = ((count + parts - 1) / parts + kLine - 1) / kLine * kLine;
-#pragma omp parallel for num_threads(parts) schedule(static, 1)
-  for (int i = 0; i < parts; ++i) {
-    const std::int64_t begin = std::min(count, i * part);
-    const std::int64_t end = std::min(count, begin + part);
-    if (begin < end) body(begin, end);
+  // What OpenMP's barrier at the end orders anyway, in terms that ThreadSanitizer sees: libgomp hides its futexes.
+  std::atomic<std::int64_t> ended{0};
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (std::int64_t part = 0; part < parts; ++part) {
+    body(part);
+    ended.fetch_add(1, std::memory_order_release);
   }
+  ended.load(std::memory_order_acquire);
 }
 
-// Calls body(i) for i in [0, count), which must not depend on each other.
+// Calls body(begin, end) for equal ranges of [0, count), one for each thread, cut at multiples of a cache line of
+// floats.
 template <typename Body>
-void for_each_index(int threads, std::int64_t count, const Body& body) {
-  if (threads <= 1) {
-    for (std::int64_t i = 0; i < count; ++i) body(i);
-    return;
-  }
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (std::int64_t i = 0; i < count; ++i) body(i);
+void for_ranges(int threads, std::int64_t count, const Body& body) {
+  constexpr std::int64_t kLine = 16;
+  const std::int64_t range = ((count + threads - 1) / threads + kLine - 1) / kLine * kLine;
+  for_each_part(threads, threads, [&](std::int64_t part) {
+    const std::int64_t begin = std::min(count, part * range);
+    const std::int64_t end = std::min(count, begin + range);
+    if (begin < end) body(begin, end);
+  });
 }
 
 }  // namespace arbalest::engine::cpu

@@ -72,7 +72,7 @@ Program make_forward(const dnnl::engine& engine, const SoftmaxCrossEntropySpec& 
     auto* loss = losses.at<double>(addresses);
     auto* probabilities = training ? static_cast<float*>(addresses[Role::kSaved]) : nullptr;
     for (std::int64_t n = 0; n < extents.examples; ++n) check_label(labels[n], n, extents.classes);
-    for_each_index(threads_for(context, extents), extents.examples, [&](std::int64_t n) {
+    for_each_part(threads_for(context, extents), extents.examples, [&](std::int64_t n) {
       loss[n] = 0.0;
       if (labels[n] == kNoLabel) return;
       const float* row = rows + n * extents.classes;
@@ -99,7 +99,7 @@ Program make_backward(const dnnl::engine& engine, const SoftmaxCrossEntropySpec&
     auto* gradients = gradient.at<float>(addresses);
     const std::int64_t unlabeled = std::count(labels, labels + extents.examples, kNoLabel);
     const auto labeled = static_cast<float>(extents.examples - unlabeled);
-    for_each_index(threads_for(context, extents), extents.examples, [&](std::int64_t n) {
+    for_each_part(threads_for(context, extents), extents.examples, [&](std::int64_t n) {
       const float* probability = probabilities + n * extents.classes;
       float* row = gradients + n * extents.classes;
       if (labels[n] == kNoLabel) {

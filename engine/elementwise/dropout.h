@@ -1,6 +1,7 @@
 // Inverted dropout, four elements at a time. The mask is a function of (seed, task, layer, element).
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "engine/elementwise/philox.h"
@@ -23,9 +24,10 @@ ARBALEST_HOST_DEVICE PhiloxCounter dropout_words(const DropoutMask& mask, std::u
       {{static_cast<std::uint32_t>(mask.seed), static_cast<std::uint32_t>(mask.seed >> 32)}});
 }
 
-// What the element is multiplied with. Not a product for dropped elements: 0 * inf is not 0.
+// The element, scaled or zero; zero for infinity and NaN too. By bits: compilers don't vectorize a conditional product.
 ARBALEST_HOST_DEVICE float dropout(float value, std::uint32_t word, const DropoutMask& mask) {
-  return word < mask.threshold ? 0.0F : value * mask.scale;
+  const std::uint32_t keep = word < mask.threshold ? 0U : ~0U;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value * mask.scale) & keep);
 }
 
 }  // namespace arbalest::engine::elementwise

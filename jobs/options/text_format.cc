@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <regex>
+#include <optional>
+#include <string_view>
 
+#include <fmt/format.h>
 #include <google/protobuf/io/tokenizer.h>
 
 #include "engine/error.h"
@@ -20,43 +22,62 @@ namespace {
 
 constexpr int kNesting = 64;
 
-// protobuf's words, where ours are clearer. $1, $2: what the pattern caught.
+// protobuf's words, where ours are clearer. Each * of the pattern is {0}, {1} of the replacement.
 struct Rewording {
-  const char* pattern;
-  const char* replacement;
+  std::string_view pattern;
+  std::string_view replacement;
 };
 constexpr std::array kRewordings{
-    Rewording{R"re(Non-repeated field "(.*)" is specified multiple times\.)re", "'$1' is given more than once"},
-    Rewording{R"re(Field "(.*)" is specified along with field "(.*)", another member of oneof ".*"\.)re",
-              "'$1' cannot stand beside '$2'; remove one of them"},
-    Rewording{R"re(Message is too deep, the parser exceeded the configured recursion limit of (\d+)\.)re",
-              "messages are nested more than $1 deep"},
-    Rewording{R"re(Expected identifier, got: )re", "the text ends within a message; is a '}' missing?"},
-    Rewording{R"re(Expected identifier, got: (.+))re", "expected the name of a field, not $1"},
-    Rewording{R"re(Expected "(.*)", found "(.*)"\.)re", "expected '$1', found '$2'"},
-    Rewording{R"re(Expected integer, got: -)re", "expected an integer that is not negative"},
-    Rewording{R"re(Expected integer, got: (.+))re", "expected an integer, not $1"},
-    Rewording{R"re(Integer out of range \((.*)\))re", "$1 is too large"},
-    Rewording{R"re(Expected double, got: (.+))re", "expected a number, not $1"},
-    Rewording{R"re(Expected string, got: (.+))re", "expected text in quotes, not $1"},
-    Rewording{R"re(Invalid value for boolean field "(.*)"\. Value: "(.*)"\.)re", "$1 must be true or false, not $2"},
+    Rewording{"Non-repeated field \"*\" is specified multiple times.", "'{0}' is given more than once"},
+    Rewording{"Field \"*\" is specified along with field \"*\", another member of oneof \"*\".",
+              "'{0}' cannot stand beside '{1}'; remove one of them"},
+    Rewording{"Message is too deep, the parser exceeded the configured recursion limit of *.",
+              "messages are nested more than {0} deep"},
+    Rewording{"Expected identifier, got: ", "the text ends within a message; is a '}}' missing?"},
+    Rewording{"Expected identifier, got: *", "expected the name of a field, not {0}"},
+    Rewording{"Expected \"*\", found \"*\".", "expected '{0}', found '{1}'"},
+    Rewording{"Expected integer, got: -", "expected an integer that is not negative"},
+    Rewording{"Expected integer, got: *", "expected an integer, not {0}"},
+    Rewording{"Integer out of range (*)", "{0} is too large"},
+    Rewording{"Expected double, got: *", "expected a number, not {0}"},
+    Rewording{"Expected string, got: *", "expected text in quotes, not {0}"},
+    Rewording{"Invalid value for boolean field \"*\". Value: \"*\".", "{0} must be true or false, not {1}"},
 };
 
-std::string reword(const std::string& raw) {
-  std::smatch match;
-  const std::regex kUnknownField(R"re(Message type "(.*)" has no field named "(.*)"\.)re");
-  if (std::regex_match(raw, match, kUnknownField)) {
-    const auto* type = DescriptorPool::generated_pool()->FindMessageTypeByName(match.str(1));
-    if (type != nullptr) return no_such_field(*type, match.str(2));
+// What stands in `text` for each * of `pattern`; nothing if they differ elsewhere.
+std::optional<std::vector<std::string>> match(std::string_view pattern, std::string_view text) {
+  std::vector<std::string> words;
+  for (;;) {
+    const std::size_t star = pattern.find('*');
+    if (!text.starts_with(pattern.substr(0, star))) return std::nullopt;
+    if (star == std::string_view::npos) {
+      if (text.size() != pattern.size()) return std::nullopt;
+      return words;
+    }
+    text.remove_prefix(star);
+    pattern.remove_prefix(star + 1);
+    const std::string_view literal = pattern.substr(0, pattern.find('*'));
+    const std::size_t end = literal.empty() ? text.size() : text.find(literal);
+    if (end == std::string_view::npos) return std::nullopt;
+    words.emplace_back(text.substr(0, end));
+    text.remove_prefix(end);
   }
-  const std::regex kUnknownValue(R"re(Unknown enumeration value of "(.*)" for field "(.*)"\.)re");
-  if (std::regex_match(raw, match, kUnknownValue)) {
-    const auto* field = find_enum_field(match.str(2));
-    if (field != nullptr) return no_such_value(*field, match.str(1));
+}
+
+std::string reword(const std::string& raw) {
+  if (const auto words = match("Message type \"*\" has no field named \"*\".", raw)) {
+    const auto* type = DescriptorPool::generated_pool()->FindMessageTypeByName((*words)[0]);
+    if (type != nullptr) return no_such_field(*type, (*words)[1]);
+  }
+  if (const auto words = match("Unknown enumeration value of \"*\" for field \"*\".", raw)) {
+    const auto* field = find_enum_field((*words)[1]);
+    if (field != nullptr) return no_such_value(*field, (*words)[0]);
   }
   for (const Rewording& rewording : kRewordings) {
-    const std::regex pattern(rewording.pattern);
-    if (std::regex_match(raw, match, pattern)) return match.format(rewording.replacement);
+    if (auto words = match(rewording.pattern, raw)) {
+      words->resize(2);
+      return fmt::format(fmt::runtime(rewording.replacement), (*words)[0], (*words)[1]);
+    }
   }
   std::string text = raw;
   if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
@@ -64,11 +85,13 @@ std::string reword(const std::string& raw) {
 }
 
 // protobuf names a word in quotes and points behind it.
-Position start_of_named_word(const SourceText& source, Position position, const std::string& raw) {
-  const std::regex kQuoted("\"([^\"]*)\"");
-  for (std::sregex_iterator quoted(raw.begin(), raw.end(), kQuoted), end; quoted != end; ++quoted) {
-    const Position start = source.start_of((*quoted)[1].str(), position);
+Position start_of_named_word(const SourceText& source, Position position, std::string_view raw) {
+  for (std::size_t open = raw.find('"'); open != std::string_view::npos; open = raw.find('"', open + 1)) {
+    const std::size_t close = raw.find('"', open + 1);
+    if (close == std::string_view::npos) break;
+    const Position start = source.start_of(raw.substr(open + 1, close - open - 1), position);
     if (start != position) return start;
+    open = close;
   }
   return position;
 }

@@ -129,7 +129,10 @@ void ConsoleReporter::on_finish(const RunSummary& summary) {
   if (bar_shown_) say("");
   // A failed run has no result; its error is told by whoever catches it.
   if (!started_ || summary.status == RunStatus::kFailed) return;
-  if (!summary.message.empty()) say(fmt::format("arbalest: {}\n", summary.message));
+  if (!summary.message.empty()) {
+    const bool diverged = summary.status == RunStatus::kDiverged;
+    say(fmt::format("arbalest: {}{}\n", diverged ? "error: " : "", summary.message));
+  }
   const std::string text = summary_text(start_, summary);
   std::fwrite(text.data(), 1, text.size(), options_.results);
   std::fflush(options_.results);

@@ -93,4 +93,10 @@ ordered_json to_json(const RunSummary& summary) {
           {"model_sha256", summary.model_sha256}};
 }
 
+ordered_json to_json(const EvaluationResult& result) {
+  return {{"test_accuracy", finite("test_accuracy", result.test_accuracy)},
+          {"test_loss", null_unless_finite(result.test_loss)},
+          {"examples", result.examples}};
+}
+
 }  // namespace arbalest::jobs

@@ -1,9 +1,11 @@
-// Rows of metrics.jsonl and summary.json. The names are what other programs read: design section 8.
+// Rows of metrics.jsonl, summary.json, and what `evaluate` prints. The names are what other programs read: design
+// section 8.
 #pragma once
 
 #include <nlohmann/json.hpp>
 
 #include "jobs/run/run_observer.h"
+#include "jobs/run/trainer.h"
 
 namespace arbalest::jobs {
 
@@ -12,6 +14,7 @@ namespace arbalest::jobs {
 nlohmann::ordered_json to_json(const RunStart& start);
 nlohmann::ordered_json to_json(const EpochRow& row);
 nlohmann::ordered_json to_json(const RunSummary& summary);
+nlohmann::ordered_json to_json(const EvaluationResult& result);
 
 // "target_reached", "completed", "stopped", "diverged", "failed".
 const char* to_string(RunStatus status);

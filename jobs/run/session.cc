@@ -22,7 +22,7 @@ std::unique_ptr<dataflow::Dataset> load_dataset(const JobOptions& job, const std
   const DataOptions& data = job.data;
   switch (data.kind) {
     case DataOptions::Kind::kDigits:
-      return dataflow::load_digits(split, pool);
+      return dataflow::load_digits(split, data.normalization, pool);
     case DataOptions::Kind::kMnist: {
       const std::filesystem::path directory = std::filesystem::path(data_root) / data.directory;
       return dataflow::load_idx({data.directory, directory, data.input, data.normalization}, split);

@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 
-namespace arbalest::test {
+namespace arbalest::tests {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +165,4 @@ TEST_CASE("architecture: comments and strings are told from code, and lines keep
   CHECK(without_comments_and_strings(source) == "a   \n   d         g   \ni      \n      l\n");
 }
 
-}  // namespace arbalest::test
+}  // namespace arbalest::tests

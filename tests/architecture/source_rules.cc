@@ -11,7 +11,7 @@
 
 #include "tests/architecture/source_text.h"
 
-namespace arbalest::test {
+namespace arbalest::tests {
 
 namespace {
 
@@ -177,4 +177,4 @@ std::string describe(const std::vector<Violation>& violations) {
   return text;
 }
 
-}  // namespace arbalest::test
+}  // namespace arbalest::tests

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace arbalest::test {
+namespace arbalest::tests {
 
 struct Violation {
   std::string file;
@@ -20,4 +20,4 @@ std::vector<Violation> check_source(const std::string& path, const std::string& 
 // "file:line: reason", one a line.
 std::string describe(const std::vector<Violation>& violations);
 
-}  // namespace arbalest::test
+}  // namespace arbalest::tests

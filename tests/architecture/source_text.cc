@@ -2,7 +2,7 @@
 
 #include <cctype>
 
-namespace arbalest::test {
+namespace arbalest::tests {
 
 namespace {
 
@@ -68,4 +68,4 @@ std::string blanked(std::string_view text, bool keep_strings) {
 std::string without_comments(std::string_view text) { return blanked(text, true); }
 std::string without_comments_and_strings(std::string_view text) { return blanked(text, false); }
 
-}  // namespace arbalest::test
+}  // namespace arbalest::tests

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace arbalest::test {
+namespace arbalest::tests {
 
 std::string without_comments(std::string_view text);
 std::string without_comments_and_strings(std::string_view text);
 
-}  // namespace arbalest::test
+}  // namespace arbalest::tests

@@ -7,7 +7,7 @@
 #include "tests/support/subprocess.h"
 #include "tests/support/temporary_directory.h"
 
-namespace arbalest::test {
+namespace arbalest::tests {
 
 // An empty directory to run the program in, and a small environment of its own.
 class Program {
@@ -33,4 +33,4 @@ class Program {
   std::vector<std::string> environment_ = {"PATH=/usr/bin:/bin"};
 };
 
-}  // namespace arbalest::test
+}  // namespace arbalest::tests

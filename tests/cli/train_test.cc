@@ -1,13 +1,16 @@
 // Runs of the program that train: what they leave behind, and how they end.
+#include <sys/stat.h>
+
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
 #include "tests/support/catch.h"
 
-namespace arbalest::test {
+namespace arbalest::tests {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,7 +30,7 @@ json summary_of(const fs::path& run) { return json::parse(read_text(run / "summa
 
 }  // namespace
 
-TEST_CASE("train: leaves job, metrics, summary and model; evaluate gives the same accuracy to the last digit") {
+TEST_CASE("train: leaves job, metrics, summary and model, and evaluate gives the same accuracy to the last digit") {
   const Program program;
   const Completed trained = program.run(kSmall);
   INFO(trained.err);
@@ -45,26 +48,24 @@ TEST_CASE("train: leaves job, metrics, summary and model; evaluate gives the sam
   REQUIRE(evaluated.exit_code == 0);
   CHECK(json::parse(evaluated.out)["test_accuracy"].get<double>() == summary["test_accuracy"].get<double>());
 
-  SECTION("the hash in the summary is the file's") {
-    const Completed hash = Subprocess({"/usr/bin/sha256sum", "run/model.safetensors"}, {}, program.directory()).wait();
-    CHECK(hash.out.starts_with(summary["model_sha256"].get<std::string>()));
-  }
-  SECTION("the same run is never overwritten") {
-    const std::string before = read_text(program / "run/summary.json");
-    const Completed again = program.run(kSmall);
-    CHECK(again.exit_code == 2);
-    CHECK_THAT(again.err, ContainsSubstring("holds a run already"));
-    CHECK(read_text(program / "run/summary.json") == before);
-  }
-  SECTION("a damaged model is refused") {
-    const std::string model = read_text(program / "run/model.safetensors");
-    write_text(program / "run/model.safetensors", model.substr(0, model.size() - 1));
-    const Completed damaged = program.run({"evaluate", "run"});
-    CHECK(damaged.exit_code == 5);
-    CHECK_THAT(damaged.err, ContainsSubstring("model.safetensors"));
-    fs::remove(program / "run/model.safetensors");
-    CHECK(program.run({"evaluate", "run"}).exit_code == 5);
-  }
+  const Completed hash = Subprocess({"/usr/bin/sha256sum", "run/model.safetensors"}, {}, program.directory()).wait();
+  CHECK(hash.out.starts_with(summary["model_sha256"].get<std::string>()));
+
+  // The same run is never overwritten.
+  const std::string before = read_text(program / "run/summary.json");
+  const Completed again = program.run(kSmall);
+  CHECK(again.exit_code == 2);
+  CHECK_THAT(again.err, ContainsSubstring("holds a run already"));
+  CHECK(read_text(program / "run/summary.json") == before);
+
+  // A damaged or missing model is refused.
+  const std::string model = read_text(program / "run/model.safetensors");
+  write_text(program / "run/model.safetensors", model.substr(0, model.size() - 1));
+  const Completed damaged = program.run({"evaluate", "run"});
+  CHECK(damaged.exit_code == 5);
+  CHECK_THAT(damaged.err, ContainsSubstring("model.safetensors"));
+  fs::remove(program / "run/model.safetensors");
+  CHECK(program.run({"evaluate", "run"}).exit_code == 5);
 }
 
 TEST_CASE("train: a dry run steps through each phase and leaves nothing") {
@@ -118,7 +119,8 @@ TEST_CASE("train: a signal ends the round, and the model is saved") {
 
 TEST_CASE("train: a run that diverges exits 7 and keeps the last finite model") {
   const Program program;
-  const Completed result = program.run(with(kSmall, {"--set", "learning_rate.base=1e30"}));
+  const Completed result = program.run({"train", Program::config("lenet-digits"), "--set", "learning_rate.base=1000",
+                                        "--set", "learners.per_device.fixed=2", "--output", "run"});
   INFO(result.err);
   CHECK(result.exit_code == 7);
   CHECK(summary_of(program / "run")["status"] == "diverged");
@@ -126,12 +128,30 @@ TEST_CASE("train: a run that diverges exits 7 and keeps the last finite model") 
   CHECK(program.run({"evaluate", "run"}).exit_code == 0);
 }
 
-TEST_CASE("train: without --output every run has a directory of its own") {
+TEST_CASE("train: a second signal ends a run that does not get to its next round") {
+  const Program program;
+  REQUIRE(mkfifo((program / "job.txtpb").c_str(), 0600) == 0);
+  Subprocess run = program.start({"train", "job.txtpb"});  // waits for somebody to write the job
+  while (!run.catches(SIGINT)) std::this_thread::yield();
+  // Signals that come before the first is delivered count as one.
+  while (run.is_running()) {
+    run.send(SIGINT);
+    std::this_thread::yield();
+  }
+  CHECK(run.wait().exit_code == 130);
+}
+
+TEST_CASE("train: without --output the run gets a directory below runs/") {
   const Program program;
   std::vector<std::string> arguments = kSmall;
   arguments.resize(arguments.size() - 2);
-  for (int i = 0; i < 2; ++i) CHECK(program.run(with(arguments, {"--quiet"})).exit_code == 0);
-  CHECK(std::distance(fs::directory_iterator(program / "runs"), {}) == 2);
+  const Completed result = program.run(with(arguments, {"--quiet"}));
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("epoch 1/1") == std::string::npos);
+  REQUIRE(std::distance(fs::directory_iterator(program / "runs"), {}) == 1);
+  const std::string run = fs::directory_iterator(program / "runs")->path().filename();
+  CHECK(run.starts_with("logistic-digits-20"));
+  CHECK_THAT(result.out, ContainsSubstring("runs/" + run + "/model.safetensors"));
 }
 
-}  // namespace arbalest::test
+}  // namespace arbalest::tests

@@ -4,7 +4,7 @@
 #include "tests/cli/program.h"
 #include "tests/support/catch.h"
 
-namespace arbalest::test {
+namespace arbalest::tests {
 namespace {
 
 // A good job, small enough to be read at a glance.
@@ -121,7 +121,6 @@ TEST_CASE("validate: every ready job is valid") {
     const Completed result = program.run({"validate", entry.path()});
     INFO(entry.path() << ": " << result.err);
     CHECK(result.exit_code == 0);
-    CHECK(result.err.empty());
   }
 }
 
@@ -170,4 +169,4 @@ TEST_CASE("inspect: shows the layers, and the parameters of Caffe's LeNet") {
   CHECK(report["learners_that_fit"] >= 1);
 }
 
-}  // namespace arbalest::test
+}  // namespace arbalest::tests

@@ -110,12 +110,12 @@ TEST_CASE("batches come in sequence under random delays, several out, released i
     REQUIRE(batch.has_value());
     CHECK(batch->number == number);
     CHECK(reinterpret_cast<std::uintptr_t>(batch->images) % 64 == 0);
-    out.push_back(*batch);
+    out.push_back(*batch);  // so the oldest is in front
     if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
-    // Batch n + slots needs the slot of batch n, so the oldest must not stay out too long.
-    while (!out.empty() && (out.size() >= static_cast<std::size_t>(slots) || random() % 3 != 0)) {
-      const bool full = out.size() >= static_cast<std::size_t>(slots) || out.front().number + 1 + slots <= number + 2;
-      const std::size_t which = full ? 0 : random() % out.size();
+    // The next batch needs the slot of the one that is `slots` before it, which must not stay out.
+    const auto in_the_way = [&] { return out.front().number + static_cast<std::uint64_t>(slots) <= number + 1; };
+    while (!out.empty() && (in_the_way() || random() % 3 != 0)) {
+      const std::size_t which = in_the_way() ? 0 : random() % out.size();
       CHECK(is_right(out[which], reference));  // nobody overwrote it while it was out
       ring.release(out[which].number);
       out.erase(out.begin() + static_cast<std::ptrdiff_t>(which));

@@ -1,14 +1,12 @@
 // Good jobs: their defaults, and the text that stands for them in the run directory.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <regex>
 
 #include <fmt/format.h>
 
 #include "engine/host/topology.h"
 #include "tests/jobs/job_text.h"
+#include "tests/support/temporary_directory.h"
 
 namespace arbalest::jobs {
 
@@ -22,12 +20,6 @@ std::vector<std::filesystem::path> ready_jobs() {
     if (entry.path().extension() == ".txtpb") paths.push_back(entry.path());
   }
   return paths;
-}
-
-std::string read(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  REQUIRE(file);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 void require_same_graph(const dataflow::Graph& a, const dataflow::Graph& b) {
@@ -109,11 +101,14 @@ TEST_CASE("the schema states the defaults that jobs get") {
   const std::string resolved = parse(kShortest).resolved_text;
   const auto check = [&](const std::string& file, const std::string& field) {
     INFO(field);
-    const std::string schema = read(ARBALEST_SOURCE_DIR "/proto/arbalest/v1/" + file);
-    const std::regex stated("Default: (\\S+)\\.\\n *optional \\S+ " + field + " =");
-    std::smatch match;
-    REQUIRE(std::regex_search(schema, match, stated));
-    CHECK_THAT(resolved, ContainsSubstring(fmt::format(" {}: {}\n", field, match.str(1))));
+    const std::string schema = tests::read_text(ARBALEST_SOURCE_DIR "/proto/arbalest/v1/" + file);
+    const std::size_t declared = schema.find(" " + field + " = ");
+    REQUIRE(declared != std::string::npos);
+    const std::string comment = schema.substr(0, schema.rfind('\n', declared));
+    REQUIRE(comment.ends_with('.'));  // "// ... Default: 32."
+    const std::string stated = comment.substr(comment.rfind(' ') + 1);
+    REQUIRE(comment.ends_with("Default: " + stated));
+    CHECK_THAT(resolved, ContainsSubstring(fmt::format(" {}: {}\n", field, stated.substr(0, stated.size() - 1))));
   };
   check("training.proto", "batch_size");
   check("training.proto", "max_epochs");
@@ -130,7 +125,8 @@ TEST_CASE("the resolved text says everything and stands for the same job") {
       R"(name: "j" data { fashion_mnist {} normalization { mean: 0.3 } }
          model {
            layers { name: "p" input: "image" max_pool { kernel: 2 } }
-           layers { name: "c" input: "p" conv { filters: 3 kernel_height: 3 kernel_width: 5 padding: 1 use_bias: false } }
+           layers { name: "c" input: "p" conv {
+             filters: 3 kernel_height: 3 kernel_width: 5 padding: 1 use_bias: false } }
            layers { name: "d" input: "c" dropout {} }
            layers { name: "logits" input: "d" dense { units: 10 bias { initializer { gaussian {} } } } }
            layers { name: "loss" input: "logits" input: "label" softmax_cross_entropy {} }
@@ -155,7 +151,7 @@ TEST_CASE("every ready job loads, and its resolved text too") {
     INFO(path.string());
     const JobOptions job = load_job(path.string());
     CHECK(job.name == path.stem().string());
-    CHECK_THAT(read(path),
+    CHECK_THAT(tests::read_text(path),
                Catch::Matchers::StartsWith("# proto-file: arbalest/v1/job.proto\n# proto-message: arbalest.v1.Job\n"));
     require_same(parse(job.resolved_text), job);
   }

@@ -1,8 +1,6 @@
 // Job files that are not well formed, and what protobuf's parser lets pass or dies of.
-#include <filesystem>
-#include <fstream>
-
 #include "tests/jobs/job_text.h"
+#include "tests/support/temporary_directory.h"
 
 namespace arbalest::jobs {
 
@@ -15,23 +13,6 @@ std::string repeated(const std::string& text, int times) {
   for (int i = 0; i < times; ++i) result += text;
   return result;
 }
-
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& content)
-      : path_(std::filesystem::temp_directory_path() / ("arbalest_syntax_" + std::to_string(++count_) + ".txtpb")) {
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  std::string path() const { return path_.string(); }
-
- private:
-  static inline int count_ = 0;
-  std::filesystem::path path_;
-};
 
 std::string refusal_of_file(const std::string& path) {
   try {
@@ -126,24 +107,28 @@ TEST_CASE("an empty file is told what a job needs") {
 }
 
 TEST_CASE("files that are no job files are refused") {
-  CHECK_THAT(refusal_of_file("/nowhere/job.txtpb"),
-             ContainsSubstring("/nowhere/job.txtpb: the job file cannot be opened: No such file"));
-  CHECK_THAT(refusal_of_file(std::filesystem::temp_directory_path().string()),
-             ContainsSubstring("this is a directory"));
-  CHECK_THAT(refusal_of_file(TemporaryFile(std::string("\x7f"
-                                                       "ELF\0\1\2",
-                                                       7))
-                                 .path()),
+  const tests::TemporaryDirectory directory;
+  const auto file = [&](const std::string& content) {
+    tests::write_text(directory / "x.txtpb", content);
+    return (directory / "x.txtpb").string();
+  };
+  CHECK_THAT(refusal_of_file((directory / "none.txtpb").string()),
+             ContainsSubstring("none.txtpb: the job file cannot be opened: No such file"));
+  CHECK_THAT(refusal_of_file(directory.path().string()), ContainsSubstring("this is a directory"));
+  CHECK_THAT(refusal_of_file(file(std::string("\x7f"
+                                              "ELF\0\1\2",
+                                              7))),
              ContainsSubstring("binary data, not a job file"));
-  CHECK_THAT(refusal_of_file(TemporaryFile(repeated("# nothing\n", 500000)).path()),
-             ContainsSubstring("larger than 4 MiB"));
+  CHECK_THAT(refusal_of_file(file(repeated("# nothing\n", 500000))), ContainsSubstring("larger than 4 MiB"));
+  CHECK_THAT(refusal_of_file(file("name: 3")), ContainsSubstring("x.txtpb:1:7: error: expected text in quotes, not 3"));
 }
 
-TEST_CASE("a job file is read, with the name of the file as default name") {
+TEST_CASE("a job without a name is named after its file") {
+  const tests::TemporaryDirectory directory;
   std::string text(kGoodJob);
   text.erase(0, text.find('\n'));
-  const TemporaryFile file(text);
-  CHECK(load_job(file.path()).name == std::filesystem::path(file.path()).stem().string());
+  tests::write_text(directory / "my trial.txtpb", text);
+  CHECK(load_job((directory / "my trial.txtpb").string()).name == "my-trial");
 }
 
 }  // namespace arbalest::jobs

@@ -176,7 +176,7 @@ TEST_CASE("console: says when the target was not reached, and why a run stopped 
   summary.time_to_accuracy_seconds.reset();
   console.reporter.on_finish(summary);
   CHECK_THAT(console.results.text(), ContainsSubstring("99.00 % not reached in 21.5 s"));
-  CHECK_THAT(console.messages.text(), ContainsSubstring("arbalest: learner 1 met"));
+  CHECK_THAT(console.messages.text(), ContainsSubstring("arbalest: error: learner 1 met"));
 }
 
 TEST_CASE("console: a failed run has no result to show") {

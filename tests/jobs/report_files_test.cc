@@ -1,7 +1,7 @@
 // What a run leaves on disk: metrics.jsonl, summary.json, job.txtpb, and nothing half-written.
-#include <signal.h>
 #include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <limits>
 #include <sstream>
@@ -18,7 +18,7 @@ namespace {
 
 using engine::ErrorKind;
 using nlohmann::ordered_json;
-using test::TemporaryDirectory;
+using tests::TemporaryDirectory;
 namespace fs = std::filesystem;
 
 JobOptions some_job() {
@@ -108,15 +108,15 @@ TEST_CASE("atomic file: takes the place of the old file only when it is whole") 
   {
     AtomicFile file(path);
     file.write("new");
-    CHECK(test::read_text(path) == "old");
+    CHECK(tests::read_text(path) == "old");
     file.commit();
-    CHECK(test::read_text(path) == "new");
+    CHECK(tests::read_text(path) == "new");
   }
   {
     AtomicFile file(path);
     file.write("never finished");
   }
-  CHECK(test::read_text(path) == "new");
+  CHECK(tests::read_text(path) == "new");
   CHECK(files_in(directory.path()) == std::vector<std::string>{"file"});
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("atomic file: a disk that fills up leaves the old file and no trace of
     const FileSizeLimit limit(4096);
     CHECK(failure([&] { write_file(path, std::string(10'000, 'x')); }) == ErrorKind::kOutOfMemory);
   }
-  CHECK(test::read_text(path) == "old");
+  CHECK(tests::read_text(path) == "old");
   CHECK(files_in(directory.path()) == std::vector<std::string>{"file"});
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("report: only losses and distances may be null for want of a finite va
   CHECK(failure([&] { to_json(summary); }) == ErrorKind::kInternal);
 }
 
-TEST_CASE("run directory: keeps job, metrics and summary; lines are there while the run goes on") {
+TEST_CASE("run directory: keeps job, metrics and summary, and lines are there while the run goes on") {
   const TemporaryDirectory parent;
   const fs::path path = parent / "some/run";
   RunDirectory directory(path, some_job());
@@ -186,9 +186,9 @@ TEST_CASE("run directory: keeps job, metrics and summary; lines are there while 
   directory.on_start(some_start());
   directory.on_epoch(some_row());
   CHECK(files_in(path) == std::vector<std::string>{"job.txtpb", "metrics.jsonl"});
-  CHECK(test::read_text(path / "job.txtpb") == some_job().resolved_text);
+  CHECK(tests::read_text(path / "job.txtpb") == some_job().resolved_text);
 
-  std::istringstream lines(test::read_text(path / "metrics.jsonl"));
+  std::istringstream lines(tests::read_text(path / "metrics.jsonl"));
   std::string line;
   REQUIRE(std::getline(lines, line));
   CHECK(ordered_json::parse(line)["event"] == "start");
@@ -198,7 +198,7 @@ TEST_CASE("run directory: keeps job, metrics and summary; lines are there while 
   CHECK_FALSE(std::getline(lines, line));
 
   directory.on_finish(some_summary());
-  CHECK(ordered_json::parse(test::read_text(path / "summary.json")) == to_json(some_summary()));
+  CHECK(ordered_json::parse(tests::read_text(path / "summary.json")) == to_json(some_summary()));
 }
 
 TEST_CASE("run directory: a run that never began leaves nothing behind") {
@@ -215,16 +215,16 @@ TEST_CASE("run directory: a run that never began leaves nothing behind") {
 TEST_CASE("run directory: is refused if it holds a run, cannot be made or cannot be written") {
   const TemporaryDirectory parent;
   fs::create_directory(parent / "used");
-  test::write_text(parent / "used/model.safetensors", "precious");
+  tests::write_text(parent / "used/model.safetensors", "precious");
   CHECK(failure([&] { RunDirectory(parent / "used", some_job()); }) == ErrorKind::kUsage);
-  CHECK(test::read_text(parent / "used/model.safetensors") == "precious");
+  CHECK(tests::read_text(parent / "used/model.safetensors") == "precious");
 
   fs::create_directory(parent / "other");
-  test::write_text(parent / "other/notes.txt", "mine");
+  tests::write_text(parent / "other/notes.txt", "mine");
   CHECK_FALSE(failure([&] { RunDirectory(parent / "other", some_job()); }));
   CHECK(files_in(parent / "other") == std::vector<std::string>{"notes.txt"});
 
-  test::write_text(parent / "file", "");
+  tests::write_text(parent / "file", "");
   CHECK(failure([&] { RunDirectory(parent / "file", some_job()); }) == ErrorKind::kUsage);
   CHECK(failure([&] { RunDirectory(parent / "file/below", some_job()); }) == ErrorKind::kUsage);
   CHECK(failure([&] { RunDirectory("/proc/arbalest", some_job()); }) == ErrorKind::kUsage);

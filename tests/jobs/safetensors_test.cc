@@ -13,7 +13,7 @@ namespace arbalest::jobs {
 namespace {
 
 using dataflow::NamedTensor;
-using test::TemporaryDirectory;
+using tests::TemporaryDirectory;
 
 std::vector<NamedTensor> some_tensors() {
   return {{"conv1.weight", {2, 1, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}},
@@ -33,7 +33,7 @@ std::string file_with(const std::string& header, std::size_t data_bytes) {
 // The message of the error that reading a file with these bytes gives.
 std::string refusal(const std::string& bytes) {
   const TemporaryDirectory directory;
-  test::write_text(directory / "model.safetensors", bytes);
+  tests::write_text(directory / "model.safetensors", bytes);
   try {
     read_safetensors(directory / "model.safetensors");
   } catch (const engine::Error& error) {
@@ -71,7 +71,7 @@ TEST_CASE("safetensors: the bytes are those of the format") {
   const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
   std::string expected = file_with(padded, 0);
   expected += std::string("\x00\x00\x80\x3f\x00\x00\x00\xc0", 8);
-  CHECK(test::read_text(path) == expected);
+  CHECK(tests::read_text(path) == expected);
   CHECK(padded.size() % 8 == 0);
   // By `sha256sum`.
   CHECK(hash == "83e4d4f029b6149383fb7252c0060a353dc3c7152bf587a4a6e7332667bbca36");
@@ -83,18 +83,18 @@ TEST_CASE("safetensors: the same tensors give the same bytes") {
   const std::string first = write_safetensors(directory / "a", some_tensors(), {{"x", "1"}, {"y", "2"}});
   const std::string second = write_safetensors(directory / "b", some_tensors(), {{"y", "2"}, {"x", "1"}});
   CHECK(first == second);
-  CHECK(test::read_text(directory / "a") == test::read_text(directory / "b"));
+  CHECK(tests::read_text(directory / "a") == tests::read_text(directory / "b"));
 }
 
 TEST_CASE("safetensors: a file without tensors is a file") {
   const TemporaryDirectory directory;
-  test::write_text(directory / "a", file_with("{}", 0));
+  tests::write_text(directory / "a", file_with("{}", 0));
   CHECK(read_safetensors(directory / "a").empty());
 }
 
 TEST_CASE("safetensors: tensors come in the order of their bytes") {
   const TemporaryDirectory directory;
-  test::write_text(directory / "a", file_with(R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},)"
+  tests::write_text(directory / "a", file_with(R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},)"
                                               R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  )",
                                               8));
   const std::vector<NamedTensor> tensors = read_safetensors(directory / "a");
@@ -182,7 +182,7 @@ TEST_CASE("safetensors: damaged and hostile files are refused") {
 TEST_CASE("safetensors: every truncation is refused") {
   const TemporaryDirectory directory;
   write_safetensors(directory / "whole", some_tensors(), {});
-  const std::string whole = test::read_text(directory / "whole");
+  const std::string whole = tests::read_text(directory / "whole");
   for (std::size_t size = 0; size < whole.size(); ++size) {
     INFO(size);
     CHECK(refusal(whole.substr(0, size)) != "accepted");

@@ -58,8 +58,8 @@ inline std::string gzip(const std::string& content) {
 
 // A dataset of `count` training images of 4 x 3 pixels, raw.
 inline void write_idx_dataset(const std::filesystem::path& directory, std::uint32_t count) {
-  test::write_text(directory / "train-images-idx3-ubyte", idx_images(count, 4, 3));
-  test::write_text(directory / "train-labels-idx1-ubyte", idx_labels(count));
+  tests::write_text(directory / "train-images-idx3-ubyte", idx_images(count, 4, 3));
+  tests::write_text(directory / "train-labels-idx1-ubyte", idx_labels(count));
 }
 
 }  // namespace arbalest::tests

@@ -3,20 +3,21 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace arbalest::test {
+namespace arbalest::tests {
 
 struct Completed {
   int exit_code = 0;  // minus the signal that ended the program
@@ -68,6 +69,20 @@ class Subprocess {
   Subprocess& operator=(const Subprocess&) = delete;
 
   void send(int signal) const { kill(process_, signal); }
+
+  bool is_running() const {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+  }
+
+  // Whether the program has a handler for `signal` by now.
+  bool catches(int signal) const {
+    std::ifstream status("/proc/" + std::to_string(process_) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+    }
+    return false;
+  }
 
   // False if the program closed its stderr before it wrote `text`.
   bool wait_for_message(std::string_view text) {
@@ -125,4 +140,4 @@ class Subprocess {
   std::array<Stream, 2> streams_;
 };
 
-}  // namespace arbalest::test
+}  // namespace arbalest::tests

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace arbalest::test {
+namespace arbalest::tests {
 
 class TemporaryDirectory {
  public:
@@ -43,4 +43,4 @@ inline void write_text(const std::filesystem::path& path, const std::string& tex
   if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
 }
 
-}  // namespace arbalest::test
+}  // namespace arbalest::tests

@@ -1,0 +1,155 @@
+// All-reduce in memory and the averager over several devices: exact on integers, and never a hang when a rank fails.
+#include <limits>
+#include <memory>
+#include <thread>
+
+#include "engine/collective.h"
+#include "engine/cpu/stream.h"
+#include "engine/cpu/task.h"
+#include "engine/devices.h"
+#include "engine/host/topology.h"
+#include "sma/averager.h"
+#include "tests/support/catch.h"
+#include "tests/support/skip.h"
+#include "tests/support/training_rig.h"
+
+namespace {
+
+using namespace arbalest;
+using engine::Event;
+
+std::vector<std::unique_ptr<engine::Stream>> streams_of(engine::Device& device, int count) {
+  std::vector<std::unique_ptr<engine::Stream>> streams;
+  for (int i = 0; i < count; ++i) streams.push_back(device.create_stream({.name = "rank " + std::to_string(i)}));
+  return streams;
+}
+
+}  // namespace
+
+TEST_CASE("all-reduce sums over ranks, again and again", "[collective]") {
+  for (const int ranks : {1, 2, 3, 5}) {
+    for (const std::size_t elements : {std::size_t{1}, std::size_t{7}, std::size_t{5000}}) {
+      CAPTURE(ranks, elements);
+      const auto device = engine::open_device(engine::parse_device("cpu"));
+      const auto collective = engine::make_memory_collective(ranks);
+      std::vector<std::vector<float>> data(static_cast<std::size_t>(ranks), std::vector<float>(elements));
+      auto streams = streams_of(*device, ranks);
+      for (int repetition = 0; repetition < 3; ++repetition) {
+        for (std::size_t r = 0; r < data.size(); ++r) {
+          for (std::size_t i = 0; i < elements; ++i) data[r][i] = static_cast<float>(i % 97 + 10 * r);
+        }
+        for (int r = 0; r < ranks; ++r) {
+          const auto rank = static_cast<std::size_t>(r);
+          collective->all_reduce_sum(*streams[rank], r, data[rank].data(), elements, "all-reduce");
+        }
+        for (const auto& stream : streams) stream->record().synchronize();
+        for (const std::vector<float>& values : data) {
+          bool equal = true;
+          for (std::size_t i = 0; i < elements; ++i) {
+            equal = equal && values[i] == static_cast<float>(i % 97) * static_cast<float>(ranks) +
+                                              5.0F * static_cast<float>(ranks * (ranks - 1));
+          }
+          CHECK(equal);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a failed rank fails its peers instead of leaving them waiting", "[collective]") {
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  const auto collective = engine::make_memory_collective(2);
+  std::vector<float> data(16, 1.0F);
+  auto streams = streams_of(*device, 2);
+  static_cast<engine::cpu::CpuStream&>(*streams[0])
+      .submit(engine::cpu::make_task(
+                  [](const engine::cpu::TaskContext&) { engine::fail(engine::ErrorKind::kDevice, "made to fail"); }),
+              "broken task");
+  for (int r = 0; r < 2; ++r) {
+    collective->all_reduce_sum(*streams[static_cast<std::size_t>(r)], r, data.data(), 8, "all-reduce");
+  }
+  CHECK_THROWS_WITH(streams[0]->record().synchronize(), ContainsSubstring("rank 0: broken task: made to fail"));
+  CHECK_THROWS_WITH(streams[1]->record().synchronize(), ContainsSubstring("another device"));
+}
+
+TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {
+  const auto names = tests::two_devices(engine::host::allowed_cores());
+  if (names.empty()) tests::skip_test("needs two cores");
+  constexpr std::int64_t kElements = 1000;
+  std::vector<std::unique_ptr<engine::Device>> owned;
+  std::vector<engine::Device*> devices;
+  for (const std::string& name : names) {
+    owned.push_back(engine::open_device(engine::parse_device(name)));
+    devices.push_back(owned.back().get());
+  }
+  const auto collective = engine::make_memory_collective(2);
+  sma::Options options;
+  options.central_momentum = 0.5F;
+  sma::Averager averager(options, devices, kElements, *collective, 4);
+
+  // Four replicas, two on each device; alpha = 1/4 and mu = 1/2 are exact in binary.
+  std::vector<std::vector<float>> weights(4, std::vector<float>(kElements));
+  std::vector<float> central(kElements);
+  for (std::size_t i = 0; i < central.size(); ++i) {
+    central[i] = static_cast<float>(i % 13);
+    for (std::size_t j = 0; j < weights.size(); ++j) {
+      weights[j][i] = central[i] + static_cast<float>(4 * ((i + 3 * j) % 7));
+    }
+  }
+  averager.set_replicas({{weights[0].data(), weights[1].data()}, {weights[2].data(), weights[3].data()}});
+  for (int d = 0; d < 2; ++d) averager.set_central(d, central.data());
+
+  const std::vector<std::vector<Event>> ready(2, std::vector<Event>(2));
+  std::vector<double> z(central.begin(), central.end());
+  std::vector<double> previous = z;
+  for (int round = 0; round < 3; ++round) {
+    double squared_distance = 0.0;
+    for (std::size_t i = 0; i < z.size(); ++i) {
+      double sum = 0.0;
+      for (const std::vector<float>& replica : weights) {
+        const double difference = static_cast<double>(replica[i]) - z[i];
+        sum += difference;
+        squared_distance += difference * difference;
+      }
+      const double next = z[i] + 0.25 * sum + 0.5 * (z[i] - previous[i]);
+      previous[i] = z[i];
+      z[i] = next;
+    }
+    averager.average(ready, 0.25F);
+    averager.ticket().done.synchronize();
+    averager.drain();
+    CHECK(averager.ticket().result->non_finite == 0.0F);
+    CHECK(static_cast<double>(averager.ticket().result->squared_distance) == Approx(squared_distance).epsilon(1e-5));
+    for (int d = 0; d < 2; ++d) {
+      const float* result = averager.central_buffer(d, averager.parity());
+      bool exact = true;
+      for (std::size_t i = 0; i < z.size(); ++i) exact = exact && static_cast<double>(result[i]) == z[i];
+      CHECK(exact);
+    }
+  }
+}
+
+TEST_CASE("a weight that is not finite leaves the central model as it was, on every device", "[sma]") {
+  const auto names = tests::two_devices(engine::host::allowed_cores());
+  if (names.empty()) tests::skip_test("needs two cores");
+  std::vector<std::unique_ptr<engine::Device>> owned;
+  std::vector<engine::Device*> devices;
+  for (const std::string& name : names) {
+    owned.push_back(engine::open_device(engine::parse_device(name)));
+    devices.push_back(owned.back().get());
+  }
+  const auto collective = engine::make_memory_collective(2);
+  sma::Averager averager({}, devices, 4, *collective, 4);
+  const std::vector<float> central{1.0F, 2.0F, 3.0F, 4.0F};
+  std::vector<std::vector<float>> weights(2, central);
+  weights[1][2] = std::numeric_limits<float>::infinity();
+  averager.set_replicas({{weights[0].data()}, {weights[1].data()}});
+  for (int d = 0; d < 2; ++d) averager.set_central(d, central.data());
+  averager.average(std::vector<std::vector<Event>>(2, std::vector<Event>(1)), 0.5F);
+  averager.drain();
+  CHECK(averager.ticket().result->non_finite > 0.0F);
+  for (int d = 0; d < 2; ++d) {
+    const float* result = averager.central_buffer(d, averager.parity());
+    CHECK(std::vector<float>(result, result + 4) == central);
+  }
+}

@@ -1,0 +1,167 @@
+// Whole runs through jobs::train: accuracy on digits and MNIST, what a run leaves behind, stop, divergence.
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "jobs/export/safetensors.h"
+#include "jobs/options/load_job.h"
+#include "jobs/run/accuracy_target.h"
+#include "jobs/run/inspection.h"
+#include "jobs/run/trainer.h"
+#include "tests/support/catch.h"
+#include "tests/support/skip.h"
+#include "tests/support/temporary_directory.h"
+
+namespace {
+
+using namespace arbalest;
+using jobs::RunStatus;
+using jobs::RunSummary;
+using tests::TemporaryDirectory;
+
+const std::string kConfigs = std::string(ARBALEST_SOURCE_DIR) + "/configs/";
+
+jobs::JobOptions load(const std::string& config, const std::vector<std::string>& overrides) {
+  return jobs::load_job(kConfigs + config, overrides);
+}
+
+RunSummary run(const jobs::JobOptions& job, const std::string& output = "") {
+  const char* root = std::getenv("ARBALEST_DATA");
+  jobs::RunContext context;
+  context.data_root = root == nullptr ? "" : root;
+  context.output_directory = output;
+  return jobs::train(job, context);
+}
+
+// Counts what observers are told, and asks to stop after some progress.
+class Stopper final : public jobs::RunObserver {
+ public:
+  void on_start(const jobs::RunStart&) override { ++starts; }
+  void on_progress(const jobs::RunProgress&) override { signal = 2; }
+  void on_epoch(const jobs::EpochRow&) override { ++epochs; }
+  void on_finish(const RunSummary&) override { ++finishes; }
+
+  std::atomic<int> signal{0};
+  int starts = 0;
+  int epochs = 0;
+  int finishes = 0;
+};
+
+}  // namespace
+
+TEST_CASE("on digits a linear model stays below 93 % and LeNet passes 99 %", "[training]") {
+  const RunSummary linear = run(load("logistic-digits.txtpb", {}));
+  CHECK(linear.status == RunStatus::kCompleted);
+  CHECK(linear.best_test_accuracy < 0.93);
+  CHECK(linear.best_test_accuracy > 0.5);
+  const RunSummary lenet = run(load("lenet-digits.txtpb", {}));
+  CHECK(lenet.status == RunStatus::kTargetReached);
+  CHECK(lenet.test_accuracy >= 0.99);
+  CHECK(lenet.time_to_accuracy_seconds.has_value());
+}
+
+TEST_CASE("LeNet reaches 99 % on MNIST within 10 epochs", "[training][mnist]") {
+  const char* root = std::getenv("ARBALEST_DATA");
+  if (root == nullptr || !std::filesystem::exists(std::filesystem::path(root) / "mnist")) {
+    tests::skip_test("no MNIST under $ARBALEST_DATA");
+  }
+  const RunSummary summary = run(load("lenet-mnist.txtpb", {}));
+  CHECK(summary.status == RunStatus::kTargetReached);
+  CHECK(summary.epochs <= 10);
+  CHECK(summary.best_test_accuracy >= 0.99);
+}
+
+TEST_CASE("the same job writes the same model, another seed another", "[training]") {
+  const TemporaryDirectory directory;
+  const auto train_into = [&](const std::string& name, const std::string& seed) {
+    const std::string path = (directory.path() / name).string();
+    std::filesystem::create_directories(path);
+    const RunSummary summary = run(load("logistic-digits.txtpb", {"learners.per_device.fixed=3",
+                                                                  "training.max_epochs=1", "training.seed=" + seed}),
+                                   path);
+    CHECK(summary.epochs == 1);
+    CHECK(summary.learners == 3);
+    return summary;
+  };
+  const RunSummary first = train_into("a", "1");
+  CHECK(train_into("b", "1").model_sha256 == first.model_sha256);
+  CHECK(train_into("c", "2").model_sha256 != first.model_sha256);
+
+  // The saved model evaluates to the accuracy that the run reported, to the last digit.
+  const jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.fixed=3"});
+  const jobs::EvaluationResult again =
+      jobs::evaluate_run(job, (directory.path() / "a" / "model.safetensors").string(), {});
+  CHECK(again.test_accuracy == first.test_accuracy);
+  CHECK(again.test_loss == first.test_loss);
+  CHECK(again.examples == 5000);
+}
+
+TEST_CASE("a stop signal ends the round, saves the model and is no failure", "[training]") {
+  const TemporaryDirectory directory;
+  Stopper stopper;
+  jobs::RunContext context;
+  context.output_directory = directory.path().string();
+  context.observers = {&stopper};
+  context.stop_signal = &stopper.signal;
+  const RunSummary summary = jobs::train(load("lenet-digits.txtpb", {}), context);
+  CHECK(summary.status == RunStatus::kStopped);
+  CHECK(summary.epochs == 0);
+  CHECK(stopper.starts == 1);
+  CHECK(stopper.epochs == 0);
+  CHECK(stopper.finishes == 1);
+  CHECK(jobs::read_safetensors(directory.path() / "model.safetensors").size() == 8);
+}
+
+TEST_CASE("a diverged run saves the last finite model and says who diverged", "[training]") {
+  for (const char* learners : {"1", "3"}) {
+    const TemporaryDirectory directory;
+    const jobs::JobOptions job = load(
+        "lenet-digits.txtpb",
+        {"learning_rate.base=1000", std::string("learners.per_device.fixed=") + learners, "training.max_epochs=1"});
+    const RunSummary summary = run(job, directory.path().string());
+    CHECK(summary.status == RunStatus::kDiverged);
+    CHECK_THAT(summary.message, ContainsSubstring("learner ") && ContainsSubstring("mini-batch "));
+    for (const dataflow::NamedTensor& tensor : jobs::read_safetensors(directory.path() / "model.safetensors")) {
+      bool finite = true;
+      for (const float value : tensor.values) finite = finite && std::isfinite(value);
+      CHECK(finite);
+    }
+  }
+}
+
+TEST_CASE("a target counts as reached by the lower median of the last five accuracies", "[training]") {
+  jobs::AccuracyTarget target(0.9);
+  CHECK_FALSE(target.add(0.85));
+  CHECK_FALSE(target.add(0.95));  // lower median of two is the smaller
+  CHECK(target.add(0.95));
+  CHECK_FALSE(target.add(0.8));  // 0.80 0.85 0.95 0.95
+  CHECK(target.add(0.9));        // 0.80 0.85 0.90 0.95 0.95
+  CHECK(target.add(0.91));       // the first is forgotten
+  CHECK(target.best() == 0.95);
+  jobs::AccuracyTarget none(std::nullopt);
+  CHECK_FALSE(none.add(1.0));
+}
+
+TEST_CASE("a dry run does one round of each phase and writes nothing", "[training]") {
+  const std::string line = jobs::dry_run(load("lenet-digits.txtpb", {"learners.per_device.fixed=2"}), {});
+  CHECK_THAT(line, ContainsSubstring("2 mini-batches") && ContainsSubstring("5000 test examples"));
+}
+
+TEST_CASE("inspection adds up", "[training]") {
+  const jobs::Inspection inspection = jobs::inspect(load("lenet-digits.txtpb", {"training.batch_size=1"}));
+  CHECK(inspection.parameters == 431'080);
+  std::int64_t parameters = 0;
+  std::int64_t flops = 0;
+  for (const jobs::LayerRow& row : inspection.layers) {
+    parameters += row.parameters;
+    flops += row.forward_flops;
+  }
+  CHECK(parameters == inspection.parameters);
+  CHECK(flops == inspection.forward_flops);
+  // 13.2 MFLOP an image: forward, and two gradients but for the first layer's input.
+  CHECK(inspection.training_flops == Approx(13.2e6).epsilon(0.02));
+  CHECK(inspection.weight_bytes >= 4 * 431'080);
+  CHECK(inspection.arena_bytes_without_reuse > 0);
+  CHECK(inspection.learners_that_fit > 10);
+}
