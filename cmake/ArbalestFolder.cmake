@@ -10,7 +10,9 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 find_program(ARBALEST_CCACHE ccache)
 if(ARBALEST_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ARBALEST_CCACHE})
+  # Paths relative to the tree, so that clones share what is compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      ${ARBALEST_CCACHE})
 endif()
 
 add_library(arbalest_flags INTERFACE)
@@ -52,7 +54,6 @@ function(arbalest_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE arbalest_test_support ${ARG_DEPENDS})
-  target_compile_definitions(${name} PRIVATE ARBALEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(Catch2_VERSION VERSION_LESS 3)
     set(fail_if_no_test EXTRA_ARGS --warn NoTests)  # from 3 on the default
   endif()

@@ -55,7 +55,7 @@ Inspection inspect(const JobOptions& job) {
   constexpr int kVectorsOfLearner = 3;  // weights, gradient, momentum
   constexpr int kVectorsOfDevice = 4;   // two central models, sum of differences, evaluation weights
   const auto batch_bytes = signed_bytes(training.tensor_bytes(dataflow::Graph::kImage));
-  const auto slots = std::int64_t{scheduler::ring_slots(1, job.synchronization.period)};
+  const auto slots = std::int64_t{scheduler::kRunAhead + 2} * job.synchronization.period;  // of the batch ring
   result.learner_bytes = kVectorsOfLearner * result.weight_bytes + result.arena_bytes + slots * batch_bytes;
   result.device_bytes = kVectorsOfDevice * result.weight_bytes;
   result.available_bytes = signed_bytes(engine::host::available_memory_bytes());

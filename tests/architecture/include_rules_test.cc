@@ -5,6 +5,7 @@
 #include "tests/architecture/source_rules.h"
 #include "tests/architecture/source_text.h"
 #include "tests/support/catch.h"
+#include "tests/support/source_directory.h"
 #include "tests/support/temporary_directory.h"
 
 namespace arbalest::tests {
@@ -52,7 +53,7 @@ void check(const Example& example) {
 }  // namespace
 
 TEST_CASE("architecture: the source tree keeps the rules") {
-  const fs::path root = ARBALEST_SOURCE_DIR;
+  const fs::path root = tests::source_directory();
   std::vector<Violation> violations;
   std::set<std::string> folders;
   for (const fs::path& file : source_files(root)) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/source_directory.h"
 #include "tests/support/subprocess.h"
 #include "tests/support/temporary_directory.h"
 
@@ -17,7 +18,7 @@ class Program {
 
   // Where the repository's own job files are.
   static std::string config(const std::string& name) {
-    return std::string(ARBALEST_SOURCE_DIR) + "/configs/" + name + ".txtpb";
+    return tests::source_directory() + "/configs/" + name + ".txtpb";
   }
 
   void set_environment(const std::string& assignment) { environment_.push_back(assignment); }

@@ -3,6 +3,7 @@
 
 #include "tests/cli/program.h"
 #include "tests/support/catch.h"
+#include "tests/support/source_directory.h"
 
 namespace arbalest::tests {
 namespace {
@@ -117,7 +118,7 @@ TEST_CASE("validate: a good job is valid, and nothing is left behind") {
 
 TEST_CASE("validate: every ready job is valid") {
   const Program program;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(ARBALEST_SOURCE_DIR) + "/configs")) {
+  for (const auto& entry : std::filesystem::directory_iterator(tests::source_directory() + "/configs")) {
     const Completed result = program.run({"validate", entry.path()});
     INFO(entry.path() << ": " << result.err);
     CHECK(result.exit_code == 0);

@@ -6,6 +6,7 @@
 
 #include "engine/host/topology.h"
 #include "tests/jobs/job_text.h"
+#include "tests/support/source_directory.h"
 #include "tests/support/temporary_directory.h"
 
 namespace arbalest::jobs {
@@ -16,7 +17,7 @@ constexpr const char* kShortest = "model { zoo { lenet {} } } data { digits {} }
 
 std::vector<std::filesystem::path> ready_jobs() {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(ARBALEST_SOURCE_DIR "/configs")) {
+  for (const auto& entry : std::filesystem::directory_iterator(tests::source_directory() + "/configs")) {
     if (entry.path().extension() == ".txtpb") paths.push_back(entry.path());
   }
   return paths;
@@ -101,7 +102,7 @@ TEST_CASE("the schema states the defaults that jobs get") {
   const std::string resolved = parse(kShortest).resolved_text;
   const auto check = [&](const std::string& file, const std::string& field) {
     INFO(field);
-    const std::string schema = tests::read_text(ARBALEST_SOURCE_DIR "/proto/arbalest/v1/" + file);
+    const std::string schema = tests::read_text(tests::source_directory() + "/proto/arbalest/v1/" + file);
     const std::size_t declared = schema.find(" " + field + " = ");
     REQUIRE(declared != std::string::npos);
     const std::string comment = schema.substr(0, schema.rfind('\n', declared));
@@ -158,7 +159,7 @@ TEST_CASE("every ready job loads, and its resolved text too") {
 }
 
 TEST_CASE("LeNet as a list of layers is LeNet of the zoo") {
-  const std::string configs = ARBALEST_SOURCE_DIR "/configs/";
+  const std::string configs = tests::source_directory() + "/configs/";
   require_same_graph(*load_job(configs + "lenet-layers-digits.txtpb").graph,
                      *load_job(configs + "lenet-digits.txtpb").graph);
 }

@@ -6,6 +6,7 @@
 
 #include "arbalest/v1/job.pb.h"
 #include "tests/support/catch.h"
+#include "tests/support/source_directory.h"
 
 namespace arbalest {
 
@@ -99,7 +100,7 @@ TEST_CASE("the schema keeps its rules") {
     for (int i = 0; i < file->message_type_count(); ++i) check_message(*file->message_type(i));
   }
   std::set<std::string> on_disk;
-  for (const auto& entry : std::filesystem::directory_iterator(ARBALEST_SOURCE_DIR "/proto/arbalest/v1")) {
+  for (const auto& entry : std::filesystem::directory_iterator(tests::source_directory() + "/proto/arbalest/v1")) {
     on_disk.insert("arbalest/v1/" + entry.path().filename().string());
   }
   CHECK(names == on_disk);

@@ -11,6 +11,7 @@
 #include "jobs/run/trainer.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
+#include "tests/support/source_directory.h"
 #include "tests/support/temporary_directory.h"
 
 namespace {
@@ -20,7 +21,7 @@ using jobs::RunStatus;
 using jobs::RunSummary;
 using tests::TemporaryDirectory;
 
-const std::string kConfigs = std::string(ARBALEST_SOURCE_DIR) + "/configs/";
+const std::string kConfigs = tests::source_directory() + "/configs/";
 
 jobs::JobOptions load(const std::string& config, const std::vector<std::string>& overrides) {
   return jobs::load_job(kConfigs + config, overrides);
