@@ -59,10 +59,10 @@ def run(options):
     for core in sorted(os.sched_getaffinity(0)):
         cores.put(core)
     combinations = [(k, rule, momentum, seed)
+                    for seed in options.seeds
                     for k in options.learners
                     for rule in (options.rules if k > 1 else options.rules[:1])
-                    for momentum in (options.momenta if k > 1 else options.momenta[:1])
-                    for seed in options.seeds]
+                    for momentum in (options.momenta if k > 1 else options.momenta[:1])]
     with concurrent.futures.ThreadPoolExecutor(cores.qsize()) as pool:
         runs = [pool.submit(train, options.program, cores, *combination, options.max_epochs)
                 for combination in combinations]

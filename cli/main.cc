@@ -1,4 +1,8 @@
 // The program `arbalest`.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -26,10 +30,19 @@ constexpr const char* kDescription =
     "\n"
     "Arbalest trains neural networks with many small-batch learners per device.";
 
+// A standard stream that the caller has closed must not become the descriptor of a file that we write.
+void open_closed_standard_streams() {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) static_cast<void>(open("/dev/full", O_RDWR));
+  }
+}
+
 int report_error(int code, const std::string& message) {
   // What points into a job file says "file:line:column: error: ..." itself.
   const bool located = message.substr(0, message.find('\n')).find(": error: ") != std::string::npos;
-  fmt::print(stderr, "{}{}\n", located ? "" : "arbalest: error: ", message);
+  // Not fmt::print, which throws: the exit code must survive a stderr that nobody reads any more.
+  const std::string text = fmt::format("{}{}\n", located ? "" : "arbalest: error: ", message);
+  std::fwrite(text.data(), 1, text.size(), stderr);
   return code;
 }
 
@@ -47,7 +60,7 @@ int run(int argc, char** argv) {
   const std::vector<Command> commands = {add_train(program),   add_evaluate(program), add_validate(program),
                                          add_inspect(program), add_devices(program),  add_env(program)};
   if (argc < 2) {
-    fmt::print(stderr, "{}", program.help());
+    std::fputs(program.help().c_str(), stderr);
     return kUsageError;
   }
   try {
@@ -70,6 +83,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace arbalest::cli;
   try {
+    open_closed_standard_streams();
     start_log();
     return run(argc, argv);
   } catch (const arbalest::engine::Error& error) {

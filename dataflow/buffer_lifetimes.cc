@@ -23,6 +23,7 @@ class Finder {
     place_values();
     place_gradients();
     place_workspaces();
+    for (const Lifetime& lifetime : result_.lifetimes) result_.bytes_without_reuse += lifetime.bytes;
     return std::move(result_);
   }
 
@@ -68,13 +69,13 @@ class Finder {
     for (int n = 0; n < nodes(); ++n) {
       if (!in_arena(node(n))) continue;
       const int output = node(n).output;
-      result_.bytes_without_reuse += bytes(output);
       const int input = node(n).inputs[0];
       const bool in_place = traits(n).in_place_forward && input > Graph::kLabel && last_use(input) == forward_time(n) &&
                             layouts_[static_cast<std::size_t>(input)] == layouts_[static_cast<std::size_t>(output)];
       if (in_place) {
         const int shared = result_.value[static_cast<std::size_t>(input)];
         result_.value[static_cast<std::size_t>(output)] = shared;
+        result_.bytes_without_reuse += bytes(output);
         Lifetime& lifetime = result_.lifetimes[static_cast<std::size_t>(shared)];
         lifetime.last = std::max(lifetime.last, last_use(output));
       } else {
@@ -89,12 +90,12 @@ class Finder {
       if (!runs_backward(n)) continue;
       for (const int input : node(n).inputs) {
         if (!has_gradient(input)) continue;
-        result_.bytes_without_reuse += bytes(input);
         const int producer = input - Graph::kLabel - 1;
         const int from_output = result_.gradient[static_cast<std::size_t>(node(n).output)];
         int& gradient = result_.gradient[static_cast<std::size_t>(input)];
         if (traits(n).in_place_backward && from_output >= 0) {
           gradient = from_output;
+          result_.bytes_without_reuse += bytes(input);
           Lifetime& lifetime = result_.lifetimes[static_cast<std::size_t>(gradient)];
           lifetime.last = std::max(lifetime.last, backward_time(producer));
         } else {

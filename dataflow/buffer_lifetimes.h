@@ -20,7 +20,7 @@ struct BufferLifetimes {
   std::vector<int> saved;               // by node; -1: none
   std::vector<int> forward_scratch;     // by node; -1: none
   std::vector<int> backward_scratch;    // by node; -1: none
-  std::size_t bytes_without_reuse = 0;  // one buffer per value, one per gradient
+  std::size_t bytes_without_reuse = 0;  // a buffer for each of them, and no operator in place
 };
 
 // `traits`: by node, of the prepared operators. `backward`: all false for inference.

@@ -41,7 +41,7 @@ class Plan {
   std::int64_t batch() const noexcept { return batch_; }
 
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
-  // One buffer for every forward output and one for every gradient of it, workspaces not counted.
+  // The same with a buffer of its own for every value, gradient and workspace, and no operator in place.
   std::size_t bytes_without_reuse() const noexcept { return bytes_without_reuse_; }
   // Bytes of a tensor in the device's layout.
   std::size_t tensor_bytes(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)].bytes(); }

@@ -83,7 +83,7 @@ Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& par
   slot = parameters;
   stream_->copy(step_.data(), &slot, sizeof(StepParameters), "parameters");
   copy_in(training_, batch);
-  const Ticket ticket{options_.number, batch.number, batch.examples, stream_->record(), {}, nullptr};
+  const Ticket ticket{options_.number, batch.number, batch.examples, {}, nullptr};
   stream_->launch(*gradient_graph_, "gradient");
   return ticket;
 }
@@ -97,7 +97,7 @@ void Learner::update(Ticket& ticket, const engine::Event& after) {
 Ticket Learner::evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready) {
   stream_->wait(weights_ready, "wait for the central model's copy");
   copy_in(inference_, batch);
-  Ticket ticket{options_.number, batch.number, batch.examples, stream_->record(), {}, nullptr};
+  Ticket ticket{options_.number, batch.number, batch.examples, {}, nullptr};
   stream_->launch(*evaluation_graph_, "evaluate");
   finish(ticket);
   return ticket;

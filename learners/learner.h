@@ -17,7 +17,6 @@ struct Ticket {
   int learner = 0;                             // number over all devices
   std::uint64_t task = 0;                      // number of the mini-batch
   int examples = 0;                            // labeled ones in it
-  engine::Event copied;                        // the batch's slot may be refilled
   engine::Event done;                          // *result is there
   const engine::StepResult* result = nullptr;  // host memory, valid until result_slots more tasks were enqueued
 };
@@ -47,7 +46,7 @@ class Learner {
 
   // One training step is a call of gradient() and then one of update(). Stream ordering: both enqueue on stream() and
   // return; the host blocks only if result_slots tasks are under way (they must have been waited for). batch.images
-  // [b, c, h, w] and labels [b] must stay until Ticket::copied.
+  // [b, c, h, w] and labels [b] must stay until Ticket::done.
   Ticket gradient(const dataflow::Batch& batch, const engine::StepParameters& parameters);
   // Applies the gradient after `after` has passed: the read of w by averaging. Completes the ticket's `done`.
   void update(Ticket& ticket, const engine::Event& after);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 
 #include "engine/cpu/flat_tasks.h"
@@ -100,22 +101,28 @@ void run_flat(const ReplicaDifference& task, const TaskContext& context) {
 }
 
 void run_flat(const CentralUpdate& task, const TaskContext& context) {
-  const bool keep = task.sum[task.elements + kNonFiniteCount] != 0.0F;
-  for_ranges(context.threads, task.elements, [&](std::int64_t begin, std::int64_t end) {
-    const float* __restrict central = task.central;
-    const float* __restrict sum = task.sum;
-    float* __restrict previous = task.previous;
-    if (keep) {
-      std::copy(central + begin, central + end, previous + begin);
-      return;
-    }
-    const float alpha = task.alpha;
-    const float central_momentum = task.central_momentum;
-#pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) {
-      previous[i] = elementwise::next_central(central[i], previous[i], sum[i], alpha, central_momentum);
-    }
-  });
+  float& non_finite = task.sum[task.elements + kNonFiniteCount];
+  if (non_finite == 0.0F) {
+    std::atomic<std::int32_t> total{0};
+    for_ranges(context.threads, task.elements, [&](std::int64_t begin, std::int64_t end) {
+      const float* __restrict central = task.central;
+      const float* __restrict sum = task.sum;
+      float* __restrict previous = task.previous;
+      const float alpha = task.alpha;
+      const float central_momentum = task.central_momentum;
+      std::int32_t count = 0;
+#pragma omp simd reduction(+ : count)
+      for (std::int64_t i = begin; i < end; ++i) {
+        const float next = elementwise::next_central(central[i], previous[i], sum[i], alpha, central_momentum);
+        previous[i] = next;
+        count += elementwise::count_non_finite(next);
+      }
+      total += count;
+    });
+    // Finite differences of several devices may still add up to infinity; every device sees the same sum.
+    non_finite = static_cast<float>(total);
+  }
+  if (non_finite != 0.0F) std::copy_n(task.central, task.elements, task.previous);
 }
 
 }  // namespace arbalest::engine::cpu

@@ -1,8 +1,5 @@
 #include "engine/cpu/stream.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <cstring>
 #include <string_view>
 
@@ -184,11 +181,24 @@ void CpuStream::abandon(Work& work) noexcept {
   if (auto* task = std::get_if<std::unique_ptr<Task>>(&work)) (*task)->abandon();
 }
 
+std::exception_ptr CpuStream::settle() noexcept {
+  try {
+    set_thread_count(options_.threads);
+    pin_this_thread(options_.pinned_cores);
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
 void CpuStream::work_loop() {
-  set_thread_count(options_.threads);
-  pin_this_thread(options_.pinned_cores);
   std::uint64_t position = 0;
   bool failed = false;
+  if (const std::exception_ptr error = settle()) {
+    const std::lock_guard lock(mutex_);
+    error_ = error;
+    failed = true;
+  }
   for (;;) {
     Command command;
     {

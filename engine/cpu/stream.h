@@ -84,6 +84,7 @@ class CpuStream final : public Stream {
   void synchronize(std::uint64_t position) override;
   void push(Work work, const char* label);
   void work_loop();
+  std::exception_ptr settle() noexcept;  // the worker's thread settings; an error, or null
   void execute(Work& work, const char* label);
   void abandon(Work& work) noexcept;
   // Waits without throwing; the error of the work before `position`, or null.

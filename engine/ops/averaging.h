@@ -17,12 +17,12 @@ struct ReplicaDifference {
   std::int64_t elements = 0;
 };
 
-// z^{t+1} = z^t + alpha * sum + mu (z^t - z^{t-1}), written over z^{t-1}; z^{t+1} = z^t if the tail counts a
-// non-finite element.
+// z^{t+1} = z^t + alpha * sum + mu (z^t - z^{t-1}), written over z^{t-1}. If the tail counts an element that is not
+// finite, or z^{t+1} has one (the tail then counts it), z^{t+1} = z^t.
 struct CentralUpdate {
   const float* central = nullptr;  // z^t
   float* previous = nullptr;       // in: z^{t-1}, out: z^{t+1}
-  const float* sum = nullptr;      // [elements + kAveragingTail], reduced over all devices
+  float* sum = nullptr;            // [elements + kAveragingTail], reduced over all devices
   float alpha = 0.0F;
   float central_momentum = 0.0F;  // mu
   std::int64_t elements = 0;

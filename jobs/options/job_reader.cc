@@ -1,6 +1,7 @@
 #include "jobs/options/job_reader.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "dataflow/models/model_reader.h"
@@ -17,7 +18,7 @@ using engine::Error;
 namespace {
 
 constexpr int kMaxEpochs = 1000000;
-constexpr int kMaxPeriod = 1000000;
+constexpr int kMaxPeriod = 1000;
 constexpr int kMaxLearners = 1024;
 constexpr int kDefaultMaxLearners = 8;
 
@@ -114,6 +115,9 @@ class JobReader {
     issues_.add("learning_rate.base", rate.has_base()
                                           ? out_of_range("base", rate.base(), above(0.0, 1000.0))
                                           : "learning_rate.base is missing: the length of the steps, such as 0.01");
+    if (rate.base() > 0.0 && rate.base() < double{std::numeric_limits<float>::min()}) {
+      issues_.add("learning_rate.base", fmt::format("base {} is too small: steps would be 0 in float32", rate.base()));
+    }
     options_.learning_rate = {rate.base(), {}, from_proto(rate.with_learners())};
     if (rate.has_multistep() && rate.multistep().drop().empty()) {
       issues_.add("learning_rate.multistep",

@@ -79,7 +79,8 @@ ordered_json to_json(const RunSummary& summary) {
   return {{"job", summary.job},
           {"status", to_string(summary.status)},
           {"message", summary.message},
-          {"test_accuracy", finite("test_accuracy", summary.test_accuracy)},
+          {"test_accuracy", summary.status == RunStatus::kFailed ? ordered_json()  // nothing was measured
+                                                                 : finite("test_accuracy", summary.test_accuracy)},
           {"best_test_accuracy", finite("best_test_accuracy", summary.best_test_accuracy)},
           {"test_loss", null_unless_finite(summary.test_loss)},
           {"epochs", summary.epochs},

@@ -50,13 +50,14 @@ Inspection inspect(const JobOptions& job) {
   }
 
   result.weight_bytes = training.parameters().elements() * signed_bytes(sizeof(float));
-  result.arena_bytes = signed_bytes(std::max(training.arena_bytes(), inference.arena_bytes()));
+  result.arena_bytes = signed_bytes(training.arena_bytes());
   result.arena_bytes_without_reuse = signed_bytes(training.bytes_without_reuse());
   constexpr int kVectorsOfLearner = 3;  // weights, gradient, momentum
   constexpr int kVectorsOfDevice = 4;   // two central models, sum of differences, evaluation weights
   const auto batch_bytes = signed_bytes(training.tensor_bytes(dataflow::Graph::kImage));
   const auto slots = std::int64_t{scheduler::kRunAhead + 2} * job.synchronization.period;  // of the batch ring
-  result.learner_bytes = kVectorsOfLearner * result.weight_bytes + result.arena_bytes + slots * batch_bytes;
+  result.learner_bytes = kVectorsOfLearner * result.weight_bytes +
+                         std::max(result.arena_bytes, signed_bytes(inference.arena_bytes())) + slots * batch_bytes;
   result.device_bytes = kVectorsOfDevice * result.weight_bytes;
   result.available_bytes = signed_bytes(engine::host::available_memory_bytes());
   result.learners_that_fit =

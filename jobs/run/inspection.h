@@ -25,8 +25,8 @@ struct Inspection {
   std::int64_t forward_flops = 0;   // per mini-batch
   std::int64_t training_flops = 0;  // per mini-batch: forward, and both gradients of each layer that has them
   std::int64_t weight_bytes = 0;    // one flat vector in the device's layout
-  std::int64_t arena_bytes = 0;     // activations, gradients, workspaces of one learner, with reuse
-  std::int64_t arena_bytes_without_reuse = 0;  // one buffer per forward output and one per gradient
+  std::int64_t arena_bytes = 0;     // activations, gradients, workspaces of a training step, with reuse
+  std::int64_t arena_bytes_without_reuse = 0;  // a buffer of its own for each of them
   std::int64_t learner_bytes = 0;              // all that one learner needs
   std::int64_t device_bytes = 0;               // what a device needs besides its learners
   std::int64_t available_bytes = 0;            // on the first device

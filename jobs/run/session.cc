@@ -8,7 +8,6 @@
 #include "dataflow/input/idx.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
-#include "jobs/run/inspection.h"
 
 namespace arbalest::jobs {
 
@@ -39,18 +38,30 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
   const int learners = std::accumulate(counts.begin(), counts.end(), 0);
   const int period = job.synchronization.period;
 
+  const auto batch_bytes = [&](std::int64_t batch) {
+    return batch * job.data.input.image.elements() * static_cast<std::int64_t>(sizeof(float));
+  };
   test_data_ = load_dataset(job, data_root, host_pool_, dataflow::Split::kTest);
   test_order_ = std::make_unique<dataflow::SequentialOrder>(test_data_->size(), evaluation_batch_size(job));
-  test_ring_ = std::make_unique<dataflow::BatchRing>(*test_data_, *test_order_, *devices_.front(), host_pool_,
-                                                     scheduler::ring_slots(learners, 1));
+  test_ring_ = std::make_unique<dataflow::BatchRing>(
+      *test_data_, *test_order_, *devices_.front(), host_pool_,
+      scheduler::ring_slots(learners, 1, batch_bytes(evaluation_batch_size(job))));
   std::int64_t batches_per_epoch = 1;
   if (purpose == Purpose::kTraining) {
     training_data_ = load_dataset(job, data_root, host_pool_, dataflow::Split::kTrain);
     training_order_ =
         std::make_unique<dataflow::ShuffledOrder>(training_data_->size(), job.training.batch_size, job.training.seed);
-    training_ring_ = std::make_unique<dataflow::BatchRing>(*training_data_, *training_order_, *devices_.front(),
-                                                           host_pool_, scheduler::ring_slots(learners, period));
+    training_ring_ = std::make_unique<dataflow::BatchRing>(
+        *training_data_, *training_order_, *devices_.front(), host_pool_,
+        scheduler::ring_slots(learners, period, batch_bytes(job.training.batch_size)));
     batches_per_epoch = training_order_->batches_per_epoch();
+    if (std::int64_t{learners} * period > batches_per_epoch) {
+      engine::fail(
+          engine::ErrorKind::kInvalidJob,
+          "a round of {} learners with period {} needs {} mini-batches, but an epoch has {}; use fewer learners "
+          "or smaller mini-batches",
+          learners, period, std::int64_t{learners} * period, batches_per_epoch);
+    }
   }
 
   int first_number = 0;

@@ -1,8 +1,12 @@
 #include "jobs/run/trainer.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <exception>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 
 #include "engine/error.h"
 #include "jobs/export/safetensors.h"
@@ -38,10 +42,8 @@ class Trainer {
       announce();
       train();
       save_and_evaluate();
-    } catch (const engine::Error& error) {
-      summary_.status = RunStatus::kFailed;
-      summary_.message = error.what();
-      finish();
+    } catch (const std::exception& error) {
+      fail(error);
       throw;
     }
     finish();
@@ -68,6 +70,17 @@ class Trainer {
     for (RunObserver* observer : context_.observers) observer->on_start(start);
   }
 
+  // Tells the observers; one that fails itself (the disk is full) must not hide why the run failed.
+  void fail(const std::exception& error) noexcept {
+    try {
+      summary_.status = RunStatus::kFailed;
+      summary_.message = error.what();
+      finish();
+    } catch (const std::exception&) {
+      return;  // the caller rethrows the first error
+    }
+  }
+
   // Epochs until the target, the last one, a stop signal or divergence; sets the status.
   void train() {
     summary_.status = RunStatus::kCompleted;
@@ -83,6 +96,7 @@ class Trainer {
           return;
         }
       }
+      if (stop_requested()) summary_.status = RunStatus::kStopped;
     } catch (const engine::Error& error) {
       if (error.kind() != engine::ErrorKind::kDiverged) throw;
       summary_.status = RunStatus::kDiverged;
@@ -97,16 +111,26 @@ class Trainer {
         static_cast<std::uint64_t>(epoch) * static_cast<std::uint64_t>(session_->training_order().batches_per_epoch());
     epoch_ = {};
     epoch_start_ = Clock::now();
-    while (scheduler.batches() < end && !stop_requested()) {
-      epoch_learning_rate_ = static_cast<double>(scheduler.learning_rate());
-      epoch_.add(scheduler.advance(session_->training_ring(), 1));
-      report_progress();
+    evaluation_.reset();
+    try {
+      while (scheduler.batches() < end && !stop_requested()) {
+        epoch_learning_rate_ = static_cast<double>(scheduler.learning_rate());
+        epoch_.add(scheduler.advance(session_->training_ring(), 1));
+        report_progress();
+      }
+      epoch_.add(scheduler.drain());
+    } catch (const engine::Error&) {
+      account_epoch();
+      throw;
     }
-    epoch_.add(scheduler.drain());
+    account_epoch();
+    return scheduler.batches() >= end;
+  }
+
+  void account_epoch() {
     epoch_seconds_ = seconds_since(epoch_start_);
     training_seconds_ += epoch_seconds_;
     examples_ += epoch_.examples;
-    return scheduler.batches() >= end;
   }
 
   void report_progress() {
@@ -129,9 +153,11 @@ class Trainer {
   // True if the target is reached.
   bool evaluate_epoch(int epoch) {
     scheduler::Scheduler& scheduler = session_->scheduler();
-    const scheduler::Evaluation evaluation = scheduler.evaluate(session_->test_ring());
+    evaluation_ = scheduler.evaluate(session_->test_ring());
+    const scheduler::Evaluation& evaluation = *evaluation_;
     const double elapsed = seconds_since(start_);
     const bool reached = target_.add(evaluation.accuracy);
+    summary_.best_test_accuracy = target_.best();
     if (reached) summary_.time_to_accuracy_seconds = elapsed;
     summary_.epochs = epoch;
     const EpochRow row{.epoch = epoch,
@@ -155,10 +181,10 @@ class Trainer {
       const std::filesystem::path path = std::filesystem::path(context_.output_directory) / "model.safetensors";
       summary_.model_sha256 = write_safetensors(path, model, {{"format", "arbalest"}, {"job", job_.name}});
     }
-    const scheduler::Evaluation evaluation = scheduler.evaluate(session_->test_ring());
-    summary_.test_loss = evaluation.loss;
-    summary_.test_accuracy = evaluation.accuracy;
-    summary_.best_test_accuracy = std::max(target_.best(), evaluation.accuracy);
+    if (!evaluation_.has_value()) evaluation_ = scheduler.evaluate(session_->test_ring());  // stopped within an epoch
+    summary_.test_loss = evaluation_->loss;
+    summary_.test_accuracy = evaluation_->accuracy;
+    summary_.best_test_accuracy = std::max(target_.best(), evaluation_->accuracy);
   }
 
   void finish() {
@@ -172,6 +198,7 @@ class Trainer {
   const Clock::time_point start_ = Clock::now();
   std::optional<Session> session_;
   AccuracyTarget target_;
+  std::optional<scheduler::Evaluation> evaluation_;  // of the model as it is now
   RunSummary summary_;
   scheduler::Progress epoch_;  // of the epoch under way
   Clock::time_point epoch_start_;
@@ -200,7 +227,17 @@ std::string dry_run(const JobOptions& job, const RunContext& context) {
 EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const RunContext& context) {
   const std::vector<dataflow::NamedTensor> model = read_safetensors(model_path);
   Session session(job, context.data_root, Session::Purpose::kEvaluation, context.device_options);
-  session.scheduler().load(model);
+  for (const dataflow::NamedTensor& tensor : model) {
+    if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); })) {
+      engine::fail(engine::ErrorKind::kCheckpoint,
+                   "'{}': tensor '{}' has values that are not finite: the file is damaged", model_path, tensor.name);
+    }
+  }
+  try {
+    session.scheduler().load(model);
+  } catch (const engine::Error& error) {
+    throw engine::Error(error.kind(), fmt::format("'{}' does not fit the run's job: {}", model_path, error.what()));
+  }
   const scheduler::Evaluation evaluation = session.scheduler().evaluate(session.test_ring());
   return {evaluation.loss, evaluation.accuracy, evaluation.examples};
 }

@@ -23,7 +23,7 @@ struct RunContext {
 // stopped run returns its summary like any other; other failures throw engine::Error after the observers were told.
 RunSummary train(const JobOptions& job, const RunContext& context);
 
-// One round of training and one evaluation mini-batch per learner; writes nothing. Returns a line for the user.
+// One round of training and one evaluation of the whole test set; writes nothing. Returns a line for the user.
 std::string dry_run(const JobOptions& job, const RunContext& context);
 
 struct EvaluationResult {

@@ -43,7 +43,7 @@ TEST_CASE("numbers out of their range are refused") {
        "6:25: error: central_momentum must be in [0, 1), not 1"},
       {"learners", "synchronization { sma { alpha: 0 } }\nlearners", "6:25: error: alpha must be in (0, 1], not 0"},
       {"learners", "synchronization { sma { period: 0 } }\nlearners",
-       "6:25: error: period must be in [1, 1000000], not 0"},
+       "6:25: error: period must be in [1, 1000], not 0"},
       {"digits {} }", "digits {} normalization { stddev: 0 } }", "3:34: error: stddev must be in (0, 1000], not 0"},
   });
 }

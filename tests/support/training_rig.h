@@ -79,10 +79,12 @@ class TrainingRig {
     for (const std::string& name : options.devices) {
       devices_.push_back(engine::open_device(engine::parse_device(name), {.observer = options.observer}));
     }
-    ring_ = std::make_unique<dataflow::BatchRing>(data_, order_, *devices_[0], host_pool_,
-                                                  scheduler::ring_slots(learners, options.averaging.period));
+    const std::int64_t batch_bytes = options.batch * options.image.elements() * std::int64_t{sizeof(float)};
+    ring_ =
+        std::make_unique<dataflow::BatchRing>(data_, order_, *devices_[0], host_pool_,
+                                              scheduler::ring_slots(learners, options.averaging.period, batch_bytes));
     test_ring_ = std::make_unique<dataflow::BatchRing>(data_, test_order_, *devices_[0], host_pool_,
-                                                       scheduler::ring_slots(learners, 1));
+                                                       scheduler::ring_slots(learners, 1, batch_bytes));
     int first = 0;
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       pools_.push_back(std::make_unique<learners::LearnerPool>(
@@ -93,7 +95,8 @@ class TrainingRig {
                                 .evaluation_batch = options.batch,
                                 .result_slots = scheduler::result_slots(options.averaging.period),
                                 .momentum = options.momentum,
-                                .weight_decay = options.weight_decay}));
+                                .weight_decay = options.weight_decay},
+          d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
       first += options.learners[d];
     }
     collective_ = engine::make_memory_collective(static_cast<int>(devices_.size()));

@@ -142,7 +142,12 @@ TEST_CASE("a weight that is not finite leaves the central model as it was, on ev
   sma::Averager averager({}, devices, 4, *collective, 4);
   const std::vector<float> central{1.0F, 2.0F, 3.0F, 4.0F};
   std::vector<std::vector<float>> weights(2, central);
-  weights[1][2] = std::numeric_limits<float>::infinity();
+  const bool infinite = GENERATE(true, false);
+  if (infinite) {
+    weights[1][2] = std::numeric_limits<float>::infinity();
+  } else {
+    weights[0][2] = weights[1][2] = 2e38F;  // finite on each device, not in sum
+  }
   averager.set_replicas({{weights[0].data()}, {weights[1].data()}});
   for (int d = 0; d < 2; ++d) averager.set_central(d, central.data());
   averager.average(std::vector<std::vector<Event>>(2, std::vector<Event>(1)), 0.5F);

@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 
+#include "engine/host/topology.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/options/load_job.h"
 #include "jobs/run/accuracy_target.h"
@@ -96,6 +98,42 @@ TEST_CASE("the same job writes the same model, another seed another", "[training
   CHECK(again.test_accuracy == first.test_accuracy);
   CHECK(again.test_loss == first.test_loss);
   CHECK(again.examples == 5000);
+}
+
+TEST_CASE("a job on two devices of unequal size trains, and evaluates again", "[training]") {
+  const std::vector<int> cores = engine::host::allowed_cores();
+  if (cores.size() < 3) tests::skip_test("needs three cores");
+  const TemporaryDirectory directory;
+  const std::vector<std::string> overrides{"devices=cpu:" + std::to_string(cores[0]),
+                                           "devices=cpu:" + std::to_string(cores[1]) + "," + std::to_string(cores[2]),
+                                           "learners.per_device.fixed=1", "training.max_epochs=1"};
+  const jobs::JobOptions job = load("lenet-digits.txtpb", overrides);
+  const RunSummary summary = run(job, directory.path().string());
+  CHECK(summary.learners == 2);
+  CHECK(summary.test_accuracy > 0.9);
+  const std::string model = (directory.path() / "model.safetensors").string();
+  CHECK(jobs::evaluate_run(job, model, {}).test_accuracy == summary.test_accuracy);
+}
+
+TEST_CASE("rounds that span more than an epoch are refused", "[training]") {
+  const jobs::JobOptions job =
+      load("logistic-digits.txtpb", {"training.batch_size=5000", "learners.per_device.fixed=5"});
+  CHECK_THROWS_WITH(run(job), ContainsSubstring("needs 5 mini-batches, but an epoch has 4"));
+}
+
+TEST_CASE("a damaged model is not evaluated", "[training]") {
+  const TemporaryDirectory directory;
+  const jobs::JobOptions job = load("logistic-digits.txtpb", {"training.max_epochs=1"});
+  run(job, directory.path().string());
+  const std::string path = (directory.path() / "model.safetensors").string();
+  std::vector<dataflow::NamedTensor> tensors = jobs::read_safetensors(path);
+  tensors[0].values[7] = std::numeric_limits<float>::quiet_NaN();
+  jobs::write_safetensors(path, tensors, {});
+  CHECK_THROWS_WITH(jobs::evaluate_run(job, path, {}), ContainsSubstring("not finite"));
+  tensors.pop_back();
+  tensors[0].values[7] = 0.0F;
+  jobs::write_safetensors(path, tensors, {});
+  CHECK_THROWS_WITH(jobs::evaluate_run(job, path, {}), ContainsSubstring("is missing") && ContainsSubstring(path));
 }
 
 TEST_CASE("a stop signal ends the round, saves the model and is no failure", "[training]") {
