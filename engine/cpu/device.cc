@@ -31,6 +31,8 @@ Buffer CpuDevice::allocate(std::size_t bytes) {
 
 std::unique_ptr<Stream> CpuDevice::create_stream(const StreamOptions& options) {
   CpuStream::Options stream{name_ + " " + options.name, options.threads, {}, observer_};
+  if (pinned_cores_.empty() && options.threads == 1) stream.lending = &lending_;
+  stream.lends = !options.floating;
   for (int i = 0; !pinned_cores_.empty() && !options.floating && i < options.threads; ++i) {
     const auto core = static_cast<std::size_t>(options.first_core + i) % pinned_cores_.size();
     stream.pinned_cores.push_back(pinned_cores_[core]);

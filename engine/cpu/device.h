@@ -7,6 +7,7 @@
 
 #include <dnnl.hpp>
 
+#include "engine/cpu/core_lending.h"
 #include "engine/device.h"
 #include "engine/devices.h"
 
@@ -30,6 +31,7 @@ class CpuDevice final : public Device {
   std::vector<int> pinned_cores_;  // empty: not pinned
   int cores_;
   StreamObserver* observer_;
+  CoreLending lending_;  // where nothing is pinned
   dnnl::engine engine_;
 };
 

@@ -38,7 +38,10 @@ std::exception_ptr with_place(std::string_view place) noexcept {
 
 }  // namespace
 
-CpuStream::CpuStream(Options options) : options_(std::move(options)), queue_(kQueueCapacity) {
+CpuStream::CpuStream(Options options)
+    : options_(std::move(options)),
+      seat_(options_.lending != nullptr ? &options_.lending->reserve(options_.lends) : nullptr),
+      queue_(kQueueCapacity) {
   worker_ = std::thread([this] { work_loop(); });
 }
 
@@ -49,6 +52,7 @@ CpuStream::~CpuStream() {
   }
   pushed_.notify_one();
   worker_.join();
+  if (seat_ != nullptr) options_.lending->leave(*seat_);
 }
 
 void CpuStream::push(Work work, const char* label) {
@@ -145,6 +149,12 @@ std::exception_ptr CpuStream::wait_passed(std::uint64_t position) {
   return error_ != nullptr && error_position_ <= position ? error_ : nullptr;
 }
 
+std::exception_ptr CpuStream::wait_for(CpuStream& other, std::uint64_t position) {
+  if (seat_ == nullptr || other.seat_ == nullptr || other.has_passed(position)) return other.wait_passed(position);
+  const CoreLending::Wait lent(*options_.lending, *seat_, *other.seat_);
+  return other.wait_passed(position);
+}
+
 void CpuStream::synchronize(std::uint64_t position) {
   if (const std::exception_ptr error = wait_passed(position)) std::rethrow_exception(error);
 }
@@ -156,7 +166,7 @@ void CpuStream::execute(Work& work, const char* label) {
                  [&](const Event& event) {
                    if (options_.observer != nullptr && options_.observer->drops_wait(*this, label)) return;
                    auto* other = static_cast<CpuStream*>(event.stream());
-                   if (const std::exception_ptr error = other->wait_passed(event.position())) {
+                   if (const std::exception_ptr error = wait_for(*other, event.position())) {
                      std::rethrow_exception(error);
                    }
                  },
@@ -185,6 +195,7 @@ std::exception_ptr CpuStream::settle() noexcept {
   try {
     set_thread_count(options_.threads);
     pin_this_thread(options_.pinned_cores);
+    if (seat_ != nullptr) options_.lending->enter(*seat_);
   } catch (...) {
     return std::current_exception();
   }

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/cpu/core_lending.h"
 #include "engine/cpu/task.h"
 #include "engine/stream.h"
 
@@ -38,8 +39,10 @@ class CpuStream final : public Stream {
   struct Options {
     std::string name;
     int threads = 1;
-    std::vector<int> pinned_cores;  // empty: the thread goes where the system puts it
+    std::vector<int> pinned_cores = {};  // empty: the thread goes where the system puts it
     StreamObserver* observer = nullptr;
+    CoreLending* lending = nullptr;  // null: takes no part in it
+    bool lends = true;               // its core, while it waits
   };
 
   explicit CpuStream(Options options);
@@ -89,8 +92,11 @@ class CpuStream final : public Stream {
   void abandon(Work& work) noexcept;
   // Waits without throwing; the error of the work before `position`, or null.
   std::exception_ptr wait_passed(std::uint64_t position);
+  // The same for the worker of this stream, whose core is of use to others meanwhile.
+  std::exception_ptr wait_for(CpuStream& other, std::uint64_t position);
 
   const Options options_;
+  CoreLending::Seat* const seat_;            // null without lending
   std::unique_ptr<CpuTaskGraph> recording_;  // touched by the enqueuing thread only
 
   mutable std::mutex mutex_;

@@ -1,0 +1,140 @@
+// A waiting thread lends its core. The borrower binds itself to another core first, so that nothing else can move it,
+// and looks where it runs until it has moved; the bound on its patience only ends a failing test.
+#include "engine/cpu/core_lending.h"
+
+#include <sched.h>
+
+#include <chrono>
+#include <latch>
+#include <thread>
+
+#include "engine/cpu/stream.h"
+#include "engine/host/topology.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::cpu::CoreLending;
+using engine::cpu::CpuStream;
+using engine::cpu::make_task;
+using engine::cpu::TaskContext;
+
+void go_to(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(static_cast<std::size_t>(core), &cores);
+  sched_setaffinity(0, sizeof cores, &cores);
+}
+
+bool comes_to(int core) {
+  constexpr std::chrono::seconds kPatience(20);
+  const auto start = std::chrono::steady_clock::now();
+  while (sched_getcpu() != core) {
+    if (std::chrono::steady_clock::now() - start > kPatience) return false;
+  }
+  return true;
+}
+
+int allowed_count() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  return CPU_COUNT(&cores);
+}
+
+bool has_two_cores() {
+  if (engine::host::allowed_cores().size() >= 2) return true;
+  WARN("skipped: needs two cores");
+  return false;
+}
+
+// Runs the borrower and the lender on two cores; the lender waits for `target` while the borrower looks whether it is
+// moved to the lender's core. Returns whether it was, and how many cores it may use when the wait is over.
+std::pair<bool, int> lend(CoreLending& lending, CoreLending::Seat& lender, const CoreLending::Seat& target,
+                          CoreLending::Seat& borrower) {
+  const std::vector<int> cores = engine::host::allowed_cores();
+  bool came = false;
+  int allowed = 0;
+  std::latch away(1), looked(1), over(1);
+  std::jthread borrowing([&] {
+    lending.enter(borrower);
+    go_to(cores[0]);
+    away.count_down();
+    came = comes_to(cores[1]);
+    looked.count_down();
+    over.wait();
+    allowed = allowed_count();
+  });
+  std::jthread lending_thread([&] {
+    lending.enter(lender);
+    go_to(cores[1]);
+    away.wait();
+    {
+      const CoreLending::Wait wait(lending, lender, target);
+      looked.wait();
+    }
+    over.count_down();
+  });
+  borrowing.join();
+  return {came, allowed};
+}
+
+}  // namespace
+
+TEST_CASE("a waiting thread lends its core to the one it waits for and lets it go again") {
+  if (!has_two_cores()) return;
+  CoreLending lending;
+  CoreLending::Seat& borrower = lending.reserve(true);
+  const auto [came, allowed] = lend(lending, lending.reserve(true), borrower, borrower);
+  CHECK(came);
+  CHECK(allowed == static_cast<int>(engine::host::allowed_cores().size()));
+}
+
+TEST_CASE("the one in the middle of a chain of waits lends nothing, the core goes to its end") {
+  if (!has_two_cores()) return;
+  CoreLending lending;
+  CoreLending::Seat& borrower = lending.reserve(true);
+  CoreLending::Seat& averaging = lending.reserve(false);
+  const CoreLending::Wait between(lending, averaging, borrower);
+  const auto [came, allowed] = lend(lending, lending.reserve(true), averaging, borrower);
+  CHECK(came);
+  CHECK(allowed == static_cast<int>(engine::host::allowed_cores().size()));
+}
+
+TEST_CASE("a stream that waits for an event lends its core") {
+  if (!has_two_cores()) return;
+  const std::vector<int> cores = engine::host::allowed_cores();
+  CoreLending lending;
+  CpuStream::Options options;
+  options.name = "cpu learner";
+  options.lending = &lending;
+  CpuStream borrower(options);
+  CpuStream lender(options);
+  bool came = false;
+  std::latch away(1);
+  borrower.submit(make_task([&](const TaskContext&) {
+                    go_to(cores[0]);
+                    away.count_down();
+                    came = comes_to(cores[1]);
+                  }),
+                  "look");
+  lender.submit(make_task([&](const TaskContext&) {
+                  away.wait();
+                  go_to(cores[1]);
+                }),
+                "go");
+  lender.wait(borrower.record(), "wait");
+  lender.drain();
+  CHECK(came);
+}
+
+TEST_CASE("a seat that was left is taken again") {
+  CoreLending lending;
+  CoreLending::Seat& first = lending.reserve(true);
+  CHECK(&lending.reserve(true) != &first);
+  lending.leave(first);
+  CHECK(&lending.reserve(false) == &first);
+}
+
+}  // namespace arbalest::tests
