@@ -16,6 +16,7 @@ namespace {
 using engine::Buffer;
 using engine::CentralUpdate;
 using engine::Device;
+using engine::LocalAveraging;
 using engine::ReplicaDifference;
 using engine::SgdUpdate;
 using engine::UpdateRange;
@@ -78,6 +79,13 @@ class Passes {
         {"central_update", 16.0,
          [this](Vectors& v) {
            engine::cpu::run_flat(CentralUpdate{v.central[0], v.central[1], v.sum, 0.0F, 0.0F, v.elements}, context_);
+         }},
+        {"local_averaging", 4.0 * replicas_ + 12.0,
+         [this](Vectors& v) {
+           addresses_.assign(v.weights.begin(), v.weights.end());
+           engine::cpu::run_flat(
+               LocalAveraging{addresses_, v.central[0], v.central[1], v.sum + v.elements, 0.0F, 0.0F, v.elements},
+               context_);
          }},
     };
   }

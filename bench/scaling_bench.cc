@@ -123,8 +123,10 @@ int run(int turns, double duration) {
   const auto learners = static_cast<int>(cores.size());
   std::vector<double> ratios, ours, theirs, averaging_shares, waiting_shares;
   for (int turn = 0; turn < turns; ++turn) {
-    const double processes = independent_processes(cores, duration);
+    // Every other turn in the other order, so that a machine that drifts favors neither.
+    double processes = turn % 2 == 0 ? independent_processes(cores, duration) : 0.0;
     const Speed speed = one_process(learners, duration);
+    if (turn % 2 != 0) processes = independent_processes(cores, duration);
     theirs.push_back(processes);
     ours.push_back(speed.images_per_second);
     ratios.push_back(speed.images_per_second / processes);

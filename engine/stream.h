@@ -15,7 +15,7 @@
 namespace arbalest::engine {
 
 // Passes over flat vectors that need no preparation.
-using FlatTask = std::variant<SgdUpdate, ReplicaDifference, CentralUpdate>;
+using FlatTask = std::variant<SgdUpdate, ReplicaDifference, CentralUpdate, LocalAveraging>;
 
 // Labels name a task in errors, traces and observers; string literals, or strings that outlive the stream.
 class Stream {

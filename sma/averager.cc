@@ -42,31 +42,48 @@ void Averager::set_central(int device, const float* weights) {
 
 std::span<const engine::Event> Averager::average(std::span<const std::vector<engine::Event>> ready, float alpha) {
   ARBALEST_CHECK(ready.size() == devices_.size());
-  const int now = parity_;
   for (std::size_t d = 0; d < devices_.size(); ++d) {
-    PerDevice& entry = devices_[d];
-    engine::Stream& stream = *entry.stream;
-    for (const engine::Event& event : ready[d]) stream.wait(event, "wait for updated replicas");
-    stream.enqueue(
-        engine::ReplicaDifference{entry.replicas, entry.central[now].as<float>(), entry.sum.as<float>(), elements_},
-        "averaging read");
-    events_[d] = stream.record();
+    for (const engine::Event& event : ready[d]) devices_[d].stream->wait(event, "wait for updated replicas");
   }
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    PerDevice& entry = devices_[d];
-    collective_.all_reduce_sum(*entry.stream, static_cast<int>(d), entry.sum.as<float>(),
-                               static_cast<std::size_t>(elements_ + engine::kAveragingTail), "all-reduce");
-    entry.stream->enqueue(engine::CentralUpdate{entry.central[now].as<float>(), entry.central[1 - now].as<float>(),
-                                                entry.sum.as<float>(), alpha, options_.central_momentum, elements_},
-                          "central update");
+  if (devices_.size() == 1) {
+    average_alone(devices_.front(), alpha);
+  } else {
+    average_together(alpha);
   }
   PerDevice& first = devices_.front();
   AveragingResult* result = results_.as<AveragingResult>() + rounds_ % static_cast<std::uint64_t>(result_slots_);
   first.stream->copy(result, first.sum.as<float>() + elements_, sizeof(AveragingResult), "averaging result");
   ticket_ = {first.stream->record(), result};
   ++rounds_;
-  parity_ = 1 - now;
+  parity_ = 1 - parity_;
   return events_;
+}
+
+void Averager::average_alone(PerDevice& entry, float alpha) {
+  entry.stream->enqueue(
+      engine::LocalAveraging{entry.replicas, entry.central[parity_].as<float>(), entry.central[1 - parity_].as<float>(),
+                             entry.sum.as<float>() + elements_, alpha, options_.central_momentum, elements_},
+      "averaging");
+  events_.front() = entry.stream->record();
+}
+
+void Averager::average_together(float alpha) {
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    PerDevice& entry = devices_[d];
+    entry.stream->enqueue(
+        engine::ReplicaDifference{entry.replicas, entry.central[parity_].as<float>(), entry.sum.as<float>(), elements_},
+        "averaging read");
+    events_[d] = entry.stream->record();
+  }
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    PerDevice& entry = devices_[d];
+    collective_.all_reduce_sum(*entry.stream, static_cast<int>(d), entry.sum.as<float>(),
+                               static_cast<std::size_t>(elements_ + engine::kAveragingTail), "all-reduce");
+    entry.stream->enqueue(
+        engine::CentralUpdate{entry.central[parity_].as<float>(), entry.central[1 - parity_].as<float>(),
+                              entry.sum.as<float>(), alpha, options_.central_momentum, elements_},
+        "central update");
+  }
 }
 
 std::span<const engine::Event> Averager::restart(std::span<const std::vector<engine::Event>> updated) {

@@ -68,11 +68,13 @@ class Averager {
   struct PerDevice {
     engine::Device* device = nullptr;
     engine::Buffer central[2];
-    engine::Buffer sum;  // [elements + kAveragingTail]
+    engine::Buffer sum;  // [elements + kAveragingTail]; one device alone uses its tail only
     std::vector<const float*> replicas;
     std::unique_ptr<engine::Stream> stream;
   };
 
+  void average_alone(PerDevice& entry, float alpha);
+  void average_together(float alpha);
   PerDevice& at(int device) { return devices_[static_cast<std::size_t>(device)]; }
   std::size_t vector_bytes() const { return static_cast<std::size_t>(elements_) * sizeof(float); }
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 
 #include "engine/cpu/flat_tasks.h"
 #include "engine/cpu/parallel.h"
 #include "engine/elementwise/finite.h"
+#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 
@@ -20,8 +20,15 @@ constexpr std::int64_t kBlock = 2048;
 constexpr std::int64_t kLanes = 16;
 
 struct Tail {
-  std::int64_t non_finite = 0;
+  std::int64_t non_finite = 0;       // of S
+  std::int64_t non_finite_next = 0;  // of z^{t+1}
   double squared_distance = 0.0;
+
+  void add(const Tail& other) {
+    non_finite += other.non_finite;
+    non_finite_next += other.non_finite_next;
+    squared_distance += other.squared_distance;
+  }
 };
 
 // Replicas are read this many at a time: that many streams keep the memory busy.
@@ -61,43 +68,66 @@ template <bool first>
 constexpr AddDifferences kAddDifferences[kGroup] = {add_differences<1, first>, add_differences<2, first>,
                                                     add_differences<3, first>, add_differences<4, first>};
 
-Tail difference_of_chunk(const ReplicaDifference& task, std::int64_t begin, std::int64_t end) {
+// sum[0, count) = S[begin, begin + count); returns its part of the tail.
+Tail difference_of_block(std::span<const float* const> replicas, const float* central, std::int64_t begin,
+                         std::int64_t count, float* sum) {
   Tail tail;
-  for (std::int64_t block = begin; block < end; block += kBlock) {
-    const std::int64_t count = std::min(kBlock, end - block);
-    float* sum = task.sum + block;
-    for (std::size_t j = 0; j < task.replicas.size(); j += kGroup) {
-      const std::size_t group = std::min(kGroup, task.replicas.size() - j);
-      std::array<const float*, kGroup> replicas{};
-      for (std::size_t i = 0; i < group; ++i) replicas[i] = task.replicas[j + i] + block;
-      const AddDifferences add = j == 0 ? kAddDifferences<true>[group - 1] : kAddDifferences<false>[group - 1];
-      tail.squared_distance += add(replicas, task.central + block, sum, count);
-    }
-    std::int32_t non_finite = 0;
-#pragma omp simd reduction(+ : non_finite)
-    for (std::int64_t i = 0; i < count; ++i) non_finite += elementwise::count_non_finite(sum[i]);
-    tail.non_finite += non_finite;
+  for (std::size_t j = 0; j < replicas.size(); j += kGroup) {
+    const std::size_t group = std::min(kGroup, replicas.size() - j);
+    std::array<const float*, kGroup> addresses{};
+    for (std::size_t i = 0; i < group; ++i) addresses[i] = replicas[j + i] + begin;
+    const AddDifferences add = j == 0 ? kAddDifferences<true>[group - 1] : kAddDifferences<false>[group - 1];
+    tail.squared_distance += add(addresses, central + begin, sum, count);
   }
+  std::int32_t non_finite = 0;
+#pragma omp simd reduction(+ : non_finite)
+  for (std::int64_t i = 0; i < count; ++i) non_finite += elementwise::count_non_finite(sum[i]);
+  tail.non_finite = non_finite;
   return tail;
+}
+
+// previous[i] = z^{t+1}[i] for i < count; returns how many are not finite.
+std::int32_t update_central(const float* __restrict central, const float* __restrict sum, float* __restrict previous,
+                            std::int64_t count, float alpha, float central_momentum) {
+  std::int32_t non_finite = 0;
+#pragma omp simd reduction(+ : non_finite)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float next = elementwise::next_central(central[i], previous[i], sum[i], alpha, central_momentum);
+    previous[i] = next;
+    non_finite += elementwise::count_non_finite(next);
+  }
+  return non_finite;
+}
+
+// Calls body(begin, count) -> Tail for the blocks of a vector, on `threads` threads; adds the tails up in one order.
+template <typename Body>
+Tail for_blocks(std::int64_t elements, int threads, const Body& body) {
+  std::array<Tail, kChunks> tails;
+  const std::int64_t chunk = ((elements + kChunks - 1) / kChunks + kLanes - 1) / kLanes * kLanes;
+  for_each_part(threads, kChunks, [&](std::int64_t i) {
+    const std::int64_t end = std::min(elements, (i + 1) * chunk);
+    for (std::int64_t begin = i * chunk; begin < end; begin += kBlock) {
+      tails[static_cast<std::size_t>(i)].add(body(begin, std::min(kBlock, end - begin)));
+    }
+  });
+  Tail total;
+  for (const Tail& tail : tails) total.add(tail);
+  return total;
+}
+
+void store(const Tail& tail, float* target) {
+  target[kNonFiniteCount] = static_cast<float>(tail.non_finite);
+  target[kSquaredDistance] = static_cast<float>(tail.squared_distance);
 }
 
 }  // namespace
 
 void run_flat(const ReplicaDifference& task, const TaskContext& context) {
   if (task.replicas.empty()) std::fill_n(task.sum, task.elements, 0.0F);
-  std::array<Tail, kChunks> tails;
-  const std::int64_t chunk = ((task.elements + kChunks - 1) / kChunks + kLanes - 1) / kLanes * kLanes;
-  for_each_part(context.threads, kChunks, [&](std::int64_t i) {
-    const std::int64_t begin = std::min(task.elements, i * chunk);
-    tails[static_cast<std::size_t>(i)] = difference_of_chunk(task, begin, std::min(task.elements, begin + chunk));
+  const Tail tail = for_blocks(task.elements, context.threads, [&](std::int64_t begin, std::int64_t count) {
+    return difference_of_block(task.replicas, task.central, begin, count, task.sum + begin);
   });
-  Tail total;
-  for (const Tail& tail : tails) {
-    total.non_finite += tail.non_finite;
-    total.squared_distance += tail.squared_distance;
-  }
-  task.sum[task.elements + kNonFiniteCount] = static_cast<float>(total.non_finite);
-  task.sum[task.elements + kSquaredDistance] = static_cast<float>(total.squared_distance);
+  store(tail, task.sum + task.elements);
 }
 
 void run_flat(const CentralUpdate& task, const TaskContext& context) {
@@ -105,24 +135,27 @@ void run_flat(const CentralUpdate& task, const TaskContext& context) {
   if (non_finite == 0.0F) {
     std::atomic<std::int32_t> total{0};
     for_ranges(context.threads, task.elements, [&](std::int64_t begin, std::int64_t end) {
-      const float* __restrict central = task.central;
-      const float* __restrict sum = task.sum;
-      float* __restrict previous = task.previous;
-      const float alpha = task.alpha;
-      const float central_momentum = task.central_momentum;
-      std::int32_t count = 0;
-#pragma omp simd reduction(+ : count)
-      for (std::int64_t i = begin; i < end; ++i) {
-        const float next = elementwise::next_central(central[i], previous[i], sum[i], alpha, central_momentum);
-        previous[i] = next;
-        count += elementwise::count_non_finite(next);
-      }
-      total += count;
+      total += update_central(task.central + begin, task.sum + begin, task.previous + begin, end - begin, task.alpha,
+                              task.central_momentum);
     });
     // Finite differences of several devices may still add up to infinity; every device sees the same sum.
     non_finite = static_cast<float>(total);
   }
   if (non_finite != 0.0F) std::copy_n(task.central, task.elements, task.previous);
+}
+
+void run_flat(const LocalAveraging& task, const TaskContext& context) {
+  ARBALEST_CHECK(!task.replicas.empty());
+  Tail tail = for_blocks(task.elements, context.threads, [&](std::int64_t begin, std::int64_t count) {
+    alignas(64) float sum[kBlock];
+    Tail block = difference_of_block(task.replicas, task.central, begin, count, sum);
+    block.non_finite_next =
+        update_central(task.central + begin, sum, task.previous + begin, count, task.alpha, task.central_momentum);
+    return block;
+  });
+  if (tail.non_finite == 0) tail.non_finite = tail.non_finite_next;
+  if (tail.non_finite != 0) std::copy_n(task.central, task.elements, task.previous);
+  store(tail, task.tail);
 }
 
 }  // namespace arbalest::engine::cpu

@@ -10,5 +10,6 @@ namespace arbalest::engine::cpu {
 void run_flat(const SgdUpdate& task, const TaskContext& context);
 void run_flat(const ReplicaDifference& task, const TaskContext& context);
 void run_flat(const CentralUpdate& task, const TaskContext& context);
+void run_flat(const LocalAveraging& task, const TaskContext& context);
 
 }  // namespace arbalest::engine::cpu

@@ -76,7 +76,7 @@ class CpuStream final : public Stream {
     std::size_t bytes;
   };
   using Work = std::variant<std::monostate, Event, Copy, FillZero, SgdUpdate, ReplicaDifference, CentralUpdate,
-                            const CpuTaskGraph*, std::unique_ptr<Task>>;
+                            LocalAveraging, const CpuTaskGraph*, std::unique_ptr<Task>>;
   struct Command {
     Work work;
     const char* label = "";

@@ -1,6 +1,5 @@
 #include "engine/ops/averaging.h"
 
-#include <cmath>
 #include <limits>
 
 #include "engine/device.h"
@@ -13,6 +12,7 @@ namespace {
 
 using engine::CentralUpdate;
 using engine::FlatTask;
+using engine::LocalAveraging;
 using engine::ReplicaDifference;
 
 void run(const FlatTask& task, int threads) {
@@ -111,6 +111,41 @@ TEST_CASE("the central model's update is exact on integers") {
   run(CentralUpdate{central.data(), previous.data(), sum.data(), 0.25F, mu, elements}, threads);
   CHECK(previous == expected);
   CHECK(central == central_before);
+}
+
+// One pass and two passes over the same replicas, from the same z and z-.
+void check_one_pass_against_two(const Replicas& replicas, int threads) {
+  const auto size = static_cast<std::size_t>(replicas.elements);
+  std::vector<const float*> addresses;
+  for (const Floats& replica : replicas.replicas) addresses.push_back(replica.data());
+  Floats previous(size);
+  for (std::size_t i = 0; i < size; ++i) previous[i] = static_cast<float>(i % 11) * 0.37F;
+  Floats previous_alone = previous;
+  Floats sum = replicas.difference(threads);
+  run(CentralUpdate{replicas.central.data(), previous.data(), sum.data(), 0.3F, 0.7F, replicas.elements}, threads);
+  Floats tail(engine::kAveragingTail, 99.0F);
+  run(LocalAveraging{addresses, replicas.central.data(), previous_alone.data(), tail.data(), 0.3F, 0.7F,
+                     replicas.elements},
+      threads);
+  CHECK(previous_alone == previous);
+  CHECK(tail == Floats(sum.end() - engine::kAveragingTail, sum.end()));
+}
+
+TEST_CASE("averaging in one pass gives the bits of the two passes") {
+  const std::int64_t count = GENERATE(1, 4, 5, 8);
+  const std::int64_t elements = GENERATE(1, 17, 5000, 200003);
+  const int threads = GENERATE(1, 3);
+  Replicas replicas(count, elements);
+  SECTION("finite") { check_one_pass_against_two(replicas, threads); }
+  SECTION("a replica is not finite") {
+    replicas.replicas.back()[static_cast<std::size_t>(elements / 2)] = std::numeric_limits<float>::infinity();
+    check_one_pass_against_two(replicas, threads);
+  }
+  SECTION("the next central model would not be finite") {
+    replicas.central.front() = std::numeric_limits<float>::max();
+    for (Floats& replica : replicas.replicas) replica.front() = std::numeric_limits<float>::max();
+    check_one_pass_against_two(replicas, threads);
+  }
 }
 
 TEST_CASE("the central model is kept when any replica was not finite") {

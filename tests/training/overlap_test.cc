@@ -81,11 +81,24 @@ RigOptions options_on(const std::vector<std::string>& devices, Latch& latch) {
 
 int learners_of(const RigOptions& options) { return 2 * static_cast<int>(options.devices.size()); }
 
+// The devices of a run, and the pass that reads their replicas there.
+struct Reader {
+  std::vector<std::string> devices;
+  std::string label;
+};
+
+std::vector<Reader> readers() {
+  std::vector<Reader> readers{{{"cpu"}, "averaging"}};
+  const auto two = arbalest::tests::two_devices(arbalest::engine::host::allowed_cores());
+  if (!two.empty()) readers.push_back({two, "averaging read"});
+  return readers;
+}
+
 // Whether updates run while averaging's read is held.
-bool update_overtakes_read(const std::string& dropped) {
+bool update_overtakes_read(const Reader& reader, const std::string& dropped) {
   Latch latch;
-  const RigOptions options = options_on({"cpu"}, latch);
-  latch.hold("averaging read");
+  const RigOptions options = options_on(reader.devices, latch);
+  latch.hold(reader.label);
   latch.drop_waits(dropped);
   TrainingRig rig(options);
   rig.scheduler().advance(rig.ring(), 1);
@@ -96,15 +109,16 @@ bool update_overtakes_read(const std::string& dropped) {
 }
 
 // Whether averaging reads replicas whose update is held. Round 0 has no update before it, so its read runs.
-bool read_overtakes_update(const std::string& dropped) {
+bool read_overtakes_update(const Reader& reader, const std::string& dropped) {
   Latch latch;
-  const RigOptions options = options_on({"cpu"}, latch);
+  const RigOptions options = options_on(reader.devices, latch);
+  const int devices = static_cast<int>(reader.devices.size());
   latch.hold("update");
   latch.drop_waits(dropped);
   TrainingRig rig(options);
   rig.scheduler().advance(rig.ring(), 2);
-  CHECK(latch.reaches("averaging read", 1, kPatience));
-  const bool overtakes = latch.reaches("averaging read", 2, dropped.empty() ? kGrace : kPatience);
+  CHECK(latch.reaches(reader.label, devices, kPatience));
+  const bool overtakes = latch.reaches(reader.label, 2 * devices, dropped.empty() ? kGrace : kPatience);
   latch.release();
   return overtakes;
 }
@@ -132,11 +146,15 @@ TEST_CASE("with the all-reduce held, learners finish update t and gradient t+1 a
 }
 
 TEST_CASE("an update waits for averaging's read, and only because of its event", "[training]") {
-  CHECK_FALSE(update_overtakes_read(""));
-  CHECK(update_overtakes_read(kWaitForRead));
+  for (const Reader& reader : readers()) {
+    CHECK_FALSE(update_overtakes_read(reader, ""));
+    CHECK(update_overtakes_read(reader, kWaitForRead));
+  }
 }
 
 TEST_CASE("averaging's read waits for the updates, and only because of their events", "[training]") {
-  CHECK_FALSE(read_overtakes_update(""));
-  CHECK(read_overtakes_update(kWaitForUpdates));
+  for (const Reader& reader : readers()) {
+    CHECK_FALSE(read_overtakes_update(reader, ""));
+    CHECK(read_overtakes_update(reader, kWaitForUpdates));
+  }
 }
