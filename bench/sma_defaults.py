@@ -75,7 +75,8 @@ def table(path):
     with open(path) as lines:
         for line in lines:
             row = json.loads(line)
-            groups.setdefault((row['k'], row['rule'], row['central_momentum']), []).append(row)
+            key = (row['rule'], row['central_momentum']) if row['k'] > 1 else ('any', 'any')  # no averaging with one
+            groups.setdefault((row['k'], *key), []).append(row)
     print('| k | with_learners | central_momentum | seeds | epochs to 98.5 % | epochs to 99 % | best accuracy, median |')
     print('|---|---|---|---|---|---|---|')
     for (k, rule, momentum), rows in sorted(groups.items()):
@@ -84,8 +85,7 @@ def table(path):
             epochs = [epochs_to(target, row['test_accuracy']) for row in rows]
             cells.append(', '.join('-' if epoch is None else str(epoch) for epoch in sorted(epochs, key=lambda e: e or 99)))
         best = statistics.median(max(row['test_accuracy'], default=0.0) for row in rows)
-        name = (rule, momentum) if k > 1 else ('any', 'any')
-        print(f'| {k} | {name[0]} | {name[1]} | {len(rows)} | {cells[0]} | {cells[1]} | {100 * best:.2f} % |')
+        print(f'| {k} | {rule} | {momentum} | {len(rows)} | {cells[0]} | {cells[1]} | {100 * best:.2f} % |')
 
 
 def numbers(kind):

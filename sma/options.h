@@ -8,7 +8,7 @@ namespace arbalest::sma {
 
 struct Options {
   std::optional<float> alpha;     // pull towards the central model, in (0, 1]; unset: 1/k
-  float central_momentum = 0.5F;  // mu, in [0, 1)
+  float central_momentum = 0.7F;  // mu, in [0, 1)
   int period = 1;                 // tau: tasks of each learner in a round
 
   // The pull for k learners.
