@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <memory>
-#include <string_view>
 
 #include <spdlog/cfg/env.h>
 #include <spdlog/sinks/stdout_sinks.h>

@@ -16,12 +16,13 @@ inline constexpr int kOutOfMemory = 6;  // or disk
 inline constexpr int kDiverged = 7;
 inline constexpr int kPeerFailed = 8;
 inline constexpr int kDeviceFailed = 10;
-inline constexpr int kSignalBase = 128;  // 130 after SIGINT, 143 after SIGTERM
+inline constexpr int kSignalBase = 128;  // 129 after SIGHUP, 130 after SIGINT, 143 after SIGTERM
 
 inline constexpr const char* kExitCodesHelp =
-    "Exit codes: 0 done; 1 internal error; 2 usage; 3 job file invalid; 4 data missing or corrupt;\n"
-    "  5 saved model unusable; 6 out of memory or disk space; 7 training diverged; 8 another device or\n"
-    "  process failed; 10 a device or its driver fails; 130 or 143 stopped by a signal after saving.";
+    "Exit codes: 0 done; 1 internal error; 2 usage; 3 job file invalid; 4 data missing or\n"
+    "  corrupt, or a saved model was changed; 5 saved model unusable; 6 out of memory or disk space;\n"
+    "  7 training diverged; 8 another device or process failed; 10 a device or its driver fails;\n"
+    "  129, 130 or 143 stopped by SIGHUP, SIGINT or SIGTERM after saving.";
 
 int exit_code(engine::ErrorKind kind);
 

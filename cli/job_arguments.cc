@@ -1,5 +1,6 @@
 #include "cli/job_arguments.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "jobs/options/load_job.h"
@@ -7,14 +8,22 @@
 namespace arbalest::cli {
 
 void add_job_arguments(CLI::App& command, JobArguments& arguments) {
-  command.add_option("JOB", arguments.path, "Job file (*.txtpb)")->required();
+  command.add_option("JOB", arguments.path, "Job file (*.txtpb)")->required()->check(check_name);
   command.add_option("--set", arguments.overrides, "Replace a field of the job, such as training.batch_size=16")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);  // one value each: what follows is the job file
 }
 
 void add_data_root(CLI::App& command, std::string& data_root) {
-  command.add_option("--data-root", data_root, "Where datasets lie; else $ARBALEST_DATA, else data/")->type_name("DIR");
+  command.add_option("--data-root", data_root, "Where datasets lie; else $ARBALEST_DATA, else data/")
+      ->type_name("DIR")
+      ->check(check_name);
+}
+
+std::string check_name(const std::string& name) {
+  if (name.empty()) return "the name is empty; is a variable of the shell not set?";
+  if (name.starts_with('-')) return fmt::format("'{}' is no name; if it is meant, write './{}'", name, name);
+  return "";
 }
 
 jobs::JobOptions load(const JobArguments& arguments) { return jobs::load_job(arguments.path, arguments.overrides); }

@@ -20,6 +20,10 @@ void add_job_arguments(CLI::App& command, JobArguments& arguments);
 
 void add_data_root(CLI::App& command, std::string& data_root);
 
+// For arguments that name a file or directory: what is wrong with an empty one (a variable that is not set) or one that
+// looks like an option (its own name was forgotten); else "".
+std::string check_name(const std::string& name);
+
 // Reads the job; throws as jobs::load_job does.
 jobs::JobOptions load(const JobArguments& arguments);
 

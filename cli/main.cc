@@ -5,8 +5,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <new>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/usage_error.h"
-#include "engine/error.h"
+#include "jobs/report/failure.h"
 
 namespace arbalest::cli {
 
@@ -49,7 +50,7 @@ int report_error(int code, const std::string& message) {
 // A full disk shows only when the buffer is written.
 int finish(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  return report_error(kOutOfMemory, "cannot write to standard output");
+  return report_error(code == kOk ? kOutOfMemory : code, "cannot write to standard output");
 }
 
 int run(int argc, char** argv) {
@@ -62,6 +63,12 @@ int run(int argc, char** argv) {
   if (argc < 2) {
     std::fputs(program.help().c_str(), stderr);
     return kUsageError;
+  }
+  for (const std::string_view argument : std::span(argv + 1, argv + argc)) {
+    // CLI11 would take the next word for its value.
+    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1) {
+      return report_error(kUsageError, fmt::format("'{}' has no value", argument));
+    }
   }
   try {
     program.parse(argc, argv);
@@ -86,11 +93,8 @@ int main(int argc, char** argv) {
     open_closed_standard_streams();
     start_log();
     return run(argc, argv);
-  } catch (const arbalest::engine::Error& error) {
-    return report_error(exit_code(error.kind()), error.what());
-  } catch (const std::bad_alloc&) {
-    return report_error(kOutOfMemory, "out of memory");
   } catch (const std::exception& error) {
-    return report_error(kInternalError, fmt::format("internal error: {}; please report this", error.what()));
+    const arbalest::engine::Error known = arbalest::jobs::as_error(error);
+    return report_error(exit_code(known.kind()), known.what());
   }
 }

@@ -19,7 +19,7 @@ static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void note_signal(int signal) {
   int none = 0;
-  if (!received.compare_exchange_strong(none, signal)) _exit(kSignalBase + signal);
+  if (!received.compare_exchange_strong(none, signal) && signal != SIGHUP) _exit(kSignalBase + signal);
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -31,11 +31,17 @@ void handle(int signal, void (*handler)(int)) {
   }
 }
 
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 const std::atomic<int>& catch_stop_signals() {
   handle(SIGINT, note_signal);
   handle(SIGTERM, note_signal);
+  if (!is_ignored(SIGHUP)) handle(SIGHUP, note_signal);
   handle(SIGPIPE, SIG_IGN);
   handle(SIGXFSZ, SIG_IGN);
   return received;

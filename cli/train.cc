@@ -25,17 +25,22 @@ struct TrainArguments {
   bool quiet = false;
 };
 
+// There is nothing to save, so signals end it as they end any program.
+int dry_run(const TrainArguments& arguments) {
+  const jobs::JobOptions job = load(arguments.job);
+  log_warnings(job);
+  jobs::RunContext context;
+  context.data_root = data_root(arguments.data_root);
+  fmt::print("{}\n", jobs::dry_run(job, context));
+  return kOk;
+}
+
 int train(const TrainArguments& arguments) {
   const std::atomic<int>& stop_signal = catch_stop_signals();
   const jobs::JobOptions job = load(arguments.job);
   jobs::RunContext context;
   context.data_root = data_root(arguments.data_root);
   context.stop_signal = &stop_signal;
-  if (arguments.dry_run) {
-    log_warnings(job);
-    fmt::print("{}\n", jobs::dry_run(job, context));
-    return kOk;
-  }
   jobs::RunDirectory directory(arguments.output, job);
   spdlog::info("the run is kept in '{}', datasets are looked for in '{}'", directory.path().string(),
                context.data_root);
@@ -59,12 +64,12 @@ Command add_train(CLI::App& program) {
   add_job_arguments(*command, arguments->job);
   CLI::Option* output =
       command->add_option("--output", arguments->output, "Directory of the run; else a new one below runs/");
-  output->type_name("DIR");
+  output->type_name("DIR")->check(check_name);
   add_data_root(*command, arguments->data_root);
   command->add_flag("-n,--dry-run", arguments->dry_run, "Run one step of each phase, and keep nothing")
       ->excludes(output);
   command->add_flag("-q,--quiet", arguments->quiet, "Show no progress");
-  return {command, [arguments] { return train(*arguments); }};
+  return {command, [arguments] { return arguments->dry_run ? dry_run(*arguments) : train(*arguments); }};
 }
 
 }  // namespace arbalest::cli

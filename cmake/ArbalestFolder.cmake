@@ -20,16 +20,18 @@ target_include_directories(arbalest_flags INTERFACE ${PROJECT_SOURCE_DIR})
 # x86-64-v3 is the portable baseline (oneDNN dispatches further at run time). Contraction is off so that host and
 # device compute the same bits.
 target_compile_options(arbalest_flags INTERFACE
-  -march=x86-64-v3 -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+  "$<$<COMPILE_LANGUAGE:CXX>:-march=x86-64-v3;-ffp-contract=off;-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;-Werror=all-warnings;-Xcompiler=-march=x86-64-v3,-ffp-contract=off,-Wall,-Wextra,-Wshadow>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(arbalest_flags INTERFACE -Wno-restrict)  # false alarms on std::string (GCC bug 105329)
+  target_compile_options(arbalest_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)  # false alarms on std::string (GCC bug 105329)
 endif()
 if(ARBALEST_SANITIZE STREQUAL "address")
   target_compile_options(arbalest_flags INTERFACE
-    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined;-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   target_link_options(arbalest_flags INTERFACE -fsanitize=address,undefined)
 elseif(ARBALEST_SANITIZE STREQUAL "thread")
-  target_compile_options(arbalest_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_compile_options(arbalest_flags INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread;-fno-omit-frame-pointer>")
   target_link_options(arbalest_flags INTERFACE -fsanitize=thread)
 elseif(ARBALEST_SANITIZE)
   message(FATAL_ERROR "ARBALEST_SANITIZE is '${ARBALEST_SANITIZE}'; use 'address' or 'thread'")

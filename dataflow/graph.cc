@@ -224,11 +224,6 @@ Graph Graph::build(const InputDescription& input, const std::vector<LayerDescrip
   return graph;
 }
 
-const std::string& Graph::tensor_name(int tensor) const {
-  static const std::string kNames[] = {kInputNames[0], kInputNames[1]};
-  return tensor <= kLabel ? kNames[tensor] : nodes_[static_cast<std::size_t>(tensor - 2)].name;
-}
-
 std::vector<Shape> Graph::shapes(std::int64_t batch) const {
   std::vector<Shape> shapes = graph_input_shapes(input_, batch);
   for (const Node& node : nodes_) shapes.push_back(node.layer->output_shape(input_shapes(node, shapes)));

@@ -53,10 +53,8 @@ class Graph {
   // not fit, an output nobody reads, no loss or more than one, logits that do not match the classes.
   static Graph build(const InputDescription& input, const std::vector<LayerDescription>& layers);
 
-  const InputDescription& input() const noexcept { return input_; }
   const std::vector<Node>& nodes() const noexcept { return nodes_; }
   int tensors() const noexcept { return static_cast<int>(nodes_.size()) + 2; }
-  const std::string& tensor_name(int tensor) const;
   // Shapes of every tensor for mini-batches of `batch` examples.
   std::vector<engine::Shape> shapes(std::int64_t batch) const;
   // Shapes of one node's inputs, picked from `shapes`.

@@ -1,7 +1,5 @@
 #include "dataflow/plan.h"
 
-#include <algorithm>
-
 #include "dataflow/buffer_lifetimes.h"
 #include "dataflow/memory_plan.h"
 
@@ -18,7 +16,7 @@ std::byte* address(std::byte* arena, std::size_t offset, std::size_t nowhere) {
 }  // namespace
 
 Plan::Plan(std::shared_ptr<const Graph> graph, engine::Device& device, const PlanOptions& options)
-    : graph_(std::move(graph)), batch_(options.batch) {
+    : graph_(std::move(graph)) {
   Backward backward = derive_backward(*graph_);
   if (options.mode == engine::OperatorMode::kInference) {
     backward.node.assign(backward.node.size(), false);

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -36,9 +35,7 @@ class Plan {
   // Throws engine::Error naming the layer that the device cannot run.
   Plan(std::shared_ptr<const Graph> graph, engine::Device& device, const PlanOptions& options);
 
-  const Graph& graph() const noexcept { return *graph_; }
   const ParameterLayout& parameters() const noexcept { return parameters_; }
-  std::int64_t batch() const noexcept { return batch_; }
 
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
   // The same with a buffer of its own for every value, gradient and workspace, and no operator in place.
@@ -75,7 +72,6 @@ class Plan {
   std::vector<const void*> parameter_addresses(const Step& step, const float* weights) const;
 
   std::shared_ptr<const Graph> graph_;
-  std::int64_t batch_;
   ParameterLayout parameters_;
   std::vector<Step> steps_;              // by node
   std::vector<engine::Layout> layouts_;  // by tensor

@@ -30,7 +30,6 @@ class Buffer {
   T* as() const noexcept {
     return static_cast<T*>(data_);
   }
-  std::size_t bytes() const noexcept { return bytes_; }
 
  private:
   void reset() noexcept {

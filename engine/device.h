@@ -3,9 +3,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "engine/buffer.h"
 #include "engine/layout.h"
@@ -29,6 +27,7 @@ class Device {
 
   // As in a job file: "cpu:0-1".
   virtual const std::string& name() const noexcept = 0;
+  virtual bool is_cuda() const noexcept { return false; }
   // Host cores that the device computes on.
   virtual int cores() const noexcept = 0;
 

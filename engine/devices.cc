@@ -4,8 +4,10 @@
 #include <charconv>
 
 #include <fmt/ranges.h>
-#include "engine/cpu/device.h"
 
+#include "engine/cpu/device.h"
+#include "engine/cpu/errors.h"
+#include "engine/cuda_devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
 
@@ -14,22 +16,25 @@ namespace arbalest::engine {
 namespace {
 
 constexpr std::string_view kCpu = "cpu";
+constexpr std::string_view kCuda = "cuda";
 
 [[noreturn]] void bad_device(std::string_view name, std::string_view reason) {
   fail(ErrorKind::kInvalidJob,
-       "device '{}': {}; write 'cpu' or name cores, as in 'cpu:0-1' or 'cpu:0,2' ('arbalest devices' lists what is "
-       "here)",
+       "device '{}': {}; write 'cpu' or name cores, as in 'cpu:0-1' or 'cpu:0,2', or a GPU, as in 'cuda:0' "
+       "('arbalest devices' lists what is here)",
        name, reason);
 }
 
-int parse_core(std::string_view name, std::string_view text) {
-  int core = -1;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), core);
-  if (code != std::errc() || end != text.data() + text.size() || core < 0) {
-    bad_device(name, fmt::format("'{}' is not a core number", text));
+int parse_number(std::string_view name, std::string_view text, std::string_view what) {
+  int number = -1;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size() || number < 0) {
+    bad_device(name, fmt::format("'{}' is not a {} number", text, what));
   }
-  return core;
+  return number;
 }
+
+int parse_core(std::string_view name, std::string_view text) { return parse_number(name, text, "core"); }
 
 void append_range(std::string_view name, std::string_view range, std::vector<int>& cores) {
   const std::size_t dash = range.find('-');
@@ -51,7 +56,10 @@ void append_range(std::string_view name, std::string_view range, std::vector<int
 DeviceSpec parse_device(std::string_view name) {
   const std::size_t colon = name.find(':');
   const std::string_view kind = name.substr(0, colon);
-  if (kind == "cuda") bad_device(name, "this build of Arbalest runs on CPU devices only");
+  if (kind == kCuda) {
+    const int ordinal = colon == std::string_view::npos ? 0 : parse_number(name, name.substr(colon + 1), "GPU");
+    return {std::string(name), {}, ordinal};
+  }
   if (kind != kCpu) bad_device(name, fmt::format("there is no kind of device '{}'", kind));
   DeviceSpec spec{std::string(name), {}};
   if (colon == std::string_view::npos) return spec;
@@ -67,12 +75,21 @@ DeviceSpec parse_device(std::string_view name) {
 }
 
 int core_count(const DeviceSpec& spec) {
+  if (spec.is_cuda()) return 1;
   return spec.cores.empty() ? host::usable_cores() : static_cast<int>(spec.cores.size());
 }
 
 void check_disjoint(const std::vector<DeviceSpec>& devices) {
   for (std::size_t a = 0; a < devices.size(); ++a) {
     for (std::size_t b = a + 1; b < devices.size(); ++b) {
+      if (devices[a].is_cuda() != devices[b].is_cuda()) {
+        bad_device(devices[b].name,
+                   fmt::format("a job runs on CPU devices or on GPUs, and '{}' is of the other kind", devices[a].name));
+      }
+      if (devices[a].is_cuda()) {
+        if (devices[a].cuda_ordinal == devices[b].cuda_ordinal) bad_device(devices[b].name, "this GPU is named twice");
+        continue;
+      }
       if (devices[a].cores.empty() || devices[b].cores.empty()) {
         bad_device(devices[b].name, "'cpu' means all cores, so it cannot stand beside another CPU device");
       }
@@ -86,7 +103,7 @@ void check_disjoint(const std::vector<DeviceSpec>& devices) {
 }
 
 std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions& options) {
-  return std::make_unique<cpu::CpuDevice>(spec, options);
+  return cpu::translate_errors([&] { return std::make_unique<cpu::CpuDevice>(spec, options); });
 }
 
 std::vector<DeviceSpec> list_devices() { return {DeviceSpec{std::string(kCpu), {}}}; }

@@ -1,12 +1,15 @@
 #include "engine/versions.h"
 
 #include "engine/cpu/version.h"
+#include "engine/cuda_devices.h"
 #include "engine/host/version.h"
 
 namespace arbalest::engine {
 
 std::vector<LibraryVersion> library_versions() {
-  return {{"oneDNN", cpu::onednn_version()}, {"oneTBB", host::onetbb_version()}};
+  std::vector<LibraryVersion> versions{{"oneDNN", cpu::onednn_version()}, {"oneTBB", host::onetbb_version()}};
+  for (LibraryVersion& version : cuda_library_versions()) versions.push_back(std::move(version));
+  return versions;
 }
 
 }  // namespace arbalest::engine

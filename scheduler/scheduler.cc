@@ -189,7 +189,7 @@ void Scheduler::check_finite(const Ticket& ticket) const {
   const auto& device = pools_[pool_of_[static_cast<std::size_t>(ticket.learner)]]->device();
   const std::string what = std::isfinite(result.loss_sum)
                                ? fmt::format("{} elements of its step are not finite", result.non_finite)
-                               : fmt::format("its loss is {}", result.loss_sum);
+                               : fmt::format("its loss is {}", std::abs(result.loss_sum));  // not -nan
   engine::fail(engine::ErrorKind::kDiverged,
                "training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; lower learning_rate.base, or "
                "check the data's normalization",

@@ -79,6 +79,8 @@ void Averager::average_together(float alpha) {
     PerDevice& entry = devices_[d];
     collective_.all_reduce_sum(*entry.stream, static_cast<int>(d), entry.sum.as<float>(),
                                static_cast<std::size_t>(elements_ + engine::kAveragingTail), "all-reduce");
+  }
+  for (PerDevice& entry : devices_) {
     entry.stream->enqueue(
         engine::CentralUpdate{entry.central[parity_].as<float>(), entry.central[1 - parity_].as<float>(),
                               entry.sum.as<float>(), alpha, options_.central_momentum, elements_},

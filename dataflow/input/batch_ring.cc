@@ -1,7 +1,6 @@
 #include "dataflow/input/batch_ring.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "engine/error.h"
 #include "engine/ops/softmax_cross_entropy.h"
@@ -40,8 +39,13 @@ BatchRing::BatchRing(const Dataset& dataset, BatchOrder& order, engine::Device& 
     slots_[i].labels = reinterpret_cast<std::int32_t*>(labels_.as<std::byte>() + i * label_bytes);
     slots_[i].indices.resize(batch_size);
   }
-  const std::lock_guard lock(mutex_);
-  submit_fills(group_);
+  std::unique_lock lock(mutex_);
+  try {
+    submit_fills(group_);
+  } catch (...) {
+    stop_fills(lock);  // no destructor runs after this
+    throw;
+  }
 }
 
 BatchRing::~BatchRing() {
@@ -58,11 +62,9 @@ std::optional<Batch> BatchRing::next() {
   const auto ready = [&] { return slot.state == State::kReady; };
   if (!ready()) {
     submit_fills(1);
-    const auto start = std::chrono::steady_clock::now();
     consumer_waits_ = true;
     filled_.wait(lock, ready);
     consumer_waits_ = false;
-    seconds_waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   if (slot.failure) std::rethrow_exception(slot.failure);
   slot.state = State::kOut;
@@ -89,11 +91,6 @@ void BatchRing::restart(std::uint64_t first) {
   stopping_ = false;
   next_out_ = next_fill_ = first;
   submit_fills(group_);
-}
-
-double BatchRing::seconds_waited() const {
-  const std::lock_guard lock(mutex_);
-  return seconds_waited_;
 }
 
 // Hands out tasks for all free slots in sequence, `at_least` batches a task; fewer only at the end of the sequence.

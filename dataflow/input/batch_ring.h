@@ -46,9 +46,6 @@ class BatchRing {
   // The sequence starts again at `first`. All batches must have been released.
   void restart(std::uint64_t first = 0);
 
-  // How long next() has waited so far, in all.
-  double seconds_waited() const;
-
  private:
   enum class State { kFree, kFilling, kReady, kOut };
   struct Slot {
@@ -77,14 +74,13 @@ class BatchRing {
   std::vector<Slot> slots_;
   std::size_t group_;  // batches of one task
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable filled_;
   std::uint64_t next_out_;   // what next() returns
   std::uint64_t next_fill_;  // the first batch that no task has been submitted for
   std::size_t batches_filling_ = 0;
   bool consumer_waits_ = false;
   bool stopping_ = false;
-  double seconds_waited_ = 0.0;
 };
 
 }  // namespace arbalest::dataflow

@@ -1,7 +1,6 @@
 // Draws one digit of 28 x 28 pixels from its stroke template, distorted at random.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>

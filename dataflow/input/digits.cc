@@ -40,8 +40,9 @@ std::unique_ptr<ByteImages> load_digits(Split split, const Normalization& normal
   const StylesOfDigits styles = all_styles();
   std::vector<std::uint8_t> pixels(examples * kDigitPixels);
   std::vector<std::uint8_t> labels(examples);
-  const auto render = [&](std::size_t first) {
-    for (std::size_t example = first; example < first + kExamplesOfATask; ++example) {
+  static_assert(kTrainExamples % kExamplesOfATask == 0 && kTestExamples % kExamplesOfATask == 0);
+  pool.for_each(examples / kExamplesOfATask, [&](std::size_t task) {
+    for (std::size_t example = task * kExamplesOfATask; example < (task + 1) * kExamplesOfATask; ++example) {
       RandomSequence random(kSeed, stream, example);
       const std::size_t digit = example % kClasses;
       const DigitStyle& style = styles[digit][random.below(styles[digit].size())];
@@ -49,12 +50,7 @@ std::unique_ptr<ByteImages> load_digits(Split split, const Normalization& normal
       render_digit(style, random,
                    std::span<std::uint8_t, kDigitPixels>(pixels.data() + example * kDigitPixels, kDigitPixels));
     }
-  };
-  static_assert(kTrainExamples % kExamplesOfATask == 0 && kTestExamples % kExamplesOfATask == 0);
-  for (std::size_t first = 0; first < examples; first += kExamplesOfATask) {
-    pool.submit([&render, first] { render(first); });
-  }
-  pool.drain();
+  });
   return std::make_unique<ByteImages>(train ? "digits train" : "digits test", digits_description(), normalization,
                                       std::move(pixels), std::move(labels));
 }

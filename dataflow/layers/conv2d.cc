@@ -1,7 +1,6 @@
 #include "dataflow/layers/conv2d.h"
 
 #include "dataflow/layers/image_shape.h"
-#include "engine/error.h"
 
 namespace arbalest::dataflow {
 

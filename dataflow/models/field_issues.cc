@@ -7,4 +7,9 @@ void FieldIssues::add(std::string path, std::string message) {
   issues_.push_back({std::move(path), std::move(message)});
 }
 
+void FieldIssues::add_another(std::string path, std::string message) {
+  paths_.insert(path);
+  issues_.push_back({std::move(path), std::move(message)});
+}
+
 }  // namespace arbalest::dataflow

@@ -19,6 +19,8 @@ class FieldIssues {
  public:
   // Does nothing if the message is empty, or if something is known to be wrong with this field already.
   void add(std::string path, std::string message);
+  // For a layer or a model as a whole, in which more than one thing may be wrong.
+  void add_another(std::string path, std::string message);
   bool empty() const noexcept { return issues_.empty(); }
   const std::vector<FieldIssue>& all() const noexcept { return issues_; }
 

@@ -17,9 +17,28 @@ namespace {
 // Generous, and so small that no product of a few of them overflows.
 constexpr Range<int> kFilters{1, 65536};
 constexpr Range<int> kUnits{1, 1048576};
-constexpr Range<int> kPositiveLength{1, 1024};
-constexpr Range<int> kLength{0, 1024};
+constexpr Range<int> kStrideLength{1, 1024};
+constexpr Range<int> kPaddingLength{0, 1024};
 constexpr Range<float> kMultiplier{0.0F, 1000.0F};
+
+// Stands in for a layer that is wrong in itself.
+class UnknownLayer final : public Layer {
+ public:
+  UnknownLayer(std::string kind, int input_count) : kind_(std::move(kind)), input_count_(input_count) {}
+
+  std::string_view kind() const override { return kind_; }
+  LayerRole role() const override { return LayerRole::kLoss; }  // the only role that may read the label
+  int input_count() const override { return input_count_; }
+  engine::Shape output_shape(std::span<const engine::Shape> /*inputs*/) const override { throw UnknownOutput(); }
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> /*inputs*/,
+                                     std::uint32_t /*index*/) const override {
+    throw UnknownOutput();
+  }
+
+ private:
+  std::string kind_;
+  int input_count_;
+};
 
 // Reads the fields of one layer and reports what is wrong with them under the layer's name.
 class LayerReader {
@@ -28,6 +47,16 @@ class LayerReader {
       : message_(message), path_(path), issues_(issues) {}
 
   std::shared_ptr<const Layer> read() {
+    const std::size_t issues_before = issues_.all().size();
+    std::shared_ptr<const Layer> layer = read_kind();
+    if (layer == nullptr) return std::make_shared<UnknownLayer>("", message_.input_size());
+    if (issues_.all().size() == issues_before) return layer;
+    return std::make_shared<UnknownLayer>(std::string(layer->kind()), layer->input_count());
+  }
+
+ private:
+  // Null if it has none.
+  std::shared_ptr<const Layer> read_kind() {
     using Kind = v1::Layer::KindCase;
     switch (message_.kind_case()) {
       case Kind::kConv:
@@ -59,7 +88,6 @@ class LayerReader {
     return nullptr;
   }
 
- private:
   // `field`: below the layer, "conv.filters"; "" for the layer itself. Does nothing if the message is empty.
   void report(const std::string& field, const std::string& message) {
     if (message.empty()) return;
@@ -137,12 +165,11 @@ class LayerReader {
     const Length padding{"padding", given(message.has_padding(), message.padding()),
                          given(message.has_padding_height(), message.padding_height()),
                          given(message.has_padding_width(), message.padding_width())};
-    const std::size_t issues_before = issues_.all().size();
     engine::Window window;
-    window.kernel = extent(kernel, field, kPositiveLength);
-    // The default stride of a pooling is its kernel: one complaint about both is enough.
-    if (issues_.all().size() == issues_before) window.stride = extent(stride, field, kPositiveLength);
-    window.padding = extent(padding, field, kLength);
+    window.kernel = extent(kernel, field, kKernelLength);
+    // Without a stride, the kernel that it should have been taken from is wrong: that has been said.
+    if (stride.both || stride.height || stride.width) window.stride = extent(stride, field, kStrideLength);
+    window.padding = extent(padding, field, kPaddingLength);
     return window;
   }
 

@@ -1,5 +1,7 @@
 #include "dataflow/models/model_defaults.h"
 
+#include "dataflow/models/layer_reader.h"
+
 namespace arbalest::dataflow {
 
 namespace {
@@ -63,11 +65,14 @@ void fill(v1::Conv& conv) {
   fill_parameters(conv);
 }
 
+// A kernel that is wrong is no default: one complaint about it is enough.
+bool is_kernel(int length) { return out_of_range("kernel", length, kKernelLength).empty(); }
+
 void fill(v1::Pool& pool) {
   if (!has_any_stride(pool)) {
-    if (pool.has_kernel()) {
+    if (is_kernel(pool.kernel())) {
       pool.set_stride(pool.kernel());
-    } else if (pool.has_kernel_height() && pool.has_kernel_width()) {
+    } else if (is_kernel(pool.kernel_height()) && is_kernel(pool.kernel_width())) {
       pool.set_stride_height(pool.kernel_height());
       pool.set_stride_width(pool.kernel_width());
     }

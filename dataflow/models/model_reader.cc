@@ -48,16 +48,13 @@ std::vector<LayerDescription> read_layers(const v1::Model& model, FieldIssues& i
 std::vector<LayerDescription> read_model(const v1::Model& model, const InputDescription& input, FieldIssues& issues) {
   v1::Model complete = model;
   fill_defaults(complete);
-  if (complete.has_zoo() && !complete.layers().empty()) {
-    issues.add("layers", "the model has both zoo and layers; remove one of them");
-    return {};
-  }
-  if (complete.has_zoo()) return read_zoo(complete.zoo(), input.classes, issues);
-  if (complete.layers().empty()) {
+  std::vector<LayerDescription> layers = read_layers(complete, issues);
+  if (!complete.has_zoo() && layers.empty()) {
     issues.add("", "the model is empty; choose one, as in model { zoo { lenet {} } }, or list its layers");
-    return {};
   }
-  return read_layers(complete, issues);
+  if (!complete.has_zoo()) return layers;
+  if (!layers.empty()) issues.add("layers", "the model has both zoo and layers; remove one of them");
+  return read_zoo(complete.zoo(), input.classes, issues);
 }
 
 }  // namespace arbalest::dataflow

@@ -10,8 +10,9 @@
 namespace arbalest::dataflow {
 
 // The layers of `model` over data of the form `input`; fields that are left out have their defaults (fill_defaults).
-// Adds to `issues` every value that is out of its range, with its path in `model`; the result is then not to be used.
-// Whether the layers fit together is for Graph::build to say: the i-th layer here is model.layers(i).
+// Adds to `issues` every value that is out of its range, with its path in `model`; layers that are wrong in themselves
+// throw UnknownOutput (layer_reader.h). Whether the layers fit together is for Graph::build to say: the i-th layer here
+// is model.layers(i), unless the model is one of the zoo.
 std::vector<LayerDescription> read_model(const v1::Model& model, const InputDescription& input, FieldIssues& issues);
 
 }  // namespace arbalest::dataflow

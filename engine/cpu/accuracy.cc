@@ -19,8 +19,8 @@ std::int64_t first_largest(const float* values, std::int64_t count) {
 
 }  // namespace
 
-std::unique_ptr<Operator> prepare(const AccuracySpec& spec, const PrepareOptions& /*options*/,
-                                  const dnnl::engine& engine) {
+std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& /*options*/,
+                                        const dnnl::engine& engine) {
   const Shape& shape = spec.logits.shape();
   ARBALEST_CHECK(shape.rank() == 2 && spec.labels.shape() == Shape{shape[0]});
   ARBALEST_CHECK(spec.labels.dtype() == DType::kInt32);

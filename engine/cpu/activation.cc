@@ -24,8 +24,8 @@ Choice choose_kernels(const ActivationSpec& spec, OperatorMode mode, const dnnl:
 
 }  // namespace
 
-std::unique_ptr<Operator> prepare(const ActivationSpec& spec, const PrepareOptions& options,
-                                  const dnnl::engine& engine) {
+std::unique_ptr<Operator> make_operator(const ActivationSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine) {
   const dnnl::memory::desc tensor = descriptor(spec.input);
   const Operand output{Role::kOutput, tensor};
   const auto [kernels, layout] = choose_kernels(spec, options.mode, engine);

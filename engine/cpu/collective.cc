@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -57,20 +58,27 @@ class Meeting {
 
 class MemoryCollective final : public Collective {
  public:
-  explicit MemoryCollective(int ranks) : meeting_(ranks), data_(static_cast<std::size_t>(ranks), nullptr) {}
+  explicit MemoryCollective(int ranks)
+      : meeting_(ranks), data_(static_cast<std::size_t>(ranks), nullptr), prepared_(data_.size()) {}
 
   int ranks() const noexcept override { return static_cast<int>(data_.size()); }
 
   void all_reduce_sum(Stream& stream, int rank, float* data, std::size_t elements, const char* label) override {
     if (ranks() == 1) return;
-    static_cast<cpu::CpuStream&>(stream).submit(std::make_unique<RankTask>(*this, rank, data, elements), label);
+    try {
+      stream.launch(prepared(static_cast<std::size_t>(rank), data, elements), label);
+    } catch (...) {
+      meeting_.break_up();  // peers may have enqueued their part already
+      throw;
+    }
   }
 
  private:
-  class RankTask final : public cpu::Task {
+  // A rank's part in the reduction of one vector.
+  class Part final : public cpu::Task {
    public:
-    RankTask(MemoryCollective& collective, int rank, float* data, std::size_t elements)
-        : collective_(collective), rank_(static_cast<std::size_t>(rank)), data_(data), elements_(elements) {}
+    Part(MemoryCollective& collective, std::size_t rank, float* data, std::size_t elements)
+        : collective_(collective), rank_(rank), data_(data), elements_(elements) {}
 
     void run(const cpu::TaskContext&) override {
       collective_.data_[rank_] = data_;
@@ -86,6 +94,22 @@ class MemoryCollective final : public Collective {
     float* data_;
     std::size_t elements_;
   };
+  struct Prepared {
+    const float* data;
+    std::size_t elements;
+    cpu::CpuTaskGraph graph;
+  };
+
+  // Made when a vector is reduced for the first time, and kept: a round allocates nothing.
+  const cpu::CpuTaskGraph& prepared(std::size_t rank, float* data, std::size_t elements) {
+    std::deque<Prepared>& known = prepared_[rank];
+    for (const Prepared& entry : known) {
+      if (entry.data == data && entry.elements == elements) return entry.graph;
+    }
+    cpu::CpuTaskGraph graph;
+    graph.entries.push_back({std::make_unique<Part>(*this, rank, data, elements), "sum over devices"});
+    return known.emplace_back(Prepared{data, elements, std::move(graph)}).graph;
+  }
 
   void sum_slice(std::size_t rank, std::size_t elements) {
     constexpr std::size_t kBlock = 1024;  // fits the first-level cache
@@ -103,7 +127,8 @@ class MemoryCollective final : public Collective {
   }
 
   Meeting meeting_;
-  std::vector<float*> data_;  // by rank; written before the first meeting of a round, read after it
+  std::vector<float*> data_;                    // by rank; written before the first meeting of a round, read after it
+  std::vector<std::deque<Prepared>> prepared_;  // by rank; touched by the thread that enqueues its work
 };
 
 }  // namespace

@@ -72,7 +72,8 @@ Program make_copy(const dnnl::engine& engine, std::size_t bytes) {
 
 }  // namespace
 
-std::unique_ptr<Operator> prepare(const DropoutSpec& spec, const PrepareOptions& options, const dnnl::engine& engine) {
+std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine) {
   ARBALEST_CHECK(spec.ratio >= 0.0F && spec.ratio < 1.0F);
   ARBALEST_CHECK(spec.input.shape().elements() <= (std::int64_t{1} << 34));  // the generator's counter
   OperatorTraits traits;

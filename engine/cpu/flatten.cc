@@ -25,7 +25,8 @@ Program make_copy(const dnnl::engine& engine, const Operand& from, const Operand
 
 }  // namespace
 
-std::unique_ptr<Operator> prepare(const FlattenSpec& spec, const PrepareOptions& options, const dnnl::engine& engine) {
+std::unique_ptr<Operator> make_operator(const FlattenSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine) {
   const Shape& input = spec.input.shape();
   ARBALEST_CHECK(input.rank() >= 2);
   const dnnl::memory::desc tensor = descriptor(spec.input);

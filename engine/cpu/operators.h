@@ -1,5 +1,5 @@
-// Makers of prepared operators, one per alternative of OperatorSpec. The caller has set the thread count for which
-// primitives are created (ThreadCountScope).
+// Makers of prepared operators. The caller has set the thread count for which primitives are created
+// (ThreadCountScope).
 #pragma once
 
 #include <memory>
@@ -10,15 +10,25 @@
 
 namespace arbalest::engine::cpu {
 
-std::unique_ptr<Operator> prepare(const Conv2dSpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
-std::unique_ptr<Operator> prepare(const DenseSpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
-std::unique_ptr<Operator> prepare(const Pool2dSpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
-std::unique_ptr<Operator> prepare(const ActivationSpec& spec, const PrepareOptions& options,
-                                  const dnnl::engine& engine);
-std::unique_ptr<Operator> prepare(const DropoutSpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
-std::unique_ptr<Operator> prepare(const FlattenSpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
-std::unique_ptr<Operator> prepare(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options,
-                                  const dnnl::engine& engine);
-std::unique_ptr<Operator> prepare(const AccuracySpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
+// What oneDNN throws becomes an Error (cpu/errors.h).
+std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
+
+// One per alternative of OperatorSpec.
+std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const Pool2dSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const ActivationSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const FlattenSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
 
 }  // namespace arbalest::engine::cpu

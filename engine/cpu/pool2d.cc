@@ -25,7 +25,8 @@ Pooling choose_kernels(const Pool2dSpec& spec, const PrepareOptions& options, co
 
 }  // namespace
 
-std::unique_ptr<Operator> prepare(const Pool2dSpec& spec, const PrepareOptions& options, const dnnl::engine& engine) {
+std::unique_ptr<Operator> make_operator(const Pool2dSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine) {
   ARBALEST_CHECK(spec.input.shape().rank() == 4);
   const Pooling kernels = choose_kernels(spec, options, engine);
   const Operand workspace{Role::kSaved, kernels.forward.workspace_desc()};  // which element won each maximum

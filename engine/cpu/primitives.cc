@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "engine/cpu/layout.h"
 #include "engine/error.h"
 
 namespace arbalest::engine::cpu {
@@ -20,6 +21,10 @@ dnnl::prop_kind direction(OperatorMode mode) {
 
 dnnl::memory::dims pair(const Extent2d& extent) { return {extent.height, extent.width}; }
 
+bool is_reference(const dnnl::primitive_desc_base& description) {
+  return std::string_view(description.impl_info_str()).starts_with("ref");
+}
+
 template <typename Description>
 Description require_kernel(Description description, const char* what) {
   if (is_reference(description)) {
@@ -32,6 +37,19 @@ template <typename Description>
 std::optional<Description> kernel_or_none(Description description) {
   if (description.get(true) == nullptr || is_reference(description)) return std::nullopt;
   return description;
+}
+
+// `describe` makes a description of the forward primitive for given tensors.
+template <typename Primitive, typename Describe>
+typename Primitive::primitive_desc choose_forward(const dnnl::engine& engine, const PrepareOptions& options,
+                                                  const LinearTensors& of, const Describe& describe, const char* what) {
+  using Description = typename Primitive::primitive_desc;
+  if (!options.parameters.empty()) {
+    LinearTensors fixed = of;
+    fixed.weights = descriptor(options.parameters[0]);
+    if (auto kernel = kernel_or_none(Description(describe(fixed), user_scratchpad(), engine, true))) return *kernel;
+  }
+  return require_kernel(Description(describe(of), user_scratchpad(), engine), what);
 }
 
 dnnl::convolution_forward::desc convolution_desc(OperatorMode mode, const LinearTensors& of, const Window& window) {
@@ -78,76 +96,43 @@ dnnl::algorithm algorithm_of(ActivationKind kind) {
 
 }  // namespace
 
-dnnl::memory::desc any_layout(const dnnl::memory::desc& descriptor) { return any_layout(descriptor.dims()); }
-
 dnnl::memory::desc any_layout(const dnnl::memory::dims& extents) {
   return {extents, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
 }
 
-bool is_reference(const dnnl::primitive_desc_base& description) {
-  return std::string_view(description.impl_info_str()).starts_with("ref");
-}
-
-std::optional<dnnl::convolution_forward::primitive_desc> find_convolution(const dnnl::engine& engine, OperatorMode mode,
-                                                                          const LinearTensors& of,
-                                                                          const Window& window) {
-  return kernel_or_none(
-      dnnl::convolution_forward::primitive_desc(convolution_desc(mode, of, window), user_scratchpad(), engine, true));
-}
-
-dnnl::convolution_forward::primitive_desc convolution(const dnnl::engine& engine, OperatorMode mode,
-                                                      const LinearTensors& of, const Window& window) {
-  return require_kernel(
-      dnnl::convolution_forward::primitive_desc(convolution_desc(mode, of, window), user_scratchpad(), engine),
-      "convolution");
-}
-
-dnnl::convolution_backward_data::primitive_desc convolution_input_gradient(
-    const dnnl::engine& engine, const LinearTensors& of, const Window& window,
-    const dnnl::convolution_forward::primitive_desc& forward) {
-  const dnnl::convolution_backward_data::desc description(dnnl::algorithm::convolution_direct, of.input, of.weights,
-                                                          of.output, pair(window.stride), pair(window.padding),
-                                                          pair(window.padding));
-  return require_kernel(
-      dnnl::convolution_backward_data::primitive_desc(description, user_scratchpad(), engine, forward),
+LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
+                          const Window& window) {
+  const auto describe = [&](const LinearTensors& tensors) { return convolution_desc(options.mode, tensors, window); };
+  const auto forward = choose_forward<dnnl::convolution_forward>(engine, options, of, describe, "convolution");
+  LinearKernels kernels{forward, {}, {}};
+  if (options.mode == OperatorMode::kInference) return kernels;
+  kernels.weights_gradient = require_kernel(dnnl::convolution_backward_weights::primitive_desc(
+                                                weights_gradient_desc(of, window), user_scratchpad(), engine, forward),
+                                            "convolution's weight gradient");
+  if (!options.input_gradient) return kernels;
+  const dnnl::convolution_backward_data::desc input_gradient(dnnl::algorithm::convolution_direct, of.input, of.weights,
+                                                             of.output, pair(window.stride), pair(window.padding),
+                                                             pair(window.padding));
+  kernels.input_gradient = require_kernel(
+      dnnl::convolution_backward_data::primitive_desc(input_gradient, user_scratchpad(), engine, forward),
       "convolution's input gradient");
+  return kernels;
 }
 
-dnnl::convolution_backward_weights::primitive_desc convolution_weights_gradient(
-    const dnnl::engine& engine, const LinearTensors& of, const Window& window,
-    const dnnl::convolution_forward::primitive_desc& forward) {
-  return require_kernel(dnnl::convolution_backward_weights::primitive_desc(weights_gradient_desc(of, window),
-                                                                           user_scratchpad(), engine, forward),
-                        "convolution's weight gradient");
-}
-
-std::optional<dnnl::inner_product_forward::primitive_desc> find_inner_product(const dnnl::engine& engine,
-                                                                              OperatorMode mode,
-                                                                              const LinearTensors& of) {
-  return kernel_or_none(
-      dnnl::inner_product_forward::primitive_desc(inner_product_desc(mode, of), user_scratchpad(), engine, true));
-}
-
-dnnl::inner_product_forward::primitive_desc inner_product(const dnnl::engine& engine, OperatorMode mode,
-                                                          const LinearTensors& of) {
-  return require_kernel(
-      dnnl::inner_product_forward::primitive_desc(inner_product_desc(mode, of), user_scratchpad(), engine),
-      "dense layer");
-}
-
-dnnl::inner_product_backward_data::primitive_desc inner_product_input_gradient(
-    const dnnl::engine& engine, const LinearTensors& of, const dnnl::inner_product_forward::primitive_desc& forward) {
-  const dnnl::inner_product_backward_data::desc description(of.input, of.weights, of.output);
-  return require_kernel(
-      dnnl::inner_product_backward_data::primitive_desc(description, user_scratchpad(), engine, forward),
+LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of) {
+  const auto describe = [&](const LinearTensors& tensors) { return inner_product_desc(options.mode, tensors); };
+  const auto forward = choose_forward<dnnl::inner_product_forward>(engine, options, of, describe, "dense layer");
+  LinearKernels kernels{forward, {}, {}};
+  if (options.mode == OperatorMode::kInference) return kernels;
+  kernels.weights_gradient = require_kernel(dnnl::inner_product_backward_weights::primitive_desc(
+                                                weights_gradient_desc(of), user_scratchpad(), engine, forward),
+                                            "dense layer's weight gradient");
+  if (!options.input_gradient) return kernels;
+  const dnnl::inner_product_backward_data::desc input_gradient(of.input, of.weights, of.output);
+  kernels.input_gradient = require_kernel(
+      dnnl::inner_product_backward_data::primitive_desc(input_gradient, user_scratchpad(), engine, forward),
       "dense layer's input gradient");
-}
-
-dnnl::inner_product_backward_weights::primitive_desc inner_product_weights_gradient(
-    const dnnl::engine& engine, const LinearTensors& of, const dnnl::inner_product_forward::primitive_desc& forward) {
-  return require_kernel(dnnl::inner_product_backward_weights::primitive_desc(weights_gradient_desc(of),
-                                                                             user_scratchpad(), engine, forward),
-                        "dense layer's weight gradient");
+  return kernels;
 }
 
 std::optional<Pooling> find_pooling(const dnnl::engine& engine, OperatorMode mode, const dnnl::memory::desc& input,

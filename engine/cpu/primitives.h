@@ -11,12 +11,8 @@
 
 namespace arbalest::engine::cpu {
 
-// The same extents, layout left to the primitive.
-dnnl::memory::desc any_layout(const dnnl::memory::desc& descriptor);
 // float32, order "any".
 dnnl::memory::desc any_layout(const dnnl::memory::dims& extents);
-
-bool is_reference(const dnnl::primitive_desc_base& description);
 
 // The four tensors of a convolution or an inner product; no bias where `bias` is a zero descriptor.
 struct LinearTensors {
@@ -26,29 +22,20 @@ struct LinearTensors {
   dnnl::memory::desc output;
 };
 
-// Null where there is none or only the reference.
-std::optional<dnnl::convolution_forward::primitive_desc> find_convolution(const dnnl::engine& engine, OperatorMode mode,
-                                                                          const LinearTensors& of,
-                                                                          const Window& window);
-dnnl::convolution_forward::primitive_desc convolution(const dnnl::engine& engine, OperatorMode mode,
-                                                      const LinearTensors& of, const Window& window);
-dnnl::convolution_backward_data::primitive_desc convolution_input_gradient(
-    const dnnl::engine& engine, const LinearTensors& of, const Window& window,
-    const dnnl::convolution_forward::primitive_desc& forward);
-dnnl::convolution_backward_weights::primitive_desc convolution_weights_gradient(
-    const dnnl::engine& engine, const LinearTensors& of, const Window& window,
-    const dnnl::convolution_forward::primitive_desc& forward);
+// Forward, and in training what computes the gradients that `PrepareOptions` asks for.
+struct LinearKernels {
+  dnnl::primitive_desc_base forward;
+  std::optional<dnnl::primitive_desc_base> weights_gradient;
+  std::optional<dnnl::primitive_desc_base> input_gradient;
 
-// Null where there is none or only the reference.
-std::optional<dnnl::inner_product_forward::primitive_desc> find_inner_product(const dnnl::engine& engine,
-                                                                              OperatorMode mode,
-                                                                              const LinearTensors& of);
-dnnl::inner_product_forward::primitive_desc inner_product(const dnnl::engine& engine, OperatorMode mode,
-                                                          const LinearTensors& of);
-dnnl::inner_product_backward_data::primitive_desc inner_product_input_gradient(
-    const dnnl::engine& engine, const LinearTensors& of, const dnnl::inner_product_forward::primitive_desc& forward);
-dnnl::inner_product_backward_weights::primitive_desc inner_product_weights_gradient(
-    const dnnl::engine& engine, const LinearTensors& of, const dnnl::inner_product_forward::primitive_desc& forward);
+  dnnl::memory::desc bias() const { return forward.weights_desc(1); }
+  bool has_bias() const { return !bias().is_zero(); }
+};
+// Weights that the options fix are read as they lie if there is a kernel for that; else the kernel wants them
+// otherwise.
+LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
+                          const Window& window);
+LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of);
 
 struct Pooling {
   dnnl::pooling_forward::primitive_desc forward;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/cpu/errors.h"
 #include "engine/cpu/stream.h"
 #include "engine/error.h"
 
@@ -41,11 +42,9 @@ class BoundProgram final : public Task {
   };
 
   void execute(const Bound& bound) const {
-    const dnnl_status_t status = dnnl_primitive_execute(
-        bound.primitive.get(), stream_.get(), static_cast<int>(bound.arguments.size()), bound.arguments.data());
-    if (status == dnnl_success) return;
-    const ErrorKind kind = status == dnnl_out_of_memory ? ErrorKind::kOutOfMemory : ErrorKind::kDevice;
-    fail(kind, "oneDNN cannot execute a primitive: status {}", static_cast<int>(status));
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(bound.primitive.get(), stream_.get(),
+                                                   static_cast<int>(bound.arguments.size()), bound.arguments.data()),
+                            "could not execute a primitive");
   }
 
   dnnl::engine engine_;
@@ -139,7 +138,7 @@ void ProgramOperator::forward(Stream& stream, const char* label, const ForwardOp
   addresses.set(Role::kSaved, operands.saved);
   addresses.set(Role::kScratch, operands.scratch);
   addresses.set(Role::kStep, operands.step);
-  static_cast<CpuStream&>(stream).submit(forward_.bind(addresses), label);
+  static_cast<CpuStream&>(stream).submit(translate_errors([&] { return forward_.bind(addresses); }), label);
 }
 
 void ProgramOperator::backward(Stream& stream, const char* label, const BackwardOperands& operands) const {
@@ -156,7 +155,7 @@ void ProgramOperator::backward(Stream& stream, const char* label, const Backward
   addresses.set(Role::kSaved, operands.saved);
   addresses.set(Role::kScratch, operands.scratch);
   addresses.set(Role::kStep, operands.step);
-  static_cast<CpuStream&>(stream).submit(backward_->bind(addresses), label);
+  static_cast<CpuStream&>(stream).submit(translate_errors([&] { return backward_->bind(addresses); }), label);
 }
 
 }  // namespace arbalest::engine::cpu

@@ -116,8 +116,8 @@ Program make_backward(const dnnl::engine& engine, const SoftmaxCrossEntropySpec&
 
 }  // namespace
 
-std::unique_ptr<Operator> prepare(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options,
-                                  const dnnl::engine& engine) {
+std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine) {
   const Shape& logits = spec.logits.shape();
   ARBALEST_CHECK(logits.rank() == 2 && spec.labels.shape() == Shape{logits[0]});
   ARBALEST_CHECK(spec.labels.dtype() == DType::kInt32);

@@ -2,7 +2,9 @@
 
 #include <cstring>
 #include <string_view>
+#include <system_error>
 
+#include "engine/cpu/errors.h"
 #include "engine/cpu/flat_tasks.h"
 #include "engine/cpu/threads.h"
 #include "engine/error.h"
@@ -23,13 +25,9 @@ Overloaded(Functions...) -> Overloaded<Functions...>;
 std::exception_ptr with_place(std::string_view place) noexcept {
   try {
     try {
-      throw;
+      rethrow_as_error();
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("{}: {}", place, error.what()));
-    } catch (const std::bad_alloc&) {
-      throw Error(ErrorKind::kOutOfMemory, fmt::format("{}: out of memory", place));
-    } catch (const std::exception& error) {
-      throw Error(ErrorKind::kDevice, fmt::format("{}: {}", place, error.what()));
     }
   } catch (...) {
     return std::current_exception();
@@ -42,7 +40,12 @@ CpuStream::CpuStream(Options options)
     : options_(std::move(options)),
       seat_(options_.lending != nullptr ? &options_.lending->reserve(options_.lends) : nullptr),
       queue_(kQueueCapacity) {
-  worker_ = std::thread([this] { work_loop(); });
+  try {
+    worker_ = std::thread([this] { work_loop(); });
+  } catch (const std::system_error& error) {
+    fail(ErrorKind::kDevice, "{}: cannot start its thread: {}; look at 'ulimit -u' and at pids.max", options_.name,
+         error.code().message());
+  }
 }
 
 CpuStream::~CpuStream() {
@@ -189,6 +192,9 @@ void CpuStream::execute(Work& work, const char* label) {
 
 void CpuStream::abandon(Work& work) noexcept {
   if (auto* task = std::get_if<std::unique_ptr<Task>>(&work)) (*task)->abandon();
+  if (auto* graph = std::get_if<const CpuTaskGraph*>(&work)) {
+    for (const CpuTaskGraph::Entry& entry : (*graph)->entries) entry.task->abandon();
+  }
 }
 
 std::exception_ptr CpuStream::settle() noexcept {

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <stdexcept>
 
 #include <tbb/global_control.h>
 #include <tbb/info.h>
 #include <tbb/task_arena.h>
+
+#include "engine/error.h"
 
 namespace arbalest::engine::host {
 namespace {
@@ -34,7 +37,12 @@ Arena::Arena(int threads) : impl_(std::make_unique<Impl>(threads)) {}
 Arena::~Arena() = default;
 
 void Arena::enqueue(void (*work)(void* context) noexcept, void* context) {
-  impl_->arena.enqueue([work, context] { work(context); });
+  try {
+    impl_->arena.enqueue([work, context] { work(context); });
+  } catch (const std::runtime_error& error) {
+    fail(ErrorKind::kDevice, "cannot start a thread that prepares input: {}; look at 'ulimit -u' and at pids.max",
+         error.what());
+  }
 }
 
 }  // namespace arbalest::engine::host

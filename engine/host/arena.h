@@ -13,7 +13,7 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Calls `work(context)` some time later on a worker.
+  // Calls `work(context)` some time later on a worker. Throws ErrorKind::kDevice if no worker can be started.
   void enqueue(void (*work)(void* context) noexcept, void* context);
 
  private:

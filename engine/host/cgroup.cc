@@ -1,5 +1,7 @@
 #include "engine/host/cgroup.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -100,9 +102,15 @@ void lower_cores(CgroupLimits& limits, std::optional<std::uint64_t> quota, std::
   if (quota && period && *period > 0) lower(limits.cores, static_cast<double>(*quota) / static_cast<double>(*period));
 }
 
+// Version 1 writes "no limit" as the largest multiple of a page.
+bool is_beyond_memory(std::uint64_t bytes) {
+  return bytes / static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) >
+         static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES));
+}
+
 void lower_memory(CgroupLimits& limits, std::optional<std::uint64_t> limit, std::optional<std::uint64_t> use,
                   std::uint64_t reclaimable) {
-  if (!limit || !use) return;
+  if (!limit || !use || is_beyond_memory(*limit)) return;
   const std::uint64_t held = *use - std::min(*use, reclaimable);
   lower(limits.memory_unused, *limit - std::min(*limit, held));
 }

@@ -103,7 +103,16 @@ void Pool::submit(std::function<void()> task) {
   impl_->push(std::move(task));  // if this throws, the runner finds nothing and ends
 }
 
-void Pool::drain() {
+void Pool::for_each(std::size_t count, const std::function<void(std::size_t)>& body) {
+  struct DrainAtEnd {
+    Pool& pool;
+    ~DrainAtEnd() { pool.drain(); }
+  };
+  const DrainAtEnd drain_at_end{*this};
+  for (std::size_t i = 0; i < count; ++i) submit([&body, i] { body(i); });
+}
+
+void Pool::drain() noexcept {
   std::unique_lock lock(impl_->mutex);
   impl_->idle.wait(lock, [this] { return impl_->runners == 0; });
 }

@@ -1,6 +1,7 @@
 // Threads of the host that prepare input. oneTBB underneath; tasks must not block.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -16,8 +17,11 @@ class Pool {
 
   // Runs `task` some time later on a thread of the pool. The task must not throw and must not wait for others.
   void submit(std::function<void()> task);
+  // Runs body(i) for every i in [0, count), each as a task, and returns when all tasks of the pool have ended. If it
+  // throws (a task could not be submitted), those that were have ended too.
+  void for_each(std::size_t count, const std::function<void(std::size_t)>& body);
   // Returns when all submitted tasks have ended.
-  void drain();
+  void drain() noexcept;
 
  private:
   struct Impl;

@@ -8,16 +8,11 @@
 #include <utility>
 
 #include "engine/error.h"
+#include "jobs/report/failure.h"
 
 namespace arbalest::jobs {
 
-using engine::ErrorKind;
-
 namespace {
-
-[[noreturn]] void fail_write(const std::filesystem::path& path, int error) {
-  engine::fail(ErrorKind::kOutOfMemory, "cannot write '{}': {}", path.string(), std::strerror(error));
-}
 
 // A rename lasts only once its directory is on disk.
 void sync_directory(const std::filesystem::path& directory) {
@@ -31,6 +26,10 @@ void sync_directory(const std::filesystem::path& directory) {
 }
 
 }  // namespace
+
+void fail_write(const std::filesystem::path& path, int error) {
+  engine::fail(kind_of_errno(error), "cannot write '{}': {}", path.string(), std::strerror(error));
+}
 
 void write_fully(int file, std::span<const std::byte> bytes, const std::filesystem::path& path) {
   while (!bytes.empty()) {

@@ -4,14 +4,15 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace arbalest::jobs {
 
-// All errors are ErrorKind::kOutOfMemory (the disk is full, or fails) and name the file. After one, the file that was
-// there before is untouched and the half-written one is gone; fsync is never tried twice on the same file, since the
-// kernel forgets which pages it could not write.
+// Throws ErrorKind::kOutOfMemory if the disk is full and kInternal if it fails, naming the file.
+[[noreturn]] void fail_write(const std::filesystem::path& path, int error);
+
+// All errors are those of fail_write. After one, the file that was there before is untouched and the half-written one
+// is gone; fsync is never tried twice on the same file, since the kernel forgets which pages it could not write.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -34,7 +35,7 @@ class AtomicFile {
 
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-// Writes all of `bytes` to an open file; `path` is for the message. Throws ErrorKind::kOutOfMemory.
+// Writes all of `bytes` to an open file; `path` is for the message. Throws as fail_write does.
 void write_fully(int file, std::span<const std::byte> bytes, const std::filesystem::path& path);
 
 }  // namespace arbalest::jobs

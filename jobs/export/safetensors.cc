@@ -4,11 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -46,7 +44,7 @@ std::string header_text(std::span<const NamedTensor> tensors, const std::map<std
   return text;
 }
 
-// A file opened for reading, of known size.
+// A file opened for reading, of known size, that is hashed as it is read.
 class InputFile {
  public:
   explicit InputFile(const std::filesystem::path& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
@@ -74,16 +72,28 @@ class InputFile {
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) engine::fail(ErrorKind::kCheckpoint, "{}", std::strerror(errno));
       if (count == 0) engine::fail(ErrorKind::kCheckpoint, "it became shorter while it was read");
+      hash_.update(bytes.first(static_cast<std::size_t>(count)));
       bytes = bytes.subspan(static_cast<std::size_t>(count));
     }
   }
+  std::string finish_hash() { return hash_.finish(); }
 
  private:
   int file_;
+  Sha256 hash_;
   std::uint64_t size_ = 0;
 };
 
-std::vector<NamedTensor> read_checked(const std::filesystem::path& path) {
+void check_hash(const std::string& found, const std::string& expected) {
+  constexpr std::size_t kShown = 12;  // digits
+  if (expected.empty() || found == expected) return;
+  engine::fail(ErrorKind::kData,
+               "it was changed after its run had saved it: its SHA-256 is {}..., the run's summary says {}...; restore "
+               "the file, or train again",
+               found.substr(0, kShown), expected.substr(0, kShown));
+}
+
+std::vector<NamedTensor> read_checked(const std::filesystem::path& path, const std::string& expected_sha256) {
   InputFile file(path);
   if (file.size() < kSizeBytes) {
     engine::fail(ErrorKind::kCheckpoint, "it has {} bytes, too few for a safetensors file", file.size());
@@ -107,6 +117,7 @@ std::vector<NamedTensor> read_checked(const std::filesystem::path& path) {
     file.read(std::as_writable_bytes(std::span(values)));
     tensors.push_back({std::move(entry.name), entry.shape, std::move(values)});
   }
+  check_hash(file.finish_hash(), expected_sha256);
   return tensors;
 }
 
@@ -129,11 +140,11 @@ std::string write_safetensors(const std::filesystem::path& path, std::span<const
   return hash.finish();
 }
 
-std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
+std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path, const std::string& expected_sha256) {
   try {
-    return read_checked(path);
+    return read_checked(path, expected_sha256);
   } catch (const engine::Error& error) {
-    throw engine::Error(error.kind(), fmt::format("cannot read the model '{}': {}", path.string(), error.what()));
+    throw engine::Error(error.kind(), fmt::format("cannot use the model '{}': {}", path.string(), error.what()));
   }
 }
 

@@ -4,9 +4,11 @@
 #include <limits>
 #include <numeric>
 
+#include "dataflow/models/layer_reader.h"
 #include "dataflow/models/model_reader.h"
 #include "jobs/options/known_datasets.h"
 #include "jobs/options/size_check.h"
+#include "jobs/report/text.h"
 
 namespace arbalest::jobs {
 
@@ -47,6 +49,7 @@ class JobReader {
     read_learners();
     read_synchronization();
     read_model();
+    read_round();
     if (issues_.empty()) add_warnings();
     return std::move(options_);
   }
@@ -146,20 +149,19 @@ class JobReader {
   void read_devices() {
     for (int i = 0; i < job_.devices_size(); ++i) {
       try {
-        options_.devices.push_back(engine::parse_device(job_.devices(i)));
+        std::vector<engine::DeviceSpec> devices = options_.devices;
+        devices.push_back(engine::parse_device(job_.devices(i)));
+        engine::check_disjoint(devices);
+        options_.devices = std::move(devices);
       } catch (const Error& error) {
         issues_.add(fmt::format("devices[{}]", i), error.what());
       }
-    }
-    try {
-      engine::check_disjoint(options_.devices);
-    } catch (const Error& error) {
-      issues_.add(fmt::format("devices[{}]", job_.devices_size() - 1), error.what());
     }
   }
 
   void read_learners() {
     const bool is_fixed = job_.learners().per_device().has_fixed();
+    learners_are_given_ = is_fixed;
     const int fixed = job_.learners().per_device().fixed();
     if (is_fixed) issues_.add("learners.per_device.fixed", out_of_range("fixed", fixed, {1, kMaxLearners}));
     std::vector<int>& counts = options_.learners_per_device;
@@ -209,19 +211,44 @@ class JobReader {
     for (const auto& issue : model_issues.all()) {
       issues_.add(issue.path.empty() ? "model" : "model." + issue.path, issue.message);
     }
-    // Without data the shapes are unknown.
-    if (!model_issues.empty() || job_.data().source_case() == v1::Data::SOURCE_NOT_SET) return;
+    // Without data the shapes are unknown; without layers there is nothing to fit together.
+    if (job_.data().source_case() == v1::Data::SOURCE_NOT_SET || layers.empty()) return;
+    if (job_.model().has_zoo() && !model_issues.empty()) return;
     try {
       options_.graph = std::make_shared<dataflow::Graph>(dataflow::Graph::build(options_.data.input, layers));
-      if (options_.training.batch_size >= 1) check_sizes(*options_.graph, options_.training.batch_size, issues_);
     } catch (const dataflow::GraphError& error) {
       for (const dataflow::GraphIssue& issue : error.issues()) {
-        std::string path = job_.model().has_zoo() ? "model.zoo" : "model";
-        if (issue.layer >= 0 && !job_.model().has_zoo()) path = fmt::format("model.layers[{}]", issue.layer);
-        if (issue.layer >= 0 && issue.input >= 0) path += fmt::format(".input[{}]", issue.input);
-        issues_.add(path, issue.message);
+        const bool has_place = issue.layer >= 0 && issue.input >= 0;
+        issues_.add_another(layer_path(issue.layer) + (has_place ? fmt::format(".input[{}]", issue.input) : ""),
+                            issue.message);
       }
+    } catch (const dataflow::UnknownOutput&) {
+      ARBALEST_CHECK(!model_issues.empty());  // what is wrong with that layer has been said
     }
+    if (options_.graph != nullptr && options_.training.batch_size >= 1) read_sizes(layers);
+  }
+
+  // `index`: in the model's list; -1: the model as a whole.
+  std::string layer_path(int index) const {
+    if (job_.model().has_zoo()) return "model.zoo";
+    return index < 0 ? "model" : fmt::format("model.layers[{}]", index);
+  }
+
+  void read_sizes(const std::vector<dataflow::LayerDescription>& layers) {
+    for (const SizeIssue& issue : check_sizes(*options_.graph, options_.training.batch_size)) {
+      const auto layer = std::ranges::find(layers, issue.layer, &dataflow::LayerDescription::name);
+      const bool is_listed = layer != layers.end();  // not the accuracy layer that every model gets
+      issues_.add_another(layer_path(is_listed ? static_cast<int>(layer - layers.begin()) : -1), issue.message);
+    }
+  }
+
+  void read_round() {
+    const std::int64_t batch = options_.training.batch_size;
+    if (job_.data().source_case() == v1::Data::SOURCE_NOT_SET || batch < 1) return;
+    const std::int64_t batches = known_dataset(job_.data().source_case()).training_examples / batch;
+    if (batches < 1) return;  // a mini-batch is too large already
+    issues_.add(learners_are_given_ ? "learners.per_device.fixed" : "training.batch_size",
+                check_round(total_learners(), options_.synchronization.period, batches));
   }
 
   void add_warnings() {
@@ -231,15 +258,15 @@ class JobReader {
     warn(sma::warning(options_.synchronization, options_.optimizer.momentum, total_learners()));
     for (const auto& drop : options_.learning_rate.drops) {
       if (drop.epoch >= options_.training.max_epochs) {
-        warn(fmt::format("the drop of the learning rate at epoch {} never happens: the job ends after {} epochs",
-                         drop.epoch, options_.training.max_epochs));
+        warn(fmt::format("the drop of the learning rate at epoch {} never happens: the job ends after {}", drop.epoch,
+                         counted(options_.training.max_epochs, "epoch")));
       }
     }
     for (std::size_t i = 0; i < options_.devices.size(); ++i) {
       const int cores = engine::core_count(options_.devices[i]);
       if (options_.learners_per_device[i] > cores) {
-        warn(fmt::format("{} learners share the {} core{} of '{}'", options_.learners_per_device[i], cores,
-                         cores == 1 ? "" : "s", options_.devices[i].name));
+        warn(fmt::format("{} learners share the {} of '{}'", options_.learners_per_device[i], counted(cores, "core"),
+                         options_.devices[i].name));
       }
     }
   }
@@ -247,6 +274,7 @@ class JobReader {
   v1::Job& job_;
   dataflow::FieldIssues& issues_;
   JobOptions options_;
+  bool learners_are_given_ = false;  // rather than following from the devices
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,10 +27,12 @@ using engine::fail;
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{4} << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors begin UTF-8 with it
 constexpr const char* kHeader = "# proto-file: arbalest/v1/job.proto\n# proto-message: arbalest.v1.Job\n\n";
 
 std::string read_file(const std::string& path) {
-  if (std::filesystem::is_directory(path)) {
+  std::error_code unknown;  // then opening it fails as well, and says why
+  if (std::filesystem::is_directory(path, unknown)) {
     fail(ErrorKind::kInvalidJob, "{}: this is a directory; name a job file (*.txtpb)", path);
   }
   std::ifstream file(path, std::ios::binary);
@@ -39,6 +43,7 @@ std::string read_file(const std::string& path) {
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.find('\0') != std::string::npos) fail(ErrorKind::kInvalidJob, "{}: binary data, not a job file", path);
   if (text.size() > kMaxFileBytes) fail(ErrorKind::kInvalidJob, "{}: larger than 4 MiB, so no job file", path);
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   return text;
 }
 

@@ -38,8 +38,7 @@ std::string find_path(const Descriptor& type, const Predicate& matches) {
   return "";
 }
 
-}  // namespace
-
+// "training" for the message Training, "the job" for Job.
 std::string describe_type(const Descriptor& type) {
   if (&type == v1::Job::descriptor()) return "the job";
   std::string text;
@@ -50,6 +49,8 @@ std::string describe_type(const Descriptor& type) {
   }
   return text;
 }
+
+}  // namespace
 
 std::string no_such_field(const Descriptor& type, std::string_view name) {
   const std::string text = fmt::format("no field '{}' in {}", name, describe_type(type));

@@ -8,9 +8,6 @@
 
 namespace arbalest::jobs {
 
-// "training" for the message Training, "the job" for Job.
-std::string describe_type(const google::protobuf::Descriptor& type);
-
 // "no field 'bach_size' in training; did you mean 'batch_size'?". Where no name is close, tells where in a
 // job a field of this name stands, or else which fields there are.
 std::string no_such_field(const google::protobuf::Descriptor& type, std::string_view name);

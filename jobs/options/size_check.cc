@@ -1,5 +1,7 @@
 #include "jobs/options/size_check.h"
 
+#include "jobs/report/text.h"
+
 namespace arbalest::jobs {
 
 using engine::Shape;
@@ -17,12 +19,13 @@ double elements(const Shape& shape) {
 
 }  // namespace
 
-void check_sizes(const dataflow::Graph& graph, std::int64_t batch_size, dataflow::FieldIssues& issues) {
+std::vector<SizeIssue> check_sizes(const dataflow::Graph& graph, std::int64_t batch_size) {
+  std::vector<SizeIssue> issues;
   const auto check = [&](const std::string& layer, const std::string& what, const Shape& shape) {
     if (elements(shape) <= kMaxElements) return;
-    issues.add("model", fmt::format("layer '{}': its {} would be {} numbers, more than 2^30; make the layer, its input "
-                                    "or batch_size smaller",
-                                    layer, what, to_string(shape)));
+    issues.push_back({layer, fmt::format("layer '{}': its {} would be {} numbers, more than 2^30; make the layer, its "
+                                         "input or batch_size smaller",
+                                         layer, what, to_string(shape))});
   };
   const std::vector<Shape> shapes = graph.shapes(batch_size);
   for (const dataflow::Graph::Node& node : graph.nodes()) {
@@ -32,6 +35,16 @@ void check_sizes(const dataflow::Graph& graph, std::int64_t batch_size, dataflow
       check(node.name, parameter.name, parameter.shape);
     }
   }
+  return issues;
+}
+
+std::string check_round(int learners, int period, std::int64_t batches) {
+  const std::int64_t needed = std::int64_t{learners} * period;
+  if (needed <= batches) return "";
+  return fmt::format(
+      "a round of {} with period {} needs {}, but an epoch has {}; use fewer learners or smaller "
+      "mini-batches",
+      counted(learners, "learner"), period, counted(needed, "mini-batch"), grouped(batches));
 }
 
 }  // namespace arbalest::jobs

@@ -15,6 +15,7 @@
 namespace arbalest::jobs {
 
 using google::protobuf::DescriptorPool;
+using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
@@ -119,6 +120,32 @@ class IssueCollector final : public google::protobuf::io::ErrorCollector {
   std::vector<SyntaxIssue> issues_;
 };
 
+// Adds the lists that are written without an element. To protobuf they are lists that were left out, so they would mean
+// a default that nobody asked for.
+void find_empty_lists(const Message& message, const TextFormat::ParseInfoTree& tree, const SourceText& source,
+                      std::vector<SyntaxIssue>& issues) {
+  const google::protobuf::Reflection& at = *message.GetReflection();
+  for (int f = 0; f < message.GetDescriptor()->field_count(); ++f) {
+    const FieldDescriptor& field = *message.GetDescriptor()->field(f);
+    const bool is_message = field.message_type() != nullptr;
+    if (!field.is_repeated()) {
+      const auto* nested = is_message && at.HasField(message, &field) ? tree.GetTreeForNested(&field, -1) : nullptr;
+      if (nested != nullptr) find_empty_lists(at.GetMessage(message, &field), *nested, source, issues);
+      continue;
+    }
+    const int size = at.FieldSize(message, &field);
+    if (const auto place = tree.GetLocation(&field, 0); size == 0 && place.line >= 0) {
+      issues.push_back(
+          {source.from_protobuf(place.line, place.column),
+           fmt::format("{} is an empty list; leave it out to get its default, or name its elements", field.name())});
+    }
+    for (int i = 0; is_message && i < size; ++i) {
+      const auto* nested = tree.GetTreeForNested(&field, i);
+      if (nested != nullptr) find_empty_lists(at.GetRepeatedMessage(message, &field, i), *nested, source, issues);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<SyntaxIssue> parse_text(const SourceText& source, Message& message, FieldLocations& locations) {
@@ -130,6 +157,7 @@ std::vector<SyntaxIssue> parse_text(const SourceText& source, Message& message, 
   parser.AllowUnknownField(true);
   const bool is_read = parser.ParseFromString(source.text(), &message);
   std::vector<SyntaxIssue> issues = collector.take();
+  if (is_read) find_empty_lists(message, *locations.tree(), source, issues);
   ARBALEST_CHECK(is_read || !issues.empty());
   return issues;
 }

@@ -21,8 +21,9 @@ struct SyntaxIssue {
 // A text with more mistakes than anyone reads is reported in part.
 inline constexpr std::size_t kMaxShownIssues = 50;
 
-// Reads `source` into the empty `message`. Returns the unknown fields (at most kMaxShownIssues) and the first other
-// mistake of form, at which reading stops; empty if the text is well formed. Messages may be nested 64 deep.
+// Reads `source` into the empty `message`. Returns the unknown fields (at most kMaxShownIssues), the lists without
+// elements, and the first other mistake of form, at which reading stops; empty if the text is well formed. Messages may
+// be nested 64 deep.
 std::vector<SyntaxIssue> parse_text(const SourceText& source, google::protobuf::Message& message,
                                     FieldLocations& locations);
 

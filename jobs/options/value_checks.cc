@@ -5,6 +5,7 @@
 
 #include "jobs/options/schema_names.h"
 #include "jobs/options/text_encoding.h"
+#include "jobs/report/text.h"
 
 namespace arbalest::jobs {
 
@@ -22,7 +23,7 @@ std::string check_text(const FieldDescriptor& field, const std::string& text) {
 
 std::string check_number(const FieldDescriptor& field, double value) {
   if (std::isfinite(value)) return "";
-  return fmt::format("{} must be a finite number, not {}", field.name(), value);
+  return fmt::format("{} must be a finite number, not {}", field.name(), unsigned_nan(value));
 }
 
 std::string check_enum(const FieldDescriptor& field, int value) {

@@ -29,12 +29,12 @@ std::string learners_text(const std::vector<std::string>& devices, const std::ve
 }
 
 std::string start_text(const RunStart& start) {
-  std::string stop = fmt::format("after {} epochs", start.max_epochs);
+  std::string stop = "after " + counted(start.max_epochs, "epoch");
   if (start.target_accuracy) stop = fmt::format("at {} test accuracy, or {}", percent(*start.target_accuracy), stop);
   std::string data = start.data;
   if (start.dropped_examples > 0) {
-    data += fmt::format(" (the last {} of every epoch make no whole mini-batch and are dropped)",
-                        grouped(start.dropped_examples));
+    data += fmt::format(" (every epoch drops its last {}: no whole mini-batch)",
+                        counted(start.dropped_examples, "example"));
   }
   std::vector<std::vector<std::string>> rows = {
       {"job", start.job},
@@ -50,9 +50,8 @@ std::string start_text(const RunStart& start) {
 
 std::string summary_text(const RunStart& start, const RunSummary& summary) {
   std::vector<std::vector<std::string>> rows;
-  rows.push_back(
-      {"test accuracy", fmt::format("{} after {} epoch{} (best {})", percent(summary.test_accuracy), summary.epochs,
-                                    summary.epochs == 1 ? "" : "s", percent(summary.best_test_accuracy))});
+  rows.push_back({"test accuracy", fmt::format("{} after {} (best {})", percent(summary.test_accuracy),
+                                               counted(summary.epochs, "epoch"), percent(summary.best_test_accuracy))});
   if (start.target_accuracy) {
     const std::string target = percent(*start.target_accuracy);
     rows.push_back(
@@ -88,9 +87,9 @@ void ConsoleReporter::on_start(const RunStart& start) {
 }
 
 void ConsoleReporter::show_bar(const RunProgress& progress) {
-  const std::string text =
-      fmt::format(" epoch {:.1f}/{}  loss {:.4f}  {}  {} left", progress.epoch, progress.max_epochs,
-                  progress.train_loss, rate(progress.images_per_second), duration(progress.remaining_seconds));
+  const std::string text = fmt::format(" epoch {:.1f}/{}  loss {:.4f}  {}  {} left", progress.epoch,
+                                       progress.max_epochs, unsigned_nan(progress.train_loss),
+                                       rate(progress.images_per_second), duration(progress.remaining_seconds));
   // A line that wraps cannot be rewritten.
   const auto columns = static_cast<std::size_t>(std::max(options_.columns - 1, 0));
   const std::size_t cells = std::min<std::size_t>(columns > text.size() + 2 ? columns - text.size() - 2 : 0, 30);
@@ -112,7 +111,7 @@ void ConsoleReporter::on_progress(const RunProgress& progress) {
   } else if (progress.images_per_second > 0 && progress.elapsed_seconds >= next_line_seconds_) {
     next_line_seconds_ = progress.elapsed_seconds + kLineIntervalSeconds;
     say(fmt::format("epoch {:.1f}/{}  loss {:.4f}  {}  {:.1f} s, about {} left\n", progress.epoch, progress.max_epochs,
-                    progress.train_loss, rate(progress.images_per_second), progress.elapsed_seconds,
+                    unsigned_nan(progress.train_loss), rate(progress.images_per_second), progress.elapsed_seconds,
                     duration(progress.remaining_seconds)));
   }
 }
@@ -121,8 +120,8 @@ void ConsoleReporter::on_epoch(const EpochRow& row) {
   if (options_.quiet) return;
   next_line_seconds_ = row.elapsed_seconds + kLineIntervalSeconds;
   say(fmt::format("epoch {}/{}  train loss {:.4f}  test loss {:.4f}  test accuracy {}  {}  {:.1f} s\n", row.epoch,
-                  start_.max_epochs, row.train_loss, row.test_loss, percent(row.test_accuracy),
-                  rate(row.images_per_second), row.elapsed_seconds));
+                  start_.max_epochs, unsigned_nan(row.train_loss), unsigned_nan(row.test_loss),
+                  percent(row.test_accuracy), rate(row.images_per_second), row.elapsed_seconds));
 }
 
 void ConsoleReporter::on_finish(const RunSummary& summary) {

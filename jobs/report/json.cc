@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/error.h"
+#include "jobs/report/text.h"
 
 namespace arbalest::jobs {
 
@@ -14,7 +15,8 @@ namespace {
 // The JSON library writes NaN as null without a word.
 ordered_json finite(const char* field, double value) {
   if (!std::isfinite(value)) {
-    engine::fail(engine::ErrorKind::kInternal, "internal error: '{}' is {}; please report this", field, value);
+    engine::fail(engine::ErrorKind::kInternal, "internal error: '{}' is {}; please report this", field,
+                 unsigned_nan(value));
   }
   return value;
 }

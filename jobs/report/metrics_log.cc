@@ -4,18 +4,14 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
-#include "engine/error.h"
 #include "jobs/export/atomic_file.h"
 
 namespace arbalest::jobs {
 
-using engine::ErrorKind;
-
 MetricsLog::MetricsLog(std::filesystem::path path)
     : path_(std::move(path)), file_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666)) {
-  if (file_ < 0) engine::fail(ErrorKind::kOutOfMemory, "cannot write '{}': {}", path_.string(), std::strerror(errno));
+  if (file_ < 0) fail_write(path_, errno);
 }
 
 MetricsLog::~MetricsLog() { close(file_); }
@@ -29,9 +25,7 @@ void MetricsLog::append(const char* event, const nlohmann::ordered_json& row) {
 
 void MetricsLog::sync() {
   // EINVAL: not a file that can be synced, such as a pipe.
-  if (fsync(file_) != 0 && errno != EINVAL) {
-    engine::fail(ErrorKind::kOutOfMemory, "cannot write '{}': {}", path_.string(), std::strerror(errno));
-  }
+  if (fsync(file_) != 0 && errno != EINVAL) fail_write(path_, errno);
 }
 
 }  // namespace arbalest::jobs

@@ -8,7 +8,7 @@
 namespace arbalest::jobs {
 
 // A line has reached the system when append returns, so that a reader may follow the file while the run goes on.
-// All throw ErrorKind::kOutOfMemory if the disk is full or fails.
+// All throw as fail_write does (jobs/export/atomic_file.h).
 class MetricsLog {
  public:
   // Throws also if the file is there already.

@@ -6,12 +6,14 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <system_error>
 
 #include <fmt/chrono.h>
 
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/report/failure.h"
 #include "jobs/report/json.h"
 
 namespace arbalest::jobs {
@@ -22,8 +24,8 @@ namespace fs = std::filesystem;
 namespace {
 
 [[noreturn]] void fail_directory(const char* action, const fs::path& path, int error) {
-  const bool full = error == ENOSPC || error == EDQUOT;
-  engine::fail(full ? ErrorKind::kOutOfMemory : ErrorKind::kUsage,
+  const bool is_full = kind_of_errno(error) == ErrorKind::kOutOfMemory;
+  engine::fail(is_full ? ErrorKind::kOutOfMemory : ErrorKind::kUsage,
                "cannot {} the output directory '{}': {}; choose another with --output", action, path.string(),
                std::strerror(error));
 }
@@ -100,11 +102,19 @@ void RunDirectory::on_finish(const RunSummary& summary) {
   if (metrics_ == nullptr) return;
   metrics_->append("finish", to_json(summary));
   metrics_->sync();
-  write_summary(path_, summary);
+  write_file(path_ / kSummaryFile, to_json(summary).dump(2) + "\n");
 }
 
-void write_summary(const fs::path& directory, const RunSummary& summary) {
-  write_file(directory / kSummaryFile, to_json(summary).dump(2) + "\n");
+std::string saved_model_sha256(const fs::path& directory) {
+  const fs::path path = directory / kSummaryFile;
+  std::ifstream file(path);
+  if (!file) return "";
+  const auto summary = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!summary.is_object() || !summary.contains("model_sha256") || !summary["model_sha256"].is_string()) {
+    engine::fail(ErrorKind::kData, "'{}' is damaged: it has no model_sha256; restore it, or train again",
+                 path.string());
+  }
+  return summary["model_sha256"];
 }
 
 }  // namespace arbalest::jobs

@@ -17,7 +17,7 @@ inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kSummaryFile = "summary.json";
 
 // Files appear when the run begins; a run that fails before (its dataset is missing) leaves nothing behind, and the
-// same command may be given again. Callbacks throw ErrorKind::kOutOfMemory if the disk is full or fails.
+// same command may be given again. Callbacks throw as fail_write does (jobs/export/atomic_file.h).
 class RunDirectory final : public RunObserver {
  public:
   // Makes `path` with its parents, or "runs/<job>-<time>" if it is "", and tries that files can be written there.
@@ -40,7 +40,8 @@ class RunDirectory final : public RunObserver {
   std::unique_ptr<MetricsLog> metrics_;  // from the start of the run
 };
 
-// Writes summary.json, whole or not at all. Throws ErrorKind::kOutOfMemory if the disk is full or fails.
-void write_summary(const std::filesystem::path& directory, const RunSummary& summary);
+// The hash of the model that the run in `directory` saved, from its summary.json; "" if it does not tell: the run was
+// cut short. Throws ErrorKind::kData if the file is damaged.
+std::string saved_model_sha256(const std::filesystem::path& directory);
 
 }  // namespace arbalest::jobs

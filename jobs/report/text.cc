@@ -18,6 +18,11 @@ std::string grouped(std::int64_t value) {
   return text;
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  const char* plural = count == 1 ? "" : noun.ends_with("tch") ? "es" : "s";
+  return fmt::format("{} {}{}", grouped(count), noun, plural);
+}
+
 std::string duration(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::lround(std::max(0.0, seconds)));
   const std::int64_t minutes = whole / 60;
@@ -38,6 +43,8 @@ std::string bytes_text(std::int64_t bytes) {
   for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, kUnits[unit]);
 }
+
+double unsigned_nan(double value) { return std::isnan(value) ? std::abs(value) : value; }
 
 std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t left_columns) {
   std::vector<std::size_t> widths;

@@ -3,14 +3,19 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace arbalest::jobs {
 
-std::string grouped(std::int64_t value);     // 1,234,567
-std::string duration(double seconds);        // "0:07", "12:34", "1:02:03"
+std::string grouped(std::int64_t value);                         // 1,234,567
+std::string counted(std::int64_t count, std::string_view noun);  // "1 epoch", "1,234 epochs", "2 mini-batches"
+std::string duration(double seconds);                            // "0:07", "12:34", "1:02:03"
 std::string percent(double fraction);        // 0.98765 -> "98.76 %", rounded down: 0.98999 is not 99 %
 std::string bytes_text(std::int64_t bytes);  // "1.50 MiB"
+
+// The value; NaN without its sign, which says nothing and which fmt would print.
+double unsigned_nan(double value);
 
 // Columns of equal width, the first `left_columns` of them flush left, under a header row.
 std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t left_columns);

@@ -8,14 +8,13 @@
 #include "dataflow/input/idx.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
+#include "jobs/options/size_check.h"
 
 namespace arbalest::jobs {
 
-std::int64_t evaluation_batch_size(const JobOptions& job) {
-  constexpr std::int64_t kSmallest = 64;  // below, the forward pass alone wastes cores
-  return std::max(job.training.batch_size, kSmallest);
-}
+namespace {
 
+// A split of the job's dataset.
 std::unique_ptr<dataflow::Dataset> load_dataset(const JobOptions& job, const std::string& data_root,
                                                 engine::host::Pool& pool, dataflow::Split split) {
   const DataOptions& data = job.data;
@@ -28,6 +27,13 @@ std::unique_ptr<dataflow::Dataset> load_dataset(const JobOptions& job, const std
     }
   }
   engine::fail(engine::ErrorKind::kInternal, "unknown kind of data");
+}
+
+}  // namespace
+
+std::int64_t evaluation_batch_size(const JobOptions& job) {
+  constexpr std::int64_t kSmallest = 64;  // below, the forward pass alone wastes cores
+  return std::max(job.training.batch_size, kSmallest);
 }
 
 Session::Session(const JobOptions& job, const std::string& data_root, Purpose purpose,
@@ -55,13 +61,9 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
         *training_data_, *training_order_, *devices_.front(), host_pool_,
         scheduler::ring_slots(learners, period, batch_bytes(job.training.batch_size)));
     batches_per_epoch = training_order_->batches_per_epoch();
-    if (std::int64_t{learners} * period > batches_per_epoch) {
-      engine::fail(
-          engine::ErrorKind::kInvalidJob,
-          "a round of {} learners with period {} needs {} mini-batches, but an epoch has {}; use fewer learners "
-          "or smaller mini-batches",
-          learners, period, std::int64_t{learners} * period, batches_per_epoch);
-    }
+    // The files may hold another number of examples than the dataset is known to have.
+    const std::string problem = check_round(learners, period, batches_per_epoch);
+    if (!problem.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", problem);
   }
 
   int first_number = 0;

@@ -21,10 +21,6 @@ namespace arbalest::jobs {
 // was.
 std::int64_t evaluation_batch_size(const JobOptions& job);
 
-// Loads a split of the job's dataset, which may use `pool` and waits for it to be idle. Throws kData.
-std::unique_ptr<dataflow::Dataset> load_dataset(const JobOptions& job, const std::string& data_root,
-                                                engine::host::Pool& pool, dataflow::Split split);
-
 class Session {
  public:
   enum class Purpose { kTraining, kEvaluation };  // evaluation reads no training data

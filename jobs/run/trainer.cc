@@ -10,6 +10,8 @@
 
 #include "engine/error.h"
 #include "jobs/export/safetensors.h"
+#include "jobs/report/failure.h"
+#include "jobs/report/text.h"
 #include "jobs/run/accuracy_target.h"
 #include "jobs/run/session.h"
 
@@ -56,9 +58,11 @@ class Trainer {
   void announce() {
     const RunStart start{
         .job = job_.name,
-        .model = fmt::format("{} layers, {} parameters", job_.graph->nodes().size(), session_->parameters()),
-        .data = fmt::format("{}: {} training and {} test examples", session_->training_data().name(),
-                            session_->training_data().size(), session_->test_data().size()),
+        .model = fmt::format("{}, {}", counted(static_cast<std::int64_t>(job_.graph->nodes().size()), "layer"),
+                             counted(session_->parameters(), "parameter")),
+        .data = fmt::format("{}: {} training and {}", session_->training_data().name(),
+                            grouped(session_->training_data().size()),
+                            counted(session_->test_data().size(), "test example")),
         .devices = summary_.devices,
         .learners_per_device = summary_.learners_per_device,
         .batch_size = job_.training.batch_size,
@@ -74,7 +78,7 @@ class Trainer {
   void fail(const std::exception& error) noexcept {
     try {
       summary_.status = RunStatus::kFailed;
-      summary_.message = error.what();
+      summary_.message = as_error(error).what();
       finish();
     } catch (const std::exception&) {
       return;  // the caller rethrows the first error
@@ -219,13 +223,15 @@ std::string dry_run(const JobOptions& job, const RunContext& context) {
   scheduler::Progress progress = scheduler.advance(session.training_ring(), 1);
   progress.add(scheduler.drain());
   const scheduler::Evaluation evaluation = scheduler.evaluate(session.test_ring());
-  return fmt::format("{}: one round of {} mini-batches trained (loss {:.4f}), {} test examples evaluated (loss {:.4f})",
-                     job.name, progress.tasks, per_example(progress.loss_sum, progress.examples), evaluation.examples,
-                     evaluation.loss);
+  return fmt::format("{}: one round of {} trained (loss {:.4f}), {} evaluated (loss {:.4f})", job.name,
+                     counted(progress.tasks, "mini-batch"),
+                     unsigned_nan(per_example(progress.loss_sum, progress.examples)),
+                     counted(evaluation.examples, "test example"), unsigned_nan(evaluation.loss));
 }
 
-EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const RunContext& context) {
-  const std::vector<dataflow::NamedTensor> model = read_safetensors(model_path);
+EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
+                              const RunContext& context) {
+  const std::vector<dataflow::NamedTensor> model = read_safetensors(model_path, sha256);
   Session session(job, context.data_root, Session::Purpose::kEvaluation, context.device_options);
   for (const dataflow::NamedTensor& tensor : model) {
     if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); })) {

@@ -23,7 +23,8 @@ struct RunContext {
 // stopped run returns its summary like any other; other failures throw engine::Error after the observers were told.
 RunSummary train(const JobOptions& job, const RunContext& context);
 
-// One round of training and one evaluation of the whole test set; writes nothing. Returns a line for the user.
+// One round of training and one evaluation of the whole test set; writes nothing, tells no observer, heeds no stop
+// signal. Returns a line for the user.
 std::string dry_run(const JobOptions& job, const RunContext& context);
 
 struct EvaluationResult {
@@ -32,7 +33,9 @@ struct EvaluationResult {
   std::int64_t examples = 0;
 };
 
-// Evaluates the model that a run has saved, with the run's own job.txtpb. Throws kCheckpoint if it is unusable.
-EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const RunContext& context);
+// Evaluates the model that a run has saved, with the run's own job.txtpb. Throws kCheckpoint if it is unusable, and
+// kData if its SHA-256 is not `sha256` (saved_model_sha256; "" if unknown).
+EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
+                              const RunContext& context);
 
 }  // namespace arbalest::jobs

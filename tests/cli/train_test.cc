@@ -3,12 +3,14 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
 #include "tests/support/catch.h"
+#include "tests/support/idx_writer.h"
 
 namespace arbalest::tests {
 namespace {
@@ -58,14 +60,31 @@ TEST_CASE("train: leaves job, metrics, summary and model, and evaluate gives the
   CHECK_THAT(again.err, ContainsSubstring("holds a run already"));
   CHECK(read_text(program / "run/summary.json") == before);
 
-  // A damaged or missing model is refused.
+  // A changed, damaged or missing model is refused.
   const std::string model = read_text(program / "run/model.safetensors");
+  const std::string sha256 = summary["model_sha256"];
+  std::string other = model;
+  other.back() = static_cast<char>(other.back() ^ 1);
+  write_text(program / "run/model.safetensors", other);
+  const Completed changed = program.run({"evaluate", "run"});
+  CHECK(changed.exit_code == 4);
+  CHECK(changed.out.empty());
+  CHECK_THAT(changed.err, ContainsSubstring("'run/model.safetensors'") && ContainsSubstring("its SHA-256 is ") &&
+                              ContainsSubstring("says " + sha256.substr(0, 12) + "...; restore the file"));
   write_text(program / "run/model.safetensors", model.substr(0, model.size() - 1));
   const Completed damaged = program.run({"evaluate", "run"});
   CHECK(damaged.exit_code == 5);
   CHECK_THAT(damaged.err, ContainsSubstring("model.safetensors"));
   fs::remove(program / "run/model.safetensors");
   CHECK(program.run({"evaluate", "run"}).exit_code == 5);
+
+  // A run that was killed before it wrote its summary has a model all the same.
+  write_text(program / "run/model.safetensors", model);
+  fs::remove(program / "run/summary.json");
+  const Completed killed = program.run({"evaluate", "run", "--json"});
+  CHECK(killed.exit_code == 0);
+  CHECK(killed.out == evaluated.out);
+  CHECK_THAT(killed.err, ContainsSubstring("warning: 'run' was cut short"));
 }
 
 TEST_CASE("train: a dry run steps through each phase and leaves nothing") {
@@ -101,8 +120,46 @@ TEST_CASE("train: missing data exits 4, says where it was looked for, and leaves
   CHECK(fs::is_empty(program.directory()));
 }
 
+TEST_CASE("train: corrupt data exits 4, names the file, and leaves nothing") {
+  const Program program;
+  fs::create_directories(program / "data/mnist");
+  const std::string images = idx_images(10, 28, 28);
+  const std::vector<std::string> arguments = {
+      "train", Program::config("lenet-mnist"), "--set", "training.batch_size=2", "--data-root", "data", "--output",
+      "run"};
+  struct Case {
+    const char* file;
+    std::string bytes;
+    const char* message;
+  };
+  for (const Case& test : std::vector<Case>{
+           {"t10k-images-idx3-ubyte", images.substr(0, images.size() - 1), "truncated"},
+           {"t10k-images-idx3-ubyte", images + "x", "goes on after byte 7856"},
+           {"train-images-idx3-ubyte", "PK" + images, "is not an IDX file"},
+           {"train-images-idx3-ubyte.gz", gzip(images).substr(0, 100), "truncated"},
+           {"train-labels-idx1-ubyte", idx_labels(10, 11) + '\x0b', "label"},
+           {"train-labels-idx1-ubyte", idx_labels(9), "holds 9 labels"},
+       }) {
+    INFO(test.message);
+    fs::remove_all(program / "data");
+    fs::create_directories(program / "data/mnist");
+    for (const std::string split : {"train", "t10k"}) {
+      write_text(program / ("data/mnist/" + split + "-images-idx3-ubyte"), images);
+      write_text(program / ("data/mnist/" + split + "-labels-idx1-ubyte"), idx_labels(10));
+    }
+    const std::string file = std::string("data/mnist/") + test.file;
+    if (file.ends_with(".gz")) fs::remove(program / file.substr(0, file.size() - 3));
+    write_text(program / file, test.bytes);
+    const Completed result = program.run(arguments);
+    CHECK(result.exit_code == 4);
+    CHECK(result.out.empty());
+    CHECK_THAT(result.err, ContainsSubstring(file) && ContainsSubstring(test.message));
+    CHECK_FALSE(fs::exists(program / "run"));
+  }
+}
+
 TEST_CASE("train: a signal ends the round, and the model is saved") {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
     const Program program;
     Subprocess run = program.start(
         {"train", Program::config("lenet-digits"), "--set", "training.max_epochs=100000", "--output", "run"});
@@ -117,6 +174,53 @@ TEST_CASE("train: a signal ends the round, and the model is saved") {
   }
 }
 
+TEST_CASE("train: the several hangups of a closed terminal count as one") {
+  const Program program;
+  Subprocess run = program.start(
+      {"train", Program::config("lenet-digits"), "--set", "training.max_epochs=100000", "--output", "run"});
+  REQUIRE(run.wait_for_message("\nepoch "));
+  while (run.is_running()) {
+    run.send(SIGHUP);
+    std::this_thread::yield();
+  }
+  CHECK(run.wait().exit_code == 128 + SIGHUP);
+  CHECK(fs::exists(program / "run/summary.json"));
+}
+
+TEST_CASE("train: a run under nohup outlives its terminal") {
+  const Program program;
+  const std::string command = "trap '' HUP; exec " ARBALEST_PROGRAM " train " + Program::config("lenet-digits") +
+                              " --set training.max_epochs=100000 --output run";
+  Subprocess run({"/bin/sh", "-c", command}, {}, program.directory());
+  REQUIRE(run.wait_for_message("\nepoch "));
+  CHECK(run.catches(SIGTERM));
+  CHECK_FALSE(run.catches(SIGHUP));
+  run.send(SIGHUP);
+  run.send(SIGTERM);
+  CHECK(run.wait().exit_code == 128 + SIGTERM);
+}
+
+TEST_CASE("train: a signal ends a dry run at once") {
+  const Program program;
+  REQUIRE(mkfifo((program / "job.txtpb").c_str(), 0600) == 0);
+  Subprocess run = program.start({"train", "job.txtpb", "--dry-run"});
+  std::ofstream job(program / "job.txtpb");  // waits until the program reads it
+  run.send(SIGINT);
+  job << read_text(Program::config("logistic-digits"));
+  job.close();
+  CHECK(run.wait().exit_code == -SIGINT);
+}
+
+TEST_CASE("train: a failure keeps its exit code where the result cannot be written") {
+  const Program program;
+  const std::string command =
+      ARBALEST_PROGRAM " train " + Program::config("lenet-digits") +
+      " --set learning_rate.base=1000 --set learners.per_device.fixed=1 --output run >/dev/full";
+  const Completed result = Subprocess({"/bin/sh", "-c", command}, {}, program.directory()).wait();
+  CHECK(result.exit_code == 7);
+  CHECK_THAT(result.err, ContainsSubstring("cannot write to standard output"));
+}
+
 TEST_CASE("train: a run that diverges exits 7 and keeps the last finite model") {
   const Program program;
   const Completed result = program.run({"train", Program::config("lenet-digits"), "--set", "learning_rate.base=1000",
@@ -125,6 +229,7 @@ TEST_CASE("train: a run that diverges exits 7 and keeps the last finite model") 
   CHECK(result.exit_code == 7);
   CHECK(summary_of(program / "run")["status"] == "diverged");
   CHECK_THAT(result.err, ContainsSubstring("learner"));
+  CHECK(result.err.find("-nan") == std::string::npos);
   CHECK(program.run({"evaluate", "run"}).exit_code == 0);
 }
 

@@ -31,6 +31,7 @@ TEST_CASE("usage: help and version go to stdout and succeed") {
   CHECK(help.exit_code == 0);
   CHECK(help.err.empty());
   CHECK(help.out.starts_with("Examples:"));
+  CHECK_THAT(help.out, ContainsSubstring("129, 130 or 143 stopped by SIGHUP, SIGINT or SIGTERM"));
   for (const char* command : {"train", "evaluate", "validate", "inspect", "devices", "env"}) {
     INFO(command);
     CHECK_THAT(help.out, ContainsSubstring(std::string("\n  ") + command + " "));
@@ -67,7 +68,16 @@ TEST_CASE("usage: a mistake on the command line exits 2 and names the fix") {
            {{"train", "a.txtpb", "b.txtpb"}, "unexpected argument 'b.txtpb'"},
            {{"train", "a.txtpb", "--set"}, "--set"},
            {{"train", "a.txtpb", "--dry-run", "--output", "x"}, "excludes"},
-           {{"evaluate", "no-such-run"}, "'no-such-run' is not the directory of a run"},
+           {{"train", "a.txtpb", "--output", ""}, "--output: the name is empty"},
+           {{"train", "a.txtpb", "--output="}, "'--output=' has no value"},
+           {{"train", "a.txtpb", "--output=", "--dry-run"}, "'--output=' has no value"},
+           {{"train", "a.txtpb", "--output", "--dry-run"}, "--output: '--dry-run' is no name"},
+           {{"train", "a.txtpb", "--data-root", ""}, "--data-root: the name is empty"},
+           {{"evaluate", "run", "--data-root", ""}, "--data-root: the name is empty"},
+           {{"evaluate", ""}, "RUN: the name is empty"},
+           {{"validate", ""}, "JOB: the name is empty"},
+           {{"evaluate", "no-such-run"}, "'no-such-run' is not the directory of a run: it has no job.txtpb"},
+           {{"evaluate", std::string(300, 'x')}, "is not the directory of a run: File name too long"},
        }) {
     INFO(test.arguments.front());
     const Completed result = program.run(test.arguments);

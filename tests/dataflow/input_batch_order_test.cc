@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
-#include <string>
 #include <thread>
 #include <vector>
 

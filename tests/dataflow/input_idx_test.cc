@@ -1,7 +1,5 @@
 #include "dataflow/input/idx.h"
 
-#include <algorithm>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,13 +18,13 @@ using arbalest::dataflow::Split;
 using arbalest::engine::Error;
 using arbalest::engine::ErrorKind;
 using arbalest::engine::Shape;
-using arbalest::tests::TemporaryDirectory;
-using arbalest::tests::write_text;
 using arbalest::tests::gzip;
 using arbalest::tests::idx_header;
 using arbalest::tests::idx_images;
 using arbalest::tests::idx_labels;
+using arbalest::tests::TemporaryDirectory;
 using arbalest::tests::write_idx_dataset;
+using arbalest::tests::write_text;
 
 constexpr const char* kImages = "train-images-idx3-ubyte";
 constexpr const char* kLabels = "train-labels-idx1-ubyte";

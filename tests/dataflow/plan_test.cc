@@ -66,7 +66,7 @@ class PlanRun {
     step_.task = 4;
     images_.resize(plan_.tensor_bytes(Graph::kImage) / sizeof(float));
     for (std::size_t i = 0; i < images_.size(); ++i) images_[i] = std::sin(0.7F * static_cast<float>(i));
-    labels_.resize(static_cast<std::size_t>(plan_.batch()));
+    labels_.resize(plan_.tensor_bytes(Graph::kLabel) / sizeof(std::int32_t));
     std::iota(labels_.begin(), labels_.end(), 0);
     for (std::int32_t& label : labels_) label %= 3;
   }
@@ -84,7 +84,7 @@ class PlanRun {
     plan_.forward(*stream_, buffers);
     if (backward) plan_.backward(*stream_, buffers);
     stream_->record().synchronize();
-    return static_cast<double>(result_.loss_sum) / static_cast<double>(plan_.batch());
+    return static_cast<double>(result_.loss_sum) / static_cast<double>(labels_.size());
   }
 
  private:

@@ -25,9 +25,10 @@ TEST_CASE("activations agree with the reference, in place too") {
   const ActivationKind kind = GENERATE(ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid);
   const bool in_place = GENERATE(false, true);
   const int threads = GENERATE(1, 3);
-  const Shape images{5, 20, 7, 3};
-  const bool native = GENERATE(false, true);
-  const Layout layout = native ? native_image_layout(*device, images) : device->plain_layout({5, 33}, DType::kFloat32);
+  const Shape shape = GENERATE(Shape{5, 33}, Shape{1, 1}, Shape{5, 20, 7, 3}, Shape{1, 17, 1, 1}, Shape{1, 1, 1, 1});
+  const bool native = shape.rank() == 4 && GENERATE(false, true);
+  CAPTURE(to_string(shape), native);
+  const Layout layout = native ? native_image_layout(*device, shape) : device->plain_layout(shape, DType::kFloat32);
 
   OperatorCase of;
   of.input = layout;
@@ -62,7 +63,8 @@ TEST_CASE("flatten gives canonical order, and gradients go back to the input's l
   const auto device = open_cpu();
   const bool native = GENERATE(false, true);
   const bool in_place = GENERATE(false, true);
-  const Shape shape{5, 20, 3, 4};
+  const Shape shape = GENERATE(Shape{5, 20, 3, 4}, Shape{1, 17, 1, 1}, Shape{3, 17, 1, 1}, Shape{1, 1, 1, 1});
+  CAPTURE(to_string(shape));
   OperatorCase of;
   of.input = native ? native_image_layout(*device, shape) : device->plain_layout(shape, DType::kFloat32);
   of.spec = FlattenSpec{of.input};
@@ -74,7 +76,7 @@ TEST_CASE("flatten gives canonical order, and gradients go back to the input's l
   CHECK(run.output == to_floats(of.input_values));
   CHECK(run.input_gradient == to_floats(of.output_gradient));
   CHECK(run.padding_is_zero);
-  CHECK(device->prepare(of.spec, {})->traits().output.shape() == Shape{5, 240});
+  CHECK(device->prepare(of.spec, {})->traits().output.shape() == Shape{shape[0], shape.elements_per_example()});
   CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == run.output);
 }
 

@@ -30,7 +30,8 @@ TEST_CASE("dropout follows the reference mask, forward and backward") {
   const int threads = GENERATE(1, 3);
   const bool in_place = GENERATE(false, true);
   const bool native = GENERATE(false, true);
-  const Shape shape{5, 20, 7, 9};
+  const Shape shape = GENERATE(Shape{5, 20, 7, 9}, Shape{1, 17, 1, 1}, Shape{1, 1, 1, 1});
+  CAPTURE(to_string(shape));
   OperatorCase of =
       make_case(native ? native_image_layout(*device, shape) : device->plain_layout(shape, DType::kFloat32), 0.3F);
   of.input_values = random_values(shape.elements(), 1);

@@ -124,6 +124,17 @@ TEST_CASE("cgroups version 1: cpu and memory may lie in different groups", "[hos
   CHECK(system.limits().memory_unused == 0U);
 }
 
+TEST_CASE("cgroups: a memory limit beyond the machine's memory is none", "[host]") {
+  FakeSystem system;
+  system.write("proc/self/mountinfo", "32 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  system.write("proc/self/cgroup", "4:memory:/\n");
+  system.write("sys/fs/cgroup/memory/memory.usage_in_bytes", "400\n");
+  system.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // "no limit" of version 1
+  CHECK_FALSE(system.limits().memory_unused.has_value());
+  system.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "1000\n");
+  CHECK(system.limits().memory_unused == 600U);
+}
+
 TEST_CASE("cgroups: a mount may show only a part of the hierarchy", "[host]") {
   FakeSystem system;
   system.write("proc/self/mountinfo", "30 23 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");

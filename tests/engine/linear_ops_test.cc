@@ -36,6 +36,17 @@ const ConvCase kConvolutions[] = {
     {"not square", {4, 16, 9, 6}, 32, {{3, 1}, {2, 1}, {1, 0}}, true},
     {"one by one, stride two", {4, 16, 8, 8}, 32, {{1, 1}, {2, 2}, {0, 0}}, true, false},
     {"window as large as the image", {3, 4, 5, 5}, 7, {{5, 5}, {1, 1}, {0, 0}}, false},
+    {"a single number", {1, 1, 1, 1}, 1, {{1, 1}, {1, 1}, {0, 0}}, false},
+    {"one pixel, 17 channels", {1, 17, 1, 1}, 33, {{1, 1}, {1, 1}, {0, 0}}, true},
+    {"one pixel in canonical order", {6, 17, 1, 1}, 33, {{1, 1}, {1, 1}, {0, 0}}, false, false},
+    {"one pixel in the middle of its window", {3, 5, 1, 1}, 18, {{3, 3}, {1, 1}, {1, 1}}, true},
+    {"images of one row", {2, 17, 1, 9}, 15, {{1, 3}, {1, 2}, {0, 1}}, true},
+    {"images of one column", {2, 3, 9, 1}, 17, {{3, 1}, {2, 1}, {1, 0}}, false},
+    {"stride above the kernel", {2, 17, 9, 11}, 33, {{2, 2}, {3, 4}, {0, 0}}, true},
+    {"stride above the kernel, canonical order, padded", {1, 3, 10, 7}, 5, {{2, 2}, {4, 3}, {1, 1}}, false},
+    {"stride above the image", {2, 19, 4, 4}, 7, {{3, 3}, {8, 8}, {0, 0}}, true},
+    {"padding as large as the kernel", {2, 4, 5, 5}, 20, {{1, 1}, {1, 1}, {1, 1}}, true},
+    {"padding above the image", {2, 17, 2, 2}, 3, {{5, 5}, {1, 1}, {3, 3}}, true},
 };
 
 OperatorCase make_case(engine::Device& device, const ConvCase& of) {
@@ -145,6 +156,9 @@ const DenseCase kDenseLayers[] = {
     {"one unit, no bias", {5, 20}, 1, false, false},
     {"one feature", {5, 1}, 7, false},
     {"after a global pooling", {5, 20, 1, 1}, 10, true},
+    {"a single number", {1, 1}, 1, false},
+    {"one example, one pixel, 17 channels", {1, 17, 1, 1}, 33, true},
+    {"one example of images of one row", {1, 17, 1, 9}, 5, true},
 };
 
 OperatorCase make_case(engine::Device& device, const DenseCase& of) {

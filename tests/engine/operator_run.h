@@ -2,7 +2,6 @@
 // tensors converted from canonical order to the device's layouts and back, padding checked on the way.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <vector>
 

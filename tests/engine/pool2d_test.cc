@@ -25,6 +25,13 @@ const PoolCase kPools[] = {
     {"one channel", {5, 1, 6, 6}, {{3, 2}, {1, 2}, {1, 0}}},
     {"global", {5, 64, 8, 8}, {{8, 8}, {1, 1}, {0, 0}}},
     {"a window of 576 elements", {2, 20, 24, 24}, {{24, 24}, {1, 1}, {0, 0}}},
+    {"a single number", {1, 1, 1, 1}, {{1, 1}, {1, 1}, {0, 0}}},
+    {"one pixel, 17 channels", {3, 17, 1, 1}, {{1, 1}, {1, 1}, {0, 0}}},
+    {"one pixel in the middle of its window", {1, 17, 1, 1}, {{3, 3}, {1, 1}, {1, 1}}},
+    {"images of one row", {2, 33, 1, 9}, {{1, 2}, {1, 2}, {0, 0}}},
+    {"stride above the window", {1, 17, 9, 11}, {{2, 2}, {3, 4}, {0, 0}}},
+    {"stride above the window, padded", {2, 3, 10, 7}, {{2, 3}, {5, 4}, {1, 2}}},
+    {"stride above the image", {2, 20, 4, 4}, {{3, 3}, {8, 8}, {0, 0}}},
 };
 
 TEST_CASE("pool2d agrees with the reference") {

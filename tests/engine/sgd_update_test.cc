@@ -109,6 +109,17 @@ TEST_CASE("elements outside the ranges stay as they are") {
   }
 }
 
+TEST_CASE("a step over fewer elements than threads") {
+  const bool averaged = GENERATE(false, true);
+  Vectors vectors;
+  vectors.ranges = {{0, 1, 1.0F, 1.0F}};
+  const Vectors before = vectors;
+  const Expected expected = scalar_step(vectors, averaged);
+  vectors.run(averaged, 3);
+  CHECK(relative_error(Floats{vectors.weights[0]}, expected.weights) < 1e-6);
+  CHECK(std::equal(vectors.weights.begin() + 1, vectors.weights.end(), before.weights.begin() + 1));
+}
+
 TEST_CASE("alpha = 0 is a local step: the central model is not read") {
   Vectors vectors;
   vectors.step.alpha = 0.0F;

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/stream_observer.h"
 #include "tests/support/catch.h"

@@ -51,6 +51,7 @@ TEST_CASE("numbers out of their range are refused") {
 TEST_CASE("numbers that are not finite are refused") {
   check_all({
       {"base: 0.01", "base: nan", "5:17: error: base must be a finite number, not nan"},
+      {"base: 0.01", "base: -nan", "5:17: error: base must be a finite number, not nan"},
       {"base: 0.01", "base: 1e999", "5:17: error: base must be a finite number, not inf"},
       {"learners", "optimizer { sgd { weight_decay: 1e39 } }\nlearners",
        "6:19: error: weight_decay must be a finite number, not inf"},
@@ -123,6 +124,32 @@ TEST_CASE("devices that the machine has not are refused") {
                                            core, core, core)));
 }
 
+TEST_CASE("every device that shares cores with one before it is named where it stands") {
+  const std::string core = std::to_string(engine::host::allowed_cores().front());
+  const std::string text = refusal(fmt::format(
+      "{0}devices: \"cpu:{1}\"\ndevices: \"cpu:{1}\"\ndevices: \"cpu:x\"\ndevices: \"cpu\"\n", kGoodJob, core));
+  CHECK_THAT(text,
+             ContainsSubstring(fmt::format("job.txtpb:8:1: error: device 'cpu:{}': core {} belongs", core, core)));
+  CHECK_THAT(text, ContainsSubstring("job.txtpb:9:1: error: device 'cpu:x': 'x' is not a core number"));
+  CHECK_THAT(text, ContainsSubstring("job.txtpb:10:1: error: device 'cpu': 'cpu' means all cores"));
+  CHECK_THAT(text, ContainsSubstring("\n3 errors"));
+}
+
+TEST_CASE("a round that is longer than an epoch is refused") {
+  check_all({
+      {"batch_size: 32", "batch_size: 10001",
+       "6:25: error: a round of 2 learners with period 1 needs 2 mini-batches, but an epoch has 1; use fewer learners "
+       "or smaller mini-batches"},
+      {"fixed: 2 } }", "fixed: 1 } }\nsynchronization { sma { period: 626 } }",
+       "6:25: error: a round of 1 learner with period 626 needs 626 mini-batches, but an epoch has 625; use fewer "
+       "learners or smaller mini-batches"},
+  });
+  CHECK_THAT(refusal(changed("learners { per_device { fixed: 2 } }", "synchronization { sma { period: 2 } }"),
+                     {"training.batch_size=20000"}, engine::ErrorKind::kUsage),
+             ContainsSubstring("--set training.batch_size=20000: a round of"));
+  CHECK(parse(changed("fixed: 2", "fixed: 625")).learners_per_device == std::vector<int>{625});
+}
+
 TEST_CASE("averaging that cannot be stable is refused for the learners of all devices") {
   const auto text = [](int learners) {
     return changed("learners { per_device { fixed: 2 } }",
@@ -155,6 +182,49 @@ TEST_CASE("everything wrong is said at once, in the order of the file") {
         "    4 | \ttraining { batch_size: 0 max_epochs: -1 }\n"
         "      | \t                         ^\n"
         "4 errors");
+}
+
+TEST_CASE("a layer that is wrong in itself hides no mistake of another one") {
+  const std::string text =
+      refusal(with_model("model {\n"
+                         "layers { name: \"a\" input: \"image\" conv { filters: 0 kernel: 0 stride: 0 } }\n"
+                         "layers { name: \"b\" input: \"aa\" max_pool { kernel: 0 stride: 0 padding: -1 } }\n"
+                         "layers { name: \"b\" input: [\"a\", \"label\"] relu {} }\n"
+                         "layers { name: \"c\" input: \"b\" }\n"
+                         "layers { name: \"loss\" input: [\"c\", \"lable\"] softmax_cross_entropy {} }\n"
+                         "}"));
+  for (const char* said :
+       {"3:42: error: layer 'a': filters must be in [1, 65536], not 0\n",
+        "3:53: error: layer 'a': kernel must be in [1, 1024], not 0\n",
+        "3:63: error: layer 'a': stride must be in [1, 1024], not 0\n", "4:20: error: layer 'b' reads 'aa', which",
+        "4:43: error: layer 'b': kernel must", "4:53: error: layer 'b': stride must", "4:63: error: layer 'b': padding",
+        "5:1: error: layer 'b': another layer has this name\n",
+        "5:1: error: layer 'b': a relu layer reads 1 input, not 2", "6:1: error: layer 'c': has no kind",
+        "7:23: error: layer 'loss' reads 'lable'", "\n11 errors"}) {
+    CHECK_THAT(text, ContainsSubstring(said));
+  }
+}
+
+TEST_CASE("shapes are not checked behind a layer that is wrong in itself, and are before it") {
+  const std::string loss = "layers { name: \"loss\" input: [\"b\", \"label\"] softmax_cross_entropy {} }\n";
+  const std::string behind =
+      refusal(with_model("model {\nlayers { name: \"a\" input: \"image\" dense { units: 0 } }\n"
+                         "layers { name: \"b\" input: \"a\" conv { filters: 1 kernel: 99 } }\n" +
+                         loss + "}"));
+  CHECK_THAT(behind, ContainsSubstring("3:43: error: layer 'a': units must be in"));
+  CHECK(behind.find("errors") == std::string::npos);
+  const std::string before =
+      refusal(with_model("model {\nlayers { name: \"a\" input: \"image\" conv { filters: 1 kernel: 99 } }\n"
+                         "layers { name: \"b\" input: \"a\" dense { units: 0 } }\n" +
+                         loss + "}"));
+  CHECK_THAT(before, ContainsSubstring("3:1: error: layer 'a' (conv): a 99x99 window"));
+  CHECK_THAT(before, ContainsSubstring("4:39: error: layer 'b': units must be in") && ContainsSubstring("\n2 errors"));
+}
+
+TEST_CASE("a model that is both of the zoo and a list is wrong in all its places") {
+  CHECK_THAT(refusal(with_model("model { zoo { mlp { hidden: 0 } } layers { name: \"a\" input: \"image\" } }")),
+             ContainsSubstring("hidden must be in") && ContainsSubstring("layer 'a': has no kind") &&
+                 ContainsSubstring("has both zoo and layers") && ContainsSubstring("\n3 errors"));
 }
 
 TEST_CASE("models that do not fit together are refused at the layer") {
@@ -200,7 +270,16 @@ TEST_CASE("values of layers out of their range are refused at the value") {
 
 TEST_CASE("models that no machine could hold are refused") {
   CHECK_THAT(refusal(with_model("model { zoo { mlp { hidden: [1048576, 1048576] } } }")),
-             ContainsSubstring("job.txtpb:2:1: error: layer 'dense2': its weight would be 1048576x1048576 numbers"));
+             ContainsSubstring("job.txtpb:2:9: error: layer 'dense2': its weight would be 1048576x1048576 numbers"));
+  const std::string text =
+      refusal(with_model("model {\nlayers { name: \"a\" input: \"image\" dense { units: 1048576 } }\n"
+                         "layers { name: \"b\" input: \"a\" dense { units: 1048576 } }\n"
+                         "layers { name: \"c\" input: \"b\" dense { units: 1048576 } }\n"
+                         "layers { name: \"d\" input: \"c\" dense { units: 10 } }\n"
+                         "layers { name: \"loss\" input: [\"d\", \"label\"] softmax_cross_entropy {} }\n}"));
+  CHECK_THAT(text, ContainsSubstring("job.txtpb:4:1: error: layer 'b': its weight would be 1048576x1048576 numbers"));
+  CHECK_THAT(text, ContainsSubstring("job.txtpb:5:1: error: layer 'c': its weight would be 1048576x1048576 numbers"));
+  CHECK_THAT(text, ContainsSubstring("\n2 errors"));
   CHECK_THAT(refusal(with_model("model { zoo { mlp { hidden: [8, 0] } } }")),
              ContainsSubstring("job.txtpb:2:21: error: hidden must be in [1, 1048576], not 0"));
 }

@@ -94,6 +94,9 @@ TEST_CASE("settings of values that a field cannot have are refused") {
   CHECK(usage({"learning_rate.base=nan"}) == "--set learning_rate.base=nan: base must be a finite number, not nan");
   CHECK_THAT(usage({"devices=gpu:1"}), ContainsSubstring("--set devices=gpu:1: device 'gpu:1': there is no kind"));
   CHECK_THAT(usage({"learning_rate.with_learners=SQR"}), ContainsSubstring("did you mean 'SQRT'?"));
+  CHECK_THAT(usage({"model.zoo.mlp.hidden=[]"}), ContainsSubstring("hidden is an empty list"));
+  CHECK_THAT(usage({"model.zoo.mlp={hidden: []}"}), ContainsSubstring("hidden is an empty list"));
+  CHECK_THAT(usage({"devices=[]"}), ContainsSubstring("--set devices=[]: devices is an empty list"));
   CHECK_THAT(usage({"training.batch_size="}), ContainsSubstring("the value is missing"));
   CHECK_THAT(usage({"training.batch_size=16 max_epochs: 3"}), ContainsSubstring("more than one value"));
   CHECK_THAT(usage({"training={bach_size: 3}"}), ContainsSubstring("no field 'bach_size' in training"));

@@ -145,6 +145,14 @@ TEST_CASE("the resolved text says everything and stands for the same job") {
   require_same(parse(job.resolved_text), job);
 }
 
+TEST_CASE("the resolved text leaves out alpha where it is 1/k, so that it follows the number of learners") {
+  const JobOptions job = parse(kShortest, {"learners.per_device.fixed=2"});
+  CHECK(job.resolved_text.find("alpha") == std::string::npos);
+  CHECK(job.synchronization.alpha_for(2) == 0.5F);
+  const JobOptions more = parse(job.resolved_text, {"learners.per_device.fixed=4"});
+  CHECK(more.synchronization.alpha_for(4) == 0.25F);
+}
+
 TEST_CASE("every ready job loads, and its resolved text too") {
   const auto paths = ready_jobs();
   CHECK(paths.size() >= 6);

@@ -123,6 +123,33 @@ TEST_CASE("files that are no job files are refused") {
   CHECK_THAT(refusal_of_file(file("name: 3")), ContainsSubstring("x.txtpb:1:7: error: expected text in quotes, not 3"));
 }
 
+TEST_CASE("a job file that cannot even be looked at is told why") {
+  CHECK_THAT(refusal_of_file(repeated("long", 100) + ".txtpb"),
+             ContainsSubstring("the job file cannot be opened: File name too long"));
+}
+
+TEST_CASE("a byte-order mark before the text is read over, and positions do not count it") {
+  const tests::TemporaryDirectory directory;
+  const std::string path = (directory / "x.txtpb").string();
+  tests::write_text(path, "\xEF\xBB\xBF" + std::string(kGoodJob));
+  CHECK(load_job(path).name == "job");
+  tests::write_text(path, "\xEF\xBB\xBFname: 3");
+  CHECK_THAT(refusal_of_file(path), ContainsSubstring("x.txtpb:1:7: error: expected text in quotes, not 3\n"
+                                                      "    1 | name: 3\n"
+                                                      "      |       ^"));
+}
+
+TEST_CASE("a list without elements is no way to get its default") {
+  CHECK(refusal(with_model("model { zoo { mlp { hidden: [] } } }")) ==
+        "job.txtpb:2:21: error: hidden is an empty list; leave it out to get its default, or name its elements\n"
+        "    2 | model { zoo { mlp { hidden: [] } } }\n"
+        "      |                     ^");
+  CHECK_THAT(refusal(with_model("model { layers { name: \"a\" input: [] relu {} } layers: [] }")),
+             ContainsSubstring("job.txtpb:2:28: error: input is an empty list"));
+  CHECK_THAT(refusal("layers: 3 devices: []\n" + std::string(kGoodJob)),
+             ContainsSubstring("no field 'layers'") && ContainsSubstring("devices is an empty list"));
+}
+
 TEST_CASE("a job without a name is named after its file") {
   const tests::TemporaryDirectory directory;
   std::string text(kGoodJob);

@@ -1,5 +1,7 @@
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 
 #include "jobs/report/console_reporter.h"
 #include "jobs/report/inspection_report.h"
@@ -98,8 +100,8 @@ TEST_CASE("console: says at the start what is going to run") {
   Console console;
   console.reporter.on_start(some_start());
   const std::string text = console.messages.text();
-  for (const char* part : {"trial", "8 layers", "1,234 of every epoch", "2 on cpu:0-1, 1 on cpu:2", "batches of 32",
-                           "99.00 %", "10 epochs", "runs/trial", "arbalest: warning: slow\n"}) {
+  for (const char* part : {"trial", "8 layers", "drops its last 1,234 examples", "2 on cpu:0-1, 1 on cpu:2",
+                           "batches of 32", "99.00 %", "10 epochs", "runs/trial", "arbalest: warning: slow\n"}) {
     CHECK_THAT(text, ContainsSubstring(part));
   }
   CHECK(console.results.text().empty());
@@ -179,6 +181,35 @@ TEST_CASE("console: says when the target was not reached, and why a run stopped 
   CHECK_THAT(console.messages.text(), ContainsSubstring("arbalest: error: learner 1 met"));
 }
 
+TEST_CASE("console: one epoch is no epochs, and one example no examples") {
+  Console console;
+  RunStart start = some_start();
+  start.max_epochs = 1;
+  start.dropped_examples = 1;
+  console.reporter.on_start(start);
+  CHECK_THAT(console.messages.text(),
+             ContainsSubstring("after 1 epoch\n") && ContainsSubstring("drops its last 1 example:"));
+  RunSummary summary = some_summary();
+  summary.epochs = 1;
+  console.reporter.on_finish(summary);
+  CHECK_THAT(console.results.text(), ContainsSubstring("after 1 epoch (best"));
+}
+
+TEST_CASE("console: a loss that is not a number has no sign") {
+  const double negative_nan = std::copysign(std::numeric_limits<double>::quiet_NaN(), -1.0);
+  RunProgress progress = progress_at(1);
+  progress.train_loss = negative_nan;
+  EpochRow row;
+  row.train_loss = row.test_loss = negative_nan;
+  for (const bool bar : {false, true}) {
+    Console console({.bar = bar});
+    console.reporter.on_start(some_start());
+    console.reporter.on_progress(progress);
+    console.reporter.on_epoch(row);
+    CHECK(count(console.messages.text(), "loss nan") == 3);
+  }
+}
+
 TEST_CASE("console: a failed run has no result to show") {
   Console console;
   console.reporter.on_start(some_start());
@@ -194,6 +225,9 @@ TEST_CASE("text: numbers as people read them") {
   CHECK(grouped(1000) == "1,000");
   CHECK(grouped(-1234567) == "-1,234,567");
   CHECK(grouped(-123) == "-123");
+  CHECK(counted(0, "epoch") == "0 epochs");
+  CHECK(counted(1, "epoch") == "1 epoch");
+  CHECK(counted(1234, "mini-batch") == "1,234 mini-batches");
   CHECK(duration(59.6) == "1:00");
   CHECK(duration(7) == "0:07");
   CHECK(duration(3723) == "1:02:03");

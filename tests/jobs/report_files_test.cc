@@ -132,6 +132,12 @@ TEST_CASE("atomic file: a disk that fills up leaves the old file and no trace of
   CHECK(files_in(directory.path()) == std::vector<std::string>{"file"});
 }
 
+TEST_CASE("files: a write that fails for another reason is no lack of space") {
+  const TemporaryDirectory directory;
+  CHECK(failure([&] { write_file(directory / "none/file", "x"); }) == ErrorKind::kInternal);
+  CHECK(failure([&] { MetricsLog(directory / "none/metrics.jsonl"); }) == ErrorKind::kInternal);
+}
+
 TEST_CASE("metrics: a line that does not reach the disk is an error") {
   const TemporaryDirectory directory;
   MetricsLog log(directory / "metrics.jsonl");
@@ -199,6 +205,20 @@ TEST_CASE("run directory: keeps job, metrics and summary, and lines are there wh
 
   directory.on_finish(some_summary());
   CHECK(ordered_json::parse(tests::read_text(path / "summary.json")) == to_json(some_summary()));
+}
+
+TEST_CASE("run directory: tells the hash of the saved model, if the run came to its end") {
+  const TemporaryDirectory directory;
+  CHECK(saved_model_sha256(directory.path()).empty());
+  RunSummary summary = some_summary();
+  summary.model_sha256 = "abc123";
+  tests::write_text(directory / kSummaryFile, to_json(summary).dump());
+  CHECK(saved_model_sha256(directory.path()) == "abc123");
+  for (const char* damaged : {"", "{", "[]", "{}", R"({"model_sha256": 3})"}) {
+    INFO(damaged);
+    tests::write_text(directory / kSummaryFile, damaged);
+    CHECK(failure([&] { saved_model_sha256(directory.path()); }) == ErrorKind::kData);
+  }
 }
 
 TEST_CASE("run directory: a run that never began leaves nothing behind") {

@@ -1,7 +1,6 @@
 #include "jobs/export/safetensors.h"
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -95,8 +94,8 @@ TEST_CASE("safetensors: a file without tensors is a file") {
 TEST_CASE("safetensors: tensors come in the order of their bytes") {
   const TemporaryDirectory directory;
   tests::write_text(directory / "a", file_with(R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},)"
-                                              R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  )",
-                                              8));
+                                               R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  )",
+                                               8));
   const std::vector<NamedTensor> tensors = read_safetensors(directory / "a");
   REQUIRE(tensors.size() == 2);
   CHECK(tensors[0].name == "a");
@@ -188,6 +187,26 @@ TEST_CASE("safetensors: every truncation is refused") {
     CHECK(refusal(whole.substr(0, size)) != "accepted");
   }
   CHECK(refusal(whole) == "accepted");
+}
+
+TEST_CASE("safetensors: a file that is not the one that was saved is refused") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "model.safetensors";
+  const std::string hash = write_safetensors(path, some_tensors(), {});
+  CHECK(read_safetensors(path, hash).size() == some_tensors().size());
+  std::string bytes = tests::read_text(path);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  tests::write_text(path, bytes);
+  CHECK(read_safetensors(path).size() == some_tensors().size());
+  try {
+    read_safetensors(path, hash);
+    FAIL("the changed file was accepted");
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == engine::ErrorKind::kData);
+    CHECK_THAT(error.what(), ContainsSubstring(path.string()) &&
+                                 ContainsSubstring("the run's summary says " + hash.substr(0, 12) + "...") &&
+                                 ContainsSubstring("train again"));
+  }
 }
 
 TEST_CASE("safetensors: a missing file and a directory are refused") {

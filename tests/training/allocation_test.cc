@@ -1,17 +1,19 @@
-// In steady state a learner's step makes no heap allocation of ours. This program replaces operator new and counts the
-// calls on stream threads while a task runs; those from inside oneDNN's execute are told apart by their return address.
+// In steady state a round makes no heap allocation of ours. This program replaces operator new and counts the calls of
+// the scheduler's thread, and of stream threads while a task runs; those from inside oneDNN's execute are told apart by
+// their return address.
 #include <dlfcn.h>
 
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 #include <string>
 #include <string_view>
 
 #include "dataflow/models/lenet.h"
+#include "engine/host/topology.h"
 #include "engine/stream_observer.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 #include "tests/support/training_rig.h"
 
 namespace {
@@ -51,7 +53,7 @@ void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
-TEST_CASE("a step in steady state allocates nothing", "[allocation]") {
+TEST_CASE("a round in steady state allocates nothing", "[allocation]") {
   StepMarker marker;
   arbalest::tests::RigOptions options;
   options.layers = arbalest::dataflow::lenet(10);
@@ -59,11 +61,18 @@ TEST_CASE("a step in steady state allocates nothing", "[allocation]") {
   options.classes = 10;
   options.learners = {2};
   options.observer = &marker;
+  SECTION("on one device") {}
+  SECTION("on two devices") {
+    options.devices = arbalest::tests::two_devices(arbalest::engine::host::allowed_cores());
+    if (options.devices.empty()) arbalest::tests::skip_test("needs two cores");
+    options.learners = {1, 1};
+  }
   arbalest::tests::TrainingRig rig(options);
   rig.run(5);
-  counting = true;
+  allocations_of_ours = allocations_of_onednn = 0;
+  counting = in_step = true;
   rig.run(20);
-  counting = false;
+  counting = in_step = false;
   CHECK(allocations_of_ours == 0);
   WARN("oneDNN allocated " << allocations_of_onednn << " times in 40 steps");
 

@@ -1,7 +1,6 @@
 // All-reduce in memory and the averager over several devices: exact on integers, and never a hang when a rank fails.
 #include <limits>
 #include <memory>
-#include <thread>
 
 #include "engine/collective.h"
 #include "engine/cpu/stream.h"

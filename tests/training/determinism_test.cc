@@ -8,6 +8,7 @@
 #include "dataflow/layers/classification.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
+#include "dataflow/models/lenet.h"
 #include "engine/host/topology.h"
 #include "engine/stream_observer.h"
 #include "tests/support/catch.h"
@@ -54,7 +55,7 @@ std::vector<dataflow::LayerDescription> small_network() {
 }
 
 std::vector<float> train(RigOptions options, engine::StreamObserver* observer) {
-  options.layers = small_network();
+  if (options.layers.empty()) options.layers = small_network();
   options.observer = observer;
   TrainingRig rig(options);
   rig.run(30);
@@ -98,6 +99,27 @@ TEST_CASE("random delays before every task change no bit, two devices, tau 3", "
   options.averaging.period = 3;
   options.learning_rate.drops = {{1.0, 0.5}};
   check_delays_change_nothing(options);
+}
+
+TEST_CASE("two threads per learner give the same bits in every run", "[training]") {
+  const std::vector<int> cores = engine::host::allowed_cores();
+  if (cores.size() < 2) tests::skip_test("needs two cores");
+  // Two devices on the same two cores, so that all threads get in each other's way.
+  const std::string pair = "cpu:" + std::to_string(cores[0]) + "," + std::to_string(cores[1]);
+  RigOptions options;
+  options.layers = dataflow::lenet(10);  // large enough for oneDNN to split its work
+  options.image = {1, 28, 28};
+  options.classes = 10;
+  options.batch = 8;
+  options.learning_rate.base = 0.01;
+  options.devices = {pair, pair};
+  options.learners = {1, 1};
+  const std::vector<float> expected = train(options, nullptr);
+  for (std::uint64_t run = 0; run < 5; ++run) {
+    CAPTURE(run);
+    Delays delays(run);
+    CHECK(same_bytes(train(options, run % 2 == 0 ? nullptr : &delays), expected));
+  }
 }
 
 TEST_CASE("the central model is the same on every device", "[training]") {

@@ -1,7 +1,6 @@
 // Whole runs through jobs::train: accuracy on digits and MNIST, what a run leaves behind, stop, divergence.
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 
@@ -94,7 +93,7 @@ TEST_CASE("the same job writes the same model, another seed another", "[training
   // The saved model evaluates to the accuracy that the run reported, to the last digit.
   const jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.fixed=3"});
   const jobs::EvaluationResult again =
-      jobs::evaluate_run(job, (directory.path() / "a" / "model.safetensors").string(), {});
+      jobs::evaluate_run(job, (directory.path() / "a" / "model.safetensors").string(), first.model_sha256, {});
   CHECK(again.test_accuracy == first.test_accuracy);
   CHECK(again.test_loss == first.test_loss);
   CHECK(again.examples == 5000);
@@ -112,12 +111,12 @@ TEST_CASE("a job on two devices of unequal size trains, and evaluates again", "[
   CHECK(summary.learners == 2);
   CHECK(summary.test_accuracy > 0.9);
   const std::string model = (directory.path() / "model.safetensors").string();
-  CHECK(jobs::evaluate_run(job, model, {}).test_accuracy == summary.test_accuracy);
+  CHECK(jobs::evaluate_run(job, model, summary.model_sha256, {}).test_accuracy == summary.test_accuracy);
 }
 
 TEST_CASE("rounds that span more than an epoch are refused", "[training]") {
-  const jobs::JobOptions job =
-      load("logistic-digits.txtpb", {"training.batch_size=5000", "learners.per_device.fixed=5"});
+  jobs::JobOptions job = load("logistic-digits.txtpb", {"training.batch_size=5000", "learners.per_device.fixed=4"});
+  job.learners_per_device = {5};  // as if the files held fewer examples than the job file was checked for
   CHECK_THROWS_WITH(run(job), ContainsSubstring("needs 5 mini-batches, but an epoch has 4"));
 }
 
@@ -128,12 +127,14 @@ TEST_CASE("a damaged model is not evaluated", "[training]") {
   const std::string path = (directory.path() / "model.safetensors").string();
   std::vector<dataflow::NamedTensor> tensors = jobs::read_safetensors(path);
   tensors[0].values[7] = std::numeric_limits<float>::quiet_NaN();
-  jobs::write_safetensors(path, tensors, {});
-  CHECK_THROWS_WITH(jobs::evaluate_run(job, path, {}), ContainsSubstring("not finite"));
+  std::string sha256 = jobs::write_safetensors(path, tensors, {});
+  CHECK_THROWS_WITH(jobs::evaluate_run(job, path, sha256, {}), ContainsSubstring("not finite"));
   tensors.pop_back();
   tensors[0].values[7] = 0.0F;
-  jobs::write_safetensors(path, tensors, {});
-  CHECK_THROWS_WITH(jobs::evaluate_run(job, path, {}), ContainsSubstring("is missing") && ContainsSubstring(path));
+  CHECK_THROWS_WITH(jobs::evaluate_run(job, path, "another", {}), ContainsSubstring("its SHA-256 is"));
+  sha256 = jobs::write_safetensors(path, tensors, {});
+  CHECK_THROWS_WITH(jobs::evaluate_run(job, path, sha256, {}),
+                    ContainsSubstring("is missing") && ContainsSubstring(path));
 }
 
 TEST_CASE("a stop signal ends the round, saves the model and is no failure", "[training]") {
@@ -184,7 +185,7 @@ TEST_CASE("a target counts as reached by the lower median of the last five accur
 
 TEST_CASE("a dry run does one round of each phase and writes nothing", "[training]") {
   const std::string line = jobs::dry_run(load("lenet-digits.txtpb", {"learners.per_device.fixed=2"}), {});
-  CHECK_THAT(line, ContainsSubstring("2 mini-batches") && ContainsSubstring("5000 test examples"));
+  CHECK_THAT(line, ContainsSubstring("2 mini-batches") && ContainsSubstring("5,000 test examples"));
 }
 
 TEST_CASE("inspection adds up", "[training]") {

@@ -2,7 +2,6 @@
 #include "scheduler/scheduler.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "scheduler/learning_rate.h"

@@ -1,0 +1,27 @@
+# Whether the CUDA device is built: AUTO where the toolkit, cuDNN and NCCL are found, ON to insist, OFF never.
+set(ARBALEST_CUDA OFF CACHE STRING "Build the CUDA device: AUTO, ON or OFF")
+set_property(CACHE ARBALEST_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(ARBALEST_HAS_CUDA FALSE)
+
+if(ARBALEST_CUDA)  # AUTO counts as true
+  include(CheckLanguage)
+  check_language(CUDA)
+  find_package(CUDAToolkit 12.4 QUIET)
+  find_package(CUDNN 9 QUIET)
+  find_package(NCCL 2.18 QUIET)
+  if(CMAKE_CUDA_COMPILER AND CUDAToolkit_FOUND AND CUDNN_FOUND AND NCCL_FOUND)
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+    endif()
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    enable_language(CUDA)
+    set(ARBALEST_HAS_CUDA TRUE)
+    message(STATUS "CUDA device: CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, NCCL ${NCCL_VERSION}")
+  elseif(ARBALEST_CUDA STREQUAL "AUTO")
+    message(STATUS "CUDA device: not built (needs the CUDA toolkit 12.4, cuDNN 9 and NCCL 2.18 or newer)")
+  else()
+    message(FATAL_ERROR "ARBALEST_CUDA is ON: compiler '${CMAKE_CUDA_COMPILER}', toolkit '${CUDAToolkit_VERSION}', "
+                        "cuDNN '${CUDNN_LIBRARY}', NCCL '${NCCL_LIBRARY}'; hints: CUDACXX, CUDNN_ROOT, NCCL_ROOT")
+  endif()
+endif()

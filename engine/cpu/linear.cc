@@ -1,0 +1,96 @@
+#include "engine/cpu/linear.h"
+
+#include <optional>
+#include <utility>
+
+#include "engine/cpu/layout.h"
+#include "engine/cpu/program.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+// How a tensor of the input's shape lies for a kernel that sees it as `view`.
+dnnl::memory::desc lies_as(const dnnl::memory::desc& view, const Shape& shape) {
+  return view.dims() == dims(shape) ? view : plain_descriptor(shape, DType::kFloat32);
+}
+
+Operand seen_as(Operand tensor, const dnnl::memory::desc& view) {
+  tensor.descriptor = view;
+  return tensor;
+}
+
+OperatorTraits make_traits(const LinearKernels& kernels, const PrepareOptions& options) {
+  OperatorTraits traits;
+  traits.output = make_layout(kernels.forward.dst_desc());
+  traits.parameters = options.parameters;
+  if (traits.parameters.empty()) {
+    traits.parameters.push_back(make_layout(kernels.forward.weights_desc()));
+    if (kernels.has_bias()) traits.parameters.push_back(make_layout(kernels.bias()));
+  }
+  return traits;
+}
+
+// `read`: the input as forward left it.
+Program make_backward(const LinearKernels& kernels, const Layout& input, const Operand& read,
+                      const dnnl::memory::desc& weights_layout, const dnnl::engine& engine) {
+  Program program(engine);
+  const dnnl::primitive_desc_base& of_weights = *kernels.weights_gradient;
+  const Operand output_gradient{Role::kOutputGradient, kernels.forward.dst_desc()};
+  const Operand gradient = program.read_as(output_gradient, of_weights.diff_dst_desc());
+  const Operand target{Role::kWeightsGradient, weights_layout};
+  const Operand produced = program.write_as(target, of_weights.diff_weights_desc());
+  Program::Arguments arguments{{DNNL_ARG_SRC, program.read_as(read, of_weights.src_desc())},
+                               {DNNL_ARG_DIFF_DST, gradient},
+                               {DNNL_ARG_DIFF_WEIGHTS, produced}};
+  if (kernels.has_bias()) arguments.push_back({DNNL_ARG_DIFF_BIAS, {Role::kBiasGradient, kernels.bias()}});
+  program.add(of_weights, std::move(arguments));
+  program.deliver(produced, target);
+  if (!kernels.input_gradient.has_value()) return program;
+
+  const dnnl::primitive_desc_base& of_input = *kernels.input_gradient;
+  const Operand same_gradient = gradient.descriptor == of_input.diff_dst_desc()
+                                    ? gradient
+                                    : program.read_as(output_gradient, of_input.diff_dst_desc());
+  const Operand weights = program.read_as({Role::kWeights, weights_layout}, of_input.weights_desc());
+  const Operand input_target{Role::kInputGradient, descriptor(input)};
+  const Operand input_gradient = program.write_as(input_target, lies_as(of_input.diff_src_desc(), input.shape()));
+  program.add(of_input, {{DNNL_ARG_DIFF_DST, same_gradient},
+                         {DNNL_ARG_WEIGHTS, weights},
+                         {DNNL_ARG_DIFF_SRC, seen_as(input_gradient, of_input.diff_src_desc())}});
+  program.deliver(input_gradient, input_target);
+  return program;
+}
+
+}  // namespace
+
+std::unique_ptr<Operator> make_linear(const Layout& input, const LinearKernels& kernels, const PrepareOptions& options,
+                                      const dnnl::engine& engine) {
+  const dnnl::primitive_desc_base& kernel = kernels.forward;
+  const bool training = options.mode == OperatorMode::kTraining;
+  OperatorTraits traits = make_traits(kernels, options);
+  const dnnl::memory::desc weights_layout = descriptor(traits.parameters[0]);
+
+  Program forward(engine);
+  Operand read{Role::kInput, descriptor(input)};
+  if (const auto wanted = lies_as(kernel.src_desc(), input.shape()); read.descriptor != wanted) {
+    const Operand copy = training ? Operand{Role::kSaved, wanted} : forward.scratch(wanted);  // backward reads it too
+    forward.reorder(read, copy);
+    read = copy;
+    if (training) traits.saved_bytes = aligned(wanted.get_size());
+  }
+  traits.backward_reads_inputs = training && read.role == Role::kInput;
+  read = seen_as(read, kernel.src_desc());
+  Program::Arguments arguments{
+      {DNNL_ARG_SRC, read},
+      {DNNL_ARG_WEIGHTS, forward.read_as({Role::kWeights, weights_layout}, kernel.weights_desc())},
+      {DNNL_ARG_DST, {Role::kOutput, kernel.dst_desc()}}};
+  if (kernels.has_bias()) arguments.push_back({DNNL_ARG_BIAS, {Role::kBias, kernels.bias()}});
+  forward.add(kernel, std::move(arguments));
+
+  std::optional<Program> backward;
+  if (training) backward = make_backward(kernels, input, read, weights_layout, engine);
+  return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));
+}
+
+}  // namespace arbalest::engine::cpu

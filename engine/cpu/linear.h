@@ -1,0 +1,18 @@
+// What convolutions and dense layers do once their kernels are chosen.
+#pragma once
+
+#include <memory>
+
+#include <dnnl.hpp>
+
+#include "engine/cpu/primitives.h"
+#include "engine/operator.h"
+
+namespace arbalest::engine::cpu {
+
+// Tensors that lie otherwise than a kernel wants are copied. A kernel that sees `input` as [n, features] finds it in
+// canonical order.
+std::unique_ptr<Operator> make_linear(const Layout& input, const LinearKernels& kernels, const PrepareOptions& options,
+                                      const dnnl::engine& engine);
+
+}  // namespace arbalest::engine::cpu

@@ -1,0 +1,40 @@
+// The GPUs of this machine. Linked from engine/cuda, or from engine/no_cuda in a build without CUDA.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/collective.h"
+#include "engine/devices.h"
+#include "engine/versions.h"
+
+namespace arbalest::engine {
+
+struct CudaDeviceInfo {
+  int ordinal = 0;
+  std::string name;  // "NVIDIA H100 80GB HBM3"
+  int major = 0;     // of the compute capability
+  int minor = 0;
+  std::size_t memory = 0;  // bytes
+  int multiprocessors = 0;
+};
+
+struct CudaMachine {
+  std::vector<CudaDeviceInfo> devices;
+  std::string problem;  // why there is none: no driver, one that is too old, a build without CUDA; "" if there are some
+};
+
+// Never throws: a machine without a GPU is a machine to run on.
+CudaMachine find_cuda_devices();
+
+// Throws ErrorKind::kInvalidJob where there is no such device, ErrorKind::kDevice where it cannot be used.
+std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOptions& options);
+
+// NCCL, one rank per device. All devices must come from open_cuda_device.
+std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices);
+
+std::vector<LibraryVersion> cuda_library_versions();
+
+}  // namespace arbalest::engine

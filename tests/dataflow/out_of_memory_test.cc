@@ -1,0 +1,151 @@
+// An allocation that fails while work is being handed to other threads leaves no task behind that reads freed memory,
+// and no thread that waits for ever. This program replaces operator new, so that a chosen allocation of a thread fails.
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dataflow/input/batch_ring.h"
+#include "engine/collective.h"
+#include "engine/devices.h"
+#include "engine/host/pool.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+constexpr int kNever = -1;
+thread_local int allocations_left = kNever;  // of this thread, before one fails
+std::atomic<bool> has_failed{false};
+
+// Within its scope the allocation after `successes` others of this thread fails; those that follow succeed.
+class FailingAllocation {
+ public:
+  explicit FailingAllocation(int successes) {
+    has_failed = false;
+    allocations_left = successes;
+  }
+  ~FailingAllocation() { allocations_left = kNever; }
+  FailingAllocation(const FailingAllocation&) = delete;
+  FailingAllocation& operator=(const FailingAllocation&) = delete;
+};
+
+void report_failure() {
+  has_failed = true;
+  has_failed.notify_all();
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  const bool fails = allocations_left == 0;
+  if (allocations_left != kNever) --allocations_left;
+  void* memory = fails ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+  if (fails) report_failure();
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+// Inlined, it would look to GCC 12 like a call of free on what operator new returned.
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+using arbalest::dataflow::BatchRing;
+using arbalest::dataflow::InputDescription;
+using arbalest::engine::host::Pool;
+
+// Its one thread is busy until an allocation fails, and its queue holds one task more without growing.
+std::unique_ptr<Pool> busy_pool() {
+  has_failed = false;
+  auto pool = std::make_unique<Pool>(1);
+  std::atomic<bool> started{false};
+  pool->submit([&started] {
+    started = true;
+    started.notify_all();
+    has_failed.wait(false);
+  });
+  started.wait(false);
+  for (int i = 0; i < 15; ++i) pool->submit([] {});
+  return pool;
+}
+
+// Counts what is read, slowly.
+class CountingDataset final : public arbalest::dataflow::Dataset {
+ public:
+  const std::string& name() const noexcept override { return name_; }
+  const InputDescription& description() const noexcept override { return description_; }
+  std::int64_t size() const noexcept override { return 64; }
+  void read(std::int64_t, float* image) const override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    *image = 1.0F;
+    ++reads;
+  }
+  std::int32_t label(std::int64_t) const override { return 0; }
+
+  mutable std::atomic<int> reads{0};
+
+ private:
+  std::string name_ = "counting";
+  InputDescription description_{{1, 1, 1}, 10};
+};
+
+}  // namespace
+
+TEST_CASE("for_each that cannot submit all its tasks waits for those that it has", "[memory]") {
+  const auto pool = busy_pool();
+  std::atomic<int> ended{0};
+  const std::function<void(std::size_t)> body = [&ended](std::size_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++ended;
+  };
+  const auto run = [&] {
+    const FailingAllocation failing(0);
+    pool->for_each(100, body);
+  };
+  CHECK_THROWS_AS(run(), std::bad_alloc);
+  const int ended_before = ended;
+  pool->drain();
+  CHECK(ended_before > 0);
+  CHECK(ended == ended_before);
+}
+
+TEST_CASE("a batch ring whose construction fails leaves no task behind, whichever allocation it is", "[memory]") {
+  const auto device = arbalest::engine::open_device(arbalest::engine::parse_device("cpu"));
+  bool failed = true;
+  for (int successes = 0; failed; ++successes) {
+    CAPTURE(successes);
+    const auto pool = busy_pool();
+    const CountingDataset data;
+    arbalest::dataflow::SequentialOrder order(64, 4);
+    try {
+      const FailingAllocation failing(successes);
+      const BatchRing ring(data, order, *device, *pool, 8);
+      failed = has_failed;
+      report_failure();  // the pool runs on
+    } catch (const std::bad_alloc&) {
+    }
+    const int reads_before = data.reads;
+    pool->drain();
+    CHECK(data.reads == reads_before);
+  }
+}
+
+TEST_CASE("a rank that cannot enqueue its part of an all-reduce fails its peers", "[memory]") {
+  const auto device = arbalest::engine::open_device(arbalest::engine::parse_device("cpu"));
+  const auto collective = arbalest::engine::make_memory_collective(2);
+  const auto stream = device->create_stream({.name = "rank 0"});
+  const auto other = device->create_stream({.name = "rank 1"});
+  std::vector<float> data(8);
+  collective->all_reduce_sum(*stream, 0, data.data(), data.size(), "all-reduce");
+  const auto run = [&] {
+    const FailingAllocation failing(0);
+    collective->all_reduce_sum(*other, 1, data.data(), data.size(), "all-reduce");
+  };
+  CHECK_THROWS_AS(run(), std::bad_alloc);
+  CHECK_THROWS_WITH(stream->record().synchronize(), ContainsSubstring("another device"));
+}
