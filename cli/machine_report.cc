@@ -9,7 +9,7 @@
 #include <zlib.h>
 #include <CLI/Version.hpp>
 
-#include "engine/devices.h"
+#include "engine/cuda_devices.h"
 #include "engine/host/cgroup.h"
 #include "engine/host/topology.h"
 #include "engine/versions.h"
@@ -59,11 +59,12 @@ std::string operating_system() {
 }  // namespace
 
 ordered_json environment_report() {
+  const engine::CudaMachine gpus = engine::find_cuda_devices();
   const engine::host::CgroupLimits limits = engine::host::read_cgroup_limits();
   return {{"arbalest", ARBALEST_VERSION},
           {"build_type", ARBALEST_BUILD_TYPE},
           {"compiler", kCompiler},
-          {"cuda", "not in this build"},
+          {"cuda", gpus.problem.empty() ? fmt::format("{} GPU(s)", gpus.devices.size()) : gpus.problem},
           {"libraries", libraries()},
           {"operating_system", operating_system()},
           {"processor", engine::host::processor_name()},
@@ -77,13 +78,18 @@ ordered_json environment_report() {
 
 ordered_json device_report() {
   ordered_json report = ordered_json::array();
-  for (const engine::DeviceSpec& device : engine::list_devices()) {
-    report.push_back({{"name", device.name},
-                      {"processor", engine::host::processor_name()},
-                      {"cores", device.cores.empty() ? engine::host::allowed_cores() : device.cores},
-                      {"usable_cores", engine::host::usable_cores()},
-                      {"available_memory_bytes", engine::host::available_memory_bytes()}});
+  for (const engine::CudaDeviceInfo& gpu : engine::find_cuda_devices().devices) {
+    report.push_back({{"name", fmt::format("cuda:{}", gpu.ordinal)},
+                      {"processor", gpu.name},
+                      {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)},
+                      {"multiprocessors", gpu.multiprocessors},
+                      {"memory_bytes", gpu.memory}});
   }
+  report.push_back({{"name", "cpu"},
+                    {"processor", engine::host::processor_name()},
+                    {"cores", engine::host::allowed_cores()},
+                    {"usable_cores", engine::host::usable_cores()},
+                    {"available_memory_bytes", engine::host::available_memory_bytes()}});
   return report;
 }
 

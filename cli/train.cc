@@ -23,6 +23,7 @@ struct TrainArguments {
   std::string data_root;
   bool dry_run = false;
   bool quiet = false;
+  bool no_graph = false;
 };
 
 // There is nothing to save, so signals end it as they end any program.
@@ -31,6 +32,7 @@ int dry_run(const TrainArguments& arguments) {
   log_warnings(job);
   jobs::RunContext context;
   context.data_root = data_root(arguments.data_root);
+  context.device_options.graphs = !arguments.no_graph;
   fmt::print("{}\n", jobs::dry_run(job, context));
   return kOk;
 }
@@ -40,6 +42,7 @@ int train(const TrainArguments& arguments) {
   const jobs::JobOptions job = load(arguments.job);
   jobs::RunContext context;
   context.data_root = data_root(arguments.data_root);
+  context.device_options.graphs = !arguments.no_graph;
   context.stop_signal = &stop_signal;
   jobs::RunDirectory directory(arguments.output, job);
   spdlog::info("the run is kept in '{}', datasets are looked for in '{}'", directory.path().string(),
@@ -69,6 +72,8 @@ Command add_train(CLI::App& program) {
   command->add_flag("-n,--dry-run", arguments->dry_run, "Run one step of each phase, and keep nothing")
       ->excludes(output);
   command->add_flag("-q,--quiet", arguments->quiet, "Show no progress");
+  command->add_flag("--no-graph", arguments->no_graph,
+                    "GPU: run operator by operator and not as CUDA graphs, so that an error names the operator");
   return {command, [arguments] { return arguments->dry_run ? dry_run(*arguments) : train(*arguments); }};
 }
 

@@ -1,5 +1,5 @@
 # Whether the CUDA device is built: AUTO where the toolkit, cuDNN and NCCL are found, ON to insist, OFF never.
-set(ARBALEST_CUDA OFF CACHE STRING "Build the CUDA device: AUTO, ON or OFF")
+set(ARBALEST_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO, ON or OFF")
 set_property(CACHE ARBALEST_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(ARBALEST_HAS_CUDA FALSE)
 
@@ -13,9 +13,14 @@ if(ARBALEST_CUDA)  # AUTO counts as true
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
     endif()
+    enable_language(CUDA)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that CUDA 13 has C++20
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    endif()
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-    enable_language(CUDA)
+    set(CMAKE_CUDA_EXTENSIONS OFF)
+    set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -DNDEBUG")
     set(ARBALEST_HAS_CUDA TRUE)
     message(STATUS "CUDA device: CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, NCCL ${NCCL_VERSION}")
   elseif(ARBALEST_CUDA STREQUAL "AUTO")

@@ -21,7 +21,9 @@ target_include_directories(arbalest_flags INTERFACE ${PROJECT_SOURCE_DIR})
 # device compute the same bits.
 target_compile_options(arbalest_flags INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:-march=x86-64-v3;-ffp-contract=off;-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror>"
-  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;-Werror=all-warnings;-Xcompiler=-march=x86-64-v3,-ffp-contract=off,-Wall,-Wextra,-Wshadow>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;-Werror=all-warnings;-Xcompiler=-march=x86-64-v3,-ffp-contract=off,-Wall,-Wextra,-Wshadow>"
+  # nvcc: 1675 is a pragma of GCC's; {fmt} 9 mixes up its own constexpr and consteval there.
+  "$<$<COMPILE_LANGUAGE:CUDA>:-diag-suppress=1675;-DFMT_USE_CONSTEXPR=1;-DFMT_CONSTEVAL=>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(arbalest_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)  # false alarms on std::string (GCC bug 105329)
 endif()

@@ -103,9 +103,27 @@ void check_disjoint(const std::vector<DeviceSpec>& devices) {
 }
 
 std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions& options) {
+  if (spec.is_cuda()) return open_cuda_device(spec, options);
   return cpu::translate_errors([&] { return std::make_unique<cpu::CpuDevice>(spec, options); });
 }
 
-std::vector<DeviceSpec> list_devices() { return {DeviceSpec{std::string(kCpu), {}}}; }
+std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Device>> devices) {
+  // One device alone averages without a collective, whatever its kind.
+  if (devices.size() == 1 || !devices.front()->is_cuda()) {
+    return make_memory_collective(static_cast<int>(devices.size()));
+  }
+  std::vector<Device*> gpus;
+  for (const auto& device : devices) gpus.push_back(device.get());
+  return make_cuda_collective(gpus);
+}
+
+std::vector<DeviceSpec> list_devices() {
+  std::vector<DeviceSpec> devices;
+  for (const CudaDeviceInfo& info : find_cuda_devices().devices) {
+    devices.push_back({fmt::format("{}:{}", kCuda, info.ordinal), {}, info.ordinal});
+  }
+  if (devices.empty()) devices.push_back({std::string(kCpu), {}, -1});
+  return devices;
+}
 
 }  // namespace arbalest::engine

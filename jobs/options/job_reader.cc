@@ -23,6 +23,7 @@ constexpr int kMaxEpochs = 1000000;
 constexpr int kMaxPeriod = 1000;
 constexpr int kMaxLearners = 1024;
 constexpr int kDefaultMaxLearners = 8;
+constexpr int kDefaultGpuLearners = 4;  // small mini-batches leave a GPU idle; a job that knows better says so
 
 scheduler::LearnerScaling from_proto(v1::LearningRate::LearnerScaling scaling) {
   switch (scaling) {
@@ -166,7 +167,9 @@ class JobReader {
     if (is_fixed) issues_.add("learners.per_device.fixed", out_of_range("fixed", fixed, {1, kMaxLearners}));
     std::vector<int>& counts = options_.learners_per_device;
     for (const engine::DeviceSpec& device : options_.devices) {
-      counts.push_back(is_fixed ? fixed : std::min(engine::core_count(device), kDefaultMaxLearners));
+      const int own =
+          device.is_cuda() ? kDefaultGpuLearners : std::min(engine::core_count(device), kDefaultMaxLearners);
+      counts.push_back(is_fixed ? fixed : own);
     }
     const bool are_equal = std::ranges::adjacent_find(counts, std::ranges::not_equal_to()) == counts.end();
     if (!counts.empty() && are_equal) job_.mutable_learners()->mutable_per_device()->set_fixed(counts[0]);
@@ -264,7 +267,7 @@ class JobReader {
     }
     for (std::size_t i = 0; i < options_.devices.size(); ++i) {
       const int cores = engine::core_count(options_.devices[i]);
-      if (options_.learners_per_device[i] > cores) {
+      if (!options_.devices[i].is_cuda() && options_.learners_per_device[i] > cores) {
         warn(fmt::format("{} learners share the {} of '{}'", options_.learners_per_device[i], counted(cores, "core"),
                          options_.devices[i].name));
       }

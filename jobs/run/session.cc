@@ -81,7 +81,7 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
                                                 layout));
     first_number += counts[d];
   }
-  collective_ = engine::make_memory_collective(static_cast<int>(devices_.size()));
+  collective_ = engine::make_collective(devices_);
   scheduler_ = std::make_unique<scheduler::Scheduler>(scheduler::Options{.learning_rate = job.learning_rate,
                                                                          .averaging = job.synchronization,
                                                                          .seed = job.training.seed,

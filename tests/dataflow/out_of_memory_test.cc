@@ -21,6 +21,7 @@ namespace {
 constexpr int kNever = -1;
 thread_local int allocations_left = kNever;  // of this thread, before one fails
 std::atomic<bool> has_failed{false};
+std::atomic<bool> is_busy{false};  // the thread of busy_pool()
 
 // Within its scope the allocation after `successes` others of this thread fails; those that follow succeed.
 class FailingAllocation {
@@ -49,6 +50,8 @@ void* operator new(std::size_t bytes) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
+// AddressSanitizer's own would not fit to the delete below.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes == 0 ? 1 : bytes); }
 // Inlined, it would look to GCC 12 like a call of free on what operator new returned.
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
@@ -63,13 +66,13 @@ using arbalest::engine::host::Pool;
 std::unique_ptr<Pool> busy_pool() {
   has_failed = false;
   auto pool = std::make_unique<Pool>(1);
-  std::atomic<bool> started{false};
-  pool->submit([&started] {
-    started = true;
-    started.notify_all();
+  is_busy = false;
+  pool->submit([] {
+    is_busy = true;
+    is_busy.notify_all();
     has_failed.wait(false);
   });
-  started.wait(false);
+  is_busy.wait(false);
   for (int i = 0; i < 15; ++i) pool->submit([] {});
   return pool;
 }

@@ -21,7 +21,7 @@ Floats to_floats(const Values& values) {
 }
 
 TEST_CASE("activations agree with the reference, in place too") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const ActivationKind kind = GENERATE(ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid);
   const bool in_place = GENERATE(false, true);
   const int threads = GENERATE(1, 3);
@@ -49,7 +49,7 @@ TEST_CASE("activations agree with the reference, in place too") {
 }
 
 TEST_CASE("an activation that runs twice in place would be wrong: the traits ask for the output, not the input") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const Layout layout = device->plain_layout({4, 4}, DType::kFloat32);
   const auto op = device->prepare(ActivationSpec{layout, ActivationKind::kTanh}, {});
   CHECK(op->traits().in_place_forward);
@@ -60,7 +60,7 @@ TEST_CASE("an activation that runs twice in place would be wrong: the traits ask
 }
 
 TEST_CASE("flatten gives canonical order, and gradients go back to the input's layout") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const bool native = GENERATE(false, true);
   const bool in_place = GENERATE(false, true);
   const Shape shape = GENERATE(Shape{5, 20, 3, 4}, Shape{1, 17, 1, 1}, Shape{3, 17, 1, 1}, Shape{1, 1, 1, 1});

@@ -16,7 +16,7 @@ using engine::LocalAveraging;
 using engine::ReplicaDifference;
 
 void run(const FlatTask& task, int threads) {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const auto stream = device->create_stream({"averaging", threads, 0, true});
   stream->enqueue(task, "averaging");
   stream->record().synchronize();

@@ -26,7 +26,7 @@ OperatorCase make_case(const Layout& layout, float ratio, std::uint32_t layer = 
 }
 
 TEST_CASE("dropout follows the reference mask, forward and backward") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const int threads = GENERATE(1, 3);
   const bool in_place = GENERATE(false, true);
   const bool native = GENERATE(false, true);
@@ -51,7 +51,7 @@ TEST_CASE("dropout follows the reference mask, forward and backward") {
 }
 
 TEST_CASE("dropout's mask changes with seed, task and layer, and with nothing else") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const Layout layout = device->plain_layout({8, 50}, DType::kFloat32);
   const OperatorCase of = make_case(layout, 0.5F);
   const Floats mask = run_operator(*device, of, {}).output;
@@ -78,7 +78,7 @@ TEST_CASE("dropout's mask changes with seed, task and layer, and with nothing el
 }
 
 TEST_CASE("dropout drops its ratio and keeps the mean") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const float ratio = GENERATE(0.0F, 0.1F, 0.5F, 0.9F);
   constexpr std::int64_t kElements = 100000;
   const OperatorRun run =
@@ -93,7 +93,7 @@ TEST_CASE("dropout drops its ratio and keeps the mean") {
 }
 
 TEST_CASE("dropout at inference is the identity") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const bool in_place = GENERATE(false, true);
   OperatorCase of = make_case(native_image_layout(*device, {5, 3, 4, 4}), 0.5F);
   of.input_values = random_values(of.input.shape().elements(), 1);

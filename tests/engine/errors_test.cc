@@ -74,7 +74,7 @@ TEST_CASE("exceptions of libraries become errors of the right kind") {
 }
 
 TEST_CASE("an operator that oneDNN refuses to describe is an error of the device") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const engine::Layout images = device->plain_layout({1, 8, 4, 4}, DType::kFloat32);
   const engine::Layout features = device->plain_layout({2, 8}, DType::kFloat32);
   const Error conv = error_of([&] {
@@ -90,7 +90,7 @@ TEST_CASE("an operator that oneDNN refuses to describe is an error of the device
 }
 
 TEST_CASE("a stream whose thread cannot be started is an error that names it") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const Error error = error_of([&] {
     const NoMoreThreads limit;
     device->create_stream({.name = "learner 3"});

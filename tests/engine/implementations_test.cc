@@ -19,7 +19,7 @@ Layout output_of(Device& device, const OperatorSpec& spec, int threads, engine::
 }
 
 TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not reference loops") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const int threads = GENERATE(1, 2, 4);
   const std::int64_t batch = GENERATE(1, 5, 32, 256);
   const auto mode = GENERATE(engine::OperatorMode::kTraining, engine::OperatorMode::kInference);

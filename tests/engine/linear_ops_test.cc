@@ -71,7 +71,7 @@ void check(const OperatorRun& run, const Values& output, const LinearGradients& 
 }
 
 TEST_CASE("conv2d agrees with the reference") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const int threads = GENERATE(1, 3);
   for (const ConvCase& of : kConvolutions) {
     DYNAMIC_SECTION(of.what << ", threads " << threads) {
@@ -87,7 +87,7 @@ TEST_CASE("conv2d agrees with the reference") {
 }
 
 TEST_CASE("conv2d without an input gradient has the same weight gradients") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const OperatorCase of = make_case(*device, kConvolutions[0]);
   const OperatorRun with = run_operator(*device, of, {});
   const OperatorRun without = run_operator(*device, of, {.input_gradient = false});
@@ -96,7 +96,7 @@ TEST_CASE("conv2d without an input gradient has the same weight gradients") {
 }
 
 TEST_CASE("conv2d at inference reads the training plan's parameters and gives its output") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   for (const ConvCase& of : kConvolutions) {
     DYNAMIC_SECTION(of.what) {
       const OperatorCase run = make_case(*device, of);
@@ -113,7 +113,7 @@ TEST_CASE("conv2d at inference reads the training plan's parameters and gives it
 }
 
 TEST_CASE("layers read parameters in whatever layout they are given") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   SECTION("conv2d") {
     const ConvCase& of = kConvolutions[1];
     const OperatorCase run = make_case(*device, of);
@@ -174,7 +174,7 @@ OperatorCase make_case(engine::Device& device, const DenseCase& of) {
 }
 
 TEST_CASE("dense agrees with the reference") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const int threads = GENERATE(1, 3);
   for (const DenseCase& of : kDenseLayers) {
     DYNAMIC_SECTION(of.what << ", threads " << threads) {
@@ -189,7 +189,7 @@ TEST_CASE("dense agrees with the reference") {
 }
 
 TEST_CASE("dense at inference reads the training plan's parameters and gives its output") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   for (const DenseCase& of : kDenseLayers) {
     DYNAMIC_SECTION(of.what) {
       const OperatorCase run = make_case(*device, of);
@@ -202,7 +202,7 @@ TEST_CASE("dense at inference reads the training plan's parameters and gives its
 }
 
 TEST_CASE("dense at inference reads the parameters of a plan with another batch size") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const OperatorCase small = make_case(*device, kDenseLayers[2]);
   const auto parameters = device->prepare(small.spec, {})->traits().parameters;
   const DenseCase large{"large batch", {256, 500}, 10, false};

@@ -98,7 +98,7 @@ Floats read(Device& device, const Layout& layout, const void* data, OperatorRun&
 
 }  // namespace
 
-std::unique_ptr<Device> open_cpu() { return engine::open_device(engine::parse_device("cpu")); }
+std::unique_ptr<Device> open_test_device() { return engine::open_device(engine::parse_device(ARBALEST_TEST_DEVICE)); }
 
 Layout native_image_layout(Device& device, const Shape& shape) {
   const Layout input = device.plain_layout(shape, engine::DType::kFloat32);

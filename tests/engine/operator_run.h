@@ -13,7 +13,8 @@ namespace arbalest::tests {
 
 using Floats = std::vector<float>;
 
-std::unique_ptr<engine::Device> open_cpu();
+// The device that the program is built for.
+std::unique_ptr<engine::Device> open_test_device();
 
 // A layout that convolutions of this device produce: blocked, with padded channels, where the device likes that.
 engine::Layout native_image_layout(engine::Device& device, const engine::Shape& shape);

@@ -35,7 +35,7 @@ const PoolCase kPools[] = {
 };
 
 TEST_CASE("pool2d agrees with the reference") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   const PoolKind kind = GENERATE(PoolKind::kMax, PoolKind::kAverage);
   const bool native = GENERATE(false, true);
   const int threads = GENERATE(1, 3);
@@ -63,7 +63,7 @@ TEST_CASE("pool2d agrees with the reference") {
 }
 
 TEST_CASE("max pooling of negative numbers: the padding never wins") {
-  const auto device = open_cpu();
+  const auto device = open_test_device();
   OperatorCase run;
   run.input = device->plain_layout({1, 1, 3, 3}, DType::kFloat32);
   run.spec = Pool2dSpec{run.input, PoolKind::kMax, {{3, 3}, {2, 2}, {1, 1}}};

@@ -46,10 +46,12 @@ struct Vectors {
     task.momentum_factor = 0.9F;
     task.weight_decay = 0.01F;
     task.step = &step;
-    task.non_finite = &non_finite;
-    const auto device = open_cpu();
+    const auto device = open_test_device();
+    const engine::Buffer count = device->allocate(sizeof(std::int32_t));
+    task.non_finite = count.as<std::int32_t>();
     const auto stream = device->create_stream({"test", threads});
     stream->enqueue(task, "update");
+    stream->copy(&non_finite, count.data(), sizeof(std::int32_t), "count");
     stream->record().synchronize();
   }
 };

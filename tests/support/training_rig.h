@@ -64,6 +64,7 @@ struct RigOptions {
   float weight_decay = 0.01F;
   std::uint64_t seed = 1;
   engine::StreamObserver* observer = nullptr;
+  bool graphs = true;  // GPU
 };
 
 class TrainingRig {
@@ -77,7 +78,7 @@ class TrainingRig {
     const auto layers = options.layers.empty() ? dataflow::logistic_regression(options.classes) : options.layers;
     const auto graph = std::make_shared<const dataflow::Graph>(dataflow::Graph::build(data_.description(), layers));
     for (const std::string& name : options.devices) {
-      devices_.push_back(engine::open_device(engine::parse_device(name), {.observer = options.observer}));
+      devices_.push_back(engine::open_device(engine::parse_device(name), {.observer = options.observer, .graphs = options.graphs}));
     }
     const std::int64_t batch_bytes = options.batch * options.image.elements() * std::int64_t{sizeof(float)};
     ring_ =
@@ -99,7 +100,7 @@ class TrainingRig {
           d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
       first += options.learners[d];
     }
-    collective_ = engine::make_memory_collective(static_cast<int>(devices_.size()));
+    collective_ = engine::make_collective(devices_);
     scheduler_ =
         std::make_unique<scheduler::Scheduler>(scheduler::Options{.learning_rate = options.learning_rate,
                                                                   .averaging = options.averaging,

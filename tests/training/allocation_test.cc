@@ -48,6 +48,10 @@ class StepMarker final : public arbalest::engine::StreamObserver {
 
 void* operator new(std::size_t bytes) { return counted(bytes, __builtin_return_address(0)); }
 void* operator new[](std::size_t bytes) { return counted(bytes, __builtin_return_address(0)); }
+// AddressSanitizer's own would not fit to the deletes below.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return counted(bytes, __builtin_return_address(0));
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

@@ -1,0 +1,87 @@
+#include "engine/cuda/device.h"
+
+#include <vector>
+
+#include "engine/cuda/check.h"
+#include "engine/cuda/convert.h"
+#include "engine/cuda/layout.h"
+#include "engine/cuda/memory.h"
+#include "engine/cuda/operators.h"
+#include "engine/cuda/stream.h"
+#include "engine/cuda_devices.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+constexpr int kOldestMajor = 8;  // of the compute capabilities that the kernels are compiled for
+
+}  // namespace
+
+CudaDevice::CudaDevice(const DeviceSpec& spec, const DeviceOptions& options)
+    : name_(spec.name), ordinal_(spec.cuda_ordinal), graphs_(options.graphs), observer_(options.observer) {
+  const CudaMachine machine = find_cuda_devices();
+  if (!machine.problem.empty()) fail(ErrorKind::kDevice, "device '{}': {}", name_, machine.problem);
+  if (ordinal_ >= static_cast<int>(machine.devices.size())) {
+    fail(ErrorKind::kInvalidJob, "device '{}': this machine has {} GPU{}, numbered from 0", name_,
+         machine.devices.size(), machine.devices.size() == 1 ? "" : "s");
+  }
+  const CudaDeviceInfo& info = machine.devices[static_cast<std::size_t>(ordinal_)];
+  if (info.major < kOldestMajor) {
+    fail(ErrorKind::kDevice, "device '{}': {} has compute capability {}.{}; Arbalest needs {}.0 or newer", name_,
+         info.name, info.major, info.minor, kOldestMajor);
+  }
+  make_current();
+  keep_freed_memory(ordinal_);
+}
+
+void CudaDevice::make_current() const { ARBALEST_CUDA(cudaSetDevice(ordinal_)); }
+
+Buffer CudaDevice::allocate(std::size_t bytes) {
+  make_current();
+  try {
+    return allocate_device(bytes);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kOutOfMemory) throw;
+    fail(ErrorKind::kOutOfMemory, "{}: cannot allocate {} bytes", name_, bytes);
+  }
+}
+
+Buffer CudaDevice::allocate_host(std::size_t bytes) {
+  make_current();
+  return allocate_mapped(bytes);
+}
+
+std::unique_ptr<Stream> CudaDevice::create_stream(const StreamOptions& options) {
+  return std::make_unique<CudaStream>(CudaStream::Options{.name = name_ + " " + options.name,
+                                                          .ordinal = ordinal_,
+                                                          .high_priority = options.floating,
+                                                          .libraries = !options.floating,
+                                                          .graphs = graphs_,
+                                                          .observer = observer_});
+}
+
+std::unique_ptr<Operator> CudaDevice::prepare(const OperatorSpec& spec, const PrepareOptions& options) {
+  make_current();
+  return std::visit([&](const auto& kind) { return make_operator(kind, options); }, spec);
+}
+
+Layout CudaDevice::plain_layout(const Shape& shape, DType dtype) const {
+  return make_layout(shape, dtype, Order::kCanonical);
+}
+
+void CudaDevice::convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) {
+  make_current();
+  const std::size_t bytes = source_layout.bytes();
+  std::vector<std::byte> read(bytes), written(bytes);
+  const auto copy = [&](void* to, const void* from) {
+    ARBALEST_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread));
+    ARBALEST_CUDA(cudaStreamSynchronize(cudaStreamPerThread));
+  };
+  copy(read.data(), source);
+  convert_on_host(source_layout, read.data(), target_layout, written.data());
+  copy(target, written.data());
+}
+
+}  // namespace arbalest::engine::cuda

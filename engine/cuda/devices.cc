@@ -1,0 +1,66 @@
+#include "engine/cuda/check.h"
+#include "engine/cuda/collective.h"
+#include "engine/cuda/device.h"
+#include "engine/cuda_devices.h"
+#include "engine/error.h"
+
+namespace arbalest::engine {
+
+namespace {
+
+// 12040 -> "12.4"
+std::string dotted(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+std::string problem_of(cudaError_t result) {
+  int driver = 0;
+  int runtime = 0;
+  static_cast<void>(cudaDriverGetVersion(&driver));  // 0 without a driver
+  static_cast<void>(cudaRuntimeGetVersion(&runtime));
+  if (driver == 0) return "no NVIDIA driver is loaded on this machine; use devices: \"cpu\"";
+  if (result == cudaErrorInsufficientDriver) {
+    return fmt::format("the NVIDIA driver supports CUDA {} and this build needs {}; update the driver", dotted(driver),
+                       dotted(runtime));
+  }
+  if (result == cudaErrorNoDevice) return "this machine has no GPU; use devices: \"cpu\"";
+  return cudaGetErrorString(result);
+}
+
+}  // namespace
+
+CudaMachine find_cuda_devices() {
+  CudaMachine machine;
+  int count = 0;
+  cudaError_t result = cudaGetDeviceCount(&count);
+  for (int ordinal = 0; result == cudaSuccess && ordinal < count; ++ordinal) {
+    cudaDeviceProp properties{};
+    result = cudaGetDeviceProperties(&properties, ordinal);
+    machine.devices.push_back({ordinal, properties.name, properties.major, properties.minor, properties.totalGlobalMem,
+                               properties.multiProcessorCount});
+  }
+  if (result == cudaSuccess && count > 0) return machine;
+  static_cast<void>(cudaGetLastError());  // later calls must not find it
+  return {{}, problem_of(result == cudaSuccess ? cudaErrorNoDevice : result)};
+}
+
+std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOptions& options) {
+  return std::make_unique<cuda::CudaDevice>(spec, options);
+}
+
+std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices) {
+  std::vector<int> ordinals;
+  for (Device* device : devices) ordinals.push_back(static_cast<cuda::CudaDevice&>(*device).ordinal());
+  return std::make_unique<cuda::NcclCollective>(ordinals);
+}
+
+std::vector<LibraryVersion> cuda_library_versions() {
+  int runtime = 0;
+  static_cast<void>(cudaRuntimeGetVersion(&runtime));  // cannot fail
+  int nccl = 0;
+  ARBALEST_CUDA(ncclGetVersion(&nccl));
+  const auto cudnn = static_cast<int>(cudnnGetVersion());
+  return {{"CUDA runtime", dotted(runtime)},
+          {"cuDNN", fmt::format("{}.{}.{}", cudnn / 10000, cudnn / 100 % 100, cudnn % 100)},
+          {"NCCL", fmt::format("{}.{}.{}", nccl / 10000, nccl / 100 % 100, nccl % 100)}};
+}
+
+}  // namespace arbalest::engine

@@ -1,0 +1,16 @@
+// The passes over flat vectors as kernels (elementwise bodies: engine/elementwise, so their bits are the CPU's).
+#pragma once
+
+#include "engine/cuda/stream.h"
+#include "engine/ops/averaging.h"
+#include "engine/ops/sgd_update.h"
+
+namespace arbalest::engine::cuda {
+
+// Each enqueues its kernels on context.stream and allocates nothing. Additions are in one order, so results repeat.
+void run_flat(const SgdUpdate& task, const StreamContext& context);
+void run_flat(const ReplicaDifference& task, const StreamContext& context);
+void run_flat(const CentralUpdate& task, const StreamContext& context);
+void run_flat(const LocalAveraging& task, const StreamContext& context);
+
+}  // namespace arbalest::engine::cuda

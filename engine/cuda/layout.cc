@@ -1,0 +1,37 @@
+#include "engine/cuda/layout.h"
+
+#include "engine/error.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+class CudaLayout final : public NativeLayout {
+ public:
+  explicit CudaLayout(Order native) : order(native) {}
+  bool equals(const NativeLayout& other) const override {
+    const auto* same_kind = dynamic_cast<const CudaLayout*>(&other);
+    return same_kind != nullptr && same_kind->order == order;
+  }
+
+  const Order order;
+};
+
+// Two orders that put every element at the same place are one.
+bool orders_agree(const Shape& shape) { return shape[1] == 1 || (shape[2] == 1 && shape[3] == 1); }
+
+}  // namespace
+
+Layout make_layout(const Shape& shape, DType dtype, Order order) {
+  if (shape.rank() != 4 || orders_agree(shape)) order = Order::kCanonical;
+  constexpr std::size_t kBytes = 4;  // float32 and int32
+  return {shape, dtype, static_cast<std::size_t>(shape.elements()) * kBytes, std::make_shared<CudaLayout>(order)};
+}
+
+Order order_of(const Layout& layout) {
+  const auto* native = dynamic_cast<const CudaLayout*>(layout.native());
+  ARBALEST_CHECK(native != nullptr);
+  return native->order;
+}
+
+}  // namespace arbalest::engine::cuda

@@ -1,0 +1,44 @@
+#include "engine/cuda/memory.h"
+
+#include <cstdint>
+#include <cstring>
+
+#include "engine/cuda/check.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+// Freeing is reported nowhere: a device that fails has been found out by then.
+void release_device(void* data, std::size_t) noexcept { static_cast<void>(cudaFree(data)); }
+void release_host(void* data, std::size_t) noexcept { static_cast<void>(cudaFreeHost(data)); }
+
+}  // namespace
+
+Buffer allocate_device(std::size_t bytes) {
+  if (bytes == 0) return {};
+  void* data = nullptr;
+  ARBALEST_CUDA(cudaMallocAsync(&data, bytes, cudaStreamPerThread));
+  Buffer buffer(data, bytes, release_device);
+  ARBALEST_CUDA(cudaMemsetAsync(data, 0, bytes, cudaStreamPerThread));
+  ARBALEST_CUDA(cudaStreamSynchronize(cudaStreamPerThread));
+  return buffer;
+}
+
+Buffer allocate_mapped(std::size_t bytes) {
+  if (bytes == 0) return {};
+  void* data = nullptr;
+  ARBALEST_CUDA(cudaHostAlloc(&data, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
+  Buffer buffer(data, bytes, release_host);
+  std::memset(data, 0, bytes);
+  return buffer;
+}
+
+void keep_freed_memory(int ordinal) {
+  cudaMemPool_t pool = nullptr;
+  ARBALEST_CUDA(cudaDeviceGetDefaultMemPool(&pool, ordinal));
+  std::uint64_t threshold = UINT64_MAX;
+  ARBALEST_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+}
+
+}  // namespace arbalest::engine::cuda

@@ -1,0 +1,172 @@
+#include <cmath>
+#include <limits>
+
+#include "engine/cuda/block.h"
+#include "engine/cuda/class_rows.h"
+#include "engine/cuda/kernel_operator.h"
+#include "engine/cuda/layout.h"
+#include "engine/cuda/operators.h"
+#include "engine/elementwise/exponential.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+struct Extents {
+  std::int64_t examples;
+  std::int64_t classes;
+};
+
+// What the forward pass leaves for the backward pass; both null at inference.
+struct Saved {
+  float* probabilities;  // [examples, classes]; rows without a label stay as they were
+  float* labeled;        // number of examples with a label
+};
+
+__device__ bool is_class(std::int32_t label, std::int64_t classes) { return label >= 0 && label < classes; }
+
+// Adds up the losses and counts labeled examples, in one block; always the same order of additions.
+__device__ void total_losses(const double* losses, const std::int32_t* labels, std::int64_t examples,
+                             const Saved& saved, float* result) {
+  double sum = 0.0;
+  std::int32_t labeled = 0;
+  for (std::int64_t n = threadIdx.x; n < examples; n += kThreads) {
+    sum += losses[n];
+    labeled += labels[n] == kNoLabel ? 0 : 1;
+  }
+  sum = block_sum(sum);
+  labeled = block_sum(labeled);
+  if (threadIdx.x != 0) return;
+  *result = static_cast<float>(sum);
+  if (saved.labeled != nullptr) *saved.labeled = static_cast<float>(labeled);
+}
+
+// exp(a - largest) of the lane's classes, summed; written to `row`, unless null.
+__device__ float sum_exponentials(const float* logits, float largest, std::int64_t classes, int lane, float* row) {
+  float sum = 0.0F;
+  for (std::int64_t c = lane; c < classes; c += kRowLanes) {
+    const float value = elementwise::exponential(logits[c] - largest);
+    sum += value;
+    if (row != nullptr) row[c] = value;
+  }
+  return sum;
+}
+
+__device__ float largest_of_lane(const float* logits, std::int64_t classes, int lane) {
+  float largest = -std::numeric_limits<float>::infinity();
+  for (std::int64_t c = lane; c < classes; c += kRowLanes) largest = std::max(largest, logits[c]);
+  return largest;
+}
+
+// log(sum_c exp(a_c)) - a_y. NaN and infinite logits give NaN or infinity, never a harmless number. A label that is no
+// class gives NaN: the host cannot be told in any other way.
+__device__ double example_loss(const float* logits, std::int64_t classes, std::int32_t label, float largest,
+                               float sum) {
+  if (!is_class(label, classes)) return std::numeric_limits<double>::quiet_NaN();
+  return std::log(static_cast<double>(sum)) + (static_cast<double>(largest) - static_cast<double>(logits[label]));
+}
+
+// The losses of all examples, and their sum where there is a single block.
+__global__ void forward_rows(const float* logits, const std::int32_t* labels, Extents extents, Saved saved,
+                             double* losses, float* result) {
+  __shared__ float largest_of[kBlockRows][kRowLanes];
+  __shared__ float sums[kBlockRows][kRowLanes];
+  const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
+  const auto slot = static_cast<int>(threadIdx.x / kRowLanes);
+  for (std::int64_t first = std::int64_t{blockIdx.x} * kBlockRows; first < extents.examples;
+       first += std::int64_t{gridDim.x} * kBlockRows) {
+    const std::int64_t n = first + slot;
+    const bool is_there = n < extents.examples;
+    const std::int32_t label = is_there ? labels[n] : kNoLabel;
+    const std::int64_t classes = label == kNoLabel ? 0 : extents.classes;
+    const float* row = logits + n * extents.classes;
+    float* probabilities = saved.probabilities == nullptr ? nullptr : saved.probabilities + n * extents.classes;
+    largest_of[slot][lane] = largest_of_lane(row, classes, lane);
+    __syncthreads();
+    float largest = largest_of[slot][0];
+    for (int other = 1; other < kRowLanes; ++other) largest = std::max(largest, largest_of[slot][other]);
+    sums[slot][lane] = sum_exponentials(row, largest, classes, lane, probabilities);
+    __syncthreads();
+    float sum = 0.0F;
+    for (int other = 0; other < kRowLanes; ++other) sum += sums[slot][other];
+    if (probabilities != nullptr) {
+      for (std::int64_t c = lane; c < classes; c += kRowLanes) probabilities[c] /= sum;
+    }
+    if (is_there && lane == 0) {
+      losses[n] = label == kNoLabel ? 0.0 : example_loss(row, classes, label, largest, sum);
+    }
+  }
+  if (gridDim.x > 1) return;
+  __syncthreads();  // the block sees its losses
+  total_losses(losses, labels, extents.examples, saved, result);
+}
+
+__global__ void sum_losses(const double* losses, const std::int32_t* labels, std::int64_t examples, Saved saved,
+                           float* result) {
+  total_losses(losses, labels, examples, saved, result);
+}
+
+// (softmax(a)_c - [c = y]) / labeled; zero without a label, NaN where the label is no class.
+__global__ void backward_elements(const float* probabilities, const float* labeled, const std::int32_t* labels,
+                                  Extents extents, float* gradient) {
+  for (std::int64_t i = first_element(); i < extents.examples * extents.classes; i += element_step()) {
+    const std::int64_t n = i / extents.classes;
+    const std::int32_t label = labels[n];
+    if (label == kNoLabel) {
+      gradient[i] = 0.0F;
+    } else if (!is_class(label, extents.classes)) {
+      gradient[i] = std::numeric_limits<float>::quiet_NaN();
+    } else {
+      const float target = i - n * extents.classes == label ? 1.0F : 0.0F;
+      gradient[i] = (probabilities[i] - target) / *labeled;
+    }
+  }
+}
+
+KernelOperator::Forward make_forward(const Extents& extents, bool training) {
+  return [=](const ForwardAddresses& addresses, const StreamContext& context) {
+    auto* losses = static_cast<double*>(addresses.scratch);
+    auto* result = static_cast<float*>(addresses.output);
+    Saved saved{nullptr, nullptr};
+    if (training) {
+      saved.probabilities = static_cast<float*>(addresses.saved);
+      saved.labeled = saved.probabilities + extents.examples * extents.classes;
+    }
+    const std::int64_t blocks = row_blocks(extents.examples, extents.classes);
+    launch(forward_rows, blocks, context.stream, static_cast<const float*>(addresses.input), addresses.labels, extents,
+           saved, losses, result);
+    if (blocks > 1) launch(sum_losses, 1, context.stream, losses, addresses.labels, extents.examples, saved, result);
+  };
+}
+
+KernelOperator::Backward make_backward(const Extents& extents) {
+  return [=](const BackwardAddresses& addresses, const StreamContext& context) {
+    const std::int64_t elements = extents.examples * extents.classes;
+    const auto* probabilities = static_cast<const float*>(addresses.saved);
+    launch(backward_elements, blocks_for(elements), context.stream, probabilities, probabilities + elements,
+           addresses.labels, extents, static_cast<float*>(addresses.input_gradient));
+  };
+}
+
+}  // namespace
+
+std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options) {
+  const Shape& logits = spec.logits.shape();
+  ARBALEST_CHECK(logits.rank() == 2 && spec.labels.shape() == Shape{logits[0]});
+  ARBALEST_CHECK(spec.labels.dtype() == DType::kInt32);
+  const Extents extents{logits[0], logits[1]};
+  const bool training = options.mode == OperatorMode::kTraining;
+
+  OperatorTraits traits;
+  traits.output = make_layout({1}, DType::kFloat32, Order::kCanonical);
+  traits.scratch_bytes = aligned(static_cast<std::size_t>(extents.examples) * sizeof(double));  // losses
+  KernelOperator::Backward backward;
+  if (training) {
+    traits.saved_bytes = aligned((static_cast<std::size_t>(logits.elements()) + 1) * sizeof(float));
+    if (options.input_gradient) backward = make_backward(extents);
+  }
+  return std::make_unique<KernelOperator>(std::move(traits), make_forward(extents, training), std::move(backward));
+}
+
+}  // namespace arbalest::engine::cuda

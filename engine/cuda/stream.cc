@@ -1,0 +1,171 @@
+#include "engine/cuda/stream.h"
+
+#include <nvtx3/nvToolsExt.h>
+
+#include "engine/cuda/flat_tasks.h"
+#include "engine/cuda/memory.h"
+#include "engine/cuda/report_position.h"
+#include "engine/error.h"
+#include "engine/stream_observer.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+// cuBLAS' own size on Hopper; with a workspace of the user its results repeat (cuBLAS, "Results Reproducibility").
+constexpr std::size_t kCublasWorkspace = std::size_t{32} << 20U;
+constexpr int kPolls = 2000;  // reads of the mapped counter before the host thread sleeps
+
+}  // namespace
+
+CudaStream::CudaStream(Options options) : options_(std::move(options)) {
+  ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+  int least = 0;
+  int greatest = 0;
+  ARBALEST_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  ARBALEST_CUDA(
+      cudaStreamCreateWithPriority(stream_.put(), cudaStreamNonBlocking, options_.high_priority ? greatest : least));
+  for (EventHandle& event : events_) {
+    ARBALEST_CUDA(cudaEventCreateWithFlags(event.put(), cudaEventDisableTiming | cudaEventBlockingSync));
+  }
+  partials_ = allocate_device(kPartials * sizeof(float));
+  passed_ = allocate_mapped(sizeof(std::uint64_t));
+  context_.stream = stream_.get();
+  context_.partials = partials_.as<float>();
+  if (!options_.libraries) return;
+  ARBALEST_CUDA(cudnnCreate(cudnn_.put()));
+  ARBALEST_CUDA(cudnnSetStream(cudnn_.get(), stream_.get()));
+  cublas_workspace_ = allocate_device(kCublasWorkspace);
+  ARBALEST_CUDA(cublasCreate(cublas_.put()));
+  ARBALEST_CUDA(cublasSetStream(cublas_.get(), stream_.get()));
+  ARBALEST_CUDA(cublasSetWorkspace(cublas_.get(), cublas_workspace_.data(), kCublasWorkspace));
+  context_.cudnn = cudnn_.get();
+  context_.cublas = cublas_.get();
+}
+
+CudaStream::~CudaStream() { drain(); }
+
+void CudaStream::wait(const Event& event, const char* label) {
+  ARBALEST_CHECK(recording_ == nullptr);
+  if (event.stream() == nullptr || event.stream() == this || event.position() == 0) return;
+  if (options_.observer != nullptr && options_.observer->drops_wait(*this, label)) return;
+  const auto* other = static_cast<const CudaStream*>(event.stream());
+  ARBALEST_CHECK(event.position() <= other->position_);  // only a recorded point can be waited for
+  run(label, [&](const StreamContext& context) {
+    ARBALEST_CUDA(cudaStreamWaitEvent(context.stream, other->event_at(event.position()), cudaEventWaitDefault));
+  });
+}
+
+void CudaStream::copy(void* to, const void* from, std::size_t bytes, const char* label) {
+  submit(label, [=](const StreamContext& context) {
+    ARBALEST_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, context.stream));
+  });
+}
+
+void CudaStream::fill_zero(void* to, std::size_t bytes, const char* label) {
+  submit(label, [=](const StreamContext& context) { ARBALEST_CUDA(cudaMemsetAsync(to, 0, bytes, context.stream)); });
+}
+
+void CudaStream::enqueue(const FlatTask& task, const char* label) {
+  std::visit(
+      [&](const auto& flat) { submit(label, [flat](const StreamContext& context) { run_flat(flat, context); }); },
+      task);
+}
+
+void CudaStream::launch(const TaskGraph& graph, const char* label) {
+  ARBALEST_CHECK(recording_ == nullptr);
+  const auto& recorded = static_cast<const CudaTaskGraph&>(graph);
+  if (recorded.executable.get() != nullptr) {
+    run(label, [&](const StreamContext& context) {
+      ARBALEST_CUDA(cudaGraphLaunch(recorded.executable.get(), context.stream));
+    });
+    return;
+  }
+  before(label);
+  for (const CudaTaskGraph::Entry& entry : recorded.entries) run(entry.label, entry.run);
+  after(label);
+}
+
+Event CudaStream::record() {
+  ARBALEST_CHECK(recording_ == nullptr);
+  if (dirty_) {
+    ++position_;
+    ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+    report_position(passed_.as<std::uint64_t>(), position_, stream_.get());
+    ARBALEST_CUDA(cudaEventRecord(event_at(position_), stream_.get()));
+    dirty_ = false;
+  }
+  return {this, position_};
+}
+
+void CudaStream::drain() noexcept { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
+
+void CudaStream::begin_recording() {
+  ARBALEST_CHECK(recording_ == nullptr);
+  recording_ = std::make_unique<CudaTaskGraph>();
+}
+
+std::unique_ptr<TaskGraph> CudaStream::end_recording() {
+  ARBALEST_CHECK(recording_ != nullptr);
+  const std::unique_ptr<CudaTaskGraph> recorded = std::move(recording_);
+  if (!options_.graphs) return std::make_unique<CudaTaskGraph>(std::move(*recorded));
+  ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+  ARBALEST_CUDA(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal));
+  Handle<cudaGraph_t, cudaGraphDestroy> graph;
+  try {
+    for (const CudaTaskGraph::Entry& entry : recorded->entries) run(entry.label, entry.run);
+  } catch (...) {
+    static_cast<void>(cudaStreamEndCapture(stream_.get(), graph.put()));  // the error under way says more
+    throw;
+  }
+  ARBALEST_CUDA(cudaStreamEndCapture(stream_.get(), graph.put()));
+  ARBALEST_CUDA(cudaGraphInstantiate(recorded->executable.put(), graph.get(), 0));
+  ARBALEST_CUDA(cudaGraphUpload(recorded->executable.get(), stream_.get()));
+  return std::make_unique<CudaTaskGraph>(std::move(*recorded));
+}
+
+bool CudaStream::has_passed(std::uint64_t position) const {
+  const auto* passed = static_cast<const volatile std::uint64_t*>(passed_.data());
+  if (*passed >= position) return true;
+  // A failed device counts no further.
+  const cudaError_t state = cudaEventQuery(event_at(position));
+  return state != cudaErrorNotReady;
+}
+
+void CudaStream::synchronize(std::uint64_t position) {
+  const auto* passed = static_cast<const volatile std::uint64_t*>(passed_.data());
+  for (int i = 0; i < kPolls; ++i) {
+    if (*passed >= position) return;
+    __builtin_ia32_pause();
+  }
+  try {
+    ARBALEST_CUDA(cudaEventSynchronize(event_at(position)));
+  } catch (...) {
+    rethrow_with_place("waiting for its work");
+  }
+}
+
+void CudaStream::before(const char* label) {
+  if (options_.observer != nullptr) options_.observer->before_task(*this, label);
+  nvtxRangePushA(label);
+  ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+  dirty_ = true;
+}
+
+void CudaStream::after(const char* label) {
+  nvtxRangePop();
+  if (options_.observer != nullptr) options_.observer->after_task(*this, label);
+}
+
+void CudaStream::rethrow_with_place(const char* label) const {
+  try {
+    throw;
+  } catch (const Error& error) {
+    const char* hint = error.kind() == ErrorKind::kDevice && options_.graphs
+                           ? "; run again with --no-graph to see which operator it was"
+                           : "";
+    throw Error(error.kind(), fmt::format("{}: {}: {}{}", options_.name, label, error.what(), hint));
+  }
+}
+
+}  // namespace arbalest::engine::cuda

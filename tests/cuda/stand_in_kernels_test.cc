@@ -1,0 +1,160 @@
+// Kernels as the stand-in runs them.
+#include "tests/cuda/stand_in_rig.h"
+
+namespace arbalest::tests {
+namespace {
+
+constexpr unsigned kThreads = 256;
+
+// sums[block] = sum of the block's part of values
+__global__ void add_by_tree(const float* values, float* sums, std::int64_t count) {
+  __shared__ float partial[kThreads];
+  float sum = 0;
+  for (auto i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += std::int64_t{gridDim.x} * kThreads) {
+    sum += values[i];
+  }
+  partial[threadIdx.x] = sum;
+  __syncthreads();
+  for (unsigned width = kThreads / 2; width > 0; width /= 2) {
+    if (threadIdx.x < width) partial[threadIdx.x] += partial[threadIdx.x + width];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) sums[blockIdx.x] = partial[0];
+}
+
+// Wrong: a thread may write before its neighbor has read.
+__global__ void shift_without_barrier(int* values) {
+  const int value = values[(threadIdx.x + 1) % blockDim.x];
+  values[threadIdx.x] = value;
+}
+
+__global__ void shift(int* values) {
+  const int value = values[(threadIdx.x + 1) % blockDim.x];
+  __syncthreads();
+  values[threadIdx.x] = value;
+}
+
+__global__ void count_threads(int* counter, unsigned* larger) {
+  atomicAdd(counter, 1);
+  if (atomicAdd(larger, 2U) % 2 != 0) atomicAdd(counter, 1000);
+}
+
+__global__ void half_waits() {
+  if (threadIdx.x < blockDim.x / 2) __syncthreads();
+}
+
+__global__ void wait_in_two_places() {
+  if (threadIdx.x % 2 == 0) {
+    __syncthreads();
+  } else {
+    __syncthreads();
+  }
+}
+
+struct Pointers {
+  float* first;
+  std::int64_t number;
+  float* second;
+};
+__global__ void use_pointers(Pointers pointers) { *pointers.second = *pointers.first; }
+
+std::vector<int> shifted(void (*kernel)(int*), std::uint64_t seed) {
+  cuda_stand_in::reset({}, seed);
+  int* values = allocate<int>(4);
+  upload(values, {10, 11, 12, 13});
+  must(run(kernel, 1, 4, cudaStreamPerThread, values));
+  return download(values, 4);
+}
+
+}  // namespace
+
+TEST_CASE("stand-in: a block's threads meet at barriers and share memory") {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    cuda_stand_in::reset({}, seed);
+    constexpr std::size_t kCount = 5000;
+    constexpr unsigned kBlocks = 3;
+    std::vector<float> values(kCount);
+    float expected = 0;
+    for (std::size_t i = 0; i < kCount; ++i) expected += values[i] = static_cast<float>(i % 7);
+    float* device_values = allocate<float>(kCount);
+    float* sums = allocate<float>(kBlocks);
+    upload(device_values, values);
+    must(run(add_by_tree, kBlocks, kThreads, cudaStreamPerThread, device_values, sums, kCount));
+    const std::vector<float> found = download(sums, kBlocks);
+    CHECK(found[0] + found[1] + found[2] == expected);
+    CHECK(found[0] != found[2]);
+    must(cudaFree(device_values));
+    must(cudaFree(sums));
+    CHECK_NOTHROW(cuda_stand_in::require_clean());
+  }
+}
+
+TEST_CASE("stand-in: a missing barrier shows in some order of the threads") {
+  const std::vector<int> right{11, 12, 13, 10};
+  int wrong = 0;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    CHECK(shifted(shift, seed) == right);
+    wrong += shifted(shift_without_barrier, seed) == right ? 0 : 1;
+  }
+  CHECK(wrong > 0);
+}
+
+TEST_CASE("stand-in: a barrier that not all threads of a block come to is found") {
+  for (void (*kernel)() : {half_waits, wait_in_two_places}) {
+    cuda_stand_in::reset();
+    must(run(kernel, 2, 64, cudaStreamPerThread));
+    must(cudaStreamSynchronize(cudaStreamPerThread));
+    CHECK_THAT(violations(), ContainsSubstring("not all threads of a block come to the __syncthreads"));
+  }
+}
+
+TEST_CASE("stand-in: atomic additions return what was there") {
+  cuda_stand_in::reset();
+  int* counter = allocate<int>(1);
+  auto* larger = allocate<unsigned>(1);
+  upload(counter, {0});
+  upload(larger, {0U});
+  must(run(count_threads, 4, 100, cudaStreamPerThread, counter, larger));
+  CHECK(download(counter, 1)[0] == 400);
+  CHECK(download(larger, 1)[0] == 800);
+}
+
+TEST_CASE("stand-in: a kernel may only be given memory of its device") {
+  float value = 0;
+  cuda_stand_in::reset();
+  must(run(apply, 1, 1, cudaStreamPerThread, &value, 1, 1));
+  CHECK_THAT(violations(), ContainsSubstring("cudaLaunchKernelEx: of an address that is no memory of CUDA's"));
+
+  cuda_stand_in::reset({.devices = 2});
+  float* first = allocate<float>(1);
+  must(cudaSetDevice(1));
+  must(run(apply, 1, 1, cudaStreamPerThread, first, 1, 1));
+  CHECK_THAT(violations(), ContainsSubstring("on device 1 of memory of device 0"));
+}
+
+TEST_CASE("stand-in: pointers inside of a kernel's arguments keep their memory in use") {
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    cuda_stand_in::reset({}, seed);
+    float* first = allocate<float>(1);
+    float* second = allocate<float>(1);
+    must(run(use_pointers, 1, 1, make_stream(), Pointers{first, 7, second}));
+    must(cudaFree(second));
+    found += violations() == "cudaFree: of memory that enqueued work still uses (cudaLaunchKernelEx)\n" ? 1 : 0;
+  }
+  CHECK(found > 0);
+}
+
+TEST_CASE("stand-in: a kernel is refused on a stream of another device, and with an impossible grid") {
+  cuda_stand_in::reset({.devices = 2});
+  float* data = allocate<float>(1);
+  const cudaStream_t stream = make_stream();
+  CHECK(run(apply, 1, 1025, stream, data, 1, 1) == cudaErrorInvalidConfiguration);
+  CHECK(run(apply, 0, 1, stream, data, 1, 1) == cudaErrorInvalidConfiguration);
+  CHECK(violations().empty());
+  must(cudaSetDevice(1));
+  CHECK(run(apply, 1, 1, stream, data, 1, 1) == cudaErrorInvalidResourceHandle);
+  CHECK_THAT(violations(), ContainsSubstring("on a stream of device 0 while device 1 is current"));
+}
+
+}  // namespace arbalest::tests

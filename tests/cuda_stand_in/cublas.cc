@@ -1,0 +1,193 @@
+// cuBLAS: handles with a stream and a workspace of the user's, and matrix products in double precision.
+#include <cublas_v2.h>
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "tests/cuda_stand_in/call.h"
+#include "tests/cuda_stand_in/memory.h"
+
+struct cublasContext {
+  int device = 0;
+  cudaStream_t stream = nullptr;
+  void* workspace = nullptr;  // the user's
+  std::size_t workspace_bytes = 0;
+};
+
+namespace arbalest::tests::cuda_stand_in {
+
+namespace {
+
+constexpr const char* kKind = "cuBLAS handle";
+
+template <typename Body>
+cublasStatus_t cublas_call(const char* function, InCapture in_capture, const Body& body) {
+  return library_call(function, in_capture, CUBLAS_STATUS_EXECUTION_FAILED, body);
+}
+
+std::size_t size(int extent) { return static_cast<std::size_t>(extent); }
+
+// A column-major matrix in memory, and whether its transpose is meant.
+struct Matrix {
+  const float* data;
+  std::size_t leading;
+  bool transposed;
+
+  double at(std::size_t row, std::size_t column) const {
+    return transposed ? data[row * leading + column] : data[column * leading + row];
+  }
+};
+
+struct Product {
+  std::size_t m;
+  std::size_t n;
+  std::size_t k;
+  float alpha;
+  float beta;
+  Matrix a;
+  Matrix b;
+  float* c;
+  std::size_t leading;  // of c
+};
+
+void multiply(const Product& p) {
+  std::vector<double> a(p.m * p.k);  // column by column
+  for (std::size_t inner = 0; inner < p.k; ++inner) {
+    for (std::size_t row = 0; row < p.m; ++row) a[inner * p.m + row] = p.a.at(row, inner);
+  }
+  std::vector<double> sums(p.m);
+  for (std::size_t column = 0; column < p.n; ++column) {
+    sums.assign(p.m, 0.0);
+    for (std::size_t inner = 0; inner < p.k; ++inner) {
+      const double factor = p.b.at(inner, column);
+      for (std::size_t row = 0; row < p.m; ++row) sums[row] += a[inner * p.m + row] * factor;
+    }
+    for (std::size_t row = 0; row < p.m; ++row) {
+      float& element = p.c[column * p.leading + row];
+      const double before = p.beta == 0 ? 0 : static_cast<double>(p.beta) * element;
+      element = static_cast<float>(p.alpha * sums[row] + before);
+    }
+  }
+}
+
+std::size_t bytes(std::size_t leading, std::size_t rows, std::size_t columns) {
+  return sizeof(float) * (leading * (columns - 1) + rows);
+}
+
+cublasStatus_t submit(cublasHandle_t handle, const Product& p) {
+  constexpr const char* kName = "cublasGemmEx";
+  if (handle->device != this_thread().device) {
+    violation(fmt::format("{}: a handle of device {} while device {} is current", kName, handle->device,
+                          this_thread().device));
+    return CUBLAS_STATUS_EXECUTION_FAILED;
+  }
+  if (handle->workspace == nullptr) {
+    violation("cublasGemmEx: without a workspace of the user's (cublasSetStream takes it away), results may vary");
+  }
+  const auto rows = [](const Matrix& matrix, std::size_t height, std::size_t width) {
+    return matrix.transposed ? bytes(matrix.leading, width, height) : bytes(matrix.leading, height, width);
+  };
+  const bool inside = check_device_range(p.a.data, rows(p.a, p.m, p.k), handle->device, kName) &&
+                      check_device_range(p.b.data, rows(p.b, p.k, p.n), handle->device, kName) &&
+                      check_device_range(p.c, bytes(p.leading, p.m, p.n), handle->device, kName);
+  if (!inside) return CUBLAS_STATUS_INVALID_VALUE;
+  std::vector<const void*> uses{p.a.data, p.b.data, p.c, handle->workspace};
+  auto run = [p, workspace = handle->workspace, workspace_bytes = handle->workspace_bytes] {
+    constexpr std::size_t kScribble = 4096;  // enough to show that two streams share it
+    if (workspace != nullptr) std::memset(workspace, 0xFF, std::min(workspace_bytes, kScribble));
+    multiply(p);
+  };
+  CUstream_st* stream = find_stream(handle->stream, kName);
+  if (stream == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  const cudaError_t result = enqueue(*stream, make_work(kName, std::move(uses), std::move(run)), kName);
+  return result == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* cublasGetStatusString(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_SUCCESS:
+      return "the operation completed successfully";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return "the resource allocation failed";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "an unsupported value or parameter was passed to the function";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return "the function failed to launch on the GPU";
+    default:
+      return "an internal operation failed";
+  }
+}
+
+cublasStatus_t cublasCreate(cublasHandle_t* handle) {
+  return cublas_call("cublasCreate", InCapture::kIllegal, [&] {
+    *handle = make_handle<cublasContext>(kKind);
+    (*handle)->device = this_thread().device;
+    return CUBLAS_STATUS_SUCCESS;
+  });
+}
+
+cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+  return cublas_call("cublasDestroy", InCapture::kIllegal, [&] {
+    return end_handle(handle, kKind, "cublasDestroy") ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
+  });
+}
+
+// Goes back to the library's own workspace (cuBLAS, "cublasSetStream").
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+  return cublas_call("cublasSetStream", InCapture::kLegal, [&] {
+    const CUstream_st* found = find_stream(stream, "cublasSetStream");
+    if (found == nullptr || !is_alive(handle, kKind, "cublasSetStream")) return CUBLAS_STATUS_INVALID_VALUE;
+    if (found->device != handle->device) {
+      violation("cublasSetStream: the stream and the handle are of two devices");
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    handle->stream = stream;
+    handle->workspace = nullptr;
+    return CUBLAS_STATUS_SUCCESS;
+  });
+}
+
+cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, std::size_t bytes) {
+  return cublas_call("cublasSetWorkspace", InCapture::kLegal, [&] {
+    if (!is_alive(handle, kKind, "cublasSetWorkspace")) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (!check_device_range(workspace, bytes, handle->device, "cublasSetWorkspace")) return CUBLAS_STATUS_INVALID_VALUE;
+    handle->workspace = workspace;
+    handle->workspace_bytes = bytes;
+    return CUBLAS_STATUS_SUCCESS;
+  });
+}
+
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
+                            int n, int k, const void* alpha, const void* a, cudaDataType a_type, int a_leading,
+                            const void* b, cudaDataType b_type, int b_leading, const void* beta, void* c,
+                            cudaDataType c_type, int c_leading, cublasComputeType_t compute, cublasGemmAlgo_t) {
+  return cublas_call("cublasGemmEx", InCapture::kLegal, [&] {
+    if (!is_alive(handle, kKind, "cublasGemmEx")) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (a_type != CUDA_R_32F || b_type != CUDA_R_32F || c_type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_PEDANTIC) {
+      violation("cublasGemmEx: float32 with less than its precision");
+    }
+    const int a_rows = transpose_a == CUBLAS_OP_N ? m : k;
+    const int b_rows = transpose_b == CUBLAS_OP_N ? k : n;
+    const bool possible = m > 0 && n > 0 && k > 0 && a_leading >= a_rows && b_leading >= b_rows && c_leading >= m;
+    if (!possible) return CUBLAS_STATUS_INVALID_VALUE;
+    return submit(handle, {size(m),
+                           size(n),
+                           size(k),
+                           *static_cast<const float*>(alpha),
+                           *static_cast<const float*>(beta),
+                           {static_cast<const float*>(a), size(a_leading), transpose_a != CUBLAS_OP_N},
+                           {static_cast<const float*>(b), size(b_leading), transpose_b != CUBLAS_OP_N},
+                           static_cast<float*>(c),
+                           size(c_leading)});
+  });
+}
+
+}  // extern "C"
+
+}  // namespace arbalest::tests::cuda_stand_in

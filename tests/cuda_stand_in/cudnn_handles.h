@@ -1,0 +1,24 @@
+// The handles of cuDNN; their names are the headers'.
+#pragma once
+
+#include <cudnn.h>
+
+#include "tests/cuda_stand_in/convolution.h"
+
+struct cudnnContext {
+  int device = 0;
+  cudaStream_t stream = nullptr;
+};
+
+struct cudnnTensorStruct {
+  arbalest::tests::cuda_stand_in::Extents extents;
+};
+
+struct cudnnFilterStruct {
+  arbalest::tests::cuda_stand_in::Extents extents;
+};
+
+struct cudnnConvolutionStruct {
+  arbalest::tests::cuda_stand_in::Geometry geometry;  // without its extents
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+};

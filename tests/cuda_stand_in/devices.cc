@@ -1,0 +1,162 @@
+// Devices, versions and errors.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "tests/cuda_stand_in/call.h"
+
+namespace arbalest::tests::cuda_stand_in {
+
+namespace {
+
+bool is_device(int ordinal) { return ordinal >= 0 && ordinal < static_cast<int>(state().devices.size()); }
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  const std::lock_guard lock(state().mutex);
+  *version = state().machine.driver_version;
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  const std::lock_guard lock(state().mutex);
+  *count = 0;
+  const int injected = take_injected("cudaGetDeviceCount");
+  const cudaError_t problem = injected != 0 ? static_cast<cudaError_t>(injected) : machine_problem();
+  if (problem == cudaSuccess) *count = state().machine.devices;
+  return note(problem);
+}
+
+cudaError_t cudaSetDevice(int ordinal) {
+  const std::lock_guard lock(state().mutex);
+  if (machine_problem() != cudaSuccess) return note(machine_problem());
+  if (!is_device(ordinal)) return note(cudaErrorInvalidDevice);
+  this_thread().device = ordinal;
+  return note(state().devices[static_cast<std::size_t>(ordinal)].failure);
+}
+
+cudaError_t cudaGetDevice(int* ordinal) {
+  return call("cudaGetDevice", InCapture::kLegal, [&](Thread& thread) {
+    *ordinal = thread.device;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
+  return call("cudaGetDeviceProperties", InCapture::kLegal, [&](Thread&) {
+    if (!is_device(ordinal)) return cudaErrorInvalidDevice;
+    *properties = {};
+    const std::string name = "stand-in for a GPU";
+    std::ranges::copy(name, properties->name);
+    properties->totalGlobalMem = state().machine.memory;
+    properties->major = state().machine.major;
+    properties->minor = state().machine.minor;
+    properties->multiProcessorCount = 132;
+    properties->maxThreadsPerBlock = 1024;
+    properties->maxThreadsPerMultiProcessor = 2048;
+    properties->sharedMemPerBlock = 48U << 10U;
+    properties->l2CacheSize = 50 << 20;
+    properties->warpSize = 32;
+    properties->unifiedAddressing = 1;
+    properties->canMapHostMemory = 1;
+    properties->concurrentKernels = 1;
+    properties->memoryPoolsSupported = 1;
+    return cudaSuccess;
+  });
+}
+
+// A device's failure stays; other errors are told once.
+cudaError_t cudaGetLastError() {
+  const std::lock_guard lock(state().mutex);
+  Thread& thread = this_thread();
+  const cudaError_t result = thread.last_error;
+  const bool stays = std::ranges::any_of(
+      state().devices, [&](const Device& device) { return result != cudaSuccess && device.failure == result; });
+  if (!stays) thread.last_error = cudaSuccess;
+  return result;
+}
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidMemcpyDirection:
+      return "cudaErrorInvalidMemcpyDirection";
+    case cudaErrorInsufficientDriver:
+      return "cudaErrorInsufficientDriver";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchTimeout:
+      return "cudaErrorLaunchTimeout";
+    case cudaErrorLaunchFailure:
+      return "cudaErrorLaunchFailure";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureMerge:
+      return "cudaErrorStreamCaptureMerge";
+    case cudaErrorStreamCaptureUnmatched:
+      return "cudaErrorStreamCaptureUnmatched";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorStreamCaptureImplicit:
+      return "cudaErrorStreamCaptureImplicit";
+    case cudaErrorCapturedEvent:
+      return "cudaErrorCapturedEvent";
+    case cudaErrorStreamCaptureWrongThread:
+      return "cudaErrorStreamCaptureWrongThread";
+    default:
+      return "cudaErrorUnknown";
+  }
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInsufficientDriver:
+      return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    case cudaErrorLaunchFailure:
+      return "unspecified launch failure";
+    default:
+      return cudaGetErrorName(error);
+  }
+}
+
+}  // extern "C"
+
+}  // namespace arbalest::tests::cuda_stand_in

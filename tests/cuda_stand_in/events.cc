@@ -1,0 +1,119 @@
+// Events: points of streams and of captures.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tests/cuda_stand_in/call.h"
+#include "tests/cuda_stand_in/executor.h"
+#include "tests/cuda_stand_in/streams.h"
+
+namespace arbalest::tests::cuda_stand_in {
+
+namespace {
+
+bool has_passed(const CUevent_st& event) { return event.position.stream->completed >= event.position.number; }
+
+// What the host may ask of an event.
+cudaError_t check_askable(cudaEvent_t event, const char* function) {
+  if (!is_alive(event, "event", function)) return cudaErrorInvalidResourceHandle;
+  if (event->capture != nullptr) {
+    return spoil(*event->capture, cudaErrorCapturedEvent, function, "of an event that was recorded in a capture");
+  }
+  if (!event->recorded) violation(fmt::format("{}: of an event that was never recorded", function));
+  return cudaSuccess;
+}
+
+// The stream's further work comes after the event's, in the same graph.
+cudaError_t wait_in_capture(CUstream_st& stream, CUevent_st& event) {
+  Capture* capture = event.capture;
+  constexpr const char* kFunction = "cudaStreamWaitEvent";
+  if (capture == nullptr) {
+    return spoil(*stream.capture, cudaErrorStreamCaptureIsolation, kFunction,
+                 "in a capture, for an event recorded outside of it");
+  }
+  if (!capture->active) {
+    violation("cudaStreamWaitEvent: for an event recorded in a capture that has ended");
+    return cudaErrorCapturedEvent;
+  }
+  if (stream.capture != nullptr && stream.capture != capture) {
+    return spoil(*stream.capture, cudaErrorStreamCaptureMerge, kFunction, "for an event of another capture");
+  }
+  stream.capture = capture;
+  stream.last_nodes.insert(stream.last_nodes.end(), event.nodes.begin(), event.nodes.end());
+  std::ranges::sort(stream.last_nodes);
+  stream.last_nodes.erase(std::ranges::unique(stream.last_nodes).begin(), stream.last_nodes.end());
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return call("cudaEventCreateWithFlags", InCapture::kLegal, [&](Thread& thread) {
+    *event = make_handle<CUevent_st>("event");
+    (*event)->device = thread.device;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return call("cudaEventDestroy", InCapture::kLegal, [&](Thread&) {
+    return end_handle(event, "event", "cudaEventDestroy") ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
+  return call("cudaEventRecord", InCapture::kLegal, [&](Thread&) {
+    CUstream_st* stream = find_stream(handle, "cudaEventRecord");
+    if (stream == nullptr || !is_alive(event, "event", "cudaEventRecord")) return cudaErrorInvalidResourceHandle;
+    if (event->device != stream->device) {
+      violation(fmt::format("cudaEventRecord: an event of device {} on a stream of device {}", event->device,
+                            stream->device));
+      return cudaErrorInvalidResourceHandle;
+    }
+    event->recorded = true;
+    event->capture = stream->capture;
+    event->nodes = stream->last_nodes;
+    if (stream->capture == nullptr) event->position = {stream, stream->enqueued};
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
+  return call("cudaStreamWaitEvent", InCapture::kLegal, [&](Thread&) {
+    CUstream_st* stream = find_stream(handle, "cudaStreamWaitEvent");
+    if (stream == nullptr || !is_alive(event, "event", "cudaStreamWaitEvent")) return cudaErrorInvalidResourceHandle;
+    if (!event->recorded) {
+      violation("cudaStreamWaitEvent: for an event that was never recorded, so it waits for nothing");
+      return cudaSuccess;
+    }
+    if (stream->capture != nullptr || event->capture != nullptr) return wait_in_capture(*stream, *event);
+    return enqueue(*stream, make_wait(event->position), "cudaStreamWaitEvent");
+  });
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return call("cudaEventQuery", InCapture::kIllegal, [&](Thread&) {
+    const cudaError_t problem = check_askable(event, "cudaEventQuery");
+    if (problem != cudaSuccess || !event->recorded) return problem;
+    take_step();  // who asks again and again gets an answer
+    const cudaError_t failure = state().devices[static_cast<std::size_t>(event->device)].failure;
+    if (failure != cudaSuccess) return failure;
+    return has_passed(*event) ? cudaSuccess : cudaErrorNotReady;
+  });
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return call("cudaEventSynchronize", InCapture::kIllegal, [&](Thread&) {
+    const cudaError_t problem = check_askable(event, "cudaEventSynchronize");
+    if (problem != cudaSuccess || !event->recorded) return problem;
+    return run_until([&] { return has_passed(*event); }, event->device, "cudaEventSynchronize");
+  });
+}
+
+}  // extern "C"
+
+}  // namespace arbalest::tests::cuda_stand_in

@@ -1,0 +1,95 @@
+#include "tests/cuda_stand_in/executor.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tests/cuda_stand_in/call.h"
+#include "tests/cuda_stand_in/state.h"
+
+namespace arbalest::tests::cuda_stand_in {
+
+namespace {
+
+Device& device_of(const CUstream_st& stream) { return state().devices[static_cast<std::size_t>(stream.device)]; }
+
+bool can_step(const CUstream_st& stream) {
+  if (stream.queue.empty() || device_of(stream).failure != cudaSuccess) return false;
+  const CUstream_st::Entry& next = stream.queue.front();
+  return next.execution == nullptr || next.execution->can_step();
+}
+
+// Streams of different weights, so that some fall far behind others.
+CUstream_st* pick_stream() {
+  std::size_t total = 0;
+  for (const CUstream_st* stream : state().streams) {
+    if (can_step(*stream)) total += static_cast<std::size_t>(stream->weight);
+  }
+  if (total == 0) return nullptr;
+  std::size_t place = random_below(total);
+  for (CUstream_st* stream : state().streams) {
+    if (!can_step(*stream)) continue;
+    const auto weight = static_cast<std::size_t>(stream->weight);
+    if (place < weight) return stream;
+    place -= weight;
+  }
+  return nullptr;
+}
+
+std::string waiting_works() {
+  std::string text;
+  for (const CUstream_st* stream : state().streams) {
+    if (stream->queue.empty()) continue;
+    text += fmt::format("{}{} (device {})", text.empty() ? "" : ", ", stream->queue.front().work->name, stream->device);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace
+
+bool take_step() {
+  CUstream_st* stream = pick_stream();
+  if (stream == nullptr) return false;
+  CUstream_st::Entry& next = stream->queue.front();
+  if (next.execution == nullptr) {
+    next.execution = next.work->start(*stream);
+    if (!next.execution->can_step()) return true;  // it has begun
+  }
+  if (next.execution->step()) {
+    stream->queue.pop_front();
+    ++stream->completed;
+  }
+  return true;
+}
+
+void take_random_steps() {
+  while (static_cast<int>(random_below(4)) < state().eagerness && take_step()) {
+  }
+}
+
+cudaError_t run_until(const std::function<bool()>& done, int device, const char* function) {
+  const cudaError_t& failure = state().devices[static_cast<std::size_t>(device)].failure;
+  while (failure == cudaSuccess && !done()) {
+    if (take_step()) continue;
+    for (const Device& other : state().devices) {
+      if (other.failure != cudaSuccess) return other.failure;  // what it owes will never come
+    }
+    violation(fmt::format("{}: waits for ever; the streams wait at: {}", function, waiting_works()));
+    return cudaErrorLaunchTimeout;
+  }
+  return failure;
+}
+
+bool fails_now(int device) {
+  std::vector<InjectedError>& injected = state().injected_executions;
+  bool fails = false;
+  for (InjectedError& error : injected) {
+    if (error.after-- != 0) continue;
+    state().devices[static_cast<std::size_t>(device)].failure = static_cast<cudaError_t>(error.error);
+    fails = true;
+  }
+  std::erase_if(injected, [](const InjectedError& error) { return error.after < 0; });
+  return fails;
+}
+
+}  // namespace arbalest::tests::cuda_stand_in

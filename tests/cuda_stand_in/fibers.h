@@ -1,0 +1,14 @@
+// The threads of a block as fibers of one host thread.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+
+namespace arbalest::tests::cuda_stand_in {
+
+// Runs thread() for every thread of every block; one grid at a time. The threads run one after another, from barrier
+// to barrier, first to last or last to first, and so do the blocks: a kernel that needs another order is wrong.
+void run_grid(dim3 grid, dim3 block, const std::function<void()>& thread);
+
+}  // namespace arbalest::tests::cuda_stand_in

@@ -1,0 +1,79 @@
+// What nvcc knows and g++ does not: force-included where kernels are compiled as C++ for the stand-in. The runtime's
+// own headers make __global__, __device__ and __host__ empty for other compilers.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// Blocks run one after another, so one copy serves all.
+#undef __shared__
+#define __shared__ static
+
+// Of the thread of the kernel that runs now.
+extern uint3 threadIdx;
+extern uint3 blockIdx;
+extern dim3 blockDim;
+extern dim3 gridDim;
+
+namespace arbalest::tests::cuda_stand_in {
+
+// Lets the block's other threads run until all have come to a barrier. All must come to the one in the same line.
+void wait_at_barrier(int line);
+
+// An argument of a kernel that is a pointer, and so names memory of CUDA's.
+struct Argument {
+  const void* pointer = nullptr;
+  bool certain = true;  // false: eight bytes of an argument of class type; they may be anything
+};
+
+cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const std::vector<Argument>& arguments,
+                          std::function<void()> thread);
+
+template <typename T>
+void find_pointers(const T& argument, std::vector<Argument>& found) {
+  static_assert(std::is_trivially_copyable_v<T>, "arguments of kernels are copied byte by byte");
+  if constexpr (std::is_pointer_v<T>) {
+    found.push_back({const_cast<const void*>(static_cast<const volatile void*>(argument)), true});
+  } else if constexpr (std::is_class_v<T>) {
+    for (std::size_t place = 0; place + sizeof(void*) <= sizeof(T); place += sizeof(void*)) {
+      const void* pointer = nullptr;
+      std::memcpy(&pointer, reinterpret_cast<const char*>(&argument) + place, sizeof(pointer));
+      found.push_back({pointer, false});
+    }
+  }
+}
+
+}  // namespace arbalest::tests::cuda_stand_in
+
+inline void __syncthreads(int line = __builtin_LINE()) { arbalest::tests::cuda_stand_in::wait_at_barrier(line); }
+
+// One thread runs at a time, and the host only sees memory between the stand-in's steps.
+inline void __threadfence_system() {}
+
+template <typename T>
+requires std::is_same_v<T, int> || std::is_same_v<T, unsigned> || std::is_same_v<T, unsigned long long> T
+atomicAdd(T* address, std::type_identity_t<T> value) {
+  return std::exchange(*address, *address + value);
+}
+
+namespace arbalest::tests::cuda_stand_in {
+
+// In place of cudaLaunchKernelEx, which needs nvcc's code for each kernel. The arguments are copied now, as there.
+template <typename... Parameters, typename... Arguments>
+cudaError_t launch(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  return [&](Parameters... converted) {
+    std::vector<Argument> pointers;
+    (find_pointers(converted, pointers), ...);
+    return launch_kernel(*config, pointers, [=] { kernel(converted...); });
+  }(std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace arbalest::tests::cuda_stand_in
+
+#define cudaLaunchKernelEx ::arbalest::tests::cuda_stand_in::launch

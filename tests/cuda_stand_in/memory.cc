@@ -1,0 +1,169 @@
+#include "tests/cuda_stand_in/memory.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "tests/cuda_stand_in/call.h"
+#include "tests/cuda_stand_in/streams.h"
+
+namespace arbalest::tests::cuda_stand_in {
+
+namespace {
+
+// cudaMalloc's alignment, and as much before and after whose bytes nobody may change. They are the bytes of a NaN, and
+// so are those of new memory: what is read without having been written shows.
+constexpr std::size_t kGuard = 256;
+constexpr unsigned char kFill = 0xFF;
+
+std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+cudaError_t allocate(MemoryKind kind, int device, std::size_t bytes, void** address) {
+  if (bytes == 0) {
+    *address = nullptr;
+    return cudaSuccess;
+  }
+  Device& owner = state().devices[static_cast<std::size_t>(device)];
+  if (kind == MemoryKind::kDevice) {
+    if (bytes > state().machine.memory - owner.used) return cudaErrorMemoryAllocation;
+    owner.used += bytes;
+  }
+  Allocation allocation{kind, device, bytes, std::make_unique_for_overwrite<unsigned char[]>(bytes + 3 * kGuard)};
+  std::memset(allocation.block.get(), kFill, bytes + 3 * kGuard);
+  const std::uintptr_t data = (number(allocation.block.get()) + 2 * kGuard - 1) / kGuard * kGuard;
+  *address = reinterpret_cast<void*>(data);
+  state().memory[data] = std::move(allocation);
+  return cudaSuccess;
+}
+
+bool guards_are_whole(std::uintptr_t data, const Allocation& allocation) {
+  const std::span block(allocation.block.get(), allocation.bytes + 3 * kGuard);
+  const std::size_t before = data - number(block.data());
+  const auto whole = [](std::span<const unsigned char> bytes) {
+    return std::ranges::all_of(bytes, [](unsigned char byte) { return byte == kFill; });
+  };
+  return whole(block.first(before)) && whole(block.subspan(before + allocation.bytes));
+}
+
+bool uses(const Work& work, std::uintptr_t data, std::size_t bytes) {
+  return std::ranges::any_of(work.uses,
+                             [&](const void* used) { return number(used) >= data && number(used) < data + bytes; });
+}
+
+// False, and a violation, if enqueued work is going to use it.
+bool is_unused(std::uintptr_t data, const Allocation& allocation, const char* function) {
+  bool unused = true;
+  for (const CUstream_st* stream : state().streams) {
+    if (state().devices[static_cast<std::size_t>(stream->device)].failure != cudaSuccess) continue;
+    for (const CUstream_st::Entry& entry : stream->queue) {
+      if (!uses(*entry.work, data, allocation.bytes)) continue;
+      violation(fmt::format("{}: of memory that enqueued work still uses ({})", function, entry.work->name));
+      unused = false;
+    }
+  }
+  return unused;
+}
+
+cudaError_t release(MemoryKind kind, const void* address, const char* function) {
+  if (address == nullptr) return cudaSuccess;
+  const auto found = state().memory.find(number(address));
+  if (found == state().memory.end() || found->second.kind != kind) {
+    violation(fmt::format("{}: of an address that was not allocated so, or has been freed", function));
+    return cudaErrorInvalidValue;
+  }
+  Allocation& allocation = found->second;
+  // The violation is to be seen, not a crash.
+  const bool unused = is_unused(found->first, allocation, function);
+  if (!guards_are_whole(found->first, allocation)) {
+    violation(fmt::format("{}: something wrote before or after these {} bytes", function, allocation.bytes));
+  }
+  if (kind == MemoryKind::kDevice) {
+    state().devices[static_cast<std::size_t>(allocation.device)].used -= allocation.bytes;
+  }
+  if (!unused) state().freed_too_early.push_back(std::move(allocation));
+  state().memory.erase(found);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+Place find_memory(const void* address) {
+  auto next = state().memory.upper_bound(number(address));
+  if (next == state().memory.begin()) return {};
+  const auto& [data, allocation] = *--next;
+  const std::size_t offset = number(address) - data;
+  if (offset >= allocation.bytes) return {};
+  return {&allocation, allocation.bytes - offset};
+}
+
+bool check_device_range(const void* address, std::size_t bytes, int device, const char* function) {
+  const Place place = find_memory(address);
+  if (place.allocation == nullptr) {
+    violation(fmt::format("{}: of an address that is no memory of CUDA's", function));
+    return false;
+  }
+  if (place.bytes_after < bytes) {
+    violation(fmt::format("{}: of {} bytes where only {} are left", function, bytes, place.bytes_after));
+    return false;
+  }
+  if (place.allocation->kind == MemoryKind::kDevice && place.allocation->device != device) {
+    violation(fmt::format("{}: on device {} of memory of device {}", function, device, place.allocation->device));
+    return false;
+  }
+  return true;
+}
+
+extern "C" {
+
+cudaError_t cudaMalloc(void** address, std::size_t bytes) {
+  return call("cudaMalloc", InCapture::kIllegal,
+              [&](Thread& thread) { return allocate(MemoryKind::kDevice, thread.device, bytes, address); });
+}
+
+// Illegal in a capture although CUDA would make it a node: such a graph can be launched once only.
+cudaError_t cudaMallocAsync(void** address, std::size_t bytes, cudaStream_t handle) {
+  return call("cudaMallocAsync", InCapture::kIllegal, [&](Thread&) {
+    const CUstream_st* stream = find_stream(handle, "cudaMallocAsync");
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    return allocate(MemoryKind::kDevice, stream->device, bytes, address);
+  });
+}
+
+cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned) {
+  return call("cudaHostAlloc", InCapture::kIllegal,
+              [&](Thread& thread) { return allocate(MemoryKind::kPinned, thread.device, bytes, address); });
+}
+
+cudaError_t cudaFree(void* address) {
+  return call("cudaFree", InCapture::kIllegal,
+              [&](Thread&) { return release(MemoryKind::kDevice, address, "cudaFree"); });
+}
+
+cudaError_t cudaFreeHost(void* address) {
+  return call("cudaFreeHost", InCapture::kIllegal,
+              [&](Thread&) { return release(MemoryKind::kPinned, address, "cudaFreeHost"); });
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int ordinal) {
+  return call("cudaDeviceGetDefaultMemPool", InCapture::kLegal, [&](Thread&) {
+    if (ordinal < 0 || ordinal >= static_cast<int>(state().devices.size())) return cudaErrorInvalidDevice;
+    *pool = &state().devices[static_cast<std::size_t>(ordinal)].pool;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  return call("cudaMemPoolSetAttribute", InCapture::kLegal, [&](Thread&) {
+    if (attribute != cudaMemPoolAttrReleaseThreshold) return cudaErrorInvalidValue;
+    std::memcpy(&pool->release_threshold, value, sizeof(pool->release_threshold));
+    return cudaSuccess;
+  });
+}
+
+}  // extern "C"
+
+}  // namespace arbalest::tests::cuda_stand_in

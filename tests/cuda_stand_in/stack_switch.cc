@@ -1,0 +1,90 @@
+#include "tests/cuda_stand_in/stack_switch.h"
+
+#include <cstdint>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace arbalest::tests::cuda_stand_in {
+
+namespace {
+
+constexpr std::size_t kBytes = std::size_t{256} << 10U;  // touched as far as needed
+
+// Saves what a function must preserve (System V ABI of x86-64) and the stack's position in *save; goes on at `to`.
+__attribute__((naked, noinline)) void switch_stack(void** /*save*/, void* /*to*/) {
+  asm("push %rbp\n"
+      "push %rbx\n"
+      "push %r12\n"
+      "push %r13\n"
+      "push %r14\n"
+      "push %r15\n"
+      "mov %rsp, (%rdi)\n"
+      "mov %rsi, %rsp\n"
+      "pop %r15\n"
+      "pop %r14\n"
+      "pop %r13\n"
+      "pop %r12\n"
+      "pop %rbx\n"
+      "pop %rbp\n"
+      "ret\n");
+}
+
+}  // namespace
+
+Stack::Stack(void (*entry)()) : memory_(std::make_unique_for_overwrite<std::byte[]>(kBytes)) {
+  // As switch_stack leaves a stack: six registers, where to go on, and the end of the chain of callers.
+  constexpr std::uintptr_t kAlignment = 16;
+  const std::uintptr_t top = (reinterpret_cast<std::uintptr_t>(memory_.get()) + kBytes) / kAlignment * kAlignment;
+  auto** slots = reinterpret_cast<void**>(top) - 8;
+  for (int slot = 0; slot < 8; ++slot) slots[slot] = nullptr;
+  slots[6] = reinterpret_cast<void*>(entry);
+  position_ = slots;
+#if defined(__SANITIZE_THREAD__)
+  fiber_ = __tsan_create_fiber(0);
+#endif
+}
+
+Stack::~Stack() {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_destroy_fiber(fiber_);
+#endif
+}
+
+void Stack::enter() {
+#if defined(__SANITIZE_THREAD__)
+  host_fiber_ = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(fiber_, 0);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  void* fake_stack = nullptr;
+  __sanitizer_start_switch_fiber(&fake_stack, memory_.get(), kBytes);
+#endif
+  switch_stack(&host_position_, position_);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
+#endif
+}
+
+void Stack::leave() {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(host_fiber_, 0);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&fiber_, host_bottom_, host_size_);
+#endif
+  switch_stack(&position_, host_position_);
+  arrive();
+}
+
+void Stack::arrive() {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fiber_, &host_bottom_, &host_size_);
+#endif
+}
+
+}  // namespace arbalest::tests::cuda_stand_in

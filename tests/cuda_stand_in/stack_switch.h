@@ -1,0 +1,37 @@
+// Stacks of their own for the threads of a kernel. ucontext would do the same, with a system call at every switch:
+// twenty times slower, and a reduction of one block switches some thousand times.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace arbalest::tests::cuda_stand_in {
+
+class Stack {
+ public:
+  // Runs entry() at the first switch_to; it may never return.
+  explicit Stack(void (*entry)());
+  ~Stack();
+  Stack(const Stack&) = delete;
+  Stack& operator=(const Stack&) = delete;
+
+  // Called on the host thread's own stack: goes on on this stack, until it calls leave().
+  void enter();
+  // Called on this stack: goes on where enter() was called.
+  void leave();
+
+  // What entry() does first.
+  void arrive();
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  void* position_ = nullptr;       // of this stack, while another one runs
+  void* host_position_ = nullptr;  // of the host thread's stack, while this one runs
+  // What sanitizers are told.
+  void* fiber_ = nullptr;
+  void* host_fiber_ = nullptr;
+  const void* host_bottom_ = nullptr;
+  std::size_t host_size_ = 0;
+};
+
+}  // namespace arbalest::tests::cuda_stand_in

@@ -1,0 +1,50 @@
+// What tests ask of the stand-in for CUDA's libraries. It is linked instead of cudart, cuDNN, cuBLAS and NCCL: device
+// memory is host memory, kernels are C++ functions (kernel_language.h), and enqueued work runs later, in an order that
+// a seeded generator picks among all that the streams allow. What the real libraries would answer with a wrong result
+// or a crash on some days only is found on every day and kept as a violation. All functions may be called from any
+// thread.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace arbalest::tests::cuda_stand_in {
+
+// The default is one card like an H100 under a driver of the toolkit's version.
+struct Machine {
+  int devices = 1;
+  int major = 9;  // compute capability
+  int minor = 0;
+  std::size_t memory = std::size_t{80} << 30U;  // bytes of each device
+  int driver_version = CUDART_VERSION;          // 12040 is 12.4; 0: no driver
+};
+
+// Forgets everything: memory, handles, enqueued work, violations, injected errors. Nothing made before may be used.
+//   seed: of the order in which work runs
+void reset(const Machine& machine = {}, std::uint64_t seed = 1);
+
+// The next call of a function ("cudaMallocAsync", "cudnnCreate", ...), or the one after `after` more calls of it, does
+// nothing but return `error` (a cudaError_t, cudnnStatus_t, cublasStatus_t or ncclResult_t).
+void fail_next(const std::string& function, int error, int after = 0);
+// The next kernel, copy or library call to run on a device (or the one after `after` more) fails there: the device runs
+// nothing any more, and every call that needs it returns `error`.
+void fail_execution(cudaError_t error, int after = 0);
+
+// Runs up to `count` steps of enqueued work; returns how many there were.
+int take_steps(int count);
+
+// What was done wrong so far, each once, in order.
+std::vector<std::string> violations();
+// Handles and memory that nobody has given back.
+std::vector<std::string> leaks();
+// Throws std::runtime_error with all violations, and with the leaks where `also_leaks`.
+void require_clean(bool also_leaks = true);
+
+// Work that streams have been given by calls and launches of graphs so far (a launch counts once).
+std::uint64_t enqueued_works();
+
+}  // namespace arbalest::tests::cuda_stand_in

@@ -1,0 +1,150 @@
+// All that the stand-in knows. One lock guards it; every call of the libraries holds it (call.h).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/cuda_stand_in/stand_in.h"
+#include "tests/cuda_stand_in/work.h"
+
+namespace arbalest::tests::cuda_stand_in {
+
+struct Capture {
+  CUstream_st* origin = nullptr;
+  std::thread::id thread;
+  bool active = true;
+  bool valid = true;
+  std::vector<Node> nodes;
+};
+
+}  // namespace arbalest::tests::cuda_stand_in
+
+// The handles of the runtime; their names are the headers'.
+struct CUstream_st {
+  struct Entry {
+    std::shared_ptr<const arbalest::tests::cuda_stand_in::Work> work;
+    std::unique_ptr<arbalest::tests::cuda_stand_in::Execution> execution;  // none: not begun
+  };
+
+  int device = 0;
+  bool blocking = false;  // in order with the legacy stream
+  int priority = 0;
+  int weight = 1;  // how likely it is picked to run
+  std::deque<Entry> queue;
+  std::uint64_t enqueued = 0;
+  std::uint64_t completed = 0;
+  arbalest::tests::cuda_stand_in::Capture* capture = nullptr;
+  std::vector<std::size_t> last_nodes;  // of the capture: what the stream's next node comes after
+};
+
+struct CUevent_st {
+  int device = 0;
+  bool recorded = false;
+  arbalest::tests::cuda_stand_in::Position position;
+  arbalest::tests::cuda_stand_in::Capture* capture = nullptr;  // that recorded it
+  std::vector<std::size_t> nodes;
+};
+
+struct CUgraph_st {
+  std::vector<arbalest::tests::cuda_stand_in::Node> nodes;
+};
+
+struct CUgraphExec_st {
+  int device = 0;
+  std::shared_ptr<const std::vector<arbalest::tests::cuda_stand_in::Node>> nodes;
+  arbalest::tests::cuda_stand_in::Position last_launch;
+};
+
+struct CUmemPoolHandle_st {
+  int device = 0;
+  std::uint64_t release_threshold = 0;
+};
+
+namespace arbalest::tests::cuda_stand_in {
+
+enum class MemoryKind { kDevice, kPinned };
+
+struct Allocation {
+  MemoryKind kind = MemoryKind::kDevice;
+  int device = 0;
+  std::size_t bytes = 0;
+  std::unique_ptr<unsigned char[]> block;  // with guards before and after
+};
+
+struct Device {
+  cudaError_t failure = cudaSuccess;  // for good
+  std::size_t used = 0;               // bytes
+  CUstream_st* legacy_stream = nullptr;
+  CUmemPoolHandle_st pool;
+};
+
+// What the runtime keeps by host thread.
+struct Thread {
+  std::uint64_t epoch = 0;
+  int device = 0;
+  cudaError_t last_error = cudaSuccess;
+  std::map<int, CUstream_st*> own_streams;  // cudaStreamPerThread, by device
+};
+
+struct InjectedError {
+  std::string function;
+  int error = 0;
+  int after = 0;
+};
+
+struct Handle {
+  std::string kind;
+  bool alive = true;
+  std::shared_ptr<void> object;  // kept after its end, so that no other handle gets its address
+};
+
+struct State {
+  std::recursive_mutex mutex;
+  std::uint64_t epoch = 1;  // of reset
+  Machine machine;
+  std::mt19937_64 random{1};
+  int eagerness = 2;  // of 4: how much runs before anybody asks for it
+  std::vector<Device> devices{1};
+  std::map<std::uintptr_t, Allocation> memory;  // by address
+  std::vector<Allocation> freed_too_early;
+  std::map<const void*, Handle> handles;
+  std::vector<CUstream_st*> streams;  // with work or without, alive or not
+  std::vector<std::unique_ptr<Capture>> captures;
+  std::vector<InjectedError> injected;
+  std::vector<InjectedError> injected_executions;
+  std::vector<std::string> violations;
+  std::uint64_t enqueued_works = 0;
+};
+
+State& state();
+// The calling host thread's.
+Thread& this_thread();
+
+void violation(const std::string& text);
+// In [0, bound).
+std::size_t random_below(std::size_t bound);
+
+// A handle that is known from now on.
+template <typename T>
+T* make_handle(const char* kind) {
+  auto object = std::make_shared<T>();
+  T* handle = object.get();
+  state().handles[handle] = {kind, true, std::move(object)};
+  return handle;
+}
+// False, and a violation, if `handle` was never made as such a handle or has been destroyed.
+bool is_alive(const void* handle, const char* kind, const char* function);
+// Alike; the handle may not be used any more.
+bool end_handle(const void* handle, const char* kind, const char* function);
+
+}  // namespace arbalest::tests::cuda_stand_in
