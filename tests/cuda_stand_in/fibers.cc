@@ -23,7 +23,9 @@ void run_threads();
 
 // Runs whole threads, one after another, until one of them comes to a barrier; then it waits there with that thread.
 struct Fiber {
-  Stack stack{run_threads};
+  explicit Fiber(std::size_t number) : stack(run_threads, number) {}
+
+  Stack stack;
   uint3 thread{};
   int barrier = 0;  // line; 0: it waits at none
 };
@@ -39,11 +41,7 @@ struct Grid {
   bool backwards = false;
 };
 
-// Under the lock of the stand-in.
-Grid& grid() {
-  static Grid the_grid;
-  return the_grid;
-}
+Grid the_grid;  // under the lock of the stand-in
 
 uint3 index_of(std::size_t number, dim3 size) {
   const auto place = static_cast<unsigned>(number);
@@ -55,7 +53,7 @@ std::size_t ordered(std::size_t number, std::size_t count, bool backwards) {
 }
 
 void run_threads() {
-  Grid& all = grid();
+  Grid& all = the_grid;
   all.running->stack.arrive();
   for (;;) {
     Fiber& fiber = *all.running;
@@ -71,23 +69,23 @@ void run_threads() {
 
 // True: it has come to a barrier.
 bool run_on(Fiber& fiber) {
-  grid().running = &fiber;
+  the_grid.running = &fiber;
   threadIdx = fiber.thread;
   fiber.stack.enter();
-  if (fiber.barrier == 0) grid().idle.push_back(&fiber);
+  if (fiber.barrier == 0) the_grid.idle.push_back(&fiber);
   return fiber.barrier != 0;
 }
 
 Fiber& idle_fiber() {
-  Grid& all = grid();
-  if (all.idle.empty()) all.idle.push_back(all.fibers.emplace_back(std::make_unique<Fiber>()).get());
+  Grid& all = the_grid;
+  if (all.idle.empty()) all.idle.push_back(all.fibers.emplace_back(std::make_unique<Fiber>(all.fibers.size())).get());
   Fiber& fiber = *all.idle.back();
   all.idle.pop_back();
   return fiber;
 }
 
 void run_block() {
-  Grid& all = grid();
+  Grid& all = the_grid;
   all.begun = 0;
   std::vector<Fiber*> waiting;
   while (all.begun < all.threads) {
@@ -112,7 +110,7 @@ void run_block() {
 }  // namespace
 
 void run_grid(dim3 blocks, dim3 block, const std::function<void()>& thread) {
-  Grid& all = grid();
+  Grid& all = the_grid;
   all.function = &thread;
   all.threads = std::size_t{block.x} * block.y * block.z;
   gridDim = blocks;
@@ -127,7 +125,7 @@ void run_grid(dim3 blocks, dim3 block, const std::function<void()>& thread) {
 }
 
 void wait_at_barrier(int line) {
-  Fiber& fiber = *grid().running;
+  Fiber& fiber = *the_grid.running;
   fiber.barrier = line;
   fiber.stack.leave();
 }

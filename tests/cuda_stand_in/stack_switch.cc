@@ -14,6 +14,8 @@ namespace arbalest::tests::cuda_stand_in {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{256} << 10U;  // touched as far as needed
+constexpr std::size_t kUsual = 576;                      // what a thread touches, in whole lines of the cache
+constexpr std::size_t kLargestShift = std::size_t{64} << 10U;
 
 // Saves what a function must preserve (System V ABI of x86-64) and the stack's position in *save; goes on at `to`.
 __attribute__((naked, noinline)) void switch_stack(void** /*save*/, void* /*to*/) {
@@ -36,10 +38,12 @@ __attribute__((naked, noinline)) void switch_stack(void** /*save*/, void* /*to*/
 
 }  // namespace
 
-Stack::Stack(void (*entry)()) : memory_(std::make_unique_for_overwrite<std::byte[]>(kBytes)) {
+Stack::Stack(void (*entry)(), std::size_t number) : memory_(std::make_unique_for_overwrite<std::byte[]>(kBytes)) {
   // As switch_stack leaves a stack: six registers, where to go on, and the end of the chain of callers.
   constexpr std::uintptr_t kAlignment = 16;
-  const std::uintptr_t top = (reinterpret_cast<std::uintptr_t>(memory_.get()) + kBytes) / kAlignment * kAlignment;
+  const std::size_t shift = number * kUsual % kLargestShift;
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(memory_.get()) + kBytes;
+  const std::uintptr_t top = (end - shift) / kAlignment * kAlignment;
   auto** slots = reinterpret_cast<void**>(top) - 8;
   for (int slot = 0; slot < 8; ++slot) slots[slot] = nullptr;
   slots[6] = reinterpret_cast<void*>(entry);

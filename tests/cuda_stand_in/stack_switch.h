@@ -9,8 +9,9 @@ namespace arbalest::tests::cuda_stand_in {
 
 class Stack {
  public:
-  // Runs entry() at the first switch_to; it may never return.
-  explicit Stack(void (*entry)());
+  // Runs entry() when first entered; it may never return.
+  //   number: of the stack among those used by turns, so that not all of them compete for the same lines of the cache
+  Stack(void (*entry)(), std::size_t number);
   ~Stack();
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;

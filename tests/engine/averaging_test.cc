@@ -48,7 +48,7 @@ struct Replicas {
 
 TEST_CASE("the replicas' difference is exact on integers, tail included") {
   const std::int64_t count = GENERATE(1, 2, 4, 8);
-  const std::int64_t elements = GENERATE(1, 17, 5000, 200003);
+  const std::int64_t elements = GENERATE(1, 17, 5000, 140003);
   const int threads = GENERATE(1, 3);
   const Replicas replicas(count, elements);
   const Floats sum = replicas.difference(threads);
@@ -132,8 +132,8 @@ void check_one_pass_against_two(const Replicas& replicas, int threads) {
 }
 
 TEST_CASE("averaging in one pass gives the bits of the two passes") {
-  const std::int64_t count = GENERATE(1, 4, 5, 8);
-  const std::int64_t elements = GENERATE(1, 17, 5000, 200003);
+  const std::int64_t count = GENERATE(1, 5);
+  const std::int64_t elements = GENERATE(17, 140003);
   const int threads = GENERATE(1, 3);
   Replicas replicas(count, elements);
   SECTION("finite") { check_one_pass_against_two(replicas, threads); }
