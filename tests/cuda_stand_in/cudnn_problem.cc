@@ -1,0 +1,28 @@
+#include "tests/cuda_stand_in/cudnn_problem.h"
+
+namespace arbalest::tests::cuda_stand_in {
+
+Problem problem_of(const char* function, cudnnHandle_t handle, cudnnTensorDescriptor_t input,
+                   cudnnFilterDescriptor_t weights, cudnnConvolutionDescriptor_t convolution,
+                   cudnnTensorDescriptor_t output) {
+  Problem problem;
+  const bool alive = is_alive(handle, "cuDNN handle", function) && is_alive(input, "tensor descriptor", function) &&
+                     is_alive(weights, "filter descriptor", function) &&
+                     is_alive(convolution, "convolution descriptor", function) &&
+                     is_alive(output, "tensor descriptor", function);
+  if (!alive) {
+    problem.status = CUDNN_STATUS_BAD_PARAM;
+    return problem;
+  }
+  problem.geometry = convolution->geometry;
+  problem.geometry.input = input->extents;
+  problem.geometry.weights = weights->extents;
+  problem.geometry.output = output->extents;
+  problem.math = convolution->math;
+  if (input->extents.c != weights->extents.c || output->extents != output_extents(problem.geometry)) {
+    problem.status = CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
+  }
+  return problem;
+}
+
+}  // namespace arbalest::tests::cuda_stand_in
