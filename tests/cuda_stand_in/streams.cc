@@ -56,21 +56,6 @@ namespace {
 
 constexpr int kGreatestPriority = -5;
 
-cudaError_t create(cudaStream_t* stream, unsigned flags, int priority, const char* function) {
-  return call(function, InCapture::kLegal, [&](Thread& thread) {
-    *stream = make_stream(thread.device, (flags & cudaStreamNonBlocking) == 0, priority);
-    return cudaSuccess;
-  });
-}
-
-// A stream that no capture includes: asking for its end is legal for no other.
-cudaError_t find_idle_able(cudaStream_t handle, const char* function, CUstream_st** stream) {
-  *stream = find_stream(handle, function);
-  if (*stream == nullptr) return cudaErrorInvalidResourceHandle;
-  if ((*stream)->capture == nullptr) return cudaSuccess;
-  return spoil(*(*stream)->capture, cudaErrorStreamCaptureUnsupported, function, "on a stream that is being captured");
-}
-
 }  // namespace
 
 extern "C" {
@@ -83,12 +68,11 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   });
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return create(stream, flags, 0, "cudaStreamCreateWithFlags");
-}
-
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
-  return create(stream, flags, priority, "cudaStreamCreateWithPriority");
+  return call("cudaStreamCreateWithPriority", InCapture::kLegal, [&](Thread& thread) {
+    *stream = make_stream(thread.device, (flags & cudaStreamNonBlocking) == 0, priority);
+    return cudaSuccess;
+  });
 }
 
 // Returns at once; what the stream has been given still runs.
@@ -101,32 +85,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  return call("cudaStreamSynchronize", InCapture::kIllegal, [&](Thread&) {
-    CUstream_st* stream = nullptr;
-    const cudaError_t problem = find_idle_able(handle, "cudaStreamSynchronize", &stream);
-    return problem != cudaSuccess ? problem : drain(*stream, "cudaStreamSynchronize");
-  });
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  return call("cudaStreamQuery", InCapture::kIllegal, [&](Thread&) {
-    take_step();  // who asks again and again gets an answer
-    CUstream_st* stream = nullptr;
-    const cudaError_t problem = find_idle_able(handle, "cudaStreamQuery", &stream);
-    if (problem != cudaSuccess) return problem;
-    return stream->queue.empty() ? cudaSuccess : cudaErrorNotReady;
-  });
-}
-
-cudaError_t cudaDeviceSynchronize() {
-  return call("cudaDeviceSynchronize", InCapture::kIllegal, [&](Thread& thread) {
-    for (std::size_t i = 0; i < state().streams.size(); ++i) {
-      const CUstream_st* stream = state().streams[i];
-      if (stream->device != thread.device) continue;
-      const cudaError_t result = drain(*stream, "cudaDeviceSynchronize");
-      if (result != cudaSuccess) return result;
-    }
-    return cudaSuccess;
+  constexpr const char* kName = "cudaStreamSynchronize";
+  return call(kName, InCapture::kIllegal, [&](Thread&) {
+    const CUstream_st* stream = find_stream(handle, kName);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (stream->capture == nullptr) return drain(*stream, kName);
+    return spoil(*stream->capture, cudaErrorStreamCaptureUnsupported, kName, "of a stream that is being captured");
   });
 }
 
