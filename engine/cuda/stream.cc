@@ -129,6 +129,7 @@ bool CudaStream::has_passed(std::uint64_t position) const {
   if (*passed >= position) return true;
   // A failed device counts no further.
   const cudaError_t state = cudaEventQuery(event_at(position));
+  if (state == cudaErrorNotReady) static_cast<void>(cudaGetLastError());  // no error, but kept as the last one
   return state != cudaErrorNotReady;
 }
 
