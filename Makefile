@@ -5,9 +5,10 @@ PRESET  ?= release
 CORES   := $(shell nproc)
 PROGRAM := build/release/arbalest
 # Sources of ours, for the formatter and the linter.
-SOURCES := $(shell find bench cli dataflow engine jobs learners scheduler sma tests -name '*.h' -o -name '*.cc')
+SOURCES := $(shell find bench cli dataflow engine jobs learners scheduler sma tests \
+             -name '*.h' -o -name '*.cc' -o -name '*.cuh' -o -name '*.cu')
 
-.PHONY: demo test build asan tsan format tidy clean bootstrap
+.PHONY: demo test build asan tsan format format-check tidy clean bootstrap
 
 demo: build/release/build.ninja
 	@cmake --build --preset release --target arbalest
@@ -36,6 +37,11 @@ asan tsan:
 format:
 	@scripts/bootstrap.sh clang-format
 	clang-format -i $(SOURCES)
+
+# Names what `make format` would change, and fails if there is any.
+format-check:
+	@scripts/bootstrap.sh clang-format
+	@clang-format --dry-run -Werror $(SOURCES)
 
 tidy: build
 	@scripts/bootstrap.sh clang-tidy

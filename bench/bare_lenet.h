@@ -15,7 +15,6 @@ class BareLenet {
 
   // One mini-batch: forward and backward of all layers.
   void step();
-  std::size_t primitives() const { return calls_.size(); }
 
  private:
   using Memory = dnnl::memory;

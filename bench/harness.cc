@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "engine/error.h"
 #include "engine/host/topology.h"
@@ -28,6 +29,12 @@ double quantile(const std::vector<double>& sorted, double fraction) {
 
 }  // namespace
 
+Summary summarize(std::vector<double> values) {
+  ARBALEST_CHECK(!values.empty());
+  std::sort(values.begin(), values.end());
+  return {quantile(values, 0.5), quantile(values, 0.25), quantile(values, 0.75)};
+}
+
 std::vector<Measurement> measure_in_turns(const std::vector<Contender>& contenders, const MeasureOptions& options) {
   ARBALEST_CHECK(options.turns > 0 && options.warm_up_turns > 0);
   std::vector<int> calls(contenders.size(), 1);
@@ -45,10 +52,8 @@ std::vector<Measurement> measure_in_turns(const std::vector<Contender>& contende
   }
   std::vector<Measurement> measurements;
   for (std::size_t c = 0; c < contenders.size(); ++c) {
-    std::sort(samples[c].begin(), samples[c].end());
-    const double median = quantile(samples[c], 0.5);
-    const double spread = (quantile(samples[c], 0.75) - quantile(samples[c], 0.25)) / median;
-    measurements.push_back({contenders[c].name, median, spread, options.turns, calls[c]});
+    const Summary summary = summarize(std::move(samples[c]));
+    measurements.push_back({contenders[c].name, summary.median, summary.spread(), options.turns, calls[c]});
   }
   return measurements;
 }
@@ -67,6 +72,13 @@ void print_result(const std::string& question, const nlohmann::ordered_json& fie
   line.update(fields);
   std::printf("%s\n", line.dump().c_str());
   std::fflush(stdout);
+}
+
+nlohmann::ordered_json to_json(const Summary& summary) {
+  return {{"median", summary.median},
+          {"first_quartile", summary.first_quartile},
+          {"third_quartile", summary.third_quartile},
+          {"spread", summary.spread()}};
 }
 
 nlohmann::ordered_json to_json(const Measurement& measurement) {

@@ -10,6 +10,17 @@
 
 namespace arbalest::bench {
 
+struct Summary {
+  double median = 0.0;
+  double first_quartile = 0.0;
+  double third_quartile = 0.0;
+
+  double spread() const { return (third_quartile - first_quartile) / median; }
+};
+
+// Of at least one value; quartiles and median are interpolated.
+Summary summarize(std::vector<double> values);
+
 struct Contender {
   std::string name;
   std::function<void()> work;
@@ -38,6 +49,7 @@ nlohmann::ordered_json describe_machine();
 // One object on one line of stdout: the question and the machine first, then `fields`.
 void print_result(const std::string& question, const nlohmann::ordered_json& fields);
 
+nlohmann::ordered_json to_json(const Summary& summary);
 nlohmann::ordered_json to_json(const Measurement& measurement);
 
 }  // namespace arbalest::bench

@@ -1,10 +1,12 @@
-// How well do k learners in one process scale, and what does averaging cost? (Formulas: bench/README.md.)
+// How well do k learners in one process scale, what does core lending bring them, and what does averaging cost?
+// (Formulas: bench/README.md.)
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -53,9 +55,9 @@ struct Speed {
 // A session that trains for a while whenever it is told to.
 class Training {
  public:
-  explicit Training(const std::vector<std::string>& overrides)
+  Training(const std::vector<std::string>& overrides, bool lend_cores)
       : session_(jobs::load_job("configs/lenet-digits.txtpb", overrides), "", jobs::Session::Purpose::kTraining,
-                 {.observer = &averaging_}) {}
+                 {.observer = &averaging_, .lend_cores = lend_cores}) {}
 
   Speed run_for(double duration) {
     averaging_.working = averaging_.waiting = 0.0;
@@ -79,11 +81,11 @@ class Training {
 // A Training in a child process, which sleeps between its turns. Forked before this process has threads.
 class Child {
  public:
-  explicit Child(const std::vector<std::string>& overrides) {
+  explicit Child(const std::vector<std::string>& overrides, bool lend_cores = true) {
     if (pipe(turns_) != 0 || pipe(speeds_) != 0) fail("pipe");
     const pid_t child = fork();
     if (child < 0) fail("fork");
-    if (child == 0) serve(overrides);
+    if (child == 0) serve(overrides, lend_cores);
     close(turns_[0]);
     close(speeds_[1]);
   }
@@ -96,15 +98,19 @@ class Child {
     if (read(speeds_[0], &speed, sizeof speed) != sizeof speed) fail("a child process");
     return speed;
   }
+  Speed run(double duration) {
+    start(duration);
+    return finish();
+  }
 
  private:
   [[noreturn]] static void fail(const char* what) {
     engine::fail(engine::ErrorKind::kInternal, "{}: {}", what, std::strerror(errno));
   }
 
-  [[noreturn]] void serve(const std::vector<std::string>& overrides) const {
+  [[noreturn]] void serve(const std::vector<std::string>& overrides, bool lend_cores) const {
     close(turns_[1]);  // so that the parent's end is seen
-    Training training(overrides);
+    Training training(overrides, lend_cores);
     double duration = 0.0;
     while (read(turns_[0], &duration, sizeof duration) == sizeof duration) {
       const Speed speed = training.run_for(duration);
@@ -125,59 +131,93 @@ double run_all(std::vector<Child>& children, double duration) {
   return sum;
 }
 
-struct Summary {
-  double median = 0.0;
-  double spread = 0.0;  // (third quartile - first quartile) / median
+// What one turn of every contender reached.
+struct Turn {
+  double processes = 0.0;  // images/s, the sum over all of them
+  Speed learners;
+  Speed without_lending;
 };
 
-Summary summarize(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const double median = values[values.size() / 2];
-  return {median, (values[values.size() * 3 / 4] - values[values.size() / 4]) / median};
+// k = cores of this machine.
+class Contest {
+ public:
+  Contest()
+      : one_process_{"devices=cpu", fmt::format("learners.per_device.fixed={}", learners())},
+        lending_(one_process_),
+        not_lending_(one_process_, false) {
+    for (const int core : cores_) {
+      processes_.emplace_back(
+          std::vector<std::string>{fmt::format("devices=cpu:{}", core), "learners.per_device.fixed=1"});
+    }
+  }
+
+  int learners() const { return static_cast<int>(cores_.size()); }
+
+  Turn run(double duration, bool backwards) {
+    Turn turn;
+    const std::function<void()> contenders[] = {[&] { turn.processes = run_all(processes_, duration); },
+                                                [&] { turn.learners = lending_.run(duration); },
+                                                [&] { turn.without_lending = not_lending_.run(duration); }};
+    for (std::size_t i = 0; i < std::size(contenders); ++i) {
+      contenders[backwards ? std::size(contenders) - 1 - i : i]();
+    }
+    return turn;
+  }
+
+ private:
+  const std::vector<int> cores_ = engine::host::allowed_cores();
+  const std::vector<std::string> one_process_;
+  std::vector<Child> processes_;
+  Child lending_;
+  Child not_lending_;
+};
+
+// `value(turn)` of all turns.
+template <typename Value>
+nlohmann::ordered_json summary(const std::vector<Turn>& turns, const Value& value) {
+  std::vector<double> values;
+  for (const Turn& turn : turns) values.push_back(value(turn));
+  return to_json(summarize(std::move(values)));
 }
 
-int run(int turns, double duration) {
-  const std::vector<int> cores = engine::host::allowed_cores();
-  const auto learners = static_cast<int>(cores.size());
-  std::vector<Child> processes;
-  for (const int core : cores) {
-    processes.emplace_back(
-        std::vector<std::string>{fmt::format("devices=cpu:{}", core), "learners.per_device.fixed=1"});
-  }
-  Child process({"devices=cpu", fmt::format("learners.per_device.fixed={}", learners)});
-  const auto run_one = [&](double seconds) {
-    process.start(seconds);
-    return process.finish();
+int run(int count, double duration) {
+  Contest contest;
+  const int learners = contest.learners();
+  const auto theirs = [](const Turn& turn) { return turn.processes; };
+  const auto ours = [](const Turn& turn) { return turn.learners.images_per_second; };
+  const auto without = [](const Turn& turn) { return turn.without_lending.images_per_second; };
+  const auto ratio = [&](const Turn& turn) { return ours(turn) / theirs(turn); };
+  const auto ratio_without = [&](const Turn& turn) { return without(turn) / theirs(turn); };
+  const auto gain = [&](const Turn& turn) { return ours(turn) / without(turn); };
+  const auto averaging = [&](const Turn& turn) {
+    return turn.learners.averaging_seconds / (learners * turn.learners.round_seconds);
   };
-  run_all(processes, kWarmUpSeconds);
-  run_one(kWarmUpSeconds);
-  std::vector<double> ratios, ours, theirs, averaging_shares, waiting_shares;
-  for (int turn = 0; turn < turns; ++turn) {
-    // Every other turn in the other order, so that a machine that drifts favors neither.
-    double others = turn % 2 == 0 ? run_all(processes, duration) : 0.0;
-    const Speed speed = run_one(duration);
-    if (turn % 2 != 0) others = run_all(processes, duration);
-    theirs.push_back(others);
-    ours.push_back(speed.images_per_second);
-    ratios.push_back(speed.images_per_second / others);
-    averaging_shares.push_back(speed.averaging_seconds / (learners * speed.round_seconds));
-    waiting_shares.push_back(speed.averaging_waiting_seconds / speed.round_seconds);
-    fmt::print(stderr, "turn {}: {} processes {:.0f}, {} learners {:.0f} images/s, ratio {:.3f}; averaging {:.2f} %\n",
-               turn + 1, learners, others, learners, speed.images_per_second, ratios.back(),
-               100.0 * averaging_shares.back());
-  }
-  const auto summary = [](const std::vector<double>& values) {
-    const Summary result = summarize(values);
-    return nlohmann::ordered_json{{"median", result.median}, {"spread", result.spread}};
+  const auto waiting = [](const Turn& turn) {
+    return turn.learners.averaging_waiting_seconds / turn.learners.round_seconds;
   };
+
+  contest.run(kWarmUpSeconds, false);
+  std::vector<Turn> turns;
+  for (int i = 0; i < count; ++i) {
+    // Every other turn in the other order, so that a machine that drifts favors none.
+    const Turn& turn = turns.emplace_back(contest.run(duration, i % 2 != 0));
+    fmt::print(stderr,
+               "turn {}: {} processes {:.0f}, {} learners {:.0f} images/s, ratio {:.3f}; without lending {:.0f}, ratio "
+               "{:.3f}; averaging works {:.2f} % of the cores' time and waits {:.1f} % of a round\n",
+               i + 1, learners, theirs(turn), learners, ours(turn), ratio(turn), without(turn), ratio_without(turn),
+               100.0 * averaging(turn), 100.0 * waiting(turn));
+  }
   print_result("scaling", {{"learners", learners},
-                           {"turns", turns},
+                           {"turns", count},
                            {"seconds_per_turn", duration},
-                           {"learners_images_per_second", summary(ours)},
-                           {"processes_images_per_second", summary(theirs)},
-                           {"ratio", summary(ratios)},
-                           {"averaging_work_over_learners_times_round", summary(averaging_shares)},
-                           {"averaging_wait_over_round", summary(waiting_shares)}});
+                           {"processes_images_per_second", summary(turns, theirs)},
+                           {"learners_images_per_second", summary(turns, ours)},
+                           {"learners_without_lending_images_per_second", summary(turns, without)},
+                           {"ratio", summary(turns, ratio)},
+                           {"ratio_without_lending", summary(turns, ratio_without)},
+                           {"lending_gain", summary(turns, gain)},
+                           {"averaging_work_over_learners_times_round", summary(turns, averaging)},
+                           {"averaging_wait_over_round", summary(turns, waiting)}});
   return 0;
 }
 
@@ -185,10 +225,12 @@ int run(int turns, double duration) {
 }  // namespace arbalest::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"k = cores learners in one process against as many independent one-learner processes; LeNet, b = 32."};
+  CLI::App app{
+      "k = cores learners in one process, with and without core lending, against as many independent one-learner "
+      "processes; LeNet, b = 32."};
   int turns = 40;
   double seconds = 0.5;
-  app.add_option("--turns", turns, "turns of each")->check(CLI::Range(1, 1000));
+  app.add_option("--turns", turns, "turns of each of the three")->check(CLI::Range(1, 1000));
   app.add_option("--seconds", seconds, "length of a turn")->check(CLI::Range(0.1, 600.0));
   CLI11_PARSE(app, argc, argv);
   return arbalest::bench::run(turns, seconds);

@@ -84,8 +84,9 @@ def table(path):
         for target in TARGETS:
             epochs = [epochs_to(target, row['test_accuracy']) for row in rows]
             cells.append(', '.join('-' if epoch is None else str(epoch) for epoch in sorted(epochs, key=lambda e: e or 99)))
-        best = statistics.median(max(row['test_accuracy'], default=0.0) for row in rows)
-        print(f'| {k} | {rule} | {momentum} | {len(rows)} | {cells[0]} | {cells[1]} | {100 * best:.2f} % |')
+        best = [max(row['test_accuracy']) for row in rows if row['test_accuracy']]  # some end before their first epoch
+        accuracy = f'{100 * statistics.median(best):.2f} %' if best else '-'
+        print(f'| {k} | {rule} | {momentum} | {len(rows)} | {cells[0]} | {cells[1]} | {accuracy} |')
 
 
 def numbers(kind):

@@ -18,5 +18,7 @@ Command add_validate(CLI::App& program);
 Command add_inspect(CLI::App& program);
 Command add_devices(CLI::App& program);
 Command add_env(CLI::App& program);
+// The last: it shows the help of the others.
+Command add_help(CLI::App& program);
 
 }  // namespace arbalest::cli

@@ -1,7 +1,10 @@
 // arbalest evaluate RUN
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -10,10 +13,11 @@
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "jobs/options/evaluation_job.h"
 #include "jobs/report/json.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/text.h"
-#include "jobs/run/trainer.h"
+#include "jobs/run/evaluation.h"
 
 namespace arbalest::cli {
 
@@ -21,6 +25,7 @@ namespace {
 
 struct EvaluateArguments {
   std::string run;
+  std::vector<std::string> devices;
   std::string data_root;
   bool json = false;
 };
@@ -29,18 +34,29 @@ int evaluate(const EvaluateArguments& arguments) {
   const std::filesystem::path run = arguments.run;
   std::error_code error;
   if (!std::filesystem::exists(run / jobs::kJobFile, error)) {
-    engine::fail(engine::ErrorKind::kUsage, "'{}' is not the directory of a run: {}", arguments.run,
-                 error ? error.message() : fmt::format("it has no {}", jobs::kJobFile));
+    const bool is_there = error || std::filesystem::exists(run, error);
+    const std::string reason = error      ? error.message()
+                               : is_there ? fmt::format("it has no {}", jobs::kJobFile)
+                                          : "it does not exist";
+    engine::fail(engine::ErrorKind::kUsage, "'{}' is not the directory of a run: {}", arguments.run, reason);
   }
-  const jobs::JobOptions job = load({.path = (run / jobs::kJobFile).string(), .overrides = {}});
+  const jobs::JobOptions job = jobs::load_for_evaluation((run / jobs::kJobFile).string(), arguments.devices);
+  log_warnings(job);
   jobs::RunContext context;
   context.data_root = data_root(arguments.data_root);
-  const std::string sha256 = jobs::saved_model_sha256(run);
+  const std::optional<jobs::SavedSummary> saved = jobs::read_summary(run);
+  const std::string sha256 = saved ? saved->model_sha256 : "";
   if (sha256.empty()) {
     spdlog::warn("'{}' was cut short and has no hash of its model: whether that was changed cannot be told",
                  arguments.run);
   }
   const jobs::EvaluationResult result = jobs::evaluate_run(job, (run / jobs::kModelFile).string(), sha256, context);
+  if (saved && saved->test_accuracy && *saved->test_accuracy != result.test_accuracy) {
+    spdlog::warn(
+        "test_accuracy is {} now and was {} when '{}' was saved: its job.txtpb, the test data, the program or "
+        "the device is another than then",
+        result.test_accuracy, *saved->test_accuracy, arguments.run);
+  }
   if (arguments.json) {
     fmt::print("{}\n", jobs::to_json(result).dump(2));
   } else {
@@ -55,8 +71,24 @@ int evaluate(const EvaluateArguments& arguments) {
 Command add_evaluate(CLI::App& program) {
   auto arguments = std::make_shared<EvaluateArguments>();
   CLI::App* command = program.add_subcommand("evaluate", "Measure the saved model of a run on its test set");
-  command->footer("Example:\n  arbalest evaluate runs/lenet-digits-20250131-142530");
+  command->footer(
+      "Examples:\n"
+      "  arbalest evaluate runs/lenet-digits-20250131-142530\n"
+      "  arbalest evaluate runs/lenet-digits-20250131-142530 --devices cpu\n"
+      "\n"
+      "On the devices of the run the accuracy is the run's to the last digit; on another kind of device\n"
+      "the last digits may differ.\n"
+      "\n" +
+      std::string(kExitCodesHelp));
   command->add_option("RUN", arguments->run, "Directory of the run")->required()->check(check_name);
+  command
+      ->add_option("--devices", arguments->devices,
+                   "Where to evaluate, as in a job: cpu, cpu:0-1, cuda:0; may be given several times. Else on the "
+                   "run's devices, or on what is here if those are not")
+      ->type_name("NAME")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_data_root(*command, arguments->data_root);
   command->add_flag("--json", arguments->json, "Print JSON");
   return {command, [arguments] { return evaluate(*arguments); }};

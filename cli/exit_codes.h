@@ -19,9 +19,10 @@ inline constexpr int kDeviceFailed = 10;
 inline constexpr int kSignalBase = 128;  // 129 after SIGHUP, 130 after SIGINT, 143 after SIGTERM
 
 inline constexpr const char* kExitCodesHelp =
-    "Exit codes: 0 done; 1 internal error; 2 usage; 3 job file invalid; 4 data missing or\n"
-    "  corrupt, or a saved model was changed; 5 saved model unusable; 6 out of memory or disk space;\n"
-    "  7 training diverged; 8 another device or process failed; 10 a device or its driver fails;\n"
+    "Exit codes: 0 done, whether or not a target accuracy was reached; 1 internal error; 2 usage,\n"
+    "  such as a wrong --set; 3 job file invalid; 4 data missing or corrupt; 5 saved model damaged\n"
+    "  or changed; 6 out of memory or disk space; 7 training diverged; 8 another device or process\n"
+    "  failed; 10 a device or its driver fails;\n"
     "  129, 130 or 143 stopped by SIGHUP, SIGINT or SIGTERM after saving.";
 
 int exit_code(engine::ErrorKind kind);

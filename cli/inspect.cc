@@ -2,6 +2,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
@@ -22,6 +23,7 @@ int inspect(const InspectArguments& arguments) {
   const jobs::JobOptions job = load(arguments.job);
   log_warnings(job);
   const jobs::Inspection inspection = jobs::inspect(job);
+  for (const std::string& warning : inspection.warnings) spdlog::warn("{}", warning);
   if (arguments.json) {
     fmt::print("{}\n", jobs::to_json(inspection).dump(2));
   } else {

@@ -9,9 +9,13 @@ namespace arbalest::cli {
 
 void add_job_arguments(CLI::App& command, JobArguments& arguments) {
   command.add_option("JOB", arguments.path, "Job file (*.txtpb)")->required()->check(check_name);
-  command.add_option("--set", arguments.overrides, "Replace a field of the job, such as training.batch_size=16")
+  command
+      .add_option("--set", arguments.overrides,
+                  "Replace a field of the job, such as training.batch_size=16; may be given several times")
       ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);  // one value each: what follows is the job file
+      ->expected(1)
+      ->allow_extra_args(false)  // one value each: what follows is the job file
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void add_data_root(CLI::App& command, std::string& data_root) {

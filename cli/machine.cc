@@ -1,4 +1,5 @@
 // arbalest devices, arbalest env
+#include <cstdio>
 #include <memory>
 
 #include <fmt/format.h>
@@ -14,12 +15,15 @@ Command add_devices(CLI::App& program) {
   CLI::App* command = program.add_subcommand("devices", "List the devices that a job can name");
   command->add_flag("--json", *json, "Print JSON");
   return {command, [json] {
-            const nlohmann::ordered_json report = device_report();
+            const engine::CudaMachine gpus = engine::find_cuda_devices();
+            const nlohmann::ordered_json report = device_report(gpus);
             if (*json) {
               fmt::print("{}\n", report.dump(2));
             } else {
               for (const auto& device : report) fmt::print("{}", as_text(device));
             }
+            // Why the list has no GPU, as `arbalest env` says it. Not fmt::print, which throws on a closed stderr.
+            if (!gpus.problem.empty()) std::fputs(fmt::format("cuda: {}\n", gpus.problem).c_str(), stderr);
             return kOk;
           }};
 }

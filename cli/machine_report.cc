@@ -9,7 +9,7 @@
 #include <zlib.h>
 #include <CLI/Version.hpp>
 
-#include "engine/cuda_devices.h"
+#include "cli/source_commit.h"
 #include "engine/host/cgroup.h"
 #include "engine/host/topology.h"
 #include "engine/versions.h"
@@ -47,8 +47,8 @@ ordered_json libraries() {
 }
 
 template <typename T>
-ordered_json none_unless_set(const std::optional<T>& limit) {
-  return limit ? ordered_json(*limit) : ordered_json("none");
+ordered_json null_unless_set(const std::optional<T>& limit) {
+  return limit ? ordered_json(*limit) : ordered_json();
 }
 
 std::string operating_system() {
@@ -62,6 +62,7 @@ ordered_json environment_report() {
   const engine::CudaMachine gpus = engine::find_cuda_devices();
   const engine::host::CgroupLimits limits = engine::host::read_cgroup_limits();
   return {{"arbalest", ARBALEST_VERSION},
+          {"source_commit", source_commit()},
           {"build_type", ARBALEST_BUILD_TYPE},
           {"compiler", kCompiler},
           {"cuda", gpus.problem.empty() ? fmt::format("{} GPU(s)", gpus.devices.size()) : gpus.problem},
@@ -73,12 +74,12 @@ ordered_json environment_report() {
           {"usable_cores", engine::host::usable_cores()},
           {"available_memory_bytes", engine::host::available_memory_bytes()},
           {"cgroup",
-           {{"cores", none_unless_set(limits.cores)}, {"memory_unused_bytes", none_unless_set(limits.memory_unused)}}}};
+           {{"cores", null_unless_set(limits.cores)}, {"memory_unused_bytes", null_unless_set(limits.memory_unused)}}}};
 }
 
-ordered_json device_report() {
+ordered_json device_report(const engine::CudaMachine& gpus) {
   ordered_json report = ordered_json::array();
-  for (const engine::CudaDeviceInfo& gpu : engine::find_cuda_devices().devices) {
+  for (const engine::CudaDeviceInfo& gpu : gpus.devices) {
     report.push_back({{"name", fmt::format("cuda:{}", gpu.ordinal)},
                       {"processor", gpu.name},
                       {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)},
@@ -95,7 +96,7 @@ ordered_json device_report() {
 
 std::string as_text(const ordered_json& report, int indentation) {
   const auto plain = [](const ordered_json& value) {
-    return value.is_string() ? value.get<std::string>() : value.dump();
+    return value.is_string() ? value.get<std::string>() : value.is_null() ? "none" : value.dump();
   };
   std::string text;
   for (const auto& [key, value] : report.items()) {

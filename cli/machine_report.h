@@ -5,10 +5,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/cuda_devices.h"
+
 namespace arbalest::cli {
 
 nlohmann::ordered_json environment_report();
-nlohmann::ordered_json device_report();  // an array, one object a device
+// An array, one object a device: `gpus` and the CPU.
+nlohmann::ordered_json device_report(const engine::CudaMachine& gpus);
 
 // "key: value" lines; nested objects indented, lists of plain values on one line.
 std::string as_text(const nlohmann::ordered_json& report, int indentation = 0);

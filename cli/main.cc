@@ -7,7 +7,6 @@
 #include <exception>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
+#include "cli/source_commit.h"
 #include "cli/usage_error.h"
 #include "jobs/report/failure.h"
 
@@ -39,7 +39,7 @@ void open_closed_standard_streams() {
 }
 
 int report_error(int code, const std::string& message) {
-  // What points into a job file says "file:line:column: error: ..." itself.
+  // "file:line:column: error: ..." and "--set path=value: error: ..." need no more.
   const bool located = message.substr(0, message.find('\n')).find(": error: ") != std::string::npos;
   // Not fmt::print, which throws: the exit code must survive a stderr that nobody reads any more.
   const std::string text = fmt::format("{}{}\n", located ? "" : "arbalest: error: ", message);
@@ -56,20 +56,17 @@ int finish(int code) {
 int run(int argc, char** argv) {
   CLI::App program(kDescription, "arbalest");
   program.footer(kExitCodesHelp);
-  program.set_version_flag("--version", std::string("arbalest ") + ARBALEST_VERSION);
+  program.set_version_flag("-v,--version", fmt::format("arbalest {} ({})", ARBALEST_VERSION, source_commit()));
   program.require_subcommand(1);
   const std::vector<Command> commands = {add_train(program),   add_evaluate(program), add_validate(program),
-                                         add_inspect(program), add_devices(program),  add_env(program)};
+                                         add_inspect(program), add_devices(program),  add_env(program),
+                                         add_help(program)};
   if (argc < 2) {
     std::fputs(program.help().c_str(), stderr);
     return kUsageError;
   }
-  for (const std::string_view argument : std::span(argv + 1, argv + argc)) {
-    // CLI11 would take the next word for its value.
-    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1) {
-      return report_error(kUsageError, fmt::format("'{}' has no value", argument));
-    }
-  }
+  const std::string problem = check_values(program, std::span(argv + 1, argv + argc));
+  if (!problem.empty()) return report_error(kUsageError, problem);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,6 @@
 // arbalest train JOB
 #include <memory>
+#include <string>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -9,6 +10,7 @@
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
 #include "cli/stop_signals.h"
+#include "engine/error.h"
 #include "jobs/report/console_reporter.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/run/trainer.h"
@@ -28,6 +30,9 @@ struct TrainArguments {
 
 // There is nothing to save, so signals end it as they end any program.
 int dry_run(const TrainArguments& arguments) {
+  if (!arguments.output.empty()) {
+    engine::fail(engine::ErrorKind::kUsage, "--output and --dry-run cannot stand together: a dry run keeps nothing");
+  }
   const jobs::JobOptions job = load(arguments.job);
   log_warnings(job);
   jobs::RunContext context;
@@ -44,7 +49,7 @@ int train(const TrainArguments& arguments) {
   context.data_root = data_root(arguments.data_root);
   context.device_options.graphs = !arguments.no_graph;
   context.stop_signal = &stop_signal;
-  jobs::RunDirectory directory(arguments.output, job);
+  jobs::RunDirectory directory(arguments.output, job.name);
   spdlog::info("the run is kept in '{}', datasets are looked for in '{}'", directory.path().string(),
                context.data_root);
   jobs::ConsoleReporter console(console_options(arguments.quiet));
@@ -63,14 +68,19 @@ Command add_train(CLI::App& program) {
   command->footer(
       "Examples:\n"
       "  arbalest train configs/lenet-digits.txtpb\n"
-      "  arbalest train configs/lenet-mnist.txtpb --set training.batch_size=16 --output runs/small-batch");
+      "  arbalest train configs/lenet-mnist.txtpb --set training.batch_size=16 --output runs/small-batch\n"
+      "\n"
+      "Ctrl-C, SIGTERM and a closed terminal end the round and save the model; a second Ctrl-C or\n"
+      "SIGTERM ends the program at once.\n"
+      "\n" +
+      std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);
-  CLI::Option* output =
-      command->add_option("--output", arguments->output, "Directory of the run; else a new one below runs/");
-  output->type_name("DIR")->check(check_name);
+  command->add_option("--output", arguments->output, "Directory of the run; else a new one below runs/")
+      ->type_name("DIR")
+      ->check(check_name);
   add_data_root(*command, arguments->data_root);
-  command->add_flag("-n,--dry-run", arguments->dry_run, "Run one step of each phase, and keep nothing")
-      ->excludes(output);
+  command->add_flag("-n,--dry-run", arguments->dry_run,
+                    "Run one step of each phase, and keep nothing; not with --output");
   command->add_flag("-q,--quiet", arguments->quiet, "Show no progress");
   command->add_flag("--no-graph", arguments->no_graph,
                     "GPU: run operator by operator and not as CUDA graphs, so that an error names the operator");

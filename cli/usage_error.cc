@@ -1,5 +1,8 @@
 #include "cli/usage_error.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,12 +13,8 @@ namespace arbalest::cli {
 
 namespace {
 
-std::vector<std::string> command_names(const CLI::App& program) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  return names;
+std::vector<const CLI::App*> commands_of(const CLI::App& program) {
+  return program.get_subcommands([](const CLI::App*) { return true; });
 }
 
 std::vector<std::string> option_names(const CLI::App& command) {
@@ -26,26 +25,96 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
+// An option of this name is a flag in all commands, or in none.
+bool is_flag(const CLI::App& program, const std::string& name) {
+  std::vector<const CLI::App*> places = commands_of(program);
+  places.push_back(&program);
+  return std::ranges::any_of(places, [&](const CLI::App* place) {
+    const CLI::Option* option = place->get_option_no_throw(name);
+    return option != nullptr && option->get_items_expected_max() == 0;
+  });
+}
+
+std::string where_to_look(const CLI::App& program) {
+  const std::vector<CLI::App*> chosen = program.get_subcommands();
+  const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
+  return fmt::format(" ('{}{} --help' shows what there is)", program.get_name(), command);
+}
+
+// "training.batch_size=16", and no file of that name.
+bool is_setting(const std::string& word) {
+  std::error_code unknown;
+  return word.find('=') != std::string::npos && !std::filesystem::exists(word, unknown);
+}
+
+// An argument that is too many. A setting may have taken the place of the job.
+std::string unexpected(const CLI::App& command, const std::string& word) {
+  if (command.get_option_no_throw("--set") == nullptr) return fmt::format("unexpected argument '{}'", word);
+  const std::vector<std::string> jobs = command.get_option("JOB")->results();
+  for (const std::string& candidate : {word, jobs.empty() ? "" : jobs.front()}) {
+    if (is_setting(candidate)) {
+      return fmt::format("'{}' stands where a job file can; every setting has a --set of its own: --set {}", candidate,
+                         candidate);
+    }
+  }
+  return fmt::format("unexpected argument '{}'", word);
+}
+
+// Of an option that has got no value, or more of them than it takes.
+std::string wrong_count(const CLI::App& command, const CLI::ParseError& error) {
+  const std::string text = error.what();
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (!text.starts_with(name + ":")) continue;
+    return name + (option->count() > 1 ? " is given more than once" : " has no value");
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string check_values(const CLI::App& program, std::span<char* const> arguments) {
+  for (const std::string argument : arguments) {
+    const std::size_t equals = argument.find('=');
+    if (!argument.starts_with("--") || equals == std::string::npos) continue;
+    if (equals == argument.size() - 1) return fmt::format("'{}' has no value", argument);
+    const std::string name = argument.substr(0, equals);
+    if (is_flag(program, name)) {
+      return fmt::format("'{}': {} takes no value; to do without it, leave it out", argument, name);
+    }
+  }
+  return "";
+}
 
 std::string explain(const CLI::App& program, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = program.get_subcommands();
   const CLI::App& command = chosen.empty() ? program : *chosen.front();
-  const std::string help =
-      fmt::format("'{} --help' shows what there is",
-                  chosen.empty() ? program.get_name() : program.get_name() + " " + command.get_name());
   const std::vector<std::string> unknown = program.remaining(true);
-  if (unknown.empty()) return fmt::format("{} ({})", error.what(), help);
-
+  if (unknown.empty()) {
+    const bool is_count = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
+    return (is_count ? wrong_count(command, error) : error.what()) + where_to_look(program);
+  }
   const std::string& word = unknown.front();
   if (word.starts_with('-')) {
     const std::string name = word.substr(0, word.find('='));
-    return fmt::format("unknown option '{}'{} ({})", name, engine::did_you_mean(name, option_names(command)), help);
+    return fmt::format("unknown option '{}'{}{}", name, engine::did_you_mean(name, option_names(command)),
+                       where_to_look(program));
   }
-  if (chosen.empty()) {
-    return fmt::format("unknown command '{}'{} ({})", word, engine::did_you_mean(word, command_names(program)), help);
-  }
-  return fmt::format("unexpected argument '{}' ({})", word, help);
+  if (chosen.empty()) return unknown_command(program, word);
+  return unexpected(command, word) + where_to_look(program);
+}
+
+const CLI::App* find_command(const CLI::App& program, std::string_view name) {
+  const auto commands = commands_of(program);
+  const auto found = std::ranges::find(commands, name, &CLI::App::get_name);
+  return found == commands.end() ? nullptr : *found;
+}
+
+std::string unknown_command(const CLI::App& program, std::string_view name) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands_of(program)) names.push_back(command->get_name());
+  return fmt::format("unknown command '{}'{} ('{} --help' shows what there is)", name,
+                     engine::did_you_mean(name, names), program.get_name());
 }
 
 }  // namespace arbalest::cli

@@ -1,4 +1,5 @@
-# Whether the CUDA device is built: AUTO where the toolkit, cuDNN and NCCL are found, ON to insist, OFF never.
+# Whether the CUDA device is built: AUTO where the toolkit and cuDNN are found, ON to insist, OFF never. Without NCCL a job
+# runs on one GPU.
 set(ARBALEST_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO, ON or OFF")
 set_property(CACHE ARBALEST_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(ARBALEST_HAS_CUDA FALSE)
@@ -9,7 +10,7 @@ if(ARBALEST_CUDA)  # AUTO counts as true
   find_package(CUDAToolkit 12.4 QUIET)
   find_package(CUDNN 9 QUIET)
   find_package(NCCL 2.18 QUIET)
-  if(CMAKE_CUDA_COMPILER AND CUDAToolkit_FOUND AND CUDNN_FOUND AND NCCL_FOUND)
+  if(CMAKE_CUDA_COMPILER AND CUDAToolkit_FOUND AND CUDNN_FOUND)
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
     endif()
@@ -20,13 +21,18 @@ if(ARBALEST_CUDA)  # AUTO counts as true
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     set(CMAKE_CUDA_EXTENSIONS OFF)
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # as CUDA::cudart: two copies of the runtime would not know of each other
     set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -DNDEBUG")
     set(ARBALEST_HAS_CUDA TRUE)
-    message(STATUS "CUDA device: CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, NCCL ${NCCL_VERSION}")
+    set(nccl "no NCCL 2.18 or newer (hint: NCCL_ROOT), so one GPU a job")
+    if(NCCL_FOUND)
+      set(nccl "NCCL ${NCCL_VERSION}")
+    endif()
+    message(STATUS "CUDA device: CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, ${nccl}")
   elseif(ARBALEST_CUDA STREQUAL "AUTO")
-    message(STATUS "CUDA device: not built (needs the CUDA toolkit 12.4, cuDNN 9 and NCCL 2.18 or newer)")
+    message(STATUS "CUDA device: not built (needs the CUDA toolkit 12.4 and cuDNN 9 or newer)")
   else()
     message(FATAL_ERROR "ARBALEST_CUDA is ON: compiler '${CMAKE_CUDA_COMPILER}', toolkit '${CUDAToolkit_VERSION}', "
-                        "cuDNN '${CUDNN_LIBRARY}', NCCL '${NCCL_LIBRARY}'; hints: CUDACXX, CUDNN_ROOT, NCCL_ROOT")
+                        "cuDNN '${CUDNN_LIBRARY}'; hints: CUDACXX, CUDNN_ROOT")
   endif()
 endif()

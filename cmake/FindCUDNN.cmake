@@ -1,15 +1,5 @@
 # cuDNN as CUDNN::cudnn. Hints: CUDNN_ROOT, the CUDA toolkit's folders, and the folder of the Python package nvidia-cudnn.
+include(${CMAKE_CURRENT_LIST_DIR}/FoundLibrary.cmake)
 find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
 find_library(CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
-if(CUDNN_INCLUDE_DIR)
-  file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_version.h version_lines REGEX "define CUDNN_(MAJOR|MINOR|PATCHLEVEL)")
-  string(REGEX REPLACE "[^0-9]+([0-9]+)[^0-9]+([0-9]+)[^0-9]+([0-9]+).*" "\\1.\\2.\\3" CUDNN_VERSION "${version_lines}")
-endif()
-include(FindPackageHandleStandardArgs)
-find_package_handle_standard_args(CUDNN REQUIRED_VARS CUDNN_LIBRARY CUDNN_INCLUDE_DIR VERSION_VAR CUDNN_VERSION)
-if(CUDNN_FOUND AND NOT TARGET CUDNN::cudnn)
-  add_library(CUDNN::cudnn UNKNOWN IMPORTED)
-  set_target_properties(CUDNN::cudnn PROPERTIES
-    IMPORTED_LOCATION ${CUDNN_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${CUDNN_INCLUDE_DIR})
-endif()
-mark_as_advanced(CUDNN_INCLUDE_DIR CUDNN_LIBRARY)
+arbalest_found_library(CUDNN CUDNN::cudnn cudnn_version.h "CUDNN_(MAJOR|MINOR|PATCHLEVEL)")

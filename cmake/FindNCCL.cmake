@@ -1,15 +1,5 @@
 # NCCL as NCCL::nccl. Hints: NCCL_ROOT, the CUDA toolkit's folders, and the folder of the Python package nvidia-nccl.
+include(${CMAKE_CURRENT_LIST_DIR}/FoundLibrary.cmake)
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
 find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
-if(NCCL_INCLUDE_DIR)
-  file(STRINGS ${NCCL_INCLUDE_DIR}/nccl.h version_lines REGEX "define NCCL_(MAJOR|MINOR|PATCH) ")
-  string(REGEX REPLACE "[^0-9]+([0-9]+)[^0-9]+([0-9]+)[^0-9]+([0-9]+).*" "\\1.\\2.\\3" NCCL_VERSION "${version_lines}")
-endif()
-include(FindPackageHandleStandardArgs)
-find_package_handle_standard_args(NCCL REQUIRED_VARS NCCL_LIBRARY NCCL_INCLUDE_DIR VERSION_VAR NCCL_VERSION)
-if(NCCL_FOUND AND NOT TARGET NCCL::nccl)
-  add_library(NCCL::nccl UNKNOWN IMPORTED)
-  set_target_properties(NCCL::nccl PROPERTIES
-    IMPORTED_LOCATION ${NCCL_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${NCCL_INCLUDE_DIR})
-endif()
-mark_as_advanced(NCCL_INCLUDE_DIR NCCL_LIBRARY)
+arbalest_found_library(NCCL NCCL::nccl nccl.h "NCCL_(MAJOR|MINOR|PATCH) ")

@@ -23,7 +23,7 @@ class Finder {
     place_values();
     place_gradients();
     place_workspaces();
-    for (const Lifetime& lifetime : result_.lifetimes) result_.bytes_without_reuse += lifetime.bytes;
+    result_.bytes_without_reuse = bytes_without_reuse();
     return std::move(result_);
   }
 
@@ -75,7 +75,6 @@ class Finder {
       if (in_place) {
         const int shared = result_.value[static_cast<std::size_t>(input)];
         result_.value[static_cast<std::size_t>(output)] = shared;
-        result_.bytes_without_reuse += bytes(output);
         Lifetime& lifetime = result_.lifetimes[static_cast<std::size_t>(shared)];
         lifetime.last = std::max(lifetime.last, last_use(output));
       } else {
@@ -95,7 +94,6 @@ class Finder {
         int& gradient = result_.gradient[static_cast<std::size_t>(input)];
         if (traits(n).in_place_backward && from_output >= 0) {
           gradient = from_output;
-          result_.bytes_without_reuse += bytes(input);
           Lifetime& lifetime = result_.lifetimes[static_cast<std::size_t>(gradient)];
           lifetime.last = std::max(lifetime.last, backward_time(producer));
         } else {
@@ -116,6 +114,16 @@ class Finder {
         result_.backward_scratch[at] = add(traits(n).scratch_bytes, backward_time(n), backward_time(n));
       }
     }
+  }
+
+  std::size_t bytes_without_reuse() const {
+    std::size_t sum = 0;
+    for (const Graph::Node& node : graph_.nodes()) {
+      const auto output = static_cast<std::size_t>(node.output);
+      if (result_.value[output] >= 0) sum += bytes(node.output);
+      if (result_.gradient[output] >= 0) sum += bytes(node.output);
+    }
+    return sum;
   }
 
   const Graph& graph_;

@@ -15,12 +15,14 @@ namespace arbalest::dataflow {
 // operators) have the same number in `value` or `gradient`, an index into `lifetimes`.
 struct BufferLifetimes {
   std::vector<Lifetime> lifetimes;
-  std::vector<int> value;               // by tensor; -1: not in the arena (results)
-  std::vector<int> gradient;            // by tensor; -1: none
-  std::vector<int> saved;               // by node; -1: none
-  std::vector<int> forward_scratch;     // by node; -1: none
-  std::vector<int> backward_scratch;    // by node; -1: none
-  std::size_t bytes_without_reuse = 0;  // a buffer for each of them, and no operator in place
+  std::vector<int> value;             // by tensor; -1: not in the arena (results)
+  std::vector<int> gradient;          // by tensor; -1: none
+  std::vector<int> saved;             // by node; -1: none
+  std::vector<int> forward_scratch;   // by node; -1: none
+  std::vector<int> backward_scratch;  // by node; -1: none
+  // A buffer for every layer's output and one for its gradient, if it has one, and for nothing else: no mini-batch, no
+  // saved values, no scratch memory.
+  std::size_t bytes_without_reuse = 0;
 };
 
 // `traits`: by node, of the prepared operators. `backward`: all false for inference.

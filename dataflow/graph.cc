@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
+#include "dataflow/autodiff.h"
 #include "dataflow/layers/classification.h"
 #include "engine/nearest_name.h"
 
@@ -36,10 +38,15 @@ class Builder {
   std::vector<Graph::Node> build() {
     name_layers();
     resolve_inputs();
-    if (issues_.empty()) sort();
-    if (issues_.empty()) infer_shapes();
-    if (issues_.empty()) check_roles();
-    if (!issues_.empty()) throw GraphError(std::move(issues_));
+    const bool are_resolved = issues_.empty();
+    sort();
+    infer_shapes();
+    check_roles();
+    check_readers(are_resolved);
+    if (!issues_.empty() || !std::ranges::all_of(layers_, &LayerDescription::has_shape)) {
+      throw GraphError(std::move(issues_));
+    }
+    add_accuracy();
     return std::move(nodes_);
   }
 
@@ -50,6 +57,11 @@ class Builder {
   template <typename... Args>
   void report(int index, int input, fmt::format_string<Args...> format, Args&&... args) {
     issues_.push_back({index, input, fmt::format(format, std::forward<Args>(args)...)});
+  }
+  // A value of a layer does not fit.
+  void report_field(int index, const std::string& field, const std::string& message) {
+    const LayerDescription& at = layer(index);
+    issues_.push_back({index, -1, fmt::format("layer '{}' ({}): {}", at.name, at.layer->kind(), message), field});
   }
 
   void name_layers() {
@@ -66,25 +78,27 @@ class Builder {
     }
   }
 
-  // sources_[i][k]: -1 - graph input, or the index of the layer that input k of layer i reads.
+  // sources_[i][k]: -1 - graph input, the index of the layer that input k of layer i reads, or kUnknownSource.
   void resolve_inputs() {
     std::vector<std::string> known(std::begin(kInputNames), std::end(kInputNames));
     for (const auto& [name, index] : by_name_) known.push_back(name);
     for (int i = 0; i < count(); ++i) {
       const LayerDescription& description = layer(i);
       std::vector<int>& sources = sources_.emplace_back();
-      const int expected = description.layer->input_count();
-      if (static_cast<int>(description.inputs.size()) != expected) {
+      const int given = static_cast<int>(description.inputs.size());
+      const int expected = description.layer == nullptr ? given : description.layer->input_count();
+      if (given != expected) {
         report(i, -1, "layer '{}': a {} layer reads {} input{}, not {}", description.name, description.layer->kind(),
-               expected, expected == 1 ? "" : "s", description.inputs.size());
+               expected, expected == 1 ? "" : "s", given);
       }
-      for (int k = 0; k < static_cast<int>(description.inputs.size()); ++k) {
+      for (int k = 0; k < given; ++k) {
         const std::string& name = description.inputs[static_cast<std::size_t>(k)];
         if (name == kInputNames[Graph::kImage] || name == kInputNames[Graph::kLabel]) {
           sources.push_back(name == kInputNames[Graph::kImage] ? kImageSource : kLabelSource);
         } else if (const auto found = by_name_.find(name); found != by_name_.end()) {
           sources.push_back(found->second);
         } else {
+          sources.push_back(kUnknownSource);
           report(i, k, "layer '{}' reads '{}', which is neither a layer nor \"image\" or \"label\"{}", description.name,
                  name, engine::did_you_mean(name, known));
         }
@@ -115,7 +129,7 @@ class Builder {
     }
   }
 
-  // Layers behind one that failed are left out: their shapes are unknown.
+  // Layers behind one that has no shape, or is no layer to read from, are left out.
   void infer_shapes() {
     std::vector<std::optional<Shape>> shapes;
     for (const Shape& shape : graph_input_shapes(input_, 1)) shapes.emplace_back(shape);
@@ -125,73 +139,103 @@ class Builder {
       Graph::Node node{layer(i).name, layer(i).layer, {}, static_cast<int>(shapes.size())};
       std::vector<Shape> inputs;
       for (const int source : sources_[at]) {
+        if (source == kUnknownSource) continue;
         node.inputs.push_back(source < 0 ? -1 - source : tensor_of[static_cast<std::size_t>(source)]);
         if (const auto& shape = shapes[static_cast<std::size_t>(node.inputs.back())]) inputs.push_back(*shape);
       }
       tensor_of[at] = node.output;
       shapes.emplace_back();
-      if (inputs.size() == node.inputs.size()) {
+      if (node.layer != nullptr && sources_[at].size() == static_cast<std::size_t>(node.layer->input_count())) {
         try {
-          check_label_use(node);
-          shapes.back() = node.layer->output_shape(inputs);
-          check_classes(node, inputs);
+          check_label_use(i);
+          if (layer(i).is_sound && inputs.size() == sources_[at].size()) {
+            const Shape shape = node.layer->output_shape(inputs);
+            check_classes(i, inputs);
+            if (node.layer->role() == LayerRole::kHidden) shapes.back() = shape;
+          }
+        } catch (const LayerError& error) {
+          report_field(i, error.field(), error.what());
         } catch (const engine::Error& error) {
-          report(i, -1, "layer '{}' ({}): {}", node.name, node.layer->kind(), error.what());
+          report_field(i, "", error.what());
         }
       }
       nodes_.push_back(std::move(node));
     }
   }
 
-  static void check_label_use(const Graph::Node& node) {
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      const bool wants_label = node.layer->role() != LayerRole::kHidden && k == 1;
-      if (!wants_label && node.inputs[k] == Graph::kLabel) {
+  void check_label_use(int index) const {
+    const std::vector<int>& sources = sources_[static_cast<std::size_t>(index)];
+    for (std::size_t k = 0; k < sources.size(); ++k) {
+      const bool wants_label = layer(index).layer->role() != LayerRole::kHidden && k == 1;
+      if (!wants_label && sources[k] == kLabelSource) {
         engine::fail(engine::ErrorKind::kInvalidJob, "reads \"label\" where it needs a tensor of features");
       }
     }
   }
 
-  void check_classes(const Graph::Node& node, const std::vector<Shape>& inputs) const {
-    if (node.layer->role() == LayerRole::kHidden || inputs[0][1] == input_.classes) return;
-    engine::fail(engine::ErrorKind::kInvalidJob, "gets {} logits per example, but the data has {} classes",
-                 inputs[0][1], input_.classes);
+  // Of a dense layer with the wrong width, nobody has to look for the place.
+  void check_classes(int index, const std::vector<Shape>& inputs) {
+    if (layer(index).layer->role() == LayerRole::kHidden || inputs[0][1] == input_.classes) return;
+    const int source = sources_[static_cast<std::size_t>(index)][0];
+    if (source >= 0 && layer(source).layer->kind() == "dense") {
+      if (!has_wrong_width_.insert(source).second) return;  // loss and accuracy read the same logits
+      report_field(source, "units",
+                   fmt::format("gives '{}' {} logits per example, but the data has {} classes; write units: {}",
+                               layer(index).name, inputs[0][1], input_.classes, input_.classes));
+    } else {
+      report_field(
+          index, "",
+          fmt::format("gets {} logits per example, but the data has {} classes", inputs[0][1], input_.classes));
+    }
   }
 
+  // One loss and at most one metric. A layer that is not known could be either.
   void check_roles() {
-    std::vector<int> readers(nodes_.size() + 2, 0);
-    for (const Graph::Node& node : nodes_) {
-      for (const int input : node.inputs) ++readers[static_cast<std::size_t>(input)];
-    }
     std::vector<int> losses;
-    bool has_metric = false;
-    for (std::size_t n = 0; n < nodes_.size(); ++n) {
-      const Graph::Node& node = nodes_[n];
-      const int index = order_[n];
-      const bool is_read = readers[static_cast<std::size_t>(node.output)] > 0;
-      if (node.layer->role() == LayerRole::kHidden) {
-        if (!is_read) report(index, -1, "layer '{}': nobody reads its output; remove it or use it", node.name);
-        continue;
-      }
-      if (is_read) report(index, -1, "layer '{}': its output is a result and cannot feed other layers", node.name);
-      if (node.layer->role() == LayerRole::kLoss) losses.push_back(index);
-      if (node.layer->role() == LayerRole::kMetric) {
-        if (has_metric) report(index, -1, "layer '{}': the model has an accuracy layer already", node.name);
-        has_metric = true;
+    bool has_unknown = layers_.empty();  // that has been said
+    for (int i = 0; i < count(); ++i) {
+      if (layer(i).layer == nullptr) {
+        has_unknown = true;
+      } else if (layer(i).layer->role() == LayerRole::kLoss) {
+        losses.push_back(i);
+      } else if (layer(i).layer->role() == LayerRole::kMetric) {
+        if (has_metric_) report(i, -1, "layer '{}': the model has an accuracy layer already", layer(i).name);
+        has_metric_ = true;
       }
     }
-    if (losses.empty()) {
+    if (losses.empty() && !has_unknown) {
       report(-1, -1, "the model has no loss; end it with softmax_cross_entropy {{}} reading the logits and \"label\"");
     }
     for (std::size_t i = 1; i < losses.size(); ++i) {
       report(losses[i], -1, "layer '{}': the model has a loss already ('{}')", layer(losses[i]).name,
              layer(losses[0]).name);
     }
-    if (issues_.empty() && !has_metric) add_accuracy();
+  }
+
+  // Results cannot be read; everything else must be. `are_resolved`: no name and no input is wrong, else a layer that
+  // nobody reads may be meant by one of those.
+  void check_readers(bool are_resolved) {
+    std::vector<bool> is_read(layers_.size(), false);
+    for (const std::vector<int>& sources : sources_) {
+      for (const int source : sources) {
+        if (source >= 0) is_read[static_cast<std::size_t>(source)] = true;
+      }
+    }
+    for (int i = 0; i < count(); ++i) {
+      if (layer(i).layer == nullptr) continue;
+      const bool is_result = layer(i).layer->role() != LayerRole::kHidden;
+      if (is_result && is_read[static_cast<std::size_t>(i)]) {
+        report(i, -1, "layer '{}': its output is a result and cannot feed other layers", layer(i).name);
+      }
+      if (!is_result && !is_read[static_cast<std::size_t>(i)] && are_resolved) {
+        report(i, -1, "layer '{}': nobody reads its output; remove it or use it", layer(i).name);
+      }
+    }
   }
 
   // Every classifier is judged by its accuracy, whether the model asks for it or not.
   void add_accuracy() {
+    if (has_metric_) return;
     const auto loss =
         std::ranges::find_if(nodes_, [](const Graph::Node& node) { return node.layer->role() == LayerRole::kLoss; });
     std::string name = "accuracy";
@@ -202,6 +246,7 @@ class Builder {
 
   static constexpr int kImageSource = -1 - Graph::kImage;
   static constexpr int kLabelSource = -1 - Graph::kLabel;
+  static constexpr int kUnknownSource = kLabelSource - 1;
 
   const InputDescription& input_;
   const std::vector<LayerDescription>& layers_;
@@ -209,8 +254,36 @@ class Builder {
   std::vector<std::vector<int>> sources_;
   std::vector<int> order_;
   std::vector<Graph::Node> nodes_;
+  bool has_metric_ = false;
+  std::set<int> has_wrong_width_;  // dense layers
   std::vector<GraphIssue> issues_;
 };
+
+// A job that trains nothing, or not all that it has, is a mistake. Of a graph in which nothing else is wrong, since a
+// layer may be cut off from the loss by another mistake.
+std::vector<GraphIssue> find_untrained(const Graph& graph, const std::vector<LayerDescription>& layers) {
+  const Backward backward = derive_backward(graph);
+  const std::vector<Shape> shapes = graph.shapes(1);
+  std::vector<GraphIssue> issues;
+  bool has_parameters = false;
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Graph::Node& node = graph.nodes()[n];
+    if (node.layer->parameters(Graph::input_shapes(node, shapes)).empty()) continue;
+    has_parameters = true;
+    if (backward.node[n]) continue;
+    const auto description = std::ranges::find(layers, node.name, &LayerDescription::name);
+    issues.push_back({static_cast<int>(description - layers.begin()), -1,
+                      fmt::format("layer '{}': its parameters would never be trained, because the loss does not depend "
+                                  "on its output; let a layer on the way to the loss read it, or remove it",
+                                  node.name)});
+  }
+  if (!has_parameters) {
+    issues.push_back({-1, -1,
+                      "the model has no parameters, so there is nothing to train; add a layer that has some, as in "
+                      "dense { units: 10 }"});
+  }
+  return issues;
+}
 
 }  // namespace
 
@@ -221,6 +294,8 @@ Graph Graph::build(const InputDescription& input, const std::vector<LayerDescrip
   Graph graph;
   graph.input_ = input;
   graph.nodes_ = Builder(input, layers).build();
+  std::vector<GraphIssue> untrained = find_untrained(graph, layers);
+  if (!untrained.empty()) throw GraphError(std::move(untrained));
   return graph;
 }
 

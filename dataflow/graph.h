@@ -16,14 +16,19 @@ namespace arbalest::dataflow {
 // A layer as somebody wrote it. The name is also the name of its output.
 struct LayerDescription {
   std::string name;
-  std::vector<std::string> inputs;  // "image", "label", or other layers' names, in any order of definition
-  std::shared_ptr<const Layer> layer;
+  std::vector<std::string> inputs;     // "image", "label", or other layers' names, in any order of definition
+  std::shared_ptr<const Layer> layer;  // null: it is not known what it does
+  bool is_sound = true;                // false: its own values are wrong, so that its output has no shape
+
+  // Has an output whose shape follows from those of its inputs.
+  bool has_shape() const noexcept { return layer != nullptr && is_sound; }
 };
 
 struct GraphIssue {
   int layer = -1;       // index in the given list; -1: the model as a whole
   int input = -1;       // index in the layer's inputs, if one input is to blame
   std::string message;  // names the layer
+  std::string field{};  // of the layer's kind in a job file, such as "kernel", if its value is to blame
 };
 
 // Everything that is wrong with a graph, at once.
@@ -50,7 +55,10 @@ class Graph {
 
   // Sorts the layers so that each follows its inputs (else as given), infers shapes, and adds an accuracy layer beside
   // the loss where there is none. Throws GraphError: no or two layers of a name, unknown input, cycle, shapes that do
-  // not fit, an output nobody reads, no loss or more than one, logits that do not match the classes.
+  // not fit, an output nobody reads, no loss or more than one, logits that do not match the classes; all of them at
+  // once, but none that follows from another. If there is none of these: no parameters, or parameters that the loss
+  // does not depend on. A layer without a shape always makes it throw, perhaps without an issue: what is wrong with
+  // that one, the caller knows.
   static Graph build(const InputDescription& input, const std::vector<LayerDescription>& layers);
 
   const std::vector<Node>& nodes() const noexcept { return nodes_; }

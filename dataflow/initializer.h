@@ -1,4 +1,5 @@
-// Initial values of a parameter: a function of (seed, parameter, element) only, whatever device, layout or thread count.
+// Initial values of a parameter: a function of (seed, parameter, element) only, whatever device, layout or thread
+// count.
 #pragma once
 
 #include <cstdint>

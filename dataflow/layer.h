@@ -6,9 +6,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dataflow/initializer.h"
+#include "engine/error.h"
 #include "engine/operator.h"
 #include "engine/shape.h"
 
@@ -29,6 +31,19 @@ enum class LayerRole {
   kMetric,  // StepResult::correct; no gradient
 };
 
+// A value of the layer does not fit its input.
+class LayerError : public engine::Error {
+ public:
+  // `field`: what the value is called in a job file, "kernel".
+  LayerError(std::string field, const std::string& what)
+      : Error(engine::ErrorKind::kInvalidJob, what), field_(std::move(field)) {}
+
+  const std::string& field() const noexcept { return field_; }
+
+ private:
+  std::string field_;
+};
+
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -38,8 +53,8 @@ class Layer {
   virtual LayerRole role() const { return LayerRole::kHidden; }
   virtual int input_count() const { return 1; }
 
-  // All shapes here are those of a mini-batch, first extent n. Throws engine::Error (kInvalidJob) saying what does not
-  // fit; the caller adds the layer's name.
+  // All shapes here are those of a mini-batch, first extent n. Throws engine::Error (kInvalidJob), a LayerError where
+  // a value of the layer is to blame, saying what does not fit; the caller adds the layer's name.
   virtual engine::Shape output_shape(std::span<const engine::Shape> inputs) const = 0;
   virtual std::vector<ParameterSpec> parameters(std::span<const engine::Shape> /*inputs*/) const { return {}; }
   // Forward floating-point operations for the whole mini-batch (a multiply-add counts two).

@@ -3,15 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/alignment.h"
+
 namespace arbalest::dataflow {
-
-namespace {
-
-constexpr std::size_t kAlignment = 64;
-
-std::size_t align(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-}  // namespace
 
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
   std::vector<std::size_t> order(lifetimes.size());
@@ -27,11 +21,11 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
     for (const std::size_t other : placed) {
       const bool together = lifetimes[other].first <= lifetime.last && lifetime.first <= lifetimes[other].last;
       if (!together) continue;
-      if (offset + align(lifetime.bytes) <= plan.offsets[other]) break;  // fits into the gap before it
-      offset = std::max(offset, plan.offsets[other] + align(lifetimes[other].bytes));
+      if (offset + engine::aligned(lifetime.bytes) <= plan.offsets[other]) break;  // fits into the gap before it
+      offset = std::max(offset, plan.offsets[other] + engine::aligned(lifetimes[other].bytes));
     }
     plan.offsets[current] = offset;
-    plan.bytes = std::max(plan.bytes, offset + align(lifetime.bytes));
+    plan.bytes = std::max(plan.bytes, offset + engine::aligned(lifetime.bytes));
     const auto after = std::ranges::find_if(placed, [&](std::size_t other) { return plan.offsets[other] > offset; });
     placed.insert(after, current);
   }

@@ -2,21 +2,15 @@
 
 #include <algorithm>
 
+#include "engine/alignment.h"
 #include "engine/error.h"
 
 namespace arbalest::dataflow {
 
-namespace {
-
-constexpr std::int64_t kAlignedElements = 16;  // 64 bytes
-
-}  // namespace
-
 void ParameterLayout::append(std::string name, const ParameterSpec& spec, const engine::Layout& native) {
   ARBALEST_CHECK(native.dtype() == engine::DType::kFloat32 && native.shape().elements() == spec.shape.elements());
   entries_.push_back({std::move(name), spec, native, elements_});
-  const auto stored = static_cast<std::int64_t>(native.bytes() / sizeof(float));
-  const std::int64_t end = elements_ + (stored + kAlignedElements - 1) / kAlignedElements * kAlignedElements;
+  const std::int64_t end = elements_ + static_cast<std::int64_t>(engine::aligned(native.bytes()) / sizeof(float));
   const engine::UpdateRange range{elements_, end, spec.learning_rate_multiplier, spec.decay_multiplier};
   const bool continues = !ranges_.empty() &&
                          ranges_.back().learning_rate_multiplier == range.learning_rate_multiplier &&

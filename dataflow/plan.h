@@ -36,9 +36,12 @@ class Plan {
   Plan(std::shared_ptr<const Graph> graph, engine::Device& device, const PlanOptions& options);
 
   const ParameterLayout& parameters() const noexcept { return parameters_; }
+  // Examples of a mini-batch.
+  std::int64_t batch() const noexcept { return layouts_[Graph::kLabel].shape()[0]; }
 
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
-  // The same with a buffer of its own for every value, gradient and workspace, and no operator in place.
+  // What the arena is compared with: a buffer for every layer's output and one for its gradient. The mini-batch, saved
+  // values and scratch memory are in the arena too, but not in this.
   std::size_t bytes_without_reuse() const noexcept { return bytes_without_reuse_; }
   // Bytes of a tensor in the device's layout.
   std::size_t tensor_bytes(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)].bytes(); }

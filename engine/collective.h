@@ -3,24 +3,37 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "engine/stream.h"
 
 namespace arbalest::engine {
 
+// What one rank brings to an all-reduce.
+struct CollectivePart {
+  Stream* stream = nullptr;  // the rank's; no two ranks share one
+  float* values = nullptr;   // [elements], on the stream's device
+
+  bool operator==(const CollectivePart&) const = default;
+};
+
+// Speaks of the ranks of this process, one per device. Where processes take part in it together, each makes the same
+// calls in the same order.
 class Collective {
  public:
   virtual ~Collective() = default;
 
   virtual int ranks() const noexcept = 0;
 
-  // data <- sum over ranks of data, bit-identical on every rank, additions in an order that repeats.
-  //   data: [elements] float32, the rank's own.
-  // Stream ordering: enqueues on `stream`, the rank's. Every rank must enqueue the same sequence of collectives, and
-  // all ranks of a process one collective before anything is enqueued behind it. The
-  // task ends on a stream only when no peer still reads or writes that stream's data. If a rank's stream has failed,
-  // its peers fail too instead of waiting for it.
-  virtual void all_reduce_sum(Stream& stream, int rank, float* data, std::size_t elements, const char* label) = 0;
+  // values <- sum over ranks of values, in place; bit-identical on every rank, additions in an order that repeats.
+  //   parts: one for each rank of this process, in order of ranks; kept no longer than the call
+  // Allocates when it meets these parts for the first time only.
+  // Stream ordering: enqueues on the parts' streams. The task ends on a stream only when no peer still reads or writes
+  // that stream's values. The collective must outlive it.
+  // Errors: throws ErrorKind::kOutOfMemory with nothing enqueued. After any other error (kInternal: a stream is
+  // recording, or not one part per rank; kDevice; kPeer: NCCL) the streams are good for draining only. If a stream has
+  // failed before its part, the other ranks fail there with kPeer instead of waiting for it (GPUs: see NcclCollective).
+  virtual void all_reduce_sum(std::span<const CollectivePart> parts, std::size_t elements, const char* label) = 0;
 };
 
 // Devices of one process whose memory every stream thread can reach.

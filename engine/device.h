@@ -35,8 +35,12 @@ class Device {
   virtual Buffer allocate(std::size_t bytes) = 0;
   // Host memory that the device copies from and to at full speed.
   virtual Buffer allocate_host(std::size_t bytes) = 0;
+  // Bytes that allocate() could give now; others may take them first.
+  virtual std::size_t free_memory() const = 0;
 
   virtual std::unique_ptr<Stream> create_stream(const StreamOptions& options) = 0;
+  // Of allocate()'s memory, what such a stream takes; not what libraries keep to themselves.
+  virtual std::size_t stream_bytes(const StreamOptions& options) const = 0;
 
   // Throws ErrorKind::kDevice where the device cannot run the operator.
   virtual std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options) = 0;

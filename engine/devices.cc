@@ -37,7 +37,7 @@ int parse_number(std::string_view name, std::string_view text, std::string_view 
 int parse_core(std::string_view name, std::string_view text) { return parse_number(name, text, "core"); }
 
 void append_range(std::string_view name, std::string_view range, std::vector<int>& cores) {
-  const std::size_t dash = range.find('-');
+  const std::size_t dash = range.find('-', 1);  // what begins with it is no range
   const int first = parse_core(name, range.substr(0, dash));
   const int last = dash == std::string_view::npos ? first : parse_core(name, range.substr(dash + 1));
   if (last < first) bad_device(name, fmt::format("the range '{}' runs backwards", range));

@@ -33,6 +33,9 @@ void check_disjoint(const std::vector<DeviceSpec>& devices);
 struct DeviceOptions {
   StreamObserver* observer = nullptr;  // must outlive the device
   bool graphs = true;                  // GPU: recorded work is replayed as CUDA graphs; else operator by operator
+  // CPU without named cores: the thread of a stream that waits lends its core to the stream it waits for
+  // (engine/cpu/core_lending.h). False is for measuring what that brings, nothing else.
+  bool lend_cores = true;
 };
 
 std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions& options = {});

@@ -2,33 +2,43 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace arbalest::engine {
 
 namespace {
 
-// Levenshtein distance.
+// Insertions, deletions, substitutions and swaps of neighbors that make `b` of `a` (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
+  std::vector<std::size_t> before_last;
+  std::vector<std::size_t> last(b.size() + 1);
+  std::iota(last.begin(), last.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
+    std::vector<std::size_t> row{i};
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitution = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitution});
+      const std::size_t substitution = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row.push_back(std::min({last[j] + 1, row[j - 1] + 1, substitution}));
+      const bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (is_swap) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
+    before_last = std::move(last);
+    last = std::move(row);
   }
-  return row.back();
+  return last.back();
+}
+
+// The largest distance of a name that may have been meant. Among short names everything is close to everything.
+std::size_t most_edits(std::size_t length) {
+  if (length <= 1) return 0;
+  return length <= 3 ? 1 : std::max<std::size_t>(2, length / 3);
 }
 
 }  // namespace
 
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  std::size_t best_distance = most_edits(name.size()) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {

@@ -40,7 +40,6 @@ struct OperatorTraits {
   std::vector<Layout> parameters;  // weights, then bias
   std::size_t saved_bytes = 0;     // written by forward, read by backward; 64-byte aligned
   std::size_t scratch_bytes = 0;   // free between tasks; the larger of forward's and backward's need
-  bool has_gradient = true;
   bool backward_reads_inputs = false;
   bool backward_reads_output = false;
   bool in_place_forward = false;   // output may be the buffer of input 0

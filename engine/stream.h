@@ -9,13 +9,14 @@
 
 #include "engine/event.h"
 #include "engine/ops/averaging.h"
+#include "engine/ops/gather_examples.h"
 #include "engine/ops/sgd_update.h"
 #include "engine/task_graph.h"
 
 namespace arbalest::engine {
 
-// Passes over flat vectors that need no preparation.
-using FlatTask = std::variant<SgdUpdate, ReplicaDifference, CentralUpdate, LocalAveraging>;
+// What needs no preparation: passes over flat vectors, and the gathering of a mini-batch.
+using FlatTask = std::variant<SgdUpdate, ReplicaDifference, CentralUpdate, LocalAveraging, GatherExamples>;
 
 // Labels name a task in errors, traces and observers; string literals, or strings that outlive the stream.
 class Stream {
@@ -24,6 +25,9 @@ class Stream {
 
   // "cpu:0-1 learner 0"
   virtual const std::string& name() const noexcept = 0;
+
+  // What is enqueued from now on belongs to mini-batch `task`: errors and traces name it.
+  virtual void begin_task(std::uint64_t task) = 0;
 
   // Each of these enqueues and returns; the host does not block (unless the queue is full). Pointers must stay valid
   // until the stream has passed the task. After an error the stream skips everything that follows.

@@ -2,14 +2,11 @@
 // graph on a GPU. What changes between replays travels in StepParameters.
 #pragma once
 
-#include <cstddef>
-
 namespace arbalest::engine {
 
 class TaskGraph {
  public:
   virtual ~TaskGraph() = default;
-  virtual std::size_t size() const noexcept = 0;  // recorded tasks
 };
 
 }  // namespace arbalest::engine

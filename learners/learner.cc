@@ -12,8 +12,24 @@ using engine::StepResult;
 namespace {
 
 std::size_t slots_bytes(int slots, std::size_t each) { return static_cast<std::size_t>(slots) * each; }
+std::size_t index_bytes(std::int64_t batch) { return static_cast<std::size_t>(batch) * sizeof(std::int64_t); }
+
+// Training and evaluation take turns.
+std::size_t arena_bytes(const dataflow::Plan& training, const dataflow::Plan& inference) {
+  return std::max(training.arena_bytes(), inference.arena_bytes());
+}
+std::int64_t largest_batch(const dataflow::Plan& training, const dataflow::Plan& inference) {
+  return std::max(training.batch(), inference.batch());
+}
 
 }  // namespace
+
+std::size_t Learner::device_bytes(const engine::Device& device, const dataflow::Plan& training,
+                                  const dataflow::Plan& inference) {
+  return Replica::device_bytes(training.parameters().elements()) + arena_bytes(training, inference) +
+         index_bytes(largest_batch(training, inference)) + sizeof(StepParameters) + sizeof(StepResult) +
+         device.stream_bytes({});
+}
 
 Learner::Learner(engine::Device& device, const dataflow::Plan& training, const dataflow::Plan& inference,
                  const LearnerOptions& options)
@@ -21,17 +37,20 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
       training_(training),
       inference_(inference),
       replica_(device, training.parameters().elements()),
-      arena_(device.allocate(std::max(training.arena_bytes(), inference.arena_bytes()))),
+      arena_(device.allocate(arena_bytes(training, inference))),
+      indices_(device.allocate(index_bytes(largest_batch(training, inference)))),
       step_(device.allocate(sizeof(StepParameters))),
       result_(device.allocate(sizeof(StepResult))),
       parameters_ring_(device.allocate_host(slots_bytes(options.result_slots, sizeof(StepParameters)))),
       result_ring_(device.allocate_host(slots_bytes(options.result_slots, sizeof(StepResult)))),
+      done_(static_cast<std::size_t>(options.result_slots)),
       stream_(device.create_stream({.name = fmt::format("learner {}", options.number),
                                     .threads = options.threads,
                                     .first_core = options.first_core})) {
   const dataflow::PlanBuffers buffers{replica_.weights(), replica_.gradient(), arena_.as<std::byte>(),
                                       step_.as<StepParameters>(), result_.as<StepResult>()};
   stream_->begin_recording();
+  enqueue_gather(training_, options_.training_data);
   training_.forward(*stream_, buffers);
   training_.backward(*stream_, buffers);
   gradient_graph_ = stream_->end_recording();
@@ -53,36 +72,51 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   evaluation.weights = options_.evaluation_weights;
   evaluation.gradient = nullptr;
   stream_->begin_recording();
+  enqueue_gather(inference_, options_.evaluation_data);
   inference_.forward(*stream_, evaluation);
   evaluation_graph_ = stream_->end_recording();
 }
 
-StepParameters& Learner::parameters_slot(std::uint64_t n) const {
-  return parameters_ring_.as<StepParameters>()[n % static_cast<std::uint64_t>(options_.result_slots)];
+// The one before it in its slot must be over.
+void Learner::check_slot() const { ARBALEST_CHECK(done_[slot()].is_complete()); }
+
+void Learner::enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data) {
+  if (data == nullptr) return;
+  auto* arena = arena_.as<std::byte>();
+  stream_->enqueue(data->gather({.indices = indices_.as<std::int64_t>(),
+                                 .images = plan.images(arena),
+                                 .labels = plan.labels(arena),
+                                 .batch = plan.batch()}),
+                   "gather");
 }
 
-StepResult& Learner::result_slot(std::uint64_t n) const {
-  return result_ring_.as<StepResult>()[n % static_cast<std::uint64_t>(options_.result_slots)];
-}
-
-void Learner::copy_in(const dataflow::Plan& plan, const dataflow::Batch& batch) {
+void Learner::copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch) {
+  if (data != nullptr) {
+    stream_->copy(indices_.data(), batch.indices, index_bytes(plan.batch()), "indices");
+    return;
+  }
+  ARBALEST_CHECK(batch.images != nullptr);
   auto* arena = arena_.as<std::byte>();
   stream_->copy(plan.images(arena), batch.images, plan.tensor_bytes(dataflow::Graph::kImage), "images");
   stream_->copy(plan.labels(arena), batch.labels, plan.tensor_bytes(dataflow::Graph::kLabel), "labels");
 }
 
 void Learner::finish(Ticket& ticket) {
-  StepResult& result = result_slot(tasks_++);
+  StepResult& result = result_ring_.as<StepResult>()[slot()];
   stream_->copy(&result, result_.data(), sizeof(StepResult), "result");
   ticket.result = &result;
   ticket.done = stream_->record();
+  done_[slot()] = ticket.done;
+  ++tasks_;
 }
 
 Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& parameters) {
-  StepParameters& slot = parameters_slot(tasks_);
-  slot = parameters;
-  stream_->copy(step_.data(), &slot, sizeof(StepParameters), "parameters");
-  copy_in(training_, batch);
+  check_slot();
+  StepParameters& step = parameters_ring_.as<StepParameters>()[slot()];
+  step = parameters;
+  stream_->begin_task(batch.number);
+  stream_->copy(step_.data(), &step, sizeof(StepParameters), "parameters");
+  copy_in(training_, options_.training_data, batch);
   const Ticket ticket{options_.number, batch.number, batch.examples, {}, nullptr};
   stream_->launch(*gradient_graph_, "gradient");
   return ticket;
@@ -95,8 +129,10 @@ void Learner::update(Ticket& ticket, const engine::Event& after) {
 }
 
 Ticket Learner::evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready) {
+  check_slot();
+  stream_->begin_task(batch.number);
   stream_->wait(weights_ready, "wait for the central model's copy");
-  copy_in(inference_, batch);
+  copy_in(inference_, options_.evaluation_data, batch);
   Ticket ticket{options_.number, batch.number, batch.examples, {}, nullptr};
   stream_->launch(*evaluation_graph_, "evaluate");
   finish(ticket);

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dataflow/input/batch_ring.h"
+#include "dataflow/input/resident_data.h"
 #include "dataflow/plan.h"
 #include "engine/device.h"
 #include "learners/replica.h"
@@ -32,11 +34,18 @@ struct LearnerOptions {
   const float* central[2] = {nullptr, nullptr};
   // The device's weights that evaluation reads.
   float* evaluation_weights = nullptr;
+  // What gradient() and what evaluate() gather their mini-batches from; null: the batch brings its images.
+  const dataflow::ResidentData* training_data = nullptr;
+  const dataflow::ResidentData* evaluation_data = nullptr;
 };
 
 class Learner {
  public:
-  // Records its three task graphs. The plans and buffers must outlive it. Throws kOutOfMemory.
+  // What one takes of the device's memory.
+  static std::size_t device_bytes(const engine::Device& device, const dataflow::Plan& training,
+                                  const dataflow::Plan& inference);
+
+  // Records its three task graphs. The plans, data and buffers must outlive it. Throws kOutOfMemory.
   Learner(engine::Device& device, const dataflow::Plan& training, const dataflow::Plan& inference,
           const LearnerOptions& options);
 
@@ -45,8 +54,9 @@ class Learner {
   engine::Stream& stream() const noexcept { return *stream_; }
 
   // One training step is a call of gradient() and then one of update(). Stream ordering: both enqueue on stream() and
-  // return; the host blocks only if result_slots tasks are under way (they must have been waited for). batch.images
-  // [b, c, h, w] and labels [b] must stay until Ticket::done.
+  // return without waiting. The host memory of the task that was enqueued result_slots earlier is used again, by
+  // evaluate() too: its ticket must have been waited for and read (kInternal if it is still under way). batch.indices
+  // [b], or images [b, c, h, w] and labels [b], must stay until Ticket::done.
   Ticket gradient(const dataflow::Batch& batch, const engine::StepParameters& parameters);
   // Applies the gradient after `after` has passed: the read of w by averaging. Completes the ticket's `done`.
   void update(Ticket& ticket, const engine::Event& after);
@@ -63,22 +73,26 @@ class Learner {
 
  private:
   std::size_t vector_bytes() const;
-  void copy_in(const dataflow::Plan& plan, const dataflow::Batch& batch);
+  void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
+  void copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch);
+  void check_slot() const;
   void finish(Ticket& ticket);
 
-  engine::StepParameters& parameters_slot(std::uint64_t n) const;
-  engine::StepResult& result_slot(std::uint64_t n) const;
+  // Of the task that is being enqueued.
+  std::size_t slot() const { return tasks_ % static_cast<std::uint64_t>(options_.result_slots); }
 
   LearnerOptions options_;
   const dataflow::Plan& training_;
   const dataflow::Plan& inference_;
   Replica replica_;
-  engine::Buffer arena_;            // of the larger plan
-  engine::Buffer step_;             // StepParameters at the recordings' fixed address
-  engine::Buffer result_;           // StepResult alike
-  engine::Buffer parameters_ring_;  // host: StepParameters [result_slots]
-  engine::Buffer result_ring_;      // host: StepResult [result_slots]
-  std::uint64_t tasks_ = 0;         // enqueued so far, evaluation included
+  engine::Buffer arena_;             // of the larger plan
+  engine::Buffer indices_;           // of the larger mini-batch, at the recordings' fixed address
+  engine::Buffer step_;              // StepParameters alike
+  engine::Buffer result_;            // StepResult alike
+  engine::Buffer parameters_ring_;   // host: StepParameters [result_slots]
+  engine::Buffer result_ring_;       // host: StepResult [result_slots]
+  std::vector<engine::Event> done_;  // [result_slots] of the last task in each
+  std::uint64_t tasks_ = 0;          // enqueued so far, evaluation included
   std::unique_ptr<engine::TaskGraph> gradient_graph_;
   std::unique_ptr<engine::TaskGraph> update_graph_;
   std::unique_ptr<engine::TaskGraph> evaluation_graph_;

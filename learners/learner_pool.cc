@@ -18,11 +18,16 @@ LearnerPool::LearnerPool(std::shared_ptr<const dataflow::Graph> graph, engine::D
                  {.batch = options.evaluation_batch,
                   .threads = threads_,
                   .mode = engine::OperatorMode::kInference,
-                  .parameters = &training_.parameters()}),
-      evaluation_weights_(
-          device.allocate(static_cast<std::size_t>(training_.parameters().elements()) * sizeof(float))) {}
+                  .parameters = &training_.parameters()}) {}
+
+std::size_t LearnerPool::shared_bytes() const {
+  return static_cast<std::size_t>(training_.parameters().elements()) * sizeof(float);
+}
+
+std::size_t LearnerPool::learner_bytes() const { return Learner::device_bytes(device_, training_, inference_); }
 
 void LearnerPool::create(const float* const (&central)[2]) {
+  evaluation_weights_ = device_.allocate(shared_bytes());
   for (int i = 0; i < options_.learners; ++i) {
     learners_.push_back(std::make_unique<Learner>(device_, training_, inference_,
                                                   LearnerOptions{.number = options_.first_number + i,
@@ -32,7 +37,9 @@ void LearnerPool::create(const float* const (&central)[2]) {
                                                                  .momentum = options_.momentum,
                                                                  .weight_decay = options_.weight_decay,
                                                                  .central = {central[0], central[1]},
-                                                                 .evaluation_weights = evaluation_weights()}));
+                                                                 .evaluation_weights = evaluation_weights(),
+                                                                 .training_data = options_.training_data,
+                                                                 .evaluation_data = options_.evaluation_data}));
   }
 }
 

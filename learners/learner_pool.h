@@ -19,24 +19,30 @@ struct PoolOptions {
   int result_slots = 4;
   float momentum = 0.0F;
   float weight_decay = 0.0F;
+  // On the pool's device: what mini-batches of training and of evaluation are gathered from; null: batches bring
+  // images.
+  const dataflow::ResidentData* training_data = nullptr;
+  const dataflow::ResidentData* evaluation_data = nullptr;
 };
 
 class LearnerPool {
  public:
-  // Prepares the plans. Learners come with create(), once the central model's place is known.
+  // Prepares the plans. All that takes much memory comes with create(), once the central model's place is known.
   // `parameters`: the layouts of another pool's parameters, so that flat vectors can be summed over devices; null: the
   // device chooses.
   LearnerPool(std::shared_ptr<const dataflow::Graph> graph, engine::Device& device, const PoolOptions& options,
               const dataflow::ParameterLayout* parameters = nullptr);
+
+  // What all of them together, and what each of them takes of the device's memory.
+  std::size_t shared_bytes() const;
+  std::size_t learner_bytes() const;
 
   // `central`: the device's two buffers of the central model, both null without averaging.
   void create(const float* const (&central)[2]);
 
   engine::Device& device() const noexcept { return device_; }
   const PoolOptions& options() const noexcept { return options_; }
-  int threads_per_learner() const noexcept { return threads_; }
   const dataflow::Plan& training_plan() const noexcept { return training_; }
-  const dataflow::Plan& inference_plan() const noexcept { return inference_; }
   std::span<const std::unique_ptr<Learner>> learners() const noexcept { return learners_; }
   float* evaluation_weights() const noexcept { return evaluation_weights_.as<float>(); }
 

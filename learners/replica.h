@@ -10,6 +10,9 @@ namespace arbalest::learners {
 
 class Replica {
  public:
+  // What one takes of the device's memory.
+  static std::size_t device_bytes(std::int64_t elements) { return 3 * bytes(elements); }
+
   // Vectors of `elements` float32 each, zero. Throws kOutOfMemory.
   Replica(engine::Device& device, std::int64_t elements)
       : weights_(device.allocate(bytes(elements))),

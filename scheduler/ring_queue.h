@@ -15,7 +15,6 @@ class RingQueue {
 
   bool empty() const noexcept { return size_ == 0; }
   std::size_t size() const noexcept { return size_; }
-  const T& front() const noexcept { return items_[first_]; }
 
   void push(const T& item) {
     ARBALEST_CHECK(size_ < items_.size());

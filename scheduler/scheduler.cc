@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/error.h"
+#include "engine/host/thread_time.h"
 
 namespace arbalest::scheduler {
 
@@ -20,6 +21,13 @@ std::size_t learner_count(std::span<const std::unique_ptr<LearnerPool>> pools) {
   return count;
 }
 
+// Against values that are not finite. The rate has had no part in the loss of a learner's first mini-batch.
+const char* remedy(bool is_first, bool loss_is_finite) {
+  if (!is_first) return "lower learning_rate.base, or check the data's normalization";
+  if (!loss_is_finite) return "check the initial values of the model's layers, and the data's normalization";
+  return "check the initial values of the model's layers and the data's normalization, or lower learning_rate.base";
+}
+
 }  // namespace
 
 void Progress::add(const Progress& later) {
@@ -28,6 +36,7 @@ void Progress::add(const Progress& later) {
   loss_sum += later.loss_sum;
   correct += later.correct;
   if (later.replica_distance > 0.0) replica_distance = later.replica_distance;
+  host_seconds += later.host_seconds;
 }
 
 Scheduler::Scheduler(const Options& options, std::span<const std::unique_ptr<LearnerPool>> pools,
@@ -92,7 +101,9 @@ Progress Scheduler::advance(dataflow::BatchRing& ring, int rounds) {
   Progress progress;
   for (int round = 0; round < rounds; ++round) {
     while (tasks_.size() >= tasks_per_round * kRunAhead) pop_round(progress);
+    const double start = engine::host::thread_cpu_seconds();
     enqueue_round(ring);
+    progress.host_seconds += engine::host::thread_cpu_seconds() - start;
   }
   return progress;
 }
@@ -166,7 +177,8 @@ void Scheduler::pop_round(Progress& progress) {
   const sma::AveragingTicket averaging = averagings_.pop();
   averaging.done.synchronize();
   if (averaging.result->non_finite > 0.0F) {
-    engine::fail(engine::ErrorKind::kDiverged, "{} weights of the replicas are not finite",
+    engine::fail(engine::ErrorKind::kDiverged,
+                 "training diverged: {} weights of the replicas are not finite; lower learning_rate.base",
                  averaging.result->non_finite);
   }
   progress.replica_distance = std::sqrt(averaging.result->squared_distance / static_cast<double>(learners()));
@@ -191,10 +203,10 @@ void Scheduler::check_finite(const Ticket& ticket) const {
                                ? fmt::format("{} elements of its step are not finite", result.non_finite)
                                : fmt::format("its loss is {}", std::abs(result.loss_sum));  // not -nan
   engine::fail(engine::ErrorKind::kDiverged,
-               "training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; lower learning_rate.base, or "
-               "check the data's normalization",
-               ticket.learner, device.name(), ticket.task,
-               static_cast<double>(ticket.task) / static_cast<double>(options_.batches_per_epoch), what);
+               "training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}", ticket.learner,
+               device.name(), ticket.task,
+               static_cast<double>(ticket.task) / static_cast<double>(options_.batches_per_epoch), what,
+               remedy(ticket.task < learners_.size(), std::isfinite(result.loss_sum)));
 }
 
 void Scheduler::refresh_evaluation_weights() {

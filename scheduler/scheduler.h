@@ -30,12 +30,20 @@ inline constexpr int kRunAhead = 2;
 
 // Tasks of a learner that may be under way at a time: what PoolOptions::result_slots must be.
 constexpr int result_slots(int period) { return (kRunAhead + 1) * period; }
-// Slots of a batch ring: all tasks under way, and a round being filled; for small batches more, so that not every one
-// wakes the pool (measured: 4 slots of MNIST cost 6.5 % of a core, 16 cost 2 to 3.5 %).
+// Slots of a batch ring: all tasks under way, and a round being filled.
+constexpr int needed_ring_slots(int learners, int period) { return (kRunAhead + 2) * learners * period; }
+// For small batches more, so that not every one wakes the pool (measured: 4 slots of MNIST cost 6.5 % of a core, 16
+// cost 2 to 3.5 %).
 constexpr int ring_slots(int learners, int period, std::int64_t batch_bytes) {
   constexpr std::int64_t kSmallRing = std::int64_t{16} << 20U;  // bytes that are spent without a need
-  const int needed = (kRunAhead + 2) * learners * period;
-  return std::max(needed, static_cast<int>(std::clamp<std::int64_t>(kSmallRing / batch_bytes, 1, 16)));
+  const auto small = static_cast<int>(std::clamp<std::int64_t>(kSmallRing / batch_bytes, 1, 16));
+  return std::max(needed_ring_slots(learners, period), small);
+}
+// Of a ring of indices, which are so few bytes that the pool need only be woken every few hundred batches. Not more
+// than an epoch has: a BatchOrder keeps two of them in mind.
+constexpr int index_ring_slots(int learners, int period, std::int64_t batches_per_epoch) {
+  const auto many = static_cast<int>(std::min<std::int64_t>(batches_per_epoch, 1024));
+  return std::max(needed_ring_slots(learners, period), many);
 }
 
 // What ended between two calls, in task order.
@@ -45,6 +53,7 @@ struct Progress {
   double loss_sum = 0.0;
   double correct = 0.0;
   double replica_distance = 0.0;  // sqrt(mean over learners of |w_j - z|^2) at the last averaging that ended; 0 if none
+  double host_seconds = 0.0;      // CPU time of the calling thread to enqueue rounds, sleep not counted
 
   void add(const Progress& later);
 };
@@ -61,6 +70,10 @@ class Scheduler {
   // Pools (one per device), ring and collective (one rank per pool) must outlive it.
   Scheduler(const Options& options, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
             engine::Collective& collective);
+  // What it takes of host memory while it initializes, and snapshot() later: the model in canonical order.
+  static std::size_t host_bytes(const dataflow::ParameterLayout& parameters) {
+    return static_cast<std::size_t>(parameters.parameters()) * sizeof(float);
+  }
   // Waits for all that is enqueued.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian/Ubuntu packages of packages.txt that are missing, and those named as arguments. Does nothing when
+# Installs the Debian packages of packages.txt that are missing, and those named as arguments. Does nothing when
 # all are there. Needs root or sudo only if one is missing; without either it prints the command to run and exits 2.
 set -euo pipefail
 
@@ -21,7 +21,7 @@ missing_packages() {
 }
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-  say "not a Debian or Ubuntu system: make sure that what $here/packages.txt lists is installed, in your system's names"
+  say "no system with Debian packages: make sure that what $here/packages.txt lists is installed, in your system's names"
   exit 0
 fi
 

@@ -9,6 +9,21 @@ namespace arbalest::sma {
 
 static_assert(sizeof(AveragingResult) == engine::kAveragingTail * sizeof(float));
 
+namespace {
+
+engine::StreamOptions stream_options() { return {.name = "averaging", .floating = true}; }
+
+std::size_t sum_bytes(std::int64_t elements) {
+  return static_cast<std::size_t>(elements + engine::kAveragingTail) * sizeof(float);
+}
+
+}  // namespace
+
+std::size_t Averager::device_bytes(const engine::Device& device, std::int64_t elements) {
+  return 2 * static_cast<std::size_t>(elements) * sizeof(float) + sum_bytes(elements) +
+         device.stream_bytes(stream_options());
+}
+
 Averager::Averager(const Options& options, std::span<engine::Device* const> devices, std::int64_t elements,
                    engine::Collective& collective, int result_slots)
     : options_(options), elements_(elements), collective_(collective), result_slots_(result_slots) {
@@ -17,8 +32,9 @@ Averager::Averager(const Options& options, std::span<engine::Device* const> devi
     PerDevice& entry = devices_.emplace_back();
     entry.device = device;
     for (engine::Buffer& central : entry.central) central = device->allocate(vector_bytes());
-    entry.sum = device->allocate(vector_bytes() + engine::kAveragingTail * sizeof(float));
-    entry.stream = device->create_stream({.name = "averaging", .floating = true});
+    entry.sum = device->allocate(sum_bytes(elements));
+    entry.stream = device->create_stream(stream_options());
+    parts_.push_back({entry.stream.get(), entry.sum.as<float>()});
   }
   results_ = devices_.front().device->allocate_host(static_cast<std::size_t>(result_slots) * sizeof(AveragingResult));
   events_.resize(devices_.size());
@@ -75,11 +91,7 @@ void Averager::average_together(float alpha) {
         "averaging read");
     events_[d] = entry.stream->record();
   }
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    PerDevice& entry = devices_[d];
-    collective_.all_reduce_sum(*entry.stream, static_cast<int>(d), entry.sum.as<float>(),
-                               static_cast<std::size_t>(elements_ + engine::kAveragingTail), "all-reduce");
-  }
+  collective_.all_reduce_sum(parts_, static_cast<std::size_t>(elements_ + engine::kAveragingTail), "all-reduce");
   for (PerDevice& entry : devices_) {
     entry.stream->enqueue(
         engine::CentralUpdate{entry.central[parity_].as<float>(), entry.central[1 - parity_].as<float>(),

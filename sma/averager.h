@@ -29,6 +29,9 @@ struct AveragingTicket {
 // z^{t-1} in the other, so learners read z^t while its successor is computed. All copies are bit-identical.
 class Averager {
  public:
+  // What one takes of each device's memory.
+  static std::size_t device_bytes(const engine::Device& device, std::int64_t elements);
+
   // `elements`: of every flat vector. z starts as zero; see set_central. The devices and the collective (one rank per
   // device) must outlive it.
   Averager(const Options& options, std::span<engine::Device* const> devices, std::int64_t elements,
@@ -82,9 +85,10 @@ class Averager {
   std::int64_t elements_;
   engine::Collective& collective_;
   int result_slots_;
+  engine::Buffer results_;  // host: AveragingResult [result_slots]; streams of devices_ write it until they end
   std::vector<PerDevice> devices_;
-  engine::Buffer results_;             // host: AveragingResult [result_slots]
-  std::vector<engine::Event> events_;  // by device, of the last call
+  std::vector<engine::CollectivePart> parts_;  // by device: its sum
+  std::vector<engine::Event> events_;          // by device, of the last call
   AveragingTicket ticket_;
   std::uint64_t rounds_ = 0;
   int parity_ = 0;

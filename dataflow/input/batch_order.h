@@ -8,12 +8,15 @@
 #include <span>
 #include <vector>
 
+#include "engine/ops/gather_examples.h"
+
 namespace arbalest::dataflow {
 
 // Threads may ask for any batches at once, in any sequence.
 class BatchOrder {
  public:
-  static constexpr std::int64_t kNoExample = -1;  // a place of a padded batch that holds no example
+  // A place of a padded batch that holds no example.
+  static constexpr std::int64_t kNoExample = engine::kNoExample;
 
   virtual ~BatchOrder() = default;
 

@@ -2,23 +2,42 @@
 
 #include <algorithm>
 
+#include "engine/alignment.h"
 #include "engine/error.h"
 #include "engine/ops/softmax_cross_entropy.h"
 
 namespace arbalest::dataflow {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 // A task fills several batches: a worker of oneTBB that is woken spins for a while afterwards, so rare wake-ups are
 // what keeps the input cheap. A quarter of the ring leaves three quarters to consume meanwhile.
 std::size_t batches_of_a_task(std::size_t slots) { return std::max<std::size_t>(1, slots / 4); }
 
+// Of one slot.
+std::size_t index_bytes(std::size_t batch_size) { return engine::aligned(batch_size * sizeof(std::int64_t)); }
+std::size_t label_bytes(std::size_t batch_size) { return engine::aligned(batch_size * sizeof(std::int32_t)); }
+std::size_t image_bytes(std::size_t batch_size, std::size_t pixels) {
+  return engine::aligned(batch_size * pixels * sizeof(float));
+}
+
 }  // namespace
 
+std::size_t BatchRing::bytes(std::int64_t batch_size, std::int64_t pixels, int slots) {
+  const auto batch = static_cast<std::size_t>(batch_size);
+  const std::size_t images =
+      pixels == 0 ? 0 : image_bytes(batch, static_cast<std::size_t>(pixels)) + label_bytes(batch);
+  return static_cast<std::size_t>(slots) * (index_bytes(batch) + images);
+}
+
 BatchRing::BatchRing(const Dataset& dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool,
+                     int slots, std::uint64_t first)
+    : BatchRing(&dataset, order, device, pool, slots, first) {}
+
+BatchRing::BatchRing(BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,
+                     std::uint64_t first)
+    : BatchRing(nullptr, order, device, pool, slots, first) {}
+
+BatchRing::BatchRing(const Dataset* dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool,
                      int slots, std::uint64_t first)
     : dataset_(dataset),
       order_(order),
@@ -29,22 +48,30 @@ BatchRing::BatchRing(const Dataset& dataset, BatchOrder& order, engine::Device& 
       next_fill_(first) {
   ARBALEST_CHECK(slots > 0);
   const auto batch_size = static_cast<std::size_t>(order.batch_size());
-  const auto pixels = static_cast<std::size_t>(dataset.description().image.elements());
-  const std::size_t image_bytes = aligned(batch_size * pixels * sizeof(float));
-  const std::size_t label_bytes = aligned(batch_size * sizeof(std::int32_t));
-  images_ = device.allocate_host(slots_.size() * image_bytes);
-  labels_ = device.allocate_host(slots_.size() * label_bytes);
+  const std::size_t stride = index_bytes(batch_size);
+  indices_ = device.allocate_host(slots_.size() * stride);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].images = reinterpret_cast<float*>(images_.as<std::byte>() + i * image_bytes);
-    slots_[i].labels = reinterpret_cast<std::int32_t*>(labels_.as<std::byte>() + i * label_bytes);
-    slots_[i].indices.resize(batch_size);
+    slots_[i].indices = {reinterpret_cast<std::int64_t*>(indices_.as<std::byte>() + i * stride), batch_size};
   }
+  if (dataset != nullptr) allocate_images(device, batch_size);
   std::unique_lock lock(mutex_);
   try {
     submit_fills(group_);
   } catch (...) {
     stop_fills(lock);  // no destructor runs after this
     throw;
+  }
+}
+
+void BatchRing::allocate_images(engine::Device& device, std::size_t batch_size) {
+  const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
+  const std::size_t image_stride = image_bytes(batch_size, pixels);
+  const std::size_t label_stride = label_bytes(batch_size);
+  images_ = device.allocate_host(slots_.size() * image_stride);
+  labels_ = device.allocate_host(slots_.size() * label_stride);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].images = reinterpret_cast<float*>(images_.as<std::byte>() + i * image_stride);
+    slots_[i].labels = reinterpret_cast<std::int32_t*>(labels_.as<std::byte>() + i * label_stride);
   }
 }
 
@@ -90,6 +117,7 @@ void BatchRing::restart(std::uint64_t first) {
   }
   stopping_ = false;
   next_out_ = next_fill_ = first;
+  fillable_ = 0;
   submit_fills(group_);
 }
 
@@ -103,19 +131,20 @@ void BatchRing::submit_fills(std::size_t at_least) {
     slot_of(next_fill_).group = count;
     for (std::size_t i = 0; i < count; ++i) slot_of(next_fill_ + i).state = State::kFilling;
     next_fill_ += count;
+    fillable_ = 0;
     batches_filling_ += count;
   }
 }
 
-// How many batches from next_fill_ on exist and have a free slot; at most a task's.
-std::size_t BatchRing::fillable() const {
+// How many batches from next_fill_ on exist and have a free slot; at most a task's. Slots that are free stay so until
+// they are handed out: each is looked at once.
+std::size_t BatchRing::fillable() {
   const std::optional<std::uint64_t> total = order_.batches();
-  std::size_t count = 0;
-  while (count < group_ && slot_of(next_fill_ + count).state == State::kFree &&
-         (!total || next_fill_ + count < *total)) {
-    ++count;
+  while (fillable_ < group_ && slot_of(next_fill_ + fillable_).state == State::kFree &&
+         (!total || next_fill_ + fillable_ < *total)) {
+    ++fillable_;
   }
-  return count;
+  return fillable_;
 }
 
 void BatchRing::fill_group(std::uint64_t first) noexcept {
@@ -140,8 +169,14 @@ void BatchRing::fill_group(std::uint64_t first) noexcept {
 
 void BatchRing::fill(Slot& slot, std::uint64_t number) const {
   order_.indices(number, slot.indices);
-  const auto pixels = static_cast<std::size_t>(dataset_.description().image.elements());
-  slot.batch = Batch{number, slot.images, slot.labels, 0};
+  const auto padding = std::ranges::count(slot.indices, BatchOrder::kNoExample);
+  slot.batch = Batch{number, slot.indices.data(), slot.images, slot.labels,
+                     static_cast<int>(std::ssize(slot.indices) - padding)};
+  if (dataset_ != nullptr) read_examples(slot);
+}
+
+void BatchRing::read_examples(const Slot& slot) const {
+  const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
   for (std::size_t i = 0; i < slot.indices.size(); ++i) {
     const std::int64_t example = slot.indices[i];
     float* image = slot.images + i * pixels;
@@ -149,9 +184,8 @@ void BatchRing::fill(Slot& slot, std::uint64_t number) const {
       std::fill_n(image, pixels, 0.0F);
       slot.labels[i] = engine::kNoLabel;
     } else {
-      dataset_.read(example, image);
-      slot.labels[i] = dataset_.label(example);
-      ++slot.batch.examples;
+      dataset_->read(example, image);
+      slot.labels[i] = dataset_->label(example);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "dataflow/input/batch_order.h"
@@ -19,20 +20,27 @@ namespace arbalest::dataflow {
 
 struct Batch {
   std::uint64_t number = 0;
-  const float* images = nullptr;         // [b, c, h, w], 64-byte aligned; zeros where there is no example
-  const std::int32_t* labels = nullptr;  // [b]; engine::kNoLabel where there is no example
-  int examples = 0;                      // how many of the b places hold one
+  const std::int64_t* indices = nullptr;  // [b] in the dataset; BatchOrder::kNoExample where there is no example
+  const float* images = nullptr;          // [b, c, h, w], 64-byte aligned; zeros where there is no example
+  const std::int32_t* labels = nullptr;   // [b]; engine::kNoLabel where there is no example
+  int examples = 0;                       // how many of the b places hold one
 };
 
 // Batch n lives in slot n mod slots, so next() waits for the release of the batch that is `slots` before it: who holds
 // that one himself must not call next().
+// A ring of indices leaves images and labels null: steps gather the examples themselves (resident_data.h).
 // Threads: next() and restart() belong to one consumer; release() may be called from any thread.
 class BatchRing {
  public:
+  // What the slots take of host memory. `pixels`: of an image; 0 for a ring of indices.
+  static std::size_t bytes(std::int64_t batch_size, std::int64_t pixels, int slots);
+
   // Fills at once, from batch `first`. The memory of all slots is `device`'s host memory, allocated here once. What is
   // passed by reference must outlive the ring.
   BatchRing(const Dataset& dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,
             std::uint64_t first = 0);
+  // A ring of indices.
+  BatchRing(BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots, std::uint64_t first = 0);
   ~BatchRing();  // waits for its tasks
   BatchRing(const BatchRing&) = delete;
   BatchRing& operator=(const BatchRing&) = delete;
@@ -51,24 +59,29 @@ class BatchRing {
   struct Slot {
     State state = State::kFree;
     Batch batch;
-    float* images = nullptr;
-    std::int32_t* labels = nullptr;
-    std::vector<std::int64_t> indices;
+    std::span<std::int64_t> indices;
+    float* images = nullptr;         // null in a ring of indices
+    std::int32_t* labels = nullptr;  // alike
     std::exception_ptr failure;
     std::size_t group = 0;  // batches of the task whose first batch lives here
   };
 
+  BatchRing(const Dataset* dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,
+            std::uint64_t first);
+
+  void allocate_images(engine::Device& device, std::size_t batch_size);
   Slot& slot_of(std::uint64_t number) { return slots_[number % slots_.size()]; }
-  const Slot& slot_of(std::uint64_t number) const { return slots_[number % slots_.size()]; }
   void submit_fills(std::size_t at_least);
-  std::size_t fillable() const;
+  std::size_t fillable();
   void fill_group(std::uint64_t first) noexcept;
   void fill(Slot& slot, std::uint64_t number) const;
+  void read_examples(const Slot& slot) const;
   void stop_fills(std::unique_lock<std::mutex>& lock);
 
-  const Dataset& dataset_;
+  const Dataset* dataset_;  // null: a ring of indices
   BatchOrder& order_;
   engine::host::Pool& pool_;
+  engine::Buffer indices_;
   engine::Buffer images_;
   engine::Buffer labels_;
   std::vector<Slot> slots_;
@@ -76,8 +89,9 @@ class BatchRing {
 
   std::mutex mutex_;
   std::condition_variable filled_;
-  std::uint64_t next_out_;   // what next() returns
-  std::uint64_t next_fill_;  // the first batch that no task has been submitted for
+  std::uint64_t next_out_;    // what next() returns
+  std::uint64_t next_fill_;   // the first batch that no task has been submitted for
+  std::size_t fillable_ = 0;  // batches from there on that are known to have a free slot
   std::size_t batches_filling_ = 0;
   bool consumer_waits_ = false;
   bool stopping_ = false;

@@ -21,6 +21,10 @@ ByteImages::ByteImages(std::string name, const InputDescription& description, No
   }
 }
 
+std::size_t ByteImages::bytes(const InputDescription& description, std::int64_t examples) {
+  return static_cast<std::size_t>(examples * (description.image.elements() + 1));
+}
+
 void ByteImages::read(std::int64_t example, float* image) const {
   ARBALEST_CHECK(example >= 0 && example < size());
   const std::uint8_t* bytes = pixels_.data() + static_cast<std::size_t>(example) * pixels_per_image_;

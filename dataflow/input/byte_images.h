@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,12 +17,16 @@ class ByteImages final : public Dataset {
   ByteImages(std::string name, const InputDescription& description, Normalization normalization,
              std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels);
 
+  // What so many examples take of host memory.
+  static std::size_t bytes(const InputDescription& description, std::int64_t examples);
+
   const std::string& name() const noexcept override { return name_; }
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return static_cast<std::int64_t>(labels_.size()); }
 
   void read(std::int64_t example, float* image) const override;
   std::int32_t label(std::int64_t example) const override;
+  std::optional<StoredBytes> stored_bytes() const noexcept override { return {{pixels_, labels_, normalized_}}; }
 
   // All images and labels as they are stored.
   const std::vector<std::uint8_t>& pixels() const noexcept { return pixels_; }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "engine/shape.h"
@@ -24,6 +26,13 @@ struct Normalization {
   float stddev = 1.0F;
 };
 
+// All examples as a dataset holds them in memory, where it does so as bytes.
+struct StoredBytes {
+  std::span<const std::uint8_t> pixels;  // [n, c, h, w]
+  std::span<const std::uint8_t> labels;  // [n]
+  std::span<const float> normalized;     // [256]: what read() writes for each byte
+};
+
 // Immutable: any number of threads may read at once.
 class Dataset {
  public:
@@ -37,6 +46,9 @@ class Dataset {
   // Writes the normalized image of `example` in [0, size()) as float32 [c, h, w].
   virtual void read(std::int64_t example, float* image) const = 0;
   virtual std::int32_t label(std::int64_t example) const = 0;
+
+  // Valid as long as the dataset.
+  virtual std::optional<StoredBytes> stored_bytes() const noexcept { return std::nullopt; }
 };
 
 }  // namespace arbalest::dataflow

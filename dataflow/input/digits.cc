@@ -14,9 +14,8 @@ namespace arbalest::dataflow {
 namespace {
 
 constexpr std::size_t kClasses = 10;
-constexpr std::size_t kTrainExamples = 20'000;
-constexpr std::size_t kTestExamples = 5'000;
 constexpr std::size_t kExamplesOfATask = 250;
+static_assert(kDigitsTrainingExamples % kExamplesOfATask == 0 && kDigitsTestExamples % kExamplesOfATask == 0);
 constexpr std::uint64_t kSeed = 0x6469676974730001;
 
 using StylesOfDigits = std::vector<std::vector<DigitStyle>>;
@@ -35,12 +34,11 @@ InputDescription digits_description() {
 
 std::unique_ptr<ByteImages> load_digits(Split split, const Normalization& normalization, engine::host::Pool& pool) {
   const bool train = split == Split::kTrain;
-  const std::size_t examples = train ? kTrainExamples : kTestExamples;
+  const auto examples = static_cast<std::size_t>(train ? kDigitsTrainingExamples : kDigitsTestExamples);
   const std::uint64_t stream = train ? 0 : 1;
   const StylesOfDigits styles = all_styles();
   std::vector<std::uint8_t> pixels(examples * kDigitPixels);
   std::vector<std::uint8_t> labels(examples);
-  static_assert(kTrainExamples % kExamplesOfATask == 0 && kTestExamples % kExamplesOfATask == 0);
   pool.for_each(examples / kExamplesOfATask, [&](std::size_t task) {
     for (std::size_t example = task * kExamplesOfATask; example < (task + 1) * kExamplesOfATask; ++example) {
       RandomSequence random(kSeed, stream, example);

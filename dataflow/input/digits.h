@@ -15,6 +15,7 @@ InputDescription digits_description();
 // The training set's own statistics.
 inline constexpr Normalization kDigitsNormalization{0.1263F, 0.2641F};
 inline constexpr std::int64_t kDigitsTrainingExamples = 20'000;
+inline constexpr std::int64_t kDigitsTestExamples = 5'000;
 
 // Renders on `pool` and waits for the pool to be idle; not to be called by a task of the pool.
 std::unique_ptr<ByteImages> load_digits(Split split, const Normalization& normalization, engine::host::Pool& pool);

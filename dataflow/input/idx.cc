@@ -36,6 +36,16 @@ std::filesystem::path find_file(const IdxSource& source, const std::string& name
     const std::filesystem::file_status status = std::filesystem::symlink_status(path, error);
     if (status.type() != std::filesystem::file_type::not_found) return path;
   }
+  // As many archives spell it.
+  std::string dotted = name;
+  dotted[dotted.find("-idx")] = '.';
+  for (const std::filesystem::path& path : {source.directory / dotted, source.directory / (dotted + ".gz")}) {
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) {
+      fail(ErrorKind::kData, "{}: dataset is missing: found '{}', but its name has to be '{}'; rename the files",
+           source.name, path.string(), (path.extension() == ".gz" ? compressed : raw).filename().string());
+    }
+  }
   fail(ErrorKind::kData,
        "{}: dataset is missing: found neither {} nor {}; put its files there, or name the folder that holds '{}' with "
        "--data-root or $ARBALEST_DATA",

@@ -1,5 +1,8 @@
 #include "dataflow/layers/image_shape.h"
 
+#include <fmt/format.h>
+
+#include "dataflow/layer.h"
 #include "engine/error.h"
 
 namespace arbalest::dataflow {
@@ -12,15 +15,13 @@ engine::Extent2d window_output(const engine::Shape& input, const engine::Window&
                  "stand before dense and flatten",
                  input.elements_per_example());
   }
-  const engine::Extent2d output{
-      engine::window_positions(input[2], window.kernel.height, window.stride.height, window.padding.height),
-      engine::window_positions(input[3], window.kernel.width, window.stride.width, window.padding.width)};
+  const engine::Extent2d output = engine::window_positions(input, window);
   if (output.height < 1 || output.width < 1) {
-    engine::fail(ErrorKind::kInvalidJob,
-                 "a {}x{} window with padding {}x{} does not fit into its input of {}x{}; use a smaller kernel or more "
-                 "padding",
-                 window.kernel.height, window.kernel.width, window.padding.height, window.padding.width, input[2],
-                 input[3]);
+    throw LayerError(
+        "kernel", fmt::format("a {}x{} window with padding {}x{} does not fit into its input of {}x{}; use a smaller "
+                              "kernel or more padding",
+                              window.kernel.height, window.kernel.width, window.padding.height, window.padding.width,
+                              input[2], input[3]));
   }
   return output;
 }

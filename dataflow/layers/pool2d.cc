@@ -1,7 +1,6 @@
 #include "dataflow/layers/pool2d.h"
 
 #include "dataflow/layers/image_shape.h"
-#include "engine/error.h"
 
 namespace arbalest::dataflow {
 
@@ -14,7 +13,7 @@ std::string_view Pool2dLayer::kind() const {
 Shape Pool2dLayer::output_shape(std::span<const Shape> inputs) const {
   const engine::Window& window = options_.window;
   if (window.padding.height >= window.kernel.height || window.padding.width >= window.kernel.width) {
-    engine::fail(engine::ErrorKind::kInvalidJob, "padding must be smaller than the kernel, or windows lie in nothing");
+    throw LayerError("padding", "padding must be smaller than the kernel, or windows lie in nothing");
   }
   const engine::Extent2d extent = window_output(inputs[0], window);
   return {inputs[0][0], inputs[0][1], extent.height, extent.width};

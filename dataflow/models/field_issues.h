@@ -22,6 +22,7 @@ class FieldIssues {
   // For a layer or a model as a whole, in which more than one thing may be wrong.
   void add_another(std::string path, std::string message);
   bool empty() const noexcept { return issues_.empty(); }
+  bool has(const std::string& path) const { return paths_.contains(path); }
   const std::vector<FieldIssue>& all() const noexcept { return issues_; }
 
  private:

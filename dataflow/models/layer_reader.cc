@@ -20,25 +20,9 @@ constexpr Range<int> kUnits{1, 1048576};
 constexpr Range<int> kStrideLength{1, 1024};
 constexpr Range<int> kPaddingLength{0, 1024};
 constexpr Range<float> kMultiplier{0.0F, 1000.0F};
-
-// Stands in for a layer that is wrong in itself.
-class UnknownLayer final : public Layer {
- public:
-  UnknownLayer(std::string kind, int input_count) : kind_(std::move(kind)), input_count_(input_count) {}
-
-  std::string_view kind() const override { return kind_; }
-  LayerRole role() const override { return LayerRole::kLoss; }  // the only role that may read the label
-  int input_count() const override { return input_count_; }
-  engine::Shape output_shape(std::span<const engine::Shape> /*inputs*/) const override { throw UnknownOutput(); }
-  engine::OperatorSpec operator_spec(std::span<const engine::Layout> /*inputs*/,
-                                     std::uint32_t /*index*/) const override {
-    throw UnknownOutput();
-  }
-
- private:
-  std::string kind_;
-  int input_count_;
-};
+// Initial values. Sums of thousands of products of them stay far from the ends of float32.
+constexpr Range<float> kInitialValue{-1000.0F, 1000.0F};
+constexpr Range<float> kInitialStddev{1e-6F, 1000.0F};
 
 // Reads the fields of one layer and reports what is wrong with them under the layer's name.
 class LayerReader {
@@ -46,12 +30,11 @@ class LayerReader {
   LayerReader(const v1::Layer& message, const std::string& path, FieldIssues& issues)
       : message_(message), path_(path), issues_(issues) {}
 
-  std::shared_ptr<const Layer> read() {
+  LayerDescription read() {
     const std::size_t issues_before = issues_.all().size();
-    std::shared_ptr<const Layer> layer = read_kind();
-    if (layer == nullptr) return std::make_shared<UnknownLayer>("", message_.input_size());
-    if (issues_.all().size() == issues_before) return layer;
-    return std::make_shared<UnknownLayer>(std::string(layer->kind()), layer->input_count());
+    LayerDescription description{message_.name(), {message_.input().begin(), message_.input().end()}, read_kind()};
+    description.is_sound = issues_.all().size() == issues_before;
+    return description;
   }
 
  private:
@@ -98,12 +81,11 @@ class LayerReader {
   std::shared_ptr<const Layer> conv(const v1::Conv& message) {
     report("conv.filters", message.has_filters() ? out_of_range("filters", message.filters(), kFilters)
                                                  : "filters is missing: how many channels the output has");
-    return std::make_shared<Conv2dLayer>(
-        Conv2dLayer::Options{.filters = message.filters(),
-                             .window = window(message, "conv"),
-                             .has_bias = message.use_bias(),
-                             .weight = parameter(message.weight(), "conv.weight", kDefaultWeight),
-                             .bias = bias(message, "conv.bias")});
+    return std::make_shared<Conv2dLayer>(Conv2dLayer::Options{.filters = message.filters(),
+                                                              .window = window(message, "conv"),
+                                                              .has_bias = message.use_bias(),
+                                                              .weight = parameter(message.weight(), "conv.weight"),
+                                                              .bias = bias(message, "conv.bias")});
   }
 
   std::shared_ptr<const Layer> pool(const v1::Pool& message, engine::PoolKind kind, const std::string& field) {
@@ -113,11 +95,10 @@ class LayerReader {
   std::shared_ptr<const Layer> dense(const v1::Dense& message) {
     report("dense.units", message.has_units() ? out_of_range("units", message.units(), kUnits)
                                               : "units is missing: how many features the output has");
-    return std::make_shared<DenseLayer>(
-        DenseLayer::Options{.units = message.units(),
-                            .has_bias = message.use_bias(),
-                            .weight = parameter(message.weight(), "dense.weight", kDefaultWeight),
-                            .bias = bias(message, "dense.bias")});
+    return std::make_shared<DenseLayer>(DenseLayer::Options{.units = message.units(),
+                                                            .has_bias = message.use_bias(),
+                                                            .weight = parameter(message.weight(), "dense.weight"),
+                                                            .bias = bias(message, "dense.bias")});
   }
 
   std::shared_ptr<const Layer> dropout(const v1::Dropout& message) {
@@ -175,26 +156,32 @@ class LayerReader {
 
   template <typename Message>
   ParameterOptions bias(const Message& message, const std::string& field) {
-    if (!message.use_bias() && message.has_bias()) report(field, "bias is described, but use_bias is false");
-    return message.has_bias() ? parameter(message.bias(), field, kDefaultBias)
-                              : ParameterOptions{.initializer = kDefaultBias};
+    if (message.use_bias()) return parameter(message.bias(), field);
+    if (message.has_bias()) report(field, "bias is described, but use_bias is false");
+    return {};
   }
 
-  ParameterOptions parameter(const v1::Parameter& message, const std::string& field, const Initializer& other) {
+  ParameterOptions parameter(const v1::Parameter& message, const std::string& field) {
     report(field + ".learning_rate_multiplier",
            out_of_range("learning_rate_multiplier", message.learning_rate_multiplier(), kMultiplier));
     report(field + ".decay_multiplier", out_of_range("decay_multiplier", message.decay_multiplier(), kMultiplier));
-    return {initializer(message.initializer(), field + ".initializer", other), message.learning_rate_multiplier(),
+    return {initializer(message.initializer(), field + ".initializer"), message.learning_rate_multiplier(),
             message.decay_multiplier()};
   }
 
-  Initializer initializer(const v1::Initializer& message, const std::string& field, const Initializer& other) {
+  Initializer initializer(const v1::Initializer& message, const std::string& field) {
     using Kind = v1::Initializer::KindCase;
+    const auto check = [&](const char* name, const std::string& within, float value, const Range<float>& range) {
+      report(fmt::format("{}.{}.{}", field, within, name), out_of_range(name, value, range));
+    };
     switch (message.kind_case()) {
       case Kind::kConstant:
+        check("value", "constant", message.constant().value(), kInitialValue);
         return {.kind = Initializer::Kind::kConstant, .value = message.constant().value()};
       case Kind::kUniform: {
         const v1::Initializer::Uniform& uniform = message.uniform();
+        check("low", "uniform", uniform.low(), kInitialValue);
+        check("high", "uniform", uniform.high(), kInitialValue);
         if (uniform.low() >= uniform.high()) {
           report(field + ".uniform.low",
                  fmt::format("low must be below high: {} is not below {}", uniform.low(), uniform.high()));
@@ -203,9 +190,8 @@ class LayerReader {
       }
       case Kind::kGaussian: {
         const v1::Initializer::Gaussian& gaussian = message.gaussian();
-        if (gaussian.stddev() <= 0.0F) {
-          report(field + ".gaussian.stddev", fmt::format("stddev must be above 0, not {}", gaussian.stddev()));
-        }
+        check("mean", "gaussian", gaussian.mean(), kInitialValue);
+        check("stddev", "gaussian", gaussian.stddev(), kInitialStddev);
         return {.kind = Initializer::Kind::kGaussian, .mean = gaussian.mean(), .stddev = gaussian.stddev()};
       }
       case Kind::kXavier:
@@ -215,7 +201,7 @@ class LayerReader {
       case Kind::KIND_NOT_SET:
         break;
     }
-    return other;
+    engine::fail(engine::ErrorKind::kInternal, "layer '{}' has not got its defaults", message_.name());
   }
 
   const v1::Layer& message_;
@@ -225,7 +211,7 @@ class LayerReader {
 
 }  // namespace
 
-std::shared_ptr<const Layer> read_layer(const v1::Layer& message, const std::string& path, FieldIssues& issues) {
+LayerDescription read_layer(const v1::Layer& message, const std::string& path, FieldIssues& issues) {
   return LayerReader(message, path, issues).read();
 }
 

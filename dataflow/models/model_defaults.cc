@@ -1,5 +1,6 @@
 #include "dataflow/models/model_defaults.h"
 
+#include "dataflow/layers/parameter_options.h"
 #include "dataflow/models/layer_reader.h"
 
 namespace arbalest::dataflow {
@@ -11,16 +12,28 @@ constexpr float kDefaultUniform = 0.05F;
 constexpr float kDefaultStddev = 0.01F;
 constexpr float kDefaultDropout = 0.5F;
 
-enum class Role { kWeight, kBias };
-
-void fill(v1::Initializer& initializer, Role role) {
-  if (initializer.kind_case() == v1::Initializer::KIND_NOT_SET) {
-    if (role == Role::kWeight) {
-      initializer.mutable_he();
-    } else {
+void choose(v1::Initializer& initializer, Initializer::Kind kind) {
+  switch (kind) {
+    case Initializer::Kind::kConstant:
       initializer.mutable_constant();
-    }
+      break;
+    case Initializer::Kind::kUniform:
+      initializer.mutable_uniform();
+      break;
+    case Initializer::Kind::kGaussian:
+      initializer.mutable_gaussian();
+      break;
+    case Initializer::Kind::kXavier:
+      initializer.mutable_xavier();
+      break;
+    case Initializer::Kind::kHe:
+      initializer.mutable_he();
+      break;
   }
+}
+
+void fill(v1::Initializer& initializer, const Initializer& unless_given) {
+  if (initializer.kind_case() == v1::Initializer::KIND_NOT_SET) choose(initializer, unless_given.kind);
   if (initializer.has_constant() && !initializer.constant().has_value())
     initializer.mutable_constant()->set_value(0.0F);
   if (initializer.has_uniform()) {
@@ -35,8 +48,8 @@ void fill(v1::Initializer& initializer, Role role) {
   }
 }
 
-void fill(v1::Parameter& parameter, Role role) {
-  fill(*parameter.mutable_initializer(), role);
+void fill(v1::Parameter& parameter, const Initializer& unless_given) {
+  fill(*parameter.mutable_initializer(), unless_given);
   if (!parameter.has_learning_rate_multiplier()) parameter.set_learning_rate_multiplier(1.0F);
   if (!parameter.has_decay_multiplier()) parameter.set_decay_multiplier(1.0F);
 }
@@ -45,8 +58,8 @@ void fill(v1::Parameter& parameter, Role role) {
 template <typename Message>
 void fill_parameters(Message& layer) {
   if (!layer.has_use_bias()) layer.set_use_bias(true);
-  fill(*layer.mutable_weight(), Role::kWeight);
-  if (layer.use_bias()) fill(*layer.mutable_bias(), Role::kBias);
+  fill(*layer.mutable_weight(), kDefaultWeight);
+  if (layer.use_bias()) fill(*layer.mutable_bias(), kDefaultBias);
 }
 
 template <typename Message>

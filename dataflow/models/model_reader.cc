@@ -4,7 +4,6 @@
 #include "dataflow/models/lenet.h"
 #include "dataflow/models/logistic_regression.h"
 #include "dataflow/models/mlp.h"
-#include "dataflow/models/model_defaults.h"
 
 namespace arbalest::dataflow {
 
@@ -19,7 +18,8 @@ std::vector<LayerDescription> read_zoo(const v1::Zoo& zoo, std::int64_t classes,
     case v1::Zoo::kMlp: {
       std::vector<std::int64_t> hidden;
       for (const int width : zoo.mlp().hidden()) {
-        issues.add(fmt::format("zoo.mlp.hidden[{}]", hidden.size()), out_of_range("hidden", width, kHidden));
+        const std::string element = fmt::format("hidden[{}]", hidden.size());
+        issues.add("zoo.mlp." + element, out_of_range(element, width, kHidden));
         hidden.push_back(width);
       }
       return mlp(hidden, classes);
@@ -36,9 +36,7 @@ std::vector<LayerDescription> read_zoo(const v1::Zoo& zoo, std::int64_t classes,
 std::vector<LayerDescription> read_layers(const v1::Model& model, FieldIssues& issues) {
   std::vector<LayerDescription> layers;
   for (const v1::Layer& message : model.layers()) {
-    const std::string path = fmt::format("layers[{}]", layers.size());
-    layers.push_back(
-        {message.name(), {message.input().begin(), message.input().end()}, read_layer(message, path, issues)});
+    layers.push_back(read_layer(message, fmt::format("layers[{}]", layers.size()), issues));
   }
   return layers;
 }
@@ -46,15 +44,13 @@ std::vector<LayerDescription> read_layers(const v1::Model& model, FieldIssues& i
 }  // namespace
 
 std::vector<LayerDescription> read_model(const v1::Model& model, const InputDescription& input, FieldIssues& issues) {
-  v1::Model complete = model;
-  fill_defaults(complete);
-  std::vector<LayerDescription> layers = read_layers(complete, issues);
-  if (!complete.has_zoo() && layers.empty()) {
+  std::vector<LayerDescription> layers = read_layers(model, issues);
+  if (!model.has_zoo() && layers.empty()) {
     issues.add("", "the model is empty; choose one, as in model { zoo { lenet {} } }, or list its layers");
   }
-  if (!complete.has_zoo()) return layers;
+  if (!model.has_zoo()) return layers;
   if (!layers.empty()) issues.add("layers", "the model has both zoo and layers; remove one of them");
-  return read_zoo(complete.zoo(), input.classes, issues);
+  return read_zoo(model.zoo(), input.classes, issues);
 }
 
 }  // namespace arbalest::dataflow

@@ -9,10 +9,10 @@
 
 namespace arbalest::dataflow {
 
-// The layers of `model` over data of the form `input`; fields that are left out have their defaults (fill_defaults).
-// Adds to `issues` every value that is out of its range, with its path in `model`; layers that are wrong in themselves
-// throw UnknownOutput (layer_reader.h). Whether the layers fit together is for Graph::build to say: the i-th layer here
-// is model.layers(i), unless the model is one of the zoo.
+// The layers of `model`, which has its defaults (fill_defaults), over data of the form `input`.
+// Adds to `issues` every value that is out of its range, with its path in `model`; a layer that has one is not sound.
+// Whether the layers fit together is for Graph::build to say: the i-th layer here is model.layers(i), unless the model
+// is one of the zoo.
 std::vector<LayerDescription> read_model(const v1::Model& model, const InputDescription& input, FieldIssues& issues);
 
 }  // namespace arbalest::dataflow

@@ -40,7 +40,6 @@ std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareO
 
   OperatorTraits traits;
   traits.output = make_layout(plain_descriptor({1}, DType::kFloat32));
-  traits.has_gradient = false;
   return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::nullopt);
 }
 

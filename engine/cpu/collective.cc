@@ -1,5 +1,5 @@
-// All-reduce in memory: every rank's averaging thread enters, each sums its slice over all ranks in rank order and
-// writes the sum to everybody, and none leaves before all have.
+// All-reduce in memory: every rank's stream thread enters, each sums its slice over all ranks in rank order and writes
+// the sum to everybody, and none leaves before all have.
 #include "engine/collective.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/cpu/errors.h"
 #include "engine/cpu/stream.h"
 #include "engine/error.h"
 
@@ -56,79 +57,93 @@ class Meeting {
   bool broken_ = false;
 };
 
-class MemoryCollective final : public Collective {
+// The sum of one vector of every rank: made when it is wanted for the first time and kept, so that a round allocates
+// nothing.
+class PreparedSum {
  public:
-  explicit MemoryCollective(int ranks)
-      : meeting_(ranks), data_(static_cast<std::size_t>(ranks), nullptr), prepared_(data_.size()) {}
+  PreparedSum(std::span<const CollectivePart> parts, std::size_t elements)
+      : parts_(parts.begin(), parts.end()),
+        elements_(elements),
+        graphs_(parts.size()),
+        meeting_(static_cast<int>(parts.size())) {
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      graphs_[rank].entries.push_back({std::make_unique<Share>(*this, rank), "sum over devices"});
+    }
+  }
 
-  int ranks() const noexcept override { return static_cast<int>(data_.size()); }
+  bool is_of(std::span<const CollectivePart> parts, std::size_t elements) const {
+    return elements_ == elements && std::ranges::equal(parts_, parts);
+  }
 
-  void all_reduce_sum(Stream& stream, int rank, float* data, std::size_t elements, const char* label) override {
-    if (ranks() == 1) return;
+  void enqueue(const char* label) {
     try {
-      stream.launch(prepared(static_cast<std::size_t>(rank), data, elements), label);
+      for (std::size_t rank = 0; rank < parts_.size(); ++rank) parts_[rank].stream->launch(graphs_[rank], label);
     } catch (...) {
-      meeting_.break_up();  // peers may have enqueued their part already
+      meeting_.break_up();  // the ranks before have their share already
       throw;
     }
   }
 
  private:
-  // A rank's part in the reduction of one vector.
-  class Part final : public cpu::Task {
+  // What one rank does.
+  class Share final : public cpu::Task {
    public:
-    Part(MemoryCollective& collective, std::size_t rank, float* data, std::size_t elements)
-        : collective_(collective), rank_(rank), data_(data), elements_(elements) {}
+    Share(PreparedSum& sum, std::size_t rank) : sum_(sum), rank_(rank) {}
 
     void run(const cpu::TaskContext&) override {
-      collective_.data_[rank_] = data_;
-      collective_.meeting_.arrive_and_wait();
-      collective_.sum_slice(rank_, elements_);
-      collective_.meeting_.arrive_and_wait();
+      sum_.meeting_.arrive_and_wait();
+      sum_.add_slice(rank_);
+      sum_.meeting_.arrive_and_wait();
     }
-    void abandon() noexcept override { collective_.meeting_.break_up(); }
+    void abandon() noexcept override { sum_.meeting_.break_up(); }
 
    private:
-    MemoryCollective& collective_;
+    PreparedSum& sum_;
     std::size_t rank_;
-    float* data_;
-    std::size_t elements_;
-  };
-  struct Prepared {
-    const float* data;
-    std::size_t elements;
-    cpu::CpuTaskGraph graph;
   };
 
-  // Made when a vector is reduced for the first time, and kept: a round allocates nothing.
-  const cpu::CpuTaskGraph& prepared(std::size_t rank, float* data, std::size_t elements) {
-    std::deque<Prepared>& known = prepared_[rank];
-    for (const Prepared& entry : known) {
-      if (entry.data == data && entry.elements == elements) return entry.graph;
-    }
-    cpu::CpuTaskGraph graph;
-    graph.entries.push_back({std::make_unique<Part>(*this, rank, data, elements), "sum over devices"});
-    return known.emplace_back(Prepared{data, elements, std::move(graph)}).graph;
-  }
-
-  void sum_slice(std::size_t rank, std::size_t elements) {
+  void add_slice(std::size_t rank) {
     constexpr std::size_t kBlock = 1024;  // fits the first-level cache
     std::array<float, kBlock> sums;
-    const std::size_t end = elements * (rank + 1) / data_.size();
-    for (std::size_t begin = elements * rank / data_.size(); begin < end; begin += kBlock) {
+    const std::size_t end = elements_ * (rank + 1) / parts_.size();
+    for (std::size_t begin = elements_ * rank / parts_.size(); begin < end; begin += kBlock) {
       const std::size_t size = std::min(kBlock, end - begin);
-      std::copy_n(data_[0] + begin, size, sums.begin());
-      for (std::size_t r = 1; r < data_.size(); ++r) {
-        const float* addends = data_[r] + begin;
+      std::copy_n(parts_[0].values + begin, size, sums.begin());
+      for (std::size_t r = 1; r < parts_.size(); ++r) {
+        const float* addends = parts_[r].values + begin;
         for (std::size_t i = 0; i < size; ++i) sums[i] += addends[i];
       }
-      for (float* data : data_) std::copy_n(sums.begin(), size, data + begin);
+      for (const CollectivePart& part : parts_) std::copy_n(sums.begin(), size, part.values + begin);
     }
   }
 
+  const std::vector<CollectivePart> parts_;
+  const std::size_t elements_;
+  std::vector<cpu::CpuTaskGraph> graphs_;  // by rank
   Meeting meeting_;
-  std::vector<float*> data_;                    // by rank; written before the first meeting of a round, read after it
-  std::vector<std::deque<Prepared>> prepared_;  // by rank; touched by the thread that enqueues its work
+};
+
+class MemoryCollective final : public Collective {
+ public:
+  explicit MemoryCollective(int ranks) : ranks_(ranks) {}
+
+  int ranks() const noexcept override { return ranks_; }
+
+  void all_reduce_sum(std::span<const CollectivePart> parts, std::size_t elements, const char* label) override {
+    ARBALEST_CHECK(static_cast<int>(parts.size()) == ranks_);
+    if (ranks_ > 1) cpu::translate_errors([&]() -> PreparedSum& { return prepared(parts, elements); }).enqueue(label);
+  }
+
+ private:
+  PreparedSum& prepared(std::span<const CollectivePart> parts, std::size_t elements) {
+    for (PreparedSum& sum : sums_) {
+      if (sum.is_of(parts, elements)) return sum;
+    }
+    return sums_.emplace_back(parts, elements);
+  }
+
+  const int ranks_;
+  std::deque<PreparedSum> sums_;
 };
 
 }  // namespace

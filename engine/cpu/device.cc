@@ -2,13 +2,15 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
+#include "engine/alignment.h"
+#include "engine/cpu/errors.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/stream.h"
 #include "engine/cpu/threads.h"
 #include "engine/error.h"
+#include "engine/host/topology.h"
 
 namespace arbalest::engine::cpu {
 
@@ -17,11 +19,11 @@ CpuDevice::CpuDevice(const DeviceSpec& spec, const DeviceOptions& options)
       pinned_cores_(spec.cores),
       cores_(core_count(spec)),
       observer_(options.observer),
+      lends_cores_(options.lend_cores && pinned_cores_.empty()),
       engine_(dnnl::engine::kind::cpu, 0) {}
 
 Buffer CpuDevice::allocate(std::size_t bytes) {
-  constexpr std::size_t kAlignment = 64;
-  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t rounded = aligned(bytes);
   if (rounded == 0) return {};
   void* data = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
   if (data == nullptr) fail(ErrorKind::kOutOfMemory, "{}: cannot allocate {} bytes", name_, bytes);
@@ -29,9 +31,11 @@ Buffer CpuDevice::allocate(std::size_t bytes) {
   return {data, bytes, [](void* memory, std::size_t) noexcept { std::free(memory); }};
 }
 
+std::size_t CpuDevice::free_memory() const { return host::available_memory_bytes(); }
+
 std::unique_ptr<Stream> CpuDevice::create_stream(const StreamOptions& options) {
   CpuStream::Options stream{name_ + " " + options.name, options.threads, {}, observer_};
-  if (pinned_cores_.empty() && options.threads == 1) stream.lending = &lending_;
+  if (lends_cores_ && options.threads == 1) stream.lending = &lending_;
   stream.lends = !options.floating;
   for (int i = 0; !pinned_cores_.empty() && !options.floating && i < options.threads; ++i) {
     const auto core = static_cast<std::size_t>(options.first_core + i) % pinned_cores_.size();
@@ -43,31 +47,24 @@ std::unique_ptr<Stream> CpuDevice::create_stream(const StreamOptions& options) {
 
 std::unique_ptr<Operator> CpuDevice::prepare(const OperatorSpec& spec, const PrepareOptions& options) {
   const ThreadCountScope scope(options.threads);
-  return std::visit([&](const auto& kind) { return cpu::prepare(kind, options, engine_); }, spec);
+  return cpu::prepare(spec, options, engine_);
 }
 
 Layout CpuDevice::plain_layout(const Shape& shape, DType dtype) const {
-  return make_layout(plain_descriptor(shape, dtype));
+  return translate_errors([&] { return make_layout(plain_descriptor(shape, dtype)); });
 }
 
 void CpuDevice::convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) {
-  ARBALEST_CHECK(source_layout.shape().elements() == target_layout.shape().elements());
-  dnnl::memory::desc from = descriptor(source_layout);
-  dnnl::memory::desc to = descriptor(target_layout);
-  // Dense weights are [o, f] in files and [o, c, h, w] where the layer reads images: same elements, same order.
-  if (source_layout.shape() != target_layout.shape()) {
-    if (source_layout == plain_layout(source_layout.shape(), source_layout.dtype())) {
-      from = from.reshape(dims(target_layout.shape()));
-    } else {
-      to = to.reshape(dims(source_layout.shape()));
-    }
-  }
-  dnnl::memory source_memory(from, engine_, const_cast<void*>(source));  // oneDNN only reads it
-  dnnl::memory target_memory(to, engine_, target);
-  std::memset(target, 0, target_layout.bytes());
-  dnnl::stream stream(engine_);
-  dnnl::reorder(source_memory, target_memory).execute(stream, source_memory, target_memory);
-  stream.wait();
+  // Dense weights are [units, features] on this device, as they are in files.
+  ARBALEST_CHECK(source_layout.shape() == target_layout.shape());
+  translate_errors([&] {
+    dnnl::memory source_memory(descriptor(source_layout), engine_, const_cast<void*>(source));  // oneDNN only reads it
+    dnnl::memory target_memory(descriptor(target_layout), engine_, target);
+    std::memset(target, 0, target_layout.bytes());
+    dnnl::stream stream(engine_);
+    dnnl::reorder(source_memory, target_memory).execute(stream, source_memory, target_memory);
+    stream.wait();
+  });
 }
 
 }  // namespace arbalest::engine::cpu

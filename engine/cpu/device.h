@@ -21,7 +21,9 @@ class CpuDevice final : public Device {
   int cores() const noexcept override { return cores_; }
   Buffer allocate(std::size_t bytes) override;
   Buffer allocate_host(std::size_t bytes) override { return allocate(bytes); }
+  std::size_t free_memory() const override;
   std::unique_ptr<Stream> create_stream(const StreamOptions& options) override;
+  std::size_t stream_bytes(const StreamOptions&) const override { return 0; }
   std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options) override;
   Layout plain_layout(const Shape& shape, DType dtype) const override;
   void convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) override;
@@ -31,7 +33,8 @@ class CpuDevice final : public Device {
   std::vector<int> pinned_cores_;  // empty: not pinned
   int cores_;
   StreamObserver* observer_;
-  CoreLending lending_;  // where nothing is pinned
+  bool lends_cores_;  // else lending_ is not used
+  CoreLending lending_;
   dnnl::engine engine_;
 };
 

@@ -47,11 +47,10 @@ Program make_masking(const dnnl::engine& engine, const DropoutSpec& spec, Role f
   const Operand source = program.read_as({from, tensor}, plain);
   const Operand masked = source.role == Role::kScratch ? source : target;
   const std::int64_t elements = spec.input.shape().elements();
-  const auto threshold = static_cast<std::uint32_t>(static_cast<double>(spec.ratio) * 4294967296.0);
-  const float scale = 1.0F / (1.0F - spec.ratio);
-  program.add([=, layer = spec.layer](const TaskContext& context, const Addresses& addresses) {
+  const elementwise::DropoutConstants constants = elementwise::dropout_constants(spec.layer, spec.ratio);
+  program.add([=](const TaskContext& context, const Addresses& addresses) {
     const auto* step = static_cast<const StepParameters*>(addresses[Role::kStep]);
-    const elementwise::DropoutMask mask{step->seed, step->task, layer, threshold, scale};
+    const elementwise::DropoutMask mask{step->seed, step->task, constants};
     const auto* read = source.at<const float>(addresses);
     auto* written = masked.at<float>(addresses);
     for_ranges(context.threads, elements,
@@ -75,7 +74,7 @@ Program make_copy(const dnnl::engine& engine, std::size_t bytes) {
 std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {
   ARBALEST_CHECK(spec.ratio >= 0.0F && spec.ratio < 1.0F);
-  ARBALEST_CHECK(spec.input.shape().elements() <= (std::int64_t{1} << 34));  // the generator's counter
+  ARBALEST_CHECK(spec.input.shape().elements() <= elementwise::kMaxDropoutElements);
   OperatorTraits traits;
   traits.output = spec.input;
   traits.in_place_forward = true;

@@ -1,8 +1,9 @@
-// The passes over flat vectors, on the calling thread's cores (elementwise bodies: engine/elementwise).
+// The tasks that need no preparation, on the calling thread's cores (elementwise bodies: engine/elementwise).
 #pragma once
 
 #include "engine/cpu/task.h"
 #include "engine/ops/averaging.h"
+#include "engine/ops/gather_examples.h"
 #include "engine/ops/sgd_update.h"
 
 namespace arbalest::engine::cpu {
@@ -11,5 +12,6 @@ void run_flat(const SgdUpdate& task, const TaskContext& context);
 void run_flat(const ReplicaDifference& task, const TaskContext& context);
 void run_flat(const CentralUpdate& task, const TaskContext& context);
 void run_flat(const LocalAveraging& task, const TaskContext& context);
+void run_flat(const GatherExamples& task, const TaskContext& context);
 
 }  // namespace arbalest::engine::cpu

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/alignment.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/program.h"
 

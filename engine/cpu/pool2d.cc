@@ -1,3 +1,4 @@
+#include "engine/alignment.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/primitives.h"
@@ -12,10 +13,7 @@ namespace {
 Pooling choose_kernels(const Pool2dSpec& spec, const PrepareOptions& options, const dnnl::engine& engine) {
   const Shape& input = spec.input.shape();
   const Window& window = spec.window;
-  const dnnl::memory::dims output{
-      input[0], input[1], window_positions(input[2], window.kernel.height, window.stride.height, window.padding.height),
-      window_positions(input[3], window.kernel.width, window.stride.width, window.padding.width)};
-  ARBALEST_CHECK(output[2] > 0 && output[3] > 0);
+  const dnnl::memory::dims output = dims(window_output_shape(input, window, input[1]));
   for (const auto& layout : {descriptor(spec.input), plain_descriptor(input, DType::kFloat32)}) {
     if (auto kernels = find_pooling(engine, options.mode, layout, output, spec.kind, window)) return *kernels;
   }
@@ -27,7 +25,6 @@ Pooling choose_kernels(const Pool2dSpec& spec, const PrepareOptions& options, co
 
 std::unique_ptr<Operator> make_operator(const Pool2dSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {
-  ARBALEST_CHECK(spec.input.shape().rank() == 4);
   const Pooling kernels = choose_kernels(spec, options, engine);
   const Operand workspace{Role::kSaved, kernels.forward.workspace_desc()};  // which element won each maximum
   const bool has_workspace = workspace.descriptor.get_size() > 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/alignment.h"
 #include "engine/cpu/errors.h"
 #include "engine/cpu/stream.h"
 #include "engine/error.h"

@@ -54,8 +54,6 @@ struct Operand {
   }
 };
 
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 class Program {
  public:
   using Function = std::function<void(const TaskContext&, const Addresses&)>;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/alignment.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/parallel.h"

@@ -65,7 +65,7 @@ void CpuStream::push(Work work, const char* label) {
     ++waiters_;
     passed_.wait(lock, [this] { return pushed_count_ - passed_count_.load() < kQueueCapacity; });
     --waiters_;
-    queue_[pushed_count_ % kQueueCapacity] = Command{std::move(work), label};
+    queue_[pushed_count_ % kQueueCapacity] = Command{std::move(work), label, task_};
     ++pushed_count_;
   }
   pushed_.notify_one();
@@ -197,6 +197,11 @@ void CpuStream::abandon(Work& work) noexcept {
   }
 }
 
+std::string CpuStream::place_of(const Command& command) const {
+  if (!command.task) return fmt::format("{}: {}", options_.name, command.label);
+  return fmt::format("{}, mini-batch {}: {}", options_.name, *command.task, command.label);
+}
+
 std::exception_ptr CpuStream::settle() noexcept {
   try {
     set_thread_count(options_.threads);
@@ -234,7 +239,7 @@ void CpuStream::work_loop() {
         execute(command.work, command.label);
       } catch (...) {
         const bool from_elsewhere = std::holds_alternative<Event>(command.work);
-        error = from_elsewhere ? std::current_exception() : with_place(options_.name + ": " + command.label);
+        error = from_elsewhere ? std::current_exception() : with_place(place_of(command));
         abandon(command.work);
         failed = true;
       }

@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <variant>
@@ -29,8 +30,6 @@ class CpuTaskGraph final : public TaskGraph {
     const char* label = "";
   };
 
-  std::size_t size() const noexcept override { return entries.size(); }
-
   std::vector<Entry> entries;
 };
 
@@ -50,8 +49,8 @@ class CpuStream final : public Stream {
   ~CpuStream() override;
 
   const std::string& name() const noexcept override { return options_.name; }
-  int threads() const noexcept { return options_.threads; }
 
+  void begin_task(std::uint64_t task) override { task_ = task; }
   void wait(const Event& event, const char* label) override;
   void copy(void* to, const void* from, std::size_t bytes, const char* label) override;
   void fill_zero(void* to, std::size_t bytes, const char* label) override;
@@ -76,10 +75,11 @@ class CpuStream final : public Stream {
     std::size_t bytes;
   };
   using Work = std::variant<std::monostate, Event, Copy, FillZero, SgdUpdate, ReplicaDifference, CentralUpdate,
-                            LocalAveraging, const CpuTaskGraph*, std::unique_ptr<Task>>;
+                            LocalAveraging, GatherExamples, const CpuTaskGraph*, std::unique_ptr<Task>>;
   struct Command {
     Work work;
     const char* label = "";
+    std::optional<std::uint64_t> task = {};
   };
   static constexpr std::size_t kQueueCapacity = 1024;
 
@@ -87,6 +87,7 @@ class CpuStream final : public Stream {
   void synchronize(std::uint64_t position) override;
   void push(Work work, const char* label);
   void work_loop();
+  std::string place_of(const Command& command) const;
   std::exception_ptr settle() noexcept;  // the worker's thread settings; an error, or null
   void execute(Work& work, const char* label);
   void abandon(Work& work) noexcept;
@@ -96,8 +97,10 @@ class CpuStream final : public Stream {
   std::exception_ptr wait_for(CpuStream& other, std::uint64_t position);
 
   const Options options_;
-  CoreLending::Seat* const seat_;            // null without lending
-  std::unique_ptr<CpuTaskGraph> recording_;  // touched by the enqueuing thread only
+  CoreLending::Seat* const seat_;  // null without lending
+  // Touched by the enqueuing thread only.
+  std::unique_ptr<CpuTaskGraph> recording_;
+  std::optional<std::uint64_t> task_;
 
   mutable std::mutex mutex_;
   std::condition_variable pushed_;              // the worker waits here

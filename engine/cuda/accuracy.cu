@@ -86,7 +86,6 @@ std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareO
 
   OperatorTraits traits;
   traits.output = make_layout({1}, DType::kFloat32, Order::kCanonical);
-  traits.has_gradient = false;
   return std::make_unique<KernelOperator>(std::move(traits), forward, nullptr);
 }
 

@@ -1,17 +1,10 @@
 #include "engine/cuda/check.h"
 
-#include <string_view>
-
 #include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 
-namespace {
-
-// "cudaMalloc(&data, bytes)" -> "cudaMalloc"
 std::string_view function_of(std::string_view call) { return call.substr(0, call.find('(')); }
-
-}  // namespace
 
 void check(cudaError_t result, const char* call) {
   if (result == cudaSuccess) return;
@@ -34,11 +27,6 @@ void check(cublasStatus_t result, const char* call) {
   const bool memory = result == CUBLAS_STATUS_ALLOC_FAILED;
   fail(memory ? ErrorKind::kOutOfMemory : ErrorKind::kDevice, "{}: {}", function_of(call),
        cublasGetStatusString(result));
-}
-
-void check(ncclResult_t result, const char* call) {
-  if (result == ncclSuccess) return;
-  fail(ErrorKind::kPeer, "{}: {}", function_of(call), ncclGetErrorString(result));
 }
 
 }  // namespace arbalest::engine::cuda

@@ -5,14 +5,17 @@
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <cudnn.h>
-#include <nccl.h>
+
+#include <string_view>
 
 namespace arbalest::engine::cuda {
 
 void check(cudaError_t result, const char* call);
 void check(cudnnStatus_t result, const char* call);
 void check(cublasStatus_t result, const char* call);
-void check(ncclResult_t result, const char* call);
+
+// "cudaMalloc(&data, bytes)" -> "cudaMalloc"
+std::string_view function_of(std::string_view call);
 
 }  // namespace arbalest::engine::cuda
 

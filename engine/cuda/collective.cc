@@ -5,25 +5,46 @@
 
 namespace arbalest::engine::cuda {
 
-NcclCollective::NcclCollective(const std::vector<int>& ordinals) : calls_(ordinals.size()) {
+namespace {
+
+// NCCL issues the calls made between its two ends as one. A group in which a call failed issues none.
+class Group {
+ public:
+  Group() { ARBALEST_CUDA(ncclGroupStart()); }
+  ~Group() {
+    if (open_) static_cast<void>(ncclGroupEnd());  // the error under way says more
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  void issue() {
+    open_ = false;
+    ARBALEST_CUDA(ncclGroupEnd());
+  }
+
+ private:
+  bool open_ = true;
+};
+
+}  // namespace
+
+NcclCollective::NcclCollective(const std::vector<int>& ordinals) {
   std::vector<ncclComm_t> created(ordinals.size());
   ARBALEST_CUDA(ncclCommInitAll(created.data(), static_cast<int>(ordinals.size()), ordinals.data()));
   for (ncclComm_t communicator : created) communicators_.emplace_back(communicator);
 }
 
-void NcclCollective::all_reduce_sum(Stream& stream, int rank, float* data, std::size_t elements, const char* label) {
-  calls_[static_cast<std::size_t>(rank)] = {&stream, data, elements, label};
-  if (++collected_ < calls_.size()) return;
-  collected_ = 0;
-  ARBALEST_CUDA(ncclGroupStart());
-  for (std::size_t r = 0; r < calls_.size(); ++r) {
-    const Call& call = calls_[r];
-    as_cuda(*call.stream).submit(call.label, [&](const StreamContext& context) {
-      ARBALEST_CUDA(ncclAllReduce(call.data, call.data, call.elements, ncclFloat32, ncclSum, communicators_[r].get(),
-                                  context.stream));
+void NcclCollective::all_reduce_sum(std::span<const CollectivePart> parts, std::size_t elements, const char* label) {
+  ARBALEST_CHECK(parts.size() == communicators_.size());
+  Group group;  // one host thread enqueues for all ranks, and the call of a lone one would block it
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    float* const values = parts[rank].values;
+    as_cuda(*parts[rank].stream).submit(label, [&](const StreamContext& context) {
+      ARBALEST_CUDA(
+          ncclAllReduce(values, values, elements, ncclFloat32, ncclSum, communicators_[rank].get(), context.stream));
     });
   }
-  ARBALEST_CUDA(ncclGroupEnd());
+  group.issue();
 }
 
 }  // namespace arbalest::engine::cuda

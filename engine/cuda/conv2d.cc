@@ -6,12 +6,13 @@
 #include <span>
 #include <string>
 
+#include "engine/alignment.h"
 #include "engine/cuda/bias.h"
 #include "engine/cuda/check.h"
 #include "engine/cuda/descriptors.h"
 #include "engine/cuda/layout.h"
+#include "engine/cuda/linear.h"
 #include "engine/cuda/operators.h"
-#include "engine/cuda/stream.h"
 #include "engine/cuda/transpose.h"
 #include "engine/error.h"
 
@@ -22,8 +23,6 @@ namespace {
 constexpr std::size_t kLargestWorkspace = std::size_t{256} << 20U;
 constexpr float kOne = 1.0F;  // alpha and beta of every call: the result is written over what was there
 constexpr float kZero = 0.0F;
-
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 template <typename Algorithm>
 struct Chosen {
@@ -66,43 +65,29 @@ Shape weights_shape(const Conv2dSpec& spec) {
   return {spec.filters, spec.input.shape()[1], spec.window.kernel.height, spec.window.kernel.width};
 }
 
-Shape output_shape(const Conv2dSpec& spec) {
-  const Shape& input = spec.input.shape();
-  const Window& window = spec.window;
-  ARBALEST_CHECK(input.rank() == 4 && spec.filters > 0);
-  const std::int64_t height =
-      window_positions(input[2], window.kernel.height, window.stride.height, window.padding.height);
-  const std::int64_t width = window_positions(input[3], window.kernel.width, window.stride.width, window.padding.width);
-  ARBALEST_CHECK(height > 0 && width > 0);
-  return {input[0], spec.filters, height, width};
-}
-
 // False where the elements lie in another order; canonical order with one channel or one pixel is channels-last order.
 bool has_channels_last(const Layout& layout) {
   return layout == make_layout(layout.shape(), layout.dtype(), Order::kChannelsLast);
 }
 
-class Conv2d final : public Operator {
+class Conv2d final : public LinearOperator {
  public:
   Conv2d(const Conv2dSpec& spec, const PrepareOptions& options);
 
-  void forward(Stream& stream, const char* label, const ForwardOperands& operands) const override;
-  void backward(Stream& stream, const char* label, const BackwardOperands& operands) const override;
-
  private:
+  void run_forward(const LinearForward& of, const StreamContext& context) const override;
+  void run_backward(const LinearBackward& of, const StreamContext& context) const override;
+
   void choose_algorithms(const Conv2dSpec& spec);
   void set_traits(const Conv2dSpec& spec, const PrepareOptions& options);
 
-  void run_forward(const StreamContext& context, const float* read, const float* weights, float* output,
-                   void* workspace) const;
-  void run_weights_gradient(const StreamContext& context, const float* read, const float* gradient, float* produced,
-                            void* workspace) const;
-  void run_input_gradient(const StreamContext& context, const float* weights, const float* gradient, float* produced,
-                          void* workspace) const;
+  void convolve(const StreamContext& context, const float* read, const float* weights, float* output,
+                void* workspace) const;
+  void convolve_weights_gradient(const StreamContext& context, const float* read, const float* gradient,
+                                 float* produced, void* workspace) const;
+  void convolve_input_gradient(const StreamContext& context, const float* weights, const float* gradient,
+                               float* produced, void* workspace) const;
 
-  const bool training_;
-  const bool input_gradient_;
-  const bool bias_;
   const Shape input_shape_;
   const Shape weights_shape_;
   const Shape output_shape_;
@@ -123,12 +108,10 @@ class Conv2d final : public Operator {
 };
 
 Conv2d::Conv2d(const Conv2dSpec& spec, const PrepareOptions& options)
-    : training_(options.mode == OperatorMode::kTraining),
-      input_gradient_(training_ && options.input_gradient),
-      bias_(spec.bias),
+    : LinearOperator(options, spec.bias),
       input_shape_(spec.input.shape()),
       weights_shape_(weights_shape(spec)),
-      output_shape_(output_shape(spec)),
+      output_shape_(window_output_shape(input_shape_, spec.window, spec.filters)),
       input_(describe_images(input_shape_)),
       weights_(describe_filters(weights_shape_)),
       output_(describe_images(output_shape_)),
@@ -174,12 +157,7 @@ void Conv2d::choose_algorithms(const Conv2dSpec& spec) {
 
 void Conv2d::set_traits(const Conv2dSpec& spec, const PrepareOptions& options) {
   traits_.output = make_layout(output_shape_, DType::kFloat32, Order::kChannelsLast);
-  traits_.parameters = options.parameters;
-  if (traits_.parameters.empty()) {
-    traits_.parameters.push_back(make_layout(weights_shape_, DType::kFloat32, Order::kChannelsLast));
-    if (bias_) traits_.parameters.push_back(make_layout({spec.filters}, DType::kFloat32, Order::kCanonical));
-  }
-  ARBALEST_CHECK(traits_.parameters.size() == (bias_ ? 2U : 1U));
+  set_parameters(options, make_layout(weights_shape_, DType::kFloat32, Order::kChannelsLast), spec.filters);
   ARBALEST_CHECK(traits_.parameters[0].shape() == weights_shape_);
 
   copies_input_ = !has_channels_last(spec.input);
@@ -199,85 +177,71 @@ void Conv2d::set_traits(const Conv2dSpec& spec, const PrepareOptions& options) {
   traits_.scratch_bytes = workspace_at_ + aligned(workspace);
 }
 
-void Conv2d::run_forward(const StreamContext& context, const float* read, const float* weights, float* output,
-                         void* workspace) const {
+void Conv2d::convolve(const StreamContext& context, const float* read, const float* weights, float* output,
+                      void* workspace) const {
   ARBALEST_CUDA(cudnnConvolutionForward(context.cudnn, &kOne, input_.get(), read, weights_.get(), weights,
                                         convolution_.get(), forward_.algorithm, workspace, forward_.workspace, &kZero,
                                         output_.get(), output));
 }
 
-void Conv2d::run_weights_gradient(const StreamContext& context, const float* read, const float* gradient,
-                                  float* produced, void* workspace) const {
+void Conv2d::convolve_weights_gradient(const StreamContext& context, const float* read, const float* gradient,
+                                       float* produced, void* workspace) const {
   ARBALEST_CUDA(cudnnConvolutionBackwardFilter(context.cudnn, &kOne, input_.get(), read, output_.get(), gradient,
                                                convolution_.get(), of_weights_->algorithm, workspace,
                                                of_weights_->workspace, &kZero, weights_.get(), produced));
 }
 
-void Conv2d::run_input_gradient(const StreamContext& context, const float* weights, const float* gradient,
-                                float* produced, void* workspace) const {
+void Conv2d::convolve_input_gradient(const StreamContext& context, const float* weights, const float* gradient,
+                                     float* produced, void* workspace) const {
   ARBALEST_CUDA(cudnnConvolutionBackwardData(context.cudnn, &kOne, weights_.get(), weights, output_.get(), gradient,
                                              convolution_.get(), of_input_->algorithm, workspace, of_input_->workspace,
                                              &kZero, input_.get(), produced));
 }
 
-void Conv2d::forward(Stream& stream, const char* label, const ForwardOperands& operands) const {
-  const auto* input = static_cast<const float*>(operands.inputs[0]);
-  const auto* weights = static_cast<const float*>(operands.parameters[0]);
-  const auto* bias = bias_ ? static_cast<const float*>(operands.parameters[1]) : nullptr;
-  auto* output = static_cast<float*>(operands.output);
-  auto* saved = static_cast<float*>(operands.saved);
-  auto* scratch = static_cast<std::byte*>(operands.scratch);
-  as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
-    const float* read = input;
-    if (copies_input_) {
-      auto* copy = training_ ? saved : reinterpret_cast<float*>(scratch + input_at_);
-      transpose(input, copy, input_shape_, Order::kCanonical, Order::kChannelsLast, context.stream);
-      read = copy;
-    }
-    const float* filters = weights;
-    if (copies_weights_) {
-      auto* copy = reinterpret_cast<float*>(scratch);
-      transpose(weights, copy, weights_shape_, Order::kCanonical, Order::kChannelsLast, context.stream);
-      filters = copy;
-    }
-    run_forward(context, read, filters, output, scratch + workspace_at_);
-    const std::int64_t channels = output_shape_[1];
-    if (bias != nullptr) add_bias(output, bias, output_shape_.elements() / channels, channels, context.stream);
-  });
+void Conv2d::run_forward(const LinearForward& of, const StreamContext& context) const {
+  const float* read = of.input;
+  if (copies_input_) {
+    auto* copy = training_ ? of.saved : reinterpret_cast<float*>(of.scratch + input_at_);
+    transpose(of.input, copy, input_shape_, Order::kCanonical, Order::kChannelsLast, context.stream);
+    read = copy;
+  }
+  const float* filters = of.weights;
+  if (copies_weights_) {
+    auto* copy = reinterpret_cast<float*>(of.scratch);
+    transpose(of.weights, copy, weights_shape_, Order::kCanonical, Order::kChannelsLast, context.stream);
+    filters = copy;
+  }
+  convolve(context, read, filters, of.output, of.scratch + workspace_at_);
+  const std::int64_t channels = output_shape_[1];
+  if (of.bias != nullptr) {
+    add_bias(of.output, of.bias, output_shape_.elements() / channels, channels, context.stream);
+  }
 }
 
-void Conv2d::backward(Stream& stream, const char* label, const BackwardOperands& operands) const {
-  ARBALEST_CHECK(training_);
-  const auto* read = static_cast<const float*>(copies_input_ ? operands.saved : operands.inputs[0]);
-  const auto* weights = static_cast<const float*>(operands.parameters[0]);
-  const auto* gradient = static_cast<const float*>(operands.output_gradient);
-  auto* weights_gradient = static_cast<float*>(operands.parameter_gradients[0]);
-  auto* bias_gradient = bias_ ? static_cast<float*>(operands.parameter_gradients[1]) : nullptr;
-  auto* input_gradient = input_gradient_ ? static_cast<float*>(operands.input_gradients[0]) : nullptr;
-  auto* scratch = static_cast<std::byte*>(operands.scratch);
-  as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
-    auto* weights_copy = reinterpret_cast<float*>(scratch);
-    auto* workspace = scratch + workspace_at_;
-    run_weights_gradient(context, read, gradient, copies_weights_ ? weights_copy : weights_gradient, workspace);
-    if (copies_weights_) {
-      transpose(weights_copy, weights_gradient, weights_shape_, Order::kChannelsLast, Order::kCanonical,
-                context.stream);
-    }
-    if (bias_gradient != nullptr) {
-      const std::int64_t channels = output_shape_[1];
-      column_sum(gradient, bias_gradient, output_shape_.elements() / channels, channels,
-                 reinterpret_cast<float*>(workspace), context.stream);
-    }
-    if (input_gradient == nullptr) return;
-    if (copies_weights_) {
-      transpose(weights, weights_copy, weights_shape_, Order::kCanonical, Order::kChannelsLast, context.stream);
-    }
-    auto* produced = copies_input_ ? reinterpret_cast<float*>(scratch + input_at_) : input_gradient;
-    run_input_gradient(context, copies_weights_ ? weights_copy : weights, gradient, produced, workspace);
-    if (copies_input_) {
-      transpose(produced, input_gradient, input_shape_, Order::kChannelsLast, Order::kCanonical, context.stream);
-    }
-  });
+void Conv2d::run_backward(const LinearBackward& of, const StreamContext& context) const {
+  auto* weights_copy = reinterpret_cast<float*>(of.scratch);
+  auto* workspace = of.scratch + workspace_at_;
+  convolve_weights_gradient(context, of.read, of.output_gradient, copies_weights_ ? weights_copy : of.weights_gradient,
+                            workspace);
+  if (copies_weights_) {
+    transpose(weights_copy, of.weights_gradient, weights_shape_, Order::kChannelsLast, Order::kCanonical,
+              context.stream);
+  }
+  if (of.bias_gradient != nullptr) {
+    const std::int64_t channels = output_shape_[1];
+    column_sum(of.output_gradient, of.bias_gradient, output_shape_.elements() / channels, channels,
+               reinterpret_cast<float*>(workspace), context.stream);
+  }
+  if (of.input_gradient == nullptr) return;
+  if (copies_weights_) {
+    transpose(of.weights, weights_copy, weights_shape_, Order::kCanonical, Order::kChannelsLast, context.stream);
+  }
+  auto* produced = copies_input_ ? reinterpret_cast<float*>(of.scratch + input_at_) : of.input_gradient;
+  convolve_input_gradient(context, copies_weights_ ? weights_copy : of.weights, of.output_gradient, produced,
+                          workspace);
+  if (copies_input_) {
+    transpose(produced, of.input_gradient, input_shape_, Order::kChannelsLast, Order::kCanonical, context.stream);
+  }
 }
 
 }  // namespace

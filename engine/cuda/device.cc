@@ -53,6 +53,11 @@ Buffer CudaDevice::allocate_host(std::size_t bytes) {
   return allocate_mapped(bytes);
 }
 
+std::size_t CudaDevice::free_memory() const {
+  make_current();
+  return free_device_memory(ordinal_);
+}
+
 std::unique_ptr<Stream> CudaDevice::create_stream(const StreamOptions& options) {
   return std::make_unique<CudaStream>(CudaStream::Options{.name = name_ + " " + options.name,
                                                           .ordinal = ordinal_,
@@ -60,6 +65,10 @@ std::unique_ptr<Stream> CudaDevice::create_stream(const StreamOptions& options) 
                                                           .libraries = !options.floating,
                                                           .graphs = graphs_,
                                                           .observer = observer_});
+}
+
+std::size_t CudaDevice::stream_bytes(const StreamOptions& options) const {
+  return CudaStream::bytes(/*libraries=*/!options.floating);
 }
 
 std::unique_ptr<Operator> CudaDevice::prepare(const OperatorSpec& spec, const PrepareOptions& options) {

@@ -20,7 +20,9 @@ class CudaDevice final : public Device {
   int ordinal() const noexcept { return ordinal_; }
   Buffer allocate(std::size_t bytes) override;
   Buffer allocate_host(std::size_t bytes) override;
+  std::size_t free_memory() const override;
   std::unique_ptr<Stream> create_stream(const StreamOptions& options) override;
+  std::size_t stream_bytes(const StreamOptions& options) const override;
   std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options) override;
   Layout plain_layout(const Shape& shape, DType dtype) const override;
   void convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) override;

@@ -1,6 +1,6 @@
 #include "engine/cuda/check.h"
-#include "engine/cuda/collective.h"
 #include "engine/cuda/device.h"
+#include "engine/cuda/nccl.h"
 #include "engine/cuda_devices.h"
 #include "engine/error.h"
 
@@ -49,18 +49,18 @@ std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOpt
 std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices) {
   std::vector<int> ordinals;
   for (Device* device : devices) ordinals.push_back(static_cast<cuda::CudaDevice&>(*device).ordinal());
-  return std::make_unique<cuda::NcclCollective>(ordinals);
+  return cuda::make_nccl_collective(ordinals);
 }
 
 std::vector<LibraryVersion> cuda_library_versions() {
   int runtime = 0;
   static_cast<void>(cudaRuntimeGetVersion(&runtime));  // cannot fail
-  int nccl = 0;
-  ARBALEST_CUDA(ncclGetVersion(&nccl));
   const auto cudnn = static_cast<int>(cudnnGetVersion());
-  return {{"CUDA runtime", dotted(runtime)},
-          {"cuDNN", fmt::format("{}.{}.{}", cudnn / 10000, cudnn / 100 % 100, cudnn % 100)},
-          {"NCCL", fmt::format("{}.{}.{}", nccl / 10000, nccl / 100 % 100, nccl % 100)}};
+  std::vector<LibraryVersion> versions{
+      {"CUDA runtime", dotted(runtime)},
+      {"cuDNN", fmt::format("{}.{}.{}", cudnn / 10000, cudnn / 100 % 100, cudnn % 100)}};
+  for (LibraryVersion& version : cuda::nccl_versions()) versions.push_back(std::move(version));
+  return versions;
 }
 
 }  // namespace arbalest::engine

@@ -10,21 +10,10 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// What of the mask is known before the step.
-struct DropoutConstants {
-  std::uint32_t layer;
-  std::uint32_t threshold;
-  float scale;
-};
-
-__device__ elementwise::DropoutMask make_mask(const StepParameters* step, const DropoutConstants& constants) {
-  return {step->seed, step->task, constants.layer, constants.threshold, constants.scale};
-}
-
 // Elements in canonical order, four at a time. `target` may be `source`.
 __global__ void mask_quads(const float* source, float* target, std::int64_t elements, const StepParameters* step,
-                           DropoutConstants constants) {
-  const elementwise::DropoutMask mask = make_mask(step, constants);
+                           elementwise::DropoutConstants constants) {
+  const elementwise::DropoutMask mask{step->seed, step->task, constants};
   for (std::int64_t quad = first_element(); 4 * quad < elements; quad += element_step()) {
     const elementwise::PhiloxCounter random = elementwise::dropout_words(mask, static_cast<std::uint32_t>(quad));
     for (std::int64_t i = 0; i < 4; ++i) {
@@ -36,8 +25,9 @@ __global__ void mask_quads(const float* source, float* target, std::int64_t elem
 
 // Elements with channels last, one at a time: words are made four times, but memory is touched in order.
 __global__ void mask_channels_last(const float* source, float* target, std::int64_t elements, std::int64_t channels,
-                                   std::int64_t pixels, const StepParameters* step, DropoutConstants constants) {
-  const elementwise::DropoutMask mask = make_mask(step, constants);
+                                   std::int64_t pixels, const StepParameters* step,
+                                   elementwise::DropoutConstants constants) {
+  const elementwise::DropoutMask mask{step->seed, step->task, constants};
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     const std::int64_t pixel = i / channels;  // of the batch
     const std::int64_t image = pixel / pixels;
@@ -54,8 +44,7 @@ class Masking {
   explicit Masking(const DropoutSpec& spec)
       : shape_(spec.input.shape()),
         channels_last_(order_of(spec.input) == Order::kChannelsLast),
-        constants_{spec.layer, static_cast<std::uint32_t>(static_cast<double>(spec.ratio) * 4294967296.0),
-                   1.0F / (1.0F - spec.ratio)} {}
+        constants_(elementwise::dropout_constants(spec.layer, spec.ratio)) {}
 
   // Enqueues target = source under the mask of the running step.
   void enqueue(const void* source, void* target, const StepParameters* step, cudaStream_t stream) const {
@@ -73,14 +62,14 @@ class Masking {
  private:
   Shape shape_;
   bool channels_last_;
-  DropoutConstants constants_;
+  elementwise::DropoutConstants constants_;
 };
 
 }  // namespace
 
 std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOptions& options) {
   ARBALEST_CHECK(spec.ratio >= 0.0F && spec.ratio < 1.0F);
-  ARBALEST_CHECK(spec.input.shape().elements() <= (std::int64_t{1} << 34));  // the generator's counter
+  ARBALEST_CHECK(spec.input.shape().elements() <= elementwise::kMaxDropoutElements);
   OperatorTraits traits;
   traits.output = spec.input;
   traits.in_place_forward = true;

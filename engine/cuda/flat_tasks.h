@@ -1,8 +1,9 @@
-// The passes over flat vectors as kernels (elementwise bodies: engine/elementwise, so their bits are the CPU's).
+// The tasks that need no preparation as kernels (elementwise bodies: engine/elementwise, so their bits are the CPU's).
 #pragma once
 
 #include "engine/cuda/stream.h"
 #include "engine/ops/averaging.h"
+#include "engine/ops/gather_examples.h"
 #include "engine/ops/sgd_update.h"
 
 namespace arbalest::engine::cuda {
@@ -12,5 +13,6 @@ void run_flat(const SgdUpdate& task, const StreamContext& context);
 void run_flat(const ReplicaDifference& task, const StreamContext& context);
 void run_flat(const CentralUpdate& task, const StreamContext& context);
 void run_flat(const LocalAveraging& task, const StreamContext& context);
+void run_flat(const GatherExamples& task, const StreamContext& context);
 
 }  // namespace arbalest::engine::cuda

@@ -11,9 +11,6 @@
 
 namespace arbalest::engine::cuda {
 
-// As sizes of saved and scratch memory are stated.
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 // Addresses of one use: those of ForwardOperands and BackwardOperands that such an operator has.
 struct ForwardAddresses {
   const void* input = nullptr;

@@ -41,4 +41,17 @@ void keep_freed_memory(int ordinal) {
   ARBALEST_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 }
 
+std::size_t free_device_memory(int ordinal) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  ARBALEST_CUDA(cudaMemGetInfo(&free, &total));
+  cudaMemPool_t pool = nullptr;
+  ARBALEST_CUDA(cudaDeviceGetDefaultMemPool(&pool, ordinal));
+  std::uint64_t reserved = 0;
+  std::uint64_t used = 0;
+  ARBALEST_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+  ARBALEST_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  return free + static_cast<std::size_t>(reserved - used);
+}
+
 }  // namespace arbalest::engine::cuda

@@ -14,5 +14,7 @@ Buffer allocate_device(std::size_t bytes);
 Buffer allocate_mapped(std::size_t bytes);
 // The current device's pool keeps what is freed. Once per device.
 void keep_freed_memory(int ordinal);
+// Bytes of the current device that the driver has, or its pool keeps, for allocate_device.
+std::size_t free_device_memory(int ordinal);
 
 }  // namespace arbalest::engine::cuda

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "engine/alignment.h"
 #include "engine/cuda/block.h"
 #include "engine/cuda/kernel_operator.h"
 #include "engine/cuda/layout.h"
@@ -169,9 +170,9 @@ std::int32_t narrow(std::int64_t value) {
   return static_cast<std::int32_t>(value);
 }
 
-Axis make_axis(std::int64_t input, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
-  const std::int64_t output = window_positions(input, kernel, stride, padding);
-  ARBALEST_CHECK(output > 0 && padding < kernel);
+Axis make_axis(std::int64_t input, std::int64_t output, std::int64_t kernel, std::int64_t stride,
+               std::int64_t padding) {
+  ARBALEST_CHECK(padding < kernel);
   narrow(input + padding + kernel);  // the largest sum of coordinates
   // A stride that takes no second step may be larger than any coordinate.
   const std::int64_t step = std::min(stride, input + padding + 1);
@@ -214,13 +215,13 @@ Passes make_average(const Geometry& geometry, std::int64_t inputs, std::int64_t 
 
 std::unique_ptr<Operator> make_operator(const Pool2dSpec& spec, const PrepareOptions& options) {
   const Shape& input = spec.input.shape();
-  ARBALEST_CHECK(input.rank() == 4);
   const Window& window = spec.window;
+  const Shape output = window_output_shape(input, window, input[1]);
   const Order order = order_of(spec.input);
-  const Geometry geometry{make_axis(input[2], window.kernel.height, window.stride.height, window.padding.height),
-                          make_axis(input[3], window.kernel.width, window.stride.width, window.padding.width),
-                          narrow(input[1]), order == Order::kChannelsLast};
-  const Shape output{input[0], input[1], geometry.rows.output, geometry.columns.output};
+  const Geometry geometry{
+      make_axis(input[2], output[2], window.kernel.height, window.stride.height, window.padding.height),
+      make_axis(input[3], output[3], window.kernel.width, window.stride.width, window.padding.width), narrow(input[1]),
+      order == Order::kChannelsLast};
   if (std::max(input.elements(), output.elements()) > std::numeric_limits<std::int32_t>::max()) {
     fail(ErrorKind::kDevice, "pooling {} to {}: a GPU pools fewer than 2^31 elements at once; use smaller batches",
          to_string(input), to_string(output));

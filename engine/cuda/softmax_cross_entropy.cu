@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/alignment.h"
 #include "engine/cuda/block.h"
 #include "engine/cuda/class_rows.h"
 #include "engine/cuda/kernel_operator.h"

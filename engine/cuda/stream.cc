@@ -2,6 +2,8 @@
 
 #include <nvtx3/nvToolsExt.h>
 
+#include <iterator>
+
 #include "engine/cuda/flat_tasks.h"
 #include "engine/cuda/memory.h"
 #include "engine/cuda/report_position.h"
@@ -14,11 +16,15 @@ namespace {
 
 // cuBLAS' own size on Hopper; with a workspace of the user its results repeat (cuBLAS, "Results Reproducibility").
 constexpr std::size_t kCublasWorkspace = std::size_t{32} << 20U;
-constexpr int kPolls = 2000;  // reads of the mapped counter before the host thread sleeps
+constexpr std::size_t kTaskName = 40;  // characters of ", mini-batch N"
+constexpr int kPolls = 2000;           // reads of the mapped counter before the host thread sleeps
 
 }  // namespace
 
-CudaStream::CudaStream(Options options) : options_(std::move(options)) {
+std::size_t CudaStream::bytes(bool libraries) { return kPartials * sizeof(float) + (libraries ? kCublasWorkspace : 0); }
+
+CudaStream::CudaStream(Options options) : options_(std::move(options)), place_(options_.name) {
+  place_.reserve(options_.name.size() + kTaskName);
   ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
   int least = 0;
   int greatest = 0;
@@ -44,6 +50,11 @@ CudaStream::CudaStream(Options options) : options_(std::move(options)) {
 }
 
 CudaStream::~CudaStream() { drain(); }
+
+void CudaStream::begin_task(std::uint64_t task) {
+  place_.resize(options_.name.size());
+  fmt::format_to(std::back_inserter(place_), ", mini-batch {}", task);
+}
 
 void CudaStream::wait(const Event& event, const char* label) {
   ARBALEST_CHECK(recording_ == nullptr);
@@ -142,18 +153,20 @@ void CudaStream::synchronize(std::uint64_t position) {
   try {
     ARBALEST_CUDA(cudaEventSynchronize(event_at(position)));
   } catch (...) {
-    rethrow_with_place("waiting for its work");
+    rethrow_with_place("this or earlier work");
   }
 }
 
 void CudaStream::before(const char* label) {
   if (options_.observer != nullptr) options_.observer->before_task(*this, label);
-  nvtxRangePushA(label);
   ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+  nvtxRangePushA(place_.c_str());
+  nvtxRangePushA(label);
   dirty_ = true;
 }
 
 void CudaStream::after(const char* label) {
+  nvtxRangePop();
   nvtxRangePop();
   if (options_.observer != nullptr) options_.observer->after_task(*this, label);
 }
@@ -165,7 +178,7 @@ void CudaStream::rethrow_with_place(const char* label) const {
     const char* hint = error.kind() == ErrorKind::kDevice && options_.graphs
                            ? "; run again with --no-graph to see which operator it was"
                            : "";
-    throw Error(error.kind(), fmt::format("{}: {}: {}{}", options_.name, label, error.what(), hint));
+    throw Error(error.kind(), fmt::format("{}: {}: {}{}", place_, label, error.what(), hint));
   }
 }
 

@@ -37,8 +37,6 @@ class CudaTaskGraph final : public TaskGraph {
     std::function<void(const StreamContext&)> run;
   };
 
-  std::size_t size() const noexcept override { return entries.size(); }
-
   std::vector<Entry> entries;
   Handle<cudaGraphExec_t, cudaGraphExecDestroy> executable;  // none: the entries are enqueued one by one
 };
@@ -54,12 +52,16 @@ class CudaStream final : public Stream {
     StreamObserver* observer = nullptr;
   };
 
+  // Of device memory, with or without what the libraries are given.
+  static std::size_t bytes(bool libraries);
+
   explicit CudaStream(Options options);
   // Ends when all enqueued work has.
   ~CudaStream() override;
 
   const std::string& name() const noexcept override { return options_.name; }
 
+  void begin_task(std::uint64_t task) override;
   void wait(const Event& event, const char* label) override;
   void copy(void* to, const void* from, std::size_t bytes, const char* label) override;
   void fill_zero(void* to, std::size_t bytes, const char* label) override;
@@ -97,6 +99,7 @@ class CudaStream final : public Stream {
   [[noreturn]] void rethrow_with_place(const char* label) const;
 
   const Options options_;
+  std::string place_;  // the stream's name and its mini-batch, for traces and errors
   Handle<cudaStream_t, cudaStreamDestroy> stream_;
   Handle<cudnnHandle_t, cudnnDestroy> cudnn_;
   Handle<cublasHandle_t, cublasDestroy> cublas_;
@@ -120,6 +123,7 @@ void CudaStream::run(const char* label, const Function& function) {
     function(static_cast<const StreamContext&>(context_));
     ARBALEST_CUDA(cudaGetLastError());
   } catch (...) {
+    after(label);
     rethrow_with_place(label);
   }
   after(label);

@@ -12,8 +12,8 @@ struct CgroupLimits {
   std::optional<std::uint64_t> memory_unused;  // the smallest limit - use, in bytes; reclaimable file cache is unused
 };
 
-// Files are looked for under `root`, which tests replace. A file that is missing or unreadable sets no limit; nor does a
-// memory limit beyond the machine's memory.
+// Files are looked for under `root`, which tests replace. A file that is missing or unreadable sets no limit; nor does
+// a memory limit beyond the machine's memory.
 CgroupLimits read_cgroup_limits(const std::string& root = "");
 
 }  // namespace arbalest::engine::host

@@ -6,31 +6,11 @@
 #include <utility>
 #include <vector>
 
-#if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
-#endif
-
 #include "engine/error.h"
 #include "engine/host/arena.h"
+#include "engine/thread_sanitizer.h"
 
 namespace arbalest::engine::host {
-namespace {
-
-// A worker meets `object` for the first time through oneTBB, where ThreadSanitizer cannot see that its construction is
-// over: libtbb is not instrumented. These two say so.
-void publish_to_sanitizer([[maybe_unused]] void* object) {
-#if defined(__SANITIZE_THREAD__)
-  __tsan_release(object);
-#endif
-}
-
-void receive_from_sanitizer([[maybe_unused]] void* object) {
-#if defined(__SANITIZE_THREAD__)
-  __tsan_acquire(object);
-#endif
-}
-
-}  // namespace
 
 // Tasks wait in a queue of ours; oneTBB is handed "runners", each of which empties the queue: a burst of tasks wakes a
 // worker once. One mutex orders everything that a submitter wrote before what its task reads.
@@ -91,7 +71,7 @@ Pool::~Pool() { drain(); }
 void Pool::submit(std::function<void()> task) {
   const std::lock_guard lock(impl_->mutex);
   if (impl_->runners < impl_->limit) {
-    publish_to_sanitizer(impl_.get());
+    publish_to_sanitizer(impl_.get());  // a worker meets it for the first time through oneTBB
     impl_->arena.enqueue(
         [](void* impl) noexcept {
           receive_from_sanitizer(impl);

@@ -87,7 +87,7 @@ class InputFile {
 void check_hash(const std::string& found, const std::string& expected) {
   constexpr std::size_t kShown = 12;  // digits
   if (expected.empty() || found == expected) return;
-  engine::fail(ErrorKind::kData,
+  engine::fail(ErrorKind::kCheckpoint,
                "it was changed after its run had saved it: its SHA-256 is {}..., the run's summary says {}...; restore "
                "the file, or train again",
                found.substr(0, kShown), expected.substr(0, kShown));

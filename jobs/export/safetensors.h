@@ -20,8 +20,8 @@ std::string write_safetensors(const std::filesystem::path& path, std::span<const
 
 // Tensors in the order of their bytes. The file is not trusted: every size is checked before memory is taken for it.
 // Throws ErrorKind::kCheckpoint, naming the file and the tensor, if it cannot be read, is not a safetensors file,
-// holds another type than F32, or if its tensors overlap, leave holes or do not fill it. Throws ErrorKind::kData if the
-// file's SHA-256 is not `expected_sha256`; "" expects none.
+// holds another type than F32, if its tensors overlap, leave holes or do not fill it, or if its SHA-256 is not
+// `expected_sha256`; "" expects none.
 std::vector<dataflow::NamedTensor> read_safetensors(const std::filesystem::path& path,
                                                     const std::string& expected_sha256 = "");
 

@@ -21,6 +21,9 @@ struct DataOptions {
   std::string directory;  // of the files, below the data root unless absolute; unused for digits
   dataflow::InputDescription input;
   dataflow::Normalization normalization;
+  // That the dataset is known to have; the files may hold others.
+  std::int64_t training_examples = 0;
+  std::int64_t test_examples = 0;
 };
 
 struct TrainingOptions {
@@ -45,6 +48,7 @@ struct JobOptions {
   sma::Options synchronization;
   std::vector<engine::DeviceSpec> devices;  // at least one
   std::vector<int> learners_per_device;     // of each device
+  bool learners_are_given = false;          // by the user, rather than following from the devices
   std::vector<std::string> warnings;        // to be shown to the user
   std::string resolved_text;  // the job with every --set and default written out, as text; reading it gives this job
 };

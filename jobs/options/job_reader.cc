@@ -4,8 +4,8 @@
 #include <limits>
 #include <numeric>
 
-#include "dataflow/models/layer_reader.h"
-#include "dataflow/models/model_reader.h"
+#include "jobs/options/device_presence.h"
+#include "jobs/options/graph_reader.h"
 #include "jobs/options/known_datasets.h"
 #include "jobs/options/size_check.h"
 #include "jobs/report/text.h"
@@ -24,6 +24,8 @@ constexpr int kMaxPeriod = 1000;
 constexpr int kMaxLearners = 1024;
 constexpr int kDefaultMaxLearners = 8;
 constexpr int kDefaultGpuLearners = 4;  // small mini-batches leave a GPU idle; a job that knows better says so
+// Below, what the model sees of a pixel is no longer a number that it can learn from.
+constexpr dataflow::Range<float> kPixelStddev{1e-6F, 1000.0F};
 
 scheduler::LearnerScaling from_proto(v1::LearningRate::LearnerScaling scaling) {
   switch (scaling) {
@@ -34,6 +36,13 @@ scheduler::LearnerScaling from_proto(v1::LearningRate::LearnerScaling scaling) {
     default:
       return scheduler::LearnerScaling::kKeep;
   }
+}
+
+std::string check_target(double accuracy) {
+  std::string problem = out_of_range("target_accuracy", accuracy, above(0.0, 1.0));
+  const bool is_percentage = accuracy > 1.0 && accuracy <= 100.0;
+  if (is_percentage) problem += fmt::format("; did you mean {}?", accuracy / 100.0);
+  return problem;
 }
 
 class JobReader {
@@ -73,16 +82,19 @@ class JobReader {
       return;
     }
     const KnownDataset known = known_dataset(data.source_case());
-    options_.data = {
-        known.kind, known.directory, known.input, {data.normalization().mean(), data.normalization().stddev()}};
+    options_.data = {.kind = known.kind,
+                     .directory = known.directory,
+                     .input = known.input,
+                     .normalization = {data.normalization().mean(), data.normalization().stddev()},
+                     .training_examples = known.training_examples,
+                     .test_examples = known.test_examples};
     if (data.has_mnist()) options_.data.directory = data.mnist().directory();
     if (data.has_fashion_mnist()) options_.data.directory = data.fashion_mnist().directory();
     if (known.kind == DataOptions::Kind::kMnist && options_.data.directory.empty()) {
       issues_.add("data." + known.name + ".directory", "directory is empty; '.' is the data root itself");
     }
     issues_.add("data.normalization.mean", out_of_range("mean", data.normalization().mean(), {0.0F, 1.0F}));
-    issues_.add("data.normalization.stddev",
-                out_of_range("stddev", data.normalization().stddev(), above(0.0F, 1000.0F)));
+    issues_.add("data.normalization.stddev", out_of_range("stddev", data.normalization().stddev(), kPixelStddev));
     if (job_.training().batch_size() > known.training_examples) {
       issues_.add("training.batch_size",
                   fmt::format("batch_size {} is larger than the training set of {} ({} examples)",
@@ -102,8 +114,7 @@ class JobReader {
                          .seed = training.seed()};
     if (training.has_target_accuracy()) {
       options_.training.target_accuracy = training.target_accuracy();
-      issues_.add("training.target_accuracy",
-                  out_of_range("target_accuracy", training.target_accuracy(), above(0.0, 1.0)));
+      issues_.add("training.target_accuracy", check_target(training.target_accuracy()));
     }
   }
 
@@ -152,6 +163,7 @@ class JobReader {
       try {
         std::vector<engine::DeviceSpec> devices = options_.devices;
         devices.push_back(engine::parse_device(job_.devices(i)));
+        check_present(devices.back());
         engine::check_disjoint(devices);
         options_.devices = std::move(devices);
       } catch (const Error& error) {
@@ -162,14 +174,12 @@ class JobReader {
 
   void read_learners() {
     const bool is_fixed = job_.learners().per_device().has_fixed();
-    learners_are_given_ = is_fixed;
+    options_.learners_are_given = is_fixed;
     const int fixed = job_.learners().per_device().fixed();
     if (is_fixed) issues_.add("learners.per_device.fixed", out_of_range("fixed", fixed, {1, kMaxLearners}));
     std::vector<int>& counts = options_.learners_per_device;
     for (const engine::DeviceSpec& device : options_.devices) {
-      const int own =
-          device.is_cuda() ? kDefaultGpuLearners : std::min(engine::core_count(device), kDefaultMaxLearners);
-      counts.push_back(is_fixed ? fixed : own);
+      counts.push_back(is_fixed ? fixed : default_learners(device));
     }
     const bool are_equal = std::ranges::adjacent_find(counts, std::ranges::not_equal_to()) == counts.end();
     if (!counts.empty() && are_equal) job_.mutable_learners()->mutable_per_device()->set_fixed(counts[0]);
@@ -209,49 +219,20 @@ class JobReader {
       issues_.add("model", "no model is chosen; add one, as in model { zoo { lenet {} } }, or list its layers");
       return;
     }
-    dataflow::FieldIssues model_issues;
-    const auto layers = dataflow::read_model(job_.model(), options_.data.input, model_issues);
-    for (const auto& issue : model_issues.all()) {
-      issues_.add(issue.path.empty() ? "model" : "model." + issue.path, issue.message);
-    }
-    // Without data the shapes are unknown; without layers there is nothing to fit together.
-    if (job_.data().source_case() == v1::Data::SOURCE_NOT_SET || layers.empty()) return;
-    if (job_.model().has_zoo() && !model_issues.empty()) return;
-    try {
-      options_.graph = std::make_shared<dataflow::Graph>(dataflow::Graph::build(options_.data.input, layers));
-    } catch (const dataflow::GraphError& error) {
-      for (const dataflow::GraphIssue& issue : error.issues()) {
-        const bool has_place = issue.layer >= 0 && issue.input >= 0;
-        issues_.add_another(layer_path(issue.layer) + (has_place ? fmt::format(".input[{}]", issue.input) : ""),
-                            issue.message);
-      }
-    } catch (const dataflow::UnknownOutput&) {
-      ARBALEST_CHECK(!model_issues.empty());  // what is wrong with that layer has been said
-    }
-    if (options_.graph != nullptr && options_.training.batch_size >= 1) read_sizes(layers);
-  }
-
-  // `index`: in the model's list; -1: the model as a whole.
-  std::string layer_path(int index) const {
-    if (job_.model().has_zoo()) return "model.zoo";
-    return index < 0 ? "model" : fmt::format("model.layers[{}]", index);
-  }
-
-  void read_sizes(const std::vector<dataflow::LayerDescription>& layers) {
-    for (const SizeIssue& issue : check_sizes(*options_.graph, options_.training.batch_size)) {
-      const auto layer = std::ranges::find(layers, issue.layer, &dataflow::LayerDescription::name);
-      const bool is_listed = layer != layers.end();  // not the accuracy layer that every model gets
-      issues_.add_another(layer_path(is_listed ? static_cast<int>(layer - layers.begin()) : -1), issue.message);
-    }
+    GraphContext context{.input = std::nullopt, .batch_size = std::nullopt};
+    if (job_.data().source_case() != v1::Data::SOURCE_NOT_SET) context.input = options_.data.input;
+    if (!issues_.has("training.batch_size")) context.batch_size = options_.training.batch_size;
+    options_.graph = read_graph(job_.model(), context, issues_);
   }
 
   void read_round() {
-    const std::int64_t batch = options_.training.batch_size;
-    if (job_.data().source_case() == v1::Data::SOURCE_NOT_SET || batch < 1) return;
-    const std::int64_t batches = known_dataset(job_.data().source_case()).training_examples / batch;
-    if (batches < 1) return;  // a mini-batch is too large already
-    issues_.add(learners_are_given_ ? "learners.per_device.fixed" : "training.batch_size",
-                check_round(total_learners(), options_.synchronization.period, batches));
+    for (const char* path : {"training.batch_size", "learners.per_device.fixed", "synchronization.sma.period"}) {
+      if (issues_.has(path)) return;  // nothing that follows from it is news
+    }
+    if (job_.data().source_case() == v1::Data::SOURCE_NOT_SET) return;
+    issues_.add(options_.learners_are_given ? "learners.per_device.fixed" : "training.batch_size",
+                check_round(total_learners(), options_.synchronization.period,
+                            options_.data.training_examples / options_.training.batch_size));
   }
 
   void add_warnings() {
@@ -277,12 +258,15 @@ class JobReader {
   v1::Job& job_;
   dataflow::FieldIssues& issues_;
   JobOptions options_;
-  bool learners_are_given_ = false;  // rather than following from the devices
 };
 
 }  // namespace
 
 JobOptions read_job(v1::Job& job, dataflow::FieldIssues& issues) { return JobReader(job, issues).read(); }
+
+int default_learners(const engine::DeviceSpec& device) {
+  return device.is_cuda() ? kDefaultGpuLearners : std::min(engine::core_count(device), kDefaultMaxLearners);
+}
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';

@@ -10,16 +10,17 @@ KnownDataset known_dataset(v1::Data::SourceCase source) {
   const dataflow::InputDescription gray28{{1, 28, 28}, 10};
   switch (source) {
     case v1::Data::kMnist:
-      return {"mnist", Kind::kMnist, "mnist", gray28, {0.1307F, 0.3081F}, 60000};
+      return {"mnist", Kind::kMnist, "mnist", gray28, {0.1307F, 0.3081F}, 60000, 10000};
     case v1::Data::kFashionMnist:
-      return {"fashion_mnist", Kind::kMnist, "fashion-mnist", gray28, {0.2860F, 0.3530F}, 60000};
+      return {"fashion_mnist", Kind::kMnist, "fashion-mnist", gray28, {0.2860F, 0.3530F}, 60000, 10000};
     case v1::Data::kDigits:
       return {"digits",
               Kind::kDigits,
               "",
               dataflow::digits_description(),
               dataflow::kDigitsNormalization,
-              dataflow::kDigitsTrainingExamples};
+              dataflow::kDigitsTrainingExamples,
+              dataflow::kDigitsTestExamples};
     case v1::Data::SOURCE_NOT_SET:
       break;
   }

@@ -16,6 +16,7 @@ struct KnownDataset {
   dataflow::InputDescription input;
   dataflow::Normalization normalization;  // default: of its training set
   std::int64_t training_examples = 0;
+  std::int64_t test_examples = 0;
 };
 
 // The dataset that `source` stands for; not for SOURCE_NOT_SET.

@@ -1,26 +1,24 @@
 #include "jobs/options/load_job.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "engine/error.h"
+#include "jobs/options/blame.h"
+#include "jobs/options/issue_report.h"
 #include "jobs/options/job_defaults.h"
 #include "jobs/options/job_reader.h"
 #include "jobs/options/overrides.h"
-#include "jobs/options/text_encoding.h"
 #include "jobs/options/text_format.h"
 #include "jobs/options/value_checks.h"
 
 namespace arbalest::jobs {
 
-using engine::Error;
 using engine::ErrorKind;
 using engine::fail;
 
@@ -47,74 +45,78 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-// One thing that is wrong, ready to be shown.
-struct Entry {
-  Position position;  // {0, 0} if it is not in the file
-  std::string text;
-};
-
-// In the order of the file, settings first. `count`: how many there are, shown or not.
-std::string report(std::vector<Entry> entries, std::size_t count) {
-  std::ranges::stable_sort(entries, {},
-                           [](const Entry& entry) { return std::pair(entry.position.line, entry.position.column); });
-  std::string text;
-  for (const Entry& entry : entries) text += (text.empty() ? "" : "\n") + entry.text;
-  if (count > 1) text += fmt::format("\n{} errors", count);
-  if (count > entries.size()) text += fmt::format(", of which {} are shown", entries.size());
-  return text;
+// Fills in defaults and reads; adds what is wrong to `issues`.
+JobOptions read_checked(v1::Job& job, const std::string& file, dataflow::FieldIssues& issues) {
+  check_values(job, issues);
+  fill_defaults(job, file);
+  return read_job(job, issues);
 }
 
-void throw_if_any(const std::vector<SyntaxIssue>& issues, const SourceText& source) {
-  if (issues.empty()) return;
-  std::vector<Entry> entries;
-  for (const SyntaxIssue& issue : issues) {
-    entries.push_back({issue.position, source.describe(issue.position, issue.message)});
-  }
-  std::string text = report(std::move(entries), issues.size());
-  if (issues.back().is_last) text += "\nReading stops at the first mistake of this kind; there may be more behind it.";
-  throw Error(ErrorKind::kInvalidJob, text);
+void throw_if_any(const SyntaxReport& syntax, const SourceText& source) {
+  if (syntax.issues.empty()) return;
+  IssueReport report(source);
+  for (const SyntaxIssue& issue : syntax.issues) report.add(issue.position, issue.message);
+  report.add_unshown(syntax.unshown);
+  throw report.to_error(syntax.stopped ? "Reading stops at the first mistake of this kind; there may be more behind it."
+                                       : "");
 }
 
-void throw_if_any(const dataflow::FieldIssues& issues, const SourceText& source, const FieldLocations& locations,
-                  const Overrides& overrides) {
-  if (issues.empty()) return;
-  std::vector<Entry> entries;
-  ErrorKind kind = ErrorKind::kUsage;
+void throw_if_any(const dataflow::FieldIssues& issues, const SourceText& source, const TextOutline& outline,
+                  const Overrides& applied, Blame blame) {
+  IssueReport report(source);
+  std::size_t in_file = 0;
+  for (const OverrideIssue& issue : applied.issues()) report.add_setting(issue.setting, issue.message);
   for (const dataflow::FieldIssue& issue : issues.all()) {
-    const std::string* setting = overrides.origin(issue.path);
-    if (setting == nullptr) kind = ErrorKind::kInvalidJob;
-    if (entries.size() == kMaxShownIssues) continue;
-    if (setting != nullptr) {
-      entries.push_back(
-          {{0, 0}, fmt::format("--set {}: {}", printable(shortened(*setting)), printable(issue.message))});
-      continue;
+    if (applied.missed(issue.path)) continue;
+    if (const std::string* setting = blame.setting_for(issue.path); setting != nullptr) {
+      report.add_setting(*setting, issue.message);
+    } else if (++in_file > kMaxShownIssues) {
+      report.add_unshown(1);  // a search for each would take long
+    } else if (const auto position = outline.find(issue.path); position.has_value()) {
+      report.add(*position, issue.message);
+    } else {
+      report.add_missing(issue.message);
     }
-    const auto position = locations.find(issue.path, *v1::Job::descriptor(), source);
-    entries.push_back({position.value_or(Position{}),
-                       position ? source.describe(*position, issue.message)
-                                : fmt::format("{}:1:1: error: {}", source.name(), printable(issue.message))});
   }
-  throw Error(kind, report(std::move(entries), issues.all().size()));
+  if (!report.empty()) throw report.to_error();
 }
 
 }  // namespace
 
+SourceText read_job_file(const std::string& path) { return {path, read_file(path)}; }
+
 JobOptions load_job(const std::string& path, std::span<const std::string> overrides) {
-  return parse_job(SourceText(path, read_file(path)), overrides);
+  return parse_job(read_job_file(path), overrides);
 }
 
 JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides) {
-  v1::Job job;
-  FieldLocations locations;
-  throw_if_any(parse_text(source, job, locations), source);
+  v1::Job written;
+  const TextOutline outline(source, *v1::Job::descriptor());
+  throw_if_any(parse_text(source, outline, written), source);
+  v1::Job job = written;
   const Overrides applied(overrides, job);
   dataflow::FieldIssues issues;
-  check_values(job, issues);
-  fill_defaults(job, source.name());
-  JobOptions options = read_job(job, issues);
-  throw_if_any(issues, source, locations, applied);
+  JobOptions options = read_checked(job, source.name(), issues);
+  const auto find_wrong = [&](std::span<const std::string> settings) {
+    v1::Job changed = written;
+    const Overrides some(settings, changed);
+    dataflow::FieldIssues found;
+    read_checked(changed, source.name(), found);
+    std::set<std::string> paths;
+    for (const dataflow::FieldIssue& issue : found.all()) paths.insert(issue.path);
+    return paths;
+  };
+  throw_if_any(issues, source, outline, applied, Blame(overrides, applied, find_wrong));
   options.resolved_text = kHeader + print_text(job);
   return options;
+}
+
+JobOptions with_learners(const JobOptions& job, int per_device, const std::string& why) {
+  const std::string setting = fmt::format("learners.per_device.fixed={}", per_device);
+  JobOptions changed = parse_job(SourceText(job.name, job.resolved_text), {&setting, 1});
+  changed.learners_are_given = job.learners_are_given;
+  changed.warnings.insert(changed.warnings.begin(), why);
+  return changed;
 }
 
 }  // namespace arbalest::jobs

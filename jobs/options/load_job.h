@@ -11,10 +11,18 @@ namespace arbalest::jobs {
 
 // Reads and checks the job file at `path`, changed by `overrides` ("training.batch_size=16", see overrides.h).
 // Throws ErrorKind::kInvalidJob with everything that is wrong, each as "file:line:column: error: message" and the line
-// itself; ErrorKind::kUsage if all that is wrong comes from overrides, each as "--set path=value: message".
+// itself, or as "--set path=value: error: message" if it comes from an override; ErrorKind::kUsage if all does. Whether
+// the values are right is asked once the whole file is well formed.
 JobOptions load_job(const std::string& path, std::span<const std::string> overrides = {});
 
-// The same for text that is in memory.
+// Throws ErrorKind::kInvalidJob if it cannot be read, or is no text.
+SourceText read_job_file(const std::string& path);
+
+// The same as load_job for text that is in memory.
 JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides = {});
+
+// The same job with `per_device` learners on each device, for where the number that follows from the devices is not the
+// user's and does not fit. Its warnings begin with `why`.
+JobOptions with_learners(const JobOptions& job, int per_device, const std::string& why);
 
 }  // namespace arbalest::jobs

@@ -1,13 +1,14 @@
 #include "jobs/options/overrides.h"
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "engine/error.h"
 #include "jobs/options/field_path.h"
 #include "jobs/options/schema_names.h"
-#include "jobs/options/text_encoding.h"
 #include "jobs/options/text_format.h"
 
 namespace arbalest::jobs {
@@ -62,10 +63,11 @@ std::unique_ptr<Message> parse_value(const Message& parent, const FieldDescripto
     return parsed;
   }
   if (value.empty()) fail(ErrorKind::kUsage, "the value is missing");
-  FieldLocations locations;
-  const auto issues = parse_text(SourceText("", field.name() + ": " + value), *parsed, locations);
+  const SourceText text("", field.name() + ": " + value);
   std::string problem;
-  for (const SyntaxIssue& issue : issues) problem += (problem.empty() ? "" : "; ") + issue.message;
+  for (const SyntaxIssue& issue : parse_text(text, TextOutline(text, *parent.GetDescriptor()), *parsed).issues) {
+    problem += (problem.empty() ? "" : "; ") + issue.message;
+  }
   if (!problem.empty()) fail(ErrorKind::kUsage, "{}", problem);
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(*parsed, &fields);
@@ -85,16 +87,15 @@ void replace_element(Message& message, const FieldDescriptor& field, int index, 
 }  // namespace
 
 Overrides::Overrides(std::span<const std::string> settings, v1::Job& job) {
-  std::string problems;
   for (const std::string& setting : settings) {
+    v1::Job changed = job;
     try {
-      apply(setting, job);
+      apply(setting, changed);
+      job = std::move(changed);
     } catch (const engine::Error& error) {
-      problems += fmt::format("{}--set {}: {}", problems.empty() ? "" : "\n", printable(shortened(setting)),
-                              printable(error.what()));
+      issues_.push_back({setting, error.what()});
     }
   }
-  if (!problems.empty()) throw engine::Error(ErrorKind::kUsage, problems);
 }
 
 void Overrides::apply(const std::string& setting, v1::Job& job) {
@@ -116,7 +117,6 @@ void Overrides::apply(const std::string& setting, v1::Job& job) {
   }
   const int old_size = field.is_repeated() ? reflection.FieldSize(*parent, &field) : 0;
   parent->MergeFrom(*parsed);
-  origins_.insert_or_assign(path, setting);
   if (index >= 0) {
     replace_element(*parent, field, index, old_size);
   } else if (field.is_repeated()) {
@@ -124,6 +124,7 @@ void Overrides::apply(const std::string& setting, v1::Job& job) {
       origins_.insert_or_assign(fmt::format("{}[{}]", path, i), setting);
     }
   }
+  origins_.insert_or_assign(path, setting);
 }
 
 const std::string* Overrides::origin(const std::string& path) const {
@@ -131,6 +132,18 @@ const std::string* Overrides::origin(const std::string& path) const {
     if (const auto found = origins_.find(at); found != origins_.end()) return &found->second;
   }
   return nullptr;
+}
+
+bool Overrides::missed(const std::string& path) const {
+  const auto is_within = [](const std::string& inner, const std::string& outer) {
+    std::string at = inner;
+    while (!at.empty() && at != outer) at = parent_path(at);
+    return !at.empty();
+  };
+  return std::ranges::any_of(issues_, [&](const OverrideIssue& issue) {
+    const std::string meant = issue.setting.substr(0, issue.setting.find('='));
+    return is_within(path, meant) || parent_path(meant) == path;
+  });
 }
 
 }  // namespace arbalest::jobs

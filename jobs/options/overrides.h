@@ -13,24 +13,38 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "arbalest/v1/job.pb.h"
 
 namespace arbalest::jobs {
 
+// A setting that cannot be applied.
+struct OverrideIssue {
+  std::string setting;
+  std::string message;
+};
+
 class Overrides {
  public:
-  // Applies `settings` to `job`, in order. Throws ErrorKind::kUsage with a line for each that cannot be applied.
+  // Applies `settings` to `job`, in order; those that cannot be applied change nothing.
   Overrides(std::span<const std::string> settings, v1::Job& job);
+
+  const std::vector<OverrideIssue>& issues() const noexcept { return issues_; }
 
   // The setting that the value at `path` comes from, or null if it is not from one.
   const std::string* origin(const std::string& path) const;
+
+  // Whether a setting that cannot be applied was meant for the field at `path`, for the message around it, or for a
+  // field of it: what is wrong there may follow from that.
+  bool missed(const std::string& path) const;
 
  private:
   void apply(const std::string& setting, v1::Job& job);
 
   std::map<std::string, std::string, std::less<>> origins_;  // by path
   std::set<std::string> replaced_lists_;                     // paths of lists that are no longer the file's
+  std::vector<OverrideIssue> issues_;
 };
 
 }  // namespace arbalest::jobs

@@ -1,5 +1,7 @@
 #include "jobs/options/size_check.h"
 
+#include <algorithm>
+
 #include "jobs/report/text.h"
 
 namespace arbalest::jobs {
@@ -21,17 +23,21 @@ double elements(const Shape& shape) {
 
 std::vector<SizeIssue> check_sizes(const dataflow::Graph& graph, std::int64_t batch_size) {
   std::vector<SizeIssue> issues;
+  const auto is_too_large = [](const Shape& shape) { return elements(shape) > kMaxElements; };
   const auto check = [&](const std::string& layer, const std::string& what, const Shape& shape) {
-    if (elements(shape) <= kMaxElements) return;
+    if (!is_too_large(shape)) return;
     issues.push_back({layer, fmt::format("layer '{}': its {} would be {} numbers, more than 2^30; make the layer, its "
                                          "input or batch_size smaller",
                                          layer, what, to_string(shape))});
   };
   const std::vector<Shape> shapes = graph.shapes(batch_size);
   for (const dataflow::Graph::Node& node : graph.nodes()) {
-    check(node.name, "output", shapes[static_cast<std::size_t>(node.output)]);
-    for (const dataflow::ParameterSpec& parameter :
-         node.layer->parameters(dataflow::Graph::input_shapes(node, shapes))) {
+    const std::vector<Shape> inputs = dataflow::Graph::input_shapes(node, shapes);
+    // Behind an output that is too large, others are for the same reason.
+    if (std::ranges::none_of(inputs, is_too_large)) {
+      check(node.name, "output", shapes[static_cast<std::size_t>(node.output)]);
+    }
+    for (const dataflow::ParameterSpec& parameter : node.layer->parameters(inputs)) {
       check(node.name, parameter.name, parameter.shape);
     }
   }

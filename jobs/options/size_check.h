@@ -15,7 +15,7 @@ struct SizeIssue {
 };
 
 // The parameters, and the tensors for mini-batches of `batch_size`, that have more than 2^30 elements (4 GiB of
-// float32).
+// float32); of tensors that feed each other, the first.
 std::vector<SizeIssue> check_sizes(const dataflow::Graph& graph, std::int64_t batch_size);
 
 // What is wrong if a round, `period` mini-batches of each learner, is longer than an epoch of `batches`; else "".

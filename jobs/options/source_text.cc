@@ -19,8 +19,19 @@ bool continues_utf8(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0
 
 SourceText::SourceText(std::string name, std::string text) : name_(std::move(name)), text_(std::move(text)) {
   line_starts_.push_back(0);
+  int column = 0;  // protobuf's
   for (std::size_t i = 0; i < text_.size(); ++i) {
-    if (text_[i] == '\n') line_starts_.push_back(i + 1);
+    if (text_[i] == '\t') {
+      const int end = column + kTabWidth - column % kTabWidth;
+      tabs_.push_back({i, column, end});
+      column = end;
+    } else {
+      ++column;
+    }
+    if (text_[i] == '\n') {
+      line_starts_.push_back(i + 1);
+      column = 0;
+    }
   }
 }
 
@@ -37,14 +48,16 @@ std::size_t SourceText::offset(Position position) const {
 }
 
 Position SourceText::from_protobuf(int line_number, int column) const {
-  const std::string_view content = line(line_number + 1);
-  int bytes = 0;
-  for (int reached = 0; reached < column; ++bytes) {
-    const bool is_tab =
-        static_cast<std::size_t>(bytes) < content.size() && content[static_cast<std::size_t>(bytes)] == '\t';
-    reached += is_tab ? kTabWidth - reached % kTabWidth : 1;
-  }
-  return {line_number + 1, bytes + 1};
+  const auto index = static_cast<std::size_t>(line_number);
+  const std::size_t start = index < line_starts_.size() ? line_starts_[index] : text_.size();
+  const std::size_t end = index + 1 < line_starts_.size() ? line_starts_[index + 1] : text_.size();
+  // The last tab of the line that begins before the column.
+  const auto first = std::ranges::lower_bound(tabs_, start, {}, &Tab::offset);
+  const auto behind =
+      std::ranges::lower_bound(first, std::ranges::lower_bound(tabs_, end, {}, &Tab::offset), column, {}, &Tab::begin);
+  if (behind == first) return {line_number + 1, column + 1};
+  const Tab& tab = *(behind - 1);
+  return {line_number + 1, static_cast<int>(tab.offset - start) + 2 + std::max(column - tab.end, 0)};
 }
 
 Position SourceText::start_of(std::string_view word, Position position) const {

@@ -1,6 +1,7 @@
 // The text of a job file, and messages that point into it.
 #pragma once
 
+#include <compare>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,7 @@ struct Position {
   int line = 1;
   int column = 1;
 
-  bool operator==(const Position&) const = default;
+  auto operator<=>(const Position&) const = default;
 };
 
 class SourceText {
@@ -27,16 +28,26 @@ class SourceText {
   // Where `word` begins if the text before `position` ends with it (blanks ignored), else `position`.
   Position start_of(std::string_view word, Position position) const;
 
+  // In the text, counted from 0; its end for what lies beyond.
+  std::size_t offset(Position position) const;
+
   // "name:line:column: error: message", the line, and a caret below the column.
   std::string describe(Position position, std::string_view message) const;
 
  private:
   std::string_view line(int number) const;
-  std::size_t offset(Position position) const;
+
+  // A tab, and where it begins and ends in protobuf's columns.
+  struct Tab {
+    std::size_t offset = 0;
+    int begin = 0;
+    int end = 0;
+  };
 
   std::string name_;
   std::string text_;
   std::vector<std::size_t> line_starts_;
+  std::vector<Tab> tabs_;
 };
 
 }  // namespace arbalest::jobs

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
 
 #include "jobs/options/schema_names.h"
 #include "jobs/options/text_encoding.h"
-#include "jobs/report/text.h"
 
 namespace arbalest::jobs {
 
@@ -21,9 +23,12 @@ std::string check_text(const FieldDescriptor& field, const std::string& text) {
   return "";
 }
 
-std::string check_number(const FieldDescriptor& field, double value) {
+// `largest`: of the field's type.
+std::string check_number(const FieldDescriptor& field, double value, double largest) {
   if (std::isfinite(value)) return "";
-  return fmt::format("{} must be a finite number, not {}", field.name(), unsigned_nan(value));
+  if (std::isnan(value)) return field.name() + " must be a finite number, not nan";
+  // Not the value: what reads as infinite is written as 1e999, too.
+  return fmt::format("{} must be a finite number; the largest is {:.1e}", field.name(), largest);
 }
 
 std::string check_enum(const FieldDescriptor& field, int value) {
@@ -65,12 +70,16 @@ class ValueChecker {
                                                       : at.GetRepeatedString(message, &field, index)));
         break;
       case FieldDescriptor::CPPTYPE_FLOAT:
-        issues_.add(path, check_number(field, index < 0 ? at.GetFloat(message, &field)
-                                                        : at.GetRepeatedFloat(message, &field, index)));
+        issues_.add(
+            path,
+            check_number(field, index < 0 ? at.GetFloat(message, &field) : at.GetRepeatedFloat(message, &field, index),
+                         double{std::numeric_limits<float>::max()}));
         break;
       case FieldDescriptor::CPPTYPE_DOUBLE:
-        issues_.add(path, check_number(field, index < 0 ? at.GetDouble(message, &field)
-                                                        : at.GetRepeatedDouble(message, &field, index)));
+        issues_.add(
+            path, check_number(field,
+                               index < 0 ? at.GetDouble(message, &field) : at.GetRepeatedDouble(message, &field, index),
+                               std::numeric_limits<double>::max()));
         break;
       case FieldDescriptor::CPPTYPE_ENUM:
         issues_.add(path, check_enum(field, index < 0 ? at.GetEnumValue(message, &field)

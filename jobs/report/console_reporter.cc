@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,12 +19,12 @@ constexpr const char* kClearLine = "\r\x1b[K";
 
 std::string rate(double images_per_second) { return grouped(std::llround(images_per_second)) + " images/s"; }
 
-// "4", or "4 on cpu:0-1, 2 on cpu:2-3".
+// "4", or "4 on 'cpu:0-1', 2 on 'cpu:2,3'".
 std::string learners_text(const std::vector<std::string>& devices, const std::vector<int>& counts) {
   if (counts.size() == 1) return std::to_string(counts.front());
   std::vector<std::string> parts;
   for (std::size_t device = 0; device < std::min(devices.size(), counts.size()); ++device) {
-    parts.push_back(fmt::format("{} on {}", counts[device], devices[device]));
+    parts.push_back(fmt::format("{} on '{}'", counts[device], devices[device]));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -48,10 +49,38 @@ std::string start_text(const RunStart& start) {
   return table(rows, 2);
 }
 
+// "98.12 % after 4 epochs (best 98.30 %)"; for a summary with a test accuracy.
+std::string accuracy_text(const RunSummary& summary) {
+  const bool whole = summary.status == RunStatus::kCompleted || summary.status == RunStatus::kTargetReached;
+  std::string text = fmt::format("{} after {}", percent(*summary.test_accuracy),
+                                 whole ? counted(summary.epochs, "epoch") : epochs_text(summary.epochs_begun));
+  if (summary.best_test_accuracy) text += fmt::format(" (best {})", percent(*summary.best_test_accuracy));
+  return text;
+}
+
+// What a failed run had reached; "" for nothing.
+std::string reached_text(const RunSummary& summary) {
+  if (summary.test_accuracy) return fmt::format("test accuracy {}", accuracy_text(summary));
+  if (!summary.best_test_accuracy) return "";
+  return fmt::format("best test accuracy {} in {}", percent(*summary.best_test_accuracy),
+                     counted(summary.epochs, "epoch"));
+}
+
+std::string stop_text(int signal) {
+  constexpr const char* kStopping = "stopping after this round and saving";
+  switch (signal) {
+    case SIGINT:
+      return fmt::format("{}; Ctrl-C again exits without saving", kStopping);
+    case SIGTERM:
+      return fmt::format("{}; a second SIGTERM exits without saving", kStopping);
+    default:
+      return kStopping;
+  }
+}
+
 std::string summary_text(const RunStart& start, const RunSummary& summary) {
   std::vector<std::vector<std::string>> rows;
-  rows.push_back({"test accuracy", fmt::format("{} after {} (best {})", percent(summary.test_accuracy),
-                                               counted(summary.epochs, "epoch"), percent(summary.best_test_accuracy))});
+  if (summary.test_accuracy) rows.push_back({"test accuracy", accuracy_text(summary)});
   if (start.target_accuracy) {
     const std::string target = percent(*start.target_accuracy);
     rows.push_back(
@@ -69,11 +98,25 @@ std::string summary_text(const RunStart& start, const RunSummary& summary) {
 
 }  // namespace
 
-void ConsoleReporter::say(std::string_view text) {
-  const std::string out = fmt::format("{}{}", bar_shown_ ? kClearLine : "", text);
-  bar_shown_ = false;
-  std::fwrite(out.data(), 1, out.size(), options_.messages);
+void ConsoleReporter::write(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), options_.messages);
   std::fflush(options_.messages);
+}
+
+void ConsoleReporter::say(std::string_view text) {
+  write(fmt::format("{}{}", bar_shown_ ? kClearLine : "", text));
+  bar_shown_ = false;
+}
+
+void ConsoleReporter::on_prepare() {
+  constexpr const char* kPreparing = "preparing data and learners";
+  if (options_.quiet) return;
+  if (!options_.bar) {
+    say(fmt::format("{}\n", kPreparing));
+    return;
+  }
+  write(fmt::format("{}{:.{}}", kClearLine, kPreparing, std::max(options_.columns - 1, 0)));
+  bar_shown_ = true;
 }
 
 void ConsoleReporter::on_start(const RunStart& start) {
@@ -87,9 +130,9 @@ void ConsoleReporter::on_start(const RunStart& start) {
 }
 
 void ConsoleReporter::show_bar(const RunProgress& progress) {
-  const std::string text = fmt::format(" epoch {:.1f}/{}  loss {:.4f}  {}  {} left", progress.epoch,
-                                       progress.max_epochs, unsigned_nan(progress.train_loss),
-                                       rate(progress.images_per_second), duration(progress.remaining_seconds));
+  const std::string text = fmt::format(" epoch {:.1f}/{}  loss {}  {}  {} left", progress.epoch, progress.max_epochs,
+                                       loss_text(progress.train_loss), rate(progress.images_per_second),
+                                       duration(progress.remaining_seconds));
   // A line that wraps cannot be rewritten.
   const auto columns = static_cast<std::size_t>(std::max(options_.columns - 1, 0));
   const std::size_t cells = std::min<std::size_t>(columns > text.size() + 2 ? columns - text.size() - 2 : 0, 30);
@@ -98,20 +141,18 @@ void ConsoleReporter::show_bar(const RunProgress& progress) {
   std::string bar = cells == 0 ? "" : fmt::format("[{:#<{}}{:.<{}}]", "", filled, "", cells - filled);
   bar = (bar + text).substr(0, columns);
   if (options_.color && cells > 0) bar.insert(1 + filled, "\x1b[0m").insert(1, "\x1b[32m");
-  const std::string out = kClearLine + bar;
+  write(kClearLine + bar);
   bar_shown_ = true;
-  std::fwrite(out.data(), 1, out.size(), options_.messages);
-  std::fflush(options_.messages);
 }
 
 void ConsoleReporter::on_progress(const RunProgress& progress) {
   if (options_.quiet) return;
   if (options_.bar) {
     show_bar(progress);
-  } else if (progress.images_per_second > 0 && progress.elapsed_seconds >= next_line_seconds_) {
+  } else if (progress.elapsed_seconds >= next_line_seconds_) {
     next_line_seconds_ = progress.elapsed_seconds + kLineIntervalSeconds;
-    say(fmt::format("epoch {:.1f}/{}  loss {:.4f}  {}  {:.1f} s, about {} left\n", progress.epoch, progress.max_epochs,
-                    unsigned_nan(progress.train_loss), rate(progress.images_per_second), progress.elapsed_seconds,
+    say(fmt::format("epoch {:.1f}/{}  loss {}  {}  {:.1f} s, about {} left\n", progress.epoch, progress.max_epochs,
+                    loss_text(progress.train_loss), rate(progress.images_per_second), progress.elapsed_seconds,
                     duration(progress.remaining_seconds)));
   }
 }
@@ -119,15 +160,22 @@ void ConsoleReporter::on_progress(const RunProgress& progress) {
 void ConsoleReporter::on_epoch(const EpochRow& row) {
   if (options_.quiet) return;
   next_line_seconds_ = row.elapsed_seconds + kLineIntervalSeconds;
-  say(fmt::format("epoch {}/{}  train loss {:.4f}  test loss {:.4f}  test accuracy {}  {}  {:.1f} s\n", row.epoch,
-                  start_.max_epochs, unsigned_nan(row.train_loss), unsigned_nan(row.test_loss),
-                  percent(row.test_accuracy), rate(row.images_per_second), row.elapsed_seconds));
+  say(fmt::format("epoch {}/{}  train loss {}  test loss {}  test accuracy {}  {}  {:.1f} s\n", row.epoch,
+                  start_.max_epochs, loss_text(row.train_loss), loss_text(row.test_loss), percent(row.test_accuracy),
+                  rate(row.images_per_second), row.elapsed_seconds));
 }
+
+void ConsoleReporter::on_stop(int signal) { say(fmt::format("arbalest: {}\n", stop_text(signal))); }
 
 void ConsoleReporter::on_finish(const RunSummary& summary) {
   if (bar_shown_) say("");
-  // A failed run has no result; its error is told by whoever catches it.
-  if (!started_ || summary.status == RunStatus::kFailed) return;
+  if (!started_) return;
+  if (summary.status == RunStatus::kFailed) {
+    // It has no result; its error is told by whoever catches it.
+    const std::string reached = reached_text(summary);
+    if (!reached.empty()) say(fmt::format("arbalest: before it failed: {}\n", reached));
+    return;
+  }
   if (!summary.message.empty()) {
     const bool diverged = summary.status == RunStatus::kDiverged;
     say(fmt::format("arbalest: {}{}\n", diverged ? "error: " : "", summary.message));

@@ -11,7 +11,7 @@ namespace arbalest::jobs {
 struct ConsoleOptions {
   std::FILE* results = stdout;
   std::FILE* messages = stderr;
-  bool quiet = false;  // neither table nor progress; warnings and the result are still shown
+  bool quiet = false;  // neither table nor progress; warnings, the result and answers to signals are still shown
   bool bar = false;    // `messages` is a terminal that can rewrite a line; else one line per interval
   bool color = false;
   int columns = 80;  // of the terminal
@@ -23,19 +23,22 @@ class ConsoleReporter final : public RunObserver {
  public:
   explicit ConsoleReporter(const ConsoleOptions& options) : options_(options) {}
 
+  void on_prepare() override;
   void on_start(const RunStart& start) override;
   void on_progress(const RunProgress& progress) override;
   void on_epoch(const EpochRow& row) override;
+  void on_stop(int signal) override;
   void on_finish(const RunSummary& summary) override;
 
  private:
   void say(std::string_view text);  // one or more whole lines
+  void write(std::string_view text);
   void show_bar(const RunProgress& progress);
 
   ConsoleOptions options_;
   RunStart start_;
   bool started_ = false;
-  bool bar_shown_ = false;          // the last line of `messages` is the bar
+  bool bar_shown_ = false;          // the last line of `messages` is the bar, or another that does not stay
   double next_line_seconds_ = 0.0;  // without a bar: when the next line is due
 };
 

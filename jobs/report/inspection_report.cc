@@ -1,5 +1,7 @@
 #include "jobs/report/inspection_report.h"
 
+#include <numeric>
+
 #include <fmt/format.h>
 
 #include "jobs/report/text.h"
@@ -13,7 +15,9 @@ std::string to_text(const Inspection& inspection) {
     layers.push_back({layer.name, layer.kind, layer.output, grouped(layer.parameters), grouped(layer.forward_flops),
                       grouped(layer.output_bytes)});
   }
-  const std::vector<std::vector<std::string>> totals = {
+  const std::int64_t learners =
+      std::accumulate(inspection.learners_per_device.begin(), inspection.learners_per_device.end(), std::int64_t{0});
+  std::vector<std::vector<std::string>> totals = {
       {"parameters", grouped(inspection.parameters)},
       {"FLOPs, forward", grouped(inspection.forward_flops)},
       {"FLOPs, training", grouped(inspection.training_flops)},
@@ -21,9 +25,13 @@ std::string to_text(const Inspection& inspection) {
       {"arena", bytes_text(inspection.arena_bytes)},
       {"arena without reuse", bytes_text(inspection.arena_bytes_without_reuse)},
       {"one learner", bytes_text(inspection.learner_bytes)},
-      {"device, without learners", bytes_text(inspection.device_bytes)},
-      {"available", bytes_text(inspection.available_bytes)},
-      {"learners that fit", grouped(inspection.learners_that_fit)}};
+      {"datasets", bytes_text(inspection.dataset_bytes)},
+      {"device, without learners", bytes_text(inspection.device_bytes)}};
+  for (const MemoryUse& use : inspection.memory) {
+    totals.push_back({fmt::format("{}, with {}", use.name, counted(learners, "learner")), bytes_text(use.needed)});
+    totals.push_back({fmt::format("{}, available", use.name), bytes_text(use.available)});
+  }
+  totals.push_back({"learners that fit on each device", grouped(inspection.learners_that_fit)});
   return fmt::format("{}\nOne mini-batch of {}:\n{}", table(layers, 3), inspection.batch_size, table(totals, 1));
 }
 
@@ -37,6 +45,10 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
                       {"forward_flops", layer.forward_flops},
                       {"output_bytes", layer.output_bytes}});
   }
+  auto memory = nlohmann::ordered_json::array();
+  for (const MemoryUse& use : inspection.memory) {
+    memory.push_back({{"name", use.name}, {"needed_bytes", use.needed}, {"available_bytes", use.available}});
+  }
   return {{"layers", layers},
           {"batch_size", inspection.batch_size},
           {"parameters", inspection.parameters},
@@ -46,9 +58,13 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
           {"arena_bytes", inspection.arena_bytes},
           {"arena_bytes_without_reuse", inspection.arena_bytes_without_reuse},
           {"learner_bytes", inspection.learner_bytes},
+          {"dataset_bytes", inspection.dataset_bytes},
           {"device_bytes", inspection.device_bytes},
           {"available_bytes", inspection.available_bytes},
-          {"learners_that_fit", inspection.learners_that_fit}};
+          {"learners_that_fit", inspection.learners_that_fit},
+          {"learners_per_device", inspection.learners_per_device},
+          {"memory", memory},
+          {"warnings", inspection.warnings}};
 }
 
 }  // namespace arbalest::jobs

@@ -23,6 +23,10 @@ ordered_json finite(const char* field, double value) {
 
 ordered_json null_unless_finite(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(); }
 
+ordered_json finite_if_set(const char* field, const std::optional<double>& value) {
+  return value ? finite(field, *value) : ordered_json();
+}
+
 template <typename T>
 ordered_json null_unless_set(const std::optional<T>& value) {
   return value ? ordered_json(*value) : ordered_json();
@@ -74,18 +78,19 @@ ordered_json to_json(const EpochRow& row) {
           {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
           {"learning_rate", finite("learning_rate", row.learning_rate)},
           {"learners_per_device", per_device(row.learners_per_device)},
-          {"replica_distance", null_unless_finite(row.replica_distance)}};
+          {"replica_distance", null_unless_finite(row.replica_distance)},
+          {"host_microseconds_per_step", finite("host_microseconds_per_step", row.host_microseconds_per_step)}};
 }
 
 ordered_json to_json(const RunSummary& summary) {
   return {{"job", summary.job},
           {"status", to_string(summary.status)},
           {"message", summary.message},
-          {"test_accuracy", summary.status == RunStatus::kFailed ? ordered_json()  // nothing was measured
-                                                                 : finite("test_accuracy", summary.test_accuracy)},
-          {"best_test_accuracy", finite("best_test_accuracy", summary.best_test_accuracy)},
-          {"test_loss", null_unless_finite(summary.test_loss)},
+          {"test_accuracy", finite_if_set("test_accuracy", summary.test_accuracy)},
+          {"best_test_accuracy", finite_if_set("best_test_accuracy", summary.best_test_accuracy)},
+          {"test_loss", summary.test_loss ? null_unless_finite(*summary.test_loss) : ordered_json()},
           {"epochs", summary.epochs},
+          {"examples", summary.examples},
           {"train_seconds", finite("train_seconds", summary.train_seconds)},
           {"time_to_accuracy_seconds", null_unless_set(summary.time_to_accuracy_seconds)},
           {"images_per_second", finite("images_per_second", summary.images_per_second)},

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "jobs/run/evaluation.h"
 #include "jobs/run/run_observer.h"
-#include "jobs/run/trainer.h"
 
 namespace arbalest::jobs {
 

@@ -1,6 +1,5 @@
 #include "jobs/report/metrics_log.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,11 +7,6 @@
 #include "jobs/export/atomic_file.h"
 
 namespace arbalest::jobs {
-
-MetricsLog::MetricsLog(std::filesystem::path path)
-    : path_(std::move(path)), file_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666)) {
-  if (file_ < 0) fail_write(path_, errno);
-}
 
 MetricsLog::~MetricsLog() { close(file_); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -11,8 +12,8 @@ namespace arbalest::jobs {
 // All throw as fail_write does (jobs/export/atomic_file.h).
 class MetricsLog {
  public:
-  // Throws also if the file is there already.
-  explicit MetricsLog(std::filesystem::path path);
+  // `file`: open for appending, and closed by this; `path` is for messages.
+  MetricsLog(std::filesystem::path path, int file) : path_(std::move(path)), file_(file) {}
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;

@@ -36,61 +36,88 @@ fs::path fresh_path(const std::string& job) {
   return fs::path("runs") / fmt::format("{}-{:%Y%m%d-%H%M%S}", job, fmt::localtime(now));
 }
 
-// True if it was made, false if it was there.
-bool make_directory(const fs::path& path) {
-  std::error_code error;
-  const bool created = fs::create_directories(path, error);
-  if (error) fail_directory("create", path, error.value());
-  return created;
+// Innermost last. Those in which there is something stay.
+void remove_empty(const std::vector<fs::path>& directories) {
+  for (auto directory = directories.rbegin(); directory != directories.rend(); ++directory) rmdir(directory->c_str());
+}
+
+// Makes `path` and its parents, and returns those that were not there, innermost last.
+std::vector<fs::path> make_directories(const fs::path& path) {
+  std::vector<fs::path> made;
+  fs::path part;
+  for (const fs::path& name : path) {
+    part /= name;
+    std::error_code error;
+    if (fs::is_directory(part, error)) continue;
+    if (fs::create_directory(part, error)) made.push_back(part);
+    if (!error) continue;
+    remove_empty(made);
+    fail_directory("create", path, error.value());
+  }
+  return made;
 }
 
 // Two runs of a job may begin in the same second: the later one gets a number.
-fs::path make_fresh_directory(const fs::path& base) {
-  fs::path path = base;
-  for (int number = 2; !make_directory(path); ++number) path = fmt::format("{}-{}", base.string(), number);
-  return path;
+std::vector<fs::path> make_fresh_directory(const fs::path& base, fs::path& path) {
+  path = base;
+  for (int number = 2;; ++number) {
+    std::vector<fs::path> made = make_directories(path);
+    if (!made.empty() && made.back() == path) return made;
+    path = fmt::format("{}-{}", base.string(), number);
+  }
 }
 
-void check_writable(const fs::path& directory) {
-  const fs::path probe = directory / fmt::format(".writable-{}", getpid());
-  const int file = open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (file < 0) fail_directory("write to", directory, errno);
-  close(file);
-  unlink(probe.c_str());
+[[noreturn]] void fail_used(const fs::path& directory, const char* file) {
+  engine::fail(ErrorKind::kUsage, "'{}' holds a run already ({}); choose another directory with --output",
+               directory.string(), file);
 }
 
 void check_holds_no_run(const fs::path& directory) {
   for (const char* file : {kJobFile, kModelFile, kMetricsFile, kSummaryFile}) {
     std::error_code error;
-    if (fs::exists(fs::symlink_status(directory / file, error))) {
-      engine::fail(ErrorKind::kUsage, "'{}' holds a run already ({}); choose another directory with --output",
-                   directory.string(), file);
-    }
+    if (fs::exists(fs::symlink_status(directory / file, error))) fail_used(directory, file);
   }
+}
+
+[[noreturn]] void fail_summary(const fs::path& path, const char* problem) {
+  engine::fail(ErrorKind::kData, "'{}' is damaged: {}; restore it, or train again", path.string(), problem);
+}
+
+// Whoever creates metrics.jsonl, open for appending, has the directory; of two processes one does.
+int claim(const fs::path& directory) {
+  const fs::path path = directory / kMetricsFile;
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  if (file < 0 && errno == EEXIST) fail_used(directory, kMetricsFile);
+  if (file < 0) fail_directory("write to", directory, errno);
+  return file;
 }
 
 }  // namespace
 
-RunDirectory::RunDirectory(fs::path path, const JobOptions& job)
-    : path_(std::move(path)), job_text_(job.resolved_text) {
+RunDirectory::RunDirectory(fs::path path, const std::string& job_name) : path_(std::move(path)) {
   if (path_.empty()) {
-    path_ = make_fresh_directory(fresh_path(job.name));
-    created_ = true;
+    made_ = make_fresh_directory(fresh_path(job_name), path_);
   } else {
-    created_ = make_directory(path_);
+    made_ = make_directories(path_);
   }
-  check_holds_no_run(path_);
-  check_writable(path_);
+  try {
+    check_holds_no_run(path_);
+    metrics_ = std::make_unique<MetricsLog>(path_ / kMetricsFile, claim(path_));
+  } catch (...) {
+    remove_empty(made_);  // no destructor runs after this
+    throw;
+  }
 }
 
 RunDirectory::~RunDirectory() {
-  // Only if nothing is in it: a run that never began.
-  if (created_) rmdir(path_.c_str());
+  if (begun_) return;
+  unlink((path_ / kMetricsFile).c_str());
+  remove_empty(made_);
 }
 
 void RunDirectory::on_start(const RunStart& start) {
-  write_file(path_ / kJobFile, job_text_);
-  metrics_ = std::make_unique<MetricsLog>(path_ / kMetricsFile);
+  begun_ = true;
+  write_file(path_ / kJobFile, start.job_text);
   metrics_->append("start", to_json(start));
 }
 
@@ -99,22 +126,28 @@ void RunDirectory::on_progress(const RunProgress&) {}
 void RunDirectory::on_epoch(const EpochRow& row) { metrics_->append("epoch", to_json(row)); }
 
 void RunDirectory::on_finish(const RunSummary& summary) {
-  if (metrics_ == nullptr) return;
+  if (!begun_) return;
   metrics_->append("finish", to_json(summary));
   metrics_->sync();
   write_file(path_ / kSummaryFile, to_json(summary).dump(2) + "\n");
 }
 
-std::string saved_model_sha256(const fs::path& directory) {
+std::optional<SavedSummary> read_summary(const fs::path& directory) {
   const fs::path path = directory / kSummaryFile;
-  std::ifstream file(path);
-  if (!file) return "";
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return std::nullopt;
+  std::ifstream file;
+  if (fs::is_regular_file(status)) file.open(path);
+  if (!file.is_open()) fail_summary(path, "it cannot be read");
   const auto summary = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (!summary.is_object() || !summary.contains("model_sha256") || !summary["model_sha256"].is_string()) {
-    engine::fail(ErrorKind::kData, "'{}' is damaged: it has no model_sha256; restore it, or train again",
-                 path.string());
+    fail_summary(path, "it has no model_sha256");
   }
-  return summary["model_sha256"];
+  SavedSummary saved{.model_sha256 = summary["model_sha256"], .test_accuracy = {}};
+  const auto accuracy = summary.find("test_accuracy");
+  if (accuracy != summary.end() && accuracy->is_number()) saved.test_accuracy = accuracy->get<double>();
+  return saved;
 }
 
 }  // namespace arbalest::jobs

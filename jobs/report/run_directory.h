@@ -3,9 +3,10 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "jobs/options/job_options.h"
 #include "jobs/report/metrics_log.h"
 #include "jobs/run/run_observer.h"
 
@@ -16,14 +17,14 @@ inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kSummaryFile = "summary.json";
 
-// Files appear when the run begins; a run that fails before (its dataset is missing) leaves nothing behind, and the
-// same command may be given again. Callbacks throw as fail_write does (jobs/export/atomic_file.h).
+// A run that fails before it begins (its dataset is missing) leaves nothing behind, and the same command may be given
+// again. Callbacks throw as fail_write does (jobs/export/atomic_file.h).
 class RunDirectory final : public RunObserver {
  public:
-  // Makes `path` with its parents, or "runs/<job>-<time>" if it is "", and tries that files can be written there.
-  // Throws ErrorKind::kUsage if they cannot be, or if the directory holds a run already: that one is never
-  // overwritten. Throws ErrorKind::kOutOfMemory if the disk is full.
-  RunDirectory(std::filesystem::path path, const JobOptions& job);
+  // Makes `path` with its parents, or "runs/<job>-<time>" if it is "", and takes it with an empty metrics.jsonl. Throws
+  // ErrorKind::kUsage if no file can be written there, or if the directory holds a run already, perhaps one that has
+  // just begun: that one is never touched. Throws ErrorKind::kOutOfMemory if the disk is full.
+  RunDirectory(std::filesystem::path path, const std::string& job_name);
   ~RunDirectory() override;
 
   const std::filesystem::path& path() const noexcept { return path_; }
@@ -35,13 +36,18 @@ class RunDirectory final : public RunObserver {
 
  private:
   std::filesystem::path path_;
-  bool created_ = false;
-  std::string job_text_;
-  std::unique_ptr<MetricsLog> metrics_;  // from the start of the run
+  std::vector<std::filesystem::path> made_;  // directories that were not there, innermost last
+  std::unique_ptr<MetricsLog> metrics_;
+  bool begun_ = false;
 };
 
-// The hash of the model that the run in `directory` saved, from its summary.json; "" if it does not tell: the run was
-// cut short. Throws ErrorKind::kData if the file is damaged.
-std::string saved_model_sha256(const std::filesystem::path& directory);
+// Of a summary.json, what it says of the saved model.
+struct SavedSummary {
+  std::string model_sha256;
+  std::optional<double> test_accuracy;  // none where the run could not measure it
+};
+
+// Nothing if `directory` has no summary.json: the run was cut short. Throws ErrorKind::kData if the file is damaged.
+std::optional<SavedSummary> read_summary(const std::filesystem::path& directory);
 
 }  // namespace arbalest::jobs

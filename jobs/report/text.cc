@@ -44,6 +44,16 @@ std::string bytes_text(std::int64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, kUnits[unit]);
 }
 
+std::string loss_text(double loss) {
+  constexpr double kReadable = 1e6;
+  return std::abs(loss) < kReadable ? fmt::format("{:.4f}", loss) : fmt::format("{:.4g}", unsigned_nan(loss));
+}
+
+std::string epochs_text(double epochs) {
+  if (epochs == std::floor(epochs)) return counted(static_cast<std::int64_t>(epochs), "epoch");
+  return epochs < 0.1 ? fmt::format("{:.1g} epochs", epochs) : fmt::format("{:.1f} epochs", epochs);
+}
+
 double unsigned_nan(double value) { return std::isnan(value) ? std::abs(value) : value; }
 
 std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t left_columns) {

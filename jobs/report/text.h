@@ -14,6 +14,10 @@ std::string duration(double seconds);                            // "0:07", "12:
 std::string percent(double fraction);        // 0.98765 -> "98.76 %", rounded down: 0.98999 is not 99 %
 std::string bytes_text(std::int64_t bytes);  // "1.50 MiB"
 
+std::string loss_text(double loss);  // "0.2345", "2.112e+21", "nan"
+// "1 epoch", "0.6 epochs", "0.004 epochs"
+std::string epochs_text(double epochs);
+
 // The value; NaN without its sign, which says nothing and which fmt would print.
 double unsigned_nan(double value);
 

@@ -13,12 +13,13 @@ class AccuracyTarget {
 
   // Adds an evaluation; true if the target is reached now.
   bool add(double test_accuracy);
-  double best() const noexcept { return best_; }
+  // None before the first evaluation.
+  std::optional<double> best() const noexcept { return best_; }
 
  private:
   std::optional<double> target_;
   std::vector<double> last_;  // oldest first
-  double best_ = 0.0;
+  std::optional<double> best_;
 };
 
 }  // namespace arbalest::jobs

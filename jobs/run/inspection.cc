@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "dataflow/input/byte_images.h"
 #include "dataflow/plan.h"
-#include "engine/host/topology.h"
+#include "jobs/run/memory_forecast.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::jobs {
@@ -12,21 +13,18 @@ namespace {
 
 std::int64_t signed_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
 
-}  // namespace
+// Before any data is read: the splits as the dataset is known to be.
+MemoryForecast forecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
+                        std::span<const std::unique_ptr<engine::Device>> devices) {
+  const auto split = [&](std::int64_t examples) {
+    const std::size_t bytes = dataflow::ByteImages::bytes(job.data.input, examples);
+    return SplitSize{examples,
+                     std::ranges::all_of(devices, [&](const auto& device) { return may_reside(*device, bytes); })};
+  };
+  return {job, pools, split(job.data.training_examples), split(job.data.test_examples), AvailableMemory(devices)};
+}
 
-Inspection inspect(const JobOptions& job) {
-  const std::unique_ptr<engine::Device> device = engine::open_device(job.devices.front());
-  const int learners = job.learners_per_device.front();
-  const int threads = std::max(1, device->cores() / learners);
-  const dataflow::Plan training(job.graph, *device, {.batch = job.training.batch_size, .threads = threads});
-  const dataflow::Plan inference(job.graph, *device,
-                                 {.batch = evaluation_batch_size(job),
-                                  .threads = threads,
-                                  .mode = engine::OperatorMode::kInference,
-                                  .parameters = &training.parameters()});
-
-  Inspection result;
-  result.batch_size = job.training.batch_size;
+void describe_layers(const JobOptions& job, const dataflow::Plan& training, Inspection& result) {
   const std::vector<engine::Shape> shapes = job.graph->shapes(result.batch_size);
   const dataflow::Backward backward = dataflow::derive_backward(*job.graph);
   for (std::size_t n = 0; n < job.graph->nodes().size(); ++n) {
@@ -48,20 +46,39 @@ Inspection inspect(const JobOptions& job) {
     result.parameters += row.parameters;
     result.layers.push_back(std::move(row));
   }
+}
 
+void describe_memory(const JobOptions& job, const MemoryForecast& memory, Inspection& result) {
+  result.learner_bytes = memory.learner_bytes(0);
+  result.dataset_bytes = memory.dataset_bytes();
+  result.learners_per_device = job.learners_per_device;
+  result.memory = memory.uses(job.learners_per_device);
+  const MemoryUse& use = job.devices.front().is_cuda() ? result.memory.at(1) : result.memory.front();
+  result.device_bytes = use.needed - memory.bytes_of_learners(use);
+  result.available_bytes = use.available;
+  result.learners_that_fit = memory.learners_that_fit();
+  try {
+    memory.check();
+  } catch (const DoesNotFit& problem) {
+    result.warnings.push_back(fmt::format("the job does not fit: {}", problem.what()));
+  }
+}
+
+}  // namespace
+
+Inspection inspect(const JobOptions& job) {
+  std::vector<std::unique_ptr<engine::Device>> devices;
+  for (const engine::DeviceSpec& spec : job.devices) devices.push_back(engine::open_device(spec));
+  const std::vector<std::unique_ptr<learners::LearnerPool>> pools = make_pools(job, devices);
+  const dataflow::Plan& training = pools.front()->training_plan();
+
+  Inspection result;
+  result.batch_size = job.training.batch_size;
+  describe_layers(job, training, result);
   result.weight_bytes = training.parameters().elements() * signed_bytes(sizeof(float));
   result.arena_bytes = signed_bytes(training.arena_bytes());
   result.arena_bytes_without_reuse = signed_bytes(training.bytes_without_reuse());
-  constexpr int kVectorsOfLearner = 3;  // weights, gradient, momentum
-  constexpr int kVectorsOfDevice = 4;   // two central models, sum of differences, evaluation weights
-  const auto batch_bytes = signed_bytes(training.tensor_bytes(dataflow::Graph::kImage));
-  const auto slots = std::int64_t{scheduler::kRunAhead + 2} * job.synchronization.period;  // of the batch ring
-  result.learner_bytes = kVectorsOfLearner * result.weight_bytes +
-                         std::max(result.arena_bytes, signed_bytes(inference.arena_bytes())) + slots * batch_bytes;
-  result.device_bytes = kVectorsOfDevice * result.weight_bytes;
-  result.available_bytes = signed_bytes(engine::host::available_memory_bytes());
-  result.learners_that_fit =
-      std::max<std::int64_t>(0, (result.available_bytes - result.device_bytes) / result.learner_bytes);
+  describe_memory(job, forecast(job, pools, devices), result);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "jobs/options/job_options.h"
+#include "jobs/run/memory_forecast.h"
 
 namespace arbalest::jobs {
 
@@ -26,11 +27,15 @@ struct Inspection {
   std::int64_t training_flops = 0;  // per mini-batch: forward, and both gradients of each layer that has them
   std::int64_t weight_bytes = 0;    // one flat vector in the device's layout
   std::int64_t arena_bytes = 0;     // activations, gradients, workspaces of a training step, with reuse
-  std::int64_t arena_bytes_without_reuse = 0;  // a buffer of its own for each of them
-  std::int64_t learner_bytes = 0;              // all that one learner needs
-  std::int64_t device_bytes = 0;               // what a device needs besides its learners
-  std::int64_t available_bytes = 0;            // on the first device
-  std::int64_t learners_that_fit = 0;
+  std::int64_t arena_bytes_without_reuse = 0;  // a buffer for each layer's output and its gradient, and nothing else
+  std::int64_t learner_bytes = 0;              // all that a learner of the first device takes
+  std::int64_t dataset_bytes = 0;              // of host memory
+  std::int64_t device_bytes = 0;               // of the first device's memory, all that is not a learner's
+  std::int64_t available_bytes = 0;            // of the first device's memory
+  int learners_that_fit = 0;                   // on each device, at most kMostLearners
+  std::vector<int> learners_per_device;        // of the job
+  std::vector<MemoryUse> memory;               // with those
+  std::vector<std::string> warnings;           // to be shown to the user
 };
 
 Inspection inspect(const JobOptions& job);

@@ -20,9 +20,10 @@ struct RunStart {
   std::int64_t dropped_examples = 0;  // of every epoch: the last partial mini-batch
   std::vector<std::string> warnings;
   std::string output_directory;
+  std::string job_text;  // JobOptions::resolved_text of the job that runs
 };
 
-// Where the run stands, at most a few times a second.
+// Where the run stands, at most a few times a second, and not before there is something to tell.
 struct RunProgress {
   double epoch = 0.0;  // examples seen / examples of one epoch
   int max_epochs = 0;
@@ -42,7 +43,8 @@ struct EpochRow {
   double elapsed_seconds = 0.0;
   double learning_rate = 0.0;
   std::vector<int> learners_per_device;
-  double replica_distance = 0.0;  // sqrt(mean over learners of |w_j - z|^2) at the last averaging
+  double replica_distance = 0.0;            // sqrt(mean over learners of |w_j - z|^2) at the last averaging
+  double host_microseconds_per_step = 0.0;  // CPU time of the one host thread that enqueues, per mini-batch
 };
 
 enum class RunStatus { kTargetReached, kCompleted, kStopped, kDiverged, kFailed };
@@ -50,12 +52,15 @@ enum class RunStatus { kTargetReached, kCompleted, kStopped, kDiverged, kFailed 
 struct RunSummary {
   std::string job;
   RunStatus status = RunStatus::kFailed;
-  std::string message;         // why, unless completed or target reached; "" otherwise
-  double test_accuracy = 0.0;  // of the saved model
-  double best_test_accuracy = 0.0;
-  double test_loss = 0.0;
-  int epochs = 0;              // completed
-  double train_seconds = 0.0;  // the whole clock: preparation, reading, training, evaluation
+  std::string message;  // why, unless completed or target reached; "" otherwise
+  // Of the model as it is at the end; none where it has not been measured.
+  std::optional<double> test_accuracy;
+  std::optional<double> test_loss;
+  std::optional<double> best_test_accuracy;  // none before the first evaluation
+  int epochs = 0;                            // completed
+  std::int64_t examples = 0;                 // trained on
+  double epochs_begun = 0.0;                 // the same as a number of epochs: 0.6
+  double train_seconds = 0.0;                // the whole clock: preparation, reading, training, evaluation
   std::optional<double> time_to_accuracy_seconds;
   double images_per_second = 0.0;  // training examples / seconds of training
   int learners = 0;
@@ -68,9 +73,13 @@ struct RunSummary {
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
+  // Before anything else: data is about to be read or rendered, and learners to be created, which may take seconds.
+  virtual void on_prepare() {}
   virtual void on_start(const RunStart& start) = 0;
   virtual void on_progress(const RunProgress& progress) = 0;
   virtual void on_epoch(const EpochRow& row) = 0;
+  // The signal of that number asks the run to stop; it will, after the round under way.
+  virtual void on_stop(int signal) { static_cast<void>(signal); }
   virtual void on_finish(const RunSummary& summary) = 0;
 };
 

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 
 #include "dataflow/input/digits.h"
 #include "dataflow/input/idx.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
+#include "jobs/options/load_job.h"
 #include "jobs/options/size_check.h"
+#include "jobs/report/text.h"
+#include "jobs/run/dataset_placement.h"
+#include "jobs/run/memory_forecast.h"
 
 namespace arbalest::jobs {
 
@@ -29,57 +34,53 @@ std::unique_ptr<dataflow::Dataset> load_dataset(const JobOptions& job, const std
   engine::fail(engine::ErrorKind::kInternal, "unknown kind of data");
 }
 
+const dataflow::ResidentData* data_on(std::size_t device, const std::vector<dataflow::ResidentData>& resident) {
+  return resident.empty() ? nullptr : &resident[device];
+}
+
 }  // namespace
 
-std::int64_t evaluation_batch_size(const JobOptions& job) {
-  constexpr std::int64_t kSmallest = 64;  // below, the forward pass alone wastes cores
-  return std::max(job.training.batch_size, kSmallest);
+std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions& job,
+                                                               std::span<const std::unique_ptr<engine::Device>> devices,
+                                                               const std::vector<dataflow::ResidentData>& training_data,
+                                                               const std::vector<dataflow::ResidentData>& test_data) {
+  std::vector<std::unique_ptr<learners::LearnerPool>> pools;
+  int first_number = 0;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const learners::PoolOptions options{.learners = job.learners_per_device[d],
+                                        .first_number = first_number,
+                                        .batch = job.training.batch_size,
+                                        .evaluation_batch = evaluation_batch_size(job),
+                                        .result_slots = scheduler::result_slots(job.synchronization.period),
+                                        .momentum = job.optimizer.momentum,
+                                        .weight_decay = job.optimizer.weight_decay,
+                                        .training_data = data_on(d, training_data),
+                                        .evaluation_data = data_on(d, test_data)};
+    const dataflow::ParameterLayout* layout = d == 0 ? nullptr : &pools.front()->training_plan().parameters();
+    pools.push_back(std::make_unique<learners::LearnerPool>(job.graph, *devices[d], options, layout));
+    first_number += options.learners;
+  }
+  return pools;
 }
 
 Session::Session(const JobOptions& job, const std::string& data_root, Purpose purpose,
-                 const engine::DeviceOptions& device_options)
+                 const engine::DeviceOptions& device_options, Input input)
     : host_pool_(engine::host::usable_cores()) {
   for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
-  const std::vector<int>& counts = job.learners_per_device;
-  const int learners = std::accumulate(counts.begin(), counts.end(), 0);
-  const int period = job.synchronization.period;
+  const AvailableMemory available(devices_);
+  load_data(job, data_root, purpose, input);
+  pools_ = make_pools(job, devices_, resident_training_data_, resident_test_data_);
+  const SplitSize test{test_data_->size(), !resident_test_data_.empty()};
+  std::optional<SplitSize> training;
+  if (training_data_) training = {training_data_->size(), !resident_training_data_.empty()};
+  MemoryForecast(job, pools_, training, test, available).check();
 
-  const auto batch_bytes = [&](std::int64_t batch) {
-    return batch * job.data.input.image.elements() * static_cast<std::int64_t>(sizeof(float));
-  };
-  test_data_ = load_dataset(job, data_root, host_pool_, dataflow::Split::kTest);
-  test_order_ = std::make_unique<dataflow::SequentialOrder>(test_data_->size(), evaluation_batch_size(job));
-  test_ring_ = std::make_unique<dataflow::BatchRing>(
-      *test_data_, *test_order_, *devices_.front(), host_pool_,
-      scheduler::ring_slots(learners, 1, batch_bytes(evaluation_batch_size(job))));
+  const int learners = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), 0);
+  test_ring_ = make_ring(*test_data_, *test_order_, test_ring_size(job, test), learners);
   std::int64_t batches_per_epoch = 1;
-  if (purpose == Purpose::kTraining) {
-    training_data_ = load_dataset(job, data_root, host_pool_, dataflow::Split::kTrain);
-    training_order_ =
-        std::make_unique<dataflow::ShuffledOrder>(training_data_->size(), job.training.batch_size, job.training.seed);
-    training_ring_ = std::make_unique<dataflow::BatchRing>(
-        *training_data_, *training_order_, *devices_.front(), host_pool_,
-        scheduler::ring_slots(learners, period, batch_bytes(job.training.batch_size)));
+  if (training) {
+    training_ring_ = make_ring(*training_data_, *training_order_, training_ring_size(job, *training), learners);
     batches_per_epoch = training_order_->batches_per_epoch();
-    // The files may hold another number of examples than the dataset is known to have.
-    const std::string problem = check_round(learners, period, batches_per_epoch);
-    if (!problem.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", problem);
-  }
-
-  int first_number = 0;
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    const dataflow::ParameterLayout* layout = d == 0 ? nullptr : &pools_.front()->training_plan().parameters();
-    pools_.push_back(
-        std::make_unique<learners::LearnerPool>(job.graph, *devices_[d],
-                                                learners::PoolOptions{.learners = counts[d],
-                                                                      .first_number = first_number,
-                                                                      .batch = job.training.batch_size,
-                                                                      .evaluation_batch = evaluation_batch_size(job),
-                                                                      .result_slots = scheduler::result_slots(period),
-                                                                      .momentum = job.optimizer.momentum,
-                                                                      .weight_decay = job.optimizer.weight_decay},
-                                                layout));
-    first_number += counts[d];
   }
   collective_ = engine::make_collective(devices_);
   scheduler_ = std::make_unique<scheduler::Scheduler>(scheduler::Options{.learning_rate = job.learning_rate,
@@ -87,6 +88,53 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
                                                                          .seed = job.training.seed,
                                                                          .batches_per_epoch = batches_per_epoch},
                                                       pools_, *collective_);
+}
+
+void Session::load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input) {
+  const auto place = [&](const dataflow::Dataset& data) {
+    return input == Input::kRing ? std::vector<dataflow::ResidentData>{} : place_dataset(data, devices_, warnings_);
+  };
+  test_data_ = load_dataset(job, data_root, host_pool_, dataflow::Split::kTest);
+  test_order_ = std::make_unique<dataflow::SequentialOrder>(test_data_->size(), evaluation_batch_size(job));
+  resident_test_data_ = place(*test_data_);
+  if (purpose == Purpose::kEvaluation) return;
+  training_data_ = load_dataset(job, data_root, host_pool_, dataflow::Split::kTrain);
+  training_order_ =
+      std::make_unique<dataflow::ShuffledOrder>(training_data_->size(), job.training.batch_size, job.training.seed);
+  resident_training_data_ = place(*training_data_);
+  // The files may hold another number of examples than the dataset is known to have.
+  const int learners = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), 0);
+  const std::string problem = check_round(learners, job.synchronization.period, training_order_->batches_per_epoch());
+  if (!problem.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", problem);
+}
+
+std::unique_ptr<dataflow::BatchRing> Session::make_ring(const dataflow::Dataset& data, dataflow::BatchOrder& order,
+                                                        const RingSize& size, int learners) {
+  engine::Device& device = *devices_.front();
+  const int slots = size.slots(learners);
+  if (size.is_resident) return std::make_unique<dataflow::BatchRing>(order, device, host_pool_, slots);
+  return std::make_unique<dataflow::BatchRing>(data, order, device, host_pool_, slots);
+}
+
+std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
+                                      const engine::DeviceOptions& device_options) {
+  for (;;) {
+    const int most = std::ranges::max(job.learners_per_device);
+    try {
+      auto session = std::make_unique<Session>(job, data_root, purpose, device_options);
+      job.warnings.insert(job.warnings.end(), session->warnings().begin(), session->warnings().end());
+      return session;
+    } catch (const engine::Error& error) {
+      if (error.kind() != engine::ErrorKind::kOutOfMemory || job.learners_are_given) throw;
+      const auto* forecast = dynamic_cast<const DoesNotFit*>(&error);
+      // Where an allocation failed all the same, half as many may do.
+      const int fewer = forecast != nullptr ? forecast->learners_that_fit() : most / 2;
+      if (fewer == 0) throw;
+      job = with_learners(
+          job, fewer,
+          fmt::format("{} on each device instead of {}: {}", counted(fewer, "learner"), most, error.what()));
+    }
+  }
 }
 
 }  // namespace arbalest::jobs

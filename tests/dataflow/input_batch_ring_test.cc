@@ -43,10 +43,14 @@ std::unique_ptr<ByteImages> numbered_images(std::size_t count) {
                                       std::move(labels));
 }
 
-// Whether the batch holds what `order` says.
+// Whether the batch holds what `order` says. Of a ring of indices, those are all.
 bool is_right(const Batch& batch, BatchOrder& order) {
   std::vector<std::int64_t> indices(static_cast<std::size_t>(order.batch_size()));
   order.indices(batch.number, indices);
+  if (!std::equal(indices.begin(), indices.end(), batch.indices)) return false;
+  if (batch.images == nullptr) {
+    return batch.labels == nullptr && batch.examples == order.batch_size() - std::ranges::count(indices, -1);
+  }
   int examples = 0;
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const bool real = indices[i] >= 0;
@@ -74,6 +78,14 @@ class Rig {
   Pool pool_;
 };
 
+enum class Content { kImages, kIndices };
+
+std::unique_ptr<BatchRing> make_ring(Content content, const Dataset& data, BatchOrder& order, Rig& rig, int slots,
+                                     std::uint64_t first = 0) {
+  return content == Content::kImages ? std::make_unique<BatchRing>(data, order, rig.device(), rig.pool(), slots, first)
+                                     : std::make_unique<BatchRing>(order, rig.device(), rig.pool(), slots, first);
+}
+
 // Fails to read example 5.
 class FailingDataset final : public Dataset {
  public:
@@ -95,20 +107,22 @@ class FailingDataset final : public Dataset {
 
 TEST_CASE("batches come in sequence under random delays, several out, released in any order", "[input]") {
   const int threads = GENERATE(1, 2, 4);
-  const int slots = GENERATE(1, 2, 5, 16);
-  CAPTURE(threads, slots);
+  const int slots = GENERATE(1, 2, 5, 16, 100);
+  const Content content = GENERATE(Content::kImages, Content::kIndices);
+  CAPTURE(threads, slots, content);
   Rig rig(threads);
   const auto data = numbered_images(100);
   ShuffledOrder order(100, 8, 3);
   ShuffledOrder reference(100, 8, 3);
-  BatchRing ring(*data, order, rig.device(), rig.pool(), slots);
+  const auto ring = make_ring(content, *data, order, rig, slots);
   std::mt19937 random(static_cast<unsigned>(threads * 100 + slots));
   std::vector<Batch> out;
   for (std::uint64_t number = 0; number < 200; ++number) {
-    const std::optional<Batch> batch = ring.next();
+    const std::optional<Batch> batch = ring->next();
     REQUIRE(batch.has_value());
     CHECK(batch->number == number);
     CHECK(reinterpret_cast<std::uintptr_t>(batch->images) % 64 == 0);
+    CHECK((batch->images == nullptr) == (content == Content::kIndices));
     out.push_back(*batch);  // so the oldest is in front
     if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
     // The next batch needs the slot of the one that is `slots` before it, which must not stay out.
@@ -116,7 +130,7 @@ TEST_CASE("batches come in sequence under random delays, several out, released i
     while (!out.empty() && (in_the_way() || random() % 3 != 0)) {
       const std::size_t which = in_the_way() ? 0 : random() % out.size();
       CHECK(is_right(out[which], reference));  // nobody overwrote it while it was out
-      ring.release(out[which].number);
+      ring->release(out[which].number);
       out.erase(out.begin() + static_cast<std::ptrdiff_t>(which));
     }
   }
@@ -158,40 +172,42 @@ TEST_CASE("a consumer that holds all slots but one gets its next batch", "[input
 TEST_CASE("an evaluation ends, with the last batch padded, and can be run again", "[input]") {
   const std::int64_t examples = GENERATE(1, 7, 8, 9, 40, 45);
   const int slots = GENERATE(1, 3, 8, 16);
-  CAPTURE(examples, slots);
+  const Content content = GENERATE(Content::kImages, Content::kIndices);
+  CAPTURE(examples, slots, content);
   Rig rig(2);
   const auto data = numbered_images(static_cast<std::size_t>(examples));
   SequentialOrder order(examples, 8);
-  BatchRing ring(*data, order, rig.device(), rig.pool(), slots);
+  const auto ring = make_ring(content, *data, order, rig, slots);
   for (int run = 0; run < 3; ++run) {
     int seen = 0;
     std::uint64_t batches = 0;
-    while (const std::optional<Batch> batch = ring.next()) {
+    while (const std::optional<Batch> batch = ring->next()) {
       CHECK(is_right(*batch, order));
       seen += batch->examples;
       ++batches;
-      ring.release(batch->number);
+      ring->release(batch->number);
     }
     CHECK(seen == examples);
     CHECK(batches == order.batches());
-    CHECK_FALSE(ring.next().has_value());
-    ring.restart();
+    CHECK_FALSE(ring->next().has_value());
+    ring->restart();
   }
 }
 
 TEST_CASE("a ring may start, and restart, in the middle of the sequence", "[input]") {
+  const Content content = GENERATE(Content::kImages, Content::kIndices);
   Rig rig(2);
   const auto data = numbered_images(100);
   ShuffledOrder order(100, 8, 3);
   ShuffledOrder reference(100, 8, 3);
-  BatchRing ring(*data, order, rig.device(), rig.pool(), 4, 1001);
+  const auto ring = make_ring(content, *data, order, rig, 4, 1001);
   for (const std::uint64_t first : {std::uint64_t{1001}, std::uint64_t{0}, std::uint64_t{17}}) {
-    if (first != 1001) ring.restart(first);
+    if (first != 1001) ring->restart(first);
     for (std::uint64_t number = first; number < first + 10; ++number) {
-      const Batch batch = ring.next().value();
+      const Batch batch = ring->next().value();
       CHECK(batch.number == number);
       CHECK(is_right(batch, reference));
-      ring.release(number);
+      ring->release(number);
     }
   }
 }
@@ -214,8 +230,8 @@ TEST_CASE("a ring that is destroyed early waits for its tasks", "[input]") {
   const auto data = numbered_images(100);
   for (int repetition = 0; repetition < 200; ++repetition) {
     ShuffledOrder order(100, 50, 3);
-    BatchRing ring(*data, order, rig.device(), rig.pool(), 16);
-    if (repetition % 2 == 0) ring.next();
+    const auto ring = make_ring(repetition % 4 < 2 ? Content::kImages : Content::kIndices, *data, order, rig, 16);
+    if (repetition % 2 == 0) ring->next();
   }
 }
 

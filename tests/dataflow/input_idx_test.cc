@@ -114,6 +114,17 @@ TEST_CASE("IDX: a missing dataset names what was looked for and how to get it", 
   CHECK_THAT(failure(directory, kLabels), ContainsSubstring("missing"));
 }
 
+TEST_CASE("IDX: files that are named as in some archives are told their name", "[input]") {
+  const TemporaryDirectory directory;
+  write_text(directory / "train-images.idx3-ubyte", idx_images(12, 4, 3));
+  CHECK_THAT(failure(directory, "train-images.idx3-ubyte"),
+             ContainsSubstring("its name has to be 'train-images-idx3-ubyte'; rename the files"));
+  write_idx_dataset(directory.path(), 12);
+  std::filesystem::rename(directory / kLabels, directory / "train-labels.idx1-ubyte.gz");
+  CHECK_THAT(failure(directory, "train-labels.idx1-ubyte.gz"),
+             ContainsSubstring("its name has to be 'train-labels-idx1-ubyte.gz'"));
+}
+
 TEST_CASE("IDX: every prefix of the files is refused", "[input]") {
   const std::string images = idx_images(12, 4, 3);
   for (std::size_t bytes = 0; bytes < images.size(); ++bytes) {

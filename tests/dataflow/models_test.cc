@@ -36,6 +36,7 @@ std::vector<std::string> shapes_of(const Graph& graph, std::int64_t batch) {
 std::shared_ptr<const Layer> read_one(const v1::Layer& layer) {
   v1::Model model;
   *model.add_layers() = layer;
+  fill_defaults(model);
   FieldIssues issues;
   const auto layers = read_model(model, kMnist, issues);
   for (const FieldIssue& issue : issues.all()) UNSCOPED_INFO(issue.path + ": " + issue.message);
@@ -174,6 +175,7 @@ TEST_CASE("what is wrong with a model is found all at once") {
   v1::Model model;
   model.add_layers()->mutable_conv()->set_kernel(0);
   model.add_layers()->set_name("b");
+  fill_defaults(model);
   FieldIssues issues;
   read_model(model, kMnist, issues);
   std::vector<std::string> texts;

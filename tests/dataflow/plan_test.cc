@@ -150,6 +150,35 @@ TEST_CASE("an inference plan reads the training plan's parameters and needs a sm
   CHECK(training.parameters().elements() >= 431'080);
 }
 
+TEST_CASE("without reuse means a buffer for each layer's output and one for its gradient") {
+  const auto bytes = [](const std::shared_ptr<const Graph>& graph, std::int64_t batch, engine::OperatorMode mode) {
+    const auto device = engine::open_device(engine::parse_device("cpu"));
+    return Plan(graph, *device, {.batch = batch, .mode = mode}).bytes_without_reuse();
+  };
+  constexpr std::size_t kBatch = 6;
+  const auto small = std::make_shared<const Graph>(Graph::build(
+      {{1, 8, 8}, 3}, {{"flat", {"image"}, std::make_shared<FlattenLayer>()},
+                       {"hidden", {"flat"}, dense(5)},
+                       {"relu", {"hidden"}, std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu)},
+                       {"drop", {"relu"}, std::make_shared<DropoutLayer>(0.5F)},
+                       {"logits", {"drop"}, dense(3)},
+                       {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}}));
+  constexpr std::size_t kOutputs = 5 + 5 + 5 + 3;  // behind a parameter, so that they have gradients
+  CHECK(bytes(small, kBatch, engine::OperatorMode::kInference) == (64 + kOutputs) * kBatch * sizeof(float));
+  CHECK(bytes(small, kBatch, engine::OperatorMode::kTraining) == (64 + 2 * kOutputs) * kBatch * sizeof(float));
+
+  // With saved values, scratch memory and the device's own layouts.
+  const auto graph = std::make_shared<const Graph>(Graph::build({{1, 28, 28}, 10}, lenet(10)));
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  const Plan plan(graph, *device, {.batch = 32});
+  std::size_t expected = 0;
+  for (const Graph::Node& node : graph->nodes()) {
+    if (node.layer->role() == LayerRole::kHidden) expected += 2 * plan.tensor_bytes(node.output);
+  }
+  CHECK(plan.bytes_without_reuse() == expected);
+  CHECK(plan.arena_bytes() < expected);
+}
+
 TEST_CASE("parameters survive the way to the device's layout and back") {
   PlanRun run(std::make_shared<const Graph>(Graph::build({{1, 28, 28}, 10}, lenet(10))), {.batch = 4});
   const ParameterLayout& layout = run.plan().parameters();

@@ -2,9 +2,9 @@
 
 #include <limits>
 
-#include "engine/device.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
+#include "tests/support/device_memory.h"
 #include "tests/support/numbers.h"
 
 namespace arbalest::tests {
@@ -15,9 +15,8 @@ using engine::FlatTask;
 using engine::LocalAveraging;
 using engine::ReplicaDifference;
 
-void run(const FlatTask& task, int threads) {
-  const auto device = open_test_device();
-  const auto stream = device->create_stream({"averaging", threads, 0, true});
+void run(engine::Device& device, const FlatTask& task, int threads) {
+  const auto stream = device.create_stream({"averaging", threads, 0, true});
   stream->enqueue(task, "averaging");
   stream->record().synchronize();
 }
@@ -33,25 +32,59 @@ struct Replicas {
     for (std::size_t i = 0; i < central.size(); ++i) central[i] = static_cast<float>(static_cast<int>(i % 5) - 2);
   }
 
-  Floats difference(int threads) const {
-    std::vector<const float*> addresses;
-    for (const Floats& replica : replicas) addresses.push_back(replica.data());
-    Floats sum(static_cast<std::size_t>(elements + engine::kAveragingTail), 99.0F);
-    run(ReplicaDifference{addresses, central.data(), sum.data(), elements}, threads);
-    return sum;
-  }
-
   std::int64_t elements;
   std::vector<Floats> replicas;
   Floats central;
 };
+
+// In memory of a device.
+struct UploadedReplicas {
+  UploadedReplicas(engine::Device& device, const Replicas& of) : central(upload(device, of.central)) {
+    for (const Floats& replica : of.replicas) {
+      replicas.push_back(upload(device, replica));
+      addresses.push_back(replicas.back().as<const float>());
+    }
+  }
+
+  std::vector<engine::Buffer> replicas;
+  std::vector<const float*> addresses;
+  engine::Buffer central;
+};
+
+Floats difference(const Replicas& of, int threads) {
+  const auto device = open_test_device();
+  const UploadedReplicas there(*device, of);
+  const auto size = static_cast<std::size_t>(of.elements + engine::kAveragingTail);
+  const engine::Buffer sum = upload(*device, Floats(size, 99.0F));
+  run(*device, ReplicaDifference{there.addresses, there.central.as<float>(), sum.as<float>(), of.elements}, threads);
+  return download<float>(*device, sum.data(), size);
+}
+
+struct Updated {
+  Floats next;  // z^{t+1}
+  Floats sum;
+};
+
+Updated update_central(const Floats& central, const Floats& previous, const Floats& sum, float alpha, float mu,
+                       int threads) {
+  const auto device = open_test_device();
+  const engine::Buffer there = upload(*device, central);
+  const engine::Buffer next = upload(*device, previous);
+  const engine::Buffer added = upload(*device, sum);
+  run(*device,
+      CentralUpdate{there.as<float>(), next.as<float>(), added.as<float>(), alpha, mu,
+                    static_cast<std::int64_t>(central.size())},
+      threads);
+  CHECK(download<float>(*device, there.data(), central.size()) == central);
+  return {download<float>(*device, next.data(), previous.size()), download<float>(*device, added.data(), sum.size())};
+}
 
 TEST_CASE("the replicas' difference is exact on integers, tail included") {
   const std::int64_t count = GENERATE(1, 2, 4, 8);
   const std::int64_t elements = GENERATE(1, 17, 5000, 140003);
   const int threads = GENERATE(1, 3);
   const Replicas replicas(count, elements);
-  const Floats sum = replicas.difference(threads);
+  const Floats sum = difference(replicas, threads);
 
   double squares = 0.0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(elements); ++i) {
@@ -74,9 +107,9 @@ TEST_CASE("the replicas' difference gives the same bits for any number of thread
     std::transform(values.begin(), values.end(), replicas.replicas[j].begin(),
                    [](double value) { return static_cast<float>(value) * 1.1F; });
   }
-  const Floats once = replicas.difference(1);
-  CHECK(replicas.difference(2) == once);
-  CHECK(replicas.difference(3) == once);
+  const Floats once = difference(replicas, 1);
+  CHECK(difference(replicas, 2) == once);
+  CHECK(difference(replicas, 3) == once);
 }
 
 TEST_CASE("elements that are not finite are counted") {
@@ -84,11 +117,11 @@ TEST_CASE("elements that are not finite are counted") {
                              -std::numeric_limits<float>::infinity());
   Replicas replicas(3, 10000);
   for (const std::size_t i : {0U, 15U, 4095U, 9999U}) replicas.replicas[i % 3][i] = bad;
-  CHECK(replicas.difference(3)[10000 + engine::kNonFiniteCount] == 4.0F);
+  CHECK(difference(replicas, 3)[10000 + engine::kNonFiniteCount] == 4.0F);
 }
 
 TEST_CASE("no replicas make a zero difference") {
-  const Floats sum = Replicas(0, 100).difference(1);
+  const Floats sum = difference(Replicas(0, 100), 1);
   CHECK(sum == Floats(100 + engine::kAveragingTail, 0.0F));
 }
 
@@ -107,28 +140,27 @@ TEST_CASE("the central model's update is exact on integers") {
     sum[i] = static_cast<float>(i % 13) - 6.0F;
     expected[i] = central[i] + 0.25F * sum[i] + mu * (central[i] - previous[i]);
   }
-  const Floats central_before = central;
-  run(CentralUpdate{central.data(), previous.data(), sum.data(), 0.25F, mu, elements}, threads);
-  CHECK(previous == expected);
-  CHECK(central == central_before);
+  CHECK(update_central(central, previous, sum, 0.25F, mu, threads).next == expected);
 }
 
 // One pass and two passes over the same replicas, from the same z and z-.
 void check_one_pass_against_two(const Replicas& replicas, int threads) {
-  const auto size = static_cast<std::size_t>(replicas.elements);
-  std::vector<const float*> addresses;
-  for (const Floats& replica : replicas.replicas) addresses.push_back(replica.data());
-  Floats previous(size);
-  for (std::size_t i = 0; i < size; ++i) previous[i] = static_cast<float>(i % 11) * 0.37F;
-  Floats previous_alone = previous;
-  Floats sum = replicas.difference(threads);
-  run(CentralUpdate{replicas.central.data(), previous.data(), sum.data(), 0.3F, 0.7F, replicas.elements}, threads);
-  Floats tail(engine::kAveragingTail, 99.0F);
-  run(LocalAveraging{addresses, replicas.central.data(), previous_alone.data(), tail.data(), 0.3F, 0.7F,
+  Floats previous(replicas.central.size());
+  for (std::size_t i = 0; i < previous.size(); ++i) previous[i] = static_cast<float>(i % 11) * 0.37F;
+  const Updated two_passes =
+      update_central(replicas.central, previous, difference(replicas, threads), 0.3F, 0.7F, threads);
+
+  const auto device = open_test_device();
+  const UploadedReplicas there(*device, replicas);
+  const engine::Buffer next = upload(*device, previous);
+  const engine::Buffer tail = upload(*device, Floats(engine::kAveragingTail, 99.0F));
+  run(*device,
+      LocalAveraging{there.addresses, there.central.as<float>(), next.as<float>(), tail.as<float>(), 0.3F, 0.7F,
                      replicas.elements},
       threads);
-  CHECK(previous_alone == previous);
-  CHECK(tail == Floats(sum.end() - engine::kAveragingTail, sum.end()));
+  CHECK(download<float>(*device, next.data(), previous.size()) == two_passes.next);
+  CHECK(download<float>(*device, tail.data(), engine::kAveragingTail) ==
+        Floats(two_passes.sum.end() - engine::kAveragingTail, two_passes.sum.end()));
 }
 
 TEST_CASE("averaging in one pass gives the bits of the two passes") {
@@ -151,10 +183,8 @@ TEST_CASE("averaging in one pass gives the bits of the two passes") {
 TEST_CASE("the central model is kept when any replica was not finite") {
   const float count = GENERATE(1.0F, 3.0F, std::numeric_limits<float>::quiet_NaN());
   const Floats central{1, 2, 3};
-  Floats previous{4, 5, 6};
-  Floats sum{std::numeric_limits<float>::quiet_NaN(), 1, 1, count, 0};
-  run(CentralUpdate{central.data(), previous.data(), sum.data(), 0.5F, 0.5F, 3}, 1);
-  CHECK(previous == central);
+  const Floats sum{std::numeric_limits<float>::quiet_NaN(), 1, 1, count, 0};
+  CHECK(update_central(central, {4, 5, 6}, sum, 0.5F, 0.5F, 1).next == central);
 }
 
 }  // namespace

@@ -3,14 +3,22 @@
 #include "engine/cpu/core_lending.h"
 
 #include <sched.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <fstream>
 #include <latch>
+#include <string>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "engine/cpu/stream.h"
+#include "engine/devices.h"
 #include "engine/host/topology.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 
 namespace arbalest::tests {
 namespace {
@@ -27,13 +35,26 @@ void go_to(int core) {
   sched_setaffinity(0, sizeof cores, &cores);
 }
 
+constexpr std::chrono::seconds kPatience(20);
+
 bool comes_to(int core) {
-  constexpr std::chrono::seconds kPatience(20);
   const auto start = std::chrono::steady_clock::now();
   while (sched_getcpu() != core) {
     if (std::chrono::steady_clock::now() - start > kPatience) return false;
   }
   return true;
+}
+
+// Of this process's threads.
+bool falls_asleep(pid_t thread) {
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start < kPatience) {
+    std::ifstream file(fmt::format("/proc/self/task/{}/stat", thread));
+    std::string stat;
+    std::getline(file, stat);
+    if (stat.find(") S") != std::string::npos) return true;
+  }
+  return false;
 }
 
 int allowed_count() {
@@ -43,10 +64,8 @@ int allowed_count() {
   return CPU_COUNT(&cores);
 }
 
-bool has_two_cores() {
-  if (engine::host::allowed_cores().size() >= 2) return true;
-  WARN("skipped: needs two cores");
-  return false;
+void need_two_cores() {
+  if (engine::host::allowed_cores().size() < 2) skip_test("needs two cores");
 }
 
 // Runs the borrower and the lender on two cores; the lender waits for `target` while the borrower looks whether it is
@@ -83,7 +102,7 @@ std::pair<bool, int> lend(CoreLending& lending, CoreLending::Seat& lender, const
 }  // namespace
 
 TEST_CASE("a waiting thread lends its core to the one it waits for and lets it go again") {
-  if (!has_two_cores()) return;
+  need_two_cores();
   CoreLending lending;
   CoreLending::Seat& borrower = lending.reserve(true);
   const auto [came, allowed] = lend(lending, lending.reserve(true), borrower, borrower);
@@ -92,7 +111,7 @@ TEST_CASE("a waiting thread lends its core to the one it waits for and lets it g
 }
 
 TEST_CASE("the one in the middle of a chain of waits lends nothing, the core goes to its end") {
-  if (!has_two_cores()) return;
+  need_two_cores();
   CoreLending lending;
   CoreLending::Seat& borrower = lending.reserve(true);
   CoreLending::Seat& averaging = lending.reserve(false);
@@ -103,7 +122,7 @@ TEST_CASE("the one in the middle of a chain of waits lends nothing, the core goe
 }
 
 TEST_CASE("a stream that waits for an event lends its core") {
-  if (!has_two_cores()) return;
+  need_two_cores();
   const std::vector<int> cores = engine::host::allowed_cores();
   CoreLending lending;
   CpuStream::Options options;
@@ -127,6 +146,37 @@ TEST_CASE("a stream that waits for an event lends its core") {
   lender.wait(borrower.record(), "wait");
   lender.drain();
   CHECK(came);
+}
+
+TEST_CASE("streams of a CPU device lend cores unless it is told not to") {
+  need_two_cores();
+  const bool lends = GENERATE(true, false);
+  CAPTURE(lends);
+  const auto device = engine::open_device(engine::parse_device("cpu"), {.lend_cores = lends});
+  const auto borrower = device->create_stream({.name = "borrower"});
+  const auto lender = device->create_stream({.name = "lender"});
+  std::latch ready(2);  // the borrower runs, and all is enqueued
+  std::atomic<pid_t> waiting = 0;
+  bool slept = false;
+  int allowed = 0;
+  dynamic_cast<CpuStream&>(*borrower).submit(make_task([&](const TaskContext&) {
+                                               ready.count_down();
+                                               while (waiting == 0) sched_yield();
+                                               slept = falls_asleep(waiting);
+                                               allowed = allowed_count();
+                                             }),
+                                             "look");
+  dynamic_cast<CpuStream&>(*lender).submit(make_task([&](const TaskContext&) {
+                                             ready.wait();  // nothing but its wait for the borrower stops it then
+                                             waiting = gettid();
+                                           }),
+                                           "go");
+  lender->wait(borrower->record(), "wait");
+  ready.count_down();
+  borrower->drain();
+  lender->drain();
+  CHECK(slept);
+  CHECK(allowed == (lends ? 1 : static_cast<int>(engine::host::allowed_cores().size())));
 }
 
 TEST_CASE("a seat that was left is taken again") {

@@ -1,8 +1,10 @@
 #include "tests/engine/operator_run.h"
 
-#include <cstring>
+#include <cstddef>
 
 #include "engine/devices.h"
+#include "tests/support/catch.h"
+#include "tests/support/device_memory.h"
 
 namespace arbalest::tests {
 
@@ -17,11 +19,9 @@ using engine::Shape;
 
 namespace {
 
-Buffer garbage(Device& device, std::size_t bytes) {
-  Buffer buffer = device.allocate(bytes);
-  for (std::size_t i = 0; i < bytes / sizeof(float); ++i) buffer.as<float>()[i] = 7.5F;
-  return buffer;
-}
+// Floats of 12, and a label outside of all classes. The guards behind all that an operator writes keep it.
+constexpr unsigned char kGarbage = 0x41;
+constexpr std::size_t kGuard = 256;  // bytes
 
 // All buffers of one use of an operator.
 struct Buffers {
@@ -31,24 +31,38 @@ struct Buffers {
   std::vector<void*> gradient_addresses;
   void* output_address = nullptr;
   void* input_gradient_address = nullptr;
+  std::vector<const void*> guards;
 };
+
+Buffer garbage(Device& device, std::size_t bytes, Buffers& buffers) {
+  if (bytes == 0) return {};
+  Buffer buffer = upload(device, std::vector(bytes + kGuard, kGarbage));
+  buffers.guards.push_back(buffer.as<std::byte>() + bytes);
+  return buffer;
+}
+
+Buffer to_device(Device& device, const Layout& layout, const Values& values) {
+  Floats floats;
+  for (const double value : values) floats.push_back(static_cast<float>(value));
+  Buffer buffer = device.allocate(layout.bytes());
+  device.convert(device.plain_layout(layout.shape(), layout.dtype()), floats.data(), layout, buffer.data());
+  return buffer;
+}
 
 void allocate(Device& device, const OperatorCase& of, const OperatorTraits& traits, Buffers& buffers) {
   buffers.input = to_device(device, of.input, of.input_values);
-  buffers.labels = device.allocate(std::max<std::size_t>(of.labels.size(), 1) * sizeof(std::int32_t));
-  std::copy(of.labels.begin(), of.labels.end(), buffers.labels.as<std::int32_t>());
-  buffers.step = device.allocate(sizeof(engine::StepParameters));
-  *buffers.step.as<engine::StepParameters>() = of.step;
-  buffers.output = garbage(device, traits.output.bytes());
-  buffers.saved = garbage(device, traits.saved_bytes);
-  buffers.scratch = garbage(device, traits.scratch_bytes);
-  buffers.input_gradient = garbage(device, of.input.bytes());
-  buffers.output_gradient = of.output_gradient.empty() ? garbage(device, traits.output.bytes())
+  buffers.labels = upload(device, of.labels);
+  buffers.step = upload(device, std::vector{of.step});
+  buffers.output = garbage(device, traits.output.bytes(), buffers);
+  buffers.saved = garbage(device, traits.saved_bytes, buffers);
+  buffers.scratch = garbage(device, traits.scratch_bytes, buffers);
+  buffers.input_gradient = garbage(device, of.input.bytes(), buffers);
+  buffers.output_gradient = of.output_gradient.empty() ? garbage(device, traits.output.bytes(), buffers)
                                                        : to_device(device, traits.output, of.output_gradient);
   for (std::size_t p = 0; p < traits.parameters.size(); ++p) {
     buffers.parameters.push_back(to_device(device, traits.parameters[p], of.parameters.at(p)));
     buffers.parameter_addresses.push_back(buffers.parameters.back().data());
-    buffers.parameter_gradients.push_back(garbage(device, traits.parameters[p].bytes()));
+    buffers.parameter_gradients.push_back(garbage(device, traits.parameters[p].bytes(), buffers));
     buffers.gradient_addresses.push_back(buffers.parameter_gradients.back().data());
   }
   buffers.inputs = {buffers.input.data()};
@@ -89,11 +103,16 @@ void backward(const Operator& op, engine::Stream& stream, const Buffers& buffers
   op.backward(stream, "operator backward", operands);
 }
 
+// In canonical order. Notes whether all elements that the layout pads with are zero.
 Floats read(Device& device, const Layout& layout, const void* data, OperatorRun& run) {
-  Buffer copy = device.allocate(layout.bytes());
-  std::memcpy(copy.data(), data, layout.bytes());
-  run.padding_is_zero = run.padding_is_zero && padding_is_zero(device, layout, copy);
-  return to_canonical(device, layout, copy);
+  const Layout plain = device.plain_layout(layout.shape(), layout.dtype());
+  Floats floats(static_cast<std::size_t>(layout.shape().elements()));
+  device.convert(layout, data, plain, floats.data());
+  const Buffer clean = device.allocate(layout.bytes());
+  device.convert(plain, floats.data(), layout, clean.data());
+  const auto bytes = [&](const void* of) { return download<std::byte>(device, of, layout.bytes()); };
+  run.padding_is_zero = run.padding_is_zero && bytes(clean.data()) == bytes(data);
+  return floats;
 }
 
 }  // namespace
@@ -105,35 +124,13 @@ Layout native_image_layout(Device& device, const Shape& shape) {
   return device.prepare(engine::Conv2dSpec{input, shape[1], {}, false}, {})->traits().output;
 }
 
-Buffer to_device(Device& device, const Layout& layout, const Values& values) {
-  Floats floats;
-  for (const double value : values) floats.push_back(static_cast<float>(value));
-  Buffer buffer = device.allocate(layout.bytes());
-  device.convert(device.plain_layout(layout.shape(), layout.dtype()), floats.data(), layout, buffer.data());
-  return buffer;
-}
-
-Floats to_canonical(Device& device, const Layout& layout, const Buffer& buffer) {
-  Floats floats(static_cast<std::size_t>(layout.shape().elements()));
-  device.convert(layout, buffer.data(), device.plain_layout(layout.shape(), layout.dtype()), floats.data());
-  return floats;
-}
-
-bool padding_is_zero(Device& device, const Layout& layout, const Buffer& buffer) {
-  const Floats canonical = to_canonical(device, layout, buffer);
-  const Buffer clean = device.allocate(layout.bytes());
-  device.convert(device.plain_layout(layout.shape(), layout.dtype()), canonical.data(), layout, clean.data());
-  return std::memcmp(clean.data(), buffer.data(), layout.bytes()) == 0;
-}
-
 OperatorRun run_operator(Device& device, const OperatorCase& of, const PrepareOptions& options) {
   const std::unique_ptr<Operator> op = device.prepare(of.spec, options);
   Buffers buffers;
   allocate(device, of, op->traits(), buffers);
   const std::unique_ptr<engine::Stream> stream = device.create_stream({"test", options.threads});
   const bool is_loss = !of.labels.empty();
-  const bool runs_backward =
-      options.mode == OperatorMode::kTraining && op->traits().has_gradient && (is_loss || !of.output_gradient.empty());
+  const bool runs_backward = options.mode == OperatorMode::kTraining && (is_loss || !of.output_gradient.empty());
 
   const auto enqueue = [&] {
     forward(*op, *stream, buffers);
@@ -151,6 +148,9 @@ OperatorRun run_operator(Device& device, const OperatorCase& of, const PrepareOp
     stream->record().synchronize();
   }
 
+  for (const void* guard : buffers.guards) {
+    CHECK(download<unsigned char>(device, guard, kGuard) == std::vector(kGuard, kGarbage));
+  }
   OperatorRun run;
   run.output = read(device, op->traits().output, buffers.output_address, run);
   if (!runs_backward) return run;

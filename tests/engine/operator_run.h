@@ -1,5 +1,6 @@
 // Runs one operator on a real device stream, as a plan does: garbage in every buffer that the operator must fill,
-// tensors converted from canonical order to the device's layouts and back, padding checked on the way.
+// tensors converted from canonical order to the device's layouts and back, padding checked on the way. The host touches
+// no memory of the device.
 #pragma once
 
 #include <memory>
@@ -18,11 +19,6 @@ std::unique_ptr<engine::Device> open_test_device();
 
 // A layout that convolutions of this device produce: blocked, with padded channels, where the device likes that.
 engine::Layout native_image_layout(engine::Device& device, const engine::Shape& shape);
-
-engine::Buffer to_device(engine::Device& device, const engine::Layout& layout, const Values& values);
-Floats to_canonical(engine::Device& device, const engine::Layout& layout, const engine::Buffer& buffer);
-// Every element that the layout pads with must be zero.
-bool padding_is_zero(engine::Device& device, const engine::Layout& layout, const engine::Buffer& buffer);
 
 struct OperatorRun {
   Floats output;
@@ -43,7 +39,8 @@ struct OperatorCase {
   bool replayed = false;  // record forward and backward, run them twice, look at the second run
 };
 
-// Prepares the operator for `options` and runs forward and, in training, backward.
+// Prepares the operator for `options` and runs forward and, in training, backward. Checks that it writes nothing behind
+// the buffers that it is to fill.
 OperatorRun run_operator(engine::Device& device, const OperatorCase& of, const engine::PrepareOptions& options);
 
 }  // namespace arbalest::tests

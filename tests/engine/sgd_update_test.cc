@@ -3,14 +3,15 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/device.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
+#include "tests/support/device_memory.h"
 #include "tests/support/numbers.h"
 
 namespace arbalest::tests {
 namespace {
 
+using engine::Buffer;
 using engine::SgdUpdate;
 using engine::StepParameters;
 using engine::UpdateRange;
@@ -34,25 +35,32 @@ struct Vectors {
 
   // One step of `threads` threads on a stream of its own.
   void run(bool averaged, int threads = 1) {
+    const auto device = open_test_device();
+    const Buffer weights_there = upload(*device, weights);
+    const Buffer momentum_there = upload(*device, momentum);
+    const Buffer gradient_there = upload(*device, gradient);
+    const Buffer central_there[2] = {upload(*device, central[0]), upload(*device, central[1])};
+    const Buffer step_there = upload(*device, std::vector{step});
+    const Buffer count_there = upload(*device, std::vector{non_finite});
     SgdUpdate task;
-    task.weights = weights.data();
-    task.momentum = momentum.data();
-    task.gradient = gradient.data();
+    task.weights = weights_there.as<float>();
+    task.momentum = momentum_there.as<float>();
+    task.gradient = gradient_there.as<float>();
     if (averaged) {
-      task.central[0] = central[0].data();
-      task.central[1] = central[1].data();
+      task.central[0] = central_there[0].as<float>();
+      task.central[1] = central_there[1].as<float>();
     }
     task.ranges = ranges;
     task.momentum_factor = 0.9F;
     task.weight_decay = 0.01F;
-    task.step = &step;
-    const auto device = open_test_device();
-    const engine::Buffer count = device->allocate(sizeof(std::int32_t));
-    task.non_finite = count.as<std::int32_t>();
+    task.step = step_there.as<StepParameters>();
+    task.non_finite = count_there.as<std::int32_t>();
     const auto stream = device->create_stream({"test", threads});
     stream->enqueue(task, "update");
-    stream->copy(&non_finite, count.data(), sizeof(std::int32_t), "count");
     stream->record().synchronize();
+    weights = download<float>(*device, weights_there.data(), weights.size());
+    momentum = download<float>(*device, momentum_there.data(), momentum.size());
+    non_finite = download<std::int32_t>(*device, count_there.data(), 1)[0];
   }
 };
 

@@ -1,6 +1,7 @@
 // Jobs that are well formed and wrong.
 #include <fmt/format.h>
 
+#include "engine/cuda_devices.h"
 #include "engine/host/topology.h"
 #include "tests/jobs/job_text.h"
 
@@ -32,7 +33,9 @@ TEST_CASE("numbers out of their range are refused") {
        "4:12: error: batch_size 20001 is larger than the training set of digits (20000 examples)"},
       {"max_epochs: 10", "max_epochs: 0", "4:27: error: max_epochs must be in [1, 1000000], not 0"},
       {"max_epochs: 10", "target_accuracy: 0", "4:27: error: target_accuracy must be in (0, 1], not 0"},
-      {"max_epochs: 10", "target_accuracy: 99", "4:27: error: target_accuracy must be in (0, 1], not 99"},
+      {"max_epochs: 10", "target_accuracy: 99",
+       "4:27: error: target_accuracy must be in (0, 1], not 99; did you mean 0.99?"},
+      {"max_epochs: 10", "target_accuracy: 101", "4:27: error: target_accuracy must be in (0, 1], not 101"},
       {"base: 0.01", "base: 0", "5:17: error: base must be in (0, 1000], not 0"},
       {"base: 0.01", "base: -0.1", "5:17: error: base must be in (0, 1000], not -0.1"},
       {"fixed: 2", "fixed: 0", "6:25: error: fixed must be in [1, 1024], not 0"},
@@ -44,7 +47,8 @@ TEST_CASE("numbers out of their range are refused") {
       {"learners", "synchronization { sma { alpha: 0 } }\nlearners", "6:25: error: alpha must be in (0, 1], not 0"},
       {"learners", "synchronization { sma { period: 0 } }\nlearners",
        "6:25: error: period must be in [1, 1000], not 0"},
-      {"digits {} }", "digits {} normalization { stddev: 0 } }", "3:34: error: stddev must be in (0, 1000], not 0"},
+      {"digits {} }", "digits {} normalization { stddev: 1e-40 } }",
+       "3:34: error: stddev must be in [1e-06, 1000], not 1e-40"},
   });
 }
 
@@ -52,9 +56,10 @@ TEST_CASE("numbers that are not finite are refused") {
   check_all({
       {"base: 0.01", "base: nan", "5:17: error: base must be a finite number, not nan"},
       {"base: 0.01", "base: -nan", "5:17: error: base must be a finite number, not nan"},
-      {"base: 0.01", "base: 1e999", "5:17: error: base must be a finite number, not inf"},
+      {"base: 0.01", "base: 1e999", "5:17: error: base must be a finite number; the largest is 1.8e+308"},
+      {"base: 0.01", "base: -inf", "5:17: error: base must be a finite number; the largest is 1.8e+308"},
       {"learners", "optimizer { sgd { weight_decay: 1e39 } }\nlearners",
-       "6:19: error: weight_decay must be a finite number, not inf"},
+       "6:19: error: weight_decay must be a finite number; the largest is 3.4e+38"},
   });
 }
 
@@ -124,6 +129,20 @@ TEST_CASE("devices that the machine has not are refused") {
                                            core, core, core)));
 }
 
+TEST_CASE("a GPU that the machine has not is refused, as cores are") {
+  const engine::CudaMachine machine = engine::find_cuda_devices();
+  const std::string text = refusal(std::string(kGoodJob) + "devices: [\"cuda:4096\"]\n");
+  CHECK_THAT(text, ContainsSubstring("job.txtpb:7:11: error: device 'cuda:4096': " +
+                                     (machine.problem.empty() ? "this machine has" : machine.problem)));
+}
+
+TEST_CASE("elements of a list are shown where they stand") {
+  CHECK_THAT(refusal(std::string(kGoodJob) + "devices: [\"cpu:x\",\n \"gpu\"]\n"),
+             ContainsSubstring("job.txtpb:7:11: error: device 'cpu:x'") &&
+                 ContainsSubstring("job.txtpb:8:2: error: device 'gpu'") && ContainsSubstring("\n2 errors"));
+  CHECK_THAT(refusal(std::string(kGoodJob) + "devices: \"cpu:-1\""), ContainsSubstring("'-1' is not a core number"));
+}
+
 TEST_CASE("every device that shares cores with one before it is named where it stands") {
   const std::string core = std::to_string(engine::host::allowed_cores().front());
   const std::string text = refusal(fmt::format(
@@ -146,7 +165,7 @@ TEST_CASE("a round that is longer than an epoch is refused") {
   });
   CHECK_THAT(refusal(changed("learners { per_device { fixed: 2 } }", "synchronization { sma { period: 2 } }"),
                      {"training.batch_size=20000"}, engine::ErrorKind::kUsage),
-             ContainsSubstring("--set training.batch_size=20000: a round of"));
+             ContainsSubstring("--set training.batch_size=20000: error: a round of"));
   CHECK(parse(changed("fixed: 2", "fixed: 625")).learners_per_device == std::vector<int>{625});
 }
 
@@ -170,6 +189,10 @@ TEST_CASE("everything wrong is said at once, in the order of the file") {
         "job.txtpb:1:17: error: base must be a finite number, not nan\n"
         "    1 | learning_rate { base: nan }\n"
         "      |                 ^\n"
+        "job.txtpb:2:1: error: the model has no loss; end it with softmax_cross_entropy {} reading the logits and "
+        "\"label\"\n"
+        "    2 | model { layers { name: \"a\" input: \"imag\" relu {} } }\n"
+        "      | ^\n"
         "job.txtpb:2:28: error: layer 'a' reads 'imag', which is neither a layer nor \"image\" or \"label\"; did you "
         "mean "
         "'image'?\n"
@@ -181,7 +204,7 @@ TEST_CASE("everything wrong is said at once, in the order of the file") {
         "job.txtpb:4:27: error: max_epochs must be in [1, 1000000], not -1\n"
         "    4 | \ttraining { batch_size: 0 max_epochs: -1 }\n"
         "      | \t                         ^\n"
-        "4 errors");
+        "5 errors");
 }
 
 TEST_CASE("a layer that is wrong in itself hides no mistake of another one") {
@@ -200,7 +223,7 @@ TEST_CASE("a layer that is wrong in itself hides no mistake of another one") {
         "4:43: error: layer 'b': kernel must", "4:53: error: layer 'b': stride must", "4:63: error: layer 'b': padding",
         "5:1: error: layer 'b': another layer has this name\n",
         "5:1: error: layer 'b': a relu layer reads 1 input, not 2", "6:1: error: layer 'c': has no kind",
-        "7:23: error: layer 'loss' reads 'lable'", "\n11 errors"}) {
+        "7:36: error: layer 'loss' reads 'lable'", "\n11 errors"}) {
     CHECK_THAT(text, ContainsSubstring(said));
   }
 }
@@ -217,13 +240,13 @@ TEST_CASE("shapes are not checked behind a layer that is wrong in itself, and ar
       refusal(with_model("model {\nlayers { name: \"a\" input: \"image\" conv { filters: 1 kernel: 99 } }\n"
                          "layers { name: \"b\" input: \"a\" dense { units: 0 } }\n" +
                          loss + "}"));
-  CHECK_THAT(before, ContainsSubstring("3:1: error: layer 'a' (conv): a 99x99 window"));
+  CHECK_THAT(before, ContainsSubstring("3:53: error: layer 'a' (conv): a 99x99 window"));
   CHECK_THAT(before, ContainsSubstring("4:39: error: layer 'b': units must be in") && ContainsSubstring("\n2 errors"));
 }
 
 TEST_CASE("a model that is both of the zoo and a list is wrong in all its places") {
   CHECK_THAT(refusal(with_model("model { zoo { mlp { hidden: 0 } } layers { name: \"a\" input: \"image\" } }")),
-             ContainsSubstring("hidden must be in") && ContainsSubstring("layer 'a': has no kind") &&
+             ContainsSubstring("hidden[0] must be in") && ContainsSubstring("layer 'a': has no kind") &&
                  ContainsSubstring("has both zoo and layers") && ContainsSubstring("\n3 errors"));
 }
 
@@ -231,13 +254,17 @@ TEST_CASE("models that do not fit together are refused at the layer") {
   const std::string loss = "layers { name: \"loss\" input: [\"a\", \"label\"] softmax_cross_entropy {} }";
   const auto said = [&](const std::string& layers) { return refusal(with_model("model {\n" + layers + "\n}")); };
   CHECK_THAT(said("layers { name: \"a\" input: \"image\" conv { filters: 8 kernel: 29 } }\n" + loss),
-             ContainsSubstring("job.txtpb:3:1: error: layer 'a' (conv): a 29x29 window"));
+             ContainsSubstring("job.txtpb:3:53: error: layer 'a' (conv): a 29x29 window"));
+  CHECK_THAT(said("layers { name: \"a\" input: \"image\" max_pool { kernel_height: 29 kernel_width: 2 } }\n" + loss),
+             ContainsSubstring("job.txtpb:3:46: error: layer 'a' (max_pool): a 29x2 window"));
+  CHECK_THAT(said("layers { name: \"a\" input: \"image\" max_pool { kernel: 2 padding: 2 } }\n" + loss),
+             ContainsSubstring("job.txtpb:3:56: error: layer 'a' (max_pool): padding must be smaller"));
   CHECK_THAT(said("layers { name: \"a\" input: \"b\" relu {} } layers { name: \"b\" input: \"a\" relu {} }\n" + loss),
              ContainsSubstring("job.txtpb:3:41: error: layer 'b' is part of a cycle"));
   CHECK_THAT(
       said("layers { name: \"a\" input: \"image\" dense { units: 9 } }\n" + loss),
-      ContainsSubstring("job.txtpb:4:1: error: layer 'loss' (softmax_cross_entropy): gets 9 logits per example, but "
-                        "the data has 10 classes"));
+      ContainsSubstring("job.txtpb:3:43: error: layer 'a' (dense): gives 'loss' 9 logits per example, but the data has "
+                        "10 classes; write units: 10\n"));
   CHECK_THAT(said("layers { name: \"a\" input: \"image\" input: \"lable\" relu {} }\n" + loss),
              ContainsSubstring("job.txtpb:3:35: error: layer 'a' reads 'lable'"));
 }
@@ -261,7 +288,15 @@ TEST_CASE("values of layers out of their range are refused at the value") {
   CHECK_THAT(said("dense { units: 3 weight { initializer { uniform { low: 2 high: 1 } } } }"),
              ContainsSubstring("job.txtpb:3:51: error: layer 'a': low must be below high: 2 is not below 1\n"));
   CHECK_THAT(said("dense { units: 3 weight { initializer { gaussian { stddev: 0 } } } }"),
-             ContainsSubstring("job.txtpb:3:52: error: layer 'a': stddev must be above 0, not 0\n"));
+             ContainsSubstring("job.txtpb:3:52: error: layer 'a': stddev must be in [1e-06, 1000], not 0\n"));
+  CHECK_THAT(said("dense { units: 3 weight { initializer { gaussian { stddev: 3e38 mean: -3e38 } } } }"),
+             ContainsSubstring("layer 'a': stddev must be in [1e-06, 1000], not 3e+38\n") &&
+                 ContainsSubstring("layer 'a': mean must be in [-1000, 1000], not -3e+38\n"));
+  CHECK_THAT(said("dense { units: 3 bias { initializer { uniform { low: -3e38 high: 3e38 } } } }"),
+             ContainsSubstring("layer 'a': low must be in [-1000, 1000], not -3e+38\n") &&
+                 ContainsSubstring("layer 'a': high must be in [-1000, 1000], not 3e+38\n"));
+  CHECK_THAT(said("dense { units: 3 bias { initializer { constant { value: 1e9 } } } }"),
+             ContainsSubstring("layer 'a': value must be in [-1000, 1000], not 1000000000\n"));
   CHECK_THAT(
       said("dense { units: 3 weight { learning_rate_multiplier: -1 } }"),
       ContainsSubstring("job.txtpb:3:27: error: layer 'a': learning_rate_multiplier must be in [0, 1000], not -1"));
@@ -270,18 +305,40 @@ TEST_CASE("values of layers out of their range are refused at the value") {
 
 TEST_CASE("models that no machine could hold are refused") {
   CHECK_THAT(refusal(with_model("model { zoo { mlp { hidden: [1048576, 1048576] } } }")),
-             ContainsSubstring("job.txtpb:2:9: error: layer 'dense2': its weight would be 1048576x1048576 numbers"));
+             ContainsSubstring("job.txtpb:2:39: error: layer 'dense2': its weight would be 1048576x1048576 numbers"));
   const std::string text =
       refusal(with_model("model {\nlayers { name: \"a\" input: \"image\" dense { units: 1048576 } }\n"
                          "layers { name: \"b\" input: \"a\" dense { units: 1048576 } }\n"
                          "layers { name: \"c\" input: \"b\" dense { units: 1048576 } }\n"
                          "layers { name: \"d\" input: \"c\" dense { units: 10 } }\n"
                          "layers { name: \"loss\" input: [\"d\", \"label\"] softmax_cross_entropy {} }\n}"));
-  CHECK_THAT(text, ContainsSubstring("job.txtpb:4:1: error: layer 'b': its weight would be 1048576x1048576 numbers"));
-  CHECK_THAT(text, ContainsSubstring("job.txtpb:5:1: error: layer 'c': its weight would be 1048576x1048576 numbers"));
+  CHECK_THAT(text, ContainsSubstring("job.txtpb:4:39: error: layer 'b': its weight would be 1048576x1048576 numbers"));
+  CHECK_THAT(text, ContainsSubstring("job.txtpb:5:39: error: layer 'c': its weight would be 1048576x1048576 numbers"));
   CHECK_THAT(text, ContainsSubstring("\n2 errors"));
   CHECK_THAT(refusal(with_model("model { zoo { mlp { hidden: [8, 0] } } }")),
-             ContainsSubstring("job.txtpb:2:21: error: hidden must be in [1, 1048576], not 0"));
+             ContainsSubstring("job.txtpb:2:33: error: hidden[1] must be in [1, 1048576], not 0"));
+}
+
+TEST_CASE("what follows from a mistake is not said again") {
+  // Neither the sizes of layers nor the length of a round.
+  const std::string batch = refusal(changed("batch_size: 32", "batch_size: 2000000000"));
+  CHECK_THAT(batch, ContainsSubstring("4:12: error: batch_size 2000000000 is larger than the training set of digits"));
+  CHECK(batch.find("errors") == std::string::npos);
+  const std::string period =
+      refusal(changed("learners {", "synchronization { sma { period: 1000000000 } }\nlearners {"));
+  CHECK_THAT(period, ContainsSubstring("6:25: error: period must be in [1, 1000], not 1000000000"));
+  CHECK(period.find("errors") == std::string::npos);
+  // Of outputs that are too large, the first.
+  const std::string wide =
+      refusal(changed("batch_size: 32", "batch_size: 20000"),
+              {"learners.per_device.fixed=1",
+               "model={ layers { name: 'a' input: 'image' conv { filters: 4096 kernel: 1 } } layers { name: 'b' input: "
+               "'a' relu {} "
+               "} layers { name: 'c' input: 'b' dense { units: 10 } } layers { name: 'l' input: ['c', 'label'] "
+               "softmax_cross_entropy {} } }"},
+              engine::ErrorKind::kUsage);
+  CHECK_THAT(wide, ContainsSubstring("layer 'a': its output would be 20000x4096x28x28"));
+  CHECK(wide.find("layer 'b'") == std::string::npos);
 }
 
 TEST_CASE("a flood of mistakes is cut short") {

@@ -75,7 +75,7 @@ TEST_CASE("settings reach into elements of a list") {
 
 TEST_CASE("settings that name nothing are refused with a suggestion") {
   CHECK(usage({"training.bach_size=16"}) ==
-        "--set training.bach_size=16: no field 'bach_size' in training; did you mean 'batch_size'?");
+        "--set training.bach_size=16: error: no field 'bach_size' in training; did you mean 'batch_size'?");
   CHECK_THAT(usage({"trainin.batch_size=16"}), ContainsSubstring("no field 'trainin' in the job; did you mean "
                                                                  "'training'?"));
   CHECK_THAT(usage({"data.digits.size=3"}), ContainsSubstring("no field 'size' in digits"));
@@ -89,14 +89,20 @@ TEST_CASE("settings that name nothing are refused with a suggestion") {
 }
 
 TEST_CASE("settings of values that a field cannot have are refused") {
-  CHECK(usage({"training.batch_size=many"}) == "--set training.batch_size=many: expected an integer, not many");
-  CHECK(usage({"training.batch_size=0"}) == "--set training.batch_size=0: batch_size must be at least 1, not 0");
-  CHECK(usage({"learning_rate.base=nan"}) == "--set learning_rate.base=nan: base must be a finite number, not nan");
-  CHECK_THAT(usage({"devices=gpu:1"}), ContainsSubstring("--set devices=gpu:1: device 'gpu:1': there is no kind"));
+  CHECK(usage({"training.batch_size=many"}) == "--set training.batch_size=many: error: expected an integer, not many");
+  CHECK(usage({"training.batch_size=0"}) == "--set training.batch_size=0: error: batch_size must be at least 1, not 0");
+  CHECK(usage({"learning_rate.base=nan"}) ==
+        "--set learning_rate.base=nan: error: base must be a finite number, not nan");
+  CHECK_THAT(usage({"model.zoo.mlp.hidden=3,4"}), ContainsSubstring("a fraction is written 3.4, and a list [3, 4]"));
+  CHECK_THAT(usage({"learning_rate.base=0,01"}), ContainsSubstring("a fraction is written 0.01"));
+  CHECK_THAT(usage({"training.target_accuracy=99%"}), ContainsSubstring("such as 0.99 for 99 %"));
+  CHECK_THAT(usage({"training.target_accuracy=99"}), ContainsSubstring("did you mean 0.99?"));
+  CHECK_THAT(usage({"devices=gpu:1"}),
+             ContainsSubstring("--set devices=gpu:1: error: device 'gpu:1': there is no kind"));
   CHECK_THAT(usage({"learning_rate.with_learners=SQR"}), ContainsSubstring("did you mean 'SQRT'?"));
   CHECK_THAT(usage({"model.zoo.mlp.hidden=[]"}), ContainsSubstring("hidden is an empty list"));
   CHECK_THAT(usage({"model.zoo.mlp={hidden: []}"}), ContainsSubstring("hidden is an empty list"));
-  CHECK_THAT(usage({"devices=[]"}), ContainsSubstring("--set devices=[]: devices is an empty list"));
+  CHECK_THAT(usage({"devices=[]"}), ContainsSubstring("--set devices=[]: error: devices is an empty list"));
   CHECK_THAT(usage({"training.batch_size="}), ContainsSubstring("the value is missing"));
   CHECK_THAT(usage({"training.batch_size=16 max_epochs: 3"}), ContainsSubstring("more than one value"));
   CHECK_THAT(usage({"training={bach_size: 3}"}), ContainsSubstring("no field 'bach_size' in training"));
@@ -105,13 +111,73 @@ TEST_CASE("settings of values that a field cannot have are refused") {
 
 TEST_CASE("all settings that are wrong are named") {
   CHECK(usage({"training.x=1", "training.seed=2", "name.y=3"}) ==
-        "--set training.x=1: no field 'x' in training; its fields are batch_size, max_epochs, target_accuracy, seed\n"
-        "--set name.y=3: name is a value and has no fields");
+        "--set training.x=1: error: no field 'x' in training; its fields are batch_size, max_epochs, target_accuracy, "
+        "seed\n"
+        "--set name.y=3: error: name is a value and has no fields\n"
+        "2 errors");
+}
+
+TEST_CASE("a setting that cannot be applied hides nothing else, but what follows from it") {
+  CHECK(refusal(changed("max_epochs: 10", "max_epochs: 0"), {"training.bach_size=3"}) ==
+        "--set training.bach_size=3: error: no field 'bach_size' in training; did you mean 'batch_size'?\n"
+        "job.txtpb:4:27: error: max_epochs must be in [1, 1000000], not 0\n"
+        "    4 | training { batch_size: 32 max_epochs: 0 }\n"
+        "      |                           ^\n"
+        "2 errors");
+  const std::string without_data = changed("data { digits {} }\n", "");
+  CHECK(refusal(without_data, {"data.mnst={}"}, engine::ErrorKind::kUsage).find("errors") == std::string::npos);
+  const std::string without_rate = changed("base: 0.01", "");
+  CHECK(refusal(without_rate, {"learning_rate.base=fast"}, engine::ErrorKind::kUsage).find("errors") ==
+        std::string::npos);
+}
+
+TEST_CASE("what follows from a setting is the setting's fault") {
+  const std::string layers = with_model(
+      "model { layers { name: \"a\" input: \"image\" conv { filters: 2 kernel: 5 } } layers { name: \"b\" input: \"a\" "
+      "conv "
+      "{ filters: 2 kernel: 5 } } layers { name: \"c\" input: \"b\" dense { units: 10 } } layers { name: \"l\" input: "
+      "[\"c\", "
+      "\"label\"] softmax_cross_entropy {} } }");
+  struct Case {
+    std::string text;
+    std::vector<std::string> settings;
+    std::string said;
+  };
+  const std::string good(kGoodJob);
+  for (const Case& test : std::vector<Case>{
+           {good, {"synchronization.sma.period=1000000000"}, "period must be in [1, 1000]"},
+           {good, {"synchronization.sma.period=600"}, "a round of 2 learners with period 600"},
+           {good, {"training.batch_size=2000000000"}, "is larger than the training set"},
+           {good, {"model.zoo.mlp.hidden=[100000, 100000]"}, "layer 'dense2': its weight would be"},
+           {layers, {"model.layers[0].conv.kernel=99"}, "layer 'a' (conv): a 99x99 window"},
+           {layers, {"model.layers[0].conv.kernel=26"}, "layer 'b' (conv): a 5x5 window"},
+           {layers, {"model.layers[2].dense.units=11"}, "layer 'c' (dense): gives 'l' 11 logits"},
+           {layers, {"model.layers[1].name=x"}, "layer 'c' reads 'b'"},
+           {changed("fixed: 2 } }", "fixed: 2 } }\nsynchronization { sma { alpha: 0.5 central_momentum: 0 } }"),
+            {"learners.per_device.fixed=3"},
+            "3 learners with alpha 0.5"},
+       }) {
+    INFO(test.said);
+    // Whatever else is set.
+    for (const std::string other : {"", "training.seed=2", "training.max_epochs=5"}) {
+      std::vector<std::string> settings = test.settings;
+      if (!other.empty()) settings.insert(other == "training.seed=2" ? settings.begin() : settings.end(), other);
+      const std::string text = refusal(test.text, settings, engine::ErrorKind::kUsage);
+      CHECK(text.starts_with("--set " + test.settings[0] + ": error: "));
+      CHECK_THAT(text, ContainsSubstring(test.said));
+      CHECK(text.find("job.txtpb") == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("what is wrong with the file alone is the file's fault, whatever is set") {
+  const std::string text = with_model("model { zoo { mlp { hidden: [1048576, 1048576] } } }");
+  CHECK_THAT(refusal(text, {"training.batch_size=8"}), ContainsSubstring("job.txtpb:2:39: error: layer 'dense2'"));
 }
 
 TEST_CASE("a wrong file with a wrong setting is a wrong job") {
   CHECK(refusal(changed("max_epochs: 10", "max_epochs: 0"), {"learning_rate.base=-1"}) ==
-        "--set learning_rate.base=-1: base must be in (0, 1000], not -1\n"
+        "--set learning_rate.base=-1: error: base must be in (0, 1000], not -1\n"
         "job.txtpb:4:27: error: max_epochs must be in [1, 1000000], not 0\n"
         "    4 | training { batch_size: 32 max_epochs: 0 }\n"
         "      |                           ^\n"

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/devices.h"
 #include "engine/host/topology.h"
+#include "jobs/options/job_reader.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/source_directory.h"
 #include "tests/support/temporary_directory.h"
@@ -92,9 +94,12 @@ TEST_CASE("what a job leaves out has its default") {
   CHECK(job.learning_rate.drops.empty());
   CHECK_FALSE(job.synchronization.alpha.has_value());
   CHECK(job.synchronization.central_momentum == sma::Options{}.central_momentum);
-  REQUIRE(job.devices.size() == 1);
-  CHECK(job.devices[0].name == "cpu");
-  CHECK(job.learners_per_device == std::vector<int>{std::min(engine::host::usable_cores(), 8)});
+  const std::vector<engine::DeviceSpec> devices = engine::list_devices();
+  REQUIRE(job.devices.size() == devices.size());
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    CHECK(job.devices[d].name == devices[d].name);
+    CHECK(job.learners_per_device[d] == default_learners(devices[d]));
+  }
   CHECK(job.data.input == dataflow::InputDescription{{1, 28, 28}, 10});
 }
 
@@ -121,6 +126,21 @@ TEST_CASE("the schema states the defaults that jobs get") {
   check("synchronization.proto", "period");
 }
 
+TEST_CASE("the schema states the defaults that follow from the machine") {
+  const std::string schema = tests::read_text(tests::source_directory() + "/proto/arbalest/v1/job.proto");
+  const engine::DeviceSpec gpu{"cuda:0", {}, 0};
+  const engine::DeviceSpec many_cores{"cpu:0-99", std::vector<int>(100), -1};
+  const engine::DeviceSpec one_core{"cpu:0", {0}, -1};
+  CHECK(default_learners(one_core) == 1);
+  CHECK_THAT(schema, ContainsSubstring(fmt::format("Default: {} on a GPU; on a CPU device as many as it has cores, at\n"
+                                                   "  // most {}.",
+                                                   default_learners(gpu), default_learners(many_cores))));
+  const std::string devices = schema.substr(0, schema.find(" devices = "));
+  const bool has_gpu = engine::list_devices().front().is_cuda();
+  CHECK_THAT(devices.substr(devices.rfind("Default: ")),
+             ContainsSubstring(has_gpu ? "every GPU of the machine" : "else \"cpu\""));
+}
+
 TEST_CASE("the resolved text says everything and stands for the same job") {
   const JobOptions job = parse(
       R"(name: "j" data { fashion_mnist {} normalization { mean: 0.3 } }
@@ -137,9 +157,10 @@ TEST_CASE("the resolved text says everything and stands for the same job") {
       {"training.seed=7", "optimizer.sgd.weight_decay=5e-4"});
   CHECK_THAT(job.resolved_text, Catch::Matchers::StartsWith("# proto-file: arbalest/v1/job.proto\n"
                                                             "# proto-message: arbalest.v1.Job\n\nname: \"j\"\n"));
-  for (const std::string said : {"seed: 7\n", "weight_decay: 0.0005\n", "directory: \"fashion-mnist\"\n", "mean: 0.3\n",
-                                 "stddev: 0.353\n", "batch_size: 32\n", "with_learners: SQRT\n", "devices: \"cpu\"\n",
-                                 "fixed: 2\n", "stride: 2\n", "ratio: 0.5\n", "base: 0.012345678901234567\n"}) {
+  for (const std::string& said : std::vector<std::string>{
+           "seed: 7\n", "weight_decay: 0.0005\n", "directory: \"fashion-mnist\"\n", "mean: 0.3\n", "stddev: 0.353\n",
+           "batch_size: 32\n", "with_learners: SQRT\n", "devices: \"" + engine::list_devices().front().name + "\"\n",
+           "fixed: 2\n", "stride: 2\n", "ratio: 0.5\n", "base: 0.012345678901234567\n"}) {
     CHECK_THAT(job.resolved_text, ContainsSubstring(said));
   }
   require_same(parse(job.resolved_text), job);

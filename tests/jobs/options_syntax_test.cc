@@ -52,21 +52,26 @@ TEST_CASE("an unknown field is shown its place, or the fields that there are") {
                                "seed"));
 }
 
+TEST_CASE("among short names only the closest are suggested") {
+  CHECK_THAT(refusal("optimizer { sdg {} }"), ContainsSubstring("did you mean 'sgd'?"));
+  CHECK_THAT(refusal("model { zo {} }"), ContainsSubstring("did you mean 'zoo'?"));
+  CHECK_THAT(refusal("model { zz {} }"), ContainsSubstring("no field 'zz' in model; its fields are zoo, layers"));
+}
+
 TEST_CASE("a misspelt value of an enum is shown with the values that there are") {
   CHECK(refusal(changed("base: 0.01", "base: 1 with_learners: SQR")) ==
-        std::string("job.txtpb:5:40: error: 'SQR' is not a value of with_learners; did you mean 'SQRT'? (values: KEEP, "
-                    "SQRT, LINEAR)\n"
-                    "    5 | learning_rate { base: 1 with_learners: SQR }\n"
-                    "      |                                        ^") +
-            kStops);
+        "job.txtpb:5:40: error: 'SQR' is not a value of with_learners; did you mean 'SQRT'? (values: KEEP, SQRT, "
+        "LINEAR)\n"
+        "    5 | learning_rate { base: 1 with_learners: SQR }\n"
+        "      |                                        ^");
   CHECK_THAT(refusal(changed("base: 0.01", "base: 1 with_learners: linear")),
              ContainsSubstring("did you mean 'LINEAR'?"));
 }
 
-TEST_CASE("mistakes of form are shown where they are") {
+TEST_CASE("values of the wrong type are shown where they are") {
   const auto first_line = [](const std::string& from, const std::string& to) {
     const std::string text = refusal(changed(from, to));
-    CHECK_THAT(text, ContainsSubstring(kStops));
+    CHECK(text.find(kStops) == std::string::npos);
     return text.substr(0, text.find('\n'));
   };
   CHECK(first_line("max_epochs: 10", "batch_size: 3") == "job.txtpb:4:27: error: 'batch_size' is given more than once");
@@ -74,12 +79,89 @@ TEST_CASE("mistakes of form are shown where they are") {
         "job.txtpb:3:18: error: 'mnist' cannot stand beside 'digits'; remove one of them");
   CHECK(first_line("32", "\"32\"") == "job.txtpb:4:24: error: expected an integer, not \"32\"");
   CHECK(first_line("32", "32.5") == "job.txtpb:4:24: error: expected an integer, not 32.5");
-  CHECK(first_line("32", "99999999999") == "job.txtpb:4:24: error: 99999999999 is too large");
+  CHECK(first_line("32", "99999999999") ==
+        "job.txtpb:4:24: error: 99999999999 is beyond the integers of batch_size, [-2147483648, 2147483647]");
+  CHECK(first_line("max_epochs: 10", "seed: 18446744073709551616") ==
+        "job.txtpb:4:33: error: 18446744073709551616 is beyond the integers of seed, [0, 18446744073709551615]");
   CHECK(first_line("max_epochs: 10", "seed: -1") == "job.txtpb:4:33: error: expected an integer that is not negative");
   CHECK(first_line("0.01", "fast") == "job.txtpb:5:23: error: expected a number, not fast");
   CHECK(first_line("\"job\"", "job") == "job.txtpb:1:7: error: expected text in quotes, not job");
+  CHECK(first_line("lenet {}", "mlp { hidden: [8, x, 4] }") == "job.txtpb:2:33: error: expected an integer, not x");
+  CHECK(first_line("lenet {} }", "lenet {} } layers { conv { use_bias: no } }") ==
+        "job.txtpb:2:52: error: use_bias must be true or false, not no");
+  CHECK(first_line("lenet {} }", "lenet {} } layers { conv { use_bias: 2 } }") ==
+        "job.txtpb:2:52: error: use_bias must be true or false, not 2");
+  CHECK(first_line("base: 0.01", "base: 1 with_learners: \"SQRT\"") ==
+        "job.txtpb:5:40: error: '\"SQRT\"' is not a value of with_learners; did you mean 'SQRT'? (values: KEEP, SQRT, "
+        "LINEAR)");
+}
+
+TEST_CASE("reading stops where it is not clear what the rest means") {
+  const auto first_line = [](const std::string& from, const std::string& to) {
+    const std::string text = refusal(changed(from, to));
+    CHECK_THAT(text, ContainsSubstring(kStops));
+    return text.substr(0, text.find('\n'));
+  };
   CHECK(first_line("batch_size:", "batch_size") == "job.txtpb:4:23: error: expected ':', found '32'");
   CHECK(first_line("2 } }\n", "2 }\n") == "job.txtpb:7:1: error: the text ends within a message; is a '}' missing?");
+  CHECK(first_line("\"job\"", "\xE2\x80\x9Cjob\xE2\x80\x9D") ==
+        "job.txtpb:1:7: error: outside of quotes only ASCII characters can stand; are these typographic quotes, or an "
+        "accent?");
+  CHECK(first_line("0.01", "0,01") == "job.txtpb:5:25: error: '0,01': a fraction is written 0.01, and a list [0, 01]");
+  CHECK(first_line("lenet {}", "mlp { hidden: 3, 4 }") ==
+        "job.txtpb:2:32: error: '3,4': a fraction is written 3.4, and a list [3, 4]");
+  CHECK(first_line("max_epochs: 10", "target_accuracy: 99%") ==
+        "job.txtpb:4:46: error: '99%': write percentages as fractions, such as 0.99 for 99 %");
+  CHECK(first_line("name: \"job\"", "name: \"job") ==
+        "job.txtpb:1:11: error: string literals cannot cross line "
+        "boundaries.");
+}
+
+TEST_CASE("reading goes on behind values that cannot be, fields that are there twice and unknown ones") {
+  const std::string text = refusal(
+      "name: 3\n"
+      "model { zoo { mlp { hidden: [1, \"x\", 3] } } }\n"
+      "data { digits {} mnist { directory: 5 } }\n"
+      "training: 7\n"
+      "learning_rate { base: fast with_learners: SQR bas: 1 }\n"
+      "optimizer { sgd { momentum: 0.1 momentum: 0.2 } }\n"
+      "training { batch_size { } seed: -1 } devices: 0 devices: \"cpu\" learnrs {}\n");
+  CHECK(text.find(kStops) == std::string::npos);
+  CHECK_THAT(text, ContainsSubstring("\n12 errors"));
+  std::size_t at = 0;
+  for (const char* said :
+       {"job.txtpb:1:7: error: expected text in quotes, not 3\n",
+        "job.txtpb:2:33: error: expected an integer, not \"x\"\n",
+        "job.txtpb:3:18: error: 'mnist' cannot stand beside 'digits'",
+        "job.txtpb:4:11: error: expected '{', found '7'\n", "job.txtpb:5:23: error: expected a number, not fast\n",
+        "job.txtpb:5:43: error: 'SQR' is not a value of", "job.txtpb:5:47: error: no field 'bas' in learning_rate",
+        "job.txtpb:6:33: error: 'momentum' is given more", "job.txtpb:7:23: error: expected ':', found '{'\n",
+        "job.txtpb:7:33: error: expected an integer that is not negative\n",
+        "job.txtpb:7:47: error: expected text in quotes, not 0\n", "job.txtpb:7:64: error: no field 'learnrs'"}) {
+    INFO(said);
+    at = text.find(said, at);
+    REQUIRE(at != std::string::npos);  // in the order of the file
+  }
+}
+
+TEST_CASE("more mistakes of form than anyone reads are counted") {
+  const std::string many = refusal(repeated("zz: 1\n", 20000));
+  CHECK_THAT(many, ContainsSubstring("job.txtpb:50:1: error: no field 'zz' in the job; its fields are name, model,"));
+  CHECK(many.find("job.txtpb:51:") == std::string::npos);
+  CHECK_THAT(many, Catch::Matchers::EndsWith("\n20000 errors, of which 50 are shown"));
+  const std::string wrong = refusal(repeated("training { seed: x }\n", 60));
+  CHECK_THAT(wrong, ContainsSubstring("\n50 errors\nReading stops"));
+}
+
+TEST_CASE("a long text on one line is located in no time") {
+  CHECK_THAT(refusal(repeated("zz:\t1 ", 500000)), ContainsSubstring("\n500000 errors, of which 50 are shown"));
+}
+
+TEST_CASE("extensions are none of a job's") {
+  CHECK_THAT(refusal(std::string(kGoodJob) + "[a.b] { base: 3 } [c]: 2 base: 1"),
+             ContainsSubstring("job.txtpb:7:1: error: jobs have no extensions, such as [a.b]\n") &&
+                 ContainsSubstring("such as [c]") && ContainsSubstring("'learning_rate.base'?") &&
+                 ContainsSubstring("\n3 errors"));
 }
 
 TEST_CASE("columns count bytes behind tabs, and carets stand below them") {

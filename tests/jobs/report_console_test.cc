@@ -1,4 +1,5 @@
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -100,11 +101,45 @@ TEST_CASE("console: says at the start what is going to run") {
   Console console;
   console.reporter.on_start(some_start());
   const std::string text = console.messages.text();
-  for (const char* part : {"trial", "8 layers", "drops its last 1,234 examples", "2 on cpu:0-1, 1 on cpu:2",
+  for (const char* part : {"trial", "8 layers", "drops its last 1,234 examples", "2 on 'cpu:0-1', 1 on 'cpu:2'",
                            "batches of 32", "99.00 %", "10 epochs", "runs/trial", "arbalest: warning: slow\n"}) {
     CHECK_THAT(text, ContainsSubstring(part));
   }
   CHECK(console.results.text().empty());
+}
+
+TEST_CASE("console: says at once that it prepares, in a line of which a terminal keeps nothing") {
+  Console plain;
+  plain.reporter.on_prepare();
+  CHECK(plain.messages.text() == "preparing data and learners\n");
+  Console bar({.bar = true, .columns = 10});
+  bar.reporter.on_prepare();
+  CHECK(bar.messages.text() == "\r\x1b[Kpreparing");
+  bar.reporter.on_start(some_start());
+  CHECK_THAT(bar.messages.text(), ContainsSubstring("preparing\r\x1b[Kjob"));
+  Console quiet({.quiet = true});
+  quiet.reporter.on_prepare();
+  CHECK(quiet.messages.text().empty());
+}
+
+TEST_CASE("console: a run that fails while it prepares leaves no half line") {
+  Console console({.bar = true});
+  console.reporter.on_prepare();
+  RunSummary failed;
+  failed.status = RunStatus::kFailed;
+  console.reporter.on_finish(failed);
+  CHECK(console.messages.text().ends_with("learners\r\x1b[K"));
+}
+
+TEST_CASE("console: answers a signal at once, quiet or not") {
+  for (const bool quiet : {false, true}) {
+    Console console({.quiet = quiet});
+    console.reporter.on_stop(SIGINT);
+    CHECK(console.messages.text() ==
+          "arbalest: stopping after this round and saving; Ctrl-C again exits without saving\n");
+    console.reporter.on_stop(SIGTERM);
+    CHECK_THAT(console.messages.text(), ContainsSubstring("a second SIGTERM exits without saving"));
+  }
 }
 
 TEST_CASE("console: without a terminal one plain line per interval and one per epoch") {
@@ -164,7 +199,7 @@ TEST_CASE("console: ends with accuracy, time to accuracy, throughput, learners a
   console.reporter.on_start(some_start());
   console.reporter.on_finish(some_summary());
   for (const char* part : {"99.12 % after 4 epochs (best 99.30 %)", "19.2 s to 99.00 %", "45,678 images/s",
-                           "2 on cpu:0-1, 1 on cpu:2", "runs/trial/model.safetensors"}) {
+                           "2 on 'cpu:0-1', 1 on 'cpu:2'", "runs/trial/model.safetensors"}) {
     CHECK_THAT(console.results.text(), ContainsSubstring(part));
   }
 }
@@ -179,6 +214,19 @@ TEST_CASE("console: says when the target was not reached, and why a run stopped 
   console.reporter.on_finish(summary);
   CHECK_THAT(console.results.text(), ContainsSubstring("99.00 % not reached in 21.5 s"));
   CHECK_THAT(console.messages.text(), ContainsSubstring("arbalest: error: learner 1 met"));
+}
+
+TEST_CASE("console: a stopped run says what part of its epochs it has trained") {
+  Console console;
+  console.reporter.on_start(some_start());
+  RunSummary summary = some_summary();
+  summary.status = RunStatus::kStopped;
+  summary.message = "stopped by SIGINT after 0.6 epochs";
+  summary.epochs = 0;
+  summary.epochs_begun = 0.62;
+  console.reporter.on_finish(summary);
+  CHECK_THAT(console.results.text(), ContainsSubstring("99.12 % after 0.6 epochs (best 99.30 %)"));
+  CHECK_THAT(console.messages.text(), ContainsSubstring("arbalest: stopped by SIGINT after 0.6 epochs\n"));
 }
 
 TEST_CASE("console: one epoch is no epochs, and one example no examples") {
@@ -210,13 +258,23 @@ TEST_CASE("console: a loss that is not a number has no sign") {
   }
 }
 
-TEST_CASE("console: a failed run has no result to show") {
-  Console console;
-  console.reporter.on_start(some_start());
+TEST_CASE("console: a failed run has no result, but says what it had reached") {
   RunSummary summary = some_summary();
   summary.status = RunStatus::kFailed;
-  console.reporter.on_finish(summary);
-  CHECK(console.results.text().empty());
+  summary.epochs_begun = 4.0;
+  const auto messages_of = [&summary] {
+    Console console;
+    console.reporter.on_start(some_start());
+    const std::size_t start = console.messages.text().size();
+    console.reporter.on_finish(summary);
+    CHECK(console.results.text().empty());
+    return console.messages.text().substr(start);
+  };
+  CHECK(messages_of() == "arbalest: before it failed: test accuracy 99.12 % after 4 epochs (best 99.30 %)\n");
+  summary.test_accuracy.reset();
+  CHECK(messages_of() == "arbalest: before it failed: best test accuracy 99.30 % in 4 epochs\n");
+  summary.best_test_accuracy.reset();
+  CHECK(messages_of().empty());
 }
 
 TEST_CASE("text: numbers as people read them") {
@@ -228,6 +286,16 @@ TEST_CASE("text: numbers as people read them") {
   CHECK(counted(0, "epoch") == "0 epochs");
   CHECK(counted(1, "epoch") == "1 epoch");
   CHECK(counted(1234, "mini-batch") == "1,234 mini-batches");
+  CHECK(epochs_text(0.0) == "0 epochs");
+  CHECK(epochs_text(1.0) == "1 epoch");
+  CHECK(epochs_text(0.64) == "0.6 epochs");
+  CHECK(epochs_text(0.0039) == "0.004 epochs");
+  CHECK(epochs_text(2.96) == "3.0 epochs");
+  CHECK(loss_text(0.23456) == "0.2346");
+  CHECK(loss_text(786357.0) == "786357.0000");
+  CHECK(loss_text(2112088695689537126400.0) == "2.112e+21");
+  CHECK(loss_text(std::numeric_limits<double>::infinity()) == "inf");
+  CHECK(loss_text(std::copysign(std::numeric_limits<double>::quiet_NaN(), -1.0)) == "nan");
   CHECK(duration(59.6) == "1:00");
   CHECK(duration(7) == "0:07");
   CHECK(duration(3723) == "1:02:03");
@@ -246,12 +314,20 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
   inspection.batch_size = 32;
   inspection.parameters = 431080;
   inspection.learners_that_fit = 17;
+  inspection.learners_per_device = {2, 3};
+  inspection.memory = {{"host memory", 3 << 20, 7 << 20}};
+  inspection.warnings = {"too large"};
   CHECK_THAT(to_text(inspection), ContainsSubstring("conv1") && ContainsSubstring("431,080") &&
                                       ContainsSubstring("1,234,567") && ContainsSubstring("17"));
+  CHECK_THAT(to_text(inspection), ContainsSubstring("host memory, with 5 learners      3.00 MiB\n") &&
+                                      ContainsSubstring("host memory, available            7.00 MiB\n"));
   const nlohmann::ordered_json json = to_json(inspection);
   CHECK(json["layers"][0]["parameters"] == 520);
   CHECK(json["parameters"] == 431080);
   CHECK(json["learners_that_fit"] == 17);
+  CHECK(json["memory"][0]["needed_bytes"] == 3 << 20);
+  CHECK(json["memory"][0]["available_bytes"] == 7 << 20);
+  CHECK(json["warnings"][0] == "too large");
 }
 
 }  // namespace arbalest::jobs

@@ -1,10 +1,15 @@
 // What a run leaves on disk: metrics.jsonl, summary.json, job.txtpb, and nothing half-written.
+#include <fcntl.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <sstream>
+#include <thread>
+#include <vector>
 
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
@@ -21,15 +26,9 @@ using nlohmann::ordered_json;
 using tests::TemporaryDirectory;
 namespace fs = std::filesystem;
 
-JobOptions some_job() {
-  JobOptions job;
-  job.name = "trial";
-  job.resolved_text = "name: \"trial\"\n";
-  return job;
-}
-
 RunStart some_start() {
   RunStart start;
+  start.job_text = "name: \"trial\"\n";
   start.job = "trial";
   start.devices = {"cpu:0-1", "cpu:2"};
   start.learners_per_device = {2, 1};
@@ -135,28 +134,41 @@ TEST_CASE("atomic file: a disk that fills up leaves the old file and no trace of
 TEST_CASE("files: a write that fails for another reason is no lack of space") {
   const TemporaryDirectory directory;
   CHECK(failure([&] { write_file(directory / "none/file", "x"); }) == ErrorKind::kInternal);
-  CHECK(failure([&] { MetricsLog(directory / "none/metrics.jsonl"); }) == ErrorKind::kInternal);
 }
 
 TEST_CASE("metrics: a line that does not reach the disk is an error") {
   const TemporaryDirectory directory;
-  MetricsLog log(directory / "metrics.jsonl");
+  const fs::path path = directory / "metrics.jsonl";
+  MetricsLog log(path, open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666));
   const FileSizeLimit limit(10);
   CHECK(failure([&] { log.append("epoch", {{"text", std::string(100, 'x')}}); }) == ErrorKind::kOutOfMemory);
 }
 
 TEST_CASE("report: epoch rows and the summary have the documented names") {
-  CHECK(names_of(to_json(some_row())) ==
-        std::vector<std::string>{"epoch", "train_loss", "test_loss", "test_accuracy", "images_per_second",
-                                 "elapsed_seconds", "learning_rate", "learners_per_device", "replica_distance"});
+  CHECK(names_of(to_json(some_row())) == std::vector<std::string>{"epoch", "train_loss", "test_loss", "test_accuracy",
+                                                                  "images_per_second", "elapsed_seconds",
+                                                                  "learning_rate", "learners_per_device",
+                                                                  "replica_distance", "host_microseconds_per_step"});
   const ordered_json summary = to_json(some_summary());
-  for (const char* name :
-       {"status", "test_accuracy", "best_test_accuracy", "epochs", "train_seconds", "time_to_accuracy_seconds",
-        "images_per_second", "learners", "learners_per_device", "devices", "seed", "model_sha256"}) {
+  for (const char* name : {"status", "test_accuracy", "best_test_accuracy", "epochs", "examples", "train_seconds",
+                           "time_to_accuracy_seconds", "images_per_second", "learners", "learners_per_device",
+                           "devices", "seed", "model_sha256"}) {
     CHECK(summary.contains(name));
   }
   CHECK(summary["status"] == "completed");
   CHECK(summary["time_to_accuracy_seconds"].is_null());
+}
+
+TEST_CASE("report: what was not measured is null, not zero") {
+  RunSummary summary = some_summary();
+  summary.test_accuracy = 0.0;
+  summary.test_loss = 0.0;
+  summary.best_test_accuracy = 0.0;
+  for (const char* field : {"test_accuracy", "test_loss", "best_test_accuracy"}) {
+    INFO(field);
+    CHECK(to_json(summary)[field] == 0.0);
+    CHECK(to_json(RunSummary{})[field].is_null());
+  }
 }
 
 TEST_CASE("report: learners per device are one number where all devices have the same") {
@@ -187,12 +199,12 @@ TEST_CASE("report: only losses and distances may be null for want of a finite va
 TEST_CASE("run directory: keeps job, metrics and summary, and lines are there while the run goes on") {
   const TemporaryDirectory parent;
   const fs::path path = parent / "some/run";
-  RunDirectory directory(path, some_job());
-  CHECK(files_in(path).empty());
+  RunDirectory directory(path, "trial");
+  CHECK(files_in(path) == std::vector<std::string>{"metrics.jsonl"});
   directory.on_start(some_start());
   directory.on_epoch(some_row());
   CHECK(files_in(path) == std::vector<std::string>{"job.txtpb", "metrics.jsonl"});
-  CHECK(tests::read_text(path / "job.txtpb") == some_job().resolved_text);
+  CHECK(tests::read_text(path / "job.txtpb") == some_start().job_text);
 
   std::istringstream lines(tests::read_text(path / "metrics.jsonl"));
   std::string line;
@@ -207,48 +219,109 @@ TEST_CASE("run directory: keeps job, metrics and summary, and lines are there wh
   CHECK(ordered_json::parse(tests::read_text(path / "summary.json")) == to_json(some_summary()));
 }
 
-TEST_CASE("run directory: tells the hash of the saved model, if the run came to its end") {
+TEST_CASE("run directory: tells hash and accuracy of the saved model, if the run came to its end") {
   const TemporaryDirectory directory;
-  CHECK(saved_model_sha256(directory.path()).empty());
+  CHECK_FALSE(read_summary(directory.path()).has_value());
   RunSummary summary = some_summary();
   summary.model_sha256 = "abc123";
   tests::write_text(directory / kSummaryFile, to_json(summary).dump());
-  CHECK(saved_model_sha256(directory.path()) == "abc123");
+  REQUIRE(read_summary(directory.path()).has_value());
+  CHECK(read_summary(directory.path())->model_sha256 == "abc123");
+  CHECK(read_summary(directory.path())->test_accuracy == 0.1 + 0.2);
+  summary.test_accuracy.reset();
+  tests::write_text(directory / kSummaryFile, to_json(summary).dump());
+  CHECK_FALSE(read_summary(directory.path())->test_accuracy.has_value());
   for (const char* damaged : {"", "{", "[]", "{}", R"({"model_sha256": 3})"}) {
     INFO(damaged);
     tests::write_text(directory / kSummaryFile, damaged);
-    CHECK(failure([&] { saved_model_sha256(directory.path()); }) == ErrorKind::kData);
+    CHECK(failure([&] { read_summary(directory.path()); }) == ErrorKind::kData);
   }
+  fs::remove(directory / kSummaryFile);
+  fs::create_directory(directory / kSummaryFile);
+  CHECK_THROWS_WITH(read_summary(directory.path()), ContainsSubstring("summary.json' is damaged: it cannot be read"));
 }
 
-TEST_CASE("run directory: a run that never began leaves nothing behind") {
+TEST_CASE("run directory: a run that never began leaves nothing behind, but for what was there") {
   const TemporaryDirectory parent;
-  {
-    RunDirectory directory(parent / "run", some_job());
-    RunSummary failed = some_summary();
-    failed.status = RunStatus::kFailed;
-    directory.on_finish(failed);
+  fs::create_directory(parent / "mine");
+  for (const char* path : {"run", "some/where/run", "mine/run", "mine/run/"}) {
+    INFO(path);
+    {
+      RunDirectory directory(parent / path, "trial");
+      CHECK(fs::exists(parent / path));
+      RunSummary failed = some_summary();
+      failed.status = RunStatus::kFailed;
+      directory.on_finish(failed);
+    }
+    CHECK(files_in(parent.path()) == std::vector<std::string>{"mine"});
+    CHECK(fs::is_empty(parent / "mine"));
   }
-  CHECK_FALSE(fs::exists(parent / "run"));
+  const std::string too_long(300, 'x');
+  CHECK(failure([&] { RunDirectory(parent / "some" / too_long, "trial"); }) == ErrorKind::kUsage);
+  CHECK(files_in(parent.path()) == std::vector<std::string>{"mine"});
+}
+
+TEST_CASE("run directory: without a name nothing is left of runs/ by a run that never began") {
+  const TemporaryDirectory parent;
+  const fs::path before = fs::current_path();
+  fs::current_path(parent.path());
+  {
+    const RunDirectory first("", "trial");
+    { const RunDirectory second("", "trial"); }
+    CHECK(fs::exists(first.path() / "metrics.jsonl"));
+  }
+  CHECK(fs::is_empty(parent.path()));
+  fs::current_path(before);
+}
+
+TEST_CASE("run directory: of two runs at once one has it, and the other changes nothing") {
+  const TemporaryDirectory parent;
+  const fs::path path = parent / "run";
+  RunDirectory first(path, "trial");
+  CHECK(failure([&] { RunDirectory(path, "other"); }) == ErrorKind::kUsage);
+  first.on_start(some_start());
+  CHECK(failure([&] { RunDirectory(path, "other"); }) == ErrorKind::kUsage);
+  CHECK(files_in(path) == std::vector<std::string>{"job.txtpb", "metrics.jsonl"});
+
+  // Many that begin at the same moment.
+  std::atomic<int> winners{0};
+  std::atomic<int> losers{0};
+  std::atomic<bool> go{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      go.wait(false);
+      std::unique_ptr<RunDirectory> directory;
+      const auto error = failure([&] { directory = std::make_unique<RunDirectory>(parent / "race/run", "trial"); });
+      if (directory) directory->on_start(some_start());
+      ++(directory ? winners : losers);
+      if (error && *error != ErrorKind::kUsage) losers += 100;
+    });
+  }
+  go = true;
+  go.notify_all();
+  for (std::thread& thread : threads) thread.join();
+  CHECK(winners == 1);
+  CHECK(losers == 7);
 }
 
 TEST_CASE("run directory: is refused if it holds a run, cannot be made or cannot be written") {
   const TemporaryDirectory parent;
   fs::create_directory(parent / "used");
   tests::write_text(parent / "used/model.safetensors", "precious");
-  CHECK(failure([&] { RunDirectory(parent / "used", some_job()); }) == ErrorKind::kUsage);
+  CHECK(failure([&] { RunDirectory(parent / "used", "trial"); }) == ErrorKind::kUsage);
   CHECK(tests::read_text(parent / "used/model.safetensors") == "precious");
 
   fs::create_directory(parent / "other");
   tests::write_text(parent / "other/notes.txt", "mine");
-  CHECK_FALSE(failure([&] { RunDirectory(parent / "other", some_job()); }));
+  CHECK_FALSE(failure([&] { RunDirectory(parent / "other", "trial"); }));
   CHECK(files_in(parent / "other") == std::vector<std::string>{"notes.txt"});
 
   tests::write_text(parent / "file", "");
-  CHECK(failure([&] { RunDirectory(parent / "file", some_job()); }) == ErrorKind::kUsage);
-  CHECK(failure([&] { RunDirectory(parent / "file/below", some_job()); }) == ErrorKind::kUsage);
-  CHECK(failure([&] { RunDirectory("/proc/arbalest", some_job()); }) == ErrorKind::kUsage);
-  CHECK(failure([&] { RunDirectory("/proc", some_job()); }) == ErrorKind::kUsage);
+  CHECK(failure([&] { RunDirectory(parent / "file", "trial"); }) == ErrorKind::kUsage);
+  CHECK(failure([&] { RunDirectory(parent / "file/below", "trial"); }) == ErrorKind::kUsage);
+  CHECK(failure([&] { RunDirectory("/proc/arbalest", "trial"); }) == ErrorKind::kUsage);
+  CHECK(failure([&] { RunDirectory("/proc", "trial"); }) == ErrorKind::kUsage);
 }
 
 TEST_CASE("run directory: runs of a job that begin in the same second have directories of their own") {
@@ -256,9 +329,9 @@ TEST_CASE("run directory: runs of a job that begin in the same second have direc
   const fs::path before = fs::current_path();
   fs::current_path(parent.path());
   {
-    const RunDirectory first("", some_job());
-    const RunDirectory second("", some_job());
-    const RunDirectory third("", some_job());
+    const RunDirectory first("", "trial");
+    const RunDirectory second("", "trial");
+    const RunDirectory third("", "trial");
     CHECK(first.path() != second.path());
     CHECK(second.path() != third.path());
     CHECK_THAT(first.path().string(), ContainsSubstring("runs/trial-20"));

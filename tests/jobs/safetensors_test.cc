@@ -202,7 +202,7 @@ TEST_CASE("safetensors: a file that is not the one that was saved is refused") {
     read_safetensors(path, hash);
     FAIL("the changed file was accepted");
   } catch (const engine::Error& error) {
-    CHECK(error.kind() == engine::ErrorKind::kData);
+    CHECK(error.kind() == engine::ErrorKind::kCheckpoint);
     CHECK_THAT(error.what(), ContainsSubstring(path.string()) &&
                                  ContainsSubstring("the run's summary says " + hash.substr(0, 12) + "...") &&
                                  ContainsSubstring("train again"));

@@ -8,4 +8,9 @@ using Catch::Matchers::ContainsSubstring;
 #else
 #include <catch2/catch.hpp>
 inline auto ContainsSubstring(const std::string& text) { return Catch::Contains(text); }
+#if defined(CATCH_CONFIG_EXTERNAL_INTERFACES)
+namespace Catch {
+using EventListenerBase = TestEventListenerBase;
+}
+#endif
 #endif

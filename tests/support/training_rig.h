@@ -9,7 +9,9 @@
 
 #include "dataflow/input/batch_order.h"
 #include "dataflow/input/batch_ring.h"
+#include "dataflow/input/byte_images.h"
 #include "dataflow/input/random_sequence.h"
+#include "dataflow/input/resident_data.h"
 #include "dataflow/models/logistic_regression.h"
 #include "engine/devices.h"
 #include "engine/host/pool.h"
@@ -49,6 +51,29 @@ class MadeUpImages final : public dataflow::Dataset {
   dataflow::InputDescription description_;
 };
 
+// The same as bytes.
+inline std::unique_ptr<dataflow::ByteImages> as_bytes(const MadeUpImages& images) {
+  const auto elements = static_cast<std::size_t>(images.description().image.elements());
+  std::vector<float> image(elements);
+  std::vector<std::uint8_t> pixels;
+  std::vector<std::uint8_t> labels;
+  for (std::int64_t example = 0; example < images.size(); ++example) {
+    images.read(example, image.data());
+    for (const float value : image) pixels.push_back(static_cast<std::uint8_t>((value + 0.75F) / 1.5F * 255.0F));
+    labels.push_back(static_cast<std::uint8_t>(images.label(example)));
+  }
+  return std::make_unique<dataflow::ByteImages>("made up bytes", images.description(),
+                                                dataflow::Normalization{0.5F, 2.0F / 3.0F}, std::move(pixels),
+                                                std::move(labels));
+}
+
+// How the made-up images come to the learners.
+enum class RigInput {
+  kFloats,   // through a ring
+  kBytes,    // through a ring, normalized there
+  kResident  // the same bytes, gathered on the device
+};
+
 struct RigOptions {
   std::vector<std::string> devices = {"cpu"};
   std::vector<int> learners = {1};  // by device
@@ -65,28 +90,30 @@ struct RigOptions {
   std::uint64_t seed = 1;
   engine::StreamObserver* observer = nullptr;
   bool graphs = true;  // GPU
+  RigInput input = RigInput::kFloats;
 };
 
 class TrainingRig {
  public:
   explicit TrainingRig(const RigOptions& options)
-      : data_(options.examples, options.image, options.classes),
+      : data_(make_data(options)),
         host_pool_(2),
         order_(options.examples, options.batch, options.seed),
         test_order_(options.examples, options.batch) {
     const int learners = std::accumulate(options.learners.begin(), options.learners.end(), 0);
     const auto layers = options.layers.empty() ? dataflow::logistic_regression(options.classes) : options.layers;
-    const auto graph = std::make_shared<const dataflow::Graph>(dataflow::Graph::build(data_.description(), layers));
+    const auto graph = std::make_shared<const dataflow::Graph>(dataflow::Graph::build(data_->description(), layers));
     for (const std::string& name : options.devices) {
-      devices_.push_back(engine::open_device(engine::parse_device(name), {.observer = options.observer, .graphs = options.graphs}));
+      devices_.push_back(
+          engine::open_device(engine::parse_device(name), {.observer = options.observer, .graphs = options.graphs}));
     }
-    const std::int64_t batch_bytes = options.batch * options.image.elements() * std::int64_t{sizeof(float)};
-    ring_ =
-        std::make_unique<dataflow::BatchRing>(data_, order_, *devices_[0], host_pool_,
-                                              scheduler::ring_slots(learners, options.averaging.period, batch_bytes));
-    test_ring_ = std::make_unique<dataflow::BatchRing>(data_, test_order_, *devices_[0], host_pool_,
-                                                       scheduler::ring_slots(learners, 1, batch_bytes));
+    ring_ = make_ring(options, order_, learners, options.averaging.period);
+    test_ring_ = make_ring(options, test_order_, learners, 1);
+    for (std::size_t d = 0; d < devices_.size() && options.input == RigInput::kResident; ++d) {
+      resident_.emplace_back(*data_, *devices_[d]);
+    }
     int first = 0;
+    const auto resident_on = [&](std::size_t d) { return resident_.empty() ? nullptr : &resident_[d]; };
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       pools_.push_back(std::make_unique<learners::LearnerPool>(
           graph, *devices_[d],
@@ -96,7 +123,9 @@ class TrainingRig {
                                 .evaluation_batch = options.batch,
                                 .result_slots = scheduler::result_slots(options.averaging.period),
                                 .momentum = options.momentum,
-                                .weight_decay = options.weight_decay},
+                                .weight_decay = options.weight_decay,
+                                .training_data = resident_on(d),
+                                .evaluation_data = resident_on(d)},
           d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
       first += options.learners[d];
     }
@@ -109,7 +138,7 @@ class TrainingRig {
                                                pools_, *collective_);
   }
 
-  const MadeUpImages& data() const { return data_; }
+  const dataflow::Dataset& data() const { return *data_; }
   dataflow::ShuffledOrder& order() { return order_; }
   dataflow::BatchRing& ring() { return *ring_; }
   dataflow::BatchRing& test_ring() { return *test_ring_; }
@@ -124,9 +153,27 @@ class TrainingRig {
   }
 
  private:
-  MadeUpImages data_;
+  static std::unique_ptr<dataflow::Dataset> make_data(const RigOptions& options) {
+    auto images = std::make_unique<MadeUpImages>(options.examples, options.image, options.classes);
+    if (options.input == RigInput::kFloats) return images;
+    return as_bytes(*images);
+  }
+
+  std::unique_ptr<dataflow::BatchRing> make_ring(const RigOptions& options, dataflow::BatchOrder& order, int learners,
+                                                 int period) {
+    if (options.input == RigInput::kResident) {
+      const int slots = scheduler::index_ring_slots(learners, period, order.batches_per_epoch());
+      return std::make_unique<dataflow::BatchRing>(order, *devices_[0], host_pool_, slots);
+    }
+    const std::int64_t batch_bytes = options.batch * options.image.elements() * std::int64_t{sizeof(float)};
+    const int slots = scheduler::ring_slots(learners, period, batch_bytes);
+    return std::make_unique<dataflow::BatchRing>(*data_, order, *devices_[0], host_pool_, slots);
+  }
+
+  std::unique_ptr<dataflow::Dataset> data_;
   engine::host::Pool host_pool_;
   std::vector<std::unique_ptr<engine::Device>> devices_;
+  std::vector<dataflow::ResidentData> resident_;  // by device, or none
   dataflow::ShuffledOrder order_;
   dataflow::SequentialOrder test_order_;
   std::unique_ptr<dataflow::BatchRing> ring_;

@@ -6,6 +6,7 @@
 #include "engine/cpu/stream.h"
 #include "engine/cpu/task.h"
 #include "engine/devices.h"
+#include "engine/error.h"
 #include "engine/host/topology.h"
 #include "sma/averager.h"
 #include "tests/support/catch.h"
@@ -23,6 +24,13 @@ std::vector<std::unique_ptr<engine::Stream>> streams_of(engine::Device& device, 
   return streams;
 }
 
+std::vector<engine::CollectivePart> parts_of(const std::vector<std::unique_ptr<engine::Stream>>& streams,
+                                             std::vector<std::vector<float>>& values) {
+  std::vector<engine::CollectivePart> parts;
+  for (std::size_t r = 0; r < streams.size(); ++r) parts.push_back({streams[r].get(), values[r].data()});
+  return parts;
+}
+
 }  // namespace
 
 TEST_CASE("all-reduce sums over ranks, again and again", "[collective]") {
@@ -32,15 +40,12 @@ TEST_CASE("all-reduce sums over ranks, again and again", "[collective]") {
       const auto device = engine::open_device(engine::parse_device("cpu"));
       const auto collective = engine::make_memory_collective(ranks);
       std::vector<std::vector<float>> data(static_cast<std::size_t>(ranks), std::vector<float>(elements));
-      auto streams = streams_of(*device, ranks);
+      const auto streams = streams_of(*device, ranks);
       for (int repetition = 0; repetition < 3; ++repetition) {
         for (std::size_t r = 0; r < data.size(); ++r) {
           for (std::size_t i = 0; i < elements; ++i) data[r][i] = static_cast<float>(i % 97 + 10 * r);
         }
-        for (int r = 0; r < ranks; ++r) {
-          const auto rank = static_cast<std::size_t>(r);
-          collective->all_reduce_sum(*streams[rank], r, data[rank].data(), elements, "all-reduce");
-        }
+        collective->all_reduce_sum(parts_of(streams, data), elements, "all-reduce");
         for (const auto& stream : streams) stream->record().synchronize();
         for (const std::vector<float>& values : data) {
           bool equal = true;
@@ -58,17 +63,26 @@ TEST_CASE("all-reduce sums over ranks, again and again", "[collective]") {
 TEST_CASE("a failed rank fails its peers instead of leaving them waiting", "[collective]") {
   const auto device = engine::open_device(engine::parse_device("cpu"));
   const auto collective = engine::make_memory_collective(2);
-  std::vector<float> data(16, 1.0F);
-  auto streams = streams_of(*device, 2);
+  std::vector<std::vector<float>> data(2, std::vector<float>(8));
+  const auto streams = streams_of(*device, 2);
   static_cast<engine::cpu::CpuStream&>(*streams[0])
       .submit(engine::cpu::make_task(
                   [](const engine::cpu::TaskContext&) { engine::fail(engine::ErrorKind::kDevice, "made to fail"); }),
               "broken task");
-  for (int r = 0; r < 2; ++r) {
-    collective->all_reduce_sum(*streams[static_cast<std::size_t>(r)], r, data.data(), 8, "all-reduce");
-  }
+  collective->all_reduce_sum(parts_of(streams, data), 8, "all-reduce");
   CHECK_THROWS_WITH(streams[0]->record().synchronize(), ContainsSubstring("rank 0: broken task: made to fail"));
   CHECK_THROWS_WITH(streams[1]->record().synchronize(), ContainsSubstring("another device"));
+}
+
+TEST_CASE("a rank whose part cannot be enqueued fails its peers", "[collective]") {
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  const auto collective = engine::make_memory_collective(2);
+  std::vector<std::vector<float>> data(2, std::vector<float>(8));
+  const auto streams = streams_of(*device, 2);
+  streams[1]->begin_recording();
+  CHECK_THROWS_AS(collective->all_reduce_sum(parts_of(streams, data), 8, "all-reduce"), engine::Error);
+  streams[1]->end_recording();
+  CHECK_THROWS_WITH(streams[0]->record().synchronize(), ContainsSubstring("another device"));
 }
 
 TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {

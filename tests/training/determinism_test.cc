@@ -54,16 +54,20 @@ std::vector<dataflow::LayerDescription> small_network() {
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 
-std::vector<float> train(RigOptions options, engine::StreamObserver* observer) {
-  if (options.layers.empty()) options.layers = small_network();
-  options.observer = observer;
-  TrainingRig rig(options);
-  rig.run(30);
+std::vector<float> weights_of(TrainingRig& rig) {
   std::vector<float> weights;
   for (const auto& tensor : rig.scheduler().snapshot()) {
     weights.insert(weights.end(), tensor.values.begin(), tensor.values.end());
   }
   return weights;
+}
+
+std::vector<float> train(RigOptions options, engine::StreamObserver* observer) {
+  if (options.layers.empty()) options.layers = small_network();
+  options.observer = observer;
+  TrainingRig rig(options);
+  rig.run(30);
+  return weights_of(rig);
 }
 
 bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
@@ -99,6 +103,41 @@ TEST_CASE("random delays before every task change no bit, two devices, tau 3", "
   options.averaging.period = 3;
   options.learning_rate.drops = {{1.0, 0.5}};
   check_delays_change_nothing(options);
+}
+
+TEST_CASE("random delays before every task change no bit, data on the device", "[training]") {
+  RigOptions options;
+  options.learners = {3};
+  options.input = tests::RigInput::kResident;
+  check_delays_change_nothing(options);
+}
+
+TEST_CASE("what a ring brings and what is gathered on the device train the same bytes", "[training]") {
+  RigOptions options;
+  options.layers = small_network();
+  options.learners = {3};
+  options.examples = 4 * 24 + 3;  // evaluation pads its last mini-batch
+  SECTION("on one device") {}
+  SECTION("on two devices") {
+    options.devices = tests::two_devices(engine::host::allowed_cores());
+    if (options.devices.empty()) tests::skip_test("needs two cores");
+    options.learners = {2, 1};
+  }
+  options.input = tests::RigInput::kBytes;
+  TrainingRig ring(options);
+  options.input = tests::RigInput::kResident;
+  TrainingRig resident(options);
+  const scheduler::Evaluation before = ring.scheduler().evaluate(ring.test_ring());
+  for (int part = 0; part < 3; ++part) {
+    CHECK(ring.run(20).loss_sum == resident.run(20).loss_sum);
+    const scheduler::Evaluation expected = ring.scheduler().evaluate(ring.test_ring());
+    const scheduler::Evaluation found = resident.scheduler().evaluate(resident.test_ring());
+    CHECK(found.loss == expected.loss);
+    CHECK(found.accuracy == expected.accuracy);
+    CHECK(found.examples == options.examples);
+    CHECK(found.loss < before.loss);
+  }
+  CHECK(same_bytes(weights_of(ring), weights_of(resident)));
 }
 
 TEST_CASE("two threads per learner give the same bits in every run", "[training]") {

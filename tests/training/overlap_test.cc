@@ -94,6 +94,12 @@ std::vector<Reader> readers() {
   return readers;
 }
 
+// Whether tasks of `label` end beyond the first `expected`: not even one may, or all `more` must if a wait was dropped.
+bool goes_beyond(Latch& latch, const std::string& label, int expected, int more, const std::string& dropped) {
+  return dropped.empty() ? latch.reaches(label, expected + 1, kGrace)
+                         : latch.reaches(label, expected + more, kPatience);
+}
+
 // Whether updates run while averaging's read is held.
 bool update_overtakes_read(const Reader& reader, const std::string& dropped) {
   Latch latch;
@@ -103,7 +109,7 @@ bool update_overtakes_read(const Reader& reader, const std::string& dropped) {
   TrainingRig rig(options);
   rig.scheduler().advance(rig.ring(), 1);
   CHECK(latch.reaches("gradient", learners_of(options), kPatience));
-  const bool overtakes = latch.reaches("update", learners_of(options), dropped.empty() ? kGrace : kPatience);
+  const bool overtakes = goes_beyond(latch, "update", 0, learners_of(options), dropped);
   latch.release();
   return overtakes;
 }
@@ -118,7 +124,7 @@ bool read_overtakes_update(const Reader& reader, const std::string& dropped) {
   TrainingRig rig(options);
   rig.scheduler().advance(rig.ring(), 2);
   CHECK(latch.reaches(reader.label, devices, kPatience));
-  const bool overtakes = latch.reaches(reader.label, 2 * devices, dropped.empty() ? kGrace : kPatience);
+  const bool overtakes = goes_beyond(latch, reader.label, devices, devices, dropped);
   latch.release();
   return overtakes;
 }
@@ -157,4 +163,26 @@ TEST_CASE("averaging's read waits for the updates, and only because of their eve
     CHECK_FALSE(read_overtakes_update(reader, ""));
     CHECK(read_overtakes_update(reader, kWaitForUpdates));
   }
+}
+
+TEST_CASE("a mini-batch that would overwrite the result of one under way is refused", "[training]") {
+  Latch latch;
+  RigOptions options;
+  options.observer = &latch;
+  TrainingRig rig(options);
+  arbalest::learners::Learner& learner = *rig.pools().front()->learners().front();
+  const arbalest::engine::StepParameters step{.learning_rate = 0.1F};
+  latch.hold("gradient");
+  arbalest::learners::Ticket oldest;
+  for (int i = 0; i < arbalest::scheduler::result_slots(options.averaging.period); ++i) {
+    arbalest::learners::Ticket ticket = learner.gradient(*rig.ring().next(), step);
+    learner.update(ticket, {});
+    if (i == 0) oldest = ticket;
+  }
+  const arbalest::dataflow::Batch next = *rig.ring().next();
+  CHECK_THROWS_AS(learner.gradient(next, step), arbalest::engine::Error);
+  CHECK_THROWS_AS(learner.evaluate(next, {}), arbalest::engine::Error);
+  latch.release();
+  oldest.done.synchronize();
+  CHECK_NOTHROW(learner.gradient(next, step));
 }

@@ -1,56 +1,23 @@
-// Whole runs through jobs::train: accuracy on digits and MNIST, what a run leaves behind, stop, divergence.
-#include <cmath>
+// Whole runs through jobs::train: accuracy on digits and MNIST, and what a run leaves behind.
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
 
 #include "engine/host/topology.h"
 #include "jobs/export/safetensors.h"
-#include "jobs/options/load_job.h"
 #include "jobs/run/accuracy_target.h"
-#include "jobs/run/inspection.h"
+#include "jobs/run/evaluation.h"
+#include "jobs/run/session.h"
 #include "jobs/run/trainer.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
-#include "tests/support/source_directory.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/training/whole_run.h"
 
-namespace {
+namespace arbalest::tests {
 
-using namespace arbalest;
 using jobs::RunStatus;
 using jobs::RunSummary;
-using tests::TemporaryDirectory;
-
-const std::string kConfigs = tests::source_directory() + "/configs/";
-
-jobs::JobOptions load(const std::string& config, const std::vector<std::string>& overrides) {
-  return jobs::load_job(kConfigs + config, overrides);
-}
-
-RunSummary run(const jobs::JobOptions& job, const std::string& output = "") {
-  const char* root = std::getenv("ARBALEST_DATA");
-  jobs::RunContext context;
-  context.data_root = root == nullptr ? "" : root;
-  context.output_directory = output;
-  return jobs::train(job, context);
-}
-
-// Counts what observers are told, and asks to stop after some progress.
-class Stopper final : public jobs::RunObserver {
- public:
-  void on_start(const jobs::RunStart&) override { ++starts; }
-  void on_progress(const jobs::RunProgress&) override { signal = 2; }
-  void on_epoch(const jobs::EpochRow&) override { ++epochs; }
-  void on_finish(const RunSummary&) override { ++finishes; }
-
-  std::atomic<int> signal{0};
-  int starts = 0;
-  int epochs = 0;
-  int finishes = 0;
-};
-
-}  // namespace
 
 TEST_CASE("on digits a linear model stays below 93 % and LeNet passes 99 %", "[training]") {
   const RunSummary linear = run(load("logistic-digits.txtpb", {}));
@@ -99,6 +66,28 @@ TEST_CASE("the same job writes the same model, another seed another", "[training
   CHECK(again.examples == 5000);
 }
 
+TEST_CASE("a session trains the same model whether steps gather their images or rings bring them", "[training]") {
+  const jobs::JobOptions job = load("lenet-digits.txtpb", {"learners.per_device.fixed=2"});
+  using jobs::Session;
+  Session resident(job, "", Session::Purpose::kTraining, {});
+  Session ring(job, "", Session::Purpose::kTraining, {}, Session::Input::kRing);
+  CHECK(resident.training_ring().next()->images == nullptr);
+  CHECK(ring.training_ring().next()->images != nullptr);
+  std::vector<std::vector<dataflow::NamedTensor>> models;
+  std::vector<double> losses;
+  for (Session* session : {&resident, &ring}) {
+    session->training_ring().release(0);
+    session->training_ring().restart();
+    session->scheduler().advance(session->training_ring(), 20);
+    session->scheduler().drain();
+    losses.push_back(session->scheduler().evaluate(session->test_ring()).loss);
+    models.push_back(session->scheduler().snapshot());
+    CHECK(session->warnings().empty());
+  }
+  CHECK(losses[0] == losses[1]);
+  for (std::size_t i = 0; i < models[0].size(); ++i) CHECK(models[0][i].values == models[1][i].values);
+}
+
 TEST_CASE("a job on two devices of unequal size trains, and evaluates again", "[training]") {
   const std::vector<int> cores = engine::host::allowed_cores();
   if (cores.size() < 3) tests::skip_test("needs three cores");
@@ -137,39 +126,6 @@ TEST_CASE("a damaged model is not evaluated", "[training]") {
                     ContainsSubstring("is missing") && ContainsSubstring(path));
 }
 
-TEST_CASE("a stop signal ends the round, saves the model and is no failure", "[training]") {
-  const TemporaryDirectory directory;
-  Stopper stopper;
-  jobs::RunContext context;
-  context.output_directory = directory.path().string();
-  context.observers = {&stopper};
-  context.stop_signal = &stopper.signal;
-  const RunSummary summary = jobs::train(load("lenet-digits.txtpb", {}), context);
-  CHECK(summary.status == RunStatus::kStopped);
-  CHECK(summary.epochs == 0);
-  CHECK(stopper.starts == 1);
-  CHECK(stopper.epochs == 0);
-  CHECK(stopper.finishes == 1);
-  CHECK(jobs::read_safetensors(directory.path() / "model.safetensors").size() == 8);
-}
-
-TEST_CASE("a diverged run saves the last finite model and says who diverged", "[training]") {
-  for (const char* learners : {"1", "3"}) {
-    const TemporaryDirectory directory;
-    const jobs::JobOptions job = load(
-        "lenet-digits.txtpb",
-        {"learning_rate.base=1000", std::string("learners.per_device.fixed=") + learners, "training.max_epochs=1"});
-    const RunSummary summary = run(job, directory.path().string());
-    CHECK(summary.status == RunStatus::kDiverged);
-    CHECK_THAT(summary.message, ContainsSubstring("learner ") && ContainsSubstring("mini-batch "));
-    for (const dataflow::NamedTensor& tensor : jobs::read_safetensors(directory.path() / "model.safetensors")) {
-      bool finite = true;
-      for (const float value : tensor.values) finite = finite && std::isfinite(value);
-      CHECK(finite);
-    }
-  }
-}
-
 TEST_CASE("a target counts as reached by the lower median of the last five accuracies", "[training]") {
   jobs::AccuracyTarget target(0.9);
   CHECK_FALSE(target.add(0.85));
@@ -179,6 +135,7 @@ TEST_CASE("a target counts as reached by the lower median of the last five accur
   CHECK(target.add(0.9));        // 0.80 0.85 0.90 0.95 0.95
   CHECK(target.add(0.91));       // the first is forgotten
   CHECK(target.best() == 0.95);
+  CHECK_FALSE(jobs::AccuracyTarget(0.9).best().has_value());
   jobs::AccuracyTarget none(std::nullopt);
   CHECK_FALSE(none.add(1.0));
 }
@@ -188,20 +145,4 @@ TEST_CASE("a dry run does one round of each phase and writes nothing", "[trainin
   CHECK_THAT(line, ContainsSubstring("2 mini-batches") && ContainsSubstring("5,000 test examples"));
 }
 
-TEST_CASE("inspection adds up", "[training]") {
-  const jobs::Inspection inspection = jobs::inspect(load("lenet-digits.txtpb", {"training.batch_size=1"}));
-  CHECK(inspection.parameters == 431'080);
-  std::int64_t parameters = 0;
-  std::int64_t flops = 0;
-  for (const jobs::LayerRow& row : inspection.layers) {
-    parameters += row.parameters;
-    flops += row.forward_flops;
-  }
-  CHECK(parameters == inspection.parameters);
-  CHECK(flops == inspection.forward_flops);
-  // 13.2 MFLOP an image: forward, and two gradients but for the first layer's input.
-  CHECK(inspection.training_flops == Approx(13.2e6).epsilon(0.02));
-  CHECK(inspection.weight_bytes >= 4 * 431'080);
-  CHECK(inspection.arena_bytes_without_reuse > 0);
-  CHECK(inspection.learners_that_fit > 10);
-}
+}  // namespace arbalest::tests

@@ -50,6 +50,7 @@ TEST_CASE("advance runs ahead by a bounded number of rounds and loses no task", 
   progress.add(rig.scheduler().drain());
   CHECK(progress.tasks == 150);
   CHECK(progress.replica_distance > 0.0);
+  CHECK(progress.host_seconds > 0.0);
 }
 
 TEST_CASE("evaluation counts every example once and judges the central model", "[scheduler]") {

@@ -1,0 +1,21 @@
+# Run by the build: writes OUTPUT, the C++ file that names the commit of the checkout in SOURCE, if it has changed.
+#   cmake -DSOURCE=dir -DOUTPUT=file.cc -P SourceCommit.cmake
+# No git, a source that is no checkout, or one that lies within another project's checkout: "unknown".
+set(commit "")
+find_program(GIT git)
+if(GIT)
+  execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse --show-prefix
+    OUTPUT_VARIABLE prefix RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(NOT failed AND prefix STREQUAL "")
+    execute_process(COMMAND ${GIT} --no-optional-locks -C ${SOURCE} describe --always --exclude=* --abbrev=12 --dirty
+      OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+endif()
+if(commit STREQUAL "")
+  set(commit "unknown")
+endif()
+file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
+#include "cli/source_commit.h"
+
+const char* arbalest::cli::source_commit() noexcept { return "@commit@"; }
+]])

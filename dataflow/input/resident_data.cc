@@ -1,0 +1,53 @@
+#include "dataflow/input/resident_data.h"
+
+#include <memory>
+#include <span>
+
+#include "dataflow/input/byte_images.h"
+#include "engine/error.h"
+
+namespace arbalest::dataflow {
+
+namespace {
+
+// A copy of `values` on the device, there once `stream` has passed it.
+template <typename T>
+const T* upload(std::span<const T> values, engine::Device& device, engine::Stream& stream, engine::Buffer& buffer) {
+  buffer = device.allocate(values.size_bytes());
+  stream.copy(buffer.data(), values.data(), values.size_bytes(), "dataset");
+  return buffer.as<const T>();
+}
+
+}  // namespace
+
+ResidentData::ResidentData(const Dataset& dataset, engine::Device& device) {
+  const std::optional<StoredBytes> stored = dataset.stored_bytes();
+  ARBALEST_CHECK(stored.has_value());
+  examples_.pixels = stored->pixels.data();
+  examples_.classes = stored->labels.data();
+  examples_.normalized = stored->normalized.data();
+  examples_.elements = dataset.description().image.elements();
+  examples_.examples = dataset.size();
+  if (!device.is_cuda()) return;
+  const std::unique_ptr<engine::Stream> stream = device.create_stream({.name = "upload", .floating = true});
+  examples_.pixels = upload(stored->pixels, device, *stream, pixels_);
+  examples_.classes = upload(stored->labels, device, *stream, classes_);
+  examples_.normalized = upload(stored->normalized, device, *stream, normalized_);
+  stream->record().synchronize();
+}
+
+std::size_t ResidentData::device_bytes(const InputDescription& description, std::int64_t examples,
+                                       const engine::Device& device) {
+  return device.is_cuda() ? ByteImages::bytes(description, examples) : 0;
+}
+
+engine::GatherExamples ResidentData::gather(const GatherBuffers& buffers) const {
+  engine::GatherExamples task = examples_;
+  task.indices = buffers.indices;
+  task.images = buffers.images;
+  task.labels = buffers.labels;
+  task.batch = buffers.batch;
+  return task;
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,15 @@
+// How long a thread has computed.
+#pragma once
+
+#include <ctime>
+
+namespace arbalest::engine::host {
+
+// CPU seconds of the calling thread since it started; what it slept does not count.
+inline double thread_cpu_seconds() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);  // cannot fail: the clock is the calling thread's own
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace arbalest::engine::host

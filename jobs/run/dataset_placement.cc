@@ -1,0 +1,65 @@
+#include "jobs/run/dataset_placement.h"
+
+#include <algorithm>
+
+#include "dataflow/input/batch_ring.h"
+#include "engine/error.h"
+#include "jobs/report/text.h"
+#include "scheduler/scheduler.h"
+
+namespace arbalest::jobs {
+
+int RingSize::slots(int learners) const {
+  if (is_resident) return scheduler::index_ring_slots(learners, period, batches_per_epoch);
+  return scheduler::ring_slots(learners, period, batch_size * pixels * std::int64_t{sizeof(float)});
+}
+
+std::size_t RingSize::bytes(int learners) const {
+  return dataflow::BatchRing::bytes(batch_size, is_resident ? 0 : pixels, slots(learners));
+}
+
+std::int64_t evaluation_batch_size(const JobOptions& job) {
+  constexpr std::int64_t kSmallest = 64;  // below, the forward pass alone wastes cores
+  return std::max(job.training.batch_size, kSmallest);
+}
+
+RingSize training_ring_size(const JobOptions& job, const SplitSize& split) {
+  const std::int64_t batch = job.training.batch_size;
+  return {split.is_resident, batch, job.data.input.image.elements(), split.examples / batch,
+          job.synchronization.period};
+}
+
+RingSize test_ring_size(const JobOptions& job, const SplitSize& split) {
+  const std::int64_t batch = evaluation_batch_size(job);
+  return {split.is_resident, batch, job.data.input.image.elements(), (split.examples + batch - 1) / batch, 1};
+}
+
+bool may_reside(const engine::Device& device, std::size_t bytes) {
+  return !device.is_cuda() || bytes <= device.free_memory() / 4;
+}
+
+std::vector<dataflow::ResidentData> place_dataset(const dataflow::Dataset& dataset,
+                                                  std::span<const std::unique_ptr<engine::Device>> devices,
+                                                  std::vector<std::string>& warnings) {
+  const auto stored = dataset.stored_bytes();
+  if (!stored) return {};
+  const std::size_t bytes = stored->pixels.size() + stored->labels.size();
+  std::vector<dataflow::ResidentData> resident;
+  try {
+    for (const auto& device : devices) {
+      if (!may_reside(*device, bytes)) {
+        engine::fail(engine::ErrorKind::kOutOfMemory, "{}: they would take more than a quarter of its free memory",
+                     device->name());
+      }
+      resident.emplace_back(dataset, *device);
+    }
+  } catch (const engine::Error& error) {
+    if (error.kind() != engine::ErrorKind::kOutOfMemory) throw;
+    warnings.push_back(fmt::format("the {} images of {} stay in host memory, and every mini-batch is copied: {}",
+                                   bytes_text(static_cast<std::int64_t>(bytes)), dataset.name(), error.what()));
+    return {};
+  }
+  return resident;
+}
+
+}  // namespace arbalest::jobs

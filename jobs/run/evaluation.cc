@@ -1,0 +1,48 @@
+#include "jobs/run/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/error.h"
+#include "jobs/export/safetensors.h"
+#include "jobs/report/text.h"
+#include "jobs/run/session.h"
+
+namespace arbalest::jobs {
+
+void require_finite(const scheduler::Evaluation& evaluation, std::string_view when) {
+  if (std::isfinite(evaluation.loss)) return;
+  engine::fail(engine::ErrorKind::kDiverged,
+               "training diverged: {} the model's loss on the test set is {}; lower learning_rate.base, or check the "
+               "initial values of its layers and the data's normalization",
+               when, unsigned_nan(evaluation.loss));
+}
+
+EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
+                              const RunContext& context) {
+  const std::vector<dataflow::NamedTensor> model = read_safetensors(model_path, sha256);
+  JobOptions fitting = job;
+  fitting.learners_are_given = false;  // how many evaluate is of no consequence
+  const auto session = open_session(fitting, context.data_root, Session::Purpose::kEvaluation, context.device_options);
+  for (const dataflow::NamedTensor& tensor : model) {
+    if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); })) {
+      engine::fail(engine::ErrorKind::kCheckpoint,
+                   "'{}': tensor '{}' has values that are not finite: the file is damaged", model_path, tensor.name);
+    }
+  }
+  try {
+    session->scheduler().load(model);
+  } catch (const engine::Error& error) {
+    throw engine::Error(error.kind(), fmt::format("'{}' does not fit the run's job: {}", model_path, error.what()));
+  }
+  const scheduler::Evaluation evaluation = session->scheduler().evaluate(session->test_ring());
+  if (!std::isfinite(evaluation.loss)) {
+    engine::fail(engine::ErrorKind::kDiverged,
+                 "'{}' is of no use: its loss on the test set is {}, so its accuracy ({}) means nothing; the run that "
+                 "saved it had diverged",
+                 model_path, unsigned_nan(evaluation.loss), percent(evaluation.accuracy));
+  }
+  return {evaluation.loss, evaluation.accuracy, evaluation.examples};
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,28 @@
+// Evaluates the model that a run has saved.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "jobs/options/job_options.h"
+#include "jobs/run/trainer.h"
+#include "scheduler/scheduler.h"
+
+namespace arbalest::jobs {
+
+struct EvaluationResult {
+  double test_loss = 0.0;
+  double test_accuracy = 0.0;
+  std::int64_t examples = 0;
+};
+
+// With the run's own job.txtpb. Throws kCheckpoint if the model is unusable or its SHA-256 is not `sha256` ("" if
+// unknown), and kDiverged if its loss is not finite.
+EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
+                              const RunContext& context);
+
+// Throws kDiverged if the loss is not finite. `when`: "after epoch 3".
+void require_finite(const scheduler::Evaluation& evaluation, std::string_view when);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,85 @@
+// What a job takes of memory: what its parts say of themselves, added up before any of it is allocated. Not counted are
+// thread stacks, recordings, and what libraries keep to themselves.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/device.h"
+#include "engine/error.h"
+#include "jobs/options/job_options.h"
+#include "jobs/run/dataset_placement.h"
+#include "learners/learner_pool.h"
+
+namespace arbalest::jobs {
+
+inline constexpr int kMostLearners = 1024;  // on a device: no job file asks for more
+
+// Bytes that allocations could get.
+struct AvailableMemory {
+  // As it is now.
+  explicit AvailableMemory(std::span<const std::unique_ptr<engine::Device>> devices);
+
+  std::int64_t host = 0;
+  std::vector<std::int64_t> devices;  // a CPU device's is the host's
+};
+
+// Of one memory: the host's, or a GPU's.
+struct MemoryUse {
+  std::string name;  // "host memory", "cuda:0"
+  std::int64_t needed = 0;
+  std::int64_t available = 0;
+};
+
+// kOutOfMemory, and what would fit.
+class DoesNotFit : public engine::Error {
+ public:
+  DoesNotFit(const std::string& what, int learners_that_fit)
+      : Error(engine::ErrorKind::kOutOfMemory, what), learners_that_fit_(learners_that_fit) {}
+
+  // On each device; 0: not even one.
+  int learners_that_fit() const noexcept { return learners_that_fit_; }
+
+ private:
+  int learners_that_fit_;
+};
+
+class MemoryForecast {
+ public:
+  // `pools`: of the job's devices; they need not have created anything yet. `training`: none if it is not read.
+  MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
+                 const std::optional<SplitSize>& training, const SplitSize& test, AvailableMemory available);
+
+  // Of the host and of each GPU, with so many learners on each device.
+  std::vector<MemoryUse> uses(std::span<const int> learners_per_device) const;
+  // With the same number on each device; at most kMostLearners.
+  int learners_that_fit() const;
+  // Throws DoesNotFit, saying what is needed and what to change, if the job's own learners do not fit.
+  void check() const;
+
+  std::int64_t dataset_bytes() const noexcept { return dataset_bytes_; }
+  // Of each learner on a device, and of all the job's learners in a memory.
+  std::int64_t learner_bytes(std::size_t device) const { return devices_[device].learner; }
+  std::int64_t bytes_of_learners(const MemoryUse& use) const;
+
+ private:
+  struct PerDevice {
+    std::string memory;          // as in MemoryUse
+    std::int64_t learner = 0;    // each
+    std::int64_t averaging = 0;  // only with more than one learner
+    std::int64_t rest = 0;
+  };
+
+  std::vector<int> job_learners_;  // by device
+  std::vector<PerDevice> devices_;
+  std::vector<RingSize> rings_;
+  std::int64_t dataset_bytes_ = 0;
+  std::int64_t model_bytes_ = 0;  // of a copy on the host
+  AvailableMemory available_;
+};
+
+}  // namespace arbalest::jobs

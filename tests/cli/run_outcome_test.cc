@@ -1,0 +1,116 @@
+// Runs of the program whose outcome is not what one hopes for, and what the user is told of it.
+#include <csignal>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// One epoch of a linear model on one core: seconds.
+const std::vector<std::string> kSmall = {
+    "train", Program::config("logistic-digits"), "--set",    "training.max_epochs=1",
+    "--set", "learners.per_device.fixed=1",      "--output", "run"};
+
+// Nine dense layers with large initial values. The loss in training is finite, but after one step at this rate the
+// model's is not.
+std::string explosive_job() {
+  std::string layers;
+  std::string input = "image";
+  for (const std::string name : {"d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8"}) {
+    layers += "layers { name: '" + name + "' input: '" + input + "' dense { units: " + (name == "d8" ? "10" : "64") +
+              " weight { initializer { gaussian { stddev: 1 } } } } }\n";
+    input = name;
+  }
+  return "model {\n" + layers + "layers { name: 'loss' input: ['d8', 'label'] softmax_cross_entropy {} } }\n" +
+         "data { digits {} } training { batch_size: 20000 max_epochs: 2 } learning_rate { base: 10 }\n" +
+         "learners { per_device { fixed: 1 } }";
+}
+
+json summary_of(const fs::path& run) { return json::parse(read_text(run / "summary.json")); }
+
+}  // namespace
+
+TEST_CASE("outcome: a model that evaluates to no finite loss is no success, in a run, a dry run or afterwards") {
+  const Program program;
+  write_text(program / "job.txtpb", explosive_job());
+  const Completed trained = program.run({"train", "job.txtpb", "--output", "run"});
+  INFO(trained.err);
+  CHECK(trained.exit_code == 7);
+  CHECK_THAT(trained.err, ContainsSubstring("after epoch 1 the model's loss on the test set is"));
+  const json summary = summary_of(program / "run");
+  CHECK(summary["status"] == "diverged");
+  CHECK(summary["test_loss"].is_null());
+
+  const Completed evaluated = program.run({"evaluate", "run"});
+  CHECK(evaluated.exit_code == 7);
+  CHECK(evaluated.out.empty());
+  CHECK_THAT(evaluated.err, ContainsSubstring("its loss on the test set is") && ContainsSubstring("had diverged"));
+
+  const Completed dry = program.run({"train", "job.txtpb", "--dry-run"});
+  CHECK(dry.exit_code == 7);
+  CHECK(dry.out.empty());
+}
+
+TEST_CASE("outcome: evaluate says when a run gives another accuracy than it had") {
+  const Program program;
+  REQUIRE(program.run(kSmall).exit_code == 0);
+  const Completed same = program.run({"evaluate", "run"});
+  CHECK(same.err.empty());
+
+  json summary = summary_of(program / "run");
+  summary["test_accuracy"] = 0.125;
+  write_text(program / "run/summary.json", summary.dump());
+  const Completed changed = program.run({"evaluate", "run"});
+  CHECK(changed.exit_code == 0);
+  CHECK(changed.out == same.out);
+  CHECK_THAT(changed.err, ContainsSubstring("now and was 0.125 when 'run' was saved"));
+
+  fs::remove(program / "run/summary.json");
+  fs::create_directory(program / "run/summary.json");
+  const Completed damaged = program.run({"evaluate", "run"});
+  CHECK(damaged.exit_code == 4);
+  CHECK_THAT(damaged.err, ContainsSubstring("'run/summary.json' is damaged"));
+}
+
+TEST_CASE("outcome: of two runs into the same directory at once, one is refused and the other is whole") {
+  const Program program;
+  Subprocess one = program.start(kSmall);
+  Subprocess two = program.start(kSmall);
+  const Completed first = one.wait();
+  const Completed second = two.wait();
+  INFO(first.err << second.err);
+  REQUIRE(first.exit_code + second.exit_code == 2);
+  const Completed& loser = first.exit_code == 2 ? first : second;
+  CHECK(loser.out.empty());
+  CHECK_THAT(loser.err, ContainsSubstring("'run' holds a run already"));
+  CHECK(program.run({"evaluate", "run"}).exit_code == 0);
+}
+
+TEST_CASE("outcome: a run that never began leaves no runs/ either") {
+  const Program program;
+  CHECK(program.run({"train", Program::config("lenet-mnist"), "--data-root", "nowhere"}).exit_code == 4);
+  CHECK(fs::is_empty(program.directory()));
+}
+
+TEST_CASE("outcome: Ctrl-C is answered, and the end names the signal and how far the run came") {
+  const Program program;
+  Subprocess run = program.start(
+      {"train", Program::config("lenet-digits"), "--set", "training.max_epochs=100000", "--output", "run"});
+  REQUIRE(run.wait_for_message("preparing data"));
+  REQUIRE(run.wait_for_message("\nepoch "));
+  run.send(SIGINT);
+  REQUIRE(run.wait_for_message("stopping after this round and saving; Ctrl-C again exits without saving\n"));
+  const Completed result = run.wait();
+  CHECK(result.exit_code == 128 + SIGINT);
+  CHECK_THAT(result.err, ContainsSubstring("arbalest: stopped by SIGINT after "));
+  CHECK(summary_of(program / "run")["examples"] > 0);
+}
+
+}  // namespace arbalest::tests

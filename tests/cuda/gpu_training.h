@@ -1,0 +1,88 @@
+// A small network with one of everything, trained for a few rounds: for tests of training on GPUs.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "dataflow/layers/activation.h"
+#include "dataflow/layers/classification.h"
+#include "dataflow/layers/conv2d.h"
+#include "dataflow/layers/dense.h"
+#include "dataflow/layers/dropout.h"
+#include "dataflow/layers/pool2d.h"
+#include "tests/support/catch.h"
+#include "tests/support/training_rig.h"
+
+namespace arbalest::tests {
+
+inline std::vector<dataflow::LayerDescription> small_network() {
+  dataflow::Conv2dLayer::Options conv;
+  conv.filters = 5;
+  conv.window = {{3, 3}, {1, 1}};
+  dataflow::Pool2dLayer::Options pool;
+  pool.kind = engine::PoolKind::kMax;
+  pool.window = {{2, 2}, {2, 2}};
+  dataflow::DenseLayer::Options dense;
+  dense.units = 3;
+  return {{"conv", {"image"}, std::make_shared<dataflow::Conv2dLayer>(conv)},
+          {"pool", {"conv"}, std::make_shared<dataflow::Pool2dLayer>(pool)},
+          {"relu", {"pool"}, std::make_shared<dataflow::ActivationLayer>(engine::ActivationKind::kRelu)},
+          {"dropout", {"relu"}, std::make_shared<dataflow::DropoutLayer>(0.3F)},
+          {"logits", {"dropout"}, std::make_shared<dataflow::DenseLayer>(dense)},
+          {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()},
+          {"accuracy", {"logits", "label"}, std::make_shared<dataflow::AccuracyLayer>()}};
+}
+
+inline RigOptions options_on(std::vector<std::string> devices, std::vector<int> learners) {
+  RigOptions options;
+  options.devices = std::move(devices);
+  options.learners = std::move(learners);
+  options.image = {2, 6, 6};
+  options.layers = small_network();
+  return options;
+}
+
+struct Trained {
+  std::vector<float> weights;
+  double loss = 0.0;
+  scheduler::Evaluation evaluation;
+};
+
+inline Trained train(const RigOptions& options) {
+  TrainingRig rig(options);
+  Trained trained;
+  trained.loss = rig.run(12).loss_sum;
+  trained.evaluation = rig.scheduler().evaluate(rig.test_ring());
+  for (const auto& tensor : rig.scheduler().snapshot()) {
+    trained.weights.insert(trained.weights.end(), tensor.values.begin(), tensor.values.end());
+  }
+  return trained;
+}
+
+// |a - b| / |b|
+inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  double difference = 0.0;
+  double norm = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+    norm += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+// What GPUs trained and what the CPU did.
+inline void check_close(const Trained& gpu, const Trained& cpu) {
+  CHECK(distance(gpu.weights, cpu.weights) < 1e-5);
+  CHECK(std::abs(gpu.loss - cpu.loss) < 1e-5 * cpu.loss);
+  CHECK(std::abs(gpu.evaluation.loss - cpu.evaluation.loss) < 1e-5 * cpu.evaluation.loss);
+  CHECK(gpu.evaluation.accuracy == cpu.evaluation.accuracy);
+}
+
+inline void check_equal(const Trained& a, const Trained& b) {
+  CHECK(a.loss == b.loss);
+  CHECK(a.weights == b.weights);
+}
+
+}  // namespace arbalest::tests

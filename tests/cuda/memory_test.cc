@@ -1,0 +1,84 @@
+// Training on a GPU that is too small for the usual number of learners.
+#include "engine/error.h"
+#include "jobs/options/load_job.h"
+#include "jobs/run/inspection.h"
+#include "jobs/run/trainer.h"
+#include "tests/cuda_stand_in/stand_in.h"
+#include "tests/support/catch.h"
+#include "tests/support/source_directory.h"
+
+namespace {
+
+using namespace arbalest;
+
+// A learner's library workspace alone takes 32 MiB: two fit, four do not.
+constexpr std::size_t kSmallCard = std::size_t{100} << 20U;
+
+jobs::JobOptions logistic(std::vector<std::string> overrides) {
+  overrides.insert(overrides.end(),
+                   {"devices=cuda:0", "training.batch_size=1000", "training.max_epochs=1", "training.seed=3"});
+  return jobs::load_job(tests::source_directory() + "/configs/logistic-digits.txtpb", overrides);
+}
+
+class Listener final : public jobs::RunObserver {
+ public:
+  void on_start(const jobs::RunStart& start) override { start_ = start; }
+  void on_progress(const jobs::RunProgress&) override {}
+  void on_epoch(const jobs::EpochRow& row) override { row_ = row; }
+  void on_finish(const jobs::RunSummary&) override {}
+
+  jobs::RunStart start_;
+  jobs::EpochRow row_;
+};
+
+}  // namespace
+
+TEST_CASE("where the usual learners do not fit on a GPU, the run goes on with fewer and says so", "[training]") {
+  tests::cuda_stand_in::reset({.memory = kSmallCard});
+  Listener listener;
+  jobs::RunContext context;
+  context.observers = {&listener};
+  const jobs::JobOptions job = logistic({});
+  REQUIRE(job.learners_per_device == std::vector<int>{4});
+  const jobs::RunSummary summary = jobs::train(job, context);
+  CHECK(summary.status == jobs::RunStatus::kCompleted);
+  CHECK(summary.learners == 2);
+  CHECK(listener.start_.learners_per_device == std::vector<int>{2});
+  CHECK(listener.row_.learners_per_device == std::vector<int>{2});
+  REQUIRE_FALSE(listener.start_.warnings.empty());
+  CHECK_THAT(listener.start_.warnings[0], Catch::Matchers::Contains("2 learners on each device instead of 4"));
+  CHECK_THAT(listener.start_.job_text, Catch::Matchers::Contains("fixed: 2"));
+  tests::cuda_stand_in::require_clean();
+}
+
+TEST_CASE("a number of learners that the user gave is not changed", "[training]") {
+  tests::cuda_stand_in::reset({.memory = kSmallCard});
+  const jobs::JobOptions job = logistic({"learners.per_device.fixed=4"});
+  try {
+    jobs::train(job, {});
+    FAIL("four learners fit");
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == engine::ErrorKind::kOutOfMemory);
+    CHECK_THAT(error.what(), Catch::Matchers::Contains("4 learners would take") &&
+                                 Catch::Matchers::Contains(" of cuda:0 (") &&
+                                 Catch::Matchers::Contains("2 learners on each device would fit"));
+  }
+  tests::cuda_stand_in::require_clean();
+}
+
+TEST_CASE("inspection tells the GPU's memory from the host's, and what does not fit", "[training]") {
+  tests::cuda_stand_in::reset({.memory = kSmallCard});
+  const jobs::Inspection inspection = jobs::inspect(logistic({}));
+  CHECK(inspection.learners_that_fit == 2);
+  CHECK(inspection.learner_bytes > std::int64_t{32} << 20U);
+  CHECK(inspection.available_bytes <= static_cast<std::int64_t>(kSmallCard));
+  REQUIRE(inspection.memory.size() == 2);
+  CHECK(inspection.memory[0].name == "host memory");
+  CHECK(inspection.memory[0].needed < std::int64_t{32} << 20U);
+  CHECK(inspection.memory[1].name == "cuda:0");
+  CHECK(inspection.memory[1].available == inspection.available_bytes);
+  CHECK(inspection.memory[1].needed == inspection.device_bytes + 4 * inspection.learner_bytes);
+  REQUIRE(inspection.warnings.size() == 1);
+  CHECK_THAT(inspection.warnings[0], Catch::Matchers::Contains("does not fit") && Catch::Matchers::Contains("cuda:0"));
+  tests::cuda_stand_in::require_clean();
+}

@@ -1,0 +1,36 @@
+// A build without NCCL: one GPU works, and two say what is missing.
+#include <algorithm>
+
+#include "engine/error.h"
+#include "engine/versions.h"
+#include "tests/cuda/gpu_training.h"
+#include "tests/cuda_stand_in/stand_in.h"
+
+namespace arbalest::tests {
+
+TEST_CASE("without NCCL several learners train on one GPU") {
+  check_close(train(options_on({"cuda:0"}, {2})), train(options_on({"cpu"}, {2})));
+}
+
+TEST_CASE("without NCCL a job that names two GPUs is told what to install") {
+  cuda_stand_in::reset({.devices = 2});
+  try {
+    const TrainingRig rig(options_on({"cuda:0", "cuda:1"}, {1, 1}));
+    FAIL("the GPUs were joined");
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == engine::ErrorKind::kDevice);
+    CHECK_THAT(error.what(), ContainsSubstring("no NCCL") && ContainsSubstring("the 2 GPUs of the job") &&
+                                 ContainsSubstring("libnccl-dev") && ContainsSubstring("build Arbalest again"));
+  }
+}
+
+TEST_CASE("without NCCL no version of it is reported") {
+  const std::vector<engine::LibraryVersion> versions = engine::library_versions();
+  const auto is_there = [&](const std::string& name) {
+    return std::ranges::any_of(versions, [&](const auto& library) { return library.name == name; });
+  };
+  CHECK(is_there("cuDNN"));
+  CHECK_FALSE(is_there("NCCL"));
+}
+
+}  // namespace arbalest::tests

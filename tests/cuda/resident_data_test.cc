@@ -1,0 +1,131 @@
+// Datasets in the memory of a GPU: what is gathered there, and what happens where they do not fit.
+#include "dataflow/input/resident_data.h"
+
+#include <cstring>
+#include <numeric>
+
+#include "engine/error.h"
+#include "jobs/options/load_job.h"
+#include "jobs/run/session.h"
+#include "tests/cuda_stand_in/stand_in.h"
+#include "tests/support/catch.h"
+#include "tests/support/device_memory.h"
+#include "tests/support/source_directory.h"
+#include "tests/support/training_rig.h"
+
+namespace {
+
+using namespace arbalest;
+using Catch::Matchers::Contains;
+using jobs::Session;
+using tests::cuda_stand_in::fail_next;
+using tests::cuda_stand_in::reset;
+
+constexpr std::int64_t kExamples = 12;
+
+std::unique_ptr<dataflow::ByteImages> small_dataset() {
+  return tests::as_bytes(tests::MadeUpImages(kExamples, {2, 3, 6}, 3));
+}
+
+jobs::JobOptions digits_on_gpu() {
+  return jobs::load_job(
+      tests::source_directory() + "/configs/logistic-digits.txtpb",
+      std::vector<std::string>{"devices=cuda:0", "learners.per_device.fixed=1", "training.batch_size=500"});
+}
+
+// Loss on the test set after one round.
+double train_a_round(Session& session) {
+  session.scheduler().advance(session.training_ring(), 1);
+  session.scheduler().drain();
+  return session.scheduler().evaluate(session.test_ring()).loss;
+}
+
+bool is_resident(dataflow::BatchRing& ring) {
+  const dataflow::Batch batch = ring.next().value();
+  ring.release(batch.number);
+  ring.restart();
+  return batch.images == nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("what a GPU gathers is what the dataset reads, bit by bit") {
+  const auto device = engine::open_device(engine::parse_device("cuda:0"));
+  const auto data = small_dataset();
+  const dataflow::ResidentData resident(*data, *device);
+  const auto pixels = static_cast<std::size_t>(data->description().image.elements());
+  std::vector<std::int64_t> order(kExamples);
+  std::iota(order.rbegin(), order.rend(), 0);
+  const engine::Buffer indices = tests::upload(*device, order);
+  const engine::Buffer images = device->allocate(order.size() * pixels * sizeof(float));
+  const engine::Buffer labels = device->allocate(order.size() * sizeof(std::int32_t));
+  const auto stream = device->create_stream({"test"});
+  stream->enqueue(resident.gather({.indices = indices.as<std::int64_t>(),
+                                   .images = images.as<float>(),
+                                   .labels = labels.as<std::int32_t>(),
+                                   .batch = kExamples}),
+                  "gather");
+  stream->record().synchronize();
+  const auto found = tests::download<float>(*device, images.data(), order.size() * pixels);
+  const auto found_labels = tests::download<std::int32_t>(*device, labels.data(), order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::vector<float> expected(pixels);
+    data->read(order[i], expected.data());
+    CHECK(std::memcmp(found.data() + i * pixels, expected.data(), pixels * sizeof(float)) == 0);
+    CHECK(found_labels[i] == data->label(order[i]));
+  }
+}
+
+TEST_CASE("a dataset that finds no memory on a GPU leaves nothing behind there") {
+  const auto device = engine::open_device(engine::parse_device("cuda:0"));
+  const auto data = small_dataset();
+  const std::size_t before = device->free_memory();
+  int failures = 0;
+  for (bool failed = true; failed; ++failures) {
+    failed = false;
+    fail_next("cudaMallocAsync", cudaErrorMemoryAllocation, failures);
+    try {
+      const dataflow::ResidentData resident(*data, *device);
+      CHECK(device->free_memory() < before);
+    } catch (const engine::Error& error) {
+      CHECK(error.kind() == engine::ErrorKind::kOutOfMemory);
+      failed = true;
+    }
+    CHECK(device->free_memory() == before);
+  }
+  CHECK(failures == 5);  // the upload's stream, pixels, labels, table; and none
+}
+
+TEST_CASE("a dataset that would take more than a quarter of a GPU's memory comes through the ring, and is said to",
+          "[training]") {
+  reset();
+  double expected = 0.0;
+  {
+    Session session(digits_on_gpu(), "", Session::Purpose::kTraining, {});
+    CHECK(is_resident(session.training_ring()));
+    CHECK(is_resident(session.test_ring()));
+    CHECK(session.warnings().empty());
+    expected = train_a_round(session);
+  }
+  tests::cuda_stand_in::require_clean();
+  reset({.memory = std::size_t{60} << 20U});  // the training images are 15 MiB
+  Session session(digits_on_gpu(), "", Session::Purpose::kTraining, {});
+  CHECK_FALSE(is_resident(session.training_ring()));
+  CHECK(is_resident(session.test_ring()));
+  REQUIRE(session.warnings().size() == 1);
+  CHECK_THAT(session.warnings()[0],
+             Contains("digits train stay in host memory") && Contains("cuda:0: they would take"));
+  CHECK(train_a_round(session) == expected);
+}
+
+TEST_CASE("where the upload of a dataset finds no memory, the ring brings it, and the run says so", "[training]") {
+  reset();
+  fail_next("cudaMallocAsync", cudaErrorMemoryAllocation, 1);  // of the test images
+  jobs::JobOptions job = digits_on_gpu();
+  const auto session = open_session(job, "", Session::Purpose::kTraining, {});
+  CHECK(is_resident(session->training_ring()));
+  CHECK_FALSE(is_resident(session->test_ring()));
+  REQUIRE_FALSE(job.warnings.empty());
+  CHECK_THAT(job.warnings.back(), Contains("digits test stay in host memory") && Contains("cuda:0: cannot allocate"));
+  CHECK(train_a_round(*session) > 0.0);
+}

@@ -1,0 +1,28 @@
+// Several GPUs of one process, joined by NCCL.
+#include "tests/cuda/gpu_training.h"
+#include "tests/cuda/gpus.h"
+
+namespace arbalest::tests {
+
+TEST_CASE("learners on two GPUs train as learners on the CPU do", "[training][several_gpus]") {
+  use_gpus(2);
+  check_close(train(options_on({"cuda:0", "cuda:1"}, {2, 2})), train(options_on({"cpu"}, {4})));
+}
+
+TEST_CASE("two GPUs train the same bytes from data on the devices as from a ring", "[training][several_gpus]") {
+  use_gpus(2);
+  RigOptions options = options_on({"cuda:0", "cuda:1"}, {2, 2});
+  options.input = RigInput::kResident;
+  const Trained resident = train(options);
+  options.input = RigInput::kBytes;
+  check_equal(train(options), resident);
+}
+
+TEST_CASE("two GPUs give the same bytes again and again", "[training][several_gpus]") {
+  use_gpus(2);
+  const RigOptions options = options_on({"cuda:0", "cuda:1"}, {2, 2});
+  const Trained expected = train(options);
+  for (int run = 0; run < 3; ++run) check_equal(train(options), expected);
+}
+
+}  // namespace arbalest::tests

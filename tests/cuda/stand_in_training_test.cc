@@ -1,0 +1,37 @@
+// Training where the stand-in of CUDA's libraries shows more than a GPU can: any order of streams, and faults.
+#include "engine/error.h"
+#include "tests/cuda/gpu_training.h"
+#include "tests/cuda_stand_in/stand_in.h"
+
+namespace arbalest::tests {
+
+TEST_CASE("a GPU gives the same bytes in whatever order its streams run", "[training]") {
+  const RigOptions options = options_on({"cuda:0"}, {3});
+  const Trained expected = train(options);
+  for (std::uint64_t seed = 2; seed <= 20; ++seed) {
+    cuda_stand_in::reset({}, seed);
+    check_equal(train(options), expected);
+    cuda_stand_in::require_clean();
+  }
+}
+
+TEST_CASE("an operator that fails on a GPU ends training and is named", "[training]") {
+  RigOptions options = options_on({"cuda:0"}, {2});
+  options.graphs = false;
+  std::string message;
+  {
+    TrainingRig rig(options);
+    rig.run(1);
+    cuda_stand_in::fail_execution(cudaErrorIllegalAddress, 5);
+    try {
+      rig.run(3);
+    } catch (const engine::Error& error) {
+      CHECK(error.kind() == engine::ErrorKind::kDevice);
+      message = error.what();
+    }
+  }
+  CHECK_THAT(message, ContainsSubstring("cuda:0 learner"));
+  cuda_stand_in::reset();  // nothing can be given back to a device that has failed
+}
+
+}  // namespace arbalest::tests

@@ -1,0 +1,72 @@
+#include "dataflow/input/resident_data.h"
+
+#include <cstring>
+#include <vector>
+
+#include "dataflow/input/batch_order.h"
+#include "dataflow/input/byte_images.h"
+#include "engine/devices.h"
+#include "engine/error.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace arbalest;
+using dataflow::ByteImages;
+
+constexpr std::size_t kPixels = 2 * 3 * 5;
+
+ByteImages every_byte() {
+  std::vector<std::uint8_t> pixels(20 * kPixels);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 7);
+  std::vector<std::uint8_t> labels(20);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::uint8_t>(i % 10);
+  return {"every byte", {{2, 3, 5}, 10}, {0.1307F, 0.3081F}, std::move(pixels), std::move(labels)};
+}
+
+class WithoutBytes final : public dataflow::Dataset {
+ public:
+  const std::string& name() const noexcept override { return name_; }
+  const dataflow::InputDescription& description() const noexcept override { return description_; }
+  std::int64_t size() const noexcept override { return 1; }
+  void read(std::int64_t, float* image) const override { *image = 1.0F; }
+  std::int32_t label(std::int64_t) const override { return 0; }
+
+ private:
+  std::string name_ = "without bytes";
+  dataflow::InputDescription description_{{1, 1, 1}, 10};
+};
+
+}  // namespace
+
+TEST_CASE("what a CPU device gathers is what the dataset reads, bit by bit, from the dataset's own memory", "[input]") {
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  const ByteImages data = every_byte();
+  const dataflow::ResidentData resident(data, *device);
+  const std::vector<std::int64_t> indices{3, 19, dataflow::BatchOrder::kNoExample, 0, 19};
+  std::vector<float> images(indices.size() * kPixels, 7.5F);
+  std::vector<std::int32_t> labels(indices.size(), 99);
+  const engine::GatherExamples task = resident.gather({.indices = indices.data(),
+                                                       .images = images.data(),
+                                                       .labels = labels.data(),
+                                                       .batch = static_cast<std::int64_t>(indices.size())});
+  CHECK(task.pixels == data.pixels().data());
+  const auto stream = device->create_stream({"test"});
+  stream->enqueue(task, "gather");
+  stream->record().synchronize();
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    std::vector<float> expected(kPixels, 0.0F);
+    std::int32_t label = engine::kNoLabel;
+    if (indices[i] >= 0) {
+      data.read(indices[i], expected.data());
+      label = data.label(indices[i]);
+    }
+    CHECK(std::memcmp(images.data() + i * kPixels, expected.data(), kPixels * sizeof(float)) == 0);
+    CHECK(labels[i] == label);
+  }
+}
+
+TEST_CASE("a dataset that has no bytes in memory cannot be resident", "[input]") {
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  CHECK_THROWS_AS(dataflow::ResidentData(WithoutBytes(), *device), engine::Error);
+}

@@ -1,0 +1,79 @@
+// The job of a run on a machine that need not be the one that trained it.
+#include "engine/host/topology.h"
+#include "jobs/options/evaluation_job.h"
+#include "jobs/options/job_reader.h"
+#include "tests/jobs/job_text.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// What a run would have left.
+class SavedJob {
+ public:
+  explicit SavedJob(const std::string& text) { tests::write_text(path(), text); }
+
+  std::string path() const { return (directory_ / "job.txtpb").string(); }
+  JobOptions load(const std::vector<std::string>& devices = {}) const { return load_for_evaluation(path(), devices); }
+
+ private:
+  tests::TemporaryDirectory directory_;
+};
+
+std::string on(const std::string& device) { return std::string(kGoodJob) + "devices: \"" + device + "\"\n"; }
+
+}  // namespace
+
+TEST_CASE("a run is evaluated on its own devices where they are here") {
+  const std::string core = "cpu:" + std::to_string(engine::host::allowed_cores().back());
+  const JobOptions job = SavedJob(on(core)).load();
+  REQUIRE(job.devices.size() == 1);
+  CHECK(job.devices[0].name == core);
+  CHECK(job.learners_per_device == std::vector<int>{2});
+  CHECK(job.warnings.empty());
+}
+
+TEST_CASE("a run on devices that are not here is evaluated on what is, and the user is told") {
+  for (const std::string gone : {"cpu:99999", "cuda:4096"}) {
+    const JobOptions job = SavedJob(on(gone)).load();
+    const auto here = engine::list_devices();
+    REQUIRE(job.devices.size() == here.size());
+    CHECK(job.devices[0].name == here[0].name);
+    CHECK(job.learners_per_device[0] == default_learners(here[0]));
+    CHECK_FALSE(job.learners_are_given);
+    REQUIRE(job.warnings.size() == 1);
+    CHECK_THAT(job.warnings[0], ContainsSubstring("device '" + gone + "'") &&
+                                    ContainsSubstring("Evaluating on " + here[0].name) &&
+                                    ContainsSubstring("the last digits may differ"));
+  }
+}
+
+TEST_CASE("a run is evaluated where the user says, however many learners are there") {
+  // Two learners could not train this; alpha would be unstable with more than two.
+  const std::string text =
+      changed("batch_size: 32", "batch_size: 20000").replace(0, 0, "synchronization { sma { alpha: 0.9 } }\n");
+  const SavedJob saved(text + "devices: \"cpu:99999\"\n");
+  const JobOptions job = saved.load({"cpu"});
+  REQUIRE(job.devices.size() == 1);
+  CHECK(job.devices[0].name == "cpu");
+  CHECK(job.training.batch_size == 20000);
+  CHECK(job.learners_per_device == std::vector<int>{default_learners(job.devices[0])});
+  CHECK(job.warnings.empty());
+  for (const std::string bad : {"gpu:0", "cuda:4096", "cpu:99999", ""}) {
+    try {
+      saved.load({bad});
+      FAIL(bad << " was accepted");
+    } catch (const engine::Error& error) {
+      CHECK(error.kind() == engine::ErrorKind::kUsage);
+      CHECK_THAT(error.what(), ContainsSubstring("--devices: device '" + bad + "'"));
+    }
+  }
+}
+
+TEST_CASE("a saved job that was damaged is refused as any other") {
+  const SavedJob saved(changed("max_epochs: 10", "max_epochs: x"));
+  CHECK_THROWS_WITH(saved.load(), ContainsSubstring("job.txtpb:4:39: error: expected an integer, not x"));
+}
+
+}  // namespace arbalest::jobs

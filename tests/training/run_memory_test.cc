@@ -1,0 +1,156 @@
+// What a job takes of memory and of the disk, said before it is taken.
+#include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "engine/error.h"
+#include "jobs/run/inspection.h"
+#include "jobs/run/memory_forecast.h"
+#include "jobs/run/output_space.h"
+#include "jobs/run/session.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/training/whole_run.h"
+
+namespace arbalest::tests {
+namespace {
+
+// A dense layer of so many units; 784 times as many weights.
+jobs::JobOptions wide_job(std::int64_t units, int learners) {
+  return parse("name: 'wide' model { layers { name: 'd' input: 'image' dense { units: " + std::to_string(units) +
+               " } } layers { name: 'logits' input: 'd' dense { units: 10 } }\n"
+               "layers { name: 'loss' input: ['logits', 'label'] softmax_cross_entropy {} } }\n"
+               "data { digits {} } training { batch_size: 16 max_epochs: 1 } learning_rate { base: 0.01 }\n"
+               "devices: 'cpu' learners { per_device { fixed: " +
+               std::to_string(learners) + " } }");
+}
+
+// Of this process.
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t size = 0;
+  std::int64_t resident = 0;
+  file >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// In its scope the process's address space may grow by so many bytes.
+class AddressSpaceLimit {
+ public:
+  explicit AddressSpaceLimit(std::int64_t bytes) {
+    std::ifstream file("/proc/self/statm");
+    std::int64_t size = 0;
+    file >> size;
+    mallopt(M_ARENA_MAX, 1);  // else each thread that starts reserves 64 MiB of addresses and more
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit limit{static_cast<rlim_t>(size * sysconf(_SC_PAGESIZE) + bytes), before_.rlim_max};
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~AddressSpaceLimit() { setrlimit(RLIMIT_AS, &before_); }
+  AddressSpaceLimit(const AddressSpaceLimit&) = delete;
+  AddressSpaceLimit& operator=(const AddressSpaceLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+}  // namespace
+
+TEST_CASE("a job that does not fit into memory is refused before it takes any", "[training][memory]") {
+  const jobs::JobOptions job = wide_job(20'000, 4);
+  const jobs::Inspection inspection = jobs::inspect(job);
+  const std::int64_t needed = inspection.memory.front().needed;
+  const std::int64_t before = resident_bytes();
+  const AddressSpaceLimit limit(needed - inspection.learner_bytes / 4);
+  try {
+    jobs::train(job, {});
+    FAIL("it fits");
+  } catch (const jobs::DoesNotFit& error) {
+    CHECK(error.kind() == engine::ErrorKind::kOutOfMemory);
+    CHECK(error.learners_that_fit() == 3);
+    CHECK_THAT(error.what(), ContainsSubstring("4 learners would take ") && ContainsSubstring(" of host memory (") &&
+                                 ContainsSubstring(" are available; 3 learners on each device would fit"));
+  }
+  CHECK(resident_bytes() - before < inspection.learner_bytes);
+  REQUIRE(jobs::inspect(job).warnings.size() == 1);
+  CHECK_THAT(jobs::inspect(job).warnings.front(), ContainsSubstring("the job does not fit: 4 learners would take"));
+}
+
+TEST_CASE("learners that the user did not ask for become as many as fit", "[training][memory]") {
+  jobs::JobOptions job = wide_job(20'000, 4);
+  job.learners_are_given = false;
+  const jobs::Inspection inspection = jobs::inspect(job);
+  CHECK(inspection.warnings.empty());
+  const AddressSpaceLimit limit(inspection.memory.front().needed - inspection.learner_bytes / 8);
+  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  CHECK(job.learners_per_device == std::vector<int>{3});
+  REQUIRE_FALSE(job.warnings.empty());
+  CHECK_THAT(job.warnings.front(), ContainsSubstring("3 learners on each device instead of 4: 4 learners would take"));
+}
+
+TEST_CASE("the memory forecast is what a session takes", "[training][memory]") {
+  for (const int learners : {1, 2}) {
+    jobs::JobOptions job = wide_job(20'000, learners);
+    const std::int64_t needed = jobs::inspect(job).memory.front().needed;
+    const std::int64_t model = jobs::model_bytes(*job.graph);  // its copy on the host is gone again
+    const std::int64_t before = resident_bytes();
+    const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+    const auto taken = static_cast<double>(resident_bytes() - before);
+    INFO(learners << " learners: " << taken << " bytes taken, " << needed << " forecast");
+    CHECK(taken < 1.1 * static_cast<double>(needed));
+    CHECK(taken > 0.9 * static_cast<double>(needed - model));
+  }
+}
+
+TEST_CASE("a model for which the disk has no room is not trained", "[training]") {
+  const TemporaryDirectory directory;
+  constexpr std::int64_t kLayerBytes = std::int64_t{4} << 30U;  // the largest that a layer may have
+  const auto free_bytes = static_cast<std::int64_t>(std::filesystem::space(directory.path()).available);
+  std::string layers = "layers { name: 'd0' input: 'image' dense { units: 32768 } }\n";
+  std::string input = "d0";
+  for (std::int64_t layer = 0; layer <= free_bytes / kLayerBytes; ++layer) {
+    const std::string name = "w" + std::to_string(layer);
+    layers += "layers { name: '" + name + "' input: '" + input + "' dense { units: 32768 } }\n";
+    input = name;
+  }
+  const jobs::JobOptions job =
+      parse("name: 'huge' model {\n" + layers + "layers { name: 'logits' input: '" + input +
+            "' dense { units: 10 } } layers { name: 'loss' input: ['logits', 'label'] softmax_cross_entropy {} } }\n"
+            "data { digits {} } training { batch_size: 16 max_epochs: 1 } learning_rate { base: 0.01 }\n"
+            "learners { per_device { fixed: 1 } }");
+  CHECK_THROWS_WITH(run(job, directory.path().string()),
+                    ContainsSubstring("the disk of '" + directory.path().string() + "' has ") &&
+                        ContainsSubstring("1.00 MiB are kept for metrics"));
+  CHECK(std::filesystem::is_empty(directory.path()));
+}
+
+TEST_CASE("inspection adds up", "[training]") {
+  const jobs::Inspection inspection = jobs::inspect(load("lenet-digits.txtpb", {"training.batch_size=1"}));
+  CHECK(inspection.parameters == 431'080);
+  std::int64_t parameters = 0;
+  std::int64_t flops = 0;
+  for (const jobs::LayerRow& row : inspection.layers) {
+    parameters += row.parameters;
+    flops += row.forward_flops;
+  }
+  CHECK(parameters == inspection.parameters);
+  CHECK(flops == inspection.forward_flops);
+  // 13.2 MFLOP an image: forward, and two gradients but for the first layer's input.
+  CHECK(inspection.training_flops == Approx(13.2e6).epsilon(0.02));
+  CHECK(inspection.weight_bytes >= 4 * 431'080);
+  CHECK(inspection.arena_bytes_without_reuse > 0);
+  CHECK(inspection.learners_that_fit > 10);
+  CHECK(inspection.learners_that_fit <= 1024);
+  CHECK(inspection.dataset_bytes == 25'000 * (28 * 28 + 1));
+  CHECK(inspection.warnings.empty());
+  // On the CPU all is host memory: the datasets, the model's copies, the rings, and the learners.
+  REQUIRE(inspection.memory.size() == 1);
+  const std::int64_t learners = inspection.learners_per_device.front();
+  CHECK(inspection.memory.front().needed == inspection.device_bytes + learners * inspection.learner_bytes);
+  CHECK(inspection.device_bytes > inspection.dataset_bytes + 4 * inspection.weight_bytes);
+}
+
+}  // namespace arbalest::tests
