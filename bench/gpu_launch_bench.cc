@@ -1,0 +1,141 @@
+// How far is a learner's step from its launch floor: as many empty kernels, one after the other, as it has nodes?
+// (Formulas: bench/README.md.)
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "bench/empty_kernels.h"
+#include "bench/gpu.h"
+#include "bench/harness.h"
+#include "engine/cuda/handle.h"
+#include "engine/cuda/stream.h"
+#include "engine/stream_observer.h"
+#include "jobs/options/load_job.h"
+#include "jobs/run/session.h"
+
+namespace arbalest::bench {
+namespace {
+
+using engine::cuda::CudaStream;
+using engine::cuda::StreamContext;
+
+constexpr int kSteps = 16;  // of a call: hides the pipeline's filling and draining behind work
+
+// Finds the stream of the one learner.
+class StreamFinder final : public engine::StreamObserver {
+ public:
+  void before_task(const engine::Stream& stream, const char*) override {
+    // An observer is given the stream to look at; this benchmark captures what is enqueued there.
+    if (stream.name().ends_with("learner 0")) learner = &engine::cuda::as_cuda(const_cast<engine::Stream&>(stream));
+  }
+  void after_task(const engine::Stream&, const char*) override {}
+
+  CudaStream* learner = nullptr;
+};
+
+// What one learner does on its stream for one step, as one CUDA graph.
+class Graph {
+ public:
+  // Captures what `enqueue` enqueues on the stream.
+  template <typename Function>
+  Graph(CudaStream& stream, const Function& enqueue) : stream_(stream) {
+    engine::cuda::Handle<cudaGraph_t, cudaGraphDestroy> graph;
+    with_stream([](cudaStream_t on) { ARBALEST_CUDA(cudaStreamBeginCapture(on, cudaStreamCaptureModeThreadLocal)); });
+    enqueue();
+    with_stream([&](cudaStream_t on) { ARBALEST_CUDA(cudaStreamEndCapture(on, graph.put())); });
+    ARBALEST_CUDA(cudaGraphGetNodes(graph.get(), nullptr, &nodes_));
+    ARBALEST_CUDA(cudaGraphInstantiate(executable_.put(), graph.get(), 0));
+  }
+
+  std::size_t nodes() const { return nodes_; }
+
+  void replay(int times) {
+    with_stream([&](cudaStream_t on) {
+      for (int i = 0; i < times; ++i) ARBALEST_CUDA(cudaGraphLaunch(executable_.get(), on));
+    });
+    stream_.drain();
+  }
+
+ private:
+  template <typename Function>
+  void with_stream(const Function& function) {
+    stream_.submit("graph", [&](const StreamContext& context) { function(context.stream); });
+  }
+
+  CudaStream& stream_;
+  std::size_t nodes_ = 0;
+  engine::cuda::Handle<cudaGraphExec_t, cudaGraphExecDestroy> executable_;
+};
+
+jobs::JobOptions load(const std::string& job, const std::string& device, int batch) {
+  const std::vector<std::string> overrides{"devices=" + device, "learners.per_device.fixed=1",
+                                           fmt::format("training.batch_size={}", batch), "learning_rate.base=0.001"};
+  return jobs::load_job(job, overrides);
+}
+
+void train(jobs::Session& session, int steps) {
+  session.scheduler().advance(session.training_ring(), steps);
+  session.scheduler().drain();
+}
+
+int run(const std::string& path, const std::string& device, int batch, int turns) {
+  const std::string gpu = gpu_or_skip(device);
+  const jobs::JobOptions job = load(path, device, batch);
+  const auto training = jobs::Session::Purpose::kTraining;
+  jobs::Session with_graphs(job, "data", training, {});
+  jobs::Session without_graphs(job, "data", training, {.graphs = false});
+  // A third one, whose step is captured with all that belongs to it: copies, kernels, and the report to the host. Its
+  // scheduler believes that the step was enqueued, which the first replay makes true.
+  StreamFinder finder;
+  jobs::Session captured(job, "data", training, {.observer = &finder, .graphs = false});
+  train(captured, 1);
+  Graph step(*finder.learner, [&] { captured.scheduler().advance(captured.training_ring(), 1); });
+  step.replay(1);
+  captured.scheduler().drain();
+  // Once outside of a capture, so that the kernel is loaded.
+  finder.learner->submit("nothing", [](const StreamContext& context) { enqueue_empty_kernels(1, context.stream); });
+  Graph empty(*finder.learner, [&] {
+    finder.learner->submit("nothing",
+                           [&](const StreamContext& context) { enqueue_empty_kernels(step.nodes(), context.stream); });
+  });
+
+  const std::vector<Contender> contenders{{"empty kernels", [&] { empty.replay(kSteps); }},
+                                          {"the step as one graph", [&] { step.replay(kSteps); }},
+                                          {"one learner", [&] { train(with_graphs, kSteps); }},
+                                          {"one learner, no graphs", [&] { train(without_graphs, kSteps); }}};
+  const std::vector<Measurement> results = measure_in_turns(contenders, {.turns = turns, .seconds_per_turn = 0.05});
+  nlohmann::ordered_json fields{{"job", path}, {"batch", batch}, {"gpu", gpu}, {"nodes", step.nodes()}};
+  for (const Measurement& result : results) {
+    const double seconds = result.seconds / kSteps;
+    fields["contenders"].push_back({{"name", result.name},
+                                    {"step_seconds", seconds},
+                                    {"over_floor", result.seconds / results.front().seconds},
+                                    {"images_per_second", batch / seconds},
+                                    {"spread", result.spread}});
+    fmt::print(stderr, "{:<24} {:>8.2f} us a step, {:.2f} x the floor, spread {:.1f} %\n", result.name, 1e6 * seconds,
+               result.seconds / results.front().seconds, 100.0 * result.spread);
+  }
+  fmt::print(stderr, "a step has {} nodes\n", step.nodes());
+  print_result("launch floor", fields);
+  return 0;
+}
+
+}  // namespace
+}  // namespace arbalest::bench
+
+int main(int argc, char** argv) {
+  CLI::App app{"One learner's step on a GPU against as many empty kernels as it has nodes."};
+  std::string job = "configs/lenet-digits.txtpb";
+  std::string device = "cuda:0";
+  int batch = 32;
+  int turns = 21;
+  app.add_option("--job", job, "job file")->capture_default_str();
+  app.add_option("--device", device, "GPU")->capture_default_str();
+  app.add_option("--batch", batch, "examples of a mini-batch")->capture_default_str();
+  app.add_option("--turns", turns, "turns of each")->check(CLI::Range(3, 1000));
+  CLI11_PARSE(app, argc, argv);
+  return arbalest::bench::run(job, device, batch, turns);
+}

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""One table of what Arbalest is to reach on a GPU and what bench/gpu.sh has measured: gpu_summary.py OUT."""
+
+import json
+import pathlib
+import sys
+
+
+class Results:
+    """What lies in gpu.sh's output directory."""
+
+    def __init__(self, directory):
+        self.steps = {}  # name -> (status, note)
+        for line in (directory / "steps.tsv").read_text().splitlines():
+            name, status, _, note = line.split("\t")
+            self.steps[name] = (status, note)
+        self.results = {}  # question -> result; a question's first run counts
+        self.repeated = {}
+        for line in (directory / "results.jsonl").read_text().splitlines():
+            result = json.loads(line)
+            target = self.repeated if result["question"] in self.results else self.results
+            target[result["question"]] = result
+        self.machine = (directory / "machine.txt").read_text()
+
+    def curve(self):
+        """Points of the learners' curve by number of learners, and the best of them."""
+        result = self.results.get("learners of a GPU")
+        if result is None:
+            return {}, None
+        points = {point["learners"]: point for point in result["curve"]}
+        return points, points[result["best_learners"]]
+
+    def launch(self, name):
+        result = self.results.get("launch floor")
+        found = [c for c in result["contenders"] if c["name"] == name] if result else []
+        return found[0] if found else None
+
+    def peer(self, prefix):
+        """The fastest of PyTorch's contenders whose name begins so."""
+        found = [peer for result in (self.results, self.repeated) if "PyTorch peers" in result
+                 for peer in result["PyTorch peers"]["results"] if peer["name"].startswith(prefix)]
+        return max(found, key=lambda peer: peer["images_per_second"], default=None)
+
+
+def rate(point):
+    return point["images_per_second"]["median"]
+
+
+def percent(summary):
+    """A summary of shares, with its quartiles."""
+    return f"{100 * summary['median']:.1f} % ({100 * summary['first_quartile']:.1f} to {100 * summary['third_quartile']:.1f})"
+
+
+class Table:
+    def __init__(self):
+        self.rows = []
+
+    def add(self, what, target, measured, met):
+        """`met`: True, False, or None where there is no target or nothing was measured."""
+        verdict = "" if met is None else "met" if met else "**missed**"
+        self.rows.append((what, target, measured or "not measured", verdict))
+
+    def print(self):
+        print("| what | target | measured | verdict |\n|---|---|---|---|")
+        for row in self.rows:
+            print("| " + " | ".join(row) + " |")
+
+
+def add_tests(table, results):
+    for name, what, target in (
+            ("operators", "every operator against its double-precision reference, FP32", "‖Δ‖/‖ref‖ < 1e-5"),
+            ("first_losses", "losses of LeNet's first 100 steps against the CPU", "within 1e-3"),
+            ("repeatability", "repeated runs, and runs without CUDA graphs", "the same bytes"),
+            ("training", "all other tests of training on a GPU", "pass"),
+            ("several_gpus", "training on two GPUs against the CPU", "pass"),
+            ("train_lenet", "`arbalest train configs/lenet-digits.txtpb` on a GPU", "reaches 99 %"),
+            ("memcheck", "compute-sanitizer memcheck", "no finding in our kernels"),
+            ("racecheck", "compute-sanitizer racecheck", "no finding in our kernels"),
+            ("initcheck", "compute-sanitizer initcheck", "no finding in our kernels")):
+        status, note = results.steps.get(name, ("not run", ""))
+        met = {"passed": True, "failed": False}.get(status)
+        table.add(what, target, status + (f": {note}" if note else ""), met)
+
+
+def add_learners(table, results):
+    points, best = results.curve()
+    eager = results.peer("eager")
+    if best is None:
+        for what, target in (("LeNet b = 32, images/s", "2,000,000"), ("over PyTorch eager", "≥ 10"),
+                             ("best m over m = 1", "≥ 1.78"), ("averaging", "≤ 3 % of a round"),
+                             ("one host thread keeps all streams busy", "≥ 95 % of the time")):
+            table.add(what, target, "", None)
+        return
+    m = best["learners"]
+    table.add(f"images/s with the best m, {m}", "2,000,000",
+              f"{rate(best):,.0f}, spread {100 * best['images_per_second']['spread']:.1f} %", rate(best) >= 2e6)
+    over = rate(best) / eager["images_per_second"] if eager else None
+    table.add("over PyTorch eager (the fastest variant)", "≥ 10",
+              f"{over:.1f}: {eager['name']} {eager['images_per_second']:,.0f} images/s" if eager else "",
+              over >= 10 if eager else None)
+    if 1 in points:
+        gain = rate(best) / rate(points[1])
+        table.add(f"m = {m} over m = 1", "≥ 1.78", f"{gain:.2f}", gain >= 1.78)
+    share = best["averaging_share"]
+    table.add(f"averaging with m = {m}", "≤ 3 % of a round", percent(share) if share else "",
+              share["median"] <= 0.03 if share else None)
+    table.add(f"one host thread keeps all streams busy, m = {m}", "≥ 95 % of the time",
+              f"{100 * best['streams_busy']:.1f} %; host {1e6 * best['host_seconds_of_step']['median']:.1f} µs a step, "
+              f"{100 * best['host_share']['median']:.0f} % of its time", best["streams_busy"] >= 0.95)
+    share = best["all_reduce_share"]
+    table.add(f"an all-reduce of one rank every round, m = {m}", "", f"{percent(share)} of a round" if share else "", None)
+
+
+def add_launches(table, results):
+    learner = results.launch("one learner")
+    table.add("one learner's step over its launch floor", "< 2", f"{learner['over_floor']:.2f}" if learner else "",
+              learner["over_floor"] < 2 if learner else None)
+    graph = results.launch("the step as one graph")
+    if graph:
+        floor = results.launch("empty kernels")
+        nodes = results.results["launch floor"]["nodes"]
+        table.add(f"the same as one CUDA graph of {nodes} nodes", "", f"{graph['over_floor']:.2f}: "
+                  f"{1e6 * graph['step_seconds']:.1f} µs over {1e6 * floor['step_seconds']:.1f} µs", None)
+
+
+def add_peers(table, results):
+    _, best = results.curve()
+    for prefix, what in (("CUDA graph", "PyTorch, whole step as a CUDA graph"), ("compiled", "PyTorch, compiled")):
+        peer = results.peer(prefix)
+        over = f"; Arbalest's best is {rate(best) / peer['images_per_second']:.1f} times that" if peer and best else ""
+        table.add(what, "", f"{peer['images_per_second']:,.0f} images/s{over}" if peer else "", None)
+
+
+def print_curve(results):
+    points, _ = results.curve()
+    if not points:
+        return
+    print("\n| learners | images/s | over m = 1 | host µs a step | averaging | streams busy | gap µs | step µs |\n"
+          "|---|---|---|---|---|---|---|---|")
+    first = rate(next(iter(points.values())))
+    for m, point in points.items():
+        share = point["averaging_share"]
+        print(f"| {m} | {rate(point):,.0f} | {rate(point) / first:.2f} | "
+              f"{1e6 * point['host_seconds_of_step']['median']:.1f} | {percent(share) if share else '-'} | "
+              f"{100 * point['streams_busy']:.1f} % | {1e6 * point['gap_seconds']:.1f} | {1e6 * point['step_seconds']:.1f} |")
+    again = results.repeated.get("learners of a GPU")
+    if again:
+        curve = ", ".join(f"{point['learners']}: {rate(point):,.0f}" for point in again["curve"])
+        print(f"\nWith CUDA_DEVICE_MAX_CONNECTIONS={again['connections']}, images/s by learners: {curve}.")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    results = Results(pathlib.Path(sys.argv[1]))
+    table = Table()
+    add_tests(table, results)
+    add_learners(table, results)
+    add_launches(table, results)
+    add_peers(table, results)
+    table.print()
+    print_curve(results)
+    print("\n```\n" + results.machine.strip() + "\n```")
+
+
+if __name__ == "__main__":
+    main()

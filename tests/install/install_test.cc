@@ -1,0 +1,129 @@
+// The installed tree, as someone meets it who carries it to another machine: moved away from where it was installed,
+// with an empty environment but for the place of CUDA's libraries.
+#include <cstdint>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/subprocess.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uintmax_t kMaxBytes = 64'000'000;
+
+class Tree {
+ public:
+  Tree() {
+    const fs::path first = directory_ / "first";
+    for (const char* component : {ARBALEST_COMPONENTS}) {
+      const Completed done =
+          Subprocess({ARBALEST_CMAKE, "--install", ARBALEST_BUILD, "--prefix", first, "--component", component}, {},
+                     directory_.path())
+              .wait();
+      INFO(done.out << done.err);
+      REQUIRE(done.exit_code == 0);
+    }
+    fs::rename(first, root());
+  }
+
+  fs::path root() const { return directory_ / "moved"; }
+
+  Completed run(std::vector<std::string> arguments, std::vector<std::string> environment = {}) const {
+    arguments.insert(arguments.begin(), root() / "bin/arbalest");
+    environment.emplace_back("LD_LIBRARY_PATH=" ARBALEST_CUDA_DIRECTORIES);
+    return Subprocess(arguments, environment, directory_.path()).wait();
+  }
+
+  // What readelf prints about a file.
+  Completed read_elf(const std::string& what, const fs::path& file) const {
+    return Subprocess({ARBALEST_READELF, "--wide", what, file}, {}, directory_.path()).wait();
+  }
+
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::recursive_directory_iterator(root())) {
+      if (entry.is_regular_file() && !entry.is_symlink()) files.push_back(entry.path());
+    }
+    return files;
+  }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+bool is_library_of_the_machine(const std::string& name) {
+  static const std::regex kNames(
+      R"(linux-vdso\.so\.1|.*/ld-linux-x86-64\.so\.2|lib(c|dl|gcc_s|m|pthread|rt|stdc\+\+)\.so\.\d+|lib(cu|nccl|nv).*)");
+  return std::regex_match(name, kNames);
+}
+
+}  // namespace
+
+TEST_CASE("install: a moved tree runs by itself") {
+  const Tree tree;
+  const Completed help = tree.run({"--help"});
+  INFO(help.err);
+  CHECK(help.exit_code == 0);
+  CHECK_THAT(help.out, ContainsSubstring("train"));
+
+  const Completed env = tree.run({"env", "--json"});
+  REQUIRE(env.exit_code == 0);
+  CHECK(nlohmann::json::parse(env.out)["libraries"].contains("oneDNN"));
+
+  const Completed train = tree.run({"train", tree.root() / "configs/logistic-digits.txtpb", "--set", "devices=cpu",
+                                    "--set", "training.max_epochs=1", "--output", tree.root() / "run"});
+  INFO(train.err);
+  CHECK(train.exit_code == 0);
+  CHECK(fs::exists(tree.root() / "run/model.safetensors"));
+}
+
+TEST_CASE("install: every library comes from the tree or belongs to the machine") {
+  const Tree tree;
+  const Completed loaded = tree.run({}, {"LD_TRACE_LOADED_OBJECTS=1"});  // what ldd does
+  INFO(loaded.out << loaded.err);
+  REQUIRE(loaded.exit_code == 0);
+  std::set<std::string> carried;
+  std::istringstream lines(loaded.out);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name, arrow, path;
+    words >> name >> arrow >> path;
+    if (is_library_of_the_machine(name)) continue;
+    CAPTURE(line);
+    CHECK(fs::weakly_canonical(path).string().starts_with((tree.root() / "lib").string()));
+    carried.insert(name.substr(0, name.find('.')));
+  }
+  for (const char* library : {"libdnnl", "libgomp", "libprotobuf", "libtbb"}) {
+    CHECK(carried.contains(library));
+  }
+}
+
+TEST_CASE("install: nothing points back to where it was built, and nothing is there for debuggers only") {
+  const Tree tree;
+  std::uintmax_t bytes = 0;
+  int programs = 0;
+  for (const fs::path& file : tree.files()) {
+    CAPTURE(file);
+    bytes += fs::file_size(file);
+    const Completed dynamic = tree.read_elf("--dynamic", file);
+    if (dynamic.exit_code != 0 || dynamic.out.empty()) continue;  // a job file
+    static const std::regex kPath(R"((?:RPATH|RUNPATH)\)\s+Library \w+: \[(.*)\])");
+    std::smatch match;
+    if (std::regex_search(dynamic.out, match, kPath)) {
+      CHECK(match[1] == "$ORIGIN/../lib");
+      ++programs;
+    }
+    CHECK(tree.read_elf("--sections", file).out.find(".symtab") == std::string::npos);
+  }
+  CHECK(programs >= 1);
+  CHECK(bytes < kMaxBytes);
+}
+
+}  // namespace arbalest::tests
