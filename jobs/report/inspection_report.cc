@@ -23,7 +23,7 @@ std::string to_text(const Inspection& inspection) {
       {"FLOPs, training", grouped(inspection.training_flops)},
       {"weights", bytes_text(inspection.weight_bytes)},
       {"arena", bytes_text(inspection.arena_bytes)},
-      {"arena without reuse", bytes_text(inspection.arena_bytes_without_reuse)},
+      {"tensors without reuse", bytes_text(inspection.arena_bytes_without_reuse)},
       {"one learner", bytes_text(inspection.learner_bytes)},
       {"datasets", bytes_text(inspection.dataset_bytes)},
       {"device, without learners", bytes_text(inspection.device_bytes)}};
