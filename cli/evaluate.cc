@@ -16,8 +16,8 @@
 #include "jobs/options/evaluation_job.h"
 #include "jobs/report/json.h"
 #include "jobs/report/run_directory.h"
-#include "jobs/report/text.h"
 #include "jobs/run/evaluation.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::cli {
 
@@ -41,7 +41,7 @@ int evaluate(const EvaluateArguments& arguments) {
     engine::fail(engine::ErrorKind::kUsage, "'{}' is not the directory of a run: {}", arguments.run, reason);
   }
   const jobs::JobOptions job = jobs::load_for_evaluation((run / jobs::kJobFile).string(), arguments.devices);
-  log_warnings(job);
+  log_warnings(job.warnings);
   jobs::RunContext context;
   context.data_root = data_root(arguments.data_root);
   const std::optional<jobs::SavedSummary> saved = jobs::read_summary(run);

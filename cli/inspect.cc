@@ -21,9 +21,9 @@ struct InspectArguments {
 
 int inspect(const InspectArguments& arguments) {
   const jobs::JobOptions job = load(arguments.job);
-  log_warnings(job);
+  log_warnings(job.warnings);
   const jobs::Inspection inspection = jobs::inspect(job);
-  for (const std::string& warning : inspection.warnings) spdlog::warn("{}", warning);
+  log_warnings(inspection.warnings);
   if (arguments.json) {
     fmt::print("{}\n", jobs::to_json(inspection).dump(2));
   } else {

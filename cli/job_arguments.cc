@@ -32,8 +32,8 @@ std::string check_name(const std::string& name) {
 
 jobs::JobOptions load(const JobArguments& arguments) { return jobs::load_job(arguments.path, arguments.overrides); }
 
-void log_warnings(const jobs::JobOptions& job) {
-  for (const std::string& warning : job.warnings) spdlog::warn("{}", warning);
+void log_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) spdlog::warn("{}", warning);
 }
 
 }  // namespace arbalest::cli

@@ -27,7 +27,7 @@ std::string check_name(const std::string& name);
 // Reads the job; throws as jobs::load_job does.
 jobs::JobOptions load(const JobArguments& arguments);
 
-// Logs the job's warnings, for commands that have no reporter.
-void log_warnings(const jobs::JobOptions& job);
+// For commands that have no reporter.
+void log_warnings(const std::vector<std::string>& warnings);
 
 }  // namespace arbalest::cli

@@ -16,7 +16,7 @@
 #include "cli/exit_codes.h"
 #include "cli/source_commit.h"
 #include "cli/usage_error.h"
-#include "jobs/report/failure.h"
+#include "jobs/wording/failure.h"
 
 namespace arbalest::cli {
 

@@ -34,11 +34,12 @@ int dry_run(const TrainArguments& arguments) {
     engine::fail(engine::ErrorKind::kUsage, "--output and --dry-run cannot stand together: a dry run keeps nothing");
   }
   const jobs::JobOptions job = load(arguments.job);
-  log_warnings(job);
   jobs::RunContext context;
   context.data_root = data_root(arguments.data_root);
   context.device_options.graphs = !arguments.no_graph;
-  fmt::print("{}\n", jobs::dry_run(job, context));
+  const jobs::DryRun done = jobs::dry_run(job, context);
+  log_warnings(done.warnings);
+  fmt::print("{}\n", done.text);
   return kOk;
 }
 

@@ -20,7 +20,7 @@ Command add_validate(CLI::App& program) {
       "files and free memory are not looked at: 'arbalest train JOB --dry-run' does that, too.");
   add_job_arguments(*command, *arguments);
   return {command, [arguments] {
-            log_warnings(load(*arguments));
+            log_warnings(load(*arguments).warnings);
             fmt::print("{}: valid\n", arguments->path);
             return kOk;
           }};

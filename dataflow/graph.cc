@@ -173,15 +173,16 @@ class Builder {
     }
   }
 
-  // Of a dense layer with the wrong width, nobody has to look for the place.
+  // Where the logits' layer has a wrong width, nobody has to look for the place.
   void check_classes(int index, const std::vector<Shape>& inputs) {
     if (layer(index).layer->role() == LayerRole::kHidden || inputs[0][1] == input_.classes) return;
     const int source = sources_[static_cast<std::size_t>(index)][0];
-    if (source >= 0 && layer(source).layer->kind() == "dense") {
+    const std::string field = source < 0 ? "" : layer(source).layer->width_field();
+    if (!field.empty()) {
       if (!has_wrong_width_.insert(source).second) return;  // loss and accuracy read the same logits
-      report_field(source, "units",
-                   fmt::format("gives '{}' {} logits per example, but the data has {} classes; write units: {}",
-                               layer(index).name, inputs[0][1], input_.classes, input_.classes));
+      report_field(source, field,
+                   fmt::format("gives '{}' {} logits per example, but the data has {} classes; write {}: {}",
+                               layer(index).name, inputs[0][1], input_.classes, field, input_.classes));
     } else {
       report_field(
           index, "",
@@ -255,7 +256,7 @@ class Builder {
   std::vector<int> order_;
   std::vector<Graph::Node> nodes_;
   bool has_metric_ = false;
-  std::set<int> has_wrong_width_;  // dense layers
+  std::set<int> has_wrong_width_;  // layers
   std::vector<GraphIssue> issues_;
 };
 

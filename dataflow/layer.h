@@ -52,6 +52,8 @@ class Layer {
   virtual std::string_view kind() const = 0;
   virtual LayerRole role() const { return LayerRole::kHidden; }
   virtual int input_count() const { return 1; }
+  // What the number of its outputs (units, channels) is called in a job file; "" where the layer has no such value.
+  virtual std::string width_field() const { return ""; }
 
   // All shapes here are those of a mini-batch, first extent n. Throws engine::Error (kInvalidJob), a LayerError where
   // a value of the layer is to blame, saying what does not fit; the caller adds the layer's name.

@@ -29,7 +29,10 @@ struct CudaMachine {
 // Never throws: a machine without a GPU is a machine to run on.
 CudaMachine find_cuda_devices();
 
-// Throws ErrorKind::kInvalidJob where there is no such device, ErrorKind::kDevice where it cannot be used.
+// The GPU that `spec` names. Throws ErrorKind::kInvalidJob if this machine has none such, and says why.
+CudaDeviceInfo find_cuda_device(const DeviceSpec& spec);
+
+// Throws as find_cuda_device does, and ErrorKind::kDevice where the GPU cannot be used.
 std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOptions& options);
 
 // NCCL, one rank per device. All devices must come from open_cuda_device.

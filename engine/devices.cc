@@ -102,6 +102,18 @@ void check_disjoint(const std::vector<DeviceSpec>& devices) {
   }
 }
 
+CudaDeviceInfo find_cuda_device(const DeviceSpec& spec) {
+  const CudaMachine machine = find_cuda_devices();
+  if (!machine.problem.empty()) fail(ErrorKind::kInvalidJob, "device '{}': {}", spec.name, machine.problem);
+  const std::size_t count = machine.devices.size();
+  const auto ordinal = static_cast<std::size_t>(spec.cuda_ordinal);
+  if (ordinal >= count) {
+    fail(ErrorKind::kInvalidJob, "device '{}': this machine has {} GPU{}, numbered from 0", spec.name, count,
+         count == 1 ? "" : "s");
+  }
+  return machine.devices[ordinal];
+}
+
 std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions& options) {
   if (spec.is_cuda()) return open_cuda_device(spec, options);
   return cpu::translate_errors([&] { return std::make_unique<cpu::CpuDevice>(spec, options); });

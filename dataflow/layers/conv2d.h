@@ -18,6 +18,7 @@ class Conv2dLayer final : public Layer {
   explicit Conv2dLayer(const Options& options) : options_(options) {}
 
   std::string_view kind() const override { return "conv"; }
+  std::string width_field() const override { return "filters"; }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::vector<ParameterSpec> parameters(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;

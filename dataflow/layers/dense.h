@@ -17,6 +17,7 @@ class DenseLayer final : public Layer {
   explicit DenseLayer(const Options& options) : options_(options) {}
 
   std::string_view kind() const override { return "dense"; }
+  std::string width_field() const override { return "units"; }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::vector<ParameterSpec> parameters(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;

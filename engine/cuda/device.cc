@@ -21,13 +21,7 @@ constexpr int kOldestMajor = 8;  // of the compute capabilities that the kernels
 
 CudaDevice::CudaDevice(const DeviceSpec& spec, const DeviceOptions& options)
     : name_(spec.name), ordinal_(spec.cuda_ordinal), graphs_(options.graphs), observer_(options.observer) {
-  const CudaMachine machine = find_cuda_devices();
-  if (!machine.problem.empty()) fail(ErrorKind::kDevice, "device '{}': {}", name_, machine.problem);
-  if (ordinal_ >= static_cast<int>(machine.devices.size())) {
-    fail(ErrorKind::kInvalidJob, "device '{}': this machine has {} GPU{}, numbered from 0", name_,
-         machine.devices.size(), machine.devices.size() == 1 ? "" : "s");
-  }
-  const CudaDeviceInfo& info = machine.devices[static_cast<std::size_t>(ordinal_)];
+  const CudaDeviceInfo info = find_cuda_device(spec);
   if (info.major < kOldestMajor) {
     fail(ErrorKind::kDevice, "device '{}': {} has compute capability {}.{}; Arbalest needs {}.0 or newer", name_,
          info.name, info.major, info.minor, kOldestMajor);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/error.h"
-#include "jobs/report/failure.h"
+#include "jobs/wording/failure.h"
 
 namespace arbalest::jobs {
 

@@ -5,8 +5,8 @@
 
 #include <fmt/ranges.h>
 
+#include "engine/cuda_devices.h"
 #include "engine/error.h"
-#include "jobs/options/device_presence.h"
 #include "jobs/options/job_reader.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/text_format.h"
@@ -29,7 +29,7 @@ std::string why_not_here(std::span<const std::string> names) {
     std::vector<engine::DeviceSpec> specs;
     for (const std::string& name : names) {
       specs.push_back(engine::parse_device(name));
-      check_present(specs.back());
+      if (specs.back().is_cuda()) engine::find_cuda_device(specs.back());
     }
     engine::check_disjoint(specs);
   } catch (const engine::Error& error) {

@@ -67,20 +67,21 @@ class GraphReader {
   }
 
   // Where the width of a layer is written.
-  std::string width_path(int index) const {
-    if (model_.zoo().has_mlp() && index >= 0) {
+  std::string width_path(int index, const dataflow::LayerDescription& layer) const {
+    if (model_.zoo().has_mlp()) {
       const int hidden = model_.zoo().mlp().hidden_size();  // each gives a dense layer and its activation
       return fmt::format("model.zoo.mlp.hidden[{}]", std::min(index / 2, hidden - 1));
     }
-    const std::string path = field_path(index, "units");
-    return path == layer_path(index) ? field_path(index, "filters") : path;
+    return field_path(index, layer.layer->width_field());
   }
 
   void check_sizes_of(const dataflow::Graph& graph, const std::vector<dataflow::LayerDescription>& layers) {
     for (const SizeIssue& issue : check_sizes(graph, *context_.batch_size)) {
       const auto layer = std::ranges::find(layers, issue.layer, &dataflow::LayerDescription::name);
       const bool is_listed = layer != layers.end();  // not the accuracy layer that every model gets
-      issues_.add_another(width_path(is_listed ? static_cast<int>(layer - layers.begin()) : -1), issue.message);
+      const std::string path =
+          is_listed ? width_path(static_cast<int>(layer - layers.begin()), *layer) : layer_path(-1);
+      issues_.add_another(path, issue.message);
     }
   }
 

@@ -4,11 +4,11 @@
 #include <limits>
 #include <numeric>
 
-#include "jobs/options/device_presence.h"
+#include "engine/cuda_devices.h"
 #include "jobs/options/graph_reader.h"
 #include "jobs/options/known_datasets.h"
 #include "jobs/options/size_check.h"
-#include "jobs/report/text.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 
@@ -163,7 +163,7 @@ class JobReader {
       try {
         std::vector<engine::DeviceSpec> devices = options_.devices;
         devices.push_back(engine::parse_device(job_.devices(i)));
-        check_present(devices.back());
+        if (devices.back().is_cuda()) engine::find_cuda_device(devices.back());
         engine::check_disjoint(devices);
         options_.devices = std::move(devices);
       } catch (const Error& error) {

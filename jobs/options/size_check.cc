@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "jobs/report/text.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "jobs/report/run_directory.h"
-#include "jobs/report/text.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "jobs/report/text.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 

@@ -13,8 +13,8 @@
 
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
-#include "jobs/report/failure.h"
 #include "jobs/report/json.h"
+#include "jobs/wording/failure.h"
 
 namespace arbalest::jobs {
 

@@ -4,7 +4,7 @@
 
 #include "dataflow/input/batch_ring.h"
 #include "engine/error.h"
-#include "jobs/report/text.h"
+#include "jobs/wording/text.h"
 #include "scheduler/scheduler.h"
 
 namespace arbalest::jobs {

@@ -5,8 +5,8 @@
 
 #include "engine/error.h"
 #include "jobs/export/safetensors.h"
-#include "jobs/report/text.h"
 #include "jobs/run/session.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 

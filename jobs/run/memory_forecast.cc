@@ -8,7 +8,7 @@
 
 #include "dataflow/input/byte_images.h"
 #include "engine/host/topology.h"
-#include "jobs/report/text.h"
+#include "jobs/wording/text.h"
 #include "scheduler/scheduler.h"
 #include "sma/averager.h"
 

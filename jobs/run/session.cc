@@ -11,9 +11,9 @@
 #include "engine/host/topology.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/size_check.h"
-#include "jobs/report/text.h"
 #include "jobs/run/dataset_placement.h"
 #include "jobs/run/memory_forecast.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 

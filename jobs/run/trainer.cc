@@ -11,12 +11,12 @@
 
 #include "engine/error.h"
 #include "jobs/export/safetensors.h"
-#include "jobs/report/failure.h"
-#include "jobs/report/text.h"
 #include "jobs/run/accuracy_target.h"
 #include "jobs/run/evaluation.h"
 #include "jobs/run/output_space.h"
 #include "jobs/run/session.h"
+#include "jobs/wording/failure.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 
@@ -264,7 +264,7 @@ class Trainer {
 
 RunSummary train(const JobOptions& job, const RunContext& context) { return Trainer(job, context).run(); }
 
-std::string dry_run(const JobOptions& job, const RunContext& context) {
+DryRun dry_run(const JobOptions& job, const RunContext& context) {
   JobOptions fitting = job;
   const auto session = open_session(fitting, context.data_root, Session::Purpose::kTraining, context.device_options);
   scheduler::Scheduler& scheduler = session->scheduler();
@@ -272,9 +272,11 @@ std::string dry_run(const JobOptions& job, const RunContext& context) {
   progress.add(scheduler.drain());
   const scheduler::Evaluation evaluation = scheduler.evaluate(session->test_ring());
   require_finite(evaluation, "after one round");
-  return fmt::format("{}: one round of {} trained (loss {}), {} evaluated (loss {})", job.name,
-                     counted(progress.tasks, "mini-batch"), loss_text(mean_of(progress.loss_sum, progress.examples)),
-                     counted(evaluation.examples, "test example"), loss_text(evaluation.loss));
+  const std::string text =
+      fmt::format("{}: one round of {} trained (loss {}), {} evaluated (loss {})", job.name,
+                  counted(progress.tasks, "mini-batch"), loss_text(mean_of(progress.loss_sum, progress.examples)),
+                  counted(evaluation.examples, "test example"), loss_text(evaluation.loss));
+  return {text, fitting.warnings};
 }
 
 }  // namespace arbalest::jobs

@@ -23,8 +23,13 @@ struct RunContext {
 // stopped run returns its summary like any other; other failures throw engine::Error after the observers were told.
 RunSummary train(const JobOptions& job, const RunContext& context);
 
+struct DryRun {
+  std::string text;                   // a line for the user
+  std::vector<std::string> warnings;  // of the job, and what came to light as it ran
+};
+
 // One round of training and one evaluation of the whole test set; writes nothing, tells no observer, heeds no stop
-// signal. Returns a line for the user. Throws kDiverged if a loss is not finite.
-std::string dry_run(const JobOptions& job, const RunContext& context);
+// signal. Throws kDiverged if a loss is not finite.
+DryRun dry_run(const JobOptions& job, const RunContext& context);
 
 }  // namespace arbalest::jobs

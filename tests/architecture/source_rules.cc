@@ -33,6 +33,18 @@ const std::map<std::string, std::set<std::string>>& arrows() {
   return kArrows;
 }
 
+// The same within jobs: reports are told of runs, and runs know no report.
+const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
+  static const std::map<std::string, std::set<std::string>> kArrows = {
+      {"jobs/wording", {}},
+      {"jobs/export", {"jobs/wording"}},
+      {"jobs/options", {"jobs/wording"}},
+      {"jobs/run", {"jobs/options", "jobs/export", "jobs/wording"}},
+      {"jobs/report", {"jobs/run", "jobs/options", "jobs/export", "jobs/wording"}},
+  };
+  return kArrows;
+}
+
 struct VendorRule {
   const char* header;  // regular expression for the whole name
   const char* vendor;
@@ -56,6 +68,7 @@ const std::vector<VendorRule>& vendor_rules() {
 bool is_below(const std::string& path, const std::string& folder) { return path.starts_with(folder + "/"); }
 
 std::string top_folder(const std::string& path) { return path.substr(0, path.find('/')); }
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 bool is_free(const std::string& path) { return is_below(path, "tests") || is_below(path, "bench"); }
 
@@ -75,7 +88,9 @@ class Checker {
   void report(int line, std::string reason) { violations_.push_back({path_, line, std::move(reason)}); }
 
   void check_place() {
-    if (!is_free(path_) && !arrows().contains(top_folder(path_))) report(1, "is in no folder of the design");
+    const bool is_known = arrows().contains(top_folder(path_)) &&
+                          (!is_below(path_, "jobs") || arrows_of_jobs().contains(folder_of(path_)));
+    if (!is_free(path_) && !is_known) report(1, "is in no folder of the design");
   }
 
   void check_length_and_open_work() {
@@ -142,6 +157,11 @@ class Checker {
       report(line, fmt::format("includes \"{}\", against the arrows: {} may not know {}", header, from, to));
     } else if (from != "engine" && (is_below(header, "engine/cpu") || is_below(header, "engine/cuda"))) {
       report(line, fmt::format("includes \"{}\": only engine knows its backends", header));
+    } else if (from == "jobs" && to == "jobs" && folder_of(path_) != folder_of(header) &&
+               arrows_of_jobs().contains(folder_of(path_)) &&
+               !arrows_of_jobs().at(folder_of(path_)).contains(folder_of(header))) {
+      report(line, fmt::format("includes \"{}\", against the arrows: {} may not know {}", header, folder_of(path_),
+                               folder_of(header)));
     }
   }
 

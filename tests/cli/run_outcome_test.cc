@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/cli/small_run.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::tests {
@@ -12,11 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-// One epoch of a linear model on one core: seconds.
-const std::vector<std::string> kSmall = {
-    "train", Program::config("logistic-digits"), "--set",    "training.max_epochs=1",
-    "--set", "learners.per_device.fixed=1",      "--output", "run"};
 
 // Nine dense layers with large initial values. The loss in training is finite, but after one step at this rate the
 // model's is not.
@@ -32,8 +28,6 @@ std::string explosive_job() {
          "data { digits {} } training { batch_size: 20000 max_epochs: 2 } learning_rate { base: 10 }\n" +
          "learners { per_device { fixed: 1 } }";
 }
-
-json summary_of(const fs::path& run) { return json::parse(read_text(run / "summary.json")); }
 
 }  // namespace
 

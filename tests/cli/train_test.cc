@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/cli/small_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/idx_writer.h"
 
@@ -18,17 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// One epoch of a linear model on one core: seconds.
-const std::vector<std::string> kSmall = {
-    "train", Program::config("logistic-digits"), "--set",    "training.max_epochs=1",
-    "--set", "learners.per_device.fixed=1",      "--output", "run"};
-
 std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
-
-json summary_of(const fs::path& run) { return json::parse(read_text(run / "summary.json")); }
 
 }  // namespace
 

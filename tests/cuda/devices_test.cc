@@ -40,15 +40,15 @@ void check(const Failure& failure, ErrorKind kind, const std::string& part) {
 
 TEST_CASE("a machine without driver or GPU says so, and its CPU is what jobs run on") {
   reset({.devices = 0, .driver_version = 0});
-  check(opening("cuda:0"), ErrorKind::kDevice, "no NVIDIA driver is loaded");
+  check(opening("cuda:0"), ErrorKind::kInvalidJob, "no NVIDIA driver is loaded");
   CHECK(engine::list_devices().front().name == "cpu");
   reset({.devices = 0});
-  check(opening("cuda:0"), ErrorKind::kDevice, "has no GPU");
+  check(opening("cuda:0"), ErrorKind::kInvalidJob, "has no GPU");
 }
 
 TEST_CASE("a driver that is older than the runtime is named with both versions") {
   reset({.driver_version = 12000});
-  check(opening("cuda:0"), ErrorKind::kDevice, "the NVIDIA driver supports CUDA 12.0");
+  check(opening("cuda:0"), ErrorKind::kInvalidJob, "the NVIDIA driver supports CUDA 12.0");
 }
 
 TEST_CASE("a GPU that is not there is the job's mistake") {

@@ -48,6 +48,7 @@ TEST_CASE("where the usual learners do not fit on a GPU, the run goes on with fe
   REQUIRE_FALSE(listener.start_.warnings.empty());
   CHECK_THAT(listener.start_.warnings[0], Catch::Matchers::Contains("2 learners on each device instead of 4"));
   CHECK_THAT(listener.start_.job_text, Catch::Matchers::Contains("fixed: 2"));
+  CHECK(jobs::dry_run(job, {}).warnings == listener.start_.warnings);
   tests::cuda_stand_in::require_clean();
 }
 

@@ -6,7 +6,7 @@
 
 #include "jobs/report/console_reporter.h"
 #include "jobs/report/inspection_report.h"
-#include "jobs/report/text.h"
+#include "jobs/wording/text.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::jobs {

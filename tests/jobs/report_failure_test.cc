@@ -1,5 +1,5 @@
 // What becomes of exceptions that nobody expected.
-#include "jobs/report/failure.h"
+#include "jobs/wording/failure.h"
 
 #include <cerrno>
 #include <filesystem>

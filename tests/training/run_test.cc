@@ -141,7 +141,7 @@ TEST_CASE("a target counts as reached by the lower median of the last five accur
 }
 
 TEST_CASE("a dry run does one round of each phase and writes nothing", "[training]") {
-  const std::string line = jobs::dry_run(load("lenet-digits.txtpb", {"learners.per_device.fixed=2"}), {});
+  const std::string line = jobs::dry_run(load("lenet-digits.txtpb", {"learners.per_device.fixed=2"}), {}).text;
   CHECK_THAT(line, ContainsSubstring("2 mini-batches") && ContainsSubstring("5,000 test examples"));
 }
 

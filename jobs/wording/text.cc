@@ -1,4 +1,4 @@
-#include "jobs/report/text.h"
+#include "jobs/wording/text.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "jobs/report/failure.h"
+#include "jobs/wording/failure.h"
 
 #include <cerrno>
 #include <new>
