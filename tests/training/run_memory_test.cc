@@ -91,6 +91,13 @@ TEST_CASE("learners that the user did not ask for become as many as fit", "[trai
   CHECK_THAT(job.warnings.front(), ContainsSubstring("3 learners on each device instead of 4: 4 learners would take"));
 }
 
+// A sanitizer's own memory is resident too: shadow of all that is touched, and what was freed a while ago.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 TEST_CASE("the memory forecast is what a session takes", "[training][memory]") {
   for (const int learners : {1, 2}) {
     jobs::JobOptions job = wide_job(20'000, learners);
@@ -100,7 +107,7 @@ TEST_CASE("the memory forecast is what a session takes", "[training][memory]") {
     const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
     const auto taken = static_cast<double>(resident_bytes() - before);
     INFO(learners << " learners: " << taken << " bytes taken, " << needed << " forecast");
-    CHECK(taken < 1.1 * static_cast<double>(needed));
+    if (!kSanitized) CHECK(taken < 1.1 * static_cast<double>(needed));
     CHECK(taken > 0.9 * static_cast<double>(needed - model));
   }
 }
