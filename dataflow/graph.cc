@@ -295,6 +295,10 @@ Graph Graph::build(const InputDescription& input, const std::vector<LayerDescrip
   Graph graph;
   graph.input_ = input;
   graph.nodes_ = Builder(input, layers).build();
+  for (std::size_t n = 0; n < graph.nodes_.size(); ++n) {
+    graph.nodes_[n].key = static_cast<std::uint32_t>(n);
+    graph.nodes_[n].label = graph.nodes_[n].name;
+  }
   std::vector<GraphIssue> untrained = find_untrained(graph, layers);
   if (!untrained.empty()) throw GraphError(std::move(untrained));
   return graph;

@@ -51,6 +51,8 @@ class Graph {
     std::shared_ptr<const Layer> layer;
     std::vector<int> inputs;  // tensor numbers
     int output = -1;          // tensor number: kLabel + 1 + index of the node
+    std::uint32_t key = 0;    // of its randomness: its number before fusion
+    std::string label{};      // in errors and traces: "dense1+relu1" after fusion, else the name
   };
 
   // Sorts the layers so that each follows its inputs (else as given), infers shapes, and adds an accuracy layer beside
@@ -69,6 +71,8 @@ class Graph {
   static std::vector<engine::Shape> input_shapes(const Node& node, const std::vector<engine::Shape>& shapes);
 
  private:
+  friend Graph fuse(const Graph& graph);
+
   InputDescription input_;
   std::vector<Node> nodes_;
 };

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +57,11 @@ class Layer {
   // What the number of its outputs (units, channels) is called in a job file; "" where the layer has no such value.
   virtual std::string width_field() const { return ""; }
 
+  // What fusion (dataflow/fusion.h) asks: the elementwise function that is all a layer does, and a layer that does this
+  // one's work and then such a function in the same pass, or null where there is none.
+  virtual std::optional<engine::ActivationKind> activation() const { return std::nullopt; }
+  virtual std::shared_ptr<const Layer> with_activation(engine::ActivationKind /*kind*/) const { return nullptr; }
+
   // All shapes here are those of a mini-batch, first extent n. Throws engine::Error (kInvalidJob), a LayerError where
   // a value of the layer is to blame, saying what does not fit; the caller adds the layer's name.
   virtual engine::Shape output_shape(std::span<const engine::Shape> inputs) const = 0;
@@ -62,8 +69,8 @@ class Layer {
   // Forward floating-point operations for the whole mini-batch (a multiply-add counts two).
   virtual std::int64_t forward_flops(std::span<const engine::Shape> inputs) const;
 
-  // `index`: the layer's number in its graph, the key of its randomness.
-  virtual engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const = 0;
+  // `key`: of its randomness.
+  virtual engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const = 0;
 };
 
 }  // namespace arbalest::dataflow

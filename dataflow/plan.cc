@@ -1,6 +1,7 @@
 #include "dataflow/plan.h"
 
 #include "dataflow/buffer_lifetimes.h"
+#include "dataflow/fusion.h"
 #include "dataflow/memory_plan.h"
 
 namespace arbalest::dataflow {
@@ -15,9 +16,8 @@ std::byte* address(std::byte* arena, std::size_t offset, std::size_t nowhere) {
 
 }  // namespace
 
-Plan::Plan(std::shared_ptr<const Graph> graph, engine::Device& device, const PlanOptions& options)
-    : graph_(std::move(graph)) {
-  Backward backward = derive_backward(*graph_);
+Plan::Plan(const Graph& graph, engine::Device& device, const PlanOptions& options) : graph_(fuse(graph)) {
+  Backward backward = derive_backward(graph_);
   if (options.mode == engine::OperatorMode::kInference) {
     backward.node.assign(backward.node.size(), false);
     backward.tensor_gradient.assign(backward.tensor_gradient.size(), false);
@@ -27,12 +27,12 @@ Plan::Plan(std::shared_ptr<const Graph> graph, engine::Device& device, const Pla
 }
 
 void Plan::prepare_operators(engine::Device& device, const PlanOptions& options, const Backward& backward) {
-  const std::vector<engine::Shape> shapes = graph_->shapes(options.batch);
+  const std::vector<engine::Shape> shapes = graph_.shapes(options.batch);
   layouts_.push_back(device.plain_layout(shapes[Graph::kImage], engine::DType::kFloat32));
   layouts_.push_back(device.plain_layout(shapes[Graph::kLabel], engine::DType::kInt32));
   std::size_t parameter = 0;
-  for (std::size_t n = 0; n < graph_->nodes().size(); ++n) {
-    const Graph::Node& node = graph_->nodes()[n];
+  for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+    const Graph::Node& node = graph_.nodes()[n];
     const std::vector<ParameterSpec> specs = node.layer->parameters(Graph::input_shapes(node, shapes));
     std::vector<engine::Layout> inputs;
     for (const int input : node.inputs) inputs.push_back(layouts_[at(input)]);
@@ -42,11 +42,11 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
     }
     Step step;
     try {
-      step.op = device.prepare(node.layer->operator_spec(inputs, static_cast<std::uint32_t>(n)), prepare);
+      step.op = device.prepare(node.layer->operator_spec(inputs, node.key), prepare);
     } catch (const engine::Error& error) {
-      throw engine::Error(error.kind(), fmt::format("{}: layer '{}': {}", device.name(), node.name, error.what()));
+      throw engine::Error(error.kind(), fmt::format("{}: layer '{}': {}", device.name(), node.label, error.what()));
     }
-    step.backward_label = node.name + " backward";
+    step.backward_label = node.label + " backward";
     step.first_parameter = parameter;
     step.runs_backward = backward.node[n];
     layouts_.push_back(step.op->traits().output);
@@ -63,7 +63,7 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
 void Plan::place_buffers(const Backward& backward) {
   std::vector<engine::OperatorTraits> traits;
   for (const Step& step : steps_) traits.push_back(step.op->traits());
-  const BufferLifetimes buffers = find_lifetimes(*graph_, layouts_, traits, backward);
+  const BufferLifetimes buffers = find_lifetimes(graph_, layouts_, traits, backward);
   const MemoryPlan memory = plan_memory(buffers.lifetimes);
   arena_bytes_ = memory.bytes;
   bytes_without_reuse_ = buffers.bytes_without_reuse;
@@ -111,11 +111,11 @@ std::vector<const void*> Plan::parameter_addresses(const Step& step, const float
 
 void Plan::forward(engine::Stream& stream, const PlanBuffers& buffers) const {
   for (std::size_t n = 0; n < steps_.size(); ++n) {
-    const Graph::Node& node = graph_->nodes()[n];
+    const Graph::Node& node = graph_.nodes()[n];
     const Step& step = steps_[n];
     const std::vector<const void*> inputs = input_addresses(node, buffers.arena);
     const std::vector<const void*> parameters = parameter_addresses(step, buffers.weights);
-    step.op->forward(stream, node.name.c_str(),
+    step.op->forward(stream, node.label.c_str(),
                      {.inputs = inputs,
                       .output = forward_output(node, buffers),
                       .parameters = parameters,
@@ -127,7 +127,7 @@ void Plan::forward(engine::Stream& stream, const PlanBuffers& buffers) const {
 
 void Plan::backward(engine::Stream& stream, const PlanBuffers& buffers) const {
   for (std::size_t n = steps_.size(); n-- > 0;) {
-    const Graph::Node& node = graph_->nodes()[n];
+    const Graph::Node& node = graph_.nodes()[n];
     const Step& step = steps_[n];
     if (!step.runs_backward) continue;
     const std::vector<const void*> inputs = input_addresses(node, buffers.arena);

@@ -33,8 +33,10 @@ struct PlanBuffers {
 class Plan {
  public:
   // Throws engine::Error naming the layer that the device cannot run.
-  Plan(std::shared_ptr<const Graph> graph, engine::Device& device, const PlanOptions& options);
+  Plan(const Graph& graph, engine::Device& device, const PlanOptions& options);
 
+  // What runs: the given graph after fusion.
+  const Graph& graph() const noexcept { return graph_; }
   const ParameterLayout& parameters() const noexcept { return parameters_; }
   // Examples of a mini-batch.
   std::int64_t batch() const noexcept { return layouts_[Graph::kLabel].shape()[0]; }
@@ -74,7 +76,7 @@ class Plan {
   std::vector<const void*> input_addresses(const Graph::Node& node, std::byte* arena) const;
   std::vector<const void*> parameter_addresses(const Step& step, const float* weights) const;
 
-  std::shared_ptr<const Graph> graph_;
+  Graph graph_;  // after fusion
   ParameterLayout parameters_;
   std::vector<Step> steps_;              // by node
   std::vector<engine::Layout> layouts_;  // by tensor

@@ -59,7 +59,7 @@ struct ForwardOperands {
 struct BackwardOperands {
   std::span<const void* const> inputs;     // valid if backward_reads_inputs; labels always
   const void* output = nullptr;            // valid if backward_reads_output
-  const void* output_gradient = nullptr;   // null for a loss
+  void* output_gradient = nullptr;         // null for a loss; may be overwritten: nobody reads it later
   std::span<void* const> input_gradients;  // overwritten; null where not wanted
   std::span<const void* const> parameters;
   std::span<void* const> parameter_gradients;  // overwritten, padding zero

@@ -4,8 +4,8 @@
 
 namespace arbalest::learners {
 
-LearnerPool::LearnerPool(std::shared_ptr<const dataflow::Graph> graph, engine::Device& device,
-                         const PoolOptions& options, const dataflow::ParameterLayout* parameters)
+LearnerPool::LearnerPool(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options,
+                         const dataflow::ParameterLayout* parameters)
     : device_(device),
       options_(options),
       threads_(std::max(1, device.cores() / options.learners)),
@@ -14,7 +14,7 @@ LearnerPool::LearnerPool(std::shared_ptr<const dataflow::Graph> graph, engine::D
                  .threads = threads_,
                  .mode = engine::OperatorMode::kTraining,
                  .parameters = parameters}),
-      inference_(std::move(graph), device,
+      inference_(graph, device,
                  {.batch = options.evaluation_batch,
                   .threads = threads_,
                   .mode = engine::OperatorMode::kInference,

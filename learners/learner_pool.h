@@ -30,7 +30,7 @@ class LearnerPool {
   // Prepares the plans. All that takes much memory comes with create(), once the central model's place is known.
   // `parameters`: the layouts of another pool's parameters, so that flat vectors can be summed over devices; null: the
   // device chooses.
-  LearnerPool(std::shared_ptr<const dataflow::Graph> graph, engine::Device& device, const PoolOptions& options,
+  LearnerPool(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options,
               const dataflow::ParameterLayout* parameters = nullptr);
 
   // What all of them together, and what each of them takes of the device's memory.

@@ -13,7 +13,7 @@ class SoftmaxCrossEntropyLayer final : public Layer {
   int input_count() const override { return 2; }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
-  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 };
 
 class AccuracyLayer final : public Layer {
@@ -23,7 +23,7 @@ class AccuracyLayer final : public Layer {
   int input_count() const override { return 2; }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
-  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 };
 
 }  // namespace arbalest::dataflow

@@ -24,12 +24,13 @@ std::vector<ParameterSpec> Conv2dLayer::parameters(std::span<const Shape> inputs
 
 std::int64_t Conv2dLayer::forward_flops(std::span<const Shape> inputs) const {
   const auto& kernel = options_.window.kernel;
-  const std::int64_t per_output = 2 * inputs[0][1] * kernel.height * kernel.width + (options_.has_bias ? 1 : 0);
+  const std::int64_t per_output =
+      2 * inputs[0][1] * kernel.height * kernel.width + (options_.has_bias ? 1 : 0) + (activation_.has_value() ? 1 : 0);
   return output_shape(inputs).elements() * per_output;
 }
 
 engine::OperatorSpec Conv2dLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
-  return engine::Conv2dSpec{inputs[0], options_.filters, options_.window, options_.has_bias};
+  return engine::Conv2dSpec{inputs[0], options_.filters, options_.window, options_.has_bias, activation_};
 }
 
 }  // namespace arbalest::dataflow

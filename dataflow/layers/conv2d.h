@@ -15,17 +15,22 @@ class Conv2dLayer final : public Layer {
     ParameterOptions weight{.initializer = kDefaultWeight};
     ParameterOptions bias{.initializer = kDefaultBias};
   };
-  explicit Conv2dLayer(const Options& options) : options_(options) {}
+  explicit Conv2dLayer(const Options& options, std::optional<engine::ActivationKind> activation = std::nullopt)
+      : options_(options), activation_(activation) {}
 
   std::string_view kind() const override { return "conv"; }
   std::string width_field() const override { return "filters"; }
+  std::shared_ptr<const Layer> with_activation(engine::ActivationKind kind) const override {
+    return activation_.has_value() ? nullptr : std::make_shared<Conv2dLayer>(options_, kind);
+  }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::vector<ParameterSpec> parameters(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
-  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 
  private:
   Options options_;
+  std::optional<engine::ActivationKind> activation_;  // applied to the output
 };
 
 }  // namespace arbalest::dataflow

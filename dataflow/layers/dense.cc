@@ -15,11 +15,13 @@ std::vector<ParameterSpec> DenseLayer::parameters(std::span<const Shape> inputs)
 }
 
 std::int64_t DenseLayer::forward_flops(std::span<const Shape> inputs) const {
-  return inputs[0][0] * options_.units * (2 * inputs[0].elements_per_example() + (options_.has_bias ? 1 : 0));
+  const std::int64_t per_output =
+      2 * inputs[0].elements_per_example() + (options_.has_bias ? 1 : 0) + (activation_.has_value() ? 1 : 0);
+  return inputs[0][0] * options_.units * per_output;
 }
 
 engine::OperatorSpec DenseLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
-  return engine::DenseSpec{inputs[0], options_.units, options_.has_bias};
+  return engine::DenseSpec{inputs[0], options_.units, options_.has_bias, activation_};
 }
 
 }  // namespace arbalest::dataflow

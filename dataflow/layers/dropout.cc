@@ -2,8 +2,8 @@
 
 namespace arbalest::dataflow {
 
-engine::OperatorSpec DropoutLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const {
-  return engine::DropoutSpec{inputs[0], ratio_, index};
+engine::OperatorSpec DropoutLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const {
+  return engine::DropoutSpec{inputs[0], ratio_, key};
 }
 
 }  // namespace arbalest::dataflow

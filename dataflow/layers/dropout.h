@@ -11,7 +11,7 @@ class DropoutLayer final : public Layer {
 
   std::string_view kind() const override { return "dropout"; }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override { return inputs[0]; }
-  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t index) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 
  private:
   float ratio_;

@@ -14,7 +14,8 @@ std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOpt
                         {},
                         any_layout(dims(window_output_shape(input, window, spec.filters)))};
   if (spec.bias) tensors.bias = plain_descriptor({spec.filters}, DType::kFloat32);
-  return make_linear(spec.input, convolution(engine, options, tensors, window), options, engine);
+  return make_linear(spec.input, convolution(engine, options, tensors, window, spec.activation), spec.activation,
+                     options, engine);
 }
 
 }  // namespace arbalest::engine::cpu

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/alignment.h"
+#include "engine/cpu/activation.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/program.h"
 
@@ -33,9 +34,8 @@ OperatorTraits make_traits(const LinearKernels& kernels, const PrepareOptions& o
 }
 
 // `read`: the input as forward left it.
-Program make_backward(const LinearKernels& kernels, const Layout& input, const Operand& read,
-                      const dnnl::memory::desc& weights_layout, const dnnl::engine& engine) {
-  Program program(engine);
+void add_backward(Program& program, const LinearKernels& kernels, const Layout& input, const Operand& read,
+                  const dnnl::memory::desc& weights_layout) {
   const dnnl::primitive_desc_base& of_weights = *kernels.weights_gradient;
   const Operand output_gradient{Role::kOutputGradient, kernels.forward.dst_desc()};
   const Operand gradient = program.read_as(output_gradient, of_weights.diff_dst_desc());
@@ -47,7 +47,7 @@ Program make_backward(const LinearKernels& kernels, const Layout& input, const O
   if (kernels.has_bias()) arguments.push_back({DNNL_ARG_DIFF_BIAS, {Role::kBiasGradient, kernels.bias()}});
   program.add(of_weights, std::move(arguments));
   program.deliver(produced, target);
-  if (!kernels.input_gradient.has_value()) return program;
+  if (!kernels.input_gradient.has_value()) return;
 
   const dnnl::primitive_desc_base& of_input = *kernels.input_gradient;
   const Operand same_gradient = gradient.descriptor == of_input.diff_dst_desc()
@@ -60,17 +60,19 @@ Program make_backward(const LinearKernels& kernels, const Layout& input, const O
                          {DNNL_ARG_WEIGHTS, weights},
                          {DNNL_ARG_DIFF_SRC, seen_as(input_gradient, of_input.diff_src_desc())}});
   program.deliver(input_gradient, input_target);
-  return program;
 }
 
 }  // namespace
 
-std::unique_ptr<Operator> make_linear(const Layout& input, const LinearKernels& kernels, const PrepareOptions& options,
+std::unique_ptr<Operator> make_linear(const Layout& input, const LinearKernels& kernels,
+                                      std::optional<ActivationKind> kind, const PrepareOptions& options,
                                       const dnnl::engine& engine) {
   const dnnl::primitive_desc_base& kernel = kernels.forward;
   const bool training = options.mode == OperatorMode::kTraining;
   OperatorTraits traits = make_traits(kernels, options);
   const dnnl::memory::desc weights_layout = descriptor(traits.parameters[0]);
+  std::optional<ActivationSteps> activation;
+  if (kind.has_value()) activation.emplace(engine, options.mode, traits.output, *kind);
 
   Program forward(engine);
   Operand read{Role::kInput, descriptor(input)};
@@ -81,16 +83,24 @@ std::unique_ptr<Operator> make_linear(const Layout& input, const LinearKernels& 
     if (training) traits.saved_bytes = aligned(wanted.get_size());
   }
   traits.backward_reads_inputs = training && read.role == Role::kInput;
+  traits.backward_reads_output = training && activation.has_value();
   read = seen_as(read, kernel.src_desc());
+  const Operand output{Role::kOutput, kernel.dst_desc()};
   Program::Arguments arguments{
       {DNNL_ARG_SRC, read},
       {DNNL_ARG_WEIGHTS, forward.read_as({Role::kWeights, weights_layout}, kernel.weights_desc())},
-      {DNNL_ARG_DST, {Role::kOutput, kernel.dst_desc()}}};
+      {DNNL_ARG_DST, output}};
   if (kernels.has_bias()) arguments.push_back({DNNL_ARG_BIAS, {Role::kBias, kernels.bias()}});
   forward.add(kernel, std::move(arguments));
+  if (activation.has_value() && !kernels.applies_activation) activation->forward(forward, output, output);
 
   std::optional<Program> backward;
-  if (training) backward = make_backward(kernels, input, read, weights_layout, engine);
+  if (training) {
+    backward.emplace(engine);
+    const Operand gradient{Role::kOutputGradient, kernel.dst_desc()};
+    if (activation.has_value()) activation->backward(*backward, output, gradient, gradient);
+    add_backward(*backward, kernels, input, read, weights_layout);
+  }
   return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));
 }
 

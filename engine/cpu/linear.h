@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include <dnnl.hpp>
 
@@ -12,7 +13,9 @@ namespace arbalest::engine::cpu {
 
 // Tensors that lie otherwise than a kernel wants are copied. A kernel that sees `input` as [n, features] finds it in
 // canonical order.
-std::unique_ptr<Operator> make_linear(const Layout& input, const LinearKernels& kernels, const PrepareOptions& options,
+// `activation`: of the output; a step of its own where the kernels do not apply it.
+std::unique_ptr<Operator> make_linear(const Layout& input, const LinearKernels& kernels,
+                                      std::optional<ActivationKind> activation, const PrepareOptions& options,
                                       const dnnl::engine& engine);
 
 }  // namespace arbalest::engine::cpu

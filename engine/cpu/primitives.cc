@@ -39,6 +39,28 @@ std::optional<Description> kernel_or_none(Description description) {
   return description;
 }
 
+// As a step of its own, whose backward reads the output.
+dnnl::algorithm algorithm_of(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::kRelu:
+      return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
+    case ActivationKind::kTanh:
+      return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
+    case ActivationKind::kSigmoid:
+      return dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
+  }
+  fail(ErrorKind::kInternal, "unknown activation {}", static_cast<int>(kind));
+}
+
+// The same function behind another primitive, in its attributes.
+dnnl::primitive_attr followed_by(ActivationKind kind) {
+  dnnl::post_ops after;
+  after.append_eltwise(1.0F, algorithm_of(kind), 0.0F, 0.0F);
+  dnnl::primitive_attr attributes = user_scratchpad();
+  attributes.set_post_ops(after);
+  return attributes;
+}
+
 // `describe` makes a description of the forward primitive for given tensors.
 template <typename Primitive, typename Describe>
 typename Primitive::primitive_desc choose_forward(const dnnl::engine& engine, const PrepareOptions& options,
@@ -50,6 +72,17 @@ typename Primitive::primitive_desc choose_forward(const dnnl::engine& engine, co
     if (auto kernel = kernel_or_none(Description(describe(fixed), user_scratchpad(), engine, true))) return *kernel;
   }
   return require_kernel(Description(describe(of), user_scratchpad(), engine), what);
+}
+
+// The same kernel on the same layouts, with the activation in it; `chosen` itself where it cannot.
+template <typename Description, typename Describe>
+LinearKernels with_activation(const dnnl::engine& engine, const Description& chosen, const LinearTensors& of,
+                              const Describe& describe, std::optional<ActivationKind> activation) {
+  if (!activation.has_value()) return {chosen};
+  const LinearTensors same{chosen.src_desc(), chosen.weights_desc(), of.bias, chosen.dst_desc()};
+  const auto both = kernel_or_none(Description(describe(same), followed_by(*activation), engine, true));
+  const bool is_same = both.has_value() && std::string_view(both->impl_info_str()) == chosen.impl_info_str();
+  return is_same ? LinearKernels{*both, true} : LinearKernels{chosen};
 }
 
 dnnl::convolution_forward::desc convolution_desc(OperatorMode mode, const LinearTensors& of, const Window& window) {
@@ -82,18 +115,6 @@ dnnl::inner_product_backward_weights::desc weights_gradient_desc(const LinearTen
   return {of.input, of.weights, of.bias, of.output};
 }
 
-dnnl::algorithm algorithm_of(ActivationKind kind) {
-  switch (kind) {
-    case ActivationKind::kRelu:
-      return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
-    case ActivationKind::kTanh:
-      return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
-    case ActivationKind::kSigmoid:
-      return dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
-  }
-  fail(ErrorKind::kInternal, "unknown activation {}", static_cast<int>(kind));
-}
-
 }  // namespace
 
 dnnl::memory::desc any_layout(const dnnl::memory::dims& extents) {
@@ -101,10 +122,10 @@ dnnl::memory::desc any_layout(const dnnl::memory::dims& extents) {
 }
 
 LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
-                          const Window& window) {
+                          const Window& window, std::optional<ActivationKind> activation) {
   const auto describe = [&](const LinearTensors& tensors) { return convolution_desc(options.mode, tensors, window); };
   const auto forward = choose_forward<dnnl::convolution_forward>(engine, options, of, describe, "convolution");
-  LinearKernels kernels{forward, {}, {}};
+  LinearKernels kernels = with_activation(engine, forward, of, describe, activation);
   if (options.mode == OperatorMode::kInference) return kernels;
   kernels.weights_gradient = require_kernel(dnnl::convolution_backward_weights::primitive_desc(
                                                 weights_gradient_desc(of, window), user_scratchpad(), engine, forward),
@@ -119,10 +140,11 @@ LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& opti
   return kernels;
 }
 
-LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of) {
+LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
+                            std::optional<ActivationKind> activation) {
   const auto describe = [&](const LinearTensors& tensors) { return inner_product_desc(options.mode, tensors); };
   const auto forward = choose_forward<dnnl::inner_product_forward>(engine, options, of, describe, "dense layer");
-  LinearKernels kernels{forward, {}, {}};
+  LinearKernels kernels = with_activation(engine, forward, of, describe, activation);
   if (options.mode == OperatorMode::kInference) return kernels;
   kernels.weights_gradient = require_kernel(dnnl::inner_product_backward_weights::primitive_desc(
                                                 weights_gradient_desc(of), user_scratchpad(), engine, forward),

@@ -25,17 +25,19 @@ struct LinearTensors {
 // Forward, and in training what computes the gradients that `PrepareOptions` asks for.
 struct LinearKernels {
   dnnl::primitive_desc_base forward;
-  std::optional<dnnl::primitive_desc_base> weights_gradient;
-  std::optional<dnnl::primitive_desc_base> input_gradient;
+  bool applies_activation = false;  // forward does
+  std::optional<dnnl::primitive_desc_base> weights_gradient = {};
+  std::optional<dnnl::primitive_desc_base> input_gradient = {};
 
   dnnl::memory::desc bias() const { return forward.weights_desc(1); }
   bool has_bias() const { return !bias().is_zero(); }
 };
 // Weights that the options fix are read as they lie if there is a kernel for that; else the kernel wants them
-// otherwise.
+// otherwise. An activation is part of `forward` where the kernel that is chosen without it can apply it.
 LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
-                          const Window& window);
-LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of);
+                          const Window& window, std::optional<ActivationKind> activation);
+LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
+                            std::optional<ActivationKind> activation);
 
 struct Pooling {
   dnnl::pooling_forward::primitive_desc forward;

@@ -1,30 +1,13 @@
-#include <cmath>
+#include "engine/cuda/activation.h"
 
 #include "engine/cuda/block.h"
 #include "engine/cuda/kernel_operator.h"
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
-#include "engine/elementwise/exponential.h"
 
 namespace arbalest::engine::cuda {
 
 namespace {
-
-struct Relu {
-  // NaN stays NaN, so that it is found.
-  static __device__ float output(float x) { return x < 0.0F ? 0.0F : x; }
-  static __device__ float gradient(float y, float dy) { return y > 0.0F ? dy : 0.0F; }
-};
-
-struct Tanh {
-  static __device__ float output(float x) { return std::tanh(x); }
-  static __device__ float gradient(float y, float dy) { return dy * (1.0F - y) * (1.0F + y); }
-};
-
-struct Sigmoid {
-  static __device__ float output(float x) { return 1.0F / (1.0F + elementwise::exponential(-x)); }
-  static __device__ float gradient(float y, float dy) { return dy * y * (1.0F - y); }
-};
 
 template <typename Function>
 __global__ void activate(const float* input, float* output, std::int64_t elements) {
@@ -69,15 +52,8 @@ std::unique_ptr<Operator> make_activation(const Layout& tensor, const PrepareOpt
 }  // namespace
 
 std::unique_ptr<Operator> make_operator(const ActivationSpec& spec, const PrepareOptions& options) {
-  switch (spec.kind) {
-    case ActivationKind::kRelu:
-      return make_activation<Relu>(spec.input, options);
-    case ActivationKind::kTanh:
-      return make_activation<Tanh>(spec.input, options);
-    case ActivationKind::kSigmoid:
-      break;
-  }
-  return make_activation<Sigmoid>(spec.input, options);
+  return with_function(spec.kind,
+                       [&](auto function) { return make_activation<decltype(function)>(spec.input, options); });
 }
 
 }  // namespace arbalest::engine::cuda

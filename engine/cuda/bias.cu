@@ -1,8 +1,10 @@
 #include "engine/cuda/bias.h"
 
 #include <algorithm>
+#include <type_traits>
 
-#include "engine/cuda/launch.h"
+#include "engine/cuda/activation.h"
+#include "engine/cuda/block.h"
 
 namespace arbalest::engine::cuda {
 
@@ -21,30 +23,64 @@ struct Cut {
 
 std::int64_t lanes_of(const Cut& cut) { return kThreads / cut.tile; }
 
-Cut cut_for(std::int64_t rows, std::int64_t channels) {
+Cut cut_for(const Rows& of) {
   Cut cut;
-  while (cut.tile < kWidestTile && cut.tile < channels) cut.tile *= 2;
-  cut.tiles = (channels + cut.tile - 1) / cut.tile;
+  while (cut.tile < kWidestTile && cut.tile < of.channels) cut.tile *= 2;
+  cut.tiles = (of.channels + cut.tile - 1) / cut.tile;
   const std::int64_t most = std::max<std::int64_t>(kMaxBlocks / cut.tiles, 1);
-  cut.slices = std::clamp<std::int64_t>(rows / (lanes_of(cut) * kRowsOfThread), 1, most);
+  cut.slices = std::clamp<std::int64_t>(of.rows / (lanes_of(cut) * kRowsOfThread), 1, most);
   return cut;
 }
 
-__global__ void add_bias_kernel(float* values, const float* bias, std::int64_t elements, std::int64_t channels) {
-  const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
+// Where there is no activation.
+struct Identity {
+  static __device__ float output(float x) { return x; }
+};
+
+template <typename Body>
+void with_function_or_none(std::optional<ActivationKind> kind, const Body& body) {
+  if (!kind.has_value()) {
+    body(Identity{});
+  } else {
+    with_function(*kind, body);
+  }
+}
+
+template <typename Function>
+__global__ void finish(float* values, const float* bias, std::int64_t elements, std::int64_t channels) {
   // One division a thread: the channel moves on by the same distance with each step.
-  std::int64_t channel = first % channels;
-  const std::int64_t channel_step = step % channels;
-  for (std::int64_t i = first; i < elements; i += step) {
-    values[i] += bias[channel];
+  std::int64_t channel = first_element() % channels;
+  const std::int64_t channel_step = element_step() % channels;
+  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
+    values[i] = Function::output(bias == nullptr ? values[i] : values[i] + bias[channel]);
     channel += channel_step;
     if (channel >= channels) channel -= channels;
   }
 }
 
-// sums[slice, c] = sum over the slice's rows of values[r, c].
-__global__ void sum_slices(const float* values, float* sums, std::int64_t rows, std::int64_t channels, Cut cut) {
+// The gradient on the other side of the activation, written back where it was; without one nothing is read of `output`
+// and nothing written.
+template <typename Function>
+__device__ float gradient_at(float* gradient, const float* output, std::int64_t i) {
+  if constexpr (std::is_same_v<Function, Identity>) {
+    return gradient[i];
+  } else {
+    gradient[i] = Function::gradient(output[i], gradient[i]);
+    return gradient[i];
+  }
+}
+
+template <typename Function>
+__global__ void differentiate(float* gradient, const float* output, std::int64_t elements) {
+  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
+    gradient_at<Function>(gradient, output, i);
+  }
+}
+
+// sums[slice, c] = sum over the slice's rows of gradient_at(r, c).
+template <typename Function>
+__global__ void sum_slices(float* gradient, const float* output, float* sums, std::int64_t rows, std::int64_t channels,
+                           Cut cut) {
   __shared__ float of_thread[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread / cut.tile;
@@ -53,8 +89,9 @@ __global__ void sum_slices(const float* values, float* sums, std::int64_t rows, 
   const std::int64_t channel = blockIdx.x % cut.tiles * cut.tile + thread % cut.tile;
   float sum = 0.0F;
   if (channel < channels) {
-    for (std::int64_t r = slice * lanes + lane; r < rows; r += cut.slices * lanes)
-      sum += values[r * channels + channel];
+    for (std::int64_t r = slice * lanes + lane; r < rows; r += cut.slices * lanes) {
+      sum += gradient_at<Function>(gradient, output, r * channels + channel);
+    }
   }
   of_thread[thread] = sum;
   for (int half = lanes / 2; half > 0; half /= 2) {
@@ -66,24 +103,39 @@ __global__ void sum_slices(const float* values, float* sums, std::int64_t rows, 
 
 }  // namespace
 
-void add_bias(float* values, const float* bias, std::int64_t rows, std::int64_t channels, cudaStream_t stream) {
-  const std::int64_t elements = rows * channels;
-  launch(add_bias_kernel, blocks_for(elements), stream, values, bias, elements, channels);
+void finish_output(float* values, const float* bias, std::optional<ActivationKind> f, const Rows& of,
+                   cudaStream_t stream) {
+  if (bias == nullptr && !f.has_value()) return;
+  const std::int64_t elements = of.rows * of.channels;
+  with_function_or_none(f, [&](auto function) {
+    launch(finish<decltype(function)>, blocks_for(elements), stream, values, bias, elements, of.channels);
+  });
 }
 
-void column_sum(const float* values, float* sums, std::int64_t rows, std::int64_t channels, float* partials,
-                cudaStream_t stream) {
-  const Cut cut = cut_for(rows, channels);
-  float* first = cut.slices == 1 ? sums : partials;
-  launch(sum_slices, cut.tiles * cut.slices, stream, values, first, rows, channels, cut);
+void begin_gradient(float* gradient, const float* output, std::optional<ActivationKind> f, float* sums, const Rows& of,
+                    float* partials, cudaStream_t stream) {
+  if (sums == nullptr) {
+    if (!f.has_value()) return;
+    const std::int64_t elements = of.rows * of.channels;
+    with_function(*f, [&](auto function) {
+      launch(differentiate<decltype(function)>, blocks_for(elements), stream, gradient, output, elements);
+    });
+    return;
+  }
+  const Cut cut = cut_for(of);
+  with_function_or_none(f, [&](auto function) {
+    launch(sum_slices<decltype(function)>, cut.tiles * cut.slices, stream, gradient, output,
+           cut.slices == 1 ? sums : partials, of.rows, of.channels, cut);
+  });
   if (cut.slices == 1) return;
   const Cut whole{cut.tile, cut.tiles, 1};
-  launch(sum_slices, whole.tiles, stream, partials, sums, cut.slices, channels, whole);
+  launch(sum_slices<Identity>, whole.tiles, stream, partials, static_cast<const float*>(nullptr), sums, cut.slices,
+         of.channels, whole);
 }
 
-std::size_t column_sum_bytes(std::int64_t rows, std::int64_t channels) {
-  const Cut cut = cut_for(rows, channels);
-  return cut.slices == 1 ? 0 : static_cast<std::size_t>(cut.slices * channels) * sizeof(float);
+std::size_t column_sum_bytes(const Rows& of) {
+  const Cut cut = cut_for(of);
+  return cut.slices == 1 ? 0 : static_cast<std::size_t>(cut.slices * of.channels) * sizeof(float);
 }
 
 }  // namespace arbalest::engine::cuda

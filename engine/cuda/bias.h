@@ -1,22 +1,32 @@
-// The bias of convolutions and dense layers, on rows of channels: [rows, channels], channels last. cuDNN's own bias
-// gradient is very slow on such tensors.
+// What follows the products of convolutions and dense layers, on rows of channels ([rows, channels], channels last):
+// the bias and perhaps an activation, in one pass. cuDNN's own bias gradient is very slow on such tensors.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+
+#include "engine/ops/activation.h"
 
 namespace arbalest::engine::cuda {
 
-// values[r, c] += bias[c]. Enqueues one kernel.
-void add_bias(float* values, const float* bias, std::int64_t rows, std::int64_t channels, cudaStream_t stream);
+struct Rows {
+  std::int64_t rows = 0;
+  std::int64_t channels = 0;
+};
 
-// sums[c] = sum over r of values[r, c]. The order of additions depends on the extents only. Enqueues one or two
-// kernels.
-//   partials: device memory of column_sum_bytes(rows, channels)
-void column_sum(const float* values, float* sums, std::int64_t rows, std::int64_t channels, float* partials,
-                cudaStream_t stream);
-std::size_t column_sum_bytes(std::int64_t rows, std::int64_t channels);
+// values[r, c] = f(values[r, c] + bias[c]); `bias` null: none. Enqueues one kernel, or nothing if there is nothing to
+// do.
+void finish_output(float* values, const float* bias, std::optional<ActivationKind> f, const Rows& of,
+                   cudaStream_t stream);
+
+// gradient[r, c] *= f'(r, c), with f' from the output of finish_output, then sums[c] = sum over r of gradient[r, c];
+// `sums` null: none. The order of additions depends on the extents only. Enqueues at most two kernels.
+//   output: only read if there is an activation    partials: device memory of column_sum_bytes(of)
+void begin_gradient(float* gradient, const float* output, std::optional<ActivationKind> f, float* sums, const Rows& of,
+                    float* partials, cudaStream_t stream);
+std::size_t column_sum_bytes(const Rows& of);
 
 }  // namespace arbalest::engine::cuda

@@ -80,6 +80,7 @@ class Conv2d final : public LinearOperator {
 
   void choose_algorithms(const Conv2dSpec& spec);
   void set_traits(const Conv2dSpec& spec, const PrepareOptions& options);
+  Rows output_rows() const { return {output_shape_.elements() / output_shape_[1], output_shape_[1]}; }
 
   void convolve(const StreamContext& context, const float* read, const float* weights, float* output,
                 void* workspace) const;
@@ -100,7 +101,8 @@ class Conv2d final : public LinearOperator {
   std::optional<Chosen<cudnnConvolutionBwdDataAlgo_t>> of_input_;
 
   // Tensors that lie in canonical order are copied. In scratch: the weights or their gradient; the input or its
-  // gradient; then cuDNN's workspace, or column_sum's partial sums. A copy of the input that backward reads is saved.
+  // gradient; then cuDNN's workspace, or the bias gradient's partial sums. A copy of the input that backward reads is
+  // saved.
   bool copies_input_ = false;
   bool copies_weights_ = false;
   std::size_t input_at_ = 0;
@@ -108,7 +110,7 @@ class Conv2d final : public LinearOperator {
 };
 
 Conv2d::Conv2d(const Conv2dSpec& spec, const PrepareOptions& options)
-    : LinearOperator(options, spec.bias),
+    : LinearOperator(options, spec.bias, spec.activation),
       input_shape_(spec.input.shape()),
       weights_shape_(weights_shape(spec)),
       output_shape_(window_output_shape(input_shape_, spec.window, spec.filters)),
@@ -170,10 +172,7 @@ void Conv2d::set_traits(const Conv2dSpec& spec, const PrepareOptions& options) {
   std::size_t workspace = forward_.workspace;
   if (of_weights_.has_value()) workspace = std::max(workspace, of_weights_->workspace);
   if (of_input_.has_value()) workspace = std::max(workspace, of_input_->workspace);
-  if (training_ && bias_) {
-    const std::int64_t rows = output_shape_.elements() / spec.filters;
-    workspace = std::max(workspace, column_sum_bytes(rows, spec.filters));
-  }
+  if (training_ && bias_) workspace = std::max(workspace, column_sum_bytes(output_rows()));
   traits_.scratch_bytes = workspace_at_ + aligned(workspace);
 }
 
@@ -212,25 +211,19 @@ void Conv2d::run_forward(const LinearForward& of, const StreamContext& context) 
     filters = copy;
   }
   convolve(context, read, filters, of.output, of.scratch + workspace_at_);
-  const std::int64_t channels = output_shape_[1];
-  if (of.bias != nullptr) {
-    add_bias(of.output, of.bias, output_shape_.elements() / channels, channels, context.stream);
-  }
+  finish_output(of.output, of.bias, activation_, output_rows(), context.stream);
 }
 
 void Conv2d::run_backward(const LinearBackward& of, const StreamContext& context) const {
   auto* weights_copy = reinterpret_cast<float*>(of.scratch);
   auto* workspace = of.scratch + workspace_at_;
+  begin_gradient(of.output_gradient, of.output, activation_, of.bias_gradient, output_rows(),
+                 reinterpret_cast<float*>(workspace), context.stream);
   convolve_weights_gradient(context, of.read, of.output_gradient, copies_weights_ ? weights_copy : of.weights_gradient,
                             workspace);
   if (copies_weights_) {
     transpose(weights_copy, of.weights_gradient, weights_shape_, Order::kChannelsLast, Order::kCanonical,
               context.stream);
-  }
-  if (of.bias_gradient != nullptr) {
-    const std::int64_t channels = output_shape_[1];
-    column_sum(of.output_gradient, of.bias_gradient, output_shape_.elements() / channels, channels,
-               reinterpret_cast<float*>(workspace), context.stream);
   }
   if (of.input_gradient == nullptr) return;
   if (copies_weights_) {

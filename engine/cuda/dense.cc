@@ -43,6 +43,7 @@ class Dense final : public LinearOperator {
   void run_backward(const LinearBackward& of, const StreamContext& context) const override;
 
   bool copies() const { return read_order_ != input_order_; }
+  Rows output_rows() const { return {batch_, units_}; }
   std::size_t images_bytes() const { return aligned(sizeof(float) * static_cast<std::size_t>(images_.elements())); }
 
   const int batch_;
@@ -51,12 +52,12 @@ class Dense final : public LinearOperator {
   Shape images_;  // the input's, where it or the weights lie with channels last
   Order input_order_ = Order::kCanonical;
   Order read_order_ = Order::kCanonical;  // the weights'; the input is copied where it lies otherwise
-  // Scratch: the input or its gradient in read_order_, if needed; then column_sum's partial sums.
+  // Scratch: the input or its gradient in read_order_, if needed; then the bias gradient's partial sums.
   std::size_t partials_at_ = 0;
 };
 
 Dense::Dense(const DenseSpec& spec, const PrepareOptions& options)
-    : LinearOperator(options, spec.bias),
+    : LinearOperator(options, spec.bias, spec.activation),
       batch_(to_int(spec.input.shape()[0])),
       features_(to_int(spec.input.shape().elements_per_example())),
       units_(to_int(spec.units)),
@@ -75,7 +76,7 @@ Dense::Dense(const DenseSpec& spec, const PrepareOptions& options)
   traits_.backward_reads_inputs = training_ && !copies();
   if (copies() && (!training_ || input_gradient_)) partials_at_ = images_bytes();
   traits_.scratch_bytes = partials_at_;
-  if (training_ && bias_) traits_.scratch_bytes += aligned(column_sum_bytes(batch_, units_));
+  if (training_ && bias_) traits_.scratch_bytes += aligned(column_sum_bytes(output_rows()));
 }
 
 void Dense::run_forward(const LinearForward& of, const StreamContext& context) const {
@@ -86,16 +87,14 @@ void Dense::run_forward(const LinearForward& of, const StreamContext& context) c
     read = copy;
   }
   multiply(context.cublas, {read, features_}, {of.weights, features_, true}, of.output, batch_, units_, features_);
-  if (of.bias != nullptr) add_bias(of.output, of.bias, batch_, units_, context.stream);
+  finish_output(of.output, of.bias, activation_, output_rows(), context.stream);
 }
 
 void Dense::run_backward(const LinearBackward& of, const StreamContext& context) const {
+  begin_gradient(of.output_gradient, of.output, activation_, of.bias_gradient, output_rows(),
+                 reinterpret_cast<float*>(of.scratch + partials_at_), context.stream);
   multiply(context.cublas, {of.output_gradient, units_, true}, {of.read, features_}, of.weights_gradient, units_,
            features_, batch_);
-  if (of.bias_gradient != nullptr) {
-    auto* partials = reinterpret_cast<float*>(of.scratch + partials_at_);
-    column_sum(of.output_gradient, of.bias_gradient, batch_, units_, partials, context.stream);
-  }
   if (of.input_gradient == nullptr) return;
   auto* produced = copies() ? reinterpret_cast<float*>(of.scratch) : of.input_gradient;
   multiply(context.cublas, {of.output_gradient, units_}, {of.weights, features_}, produced, batch_, features_, units_);

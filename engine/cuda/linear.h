@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "engine/cuda/layout.h"
 #include "engine/cuda/stream.h"
@@ -24,7 +25,8 @@ struct LinearForward {
 struct LinearBackward {
   const float* read = nullptr;  // the input, or where it does not lie as the kernels want it, what forward saved
   const float* weights = nullptr;
-  const float* output_gradient = nullptr;
+  const float* output = nullptr;     // valid if there is an activation
+  float* output_gradient = nullptr;  // becomes that of the activation's input
   float* weights_gradient = nullptr;
   float* bias_gradient = nullptr;
   float* input_gradient = nullptr;
@@ -48,7 +50,8 @@ class LinearOperator : public Operator {
     const LinearBackward addresses{
         .read = static_cast<const float*>(traits_.backward_reads_inputs ? operands.inputs[0] : operands.saved),
         .weights = static_cast<const float*>(operands.parameters[0]),
-        .output_gradient = static_cast<const float*>(operands.output_gradient),
+        .output = static_cast<const float*>(operands.output),
+        .output_gradient = static_cast<float*>(operands.output_gradient),
         .weights_gradient = static_cast<float*>(operands.parameter_gradients[0]),
         .bias_gradient = bias_ ? static_cast<float*>(operands.parameter_gradients[1]) : nullptr,
         .input_gradient = input_gradient_ ? static_cast<float*>(operands.input_gradients[0]) : nullptr,
@@ -58,10 +61,13 @@ class LinearOperator : public Operator {
   }
 
  protected:
-  LinearOperator(const PrepareOptions& options, bool bias)
+  LinearOperator(const PrepareOptions& options, bool bias, std::optional<ActivationKind> activation)
       : training_(options.mode == OperatorMode::kTraining),
         input_gradient_(training_ && options.input_gradient),
-        bias_(bias) {}
+        bias_(bias),
+        activation_(activation) {
+    traits_.backward_reads_output = training_ && activation.has_value();
+  }
 
   // As the options fix them; else `weights`, and a bias of `outputs` elements where there is one.
   void set_parameters(const PrepareOptions& options, const Layout& weights, std::int64_t outputs) {
@@ -77,6 +83,7 @@ class LinearOperator : public Operator {
   const bool training_;
   const bool input_gradient_;
   const bool bias_;
+  const std::optional<ActivationKind> activation_;
 
  private:
   // Both enqueue one pass.

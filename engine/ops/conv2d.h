@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "engine/layout.h"
+#include "engine/ops/activation.h"
 #include "engine/ops/window.h"
 
 namespace arbalest::engine {
@@ -15,6 +17,7 @@ struct Conv2dSpec {
   std::int64_t filters = 0;  // o; output [n, o, h', w'], weights [o, c, kernel.height, kernel.width], bias [o]
   Window window;
   bool bias = true;
+  std::optional<ActivationKind> activation = {};  // applied to the output in the same pass; backward reads the output
 };
 
 }  // namespace arbalest::engine

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "engine/layout.h"
+#include "engine/ops/activation.h"
 
 namespace arbalest::engine {
 
@@ -11,6 +13,7 @@ struct DenseSpec {
   Layout input;            // [n, ...] float32; every axis but the first counts as features
   std::int64_t units = 0;  // o; output [n, o], weights [o, features], bias [o]
   bool bias = true;
+  std::optional<ActivationKind> activation = {};  // applied to the output in the same pass; backward reads the output
 };
 
 }  // namespace arbalest::engine

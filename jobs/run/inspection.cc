@@ -24,13 +24,14 @@ MemoryForecast forecast(const JobOptions& job, std::span<const std::unique_ptr<l
   return {job, pools, split(job.data.training_examples), split(job.data.test_examples), AvailableMemory(devices)};
 }
 
-void describe_layers(const JobOptions& job, const dataflow::Plan& training, Inspection& result) {
-  const std::vector<engine::Shape> shapes = job.graph->shapes(result.batch_size);
-  const dataflow::Backward backward = dataflow::derive_backward(*job.graph);
-  for (std::size_t n = 0; n < job.graph->nodes().size(); ++n) {
-    const dataflow::Graph::Node& node = job.graph->nodes()[n];
+void describe_layers(const dataflow::Plan& training, Inspection& result) {
+  const dataflow::Graph& graph = training.graph();
+  const std::vector<engine::Shape> shapes = graph.shapes(result.batch_size);
+  const dataflow::Backward backward = dataflow::derive_backward(graph);
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const dataflow::Graph::Node& node = graph.nodes()[n];
     const std::vector<engine::Shape> inputs = dataflow::Graph::input_shapes(node, shapes);
-    LayerRow row{.name = node.name,
+    LayerRow row{.name = node.label,
                  .kind = std::string(node.layer->kind()),
                  .output = to_string(shapes[static_cast<std::size_t>(node.output)]),
                  .forward_flops = node.layer->forward_flops(inputs),
@@ -74,7 +75,7 @@ Inspection inspect(const JobOptions& job) {
 
   Inspection result;
   result.batch_size = job.training.batch_size;
-  describe_layers(job, training, result);
+  describe_layers(training, result);
   result.weight_bytes = training.parameters().elements() * signed_bytes(sizeof(float));
   result.arena_bytes = signed_bytes(training.arena_bytes());
   result.arena_bytes_without_reuse = signed_bytes(training.bytes_without_reuse());

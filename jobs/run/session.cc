@@ -57,7 +57,7 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions&
                                         .training_data = data_on(d, training_data),
                                         .evaluation_data = data_on(d, test_data)};
     const dataflow::ParameterLayout* layout = d == 0 ? nullptr : &pools.front()->training_plan().parameters();
-    pools.push_back(std::make_unique<learners::LearnerPool>(job.graph, *devices[d], options, layout));
+    pools.push_back(std::make_unique<learners::LearnerPool>(*job.graph, *devices[d], options, layout));
     first_number += options.learners;
   }
   return pools;

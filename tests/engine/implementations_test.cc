@@ -53,7 +53,20 @@ TEST_CASE("a reference implementation is recognized and refused") {
   const engine::cpu::LinearTensors odd{
       {{2, 8, 6, 6}, f32, Tag::abdc}, {{8, 8, 3, 3}, f32, Tag::dcab}, {}, {{2, 8, 4, 4}, f32, Tag::abdc}};
   const engine::Window window{{3, 3}, {1, 1}};
-  CHECK_THROWS_WITH(convolution(engine, {}, odd, window), ContainsSubstring("no fast kernel"));
+  CHECK_THROWS_WITH(convolution(engine, {}, odd, window, {}), ContainsSubstring("no fast kernel"));
+}
+
+TEST_CASE("convolutions and dense layers apply an activation in their own kernel") {
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  const auto kind =
+      GENERATE(engine::ActivationKind::kRelu, engine::ActivationKind::kTanh, engine::ActivationKind::kSigmoid);
+  using engine::cpu::any_layout;
+  const engine::cpu::LinearTensors images{
+      any_layout({8, 16, 12, 12}), any_layout({32, 16, 3, 3}), {}, any_layout({8, 32, 10, 10})};
+  CHECK(convolution(engine, {}, images, {{3, 3}, {1, 1}}, kind).applies_activation);
+  CHECK_FALSE(convolution(engine, {}, images, {{3, 3}, {1, 1}}, {}).applies_activation);
+  const engine::cpu::LinearTensors features{any_layout({8, 800}), any_layout({500, 800}), {}, any_layout({8, 500})};
+  CHECK(inner_product(engine, {}, features, kind).applies_activation);
 }
 
 }  // namespace

@@ -188,6 +188,45 @@ TEST_CASE("dense agrees with the reference") {
   }
 }
 
+TEST_CASE("an activation in the same pass is the activation of the output") {
+  const auto device = open_test_device();
+  const auto kind =
+      GENERATE(engine::ActivationKind::kRelu, engine::ActivationKind::kTanh, engine::ActivationKind::kSigmoid);
+  for (const ConvCase& of : kConvolutions) {
+    if (of.input[0] == 32) continue;  // takes long, and tests of training have one
+    DYNAMIC_SECTION(of.what << ", " << static_cast<int>(kind)) {
+      OperatorCase run = make_case(*device, of);
+      run.replayed = true;
+      std::get<Conv2dSpec>(run.spec).activation = kind;
+      const Values bias = of.bias ? run.parameters[1] : Values{};
+      const Values output =
+          activation(conv2d(of.input, run.input_values, run.parameters[0], bias, of.filters, of.window), kind);
+      const OperatorRun trained = run_operator(*device, run, {});
+      check(trained, output,
+            conv2d_gradients(of.input, run.input_values, run.parameters[0], of.filters, of.window,
+                             activation_gradient(output, kind, run.output_gradient)),
+            of.bias);
+      const auto parameters = device->prepare(run.spec, {})->traits().parameters;
+      const PrepareOptions inference{.mode = OperatorMode::kInference, .parameters = parameters};
+      CHECK(run_operator(*device, run, inference).output == trained.output);
+    }
+  }
+  for (const DenseCase& of : kDenseLayers) {
+    if (of.input[0] == 32) continue;  // takes long, and tests of training have one
+    DYNAMIC_SECTION(of.what << ", " << static_cast<int>(kind)) {
+      OperatorCase run = make_case(*device, of);
+      run.replayed = true;
+      std::get<DenseSpec>(run.spec).activation = kind;
+      const Values bias = of.bias ? run.parameters[1] : Values{};
+      const Values output = activation(dense(of.input[0], run.input_values, run.parameters[0], bias, of.units), kind);
+      check(run_operator(*device, run, {}), output,
+            dense_gradients(of.input[0], run.input_values, run.parameters[0], of.units,
+                            activation_gradient(output, kind, run.output_gradient)),
+            of.bias);
+    }
+  }
+}
+
 TEST_CASE("dense at inference reads the training plan's parameters and gives its output") {
   const auto device = open_test_device();
   for (const DenseCase& of : kDenseLayers) {

@@ -26,6 +26,7 @@ constexpr std::size_t kGuard = 256;  // bytes
 // All buffers of one use of an operator.
 struct Buffers {
   Buffer input, labels, output, output_gradient, input_gradient, saved, scratch, step;
+  Buffer arriving;  // what each pass finds in output_gradient
   std::vector<Buffer> parameters, parameter_gradients;
   std::vector<const void*> inputs, parameter_addresses;
   std::vector<void*> gradient_addresses;
@@ -57,8 +58,8 @@ void allocate(Device& device, const OperatorCase& of, const OperatorTraits& trai
   buffers.saved = garbage(device, traits.saved_bytes, buffers);
   buffers.scratch = garbage(device, traits.scratch_bytes, buffers);
   buffers.input_gradient = garbage(device, of.input.bytes(), buffers);
-  buffers.output_gradient = of.output_gradient.empty() ? garbage(device, traits.output.bytes(), buffers)
-                                                       : to_device(device, traits.output, of.output_gradient);
+  buffers.output_gradient = garbage(device, traits.output.bytes(), buffers);
+  if (!of.output_gradient.empty()) buffers.arriving = to_device(device, traits.output, of.output_gradient);
   for (std::size_t p = 0; p < traits.parameters.size(); ++p) {
     buffers.parameters.push_back(to_device(device, traits.parameters[p], of.parameters.at(p)));
     buffers.parameter_addresses.push_back(buffers.parameters.back().data());
@@ -93,7 +94,10 @@ void backward(const Operator& op, engine::Stream& stream, const Buffers& buffers
   engine::BackwardOperands operands;
   operands.inputs = inputs;
   operands.output = traits.backward_reads_output ? buffers.output_address : nullptr;
-  operands.output_gradient = is_loss ? nullptr : buffers.output_gradient.data();
+  if (!is_loss) {
+    stream.copy(buffers.output_gradient.data(), buffers.arriving.data(), traits.output.bytes(), "output gradient");
+    operands.output_gradient = buffers.output_gradient.data();
+  }
   operands.input_gradients = input_gradients;
   operands.parameters = buffers.parameter_addresses;
   operands.parameter_gradients = buffers.gradient_addresses;

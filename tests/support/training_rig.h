@@ -102,7 +102,7 @@ class TrainingRig {
         test_order_(options.examples, options.batch) {
     const int learners = std::accumulate(options.learners.begin(), options.learners.end(), 0);
     const auto layers = options.layers.empty() ? dataflow::logistic_regression(options.classes) : options.layers;
-    const auto graph = std::make_shared<const dataflow::Graph>(dataflow::Graph::build(data_->description(), layers));
+    const dataflow::Graph graph = dataflow::Graph::build(data_->description(), layers);
     for (const std::string& name : options.devices) {
       devices_.push_back(
           engine::open_device(engine::parse_device(name), {.observer = options.observer, .graphs = options.graphs}));

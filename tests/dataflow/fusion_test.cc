@@ -1,0 +1,87 @@
+// Which layers become one, and that they then do what they did apart.
+#include "dataflow/fusion.h"
+
+#include "dataflow/layers/activation.h"
+#include "dataflow/layers/classification.h"
+#include "dataflow/layers/dense.h"
+#include "dataflow/layers/dropout.h"
+#include "dataflow/models/lenet.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::tests {
+namespace {
+
+using namespace dataflow;
+using engine::ActivationKind;
+
+std::shared_ptr<const Layer> dense(std::int64_t units) {
+  return std::make_shared<DenseLayer>(DenseLayer::Options{units});
+}
+std::shared_ptr<const Layer> activation(ActivationKind kind) { return std::make_shared<ActivationLayer>(kind); }
+
+Graph build(const std::vector<LayerDescription>& hidden, const std::string& logits) {
+  std::vector<LayerDescription> layers = hidden;
+  layers.push_back({"loss", {logits, "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()});
+  return Graph::build({{1, 4, 4}, 3}, layers);
+}
+
+std::vector<std::string> labels(const Graph& graph) {
+  std::vector<std::string> labels;
+  for (const Graph::Node& node : graph.nodes()) labels.push_back(node.label);
+  return labels;
+}
+
+TEST_CASE("fusion: an activation becomes part of the layer that it alone reads") {
+  const Graph lenet_graph = Graph::build({{1, 28, 28}, 10}, lenet(10));
+  const Graph fused = fuse(lenet_graph);
+  CHECK(labels(fused) ==
+        std::vector<std::string>{"conv1", "pool1", "conv2", "pool2", "dense1+relu1", "logits", "loss", "accuracy"});
+  const Graph::Node& both = fused.nodes()[4];
+  CHECK(both.name == "dense1");  // as its parameters are named
+  const std::vector<engine::Layout> input{{{2, 800}, engine::DType::kFloat32, 6400, nullptr}};
+  CHECK(std::get<engine::DenseSpec>(both.layer->operator_spec(input, 0)).activation == ActivationKind::kRelu);
+  CHECK(fused.nodes()[5].inputs == std::vector<int>{both.output});
+  for (std::size_t n = 0; n < fused.nodes().size(); ++n) CHECK(fused.nodes()[n].output == static_cast<int>(n) + 2);
+  CHECK(fused.shapes(2).back() == lenet_graph.shapes(2).back());
+
+  std::int64_t flops[2] = {0, 0};
+  for (const Graph* of : {&lenet_graph, &fused}) {
+    for (const Graph::Node& node : of->nodes()) {
+      flops[of == &fused ? 1 : 0] += node.layer->forward_flops(Graph::input_shapes(node, of->shapes(2)));
+    }
+  }
+  CHECK(flops[0] == flops[1]);
+}
+
+TEST_CASE("fusion: the second of two activations stays, and so does one of the image or of a pooling") {
+  const Graph graph = fuse(build({{"tanh0", {"image"}, activation(ActivationKind::kTanh)},
+                                  {"hidden", {"tanh0"}, dense(5)},
+                                  {"relu", {"hidden"}, activation(ActivationKind::kRelu)},
+                                  {"tanh", {"relu"}, activation(ActivationKind::kTanh)},
+                                  {"logits", {"tanh"}, dense(3)}},
+                                 "logits"));
+  CHECK(labels(graph) == std::vector<std::string>{"tanh0", "hidden+relu", "tanh", "logits", "loss", "accuracy"});
+}
+
+TEST_CASE("fusion: an output that others read too keeps its own place") {
+  // Accuracy and loss both read the logits, so the sigmoid may not take the place of what they read.
+  const Graph graph = build({{"logits", {"image"}, dense(3)},
+                             {"squashed", {"logits"}, activation(ActivationKind::kSigmoid)},
+                             {"accuracy", {"logits", "label"}, std::make_shared<AccuracyLayer>()}},
+                            "squashed");
+  CHECK(labels(fuse(graph)) == std::vector<std::string>{"logits", "squashed", "accuracy", "loss"});
+}
+
+TEST_CASE("fusion: randomness is keyed as before") {
+  const Graph graph = build({{"hidden", {"image"}, dense(5)},
+                             {"relu", {"hidden"}, activation(ActivationKind::kRelu)},
+                             {"drop", {"relu"}, std::make_shared<DropoutLayer>(0.5F)},
+                             {"logits", {"drop"}, dense(3)}},
+                            "logits");
+  const Graph fused = fuse(graph);
+  REQUIRE(fused.nodes()[1].name == "drop");
+  CHECK(fused.nodes()[1].key == graph.nodes()[2].key);
+}
+
+}  // namespace
+}  // namespace arbalest::tests
