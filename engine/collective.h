@@ -26,14 +26,20 @@ class Collective {
   virtual int ranks() const noexcept = 0;
 
   // values <- sum over ranks of values, in place; bit-identical on every rank, additions in an order that repeats.
-  //   parts: one for each rank of this process, in order of ranks; kept no longer than the call
+  //   parts: one for each rank of this process, in order of ranks; kept no longer than the call, but for the streams
   // Allocates when it meets these parts for the first time only.
   // Stream ordering: enqueues on the parts' streams. The task ends on a stream only when no peer still reads or writes
   // that stream's values. The collective must outlive it.
   // Errors: throws ErrorKind::kOutOfMemory with nothing enqueued. After any other error (kInternal: a stream is
   // recording, or not one part per rank; kDevice; kPeer: NCCL) the streams are good for draining only. If a stream has
-  // failed before its part, the other ranks fail there with kPeer instead of waiting for it (GPUs: see NcclCollective).
+  // failed before its part, the other ranks fail there with kPeer instead of waiting for it: by themselves on CPU
+  // devices, in wait() on GPUs.
   virtual void all_reduce_sum(std::span<const CollectivePart> parts, std::size_t elements, const char* label) = 0;
+
+  // Blocks the host until `event`, which may lie behind an all-reduce, has passed; throws the first error of the work
+  // before it, like Event::synchronize, or that of a rank for which it would have waited forever. All streams of the
+  // ranks are good for draining only then.
+  virtual void wait(const Event& event) = 0;
 };
 
 // Devices of one process whose memory every stream thread can reach.

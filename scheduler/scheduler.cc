@@ -175,7 +175,7 @@ void Scheduler::pop_round(Progress& progress) {
   for (std::size_t i = 0; i < tasks; ++i) pop_task(progress);
   if (!averages()) return;
   const sma::AveragingTicket averaging = averagings_.pop();
-  averaging.done.synchronize();
+  wait(averaging.done);
   if (averaging.result->non_finite > 0.0F) {
     engine::fail(engine::ErrorKind::kDiverged,
                  "training diverged: {} weights of the replicas are not finite; lower learning_rate.base",
@@ -186,7 +186,7 @@ void Scheduler::pop_round(Progress& progress) {
 
 void Scheduler::pop_task(Progress& progress) {
   const Task task = tasks_.pop();
-  task.ticket.done.synchronize();
+  wait(task.ticket.done);
   task.ring->release(task.ticket.task);
   check_finite(task.ticket);
   ++progress.tasks;
@@ -224,7 +224,7 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
   Progress sums;
   const auto pop = [&] {
     const Ticket ticket = outstanding.pop();
-    ticket.done.synchronize();
+    wait(ticket.done);
     ring.release(ticket.task);
     sums.examples += ticket.examples;
     sums.loss_sum += static_cast<double>(ticket.result->loss_sum);
@@ -245,14 +245,30 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
 std::vector<dataflow::NamedTensor> Scheduler::snapshot() {
   abandon();
   refresh_evaluation_weights();
-  evaluation_ready_.front().synchronize();
+  wait(evaluation_ready_.front());
   LearnerPool& first = *pools_.front();
   return first.training_plan().parameters().to_canonical(first.device(), first.evaluation_weights());
 }
 
+void Scheduler::wait(const engine::Event& event) {
+  if (!averages()) {
+    event.synchronize();
+    return;
+  }
+  try {
+    averager_->wait(event);
+  } catch (const engine::Error&) {
+    // If it was a device, its learners' streams know what they were at.
+    for (const Ticket& ticket : last_tasks_) {
+      if (ticket.done.is_complete()) ticket.done.synchronize();
+    }
+    throw;
+  }
+}
+
 void Scheduler::abandon() noexcept {
-  for (Learner* learner : learners_) learner->stream().drain();
   if (averages()) averager_->drain();
+  for (Learner* learner : learners_) learner->stream().drain();
   while (!tasks_.empty()) {
     const Task task = tasks_.pop();
     task.ring->release(task.ticket.task);

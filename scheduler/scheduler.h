@@ -120,6 +120,8 @@ class Scheduler {
   void check_finite(const learners::Ticket& ticket) const;
   // Copies the present model to every pool's evaluation weights, which nobody may be reading.
   void refresh_evaluation_weights();
+  // Blocks the host until `event` has passed, and throws the first error of the work before it.
+  void wait(const engine::Event& event);
   // Waits for all streams and forgets what is enqueued.
   void abandon() noexcept;
 

@@ -117,7 +117,16 @@ engine::Event Averager::copy_central(int device, float* target) {
   return entry.stream->record();
 }
 
+void Averager::wait(const engine::Event& event) { collective_.wait(event); }
+
 void Averager::drain() noexcept {
+  for (PerDevice& entry : devices_) {
+    try {
+      wait(entry.stream->record());
+    } catch (const std::exception&) {
+      // Whoever asks for a result is told; the next one is to find that it waits for nobody.
+    }
+  }
   for (PerDevice& entry : devices_) entry.stream->drain();
 }
 

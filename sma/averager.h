@@ -64,7 +64,10 @@ class Averager {
   // reader of z other than the learners' updates reads such a copy.
   engine::Event copy_central(int device, float* target);
 
-  // Blocks the host until all averaging streams have done what is enqueued.
+  // Blocks the host until `event`, which may lie behind an averaging, has passed: Collective::wait.
+  void wait(const engine::Event& event);
+  // Blocks the host until all averaging streams have done what is enqueued. To be called before learners' streams are
+  // drained, which would wait forever for a device that has failed.
   void drain() noexcept;
 
  private:

@@ -134,6 +134,8 @@ class MemoryCollective final : public Collective {
     if (ranks_ > 1) cpu::translate_errors([&]() -> PreparedSum& { return prepared(parts, elements); }).enqueue(label);
   }
 
+  void wait(const Event& event) override { event.synchronize(); }
+
  private:
   PreparedSum& prepared(std::span<const CollectivePart> parts, std::size_t elements) {
     for (PreparedSum& sum : sums_) {

@@ -1,5 +1,7 @@
 #include "engine/cuda/collective.h"
 
+#include <thread>
+
 #include "engine/cuda/stream.h"
 #include "engine/error.h"
 
@@ -35,7 +37,9 @@ NcclCollective::NcclCollective(const std::vector<int>& ordinals) {
 }
 
 void NcclCollective::all_reduce_sum(std::span<const CollectivePart> parts, std::size_t elements, const char* label) {
-  ARBALEST_CHECK(parts.size() == communicators_.size());
+  ARBALEST_CHECK(parts.size() == communicators_.size() && communicators_.front().get() != nullptr);
+  streams_.clear();
+  for (const CollectivePart& part : parts) streams_.push_back(&as_cuda(*part.stream));
   Group group;  // one host thread enqueues for all ranks, and the call of a lone one would block it
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     float* const values = parts[rank].values;
@@ -45,6 +49,26 @@ void NcclCollective::all_reduce_sum(std::span<const CollectivePart> parts, std::
     });
   }
   group.issue();
+}
+
+void NcclCollective::wait(const Event& event) {
+  while (!event.is_complete()) {
+    try {
+      for (const CudaStream* stream : streams_) stream->check();
+    } catch (...) {
+      abort();
+      throw;
+    }
+    std::this_thread::yield();
+  }
+  event.synchronize();
+}
+
+void NcclCollective::abort() noexcept {
+  for (Communicator& communicator : communicators_) {
+    // Frees the communicator, whatever it returns.
+    if (communicator.get() != nullptr) static_cast<void>(ncclCommAbort(communicator.release()));
+  }
 }
 
 }  // namespace arbalest::engine::cuda

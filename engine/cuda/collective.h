@@ -1,6 +1,5 @@
 // All-reduce between the GPUs of this process: NCCL, one rank per GPU (two communicators of one GPU may deadlock).
-// A GPU that fails with work enqueued leaves its peers waiting: NCCL tells them nothing, and nothing of ours aborts
-// their communicators.
+// NCCL does not tell the peers of a GPU that fails: whoever waits looks at all of them, and aborts the communicators.
 #pragma once
 
 #include <nccl.h>
@@ -13,6 +12,8 @@
 
 namespace arbalest::engine::cuda {
 
+class CudaStream;
+
 // Beside those of check.h, because a build may be without NCCL. What fails is the peers' work: ErrorKind::kPeer.
 void check(ncclResult_t result, const char* call);
 
@@ -23,9 +24,15 @@ class NcclCollective final : public Collective {
 
   int ranks() const noexcept override { return static_cast<int>(communicators_.size()); }
   void all_reduce_sum(std::span<const CollectivePart> parts, std::size_t elements, const char* label) override;
+  void wait(const Event& event) override;
 
  private:
-  std::vector<Handle<ncclComm_t, ncclCommDestroy>> communicators_;
+  using Communicator = Handle<ncclComm_t, ncclCommDestroy>;
+
+  void abort() noexcept;
+
+  std::vector<Communicator> communicators_;  // by rank; null after abort()
+  std::vector<const CudaStream*> streams_;   // by rank, of the last all-reduce; none before
 };
 
 }  // namespace arbalest::engine::cuda

@@ -22,6 +22,8 @@ class Handle {
   ~Handle() { reset(); }
 
   T get() const noexcept { return handle_; }
+  // To be destroyed by the caller.
+  T release() noexcept { return std::exchange(handle_, nullptr); }
   // For a creating call, which writes it.
   T* put() noexcept {
     reset();

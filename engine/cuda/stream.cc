@@ -101,9 +101,13 @@ Event CudaStream::record() {
   ARBALEST_CHECK(recording_ == nullptr);
   if (dirty_) {
     ++position_;
-    ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
-    report_position(passed_.as<std::uint64_t>(), position_, stream_.get());
-    ARBALEST_CUDA(cudaEventRecord(event_at(position_), stream_.get()));
+    try {
+      ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+      report_position(passed_.as<std::uint64_t>(), position_, stream_.get());
+      ARBALEST_CUDA(cudaEventRecord(event_at(position_), stream_.get()));
+    } catch (...) {
+      rethrow_with_place("this or earlier work");
+    }
     dirty_ = false;
   }
   return {this, position_};
@@ -144,6 +148,17 @@ bool CudaStream::has_passed(std::uint64_t position) const {
   return state != cudaErrorNotReady;
 }
 
+void CudaStream::check() const {
+  try {
+    ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+    const cudaError_t state = cudaEventQuery(event_at(position_));
+    if (state == cudaErrorNotReady) return static_cast<void>(cudaGetLastError());
+    ARBALEST_CUDA(state);
+  } catch (...) {
+    rethrow_with_place("this or earlier work");
+  }
+}
+
 void CudaStream::synchronize(std::uint64_t position) {
   const auto* passed = static_cast<const volatile std::uint64_t*>(passed_.data());
   for (int i = 0; i < kPolls; ++i) {
@@ -159,7 +174,6 @@ void CudaStream::synchronize(std::uint64_t position) {
 
 void CudaStream::before(const char* label) {
   if (options_.observer != nullptr) options_.observer->before_task(*this, label);
-  ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
   nvtxRangePushA(place_.c_str());
   nvtxRangePushA(label);
   dirty_ = true;

@@ -72,6 +72,9 @@ class CudaStream final : public Stream {
   void begin_recording() override;
   std::unique_ptr<TaskGraph> end_recording() override;
 
+  // Throws if the GPU has failed. Does not wait.
+  void check() const;
+
   // Enqueues what function(const StreamContext&) enqueues, or keeps it while recording. Throws what it threw, with the
   // stream and the label before it.
   template <typename Function>
@@ -120,6 +123,7 @@ template <typename Function>
 void CudaStream::run(const char* label, const Function& function) {
   before(label);
   try {
+    ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
     function(static_cast<const StreamContext&>(context_));
     ARBALEST_CUDA(cudaGetLastError());
   } catch (...) {

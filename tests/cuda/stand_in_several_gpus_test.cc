@@ -15,4 +15,33 @@ TEST_CASE("two GPUs give the same bytes in whatever order their streams run", "[
   }
 }
 
+// The peers of a GPU that fails would wait for it in the all-reduce for ever, and the host with them: the stand-in
+// calls that a violation.
+TEST_CASE("a GPU that fails ends the training of both and is named", "[training]") {
+  for (int after = 0; after < 200; after += 7) {
+    const bool graphs = after % 2 == 0;
+    INFO("after " << after << (graphs ? ", with graphs" : ""));
+    cuda_stand_in::reset({.devices = 2}, static_cast<std::uint64_t>(after) + 1);
+    std::string message;
+    {
+      RigOptions options = options_on({"cuda:0", "cuda:1"}, {2, 2});
+      options.graphs = graphs;
+      TrainingRig rig(options);
+      rig.run(1);
+      cuda_stand_in::fail_execution(cudaErrorIllegalAddress, after);
+      try {
+        rig.run(20);
+      } catch (const engine::Error& error) {
+        CHECK(error.kind() == engine::ErrorKind::kDevice);
+        message = error.what();
+      }
+    }
+    // Whichever stream the host turns to first notices it.
+    CHECK_THAT(message, ContainsSubstring("cuda:") && ContainsSubstring("illegal memory access") &&
+                            (ContainsSubstring(", mini-batch ") || ContainsSubstring(" averaging")));
+    CHECK_NOTHROW(cuda_stand_in::require_clean(false));
+  }
+  cuda_stand_in::reset();  // nothing can be given back to a device that has failed
+}
+
 }  // namespace arbalest::tests

@@ -32,6 +32,7 @@ struct Clique {
   int ranks = 0;
   std::vector<std::size_t> issued_counts;  // elements of each call, in order, as the first rank to issue it had them
   std::map<std::uint64_t, std::shared_ptr<Reduction>> reductions;  // by number, the ones not all ranks have come to
+  std::vector<bool> aborted;                                       // by rank
 };
 
 struct Issued {
@@ -85,7 +86,8 @@ void add_up(Reduction& reduction) {
 
 class Arrival final : public Execution {
  public:
-  Arrival(ncclComm& communicator, const Part& part) {
+  Arrival(ncclComm& communicator, const Part& part)
+      : clique_(communicator.clique), rank_(static_cast<std::size_t>(communicator.rank)) {
     Clique& clique = *communicator.clique;
     const std::uint64_t number = communicator.begun++;
     std::shared_ptr<Reduction>& reduction = clique.reductions[number];
@@ -100,11 +102,13 @@ class Arrival final : public Execution {
     clique.reductions.erase(number);
   }
 
-  bool can_step() const override { return reduction_->done; }
+  bool can_step() const override { return reduction_->done || clique_->aborted[rank_]; }
   bool step() override { return true; }
 
  private:
   std::shared_ptr<Reduction> reduction_;
+  std::shared_ptr<Clique> clique_;
+  std::size_t rank_;
 };
 
 ncclResult_t enqueue_arrival(const Issued& issued) {
@@ -177,6 +181,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* communicators, int ranks, const int* de
   return nccl_call("ncclCommInitAll", InCapture::kIllegal, [&] {
     const auto clique = std::make_shared<Clique>();
     clique->ranks = ranks;
+    clique->aborted.resize(static_cast<std::size_t>(ranks));
     std::vector<int> used;
     for (int rank = 0; rank < ranks; ++rank) {
       const int device = devices == nullptr ? rank : devices[rank];
@@ -201,6 +206,14 @@ ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   return nccl_call("ncclCommDestroy", InCapture::kIllegal, [&] {
     return end_handle(communicator, kKind, "ncclCommDestroy") ? ncclSuccess : ncclInvalidArgument;
   });
+}
+
+// Of use when a device has failed, so it asks nothing of any.
+ncclResult_t ncclCommAbort(ncclComm_t communicator) {
+  const std::lock_guard lock(state().mutex);
+  if (!end_handle(communicator, kKind, "ncclCommAbort")) return ncclInvalidArgument;
+  communicator->clique->aborted[static_cast<std::size_t>(communicator->rank)] = true;
+  return ncclSuccess;
 }
 
 ncclResult_t ncclGroupStart() {
