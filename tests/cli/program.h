@@ -1,6 +1,7 @@
 // The program under test, run as a user runs it.
 #pragma once
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,16 @@ class Program {
   Completed run(const std::vector<std::string>& arguments) const { return start(arguments).wait(); }
 
  private:
+  // A sanitized program is told what its tests are told.
+  static std::vector<std::string> small_environment() {
+    std::vector<std::string> environment{"PATH=/usr/bin:/bin"};
+    const char* options = std::getenv("TSAN_OPTIONS");
+    if (options != nullptr) environment.push_back(std::string("TSAN_OPTIONS=") + options);
+    return environment;
+  }
+
   TemporaryDirectory directory_;
-  std::vector<std::string> environment_ = {"PATH=/usr/bin:/bin"};
+  std::vector<std::string> environment_ = small_environment();
 };
 
 }  // namespace arbalest::tests
