@@ -48,7 +48,8 @@ class Device {
   // Dense, canonical order.
   virtual Layout plain_layout(const Shape& shape, DType dtype) const = 0;
   // Copies `source` to `target`, from one layout of a shape to another (weights of a dense layer: of equal element
-  // count, in canonical order). Padding of the target becomes zero. The host blocks until it is done.
+  // count, in canonical order); between float32 and bfloat16, too. Padding of the target becomes zero. The host blocks
+  // until it is done.
   virtual void convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) = 0;
 };
 

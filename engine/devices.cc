@@ -102,6 +102,14 @@ void check_disjoint(const std::vector<DeviceSpec>& devices) {
   }
 }
 
+std::string precision_problem(const DeviceSpec& device, Precision precision) {
+  if (device.is_cuda() || precision == Precision::kFloat32) return "";
+  return fmt::format(
+      "precision {} needs a GPU, and '{}' is none; name one, as in devices: \"cuda:0\", or leave "
+      "precision out",
+      to_string(precision), device.name);
+}
+
 CudaDeviceInfo find_cuda_device(const DeviceSpec& spec) {
   const CudaMachine machine = find_cuda_devices();
   if (!machine.problem.empty()) fail(ErrorKind::kInvalidJob, "device '{}': {}", spec.name, machine.problem);

@@ -9,6 +9,7 @@
 
 #include "engine/collective.h"
 #include "engine/device.h"
+#include "engine/precision.h"
 
 namespace arbalest::engine {
 
@@ -29,6 +30,10 @@ int core_count(const DeviceSpec& spec);
 
 // Throws ErrorKind::kInvalidJob if two of them share a core, are the same GPU, or are of different kinds.
 void check_disjoint(const std::vector<DeviceSpec>& devices);
+
+// Why a device of this name does not compute in `precision`, and what to do about it; "" if it does. Every GPU that
+// Arbalest runs on (compute capability 8.0 and newer) knows all of them.
+std::string precision_problem(const DeviceSpec& device, Precision precision);
 
 struct DeviceOptions {
   StreamObserver* observer = nullptr;  // must outlive the device

@@ -16,6 +16,7 @@
 #include "engine/ops/pool2d.h"
 #include "engine/ops/softmax_cross_entropy.h"
 #include "engine/ops/step_parameters.h"
+#include "engine/precision.h"
 
 namespace arbalest::engine {
 
@@ -31,15 +32,18 @@ struct PrepareOptions {
   OperatorMode mode = OperatorMode::kTraining;
   int threads = 1;             // CPU: the thread count of the stream that will run it
   bool input_gradient = true;  // false for layers that read only the batch: backward computes no input gradient
-  std::vector<Layout> parameters = {};  // fixed layouts to read the parameters in; empty: the operator chooses
+  std::vector<Layout> parameters = {};        // fixed layouts to read the parameters in; empty: the operator chooses
+  Precision precision = Precision::kFloat32;  // of convolutions and dense layers; others compute in their input's type
 };
 
 // What the plan needs to know. A tensor's gradient has the layout of the tensor.
 struct OperatorTraits {
   Layout output;
-  std::vector<Layout> parameters;  // weights, then bias
-  std::size_t saved_bytes = 0;     // written by forward, read by backward; 64-byte aligned
-  std::size_t scratch_bytes = 0;   // free between tasks; the larger of forward's and backward's need
+  std::vector<Layout> parameters;  // weights, then bias; float32, and so are their gradients
+  // The operator reads its weights (parameters[0], not the bias) rounded to bfloat16, in the same order of elements.
+  bool low_precision_weights = false;
+  std::size_t saved_bytes = 0;    // written by forward, read by backward; 64-byte aligned
+  std::size_t scratch_bytes = 0;  // free between tasks; the larger of forward's and backward's need
   bool backward_reads_inputs = false;
   bool backward_reads_output = false;
   bool in_place_forward = false;   // output may be the buffer of input 0

@@ -4,6 +4,7 @@
 #include "engine/cpu/task.h"
 #include "engine/ops/averaging.h"
 #include "engine/ops/gather_examples.h"
+#include "engine/ops/round_weights.h"
 #include "engine/ops/sgd_update.h"
 
 namespace arbalest::engine::cpu {
@@ -13,5 +14,6 @@ void run_flat(const ReplicaDifference& task, const TaskContext& context);
 void run_flat(const CentralUpdate& task, const TaskContext& context);
 void run_flat(const LocalAveraging& task, const TaskContext& context);
 void run_flat(const GatherExamples& task, const TaskContext& context);
+void run_flat(const RoundWeights& task, const TaskContext& context);
 
 }  // namespace arbalest::engine::cpu

@@ -1,10 +1,21 @@
 #include "engine/cpu/layout.h"
 
+#include <algorithm>
+
 #include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 
 namespace {
+
+struct TypePair {
+  DType dtype;
+  dnnl::memory::data_type native;
+};
+
+constexpr TypePair kTypes[] = {{DType::kFloat32, dnnl::memory::data_type::f32},
+                               {DType::kInt32, dnnl::memory::data_type::s32},
+                               {DType::kBFloat16, dnnl::memory::data_type::bf16}};
 
 class DnnlLayout final : public NativeLayout {
  public:
@@ -28,10 +39,9 @@ dnnl::memory::desc descriptor(const Layout& layout) {
 Layout make_layout(const dnnl::memory::desc& descriptor) {
   Shape shape;
   for (const std::int64_t extent : descriptor.dims()) shape.append(extent);
-  ARBALEST_CHECK(descriptor.data_type() == dnnl::memory::data_type::f32 ||
-                 descriptor.data_type() == dnnl::memory::data_type::s32);
-  const DType dtype = descriptor.data_type() == dnnl::memory::data_type::f32 ? DType::kFloat32 : DType::kInt32;
-  return {shape, dtype, descriptor.get_size(), std::make_shared<DnnlLayout>(descriptor)};
+  const auto* type = std::ranges::find(kTypes, descriptor.data_type(), &TypePair::native);
+  ARBALEST_CHECK(type != std::ranges::end(kTypes));
+  return {shape, type->dtype, descriptor.get_size(), std::make_shared<DnnlLayout>(descriptor)};
 }
 
 dnnl::memory::dims dims(const Shape& shape) { return {shape.begin(), shape.end()}; }
@@ -40,8 +50,7 @@ dnnl::memory::desc plain_descriptor(const Shape& shape, DType dtype) {
   static constexpr dnnl::memory::format_tag kPlain[] = {
       dnnl::memory::format_tag::undef, dnnl::memory::format_tag::a,    dnnl::memory::format_tag::ab,
       dnnl::memory::format_tag::abc,   dnnl::memory::format_tag::abcd, dnnl::memory::format_tag::abcde};
-  const auto type = dtype == DType::kFloat32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::s32;
-  return {dims(shape), type, kPlain[shape.rank()]};
+  return {dims(shape), std::ranges::find(kTypes, dtype, &TypePair::dtype)->native, kPlain[shape.rank()]};
 }
 
 }  // namespace arbalest::engine::cpu

@@ -80,6 +80,14 @@ std::int32_t sum_over_ranges(const SgdUpdate& task, int threads, const Pass& pas
   return total;
 }
 
+// The new weights once more, in low precision, where that is wanted.
+void round_weights(const SgdUpdate& task, const TaskContext& context) {
+  if (task.rounded == nullptr) return;
+  for (const UpdateRange& range : task.ranges) {
+    run_flat(RoundWeights{task.weights + range.begin, task.rounded + range.begin, range.end - range.begin}, context);
+  }
+}
+
 }  // namespace
 
 void run_flat(const SgdUpdate& task, const TaskContext& context) {
@@ -87,10 +95,13 @@ void run_flat(const SgdUpdate& task, const TaskContext& context) {
   ARBALEST_CHECK(averaged || (task.central[0] == nullptr && task.central[1] == nullptr));
   if (!averaged) {
     *task.non_finite = sum_over_ranges(task, context.threads, count_refused);
-    if (*task.non_finite == 0) sum_over_ranges(task, context.threads, step_locally);
+    if (*task.non_finite != 0) return;
+    sum_over_ranges(task, context.threads, step_locally);
+    round_weights(task, context);
     return;
   }
   *task.non_finite = sum_over_ranges(task, context.threads, task.step->alpha == 0.0F ? step_locally : step_corrected);
+  round_weights(task, context);
 }
 
 }  // namespace arbalest::engine::cpu

@@ -75,7 +75,7 @@ class CpuStream final : public Stream {
     std::size_t bytes;
   };
   using Work = std::variant<std::monostate, Event, Copy, FillZero, SgdUpdate, ReplicaDifference, CentralUpdate,
-                            LocalAveraging, GatherExamples, const CpuTaskGraph*, std::unique_ptr<Task>>;
+                            LocalAveraging, GatherExamples, RoundWeights, const CpuTaskGraph*, std::unique_ptr<Task>>;
   struct Command {
     Work work;
     const char* label = "";

@@ -3,6 +3,7 @@
 #include "engine/cuda/kernel_operator.h"
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
+#include "engine/elementwise/bfloat16.h"
 #include "engine/error.h"
 
 namespace arbalest::engine::cuda {
@@ -22,8 +23,10 @@ __device__ bool beats(const Candidate& challenger, const Candidate& best) {
 }
 
 // correct[block] = examples of the block that are right; with a single block it is the result, as a float.
-__global__ void count_correct(const float* logits, const std::int32_t* labels, std::int64_t examples,
-                              std::int64_t classes, std::int32_t* correct, float* result) {
+// `T`: of the logits.
+template <typename T>
+__global__ void count_correct(const T* logits, const std::int32_t* labels, std::int64_t examples, std::int64_t classes,
+                              std::int32_t* correct, float* result) {
   __shared__ float values[kBlockRows][kRowLanes];
   __shared__ std::int64_t places[kBlockRows][kRowLanes];
   const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
@@ -34,7 +37,7 @@ __global__ void count_correct(const float* logits, const std::int32_t* labels, s
     const std::int64_t example = first + slot;
     Candidate best{0.0F, -1};
     for (std::int64_t c = lane; example < examples && c < classes; c += kRowLanes) {
-      const Candidate here{logits[example * classes + c], c};
+      const Candidate here{elementwise::load(logits[example * classes + c]), c};
       const bool is_number = here.value == here.value;
       if (is_number && beats(here, best)) best = here;
     }
@@ -67,9 +70,8 @@ __global__ void sum_correct(const std::int32_t* correct, std::int64_t blocks, fl
   if (threadIdx.x == 0) *result = static_cast<float>(count);
 }
 
-}  // namespace
-
-std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& /*options*/) {
+template <typename T>
+std::unique_ptr<Operator> make_accuracy(const AccuracySpec& spec) {
   const Shape& shape = spec.logits.shape();
   ARBALEST_CHECK(shape.rank() == 2 && spec.labels.shape() == Shape{shape[0]});
   ARBALEST_CHECK(spec.labels.dtype() == DType::kInt32);
@@ -79,14 +81,20 @@ std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareO
     const std::int64_t blocks = row_blocks(examples, classes);
     auto* correct = reinterpret_cast<std::int32_t*>(context.partials);
     auto* result = static_cast<float*>(addresses.output);
-    launch(count_correct, blocks, context.stream, static_cast<const float*>(addresses.input), addresses.labels,
-           examples, classes, correct, result);
+    launch(count_correct<T>, blocks, context.stream, static_cast<const T*>(addresses.input), addresses.labels, examples,
+           classes, correct, result);
     if (blocks > 1) launch(sum_correct, 1, context.stream, correct, blocks, result);
   };
 
   OperatorTraits traits;
   traits.output = make_layout({1}, DType::kFloat32, Order::kCanonical);
   return std::make_unique<KernelOperator>(std::move(traits), forward, nullptr);
+}
+
+}  // namespace
+
+std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& /*options*/) {
+  return is_bfloat16(spec.logits) ? make_accuracy<BFloat16>(spec) : make_accuracy<float>(spec);
 }
 
 }  // namespace arbalest::engine::cuda

@@ -4,33 +4,39 @@
 #include "engine/cuda/kernel_operator.h"
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
+#include "engine/elementwise/bfloat16.h"
 
 namespace arbalest::engine::cuda {
 
 namespace {
 
-template <typename Function>
-__global__ void activate(const float* input, float* output, std::int64_t elements) {
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) output[i] = Function::output(input[i]);
-}
+using elementwise::load;
+using elementwise::store;
 
-template <typename Function>
-__global__ void activate_backward(const float* output, const float* output_gradient, float* input_gradient,
-                                  std::int64_t elements) {
+// Below, `T` is the type of the elements.
+template <typename Function, typename T>
+__global__ void activate(const T* input, T* output, std::int64_t elements) {
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-    input_gradient[i] = Function::gradient(output[i], output_gradient[i]);
+    store(Function::output(load(input[i])), output[i]);
   }
 }
 
-template <typename Function>
+template <typename Function, typename T>
+__global__ void activate_backward(const T* output, const T* output_gradient, T* input_gradient, std::int64_t elements) {
+  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
+    store(Function::gradient(load(output[i]), load(output_gradient[i])), input_gradient[i]);
+  }
+}
+
+template <typename Function, typename T>
 std::unique_ptr<Operator> make_activation(const Layout& tensor, const PrepareOptions& options) {
   const std::int64_t elements = tensor.shape().elements();
   OperatorTraits traits;
   traits.output = tensor;
   traits.in_place_forward = true;
   const auto forward = [elements](const ForwardAddresses& addresses, const StreamContext& context) {
-    launch(activate<Function>, blocks_for(elements), context.stream, static_cast<const float*>(addresses.input),
-           static_cast<float*>(addresses.output), elements);
+    launch(activate<Function, T>, blocks_for(elements), context.stream, static_cast<const T*>(addresses.input),
+           static_cast<T*>(addresses.output), elements);
   };
   if (options.mode == OperatorMode::kInference) {
     return std::make_unique<KernelOperator>(std::move(traits), forward, nullptr);
@@ -41,9 +47,9 @@ std::unique_ptr<Operator> make_activation(const Layout& tensor, const PrepareOpt
   KernelOperator::Backward backward;
   if (options.input_gradient) {
     backward = [elements](const BackwardAddresses& addresses, const StreamContext& context) {
-      launch(activate_backward<Function>, blocks_for(elements), context.stream,
-             static_cast<const float*>(addresses.output), static_cast<const float*>(addresses.output_gradient),
-             static_cast<float*>(addresses.input_gradient), elements);
+      launch(activate_backward<Function, T>, blocks_for(elements), context.stream,
+             static_cast<const T*>(addresses.output), static_cast<const T*>(addresses.output_gradient),
+             static_cast<T*>(addresses.input_gradient), elements);
     };
   }
   return std::make_unique<KernelOperator>(std::move(traits), forward, std::move(backward));
@@ -52,8 +58,11 @@ std::unique_ptr<Operator> make_activation(const Layout& tensor, const PrepareOpt
 }  // namespace
 
 std::unique_ptr<Operator> make_operator(const ActivationSpec& spec, const PrepareOptions& options) {
-  return with_function(spec.kind,
-                       [&](auto function) { return make_activation<decltype(function)>(spec.input, options); });
+  return with_function(spec.kind, [&](auto function) {
+    using Function = decltype(function);
+    return is_bfloat16(spec.input) ? make_activation<Function, BFloat16>(spec.input, options)
+                                   : make_activation<Function, float>(spec.input, options);
+  });
 }
 
 }  // namespace arbalest::engine::cuda

@@ -5,10 +5,14 @@
 
 #include "engine/cuda/activation.h"
 #include "engine/cuda/block.h"
+#include "engine/elementwise/bfloat16.h"
 
 namespace arbalest::engine::cuda {
 
 namespace {
+
+using elementwise::load;
+using elementwise::store;
 
 constexpr int kWidestTile = 32;             // channels that neighboring threads read side by side
 constexpr std::int64_t kRowsOfThread = 16;  // about so many additions in a row, before partial sums meet
@@ -46,13 +50,25 @@ void with_function_or_none(std::optional<ActivationKind> kind, const Body& body)
   }
 }
 
-template <typename Function>
-__global__ void finish(float* values, const float* bias, std::int64_t elements, std::int64_t channels) {
+// Calls body(an element) of the type that `dtype` stands for.
+template <typename Body>
+void with_element(DType dtype, const Body& body) {
+  if (dtype == DType::kBFloat16) {
+    body(BFloat16{});
+  } else {
+    body(float{});
+  }
+}
+
+// Below, `T` is the type of output and gradient.
+template <typename Function, typename T>
+__global__ void finish(T* values, const float* bias, std::int64_t elements, std::int64_t channels) {
   // One division a thread: the channel moves on by the same distance with each step.
   std::int64_t channel = first_element() % channels;
   const std::int64_t channel_step = element_step() % channels;
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-    values[i] = Function::output(bias == nullptr ? values[i] : values[i] + bias[channel]);
+    const float value = load(values[i]);
+    store(Function::output(bias == nullptr ? value : value + bias[channel]), values[i]);
     channel += channel_step;
     if (channel >= channels) channel -= channels;
   }
@@ -60,26 +76,24 @@ __global__ void finish(float* values, const float* bias, std::int64_t elements, 
 
 // The gradient on the other side of the activation, written back where it was; without one nothing is read of `output`
 // and nothing written.
-template <typename Function>
-__device__ float gradient_at(float* gradient, const float* output, std::int64_t i) {
-  if constexpr (std::is_same_v<Function, Identity>) {
-    return gradient[i];
-  } else {
-    gradient[i] = Function::gradient(output[i], gradient[i]);
-    return gradient[i];
+template <typename Function, typename T>
+__device__ float gradient_at(T* gradient, const T* output, std::int64_t i) {
+  if constexpr (!std::is_same_v<Function, Identity>) {
+    store(Function::gradient(load(output[i]), load(gradient[i])), gradient[i]);
   }
+  return load(gradient[i]);
 }
 
-template <typename Function>
-__global__ void differentiate(float* gradient, const float* output, std::int64_t elements) {
+template <typename Function, typename T>
+__global__ void differentiate(T* gradient, const T* output, std::int64_t elements) {
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     gradient_at<Function>(gradient, output, i);
   }
 }
 
 // sums[slice, c] = sum over the slice's rows of gradient_at(r, c).
-template <typename Function>
-__global__ void sum_slices(float* gradient, const float* output, float* sums, std::int64_t rows, std::int64_t channels,
+template <typename Function, typename T>
+__global__ void sum_slices(T* gradient, const T* output, float* sums, std::int64_t rows, std::int64_t channels,
                            Cut cut) {
   __shared__ float of_thread[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
@@ -101,36 +115,49 @@ __global__ void sum_slices(float* gradient, const float* output, float* sums, st
   if (lane == 0 && channel < channels) sums[slice * channels + channel] = of_thread[thread];
 }
 
-}  // namespace
-
-void finish_output(float* values, const float* bias, std::optional<ActivationKind> f, const Rows& of,
-                   cudaStream_t stream) {
-  if (bias == nullptr && !f.has_value()) return;
-  const std::int64_t elements = of.rows * of.channels;
-  with_function_or_none(f, [&](auto function) {
-    launch(finish<decltype(function)>, blocks_for(elements), stream, values, bias, elements, of.channels);
-  });
-}
-
-void begin_gradient(float* gradient, const float* output, std::optional<ActivationKind> f, float* sums, const Rows& of,
-                    float* partials, cudaStream_t stream) {
+template <typename T>
+void begin_gradient_of(T* gradient, const T* output, std::optional<ActivationKind> f, float* sums, const Rows& of,
+                       float* partials, cudaStream_t stream) {
   if (sums == nullptr) {
     if (!f.has_value()) return;
     const std::int64_t elements = of.rows * of.channels;
     with_function(*f, [&](auto function) {
-      launch(differentiate<decltype(function)>, blocks_for(elements), stream, gradient, output, elements);
+      launch(differentiate<decltype(function), T>, blocks_for(elements), stream, gradient, output, elements);
     });
     return;
   }
   const Cut cut = cut_for(of);
   with_function_or_none(f, [&](auto function) {
-    launch(sum_slices<decltype(function)>, cut.tiles * cut.slices, stream, gradient, output,
+    launch(sum_slices<decltype(function), T>, cut.tiles * cut.slices, stream, gradient, output,
            cut.slices == 1 ? sums : partials, of.rows, of.channels, cut);
   });
   if (cut.slices == 1) return;
   const Cut whole{cut.tile, cut.tiles, 1};
-  launch(sum_slices<Identity>, whole.tiles, stream, partials, static_cast<const float*>(nullptr), sums, cut.slices,
-         of.channels, whole);
+  launch(sum_slices<Identity, float>, whole.tiles, stream, partials, static_cast<const float*>(nullptr), sums,
+         cut.slices, of.channels, whole);
+}
+
+}  // namespace
+
+void finish_output(void* values, const float* bias, std::optional<ActivationKind> f, const Rows& of,
+                   cudaStream_t stream) {
+  if (bias == nullptr && !f.has_value()) return;
+  const std::int64_t elements = of.rows * of.channels;
+  with_element(of.dtype, [&](auto element) {
+    using T = decltype(element);
+    with_function_or_none(f, [&](auto function) {
+      launch(finish<decltype(function), T>, blocks_for(elements), stream, static_cast<T*>(values), bias, elements,
+             of.channels);
+    });
+  });
+}
+
+void begin_gradient(void* gradient, const void* output, std::optional<ActivationKind> f, float* sums, const Rows& of,
+                    float* partials, cudaStream_t stream) {
+  with_element(of.dtype, [&](auto element) {
+    using T = decltype(element);
+    begin_gradient_of(static_cast<T*>(gradient), static_cast<const T*>(output), f, sums, of, partials, stream);
+  });
 }
 
 std::size_t column_sum_bytes(const Rows& of) {

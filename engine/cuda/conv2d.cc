@@ -24,6 +24,13 @@ constexpr std::size_t kLargestWorkspace = std::size_t{256} << 20U;
 constexpr float kOne = 1.0F;  // alpha and beta of every call: the result is written over what was there
 constexpr float kZero = 0.0F;
 
+// Whether an algorithm of this type computes with what `precision` promises. Tensor cores take float32 as TF32, and
+// none may make float16 of it.
+bool is_exact_enough(cudnnMathType_t math, Precision precision) {
+  const bool tensor_cores = math == CUDNN_TENSOR_OP_MATH && precision != Precision::kFloat32;
+  return math == CUDNN_FMA_MATH || math == CUDNN_DEFAULT_MATH || tensor_cores;
+}
+
 template <typename Algorithm>
 struct Chosen {
   Algorithm algorithm;
@@ -35,14 +42,14 @@ struct Chosen {
 //   list(count, &found, results): cudnnGetConvolution...Algorithm_v7
 //   size(algorithm, &bytes): cudnnGetConvolution...WorkspaceSize
 template <typename Result, typename List, typename Size>
-auto choose(const List& list, const Size& size, const char* what, const std::string& convolution) {
+auto choose(const List& list, const Size& size, Precision precision, const char* what, const std::string& convolution) {
   std::array<Result, 16> results{};  // more than there are algorithms: some come with several math types
   int found = 0;
   const cudnnStatus_t listed = list(static_cast<int>(results.size()), &found, results.data());
   const bool none = CUDNN_STATUS_CATEGORY(listed) == CUDNN_STATUS_NOT_SUPPORTED;
   if (!none) check(listed, "asking cuDNN for convolution algorithms");
   for (const Result& result : std::span(results).first(static_cast<std::size_t>(found))) {
-    const bool exact = result.mathType == CUDNN_FMA_MATH || result.mathType == CUDNN_DEFAULT_MATH;
+    const bool exact = is_exact_enough(result.mathType, precision);
     if (result.status != CUDNN_STATUS_SUCCESS || result.determinism != CUDNN_DETERMINISTIC || !exact) continue;
     // result.memory is for result.mathType; what counts is the descriptor's.
     std::size_t bytes = 0;
@@ -65,9 +72,9 @@ Shape weights_shape(const Conv2dSpec& spec) {
   return {spec.filters, spec.input.shape()[1], spec.window.kernel.height, spec.window.kernel.width};
 }
 
-// False where the elements lie in another order; canonical order with one channel or one pixel is channels-last order.
-bool has_channels_last(const Layout& layout) {
-  return layout == make_layout(layout.shape(), layout.dtype(), Order::kChannelsLast);
+// Channels last; with one channel or one pixel that is the canonical order.
+Arrangement channels_last(const Shape& shape, DType dtype) {
+  return arrangement_of(make_layout(shape, dtype, Order::kChannelsLast));
 }
 
 class Conv2d final : public LinearOperator {
@@ -78,16 +85,20 @@ class Conv2d final : public LinearOperator {
   void run_forward(const LinearForward& of, const StreamContext& context) const override;
   void run_backward(const LinearBackward& of, const StreamContext& context) const override;
 
-  void choose_algorithms(const Conv2dSpec& spec);
+  void choose_algorithms(const Conv2dSpec& spec, Precision precision);
   void set_traits(const Conv2dSpec& spec, const PrepareOptions& options);
-  Rows output_rows() const { return {output_shape_.elements() / output_shape_[1], output_shape_[1]}; }
+  Rows output_rows() const { return {output_shape_.elements() / output_shape_[1], output_shape_[1], type_}; }
 
-  void convolve(const StreamContext& context, const float* read, const float* weights, float* output,
+  std::size_t read_bytes(const Shape& shape) const {
+    return aligned(static_cast<std::size_t>(shape.elements()) * size_of(type_));
+  }
+
+  void convolve(const StreamContext& context, const void* read, const void* weights, void* output,
                 void* workspace) const;
-  void convolve_weights_gradient(const StreamContext& context, const float* read, const float* gradient,
-                                 float* produced, void* workspace) const;
-  void convolve_input_gradient(const StreamContext& context, const float* weights, const float* gradient,
-                               float* produced, void* workspace) const;
+  void convolve_weights_gradient(const StreamContext& context, const void* read, const void* gradient, void* produced,
+                                 void* workspace) const;
+  void convolve_input_gradient(const StreamContext& context, const void* weights, const void* gradient, void* produced,
+                               void* workspace) const;
 
   const Shape input_shape_;
   const Shape weights_shape_;
@@ -100,11 +111,17 @@ class Conv2d final : public LinearOperator {
   std::optional<Chosen<cudnnConvolutionBwdFilterAlgo_t>> of_weights_;
   std::optional<Chosen<cudnnConvolutionBwdDataAlgo_t>> of_input_;
 
-  // Tensors that lie in canonical order are copied. In scratch: the weights or their gradient; the input or its
-  // gradient; then cuDNN's workspace, or the bias gradient's partial sums. A copy of the input that backward reads is
-  // saved.
+  // cuDNN reads and writes tensors of type_ with their channels last; others are copied. In scratch: the weights or
+  // their gradient; the input or its gradient; then cuDNN's workspace, or the bias gradient's partial sums. A copy of
+  // the input that backward reads is saved.
+  const Arrangement input_as_it_lies_;
+  const Arrangement input_as_read_;
+  Arrangement weights_as_they_lie_;
+  Arrangement weights_gradient_as_it_lies_;
+  const Arrangement weights_as_read_;
   bool copies_input_ = false;
   bool copies_weights_ = false;
+  bool copies_weights_gradient_ = false;
   std::size_t input_at_ = 0;
   std::size_t workspace_at_ = 0;
 };
@@ -114,15 +131,18 @@ Conv2d::Conv2d(const Conv2dSpec& spec, const PrepareOptions& options)
       input_shape_(spec.input.shape()),
       weights_shape_(weights_shape(spec)),
       output_shape_(window_output_shape(input_shape_, spec.window, spec.filters)),
-      input_(describe_images(input_shape_)),
-      weights_(describe_filters(weights_shape_)),
-      output_(describe_images(output_shape_)),
-      convolution_(describe_convolution(spec.window)) {
-  choose_algorithms(spec);
+      input_(describe_images(input_shape_, type_)),
+      weights_(describe_filters(weights_shape_, type_)),
+      output_(describe_images(output_shape_, type_)),
+      convolution_(describe_convolution(spec.window, options.precision)),
+      input_as_it_lies_(arrangement_of(spec.input)),
+      input_as_read_(channels_last(input_shape_, type_)),
+      weights_as_read_(channels_last(weights_shape_, type_)) {
+  choose_algorithms(spec, options.precision);
   set_traits(spec, options);
 }
 
-void Conv2d::choose_algorithms(const Conv2dSpec& spec) {
+void Conv2d::choose_algorithms(const Conv2dSpec& spec, Precision precision) {
   Handle<cudnnHandle_t, cudnnDestroy> cudnn;
   ARBALEST_CUDA(cudnnCreate(cudnn.put()));
   const cudnnTensorDescriptor_t x = input_.get(), y = output_.get();
@@ -136,7 +156,7 @@ void Conv2d::choose_algorithms(const Conv2dSpec& spec) {
       [&](cudnnConvolutionFwdAlgo_t algorithm, std::size_t* bytes) {
         return cudnnGetConvolutionForwardWorkspaceSize(cudnn.get(), x, w, of, y, algorithm, bytes);
       },
-      "output", text);
+      precision, "output", text);
   if (!training_) return;
   of_weights_ = choose<cudnnConvolutionBwdFilterAlgoPerf_t>(
       [&](int count, int* found, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
@@ -145,7 +165,7 @@ void Conv2d::choose_algorithms(const Conv2dSpec& spec) {
       [&](cudnnConvolutionBwdFilterAlgo_t algorithm, std::size_t* bytes) {
         return cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnn.get(), x, y, of, w, algorithm, bytes);
       },
-      "weight gradient", text);
+      precision, "weight gradient", text);
   if (!input_gradient_) return;
   of_input_ = choose<cudnnConvolutionBwdDataAlgoPerf_t>(
       [&](int count, int* found, cudnnConvolutionBwdDataAlgoPerf_t* results) {
@@ -154,21 +174,24 @@ void Conv2d::choose_algorithms(const Conv2dSpec& spec) {
       [&](cudnnConvolutionBwdDataAlgo_t algorithm, std::size_t* bytes) {
         return cudnnGetConvolutionBackwardDataWorkspaceSize(cudnn.get(), w, y, of, x, algorithm, bytes);
       },
-      "input gradient", text);
+      precision, "input gradient", text);
 }
 
 void Conv2d::set_traits(const Conv2dSpec& spec, const PrepareOptions& options) {
-  traits_.output = make_layout(output_shape_, DType::kFloat32, Order::kChannelsLast);
+  traits_.output = make_layout(output_shape_, type_, Order::kChannelsLast);
   set_parameters(options, make_layout(weights_shape_, DType::kFloat32, Order::kChannelsLast), spec.filters);
   ARBALEST_CHECK(traits_.parameters[0].shape() == weights_shape_);
 
-  copies_input_ = !has_channels_last(spec.input);
-  copies_weights_ = !has_channels_last(traits_.parameters[0]);
+  weights_gradient_as_it_lies_ = arrangement_of(traits_.parameters[0]);
+  weights_as_they_lie_ = {type_, weights_gradient_as_it_lies_.order};
+  copies_input_ = input_as_it_lies_ != input_as_read_;
+  copies_weights_ = weights_as_they_lie_ != weights_as_read_;
+  copies_weights_gradient_ = weights_gradient_as_it_lies_ != weights_as_read_;
   traits_.backward_reads_inputs = training_ && !copies_input_;
-  if (training_ && copies_input_) traits_.saved_bytes = aligned(spec.input.bytes());
-  if (copies_weights_) input_at_ = aligned(traits_.parameters[0].bytes());
+  if (training_ && copies_input_) traits_.saved_bytes = read_bytes(input_shape_);
+  if (copies_weights_ || (training_ && copies_weights_gradient_)) input_at_ = read_bytes(weights_shape_);
   workspace_at_ = input_at_;
-  if (copies_input_ && (!training_ || input_gradient_)) workspace_at_ += aligned(spec.input.bytes());
+  if (copies_input_ && (!training_ || input_gradient_)) workspace_at_ += read_bytes(input_shape_);
   std::size_t workspace = forward_.workspace;
   if (of_weights_.has_value()) workspace = std::max(workspace, of_weights_->workspace);
   if (of_input_.has_value()) workspace = std::max(workspace, of_input_->workspace);
@@ -176,64 +199,63 @@ void Conv2d::set_traits(const Conv2dSpec& spec, const PrepareOptions& options) {
   traits_.scratch_bytes = workspace_at_ + aligned(workspace);
 }
 
-void Conv2d::convolve(const StreamContext& context, const float* read, const float* weights, float* output,
+void Conv2d::convolve(const StreamContext& context, const void* read, const void* weights, void* output,
                       void* workspace) const {
   ARBALEST_CUDA(cudnnConvolutionForward(context.cudnn, &kOne, input_.get(), read, weights_.get(), weights,
                                         convolution_.get(), forward_.algorithm, workspace, forward_.workspace, &kZero,
                                         output_.get(), output));
 }
 
-void Conv2d::convolve_weights_gradient(const StreamContext& context, const float* read, const float* gradient,
-                                       float* produced, void* workspace) const {
+void Conv2d::convolve_weights_gradient(const StreamContext& context, const void* read, const void* gradient,
+                                       void* produced, void* workspace) const {
   ARBALEST_CUDA(cudnnConvolutionBackwardFilter(context.cudnn, &kOne, input_.get(), read, output_.get(), gradient,
                                                convolution_.get(), of_weights_->algorithm, workspace,
                                                of_weights_->workspace, &kZero, weights_.get(), produced));
 }
 
-void Conv2d::convolve_input_gradient(const StreamContext& context, const float* weights, const float* gradient,
-                                     float* produced, void* workspace) const {
+void Conv2d::convolve_input_gradient(const StreamContext& context, const void* weights, const void* gradient,
+                                     void* produced, void* workspace) const {
   ARBALEST_CUDA(cudnnConvolutionBackwardData(context.cudnn, &kOne, weights_.get(), weights, output_.get(), gradient,
                                              convolution_.get(), of_input_->algorithm, workspace, of_input_->workspace,
                                              &kZero, input_.get(), produced));
 }
 
 void Conv2d::run_forward(const LinearForward& of, const StreamContext& context) const {
-  const float* read = of.input;
+  const void* read = of.input;
   if (copies_input_) {
-    auto* copy = training_ ? of.saved : reinterpret_cast<float*>(of.scratch + input_at_);
-    transpose(of.input, copy, input_shape_, Order::kCanonical, Order::kChannelsLast, context.stream);
+    void* copy = training_ ? of.saved : of.scratch + input_at_;
+    transpose(of.input, input_as_it_lies_, copy, input_as_read_, input_shape_, context.stream);
     read = copy;
   }
-  const float* filters = of.weights;
+  const void* filters = of.weights;
   if (copies_weights_) {
-    auto* copy = reinterpret_cast<float*>(of.scratch);
-    transpose(of.weights, copy, weights_shape_, Order::kCanonical, Order::kChannelsLast, context.stream);
-    filters = copy;
+    transpose(of.weights, weights_as_they_lie_, of.scratch, weights_as_read_, weights_shape_, context.stream);
+    filters = of.scratch;
   }
   convolve(context, read, filters, of.output, of.scratch + workspace_at_);
   finish_output(of.output, of.bias, activation_, output_rows(), context.stream);
 }
 
 void Conv2d::run_backward(const LinearBackward& of, const StreamContext& context) const {
-  auto* weights_copy = reinterpret_cast<float*>(of.scratch);
-  auto* workspace = of.scratch + workspace_at_;
+  std::byte* weights_copy = of.scratch;
+  std::byte* workspace = of.scratch + workspace_at_;
   begin_gradient(of.output_gradient, of.output, activation_, of.bias_gradient, output_rows(),
                  reinterpret_cast<float*>(workspace), context.stream);
-  convolve_weights_gradient(context, of.read, of.output_gradient, copies_weights_ ? weights_copy : of.weights_gradient,
-                            workspace);
-  if (copies_weights_) {
-    transpose(weights_copy, of.weights_gradient, weights_shape_, Order::kChannelsLast, Order::kCanonical,
+  void* weights_gradient = copies_weights_gradient_ ? static_cast<void*>(weights_copy) : of.weights_gradient;
+  convolve_weights_gradient(context, of.read, of.output_gradient, weights_gradient, workspace);
+  if (copies_weights_gradient_) {
+    transpose(weights_gradient, weights_as_read_, of.weights_gradient, weights_gradient_as_it_lies_, weights_shape_,
               context.stream);
   }
   if (of.input_gradient == nullptr) return;
   if (copies_weights_) {
-    transpose(of.weights, weights_copy, weights_shape_, Order::kCanonical, Order::kChannelsLast, context.stream);
+    transpose(of.weights, weights_as_they_lie_, weights_copy, weights_as_read_, weights_shape_, context.stream);
   }
-  auto* produced = copies_input_ ? reinterpret_cast<float*>(of.scratch + input_at_) : of.input_gradient;
+  void* produced = copies_input_ ? of.scratch + input_at_ : of.input_gradient;
   convolve_input_gradient(context, copies_weights_ ? weights_copy : of.weights, of.output_gradient, produced,
                           workspace);
   if (copies_input_) {
-    transpose(produced, of.input_gradient, input_shape_, Order::kChannelsLast, Order::kCanonical, context.stream);
+    transpose(produced, input_as_read_, of.input_gradient, input_as_it_lies_, input_shape_, context.stream);
   }
 }
 

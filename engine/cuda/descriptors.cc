@@ -6,6 +6,15 @@
 
 namespace arbalest::engine::cuda {
 
+namespace {
+
+cudnnDataType_t data_type(DType dtype) {
+  ARBALEST_CHECK(dtype != DType::kInt32);
+  return dtype == DType::kBFloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+}
+
+}  // namespace
+
 int to_int(std::int64_t extent) {
   if (extent < 0 || extent > std::numeric_limits<int>::max()) {
     fail(ErrorKind::kDevice, "an extent of {} is beyond what cuDNN and cuBLAS can count; use a smaller batch", extent);
@@ -13,32 +22,34 @@ int to_int(std::int64_t extent) {
   return static_cast<int>(extent);
 }
 
-TensorDescriptor describe_images(const Shape& shape) {
+TensorDescriptor describe_images(const Shape& shape, DType dtype) {
   ARBALEST_CHECK(shape.rank() == 4);
   TensorDescriptor descriptor;
   ARBALEST_CUDA(cudnnCreateTensorDescriptor(descriptor.put()));
-  ARBALEST_CUDA(cudnnSetTensor4dDescriptor(descriptor.get(), CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, to_int(shape[0]),
+  ARBALEST_CUDA(cudnnSetTensor4dDescriptor(descriptor.get(), CUDNN_TENSOR_NHWC, data_type(dtype), to_int(shape[0]),
                                            to_int(shape[1]), to_int(shape[2]), to_int(shape[3])));
   return descriptor;
 }
 
-FilterDescriptor describe_filters(const Shape& shape) {
+FilterDescriptor describe_filters(const Shape& shape, DType dtype) {
   ARBALEST_CHECK(shape.rank() == 4);
   FilterDescriptor descriptor;
   ARBALEST_CUDA(cudnnCreateFilterDescriptor(descriptor.put()));
-  ARBALEST_CUDA(cudnnSetFilter4dDescriptor(descriptor.get(), CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, to_int(shape[0]),
+  ARBALEST_CUDA(cudnnSetFilter4dDescriptor(descriptor.get(), data_type(dtype), CUDNN_TENSOR_NHWC, to_int(shape[0]),
                                            to_int(shape[1]), to_int(shape[2]), to_int(shape[3])));
   return descriptor;
 }
 
-ConvolutionDescriptor describe_convolution(const Window& window) {
+ConvolutionDescriptor describe_convolution(const Window& window, Precision precision) {
   constexpr int kDilation = 1;
   ConvolutionDescriptor descriptor;
   ARBALEST_CUDA(cudnnCreateConvolutionDescriptor(descriptor.put()));
   ARBALEST_CUDA(cudnnSetConvolution2dDescriptor(
       descriptor.get(), to_int(window.padding.height), to_int(window.padding.width), to_int(window.stride.height),
       to_int(window.stride.width), kDilation, kDilation, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
-  ARBALEST_CUDA(cudnnSetConvolutionMathType(descriptor.get(), CUDNN_FMA_MATH));
+  // By default cuDNN reads float32 as TF32.
+  const cudnnMathType_t math = precision == Precision::kFloat32 ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
+  ARBALEST_CUDA(cudnnSetConvolutionMathType(descriptor.get(), math));
   return descriptor;
 }
 

@@ -6,7 +6,9 @@
 
 #include "engine/cuda/check.h"
 #include "engine/cuda/handle.h"
+#include "engine/dtype.h"
 #include "engine/ops/window.h"
+#include "engine/precision.h"
 #include "engine/shape.h"
 
 namespace arbalest::engine::cuda {
@@ -18,11 +20,11 @@ using ConvolutionDescriptor = Handle<cudnnConvolutionDescriptor_t, cudnnDestroyC
 // `extent` as cuDNN and cuBLAS take it.
 int to_int(std::int64_t extent);
 
-// float32 images of shape [n, c, h, w], lying as [n, h, w, c].
-TensorDescriptor describe_images(const Shape& shape);
-// float32 convolution weights of shape [o, c, kernel h, kernel w], lying as [o, kernel h, kernel w, c].
-FilterDescriptor describe_filters(const Shape& shape);
-// Cross-correlation in float32 without TF32.
-ConvolutionDescriptor describe_convolution(const Window& window);
+// Images of shape [n, c, h, w], lying as [n, h, w, c]; float32 or bfloat16.
+TensorDescriptor describe_images(const Shape& shape, DType dtype);
+// Convolution weights of shape [o, c, kernel h, kernel w], lying as [o, kernel h, kernel w, c]; alike.
+FilterDescriptor describe_filters(const Shape& shape, DType dtype);
+// Cross-correlation that adds in float32. Tensor cores are used where `precision` lets them.
+ConvolutionDescriptor describe_convolution(const Window& window, Precision precision);
 
 }  // namespace arbalest::engine::cuda

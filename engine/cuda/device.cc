@@ -76,15 +76,14 @@ Layout CudaDevice::plain_layout(const Shape& shape, DType dtype) const {
 
 void CudaDevice::convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) {
   make_current();
-  const std::size_t bytes = source_layout.bytes();
-  std::vector<std::byte> read(bytes), written(bytes);
-  const auto copy = [&](void* to, const void* from) {
+  std::vector<std::byte> read(source_layout.bytes()), written(target_layout.bytes());
+  const auto copy = [&](void* to, const void* from, std::size_t bytes) {
     ARBALEST_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread));
     ARBALEST_CUDA(cudaStreamSynchronize(cudaStreamPerThread));
   };
-  copy(read.data(), source);
+  copy(read.data(), source, read.size());
   convert_on_host(source_layout, read.data(), target_layout, written.data());
-  copy(target, written.data());
+  copy(target, written.data(), written.size());
 }
 
 }  // namespace arbalest::engine::cuda

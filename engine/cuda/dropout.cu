@@ -4,27 +4,33 @@
 #include "engine/cuda/kernel_operator.h"
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
+#include "engine/elementwise/bfloat16.h"
 #include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 
 namespace {
 
+using elementwise::load;
+using elementwise::store;
+
 // Elements in canonical order, four at a time. `target` may be `source`.
-__global__ void mask_quads(const float* source, float* target, std::int64_t elements, const StepParameters* step,
+template <typename T>
+__global__ void mask_quads(const T* source, T* target, std::int64_t elements, const StepParameters* step,
                            elementwise::DropoutConstants constants) {
   const elementwise::DropoutMask mask{step->seed, step->task, constants};
   for (std::int64_t quad = first_element(); 4 * quad < elements; quad += element_step()) {
     const elementwise::PhiloxCounter random = elementwise::dropout_words(mask, static_cast<std::uint32_t>(quad));
     for (std::int64_t i = 0; i < 4; ++i) {
       const std::int64_t e = 4 * quad + i;
-      if (e < elements) target[e] = elementwise::dropout(source[e], random.words[i], mask);
+      if (e < elements) store(elementwise::dropout(load(source[e]), random.words[i], mask), target[e]);
     }
   }
 }
 
 // Elements with channels last, one at a time: words are made four times, but memory is touched in order.
-__global__ void mask_channels_last(const float* source, float* target, std::int64_t elements, std::int64_t channels,
+template <typename T>
+__global__ void mask_channels_last(const T* source, T* target, std::int64_t elements, std::int64_t channels,
                                    std::int64_t pixels, const StepParameters* step,
                                    elementwise::DropoutConstants constants) {
   const elementwise::DropoutMask mask{step->seed, step->task, constants};
@@ -35,7 +41,7 @@ __global__ void mask_channels_last(const float* source, float* target, std::int6
     const elementwise::PhiloxCounter random = elementwise::dropout_words(mask, static_cast<std::uint32_t>(e / 4));
     const std::uint32_t low = e % 2 == 0 ? random.words[0] : random.words[1];
     const std::uint32_t high = e % 2 == 0 ? random.words[2] : random.words[3];
-    target[i] = elementwise::dropout(source[i], e % 4 < 2 ? low : high, mask);
+    store(elementwise::dropout(load(source[i]), e % 4 < 2 ? low : high, mask), target[i]);
   }
 }
 
@@ -43,24 +49,33 @@ class Masking {
  public:
   explicit Masking(const DropoutSpec& spec)
       : shape_(spec.input.shape()),
+        is_bfloat16_(is_bfloat16(spec.input)),
         channels_last_(order_of(spec.input) == Order::kChannelsLast),
         constants_(elementwise::dropout_constants(spec.layer, spec.ratio)) {}
 
   // Enqueues target = source under the mask of the running step.
   void enqueue(const void* source, void* target, const StepParameters* step, cudaStream_t stream) const {
-    const auto* from = static_cast<const float*>(source);
-    auto* to = static_cast<float*>(target);
-    const std::int64_t elements = shape_.elements();
-    if (channels_last_) {
-      launch(mask_channels_last, blocks_for(elements), stream, from, to, elements, shape_[1], shape_[2] * shape_[3],
-             step, constants_);
+    if (is_bfloat16_) {
+      enqueue_of(static_cast<const BFloat16*>(source), static_cast<BFloat16*>(target), step, stream);
     } else {
-      launch(mask_quads, blocks_for((elements + 3) / 4), stream, from, to, elements, step, constants_);
+      enqueue_of(static_cast<const float*>(source), static_cast<float*>(target), step, stream);
     }
   }
 
  private:
+  template <typename T>
+  void enqueue_of(const T* from, T* to, const StepParameters* step, cudaStream_t stream) const {
+    const std::int64_t elements = shape_.elements();
+    if (channels_last_) {
+      launch(mask_channels_last<T>, blocks_for(elements), stream, from, to, elements, shape_[1], shape_[2] * shape_[3],
+             step, constants_);
+    } else {
+      launch(mask_quads<T>, blocks_for((elements + 3) / 4), stream, from, to, elements, step, constants_);
+    }
+  }
+
   Shape shape_;
+  bool is_bfloat16_;
   bool channels_last_;
   elementwise::DropoutConstants constants_;
 };

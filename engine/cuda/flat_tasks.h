@@ -4,6 +4,7 @@
 #include "engine/cuda/stream.h"
 #include "engine/ops/averaging.h"
 #include "engine/ops/gather_examples.h"
+#include "engine/ops/round_weights.h"
 #include "engine/ops/sgd_update.h"
 
 namespace arbalest::engine::cuda {
@@ -14,5 +15,6 @@ void run_flat(const ReplicaDifference& task, const StreamContext& context);
 void run_flat(const CentralUpdate& task, const StreamContext& context);
 void run_flat(const LocalAveraging& task, const StreamContext& context);
 void run_flat(const GatherExamples& task, const StreamContext& context);
+void run_flat(const RoundWeights& task, const StreamContext& context);
 
 }  // namespace arbalest::engine::cuda

@@ -24,14 +24,19 @@ bool orders_agree(const Shape& shape) { return shape[1] == 1 || (shape[2] == 1 &
 
 Layout make_layout(const Shape& shape, DType dtype, Order order) {
   if (shape.rank() != 4 || orders_agree(shape)) order = Order::kCanonical;
-  constexpr std::size_t kBytes = 4;  // float32 and int32
-  return {shape, dtype, static_cast<std::size_t>(shape.elements()) * kBytes, std::make_shared<CudaLayout>(order)};
+  return {shape, dtype, static_cast<std::size_t>(shape.elements()) * size_of(dtype),
+          std::make_shared<CudaLayout>(order)};
 }
 
 Order order_of(const Layout& layout) {
   const auto* native = dynamic_cast<const CudaLayout*>(layout.native());
   ARBALEST_CHECK(native != nullptr);
   return native->order;
+}
+
+bool is_bfloat16(const Layout& layout) {
+  ARBALEST_CHECK(layout.dtype() != DType::kInt32);
+  return layout.dtype() == DType::kBFloat16;
 }
 
 }  // namespace arbalest::engine::cuda

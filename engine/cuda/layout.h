@@ -11,5 +11,7 @@ enum class Order { kCanonical, kChannelsLast };
 // Tensors of rank other than 4 lie in canonical order.
 Layout make_layout(const Shape& shape, DType dtype, Order order);
 Order order_of(const Layout& layout);
+// Of tensors of numbers: bfloat16, or float32.
+bool is_bfloat16(const Layout& layout);
 
 }  // namespace arbalest::engine::cuda

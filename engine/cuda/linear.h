@@ -14,33 +14,33 @@ namespace arbalest::engine::cuda {
 
 // Addresses of one use; null where there is nothing: no bias, no gradient wanted.
 struct LinearForward {
-  const float* input = nullptr;
-  const float* weights = nullptr;
+  const void* input = nullptr;
+  const void* weights = nullptr;
   const float* bias = nullptr;
-  float* output = nullptr;
-  float* saved = nullptr;
+  void* output = nullptr;
+  void* saved = nullptr;
   std::byte* scratch = nullptr;
 };
 
 struct LinearBackward {
-  const float* read = nullptr;  // the input, or where it does not lie as the kernels want it, what forward saved
-  const float* weights = nullptr;
-  const float* output = nullptr;     // valid if there is an activation
-  float* output_gradient = nullptr;  // becomes that of the activation's input
+  const void* read = nullptr;  // the input, or where it does not lie as the kernels want it, what forward saved
+  const void* weights = nullptr;
+  const void* output = nullptr;     // valid if there is an activation
+  void* output_gradient = nullptr;  // becomes that of the activation's input
   float* weights_gradient = nullptr;
   float* bias_gradient = nullptr;
-  float* input_gradient = nullptr;
+  void* input_gradient = nullptr;
   std::byte* scratch = nullptr;
 };
 
 class LinearOperator : public Operator {
  public:
   void forward(Stream& stream, const char* label, const ForwardOperands& operands) const final {
-    const LinearForward addresses{.input = static_cast<const float*>(operands.inputs[0]),
-                                  .weights = static_cast<const float*>(operands.parameters[0]),
+    const LinearForward addresses{.input = operands.inputs[0],
+                                  .weights = operands.parameters[0],
                                   .bias = bias_ ? static_cast<const float*>(operands.parameters[1]) : nullptr,
-                                  .output = static_cast<float*>(operands.output),
-                                  .saved = static_cast<float*>(operands.saved),
+                                  .output = operands.output,
+                                  .saved = operands.saved,
                                   .scratch = static_cast<std::byte*>(operands.scratch)};
     as_cuda(stream).submit(label, [this, addresses](const StreamContext& context) { run_forward(addresses, context); });
   }
@@ -48,13 +48,13 @@ class LinearOperator : public Operator {
   void backward(Stream& stream, const char* label, const BackwardOperands& operands) const final {
     ARBALEST_CHECK(training_);
     const LinearBackward addresses{
-        .read = static_cast<const float*>(traits_.backward_reads_inputs ? operands.inputs[0] : operands.saved),
-        .weights = static_cast<const float*>(operands.parameters[0]),
-        .output = static_cast<const float*>(operands.output),
-        .output_gradient = static_cast<float*>(operands.output_gradient),
+        .read = traits_.backward_reads_inputs ? operands.inputs[0] : operands.saved,
+        .weights = operands.parameters[0],
+        .output = operands.output,
+        .output_gradient = operands.output_gradient,
         .weights_gradient = static_cast<float*>(operands.parameter_gradients[0]),
         .bias_gradient = bias_ ? static_cast<float*>(operands.parameter_gradients[1]) : nullptr,
-        .input_gradient = input_gradient_ ? static_cast<float*>(operands.input_gradients[0]) : nullptr,
+        .input_gradient = input_gradient_ ? operands.input_gradients[0] : nullptr,
         .scratch = static_cast<std::byte*>(operands.scratch)};
     as_cuda(stream).submit(label,
                            [this, addresses](const StreamContext& context) { run_backward(addresses, context); });
@@ -62,11 +62,13 @@ class LinearOperator : public Operator {
 
  protected:
   LinearOperator(const PrepareOptions& options, bool bias, std::optional<ActivationKind> activation)
-      : training_(options.mode == OperatorMode::kTraining),
+      : type_(options.precision == Precision::kBFloat16 ? DType::kBFloat16 : DType::kFloat32),
+        training_(options.mode == OperatorMode::kTraining),
         input_gradient_(training_ && options.input_gradient),
         bias_(bias),
         activation_(activation) {
     traits_.backward_reads_output = training_ && activation.has_value();
+    traits_.low_precision_weights = type_ == DType::kBFloat16;
   }
 
   // As the options fix them; else `weights`, and a bias of `outputs` elements where there is one.
@@ -80,6 +82,7 @@ class LinearOperator : public Operator {
     ARBALEST_CHECK(traits_.parameters[0].shape().elements() == weights.shape().elements());
   }
 
+  const DType type_;  // of the output, its gradient, and whatever is multiplied
   const bool training_;
   const bool input_gradient_;
   const bool bias_;

@@ -5,11 +5,15 @@
 #include "engine/cuda/kernel_operator.h"
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
+#include "engine/elementwise/bfloat16.h"
 #include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 
 namespace {
+
+using elementwise::load;
+using elementwise::store;
 
 // Coordinates are 32-bit: divisions of 64-bit numbers would cost more than everything else here.
 struct Axis {
@@ -83,34 +87,37 @@ __device__ std::int32_t length(const Interval& interval) { return interval.end -
 __device__ Extents input_of(const Geometry& geometry) { return {geometry.rows.input, geometry.columns.input}; }
 __device__ Extents output_of(const Geometry& geometry) { return {geometry.rows.output, geometry.columns.output}; }
 
+// Below, `T` is the type of all tensors; sums are float32.
+
 // The first maximum in the window's order wins; a NaN wins always, so that it is found.
 //   winners: its pixel, for the backward pass; null at inference
-__global__ void max_pool(const float* input, float* output, std::int32_t* winners, std::int64_t elements,
-                         Geometry geometry) {
+template <typename T>
+__global__ void max_pool(const T* input, T* output, std::int32_t* winners, std::int64_t elements, Geometry geometry) {
   const Extents extents = input_of(geometry);
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     const Element at = locate(static_cast<std::int32_t>(i), output_of(geometry), extents, geometry);
     const Interval rows = window_at(geometry.rows, at.row);
     const Interval columns = window_at(geometry.columns, at.column);
     std::int32_t winner = rows.begin * extents.columns + columns.begin;
-    float largest = input[at.other.first + std::int64_t{winner} * at.other.step];
+    float largest = load(input[at.other.first + std::int64_t{winner} * at.other.step]);
     for (std::int32_t row = rows.begin; row < rows.end; ++row) {
       for (std::int32_t column = columns.begin; column < columns.end; ++column) {
         const std::int32_t pixel = row * extents.columns + column;
-        const float value = input[at.other.first + std::int64_t{pixel} * at.other.step];
+        const float value = load(input[at.other.first + std::int64_t{pixel} * at.other.step]);
         if (value > largest || value != value) {
           largest = value;
           winner = pixel;
         }
       }
     }
-    output[i] = largest;
+    store(largest, output[i]);
     if (winners != nullptr) winners[i] = winner;
   }
 }
 
 // Each element of the input gathers from the windows over it, in one order.
-__global__ void max_pool_backward(const float* output_gradient, const std::int32_t* winners, float* input_gradient,
+template <typename T>
+__global__ void max_pool_backward(const T* output_gradient, const std::int32_t* winners, T* input_gradient,
                                   std::int64_t elements, Geometry geometry) {
   const Extents extents = output_of(geometry);
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
@@ -122,14 +129,15 @@ __global__ void max_pool_backward(const float* output_gradient, const std::int32
     for (std::int32_t row = rows.begin; row < rows.end; ++row) {
       for (std::int32_t column = columns.begin; column < columns.end; ++column) {
         const std::int64_t window = at.other.first + std::int64_t{row * extents.columns + column} * at.other.step;
-        if (winners[window] == own) sum += output_gradient[window];
+        if (winners[window] == own) sum += load(output_gradient[window]);
       }
     }
-    input_gradient[i] = sum;
+    store(sum, input_gradient[i]);
   }
 }
 
-__global__ void average_pool(const float* input, float* output, std::int64_t elements, Geometry geometry) {
+template <typename T>
+__global__ void average_pool(const T* input, T* output, std::int64_t elements, Geometry geometry) {
   const Extents extents = input_of(geometry);
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     const Element at = locate(static_cast<std::int32_t>(i), output_of(geometry), extents, geometry);
@@ -138,14 +146,15 @@ __global__ void average_pool(const float* input, float* output, std::int64_t ele
     float sum = 0.0F;
     for (std::int32_t row = rows.begin; row < rows.end; ++row) {
       for (std::int32_t column = columns.begin; column < columns.end; ++column) {
-        sum += input[at.other.first + std::int64_t{row * extents.columns + column} * at.other.step];
+        sum += load(input[at.other.first + std::int64_t{row * extents.columns + column} * at.other.step]);
       }
     }
-    output[i] = sum / static_cast<float>(length(rows) * length(columns));
+    store(sum / static_cast<float>(length(rows) * length(columns)), output[i]);
   }
 }
 
-__global__ void average_pool_backward(const float* output_gradient, float* input_gradient, std::int64_t elements,
+template <typename T>
+__global__ void average_pool_backward(const T* output_gradient, T* input_gradient, std::int64_t elements,
                                       Geometry geometry) {
   const Extents extents = output_of(geometry);
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
@@ -158,10 +167,10 @@ __global__ void average_pool_backward(const float* output_gradient, float* input
       for (std::int32_t column = columns.begin; column < columns.end; ++column) {
         const std::int32_t width = length(window_at(geometry.columns, column));
         const std::int64_t window = at.other.first + std::int64_t{row * extents.columns + column} * at.other.step;
-        sum += output_gradient[window] / static_cast<float>(height * width);
+        sum += load(output_gradient[window]) / static_cast<float>(height * width);
       }
     }
-    input_gradient[i] = sum;
+    store(sum, input_gradient[i]);
   }
 }
 
@@ -184,31 +193,39 @@ struct Passes {
   KernelOperator::Backward backward;
 };
 
+template <typename T>
 Passes make_max(const Geometry& geometry, std::int64_t inputs, std::int64_t outputs, bool training) {
   const auto forward = [=](const ForwardAddresses& addresses, const StreamContext& context) {
-    launch(max_pool, blocks_for(outputs), context.stream, static_cast<const float*>(addresses.input),
-           static_cast<float*>(addresses.output), training ? static_cast<std::int32_t*>(addresses.saved) : nullptr,
-           outputs, geometry);
+    launch(max_pool<T>, blocks_for(outputs), context.stream, static_cast<const T*>(addresses.input),
+           static_cast<T*>(addresses.output), training ? static_cast<std::int32_t*>(addresses.saved) : nullptr, outputs,
+           geometry);
   };
   const auto backward = [=](const BackwardAddresses& addresses, const StreamContext& context) {
-    launch(max_pool_backward, blocks_for(inputs), context.stream, static_cast<const float*>(addresses.output_gradient),
-           static_cast<const std::int32_t*>(addresses.saved), static_cast<float*>(addresses.input_gradient), inputs,
+    launch(max_pool_backward<T>, blocks_for(inputs), context.stream, static_cast<const T*>(addresses.output_gradient),
+           static_cast<const std::int32_t*>(addresses.saved), static_cast<T*>(addresses.input_gradient), inputs,
            geometry);
   };
   return {forward, backward};
 }
 
+template <typename T>
 Passes make_average(const Geometry& geometry, std::int64_t inputs, std::int64_t outputs) {
   const auto forward = [=](const ForwardAddresses& addresses, const StreamContext& context) {
-    launch(average_pool, blocks_for(outputs), context.stream, static_cast<const float*>(addresses.input),
-           static_cast<float*>(addresses.output), outputs, geometry);
+    launch(average_pool<T>, blocks_for(outputs), context.stream, static_cast<const T*>(addresses.input),
+           static_cast<T*>(addresses.output), outputs, geometry);
   };
   const auto backward = [=](const BackwardAddresses& addresses, const StreamContext& context) {
-    launch(average_pool_backward, blocks_for(inputs), context.stream,
-           static_cast<const float*>(addresses.output_gradient), static_cast<float*>(addresses.input_gradient), inputs,
+    launch(average_pool_backward<T>, blocks_for(inputs), context.stream,
+           static_cast<const T*>(addresses.output_gradient), static_cast<T*>(addresses.input_gradient), inputs,
            geometry);
   };
   return {forward, backward};
+}
+
+template <typename T>
+Passes make_passes(PoolKind kind, const Geometry& geometry, std::int64_t inputs, std::int64_t outputs, bool training) {
+  return kind == PoolKind::kMax ? make_max<T>(geometry, inputs, outputs, training)
+                                : make_average<T>(geometry, inputs, outputs);
 }
 
 }  // namespace
@@ -230,12 +247,13 @@ std::unique_ptr<Operator> make_operator(const Pool2dSpec& spec, const PrepareOpt
   const bool training = options.mode == OperatorMode::kTraining;
   const bool is_max = spec.kind == PoolKind::kMax;
   OperatorTraits traits;
-  traits.output = make_layout(output, DType::kFloat32, order);
+  traits.output = make_layout(output, spec.input.dtype(), order);
   if (training && is_max) {
     traits.saved_bytes = aligned(static_cast<std::size_t>(output.elements()) * sizeof(std::int32_t));
   }
-  Passes passes = is_max ? make_max(geometry, input.elements(), output.elements(), training)
-                         : make_average(geometry, input.elements(), output.elements());
+  Passes passes = is_bfloat16(spec.input)
+                      ? make_passes<BFloat16>(spec.kind, geometry, input.elements(), output.elements(), training)
+                      : make_passes<float>(spec.kind, geometry, input.elements(), output.elements(), training);
   if (!training || !options.input_gradient) passes.backward = nullptr;
   return std::make_unique<KernelOperator>(std::move(traits), std::move(passes.forward), std::move(passes.backward));
 }

@@ -2,6 +2,7 @@
 
 #include "engine/cuda/block.h"
 #include "engine/cuda/flat_tasks.h"
+#include "engine/elementwise/bfloat16.h"
 #include "engine/elementwise/finite.h"
 #include "engine/elementwise/sgd_step.h"
 #include "engine/error.h"
@@ -18,6 +19,7 @@ constexpr std::size_t kRanges = 64;  // of one launch; they travel as a kernel a
 struct RangesUpdate {
   float* weights;
   float* momentum;
+  BFloat16* rounded;  // null: not wanted
   const float* gradient;
   const float* central[2];
   float momentum_factor;
@@ -71,6 +73,7 @@ __device__ std::int32_t step_locally(const RangesUpdate& task) {
     const float w = weight + v;
     task.momentum[i] = v;
     task.weights[i] = w;
+    if (task.rounded != nullptr) task.rounded[i] = elementwise::to_bfloat16(w);
     non_finite += elementwise::count_non_finite(w);
   });
   return non_finite;
@@ -86,6 +89,7 @@ __device__ std::int32_t step_corrected(const RangesUpdate& task, float alpha) {
     const float w = weight + v - c;
     task.momentum[i] = v;
     task.weights[i] = w;
+    if (task.rounded != nullptr) task.rounded[i] = elementwise::to_bfloat16(w);
     non_finite += elementwise::count_non_finite(w);
   });
   return non_finite;
@@ -105,6 +109,7 @@ void launch_over_ranges(void (*kernel)(RangesUpdate), const SgdUpdate& task, cud
     const auto ranges = task.ranges.subspan(first, std::min(kRanges, task.ranges.size() - first));
     RangesUpdate part{task.weights,
                       task.momentum,
+                      task.rounded,
                       task.gradient,
                       {task.central[0], task.central[1]},
                       task.momentum_factor,

@@ -7,12 +7,18 @@
 #include "engine/cuda/kernel_operator.h"
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
+#include "engine/elementwise/bfloat16.h"
 #include "engine/elementwise/exponential.h"
 #include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 
 namespace {
+
+using elementwise::load;
+using elementwise::store;
+
+// Below, `T` is the type of the logits and of their gradient.
 
 struct Extents {
   std::int64_t examples;
@@ -44,33 +50,36 @@ __device__ void total_losses(const double* losses, const std::int32_t* labels, s
 }
 
 // exp(a - largest) of the lane's classes, summed; written to `row`, unless null.
-__device__ float sum_exponentials(const float* logits, float largest, std::int64_t classes, int lane, float* row) {
+template <typename T>
+__device__ float sum_exponentials(const T* logits, float largest, std::int64_t classes, int lane, float* row) {
   float sum = 0.0F;
   for (std::int64_t c = lane; c < classes; c += kRowLanes) {
-    const float value = elementwise::exponential(logits[c] - largest);
+    const float value = elementwise::exponential(load(logits[c]) - largest);
     sum += value;
     if (row != nullptr) row[c] = value;
   }
   return sum;
 }
 
-__device__ float largest_of_lane(const float* logits, std::int64_t classes, int lane) {
+template <typename T>
+__device__ float largest_of_lane(const T* logits, std::int64_t classes, int lane) {
   float largest = -std::numeric_limits<float>::infinity();
-  for (std::int64_t c = lane; c < classes; c += kRowLanes) largest = std::max(largest, logits[c]);
+  for (std::int64_t c = lane; c < classes; c += kRowLanes) largest = std::max(largest, load(logits[c]));
   return largest;
 }
 
 // log(sum_c exp(a_c)) - a_y. NaN and infinite logits give NaN or infinity, never a harmless number. A label that is no
 // class gives NaN: the host cannot be told in any other way.
-__device__ double example_loss(const float* logits, std::int64_t classes, std::int32_t label, float largest,
-                               float sum) {
+template <typename T>
+__device__ double example_loss(const T* logits, std::int64_t classes, std::int32_t label, float largest, float sum) {
   if (!is_class(label, classes)) return std::numeric_limits<double>::quiet_NaN();
-  return std::log(static_cast<double>(sum)) + (static_cast<double>(largest) - static_cast<double>(logits[label]));
+  return std::log(static_cast<double>(sum)) + (static_cast<double>(largest) - static_cast<double>(load(logits[label])));
 }
 
 // The losses of all examples, and their sum where there is a single block.
-__global__ void forward_rows(const float* logits, const std::int32_t* labels, Extents extents, Saved saved,
-                             double* losses, float* result) {
+template <typename T>
+__global__ void forward_rows(const T* logits, const std::int32_t* labels, Extents extents, Saved saved, double* losses,
+                             float* result) {
   __shared__ float largest_of[kBlockRows][kRowLanes];
   __shared__ float sums[kBlockRows][kRowLanes];
   const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
@@ -81,7 +90,7 @@ __global__ void forward_rows(const float* logits, const std::int32_t* labels, Ex
     const bool is_there = n < extents.examples;
     const std::int32_t label = is_there ? labels[n] : kNoLabel;
     const std::int64_t classes = label == kNoLabel ? 0 : extents.classes;
-    const float* row = logits + n * extents.classes;
+    const T* row = logits + n * extents.classes;
     float* probabilities = saved.probabilities == nullptr ? nullptr : saved.probabilities + n * extents.classes;
     largest_of[slot][lane] = largest_of_lane(row, classes, lane);
     __syncthreads();
@@ -109,22 +118,24 @@ __global__ void sum_losses(const double* losses, const std::int32_t* labels, std
 }
 
 // (softmax(a)_c - [c = y]) / labeled; zero without a label, NaN where the label is no class.
+template <typename T>
 __global__ void backward_elements(const float* probabilities, const float* labeled, const std::int32_t* labels,
-                                  Extents extents, float* gradient) {
+                                  Extents extents, T* gradient) {
   for (std::int64_t i = first_element(); i < extents.examples * extents.classes; i += element_step()) {
     const std::int64_t n = i / extents.classes;
     const std::int32_t label = labels[n];
     if (label == kNoLabel) {
-      gradient[i] = 0.0F;
+      store(0.0F, gradient[i]);
     } else if (!is_class(label, extents.classes)) {
-      gradient[i] = std::numeric_limits<float>::quiet_NaN();
+      store(std::numeric_limits<float>::quiet_NaN(), gradient[i]);
     } else {
       const float target = i - n * extents.classes == label ? 1.0F : 0.0F;
-      gradient[i] = (probabilities[i] - target) / *labeled;
+      store((probabilities[i] - target) / *labeled, gradient[i]);
     }
   }
 }
 
+template <typename T>
 KernelOperator::Forward make_forward(const Extents& extents, bool training) {
   return [=](const ForwardAddresses& addresses, const StreamContext& context) {
     auto* losses = static_cast<double*>(addresses.scratch);
@@ -135,24 +146,24 @@ KernelOperator::Forward make_forward(const Extents& extents, bool training) {
       saved.labeled = saved.probabilities + extents.examples * extents.classes;
     }
     const std::int64_t blocks = row_blocks(extents.examples, extents.classes);
-    launch(forward_rows, blocks, context.stream, static_cast<const float*>(addresses.input), addresses.labels, extents,
+    launch(forward_rows<T>, blocks, context.stream, static_cast<const T*>(addresses.input), addresses.labels, extents,
            saved, losses, result);
     if (blocks > 1) launch(sum_losses, 1, context.stream, losses, addresses.labels, extents.examples, saved, result);
   };
 }
 
+template <typename T>
 KernelOperator::Backward make_backward(const Extents& extents) {
   return [=](const BackwardAddresses& addresses, const StreamContext& context) {
     const std::int64_t elements = extents.examples * extents.classes;
     const auto* probabilities = static_cast<const float*>(addresses.saved);
-    launch(backward_elements, blocks_for(elements), context.stream, probabilities, probabilities + elements,
-           addresses.labels, extents, static_cast<float*>(addresses.input_gradient));
+    launch(backward_elements<T>, blocks_for(elements), context.stream, probabilities, probabilities + elements,
+           addresses.labels, extents, static_cast<T*>(addresses.input_gradient));
   };
 }
 
-}  // namespace
-
-std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options) {
+template <typename T>
+std::unique_ptr<Operator> make_loss(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options) {
   const Shape& logits = spec.logits.shape();
   ARBALEST_CHECK(logits.rank() == 2 && spec.labels.shape() == Shape{logits[0]});
   ARBALEST_CHECK(spec.labels.dtype() == DType::kInt32);
@@ -165,9 +176,15 @@ std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, con
   KernelOperator::Backward backward;
   if (training) {
     traits.saved_bytes = aligned((static_cast<std::size_t>(logits.elements()) + 1) * sizeof(float));
-    if (options.input_gradient) backward = make_backward(extents);
+    if (options.input_gradient) backward = make_backward<T>(extents);
   }
-  return std::make_unique<KernelOperator>(std::move(traits), make_forward(extents, training), std::move(backward));
+  return std::make_unique<KernelOperator>(std::move(traits), make_forward<T>(extents, training), std::move(backward));
+}
+
+}  // namespace
+
+std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options) {
+  return is_bfloat16(spec.logits) ? make_loss<BFloat16>(spec, options) : make_loss<float>(spec, options);
 }
 
 }  // namespace arbalest::engine::cuda

@@ -45,6 +45,9 @@ CudaStream::CudaStream(Options options) : options_(std::move(options)), place_(o
   ARBALEST_CUDA(cublasCreate(cublas_.put()));
   ARBALEST_CUDA(cublasSetStream(cublas_.get(), stream_.get()));
   ARBALEST_CUDA(cublasSetWorkspace(cublas_.get(), cublas_workspace_.data(), kCublasWorkspace));
+  // Else partial sums of bfloat16 products may be rounded before they meet.
+  constexpr int kSumsInFloat32 = CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+  ARBALEST_CUDA(cublasSetMathMode(cublas_.get(), static_cast<cublasMath_t>(kSumsInFloat32)));
   context_.cudnn = cudnn_.get();
   context_.cublas = cublas_.get();
 }

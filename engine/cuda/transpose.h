@@ -1,4 +1,4 @@
-// A tensor of four axes from one order of its elements to the other.
+// A tensor from one order of its elements to another, and from one type to another.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,9 +8,20 @@
 
 namespace arbalest::engine::cuda {
 
-// Enqueues a copy of `from` [shape, from_order] to `to` [shape, to_order]: one kernel, or a plain copy where the orders
-// are one (none at all where the addresses are one as well). The tensors must not overlap otherwise. Elements of 4
-// bytes.
-void transpose(const float* from, float* to, const Shape& shape, Order from_order, Order to_order, cudaStream_t stream);
+// How the elements of a tensor lie. Tensors of another rank than 4 know the canonical order only.
+struct Arrangement {
+  DType dtype = DType::kFloat32;  // or kBFloat16
+  Order order = Order::kCanonical;
+
+  bool operator==(const Arrangement&) const = default;
+};
+
+inline Arrangement arrangement_of(const Layout& layout) { return {layout.dtype(), order_of(layout)}; }
+
+// Enqueues a copy of `from` to `to`, rounded to the nearest where it becomes bfloat16: one kernel, or a plain copy
+// where the arrangements are one (none at all where the addresses are one as well). The tensors must not overlap
+// otherwise.
+void transpose(const void* from, const Arrangement& from_arrangement, void* to, const Arrangement& to_arrangement,
+               const Shape& shape, cudaStream_t stream);
 
 }  // namespace arbalest::engine::cuda

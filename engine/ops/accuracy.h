@@ -7,7 +7,7 @@
 namespace arbalest::engine {
 
 struct AccuracySpec {
-  Layout logits;  // [n, classes] float32
+  Layout logits;  // [n, classes] float32 or bfloat16
   Layout labels;  // [n] int32 in [0, classes), or kNoLabel
 };
 

@@ -8,7 +8,7 @@ namespace arbalest::engine {
 enum class ActivationKind { kRelu, kTanh, kSigmoid };
 
 struct ActivationSpec {
-  Layout input;  // any shape, float32; output alike
+  Layout input;  // any shape, float32 or bfloat16; output alike
   ActivationKind kind = ActivationKind::kRelu;
 };
 

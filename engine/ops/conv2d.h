@@ -13,7 +13,7 @@
 namespace arbalest::engine {
 
 struct Conv2dSpec {
-  Layout input;              // [n, c, h, w] float32
+  Layout input;              // [n, c, h, w] float32 or bfloat16; the output's type follows the precision
   std::int64_t filters = 0;  // o; output [n, o, h', w'], weights [o, c, kernel.height, kernel.width], bias [o]
   Window window;
   bool bias = true;

@@ -10,7 +10,8 @@
 namespace arbalest::engine {
 
 struct DenseSpec {
-  Layout input;            // [n, ...] float32; every axis but the first counts as features
+  Layout input;  // [n, ...] float32 or bfloat16 (the output's type follows the precision); every axis but the first
+                 // counts as features
   std::int64_t units = 0;  // o; output [n, o], weights [o, features], bias [o]
   bool bias = true;
   std::optional<ActivationKind> activation = {};  // applied to the output in the same pass; backward reads the output

@@ -9,7 +9,7 @@
 namespace arbalest::engine {
 
 struct DropoutSpec {
-  Layout input;             // any shape, float32; output alike. "element" counts in canonical order
+  Layout input;             // any shape, float32 or bfloat16; output alike. "element" counts in canonical order
   float ratio = 0.5F;       // in [0, 1)
   std::uint32_t layer = 0;  // number of the layer in its graph
 };

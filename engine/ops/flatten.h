@@ -6,7 +6,7 @@
 namespace arbalest::engine {
 
 struct FlattenSpec {
-  Layout input;  // [n, ...] float32
+  Layout input;  // [n, ...] float32 or bfloat16; output alike
 };
 
 }  // namespace arbalest::engine

@@ -9,7 +9,7 @@ namespace arbalest::engine {
 enum class PoolKind { kMax, kAverage };
 
 struct Pool2dSpec {
-  Layout input;  // [n, c, h, w] float32; output [n, c, h', w']
+  Layout input;  // [n, c, h, w] float32 or bfloat16; output [n, c, h', w'] alike
   PoolKind kind = PoolKind::kMax;
   Window window;
 };

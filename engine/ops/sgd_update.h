@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "engine/bfloat16.h"
 #include "engine/ops/step_parameters.h"
 
 namespace arbalest::engine {
@@ -21,6 +22,7 @@ struct UpdateRange {
 struct SgdUpdate {
   float* weights = nullptr;
   float* momentum = nullptr;
+  BFloat16* rounded = nullptr;  // out: the new weights in low precision; null: not wanted
   const float* gradient = nullptr;
   // The two buffers of the central model, read at step->parity when step->alpha is not 0. Both null where there is no
   // averaging: the weights are then the model that is saved, so a step with an element that is not finite (or about to

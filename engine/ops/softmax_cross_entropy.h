@@ -11,7 +11,7 @@ namespace arbalest::engine {
 inline constexpr std::int32_t kNoLabel = -1;
 
 struct SoftmaxCrossEntropySpec {
-  Layout logits;  // [n, classes] float32
+  Layout logits;  // [n, classes] float32 or bfloat16
   Layout labels;  // [n] int32 in [0, classes), or kNoLabel
 };
 

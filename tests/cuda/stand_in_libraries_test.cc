@@ -127,11 +127,16 @@ TEST_CASE("stand-in: convolutions whose results vary or are of less precision ar
                                        CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, nullptr, 0, &kZero, c.weights,
                                        data) == CUDNN_STATUS_SUCCESS);
   CHECK_THAT(violations(), ContainsSubstring("cudnnConvolutionBackwardFilter: an algorithm whose results vary"));
-  REQUIRE(cudnnSetConvolutionMathType(c.convolution, CUDNN_DEFAULT_MATH) == CUDNN_STATUS_SUCCESS);
+  void* workspace = allocate<float>(c.kWorkspace);
   CHECK(cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution,
-                                CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero, c.output,
+                                CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, workspace, c.kWorkspace, &kZero, c.output,
                                 data) == CUDNN_STATUS_SUCCESS);
   CHECK_THAT(violations(), ContainsSubstring("cudnnConvolutionForward: float32 with the precision of TF32"));
+  REQUIRE(cudnnSetConvolutionMathType(c.convolution, CUDNN_DEFAULT_MATH) == CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution,
+                                CUDNN_CONVOLUTION_FWD_ALGO_GEMM, nullptr, 0, &kZero, c.output,
+                                data) == CUDNN_STATUS_SUCCESS);
+  CHECK_THAT(violations(), ContainsSubstring("cudnnConvolutionForward: with the precision of float16"));
   CHECK(cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution,
                                 CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, nullptr, 0, &kZero, c.output,
                                 data) == CUDNN_STATUS_BAD_PARAM);  // its workspace is missing
@@ -181,8 +186,68 @@ TEST_CASE("stand-in: matrix products of all transpositions") {
                          CUDA_R_32F, 1, &beta, device_c, CUDA_R_32F, 1, CUBLAS_COMPUTE_32F_FAST_TF32,
                          CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS);
     CHECK_THAT(violations(), ContainsSubstring("without a workspace of the user's"));
-    CHECK_THAT(violations(), ContainsSubstring("float32 with less than its precision"));
   }
+}
+
+TEST_CASE("stand-in: numbers are read and written in the type and the precision that was asked for") {
+  cuda_stand_in::reset();
+  cublasHandle_t handle = nullptr;
+  REQUIRE(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
+  REQUIRE(cublasSetStream(handle, cudaStreamPerThread) == CUBLAS_STATUS_SUCCESS);
+  REQUIRE(cublasSetWorkspace(handle, allocate<float>(256), 1024) == CUBLAS_STATUS_SUCCESS);
+  float* a = allocate<float>(1);
+  float* b = allocate<float>(1);
+  float* c = allocate<float>(1);
+  const auto multiply = [&](cudaDataType in, cudaDataType out, cublasComputeType_t compute) {
+    return cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &kOne, a, in, 1, b, in, 1, &kZero, c, out, 1,
+                        compute, CUBLAS_GEMM_DEFAULT);
+  };
+  const auto upload_bits = [](float* to, std::uint32_t bits) {
+    upload(reinterpret_cast<std::uint32_t*>(to), std::vector<std::uint32_t>{bits});
+  };
+  const float fine = 1.0F + 0x1p-11F + 0x1p-20F;  // above the middle of two numbers of 10 bits
+  upload(a, {fine});
+  upload(b, {1.0F});
+  REQUIRE(multiply(CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC) == CUBLAS_STATUS_SUCCESS);
+  CHECK(download(c, 1)[0] == fine);
+  REQUIRE(multiply(CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32) == CUBLAS_STATUS_SUCCESS);
+  CHECK(download(c, 1)[0] == 1.0F + 0x1p-10F);
+  CHECK(violations().empty());
+
+  upload_bits(a, 0x3F81);  // 1 + 2^-7
+  upload_bits(b, 0x3F81);
+  REQUIRE(multiply(CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F) == CUBLAS_STATUS_SUCCESS);
+  CHECK(download(c, 1)[0] == 1.0F + 0x1p-6F + 0x1p-14F);
+  CHECK_THAT(violations(), ContainsSubstring("partial sums of bfloat16 products may be rounded"));
+  REQUIRE(multiply(CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F) == CUBLAS_STATUS_SUCCESS);
+  CHECK(download(reinterpret_cast<std::uint16_t*>(c), 1)[0] == 0x3F82);
+  CHECK(multiply(CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32) == CUBLAS_STATUS_NOT_SUPPORTED);
+  CHECK(multiply(CUDA_R_32F, CUDA_R_16BF, CUBLAS_COMPUTE_32F) == CUBLAS_STATUS_NOT_SUPPORTED);
+}
+
+TEST_CASE("stand-in: a convolution's tensors are of one type, and bfloat16 is multiplied by tensor cores") {
+  cuda_stand_in::reset();
+  const Convolution c(CUDNN_TENSOR_NHWC);
+  float* data = allocate<float>(c.kInput);
+  const auto convolve = [&] {
+    return cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution,
+                                   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero, c.output, data);
+  };
+  REQUIRE(cudnnSetConvolutionMathType(c.convolution, CUDNN_DEFAULT_MATH) == CUDNN_STATUS_SUCCESS);
+  const auto describe = [&](cudnnDataType_t input, cudnnDataType_t weights, cudnnDataType_t output) {
+    REQUIRE(cudnnSetTensor4dDescriptor(c.input, CUDNN_TENSOR_NHWC, input, 2, 3, 5, 4) == CUDNN_STATUS_SUCCESS);
+    REQUIRE(cudnnSetTensor4dDescriptor(c.output, CUDNN_TENSOR_NHWC, output, 2, 4, 3, 3) == CUDNN_STATUS_SUCCESS);
+    REQUIRE(cudnnSetFilter4dDescriptor(c.weights, weights, CUDNN_TENSOR_NHWC, 4, 3, 3, 2) == CUDNN_STATUS_SUCCESS);
+  };
+  describe(CUDNN_DATA_BFLOAT16, CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT);
+  CHECK(convolve() == CUDNN_STATUS_NOT_SUPPORTED);
+  describe(CUDNN_DATA_FLOAT, CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT);
+  CHECK(convolve() == CUDNN_STATUS_NOT_SUPPORTED);
+  describe(CUDNN_DATA_BFLOAT16, CUDNN_DATA_BFLOAT16, CUDNN_DATA_BFLOAT16);
+  CHECK(convolve() == CUDNN_STATUS_SUCCESS);
+  REQUIRE(cudnnSetConvolutionMathType(c.convolution, CUDNN_FMA_MATH) == CUDNN_STATUS_SUCCESS);
+  CHECK(convolve() == CUDNN_STATUS_NOT_SUPPORTED);
+  CHECK(violations().empty());
 }
 
 TEST_CASE("stand-in: libraries use the stream of their handle, in captures too") {

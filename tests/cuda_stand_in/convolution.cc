@@ -28,17 +28,15 @@ void for_each_place(const Extents& extents, const Visit& visit) {
   }
 }
 
-std::vector<double> read(const Extents& extents, const float* data) {
+std::vector<double> read(const Extents& extents, const void* data) {
   std::vector<double> values(elements(extents));
-  for_each_place(extents, [&](std::size_t place, std::size_t own) { values[place] = data[own]; });
+  for_each_place(extents, [&](std::size_t place, std::size_t own) { values[place] = read(extents.number, data, own); });
   return values;
 }
 
-void write(const Extents& extents, Scaling scaling, const std::vector<double>& values, float* data) {
-  for_each_place(extents, [&](std::size_t place, std::size_t own) {
-    const double before = scaling.beta == 0 ? 0 : static_cast<double>(scaling.beta) * data[own];
-    data[own] = static_cast<float>(scaling.alpha * values[place] + before);
-  });
+void write(const Extents& extents, Scaling scaling, const std::vector<double>& values, void* data) {
+  for_each_place(extents,
+                 [&](std::size_t place, std::size_t own) { write(extents.number, scaling, values[place], data, own); });
 }
 
 // [filters, taps * channels] and back, so that the innermost loops run over filters.
@@ -83,11 +81,15 @@ void for_each_product(const Geometry& g, const Visit& visit) {
 }  // namespace
 
 Extents output_extents(const Geometry& g) {
-  return {g.input.n, g.weights.n, (g.input.h + 2 * g.padding_height - g.weights.h) / g.stride_height + 1,
-          (g.input.w + 2 * g.padding_width - g.weights.w) / g.stride_width + 1, g.output.channels_last};
+  return {g.input.n,
+          g.weights.n,
+          (g.input.h + 2 * g.padding_height - g.weights.h) / g.stride_height + 1,
+          (g.input.w + 2 * g.padding_width - g.weights.w) / g.stride_width + 1,
+          g.output.channels_last,
+          g.output.number};
 }
 
-void convolve(const Geometry& geometry, Scaling scaling, const float* input, const float* weights, float* output) {
+void convolve(const Geometry& geometry, Scaling scaling, const void* input, const void* weights, void* output) {
   const std::vector<double> x = read(geometry.input, input);
   const std::vector<double> w = transposed(read(geometry.weights, weights), size(geometry.weights.n));
   std::vector<double> y(elements(geometry.output), 0.0);
@@ -99,8 +101,8 @@ void convolve(const Geometry& geometry, Scaling scaling, const float* input, con
   write(geometry.output, scaling, y, output);
 }
 
-void convolve_backward_data(const Geometry& geometry, Scaling scaling, const float* weights,
-                            const float* output_gradient, float* input_gradient) {
+void convolve_backward_data(const Geometry& geometry, Scaling scaling, const void* weights, const void* output_gradient,
+                            void* input_gradient) {
   const std::vector<double> w = transposed(read(geometry.weights, weights), size(geometry.weights.n));
   const std::vector<double> dy = read(geometry.output, output_gradient);
   std::vector<double> dx(elements(geometry.input), 0.0);
@@ -113,8 +115,8 @@ void convolve_backward_data(const Geometry& geometry, Scaling scaling, const flo
   write(geometry.input, scaling, dx, input_gradient);
 }
 
-void convolve_backward_filter(const Geometry& geometry, Scaling scaling, const float* input,
-                              const float* output_gradient, float* weights_gradient) {
+void convolve_backward_filter(const Geometry& geometry, Scaling scaling, const void* input, const void* output_gradient,
+                              void* weights_gradient) {
   const std::vector<double> x = read(geometry.input, input);
   const std::vector<double> dy = read(geometry.output, output_gradient);
   std::vector<double> dw(elements(geometry.weights), 0.0);  // [taps * channels, filters]

@@ -1,6 +1,8 @@
 // Convolutions in plain loops and double precision, for cuDNN's stand-in.
 #pragma once
 
+#include "tests/cuda_stand_in/numbers.h"
+
 namespace arbalest::tests::cuda_stand_in {
 
 struct Extents {
@@ -9,6 +11,7 @@ struct Extents {
   int h = 0;
   int w = 0;
   bool channels_last = false;  // [n, h, w, c] instead of [n, c, h, w]
+  Number number = Number::kFloat32;
 
   bool operator==(const Extents&) const = default;
 };
@@ -26,15 +29,11 @@ struct Geometry {
 // The output that cross-correlation gives; of the layout of geometry.output.
 Extents output_extents(const Geometry& geometry);
 
-// result <- alpha * f(operands) + beta * result; what beta = 0 multiplies is not read.
-struct Scaling {
-  float alpha = 1;
-  float beta = 0;
-};
-void convolve(const Geometry& geometry, Scaling scaling, const float* input, const float* weights, float* output);
-void convolve_backward_data(const Geometry& geometry, Scaling scaling, const float* weights,
-                            const float* output_gradient, float* input_gradient);
-void convolve_backward_filter(const Geometry& geometry, Scaling scaling, const float* input,
-                              const float* output_gradient, float* weights_gradient);
+// result <- alpha * f(operands) + beta * result.
+void convolve(const Geometry& geometry, Scaling scaling, const void* input, const void* weights, void* output);
+void convolve_backward_data(const Geometry& geometry, Scaling scaling, const void* weights, const void* output_gradient,
+                            void* input_gradient);
+void convolve_backward_filter(const Geometry& geometry, Scaling scaling, const void* input, const void* output_gradient,
+                              void* weights_gradient);
 
 }  // namespace arbalest::tests::cuda_stand_in

@@ -7,12 +7,14 @@
 
 #include "tests/cuda_stand_in/call.h"
 #include "tests/cuda_stand_in/memory.h"
+#include "tests/cuda_stand_in/numbers.h"
 
 struct cublasContext {
   int device = 0;
   cudaStream_t stream = nullptr;
   void* workspace = nullptr;  // the user's
   std::size_t workspace_bytes = 0;
+  int math = CUBLAS_DEFAULT_MATH;
 };
 
 namespace arbalest::tests::cuda_stand_in {
@@ -30,12 +32,13 @@ std::size_t size(int extent) { return static_cast<std::size_t>(extent); }
 
 // A column-major matrix in memory, and whether its transpose is meant.
 struct Matrix {
-  const float* data;
+  Number number;
+  const void* data;
   std::size_t leading;
   bool transposed;
 
   double at(std::size_t row, std::size_t column) const {
-    return transposed ? data[row * leading + column] : data[column * leading + row];
+    return read(number, data, transposed ? row * leading + column : column * leading + row);
   }
 };
 
@@ -43,11 +46,11 @@ struct Product {
   std::size_t m;
   std::size_t n;
   std::size_t k;
-  float alpha;
-  float beta;
+  Scaling scaling;
   Matrix a;
   Matrix b;
-  float* c;
+  Number number;  // of c
+  void* c;
   std::size_t leading;  // of c
 };
 
@@ -64,15 +67,27 @@ void multiply(const Product& p) {
       for (std::size_t row = 0; row < p.m; ++row) sums[row] += a[inner * p.m + row] * factor;
     }
     for (std::size_t row = 0; row < p.m; ++row) {
-      float& element = p.c[column * p.leading + row];
-      const double before = p.beta == 0 ? 0 : static_cast<double>(p.beta) * element;
-      element = static_cast<float>(p.alpha * sums[row] + before);
+      write(p.number, p.scaling, sums[row], p.c, column * p.leading + row);
     }
   }
 }
 
-std::size_t bytes(std::size_t leading, std::size_t rows, std::size_t columns) {
-  return sizeof(float) * (leading * (columns - 1) + rows);
+std::size_t bytes(Number number, std::size_t leading, std::size_t rows, std::size_t columns) {
+  return size_of(number) * (leading * (columns - 1) + rows);
+}
+
+// What cuBLAS multiplies (cublasGemmEx, its table of types), of what Arbalest asks for.
+bool is_supported(cudaDataType a, cudaDataType b, cudaDataType c, cublasComputeType_t compute) {
+  if (a != b) return false;
+  const bool float32 = a == CUDA_R_32F && c == CUDA_R_32F;
+  if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) return float32;
+  if (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_PEDANTIC) return false;
+  return float32 || (a == CUDA_R_16BF && (c == CUDA_R_16BF || c == CUDA_R_32F));
+}
+
+Number number_of(cudaDataType type, cublasComputeType_t compute) {
+  if (type == CUDA_R_16BF) return Number::kBFloat16;
+  return compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? Number::kTensorFloat32 : Number::kFloat32;
 }
 
 cublasStatus_t submit(cublasHandle_t handle, const Product& p) {
@@ -86,11 +101,12 @@ cublasStatus_t submit(cublasHandle_t handle, const Product& p) {
     violation("cublasGemmEx: without a workspace of the user's (cublasSetStream takes it away), results may vary");
   }
   const auto rows = [](const Matrix& matrix, std::size_t height, std::size_t width) {
-    return matrix.transposed ? bytes(matrix.leading, width, height) : bytes(matrix.leading, height, width);
+    return matrix.transposed ? bytes(matrix.number, matrix.leading, width, height)
+                             : bytes(matrix.number, matrix.leading, height, width);
   };
   const bool inside = check_device_range(p.a.data, rows(p.a, p.m, p.k), handle->device, kName) &&
                       check_device_range(p.b.data, rows(p.b, p.k, p.n), handle->device, kName) &&
-                      check_device_range(p.c, bytes(p.leading, p.m, p.n), handle->device, kName);
+                      check_device_range(p.c, bytes(p.number, p.leading, p.m, p.n), handle->device, kName);
   if (!inside) return CUBLAS_STATUS_INVALID_VALUE;
   std::vector<const void*> uses{p.a.data, p.b.data, p.c, handle->workspace};
   auto run = [p, workspace = handle->workspace, workspace_bytes = handle->workspace_bytes] {
@@ -162,15 +178,23 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, std::s
   });
 }
 
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+  return cublas_call("cublasSetMathMode", InCapture::kLegal, [&] {
+    if (!is_alive(handle, kKind, "cublasSetMathMode")) return CUBLAS_STATUS_NOT_INITIALIZED;
+    handle->math = mode;
+    return CUBLAS_STATUS_SUCCESS;
+  });
+}
+
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
                             int n, int k, const void* alpha, const void* a, cudaDataType a_type, int a_leading,
                             const void* b, cudaDataType b_type, int b_leading, const void* beta, void* c,
                             cudaDataType c_type, int c_leading, cublasComputeType_t compute, cublasGemmAlgo_t) {
   return cublas_call("cublasGemmEx", InCapture::kLegal, [&] {
     if (!is_alive(handle, kKind, "cublasGemmEx")) return CUBLAS_STATUS_NOT_INITIALIZED;
-    if (a_type != CUDA_R_32F || b_type != CUDA_R_32F || c_type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_PEDANTIC) {
-      violation("cublasGemmEx: float32 with less than its precision");
+    if (!is_supported(a_type, b_type, c_type, compute)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (a_type == CUDA_R_16BF && (handle->math & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) == 0) {
+      violation("cublasGemmEx: partial sums of bfloat16 products may be rounded (cublasSetMathMode forbids it)");
     }
     const int a_rows = transpose_a == CUBLAS_OP_N ? m : k;
     const int b_rows = transpose_b == CUBLAS_OP_N ? k : n;
@@ -179,11 +203,11 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a
     return submit(handle, {size(m),
                            size(n),
                            size(k),
-                           *static_cast<const float*>(alpha),
-                           *static_cast<const float*>(beta),
-                           {static_cast<const float*>(a), size(a_leading), transpose_a != CUBLAS_OP_N},
-                           {static_cast<const float*>(b), size(b_leading), transpose_b != CUBLAS_OP_N},
-                           static_cast<float*>(c),
+                           {*static_cast<const float*>(alpha), *static_cast<const float*>(beta)},
+                           {number_of(a_type, compute), a, size(a_leading), transpose_a != CUBLAS_OP_N},
+                           {number_of(b_type, compute), b, size(b_leading), transpose_b != CUBLAS_OP_N},
+                           number_of(c_type, compute),
+                           c,
                            size(c_leading)});
   });
 }

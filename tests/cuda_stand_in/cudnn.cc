@@ -35,10 +35,12 @@ cudnnStatus_t destroy(const void* descriptor, const char* kind, const char* func
 }
 
 cudnnStatus_t set(Extents& extents, cudnnTensorFormat_t format, cudnnDataType_t type, const Extents& value) {
-  if (type != CUDNN_DATA_FLOAT || format == CUDNN_TENSOR_NCHW_VECT_C) return CUDNN_STATUS_NOT_SUPPORTED;
+  const bool known_type = type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_BFLOAT16;
+  if (!known_type || format == CUDNN_TENSOR_NCHW_VECT_C) return CUDNN_STATUS_NOT_SUPPORTED;
   if (value.n <= 0 || value.c <= 0 || value.h <= 0 || value.w <= 0) return CUDNN_STATUS_BAD_PARAM;
   extents = value;
   extents.channels_last = format == CUDNN_TENSOR_NHWC;
+  extents.number = type == CUDNN_DATA_BFLOAT16 ? Number::kBFloat16 : Number::kFloat32;
   return CUDNN_STATUS_SUCCESS;
 }
 

@@ -12,7 +12,7 @@ namespace arbalest::tests::cuda_stand_in {
 namespace {
 
 std::size_t bytes(const Extents& extents) {
-  return sizeof(float) * static_cast<std::size_t>(extents.n) * static_cast<std::size_t>(extents.c) *
+  return size_of(extents.number) * static_cast<std::size_t>(extents.n) * static_cast<std::size_t>(extents.c) *
          static_cast<std::size_t>(extents.h) * static_cast<std::size_t>(extents.w);
 }
 
@@ -39,8 +39,11 @@ cudnnStatus_t check_algorithm(const Problem& problem, const Candidates& candidat
   for (const auto& candidate : candidates) {
     if (candidate.algorithm != algorithm) continue;
     if (!candidate.repeatable) violation(fmt::format("{}: an algorithm whose results vary", task.function));
-    if (candidate.math == CUDNN_TENSOR_OP_MATH || problem.math != CUDNN_FMA_MATH) {
+    if (candidate.math == CUDNN_TENSOR_OP_MATH && problem.math == CUDNN_FMA_MATH) {
       violation(fmt::format("{}: float32 with the precision of TF32", task.function));
+    }
+    if (candidate.math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) {
+      violation(fmt::format("{}: with the precision of float16", task.function));
     }
     return task.workspace_bytes < candidate.workspace ? CUDNN_STATUS_BAD_PARAM : CUDNN_STATUS_SUCCESS;
   }
@@ -91,9 +94,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, c
     const Task task{kName, handle, {x, bytes(g.input)}, {w, bytes(g.weights)}, {y, bytes(g.output)}, workspace, size};
     const cudnnStatus_t status = check_algorithm(problem, kForward, algorithm, task);
     if (status != CUDNN_STATUS_SUCCESS) return status;
-    return submit(task, [=, scaling = scaling_of(alpha, beta)] {
-      convolve(g, scaling, static_cast<const float*>(x), static_cast<const float*>(w), static_cast<float*>(y));
-    });
+    return submit(task, [=, scaling = scaling_of(alpha, beta)] { convolve(g, scaling, x, w, y); });
   });
 }
 
@@ -111,10 +112,7 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* a
     const Task task{kName, handle, {x, bytes(g.input)}, {dy, bytes(g.output)}, {dw, bytes(g.weights)}, workspace, size};
     const cudnnStatus_t status = check_algorithm(problem, kBackwardFilter, algorithm, task);
     if (status != CUDNN_STATUS_SUCCESS) return status;
-    return submit(task, [=, scaling = scaling_of(alpha, beta)] {
-      convolve_backward_filter(g, scaling, static_cast<const float*>(x), static_cast<const float*>(dy),
-                               static_cast<float*>(dw));
-    });
+    return submit(task, [=, scaling = scaling_of(alpha, beta)] { convolve_backward_filter(g, scaling, x, dy, dw); });
   });
 }
 
@@ -131,10 +129,7 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
     const Task task{kName, handle, {w, bytes(g.weights)}, {dy, bytes(g.output)}, {dx, bytes(g.input)}, workspace, size};
     const cudnnStatus_t status = check_algorithm(problem, kBackwardData, algorithm, task);
     if (status != CUDNN_STATUS_SUCCESS) return status;
-    return submit(task, [=, scaling = scaling_of(alpha, beta)] {
-      convolve_backward_data(g, scaling, static_cast<const float*>(w), static_cast<const float*>(dy),
-                             static_cast<float*>(dx));
-    });
+    return submit(task, [=, scaling = scaling_of(alpha, beta)] { convolve_backward_data(g, scaling, w, dy, dx); });
   });
 }
 

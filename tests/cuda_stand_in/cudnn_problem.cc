@@ -19,7 +19,17 @@ Problem problem_of(const char* function, cudnnHandle_t handle, cudnnTensorDescri
   problem.geometry.weights = weights->extents;
   problem.geometry.output = output->extents;
   problem.math = convolution->math;
-  if (input->extents.c != weights->extents.c || output->extents != output_extents(problem.geometry)) {
+  const Number number = input->extents.number;
+  const bool one_type = weights->extents.number == number && output->extents.number == number;
+  // Products of bfloat16 are tensor cores' work; and unless told otherwise, tensor cores compute those of float32, too.
+  if (!one_type || (number == Number::kBFloat16 && problem.math == CUDNN_FMA_MATH)) {
+    problem.status = CUDNN_STATUS_NOT_SUPPORTED;
+  } else if (number == Number::kFloat32 && problem.math != CUDNN_FMA_MATH) {
+    for (Extents* extents : {&problem.geometry.input, &problem.geometry.weights, &problem.geometry.output}) {
+      extents->number = Number::kTensorFloat32;
+    }
+  }
+  if (input->extents.c != weights->extents.c || problem.geometry.output != output_extents(problem.geometry)) {
     problem.status = CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
   }
   return problem;

@@ -1,5 +1,5 @@
 // A convolution as cuDNN's calls describe it, and the algorithms that the stand-in offers for it: some do not repeat
-// their results, want tensor cores or more memory than there is.
+// their results, want tensor cores, make float16 of what they read, or want more memory than there is.
 #pragma once
 
 #include <cudnn.h>
@@ -23,16 +23,21 @@ struct Candidate {
 // Fastest first, as from cuDNN's heuristics.
 inline constexpr std::size_t kHuge = std::size_t{1} << 40U;
 inline constexpr std::array kForward = {
+    Candidate{CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, true, 0},
     Candidate{CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, CUDNN_TENSOR_OP_MATH, true, 256},
     Candidate{CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_FMA_MATH, true, kHuge},
     Candidate{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDNN_FMA_MATH, true, 256},
     Candidate{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, CUDNN_FMA_MATH, true, 0},
 };
 inline constexpr std::array kBackwardFilter = {
+    Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, true, 0},
+    Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, CUDNN_TENSOR_OP_MATH, true, 1024},
     Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, CUDNN_FMA_MATH, false, 0},
     Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, CUDNN_FMA_MATH, true, 512},
 };
 inline constexpr std::array kBackwardData = {
+    Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, true, 0},
+    Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, CUDNN_TENSOR_OP_MATH, true, 1024},
     Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, CUDNN_FMA_MATH, false, 0},
     Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_FMA_MATH, true, 512},
 };

@@ -27,25 +27,30 @@ TEST_CASE("activations agree with the reference, in place too") {
   const int threads = GENERATE(1, 3);
   const Shape shape = GENERATE(Shape{5, 33}, Shape{1, 1}, Shape{5, 20, 7, 3}, Shape{1, 17, 1, 1}, Shape{1, 1, 1, 1});
   const bool native = shape.rank() == 4 && GENERATE(false, true);
-  CAPTURE(to_string(shape), native);
-  const Layout layout = native ? native_image_layout(*device, shape) : device->plain_layout(shape, DType::kFloat32);
+  for (const Arithmetic& in : tensor_types(*device)) {
+    CAPTURE(to_string(shape), native, in.name);
+    const Layout layout =
+        native ? native_image_layout(*device, shape, in.dtype) : device->plain_layout(shape, in.dtype);
 
-  OperatorCase of;
-  of.input = layout;
-  of.spec = ActivationSpec{layout, kind};
-  of.input_values = random_values(layout.shape().elements(), 1);
-  for (double& value : of.input_values) value *= 4.0;
-  of.output_gradient = random_values(layout.shape().elements(), 2);
-  of.in_place = in_place;
-  const OperatorRun run = run_operator(*device, of, {.threads = threads});
+    OperatorCase of;
+    of.input = layout;
+    of.spec = ActivationSpec{layout, kind};
+    of.input_values = random_values(layout.shape().elements(), 1, in.dtype);
+    for (double& value : of.input_values) value *= 4.0;
+    of.output_gradient = random_values(layout.shape().elements(), 2, in.dtype);
+    of.in_place = in_place;
+    const OperatorRun run = run_operator(*device, of, {.threads = threads});
 
-  const Values expected = activation(of.input_values, kind);
-  CHECK(relative_error(run.output, expected) < 1e-5);
-  CHECK(relative_error(run.input_gradient, activation_gradient(expected, kind, of.output_gradient)) < 1e-5);
-  CHECK(run.padding_is_zero);
-  const OperatorRun inference = run_operator(*device, of, {.mode = OperatorMode::kInference, .threads = threads});
-  CHECK(inference.output == run.output);
-  CHECK(inference.padding_is_zero);
+    const Values expected = activation(of.input_values, kind);
+    CHECK(relative_error(run.output, expected) < in.tolerance);
+    // The backward pass reads the output as it is stored.
+    const Values gradient = activation_gradient(representable(expected, in.dtype), kind, of.output_gradient);
+    CHECK(relative_error(run.input_gradient, gradient) < in.tolerance);
+    CHECK(run.padding_is_zero);
+    const OperatorRun inference = run_operator(*device, of, {.mode = OperatorMode::kInference, .threads = threads});
+    CHECK(inference.output == run.output);
+    CHECK(inference.padding_is_zero);
+  }
 }
 
 TEST_CASE("an activation that runs twice in place would be wrong: the traits ask for the output, not the input") {
@@ -64,20 +69,22 @@ TEST_CASE("flatten gives canonical order, and gradients go back to the input's l
   const bool native = GENERATE(false, true);
   const bool in_place = GENERATE(false, true);
   const Shape shape = GENERATE(Shape{5, 20, 3, 4}, Shape{1, 17, 1, 1}, Shape{3, 17, 1, 1}, Shape{1, 1, 1, 1});
-  CAPTURE(to_string(shape));
-  OperatorCase of;
-  of.input = native ? native_image_layout(*device, shape) : device->plain_layout(shape, DType::kFloat32);
-  of.spec = FlattenSpec{of.input};
-  of.input_values = random_values(shape.elements(), 1);
-  of.output_gradient = random_values(shape.elements(), 2);
-  of.in_place = in_place;
+  for (const Arithmetic& in : tensor_types(*device)) {
+    CAPTURE(to_string(shape), in.name);
+    OperatorCase of;
+    of.input = native ? native_image_layout(*device, shape, in.dtype) : device->plain_layout(shape, in.dtype);
+    of.spec = FlattenSpec{of.input};
+    of.input_values = random_values(shape.elements(), 1, in.dtype);
+    of.output_gradient = random_values(shape.elements(), 2, in.dtype);
+    of.in_place = in_place;
 
-  const OperatorRun run = run_operator(*device, of, {});
-  CHECK(run.output == to_floats(of.input_values));
-  CHECK(run.input_gradient == to_floats(of.output_gradient));
-  CHECK(run.padding_is_zero);
-  CHECK(device->prepare(of.spec, {})->traits().output.shape() == Shape{shape[0], shape.elements_per_example()});
-  CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == run.output);
+    const OperatorRun run = run_operator(*device, of, {});
+    CHECK(run.output == to_floats(of.input_values));
+    CHECK(run.input_gradient == to_floats(of.output_gradient));
+    CHECK(run.padding_is_zero);
+    CHECK(device->prepare(of.spec, {})->traits().output.shape() == Shape{shape[0], shape.elements_per_example()});
+    CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == run.output);
+  }
 }
 
 }  // namespace

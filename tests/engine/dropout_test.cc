@@ -31,23 +31,27 @@ TEST_CASE("dropout follows the reference mask, forward and backward") {
   const bool in_place = GENERATE(false, true);
   const bool native = GENERATE(false, true);
   const Shape shape = GENERATE(Shape{5, 20, 7, 9}, Shape{1, 17, 1, 1}, Shape{1, 1, 1, 1});
-  CAPTURE(to_string(shape));
-  OperatorCase of =
-      make_case(native ? native_image_layout(*device, shape) : device->plain_layout(shape, DType::kFloat32), 0.3F);
-  of.input_values = random_values(shape.elements(), 1);
-  of.in_place = in_place;
-  const OperatorRun run = run_operator(*device, of, {.threads = threads});
+  for (const Arithmetic& in : tensor_types(*device)) {
+    CAPTURE(to_string(shape), in.name);
+    OperatorCase of =
+        make_case(native ? native_image_layout(*device, shape, in.dtype) : device->plain_layout(shape, in.dtype), 0.3F);
+    of.input_values = random_values(shape.elements(), 1, in.dtype);
+    of.output_gradient = representable(of.output_gradient, in.dtype);
+    of.in_place = in_place;
+    const OperatorRun run = run_operator(*device, of, {.threads = threads});
 
-  const Values factors = dropout_factors(shape.elements(), static_cast<double>(0.3F), 2, kSeed, kTask);
-  Values output;
-  Values input_gradient;
-  for (std::size_t e = 0; e < factors.size(); ++e) {
-    output.push_back(of.input_values[e] * factors[e]);
-    input_gradient.push_back(of.output_gradient[e] * factors[e]);
+    const Values factors = dropout_factors(shape.elements(), static_cast<double>(0.3F), 2, kSeed, kTask);
+    Values output;
+    Values input_gradient;
+    for (std::size_t e = 0; e < factors.size(); ++e) {
+      output.push_back(of.input_values[e] * factors[e]);
+      input_gradient.push_back(of.output_gradient[e] * factors[e]);
+    }
+    const double tolerance = in.dtype == DType::kFloat32 ? 1e-6 : in.tolerance;
+    CHECK(relative_error(run.output, output) < tolerance);
+    CHECK(relative_error(run.input_gradient, input_gradient) < tolerance);
+    CHECK(run.padding_is_zero);
   }
-  CHECK(relative_error(run.output, output) < 1e-6);
-  CHECK(relative_error(run.input_gradient, input_gradient) < 1e-6);
-  CHECK(run.padding_is_zero);
 }
 
 TEST_CASE("dropout's mask changes with seed, task and layer, and with nothing else") {
@@ -95,12 +99,14 @@ TEST_CASE("dropout drops its ratio and keeps the mean") {
 TEST_CASE("dropout at inference is the identity") {
   const auto device = open_test_device();
   const bool in_place = GENERATE(false, true);
-  OperatorCase of = make_case(native_image_layout(*device, {5, 3, 4, 4}), 0.5F);
-  of.input_values = random_values(of.input.shape().elements(), 1);
-  of.in_place = in_place;
-  const OperatorRun run = run_operator(*device, of, {.mode = OperatorMode::kInference});
-  CHECK(relative_error(run.output, of.input_values) == 0.0);
-  CHECK(run.padding_is_zero);
+  for (const Arithmetic& in : tensor_types(*device)) {
+    OperatorCase of = make_case(native_image_layout(*device, {5, 3, 4, 4}, in.dtype), 0.5F);
+    of.input_values = random_values(of.input.shape().elements(), 1, in.dtype);
+    of.in_place = in_place;
+    const OperatorRun run = run_operator(*device, of, {.mode = OperatorMode::kInference});
+    CHECK(relative_error(run.output, of.input_values) == 0.0);
+    CHECK(run.padding_is_zero);
+  }
 }
 
 }  // namespace

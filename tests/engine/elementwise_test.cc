@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/elementwise/bfloat16.h"
 #include "engine/elementwise/exponential.h"
 #include "engine/elementwise/finite.h"
 #include "engine/elementwise/philox.h"
@@ -25,6 +26,53 @@ TEST_CASE("philox gives the known answers of its authors' library") {
         std::vector<std::uint32_t>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
   CHECK(words({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, {{0xa4093822, 0x299f31d0}}) ==
         std::vector<std::uint32_t>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+}
+
+TEST_CASE("every bfloat16 is a float32 that rounds to itself") {
+  for (std::uint32_t bits = 0; bits < 0x10000U; ++bits) {
+    const BFloat16 number{static_cast<std::uint16_t>(bits)};
+    const float value = to_float(number);
+    const bool is_nan = (bits & 0x7FFFU) > 0x7F80U;
+    if (std::isnan(value) != is_nan) FAIL("to_float of " << bits);
+    const std::uint16_t back = to_bfloat16(value).bits;
+    // A signaling NaN may come back quiet.
+    if (is_nan ? !std::isnan(to_float({back})) : back != bits) FAIL("from " << bits << " to " << back);
+  }
+  CHECK(to_float({0x3F80}) == 1.0F);
+  CHECK(to_float({0xC040}) == -3.0F);
+  CHECK(to_float({0x7F80}) == kInfinity);
+  CHECK(to_float({0x0001}) == std::ldexp(1.0F, -133));
+}
+
+TEST_CASE("float32 rounds to the nearest bfloat16, and from the middle to the even one") {
+  const auto bits_of = [](float value) { return std::bit_cast<std::uint32_t>(value); };
+  const auto from_bits = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
+  // From each finite one to its neighbor away from zero: infinity is the last neighbor.
+  for (std::uint32_t upper = 0; upper < 0x10000U; ++upper) {
+    if ((upper & 0x7FFFU) >= 0x7F80U) continue;
+    const std::uint32_t lower = upper << 16U;
+    const std::uint32_t even = upper + (upper & 1U);
+    const std::uint32_t next = upper + 1U;
+    for (const auto& [bits, expected] :
+         {std::pair{lower + 1U, upper}, std::pair{lower + 0x7FFFU, upper}, std::pair{lower + 0x8000U, even},
+          std::pair{lower + 0x8001U, next}, std::pair{lower + 0xFFFFU, next}}) {
+      const std::uint16_t rounded = to_bfloat16(from_bits(bits)).bits;
+      if (rounded != expected) FAIL(bits << " became " << rounded << ", not " << expected);
+    }
+  }
+  // A NaN whose upper half alone would be infinite, and one that adding would carry away.
+  CHECK(to_bfloat16(std::numeric_limits<float>::max()).bits == 0x7F80);
+  CHECK(std::isnan(to_float(to_bfloat16(from_bits(0x7F800001U)))));
+  CHECK(std::isnan(to_float(to_bfloat16(from_bits(0xFFFFFFFFU)))));
+  CHECK(bits_of(to_float(to_bfloat16(-0.0F))) == 0x80000000U);
+  // Against rounding by arithmetic: 8 significant bits.
+  for (int i = 0; i < 100000; ++i) {
+    const float value = std::ldexp(static_cast<float>(i * 167 + 8388609), i % 200 - 110);
+    int exponent = 0;
+    const float mantissa = std::frexp(value, &exponent);
+    const float expected = std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8);
+    if (to_float(to_bfloat16(value)) != expected) FAIL(value);
+  }
 }
 
 TEST_CASE("exponential is exp to float32's precision") {

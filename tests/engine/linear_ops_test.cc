@@ -15,8 +15,6 @@ using engine::PrepareOptions;
 using engine::Shape;
 using engine::Window;
 
-constexpr double kTolerance = 1e-5;
-
 struct ConvCase {
   const char* what;
   Shape input;
@@ -49,24 +47,25 @@ const ConvCase kConvolutions[] = {
     {"padding above the image", {2, 17, 2, 2}, 3, {{5, 5}, {1, 1}, {3, 3}}, true},
 };
 
-OperatorCase make_case(engine::Device& device, const ConvCase& of) {
+// `dtype`: of what the operator reads but for a bias.
+OperatorCase make_case(engine::Device& device, const ConvCase& of, DType dtype = DType::kFloat32) {
   OperatorCase result;
-  result.input =
-      of.native_input ? native_image_layout(device, of.input) : device.plain_layout(of.input, DType::kFloat32);
+  result.input = of.native_input ? native_image_layout(device, of.input, dtype) : device.plain_layout(of.input, dtype);
   result.spec = Conv2dSpec{result.input, of.filters, of.window, of.bias};
-  result.input_values = random_values(of.input.elements(), 1);
+  result.input_values = random_values(of.input.elements(), 1, dtype);
   const std::int64_t taps = of.window.kernel.height * of.window.kernel.width;
-  result.parameters = {random_values(of.filters * of.input[1] * taps, 2)};
+  result.parameters = {random_values(of.filters * of.input[1] * taps, 2, dtype)};
   if (of.bias) result.parameters.push_back(random_values(of.filters, 3));
-  result.output_gradient = random_values(conv2d_shape(of.input, of.filters, of.window).elements(), 4);
+  result.output_gradient = random_values(conv2d_shape(of.input, of.filters, of.window).elements(), 4, dtype);
   return result;
 }
 
-void check(const OperatorRun& run, const Values& output, const LinearGradients& gradients, bool bias) {
-  CHECK(relative_error(run.output, output) < kTolerance);
-  CHECK(relative_error(run.input_gradient, gradients.input) < kTolerance);
-  CHECK(relative_error(run.parameter_gradients.at(0), gradients.weights) < kTolerance);
-  if (bias) CHECK(relative_error(run.parameter_gradients.at(1), gradients.bias) < kTolerance);
+void check(const OperatorRun& run, const Values& output, const LinearGradients& gradients, bool bias,
+           double tolerance = 1e-5) {
+  CHECK(relative_error(run.output, output) < tolerance);
+  CHECK(relative_error(run.input_gradient, gradients.input) < tolerance);
+  CHECK(relative_error(run.parameter_gradients.at(0), gradients.weights) < tolerance);
+  if (bias) CHECK(relative_error(run.parameter_gradients.at(1), gradients.bias) < 1e-5);
   CHECK(run.padding_is_zero);
 }
 
@@ -75,13 +74,17 @@ TEST_CASE("conv2d agrees with the reference") {
   const int threads = GENERATE(1, 3);
   for (const ConvCase& of : kConvolutions) {
     DYNAMIC_SECTION(of.what << ", threads " << threads) {
-      OperatorCase run = make_case(*device, of);
-      run.replayed = true;
-      const Values bias = of.bias ? run.parameters[1] : Values{};
-      check(run_operator(*device, run, {.threads = threads}),
+      for (const Arithmetic& in : arithmetics(*device)) {
+        CAPTURE(in.name);
+        OperatorCase run = make_case(*device, of, in.dtype);
+        run.replayed = true;
+        const Values bias = of.bias ? run.parameters[1] : Values{};
+        check(
+            run_operator(*device, run, {.threads = threads, .precision = in.precision}),
             conv2d(of.input, run.input_values, run.parameters[0], bias, of.filters, of.window),
             conv2d_gradients(of.input, run.input_values, run.parameters[0], of.filters, of.window, run.output_gradient),
-            of.bias);
+            of.bias, in.tolerance);
+      }
     }
   }
 }
@@ -99,43 +102,55 @@ TEST_CASE("conv2d at inference reads the training plan's parameters and gives it
   const auto device = open_test_device();
   for (const ConvCase& of : kConvolutions) {
     DYNAMIC_SECTION(of.what) {
-      const OperatorCase run = make_case(*device, of);
-      const auto parameters = device->prepare(run.spec, {})->traits().parameters;
-      const PrepareOptions inference{.mode = OperatorMode::kInference, .parameters = parameters};
-      const auto op = device->prepare(run.spec, inference);
-      CHECK(op->traits().parameters == parameters);
-      CHECK(op->traits().saved_bytes == 0);
-      const OperatorRun trained = run_operator(*device, run, {});
-      CHECK(run_operator(*device, run, inference).output == trained.output);
-      CHECK(trained.padding_is_zero);
+      for (const Arithmetic& in : arithmetics(*device)) {
+        CAPTURE(in.name);
+        const OperatorCase run = make_case(*device, of, in.dtype);
+        const PrepareOptions training{.precision = in.precision};
+        const auto parameters = device->prepare(run.spec, training)->traits().parameters;
+        const PrepareOptions inference{
+            .mode = OperatorMode::kInference, .parameters = parameters, .precision = in.precision};
+        const auto op = device->prepare(run.spec, inference);
+        CHECK(op->traits().parameters == parameters);
+        CHECK(op->traits().saved_bytes == 0);
+        const OperatorRun trained = run_operator(*device, run, training);
+        CHECK(run_operator(*device, run, inference).output == trained.output);
+        CHECK(trained.padding_is_zero);
+      }
     }
   }
 }
 
-TEST_CASE("layers read parameters in whatever layout they are given") {
+TEST_CASE("layers read parameters in whatever layout they are given, and inputs of float32") {
   const auto device = open_test_device();
-  SECTION("conv2d") {
-    const ConvCase& of = kConvolutions[1];
-    const OperatorCase run = make_case(*device, of);
-    const Layout weights = device->plain_layout({of.filters, of.input[1], 5, 5}, DType::kFloat32);
-    const Layout bias = device->plain_layout({of.filters}, DType::kFloat32);
-    check(run_operator(*device, run, {.parameters = {weights, bias}}),
-          conv2d(of.input, run.input_values, run.parameters[0], run.parameters[1], of.filters, of.window),
-          conv2d_gradients(of.input, run.input_values, run.parameters[0], of.filters, of.window, run.output_gradient),
-          true);
-  }
-  SECTION("dense") {
-    OperatorCase run;
-    run.input = device->plain_layout({5, 30}, DType::kFloat32);
-    run.spec = DenseSpec{run.input, 20};
-    run.input_values = random_values(150, 1);
-    run.parameters = {random_values(600, 2), random_values(20, 3)};
-    run.output_gradient = random_values(100, 4);
-    const Layout weights = device->plain_layout({20, 30}, DType::kFloat32);
-    const Layout bias = device->plain_layout({20}, DType::kFloat32);
-    check(run_operator(*device, run, {.parameters = {weights, bias}}),
-          dense(5, run.input_values, run.parameters[0], run.parameters[1], 20),
-          dense_gradients(5, run.input_values, run.parameters[0], 20, run.output_gradient), true);
+  for (const Arithmetic& in : arithmetics(*device)) {
+    const auto run_given = [&](OperatorCase& run, const Shape& weights, std::int64_t outputs) {
+      run.parameters[0] = representable(run.parameters[0], in.dtype);
+      run.input_values = representable(run.input_values, in.dtype);
+      run.output_gradient = representable(run.output_gradient, in.dtype);
+      return run_operator(*device, run,
+                          {.parameters = {device->plain_layout(weights, DType::kFloat32),
+                                          device->plain_layout({outputs}, DType::kFloat32)},
+                           .precision = in.precision});
+    };
+    DYNAMIC_SECTION("conv2d, " << in.name) {
+      const ConvCase& of = kConvolutions[1];
+      OperatorCase run = make_case(*device, of);
+      const OperatorRun result = run_given(run, {of.filters, of.input[1], 5, 5}, of.filters);
+      check(result, conv2d(of.input, run.input_values, run.parameters[0], run.parameters[1], of.filters, of.window),
+            conv2d_gradients(of.input, run.input_values, run.parameters[0], of.filters, of.window, run.output_gradient),
+            true, in.tolerance);
+    }
+    DYNAMIC_SECTION("dense, " << in.name) {
+      OperatorCase run;
+      run.input = device->plain_layout({5, 30}, DType::kFloat32);
+      run.spec = DenseSpec{run.input, 20};
+      run.input_values = random_values(150, 1);
+      run.parameters = {random_values(600, 2), random_values(20, 3)};
+      run.output_gradient = random_values(100, 4);
+      const OperatorRun result = run_given(run, {20, 30}, 20);
+      check(result, dense(5, run.input_values, run.parameters[0], run.parameters[1], 20),
+            dense_gradients(5, run.input_values, run.parameters[0], 20, run.output_gradient), true, in.tolerance);
+    }
   }
 }
 
@@ -161,15 +176,14 @@ const DenseCase kDenseLayers[] = {
     {"one example of images of one row", {1, 17, 1, 9}, 5, true},
 };
 
-OperatorCase make_case(engine::Device& device, const DenseCase& of) {
+OperatorCase make_case(engine::Device& device, const DenseCase& of, DType dtype = DType::kFloat32) {
   OperatorCase result;
-  result.input =
-      of.native_input ? native_image_layout(device, of.input) : device.plain_layout(of.input, DType::kFloat32);
+  result.input = of.native_input ? native_image_layout(device, of.input, dtype) : device.plain_layout(of.input, dtype);
   result.spec = DenseSpec{result.input, of.units, of.bias};
-  result.input_values = random_values(of.input.elements(), 1);
-  result.parameters = {random_values(of.units * of.input.elements_per_example(), 2)};
+  result.input_values = random_values(of.input.elements(), 1, dtype);
+  result.parameters = {random_values(of.units * of.input.elements_per_example(), 2, dtype)};
   if (of.bias) result.parameters.push_back(random_values(of.units, 3));
-  result.output_gradient = random_values(of.input[0] * of.units, 4);
+  result.output_gradient = random_values(of.input[0] * of.units, 4, dtype);
   return result;
 }
 
@@ -178,12 +192,16 @@ TEST_CASE("dense agrees with the reference") {
   const int threads = GENERATE(1, 3);
   for (const DenseCase& of : kDenseLayers) {
     DYNAMIC_SECTION(of.what << ", threads " << threads) {
-      OperatorCase run = make_case(*device, of);
-      run.replayed = true;
-      const Values bias = of.bias ? run.parameters[1] : Values{};
-      check(run_operator(*device, run, {.threads = threads}),
-            dense(of.input[0], run.input_values, run.parameters[0], bias, of.units),
-            dense_gradients(of.input[0], run.input_values, run.parameters[0], of.units, run.output_gradient), of.bias);
+      for (const Arithmetic& in : arithmetics(*device)) {
+        CAPTURE(in.name);
+        OperatorCase run = make_case(*device, of, in.dtype);
+        run.replayed = true;
+        const Values bias = of.bias ? run.parameters[1] : Values{};
+        check(run_operator(*device, run, {.threads = threads, .precision = in.precision}),
+              dense(of.input[0], run.input_values, run.parameters[0], bias, of.units),
+              dense_gradients(of.input[0], run.input_values, run.parameters[0], of.units, run.output_gradient), of.bias,
+              in.tolerance);
+      }
     }
   }
 }
@@ -231,11 +249,16 @@ TEST_CASE("dense at inference reads the training plan's parameters and gives its
   const auto device = open_test_device();
   for (const DenseCase& of : kDenseLayers) {
     DYNAMIC_SECTION(of.what) {
-      const OperatorCase run = make_case(*device, of);
-      const auto parameters = device->prepare(run.spec, {})->traits().parameters;
-      const PrepareOptions inference{.mode = OperatorMode::kInference, .parameters = parameters};
-      CHECK(device->prepare(run.spec, inference)->traits().saved_bytes == 0);
-      CHECK(run_operator(*device, run, inference).output == run_operator(*device, run, {}).output);
+      for (const Arithmetic& in : arithmetics(*device)) {
+        CAPTURE(in.name);
+        const OperatorCase run = make_case(*device, of, in.dtype);
+        const PrepareOptions training{.precision = in.precision};
+        const auto parameters = device->prepare(run.spec, training)->traits().parameters;
+        const PrepareOptions inference{
+            .mode = OperatorMode::kInference, .parameters = parameters, .precision = in.precision};
+        CHECK(device->prepare(run.spec, inference)->traits().saved_bytes == 0);
+        CHECK(run_operator(*device, run, inference).output == run_operator(*device, run, training).output);
+      }
     }
   }
 }
@@ -248,8 +271,7 @@ TEST_CASE("dense at inference reads the parameters of a plan with another batch 
   const OperatorCase run = make_case(*device, large);
   const OperatorRun result =
       run_operator(*device, run, {.mode = OperatorMode::kInference, .threads = 2, .parameters = parameters});
-  CHECK(relative_error(result.output, dense(256, run.input_values, run.parameters[0], run.parameters[1], 10)) <
-        kTolerance);
+  CHECK(relative_error(result.output, dense(256, run.input_values, run.parameters[0], run.parameters[1], 10)) < 1e-5);
 }
 
 }  // namespace

@@ -20,10 +20,11 @@ Labels random_labels(std::int64_t examples, std::int64_t classes, unsigned seed)
 }
 
 template <typename Spec>
-OperatorCase make_case(engine::Device& device, std::int64_t classes, const Values& logits, const Labels& labels) {
+OperatorCase make_case(engine::Device& device, std::int64_t classes, const Values& logits, const Labels& labels,
+                       DType dtype = DType::kFloat32) {
   const auto examples = static_cast<std::int64_t>(labels.size());
   OperatorCase of;
-  of.input = device.plain_layout({examples, classes}, DType::kFloat32);
+  of.input = device.plain_layout({examples, classes}, dtype);
   of.spec = Spec{of.input, device.plain_layout({examples}, DType::kInt32)};
   of.input_values = logits;
   of.labels = labels;
@@ -39,17 +40,22 @@ TEST_CASE("softmax cross entropy agrees with the reference") {
   for (double& logit : logits) logit *= scale;
   Labels labels = random_labels(examples, classes, 2);
   if (examples > 1) labels[1] = engine::kNoLabel;
-  const OperatorCase of = make_case<SoftmaxCrossEntropySpec>(*device, classes, logits, labels);
+  for (const Arithmetic& in : tensor_types(*device)) {
+    CAPTURE(in.name);
+    logits = representable(logits, in.dtype);
+    const OperatorCase of = make_case<SoftmaxCrossEntropySpec>(*device, classes, logits, labels, in.dtype);
 
-  const OperatorRun run = run_operator(*device, of, {});
-  CHECK(static_cast<double>(run.output.at(0)) == Approx(softmax_cross_entropy(classes, logits, labels)).epsilon(1e-5));
-  CHECK(relative_error(run.input_gradient, softmax_cross_entropy_gradient(classes, logits, labels)) < 1e-5);
+    const OperatorRun run = run_operator(*device, of, {});
+    CHECK(static_cast<double>(run.output.at(0)) ==
+          Approx(softmax_cross_entropy(classes, logits, labels)).epsilon(1e-5));
+    CHECK(relative_error(run.input_gradient, softmax_cross_entropy_gradient(classes, logits, labels)) < in.tolerance);
 
-  // The same additions, however many threads there are.
-  const OperatorRun threaded = run_operator(*device, of, {.threads = 3});
-  CHECK(threaded.output == run.output);
-  CHECK(threaded.input_gradient == run.input_gradient);
-  CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == run.output);
+    // The same additions, however many threads there are.
+    const OperatorRun threaded = run_operator(*device, of, {.threads = 3});
+    CHECK(threaded.output == run.output);
+    CHECK(threaded.input_gradient == run.input_gradient);
+    CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == run.output);
+  }
 }
 
 TEST_CASE("examples without label count neither in the loss nor in the mean") {
@@ -109,19 +115,23 @@ TEST_CASE("accuracy counts what the reference counts") {
   const double infinity = HUGE_VAL;
   const Values logits{1, 1, 0, 2, nan, -5, nan, nan, -infinity, -infinity, 0, infinity, 3, 4};
   const Labels labels = GENERATE(Labels{0, 1, 1, 0, 0, 1, -1}, Labels{1, 0, 0, 1, 1, 0, 1});
-  const OperatorRun run =
-      run_operator(*device, make_case<AccuracySpec>(*device, 2, logits, labels), {.mode = OperatorMode::kInference});
-  CHECK(run.output == Floats{static_cast<float>(count_correct(2, logits, labels))});
+  for (const Arithmetic& in : tensor_types(*device)) {
+    const OperatorRun run = run_operator(*device, make_case<AccuracySpec>(*device, 2, logits, labels, in.dtype),
+                                         {.mode = OperatorMode::kInference});
+    CHECK(run.output == Floats{static_cast<float>(count_correct(2, logits, labels))});
+  }
 }
 
 TEST_CASE("accuracy on random logits") {
   const auto device = open_test_device();
   const auto [examples, classes] = GENERATE(table<std::int64_t, std::int64_t>({{257, 10}, {1, 17}, {1, 1}}));
-  const Values logits = random_values(examples * classes, 1);
   const Labels labels = random_labels(examples, classes, 2);
-  const OperatorCase of = make_case<AccuracySpec>(*device, classes, logits, labels);
-  CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output ==
-        Floats{static_cast<float>(count_correct(classes, logits, labels))});
+  for (const Arithmetic& in : tensor_types(*device)) {
+    const Values logits = random_values(examples * classes, 1, in.dtype);
+    const OperatorCase of = make_case<AccuracySpec>(*device, classes, logits, labels, in.dtype);
+    CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output ==
+          Floats{static_cast<float>(count_correct(classes, logits, labels))});
+  }
 }
 
 }  // namespace

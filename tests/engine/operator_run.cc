@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "engine/devices.h"
+#include "engine/elementwise/bfloat16.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_memory.h"
 
@@ -10,10 +11,12 @@ namespace arbalest::tests {
 
 using engine::Buffer;
 using engine::Device;
+using engine::DType;
 using engine::Layout;
 using engine::Operator;
 using engine::OperatorMode;
 using engine::OperatorTraits;
+using engine::Precision;
 using engine::PrepareOptions;
 using engine::Shape;
 
@@ -46,8 +49,17 @@ Buffer to_device(Device& device, const Layout& layout, const Values& values) {
   Floats floats;
   for (const double value : values) floats.push_back(static_cast<float>(value));
   Buffer buffer = device.allocate(layout.bytes());
-  device.convert(device.plain_layout(layout.shape(), layout.dtype()), floats.data(), layout, buffer.data());
+  device.convert(device.plain_layout(layout.shape(), DType::kFloat32), floats.data(), layout, buffer.data());
   return buffer;
+}
+
+// The same numbers in the same places, in low precision.
+Buffer rounded(Device& device, const Buffer& weights, const Layout& layout) {
+  std::vector<engine::BFloat16> halves;
+  for (const float weight : download<float>(device, weights.data(), layout.bytes() / sizeof(float))) {
+    halves.push_back(engine::elementwise::to_bfloat16(weight));
+  }
+  return upload(device, halves);
 }
 
 void allocate(Device& device, const OperatorCase& of, const OperatorTraits& traits, Buffers& buffers) {
@@ -62,6 +74,9 @@ void allocate(Device& device, const OperatorCase& of, const OperatorTraits& trai
   if (!of.output_gradient.empty()) buffers.arriving = to_device(device, traits.output, of.output_gradient);
   for (std::size_t p = 0; p < traits.parameters.size(); ++p) {
     buffers.parameters.push_back(to_device(device, traits.parameters[p], of.parameters.at(p)));
+    if (p == 0 && traits.low_precision_weights) {
+      buffers.parameters[0] = rounded(device, buffers.parameters[0], traits.parameters[0]);
+    }
     buffers.parameter_addresses.push_back(buffers.parameters.back().data());
     buffers.parameter_gradients.push_back(garbage(device, traits.parameters[p].bytes(), buffers));
     buffers.gradient_addresses.push_back(buffers.parameter_gradients.back().data());
@@ -109,7 +124,7 @@ void backward(const Operator& op, engine::Stream& stream, const Buffers& buffers
 
 // In canonical order. Notes whether all elements that the layout pads with are zero.
 Floats read(Device& device, const Layout& layout, const void* data, OperatorRun& run) {
-  const Layout plain = device.plain_layout(layout.shape(), layout.dtype());
+  const Layout plain = device.plain_layout(layout.shape(), DType::kFloat32);
   Floats floats(static_cast<std::size_t>(layout.shape().elements()));
   device.convert(layout, data, plain, floats.data());
   const Buffer clean = device.allocate(layout.bytes());
@@ -123,9 +138,34 @@ Floats read(Device& device, const Layout& layout, const void* data, OperatorRun&
 
 std::unique_ptr<Device> open_test_device() { return engine::open_device(engine::parse_device(ARBALEST_TEST_DEVICE)); }
 
-Layout native_image_layout(Device& device, const Shape& shape) {
-  const Layout input = device.plain_layout(shape, engine::DType::kFloat32);
-  return device.prepare(engine::Conv2dSpec{input, shape[1], {}, false}, {})->traits().output;
+std::vector<Arithmetic> arithmetics(const Device& device) {
+  std::vector<Arithmetic> all{{"FP32", Precision::kFloat32, DType::kFloat32, 1e-5}};
+  if (!device.is_cuda()) return all;
+  // Each factor is rounded or cut to 10 bits behind the point; a result is rounded to 7, twice where a bias is added.
+  all.push_back({"TF32", Precision::kTensorFloat32, DType::kFloat32, 0x1p-9});
+  all.push_back({"BF16", Precision::kBFloat16, DType::kBFloat16, 0x1p-8});
+  return all;
+}
+
+std::vector<Arithmetic> tensor_types(const Device& device) {
+  std::vector<Arithmetic> types = arithmetics(device);
+  std::erase_if(types, [](const Arithmetic& in) { return in.precision == Precision::kTensorFloat32; });
+  return types;
+}
+
+Values representable(Values values, DType dtype) {
+  for (double& value : values) {
+    const auto single = static_cast<float>(value);
+    const bool halves = dtype == DType::kBFloat16;
+    value = halves ? engine::elementwise::to_float(engine::elementwise::to_bfloat16(single)) : single;
+  }
+  return values;
+}
+
+Layout native_image_layout(Device& device, const Shape& shape, DType dtype) {
+  const Layout input = device.plain_layout(shape, dtype);
+  const Precision precision = dtype == DType::kBFloat16 ? Precision::kBFloat16 : Precision::kFloat32;
+  return device.prepare(engine::Conv2dSpec{input, shape[1], {}, false}, {.precision = precision})->traits().output;
 }
 
 OperatorRun run_operator(Device& device, const OperatorCase& of, const PrepareOptions& options) {

@@ -8,6 +8,7 @@
 
 #include "engine/device.h"
 #include "engine/operator.h"
+#include "tests/support/numbers.h"
 #include "tests/support/reference_ops.h"
 
 namespace arbalest::tests {
@@ -17,8 +18,29 @@ using Floats = std::vector<float>;
 // The device that the program is built for.
 std::unique_ptr<engine::Device> open_test_device();
 
+// What operators compute in, and how far from the reference of the same inputs they may be then: |difference| /
+// |reference| in the Euclidean norm.
+struct Arithmetic {
+  const char* name;
+  engine::Precision precision;
+  engine::DType dtype;  // of tensors between layers
+  double tolerance;
+};
+
+// All that the device knows.
+std::vector<Arithmetic> arithmetics(const engine::Device& device);
+// One for each type of tensors: for operators that compute in the type of their input.
+std::vector<Arithmetic> tensor_types(const engine::Device& device);
+
+// The nearest numbers that a tensor can hold, so that reference and operator read the same.
+Values representable(Values values, engine::DType dtype);
+inline Values random_values(std::int64_t count, unsigned seed, engine::DType dtype) {
+  return representable(random_values(count, seed), dtype);
+}
+
 // A layout that convolutions of this device produce: blocked, with padded channels, where the device likes that.
-engine::Layout native_image_layout(engine::Device& device, const engine::Shape& shape);
+engine::Layout native_image_layout(engine::Device& device, const engine::Shape& shape,
+                                   engine::DType dtype = engine::DType::kFloat32);
 
 struct OperatorRun {
   Floats output;

@@ -42,22 +42,27 @@ TEST_CASE("pool2d agrees with the reference") {
   for (const PoolCase& of : kPools) {
     DYNAMIC_SECTION(of.what << (kind == PoolKind::kMax ? ", max" : ", average") << ", native " << native << ", threads "
                             << threads) {
-      OperatorCase run;
-      run.input = native ? native_image_layout(*device, of.input) : device->plain_layout(of.input, DType::kFloat32);
-      run.spec = Pool2dSpec{run.input, kind, of.window};
-      run.input_values = random_values(of.input.elements(), 1);
-      run.output_gradient = random_values(conv2d_shape(of.input, of.input[1], of.window).elements(), 2);
-      run.replayed = true;
+      for (const Arithmetic& in : tensor_types(*device)) {
+        CAPTURE(in.name);
+        OperatorCase run;
+        run.input =
+            native ? native_image_layout(*device, of.input, in.dtype) : device->plain_layout(of.input, in.dtype);
+        run.spec = Pool2dSpec{run.input, kind, of.window};
+        run.input_values = random_values(of.input.elements(), 1, in.dtype);
+        run.output_gradient = random_values(conv2d_shape(of.input, of.input[1], of.window).elements(), 2, in.dtype);
+        run.replayed = true;
 
-      const OperatorRun result = run_operator(*device, run, {.threads = threads});
-      CHECK(relative_error(result.output, pool2d(of.input, run.input_values, kind, of.window)) < 1e-5);
-      CHECK(relative_error(result.input_gradient,
-                           pool2d_gradient(of.input, run.input_values, kind, of.window, run.output_gradient)) < 1e-5);
-      CHECK(result.padding_is_zero);
+        const OperatorRun result = run_operator(*device, run, {.threads = threads});
+        CHECK(relative_error(result.output, pool2d(of.input, run.input_values, kind, of.window)) < in.tolerance);
+        CHECK(relative_error(result.input_gradient, pool2d_gradient(of.input, run.input_values, kind, of.window,
+                                                                    run.output_gradient)) < in.tolerance);
+        CHECK(result.padding_is_zero);
 
-      const OperatorRun inference = run_operator(*device, run, {.mode = OperatorMode::kInference, .threads = threads});
-      CHECK(inference.output == result.output);
-      CHECK(device->prepare(run.spec, {.mode = OperatorMode::kInference})->traits().saved_bytes == 0);
+        const OperatorRun inference =
+            run_operator(*device, run, {.mode = OperatorMode::kInference, .threads = threads});
+        CHECK(inference.output == result.output);
+        CHECK(device->prepare(run.spec, {.mode = OperatorMode::kInference})->traits().saved_bytes == 0);
+      }
     }
   }
 }

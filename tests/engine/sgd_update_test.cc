@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/elementwise/bfloat16.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_memory.h"
@@ -32,6 +33,8 @@ struct Vectors {
   std::vector<UpdateRange> ranges = {{0, 500, 1.0F, 1.0F}, {500, 700, 2.0F, 0.0F}, {700, kElements, 0.5F, 3.0F}};
   StepParameters step = {.learning_rate = 0.05F, .alpha = 0.25F, .parity = 1};
   std::int32_t non_finite = -1;
+  std::vector<std::uint16_t> rounded = std::vector<std::uint16_t>(kElements, 0x4141);  // bits
+  bool wants_rounded = true;
 
   // One step of `threads` threads on a stream of its own.
   void run(bool averaged, int threads = 1) {
@@ -42,10 +45,12 @@ struct Vectors {
     const Buffer central_there[2] = {upload(*device, central[0]), upload(*device, central[1])};
     const Buffer step_there = upload(*device, std::vector{step});
     const Buffer count_there = upload(*device, std::vector{non_finite});
+    const Buffer rounded_there = upload(*device, rounded);
     SgdUpdate task;
     task.weights = weights_there.as<float>();
     task.momentum = momentum_there.as<float>();
     task.gradient = gradient_there.as<float>();
+    if (wants_rounded) task.rounded = rounded_there.as<engine::BFloat16>();
     if (averaged) {
       task.central[0] = central_there[0].as<float>();
       task.central[1] = central_there[1].as<float>();
@@ -60,9 +65,16 @@ struct Vectors {
     stream->record().synchronize();
     weights = download<float>(*device, weights_there.data(), weights.size());
     momentum = download<float>(*device, momentum_there.data(), momentum.size());
+    rounded = download<std::uint16_t>(*device, rounded_there.data(), rounded.size());
     non_finite = download<std::int32_t>(*device, count_there.data(), 1)[0];
   }
 };
+
+std::vector<std::uint16_t> rounded_bits(const Floats& values) {
+  std::vector<std::uint16_t> bits;
+  for (const float value : values) bits.push_back(engine::elementwise::to_bfloat16(value).bits);
+  return bits;
+}
 
 // The design's formulas, one element at a time.
 struct Expected {
@@ -99,6 +111,20 @@ TEST_CASE("an SGD step follows the formulas, with multipliers of each range") {
   CHECK(vectors.non_finite == 0);
 }
 
+TEST_CASE("an SGD step leaves the new weights in low precision, too, where that is wanted") {
+  const bool averaged = GENERATE(false, true);
+  const int threads = GENERATE(1, 3);
+  Vectors vectors;
+  if (averaged) vectors.step.alpha = GENERATE(0.0F, 0.25F);
+  Vectors without = vectors;
+  without.wants_rounded = false;
+  without.run(averaged, threads);
+  CHECK(without.rounded == std::vector<std::uint16_t>(kElements, 0x4141));
+  vectors.run(averaged, threads);
+  CHECK(vectors.weights == without.weights);
+  CHECK(vectors.rounded == rounded_bits(vectors.weights));
+}
+
 TEST_CASE("an SGD step gives the same bits for any number of threads") {
   Vectors one;
   Vectors three;
@@ -116,6 +142,7 @@ TEST_CASE("elements outside the ranges stay as they are") {
   for (std::size_t i = 0; i < kElements; ++i) {
     const bool inside = (i >= 600 && i < 900) || (i >= 10 && i < 20);
     if ((vectors.weights[i] != before.weights[i]) != inside) FAIL("element " << i);
+    if ((vectors.rounded[i] != before.rounded[i]) != inside) FAIL("element " << i << " in low precision");
   }
 }
 
@@ -152,6 +179,7 @@ TEST_CASE("without averaging a gradient that is not finite, or absurdly large, i
   vectors.run(false, threads);
   CHECK(vectors.weights == before.weights);
   CHECK(vectors.momentum == before.momentum);
+  CHECK(vectors.rounded == before.rounded);
   CHECK(vectors.non_finite == 3);
 }
 
@@ -164,6 +192,23 @@ TEST_CASE("the learning rate counts in what is refused") {
   vectors.step.learning_rate = 0.5F;
   vectors.run(false);
   CHECK(vectors.non_finite == 1);
+}
+
+TEST_CASE("a flat vector is rounded, all of it and nothing more") {
+  const std::int64_t elements = GENERATE(1, 17, 70001);
+  const int threads = GENERATE(1, 3);
+  const auto device = open_test_device();
+  const Floats weights = random_floats(elements, 7);
+  const Buffer weights_there = upload(*device, weights);
+  const auto count = static_cast<std::size_t>(elements);
+  const Buffer rounded_there = upload(*device, std::vector<std::uint16_t>(count + 3, 0x4141));
+  const auto stream = device->create_stream({"test", threads});
+  stream->enqueue(engine::RoundWeights{weights_there.as<float>(), rounded_there.as<engine::BFloat16>(), elements},
+                  "round");
+  stream->record().synchronize();
+  std::vector<std::uint16_t> expected = rounded_bits(weights);
+  expected.resize(count + 3, 0x4141);
+  CHECK(download<std::uint16_t>(*device, rounded_there.data(), count + 3) == expected);
 }
 
 TEST_CASE("with averaging, weights left non-finite are counted") {

@@ -1,0 +1,17 @@
+#include "engine/ops/round_weights.h"
+
+#include "engine/cpu/flat_tasks.h"
+#include "engine/cpu/parallel.h"
+#include "engine/elementwise/bfloat16.h"
+
+namespace arbalest::engine::cpu {
+
+void run_flat(const RoundWeights& task, const TaskContext& context) {
+  for_ranges(context.threads, task.elements, [&](std::int64_t begin, std::int64_t end) {
+    const float* __restrict weights = task.weights;
+    BFloat16* __restrict rounded = task.rounded;
+    for (std::int64_t i = begin; i < end; ++i) rounded[i] = elementwise::to_bfloat16(weights[i]);
+  });
+}
+
+}  // namespace arbalest::engine::cpu

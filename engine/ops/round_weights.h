@@ -1,0 +1,16 @@
+// A flat vector in low precision, where something other than an update (engine/ops/sgd_update.h) has written it.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/bfloat16.h"
+
+namespace arbalest::engine {
+
+struct RoundWeights {
+  const float* weights = nullptr;
+  BFloat16* rounded = nullptr;  // to the nearest, ties to the even one
+  std::int64_t elements = 0;
+};
+
+}  // namespace arbalest::engine
