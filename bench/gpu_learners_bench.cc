@@ -30,6 +30,7 @@ struct Arguments {
   std::string job = "configs/lenet-digits.txtpb";
   std::vector<std::string> overrides;  // of its fields
   std::string device = "cuda:0";
+  std::string precision = "FP32";
   int batch = 32;
   std::vector<int> learners{1, 2, 4, 8, 16, 32};
   int turns = 15;
@@ -167,10 +168,12 @@ class Point {
 
  private:
   jobs::JobOptions load(const Arguments& arguments, int period) const {
-    std::vector<std::string> overrides{
-        "devices=" + arguments.device, fmt::format("learners.per_device.fixed={}", learners_),
-        fmt::format("training.batch_size={}", arguments.batch), fmt::format("synchronization.sma.period={}", period),
-        "learning_rate.base=0.001"};  // a hundred epochs must not diverge
+    std::vector<std::string> overrides{"devices=" + arguments.device,
+                                       fmt::format("learners.per_device.fixed={}", learners_),
+                                       fmt::format("training.batch_size={}", arguments.batch),
+                                       "training.precision=" + arguments.precision,
+                                       fmt::format("synchronization.sma.period={}", period),
+                                       "learning_rate.base=0.001"};  // a hundred epochs must not diverge
     overrides.insert(overrides.end(), arguments.overrides.begin(), arguments.overrides.end());
     return jobs::load_job(arguments.job, overrides);
   }
@@ -225,15 +228,18 @@ int run(const Arguments& arguments) {
   fmt::print(stderr, "best: {} learners, {:.2f} times the images/s of {}\n", best.learners(), gain,
              points.front()->learners());
   const char* connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-  print_result("learners of a GPU", {{"job", arguments.job},
-                                     {"batch", arguments.batch},
-                                     {"gpu", gpu},
-                                     {"connections", connections == nullptr ? "default" : connections},
-                                     {"turns", arguments.turns},
-                                     {"seconds_per_turn", arguments.seconds},
-                                     {"curve", curve},
-                                     {"best_learners", best.learners()},
-                                     {"gain", gain}});
+  const bool is_usual = arguments.precision == Arguments().precision;
+  print_result("learners of a GPU" + (is_usual ? "" : " in " + arguments.precision),
+               {{"job", arguments.job},
+                {"batch", arguments.batch},
+                {"precision", arguments.precision},
+                {"gpu", gpu},
+                {"connections", connections == nullptr ? "default" : connections},
+                {"turns", arguments.turns},
+                {"seconds_per_turn", arguments.seconds},
+                {"curve", curve},
+                {"best_learners", best.learners()},
+                {"gain", gain}});
   return 0;
 }
 
@@ -247,6 +253,7 @@ int main(int argc, char** argv) {
   app.add_option("--set", arguments.overrides, "path=value: another value for a field of the job");
   app.add_option("--device", arguments.device, "GPU")->capture_default_str();
   app.add_option("--batch", arguments.batch, "examples of a mini-batch")->capture_default_str();
+  app.add_option("--precision", arguments.precision, "FP32, TF32 or BF16")->capture_default_str();
   app.add_option("--learners", arguments.learners, "numbers of learners; the first is the control")
       ->capture_default_str();
   app.add_option("--turns", arguments.turns, "turns of each")->check(CLI::Range(1, 1000));

@@ -68,7 +68,8 @@ class Table:
 
 def add_tests(table, results):
     for name, what, target in (
-            ("operators", "every operator against its double-precision reference, FP32", "‖Δ‖/‖ref‖ < 1e-5"),
+            ("operators", "every operator against its double-precision reference; FP32, TF32, BF16",
+             "‖Δ‖/‖ref‖ < 1e-5, 2⁻⁹, 2⁻⁸"),
             ("first_losses", "losses of LeNet's first 100 steps against the CPU", "within 1e-3"),
             ("repeatability", "repeated runs, and runs without CUDA graphs", "the same bytes"),
             ("training", "all other tests of training on a GPU", "pass"),
@@ -147,6 +148,11 @@ def print_curve(results):
     if again:
         curve = ", ".join(f"{point['learners']}: {rate(point):,.0f}" for point in again["curve"])
         print(f"\nWith CUDA_DEVICE_MAX_CONNECTIONS={again['connections']}, images/s by learners: {curve}.")
+    for precision in ("TF32", "BF16"):
+        other = results.results.get(f"learners of a GPU in {precision}")
+        if other:
+            curve = ", ".join(f"{point['learners']}: {rate(point):,.0f}" for point in other["curve"])
+            print(f"\nIn {precision}, images/s by learners: {curve}.")
 
 
 def main():

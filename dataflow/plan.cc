@@ -1,5 +1,7 @@
 #include "dataflow/plan.h"
 
+#include <algorithm>
+
 #include "dataflow/buffer_lifetimes.h"
 #include "dataflow/fusion.h"
 #include "dataflow/memory_plan.h"
@@ -36,7 +38,10 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
     const std::vector<ParameterSpec> specs = node.layer->parameters(Graph::input_shapes(node, shapes));
     std::vector<engine::Layout> inputs;
     for (const int input : node.inputs) inputs.push_back(layouts_[at(input)]);
-    engine::PrepareOptions prepare{options.mode, options.threads, backward.tensor_gradient[at(node.inputs[0])], {}};
+    engine::PrepareOptions prepare{.mode = options.mode,
+                                   .threads = options.threads,
+                                   .input_gradient = backward.tensor_gradient[at(node.inputs[0])],
+                                   .precision = options.precision};
     for (std::size_t p = 0; options.parameters != nullptr && p < specs.size(); ++p) {
       prepare.parameters.push_back(options.parameters->entries()[parameter + p].native);
     }
@@ -101,10 +106,17 @@ std::vector<const void*> Plan::input_addresses(const Graph::Node& node, std::byt
   return addresses;
 }
 
-std::vector<const void*> Plan::parameter_addresses(const Step& step, const float* weights) const {
+bool Plan::reads_low_precision_weights() const {
+  return std::ranges::any_of(steps_, [](const Step& step) { return step.op->traits().low_precision_weights; });
+}
+
+std::vector<const void*> Plan::parameter_addresses(const Step& step, const PlanBuffers& buffers) const {
+  const engine::OperatorTraits& traits = step.op->traits();
   std::vector<const void*> addresses;
-  for (std::size_t p = 0; p < step.op->traits().parameters.size(); ++p) {
-    addresses.push_back(weights + parameters_.entries()[step.first_parameter + p].offset);
+  for (std::size_t p = 0; p < traits.parameters.size(); ++p) {
+    const std::int64_t offset = parameters_.entries()[step.first_parameter + p].offset;
+    addresses.push_back(buffers.weights + offset);
+    if (p == 0 && traits.low_precision_weights) addresses.back() = buffers.low_precision_weights + offset;
   }
   return addresses;
 }
@@ -114,7 +126,7 @@ void Plan::forward(engine::Stream& stream, const PlanBuffers& buffers) const {
     const Graph::Node& node = graph_.nodes()[n];
     const Step& step = steps_[n];
     const std::vector<const void*> inputs = input_addresses(node, buffers.arena);
-    const std::vector<const void*> parameters = parameter_addresses(step, buffers.weights);
+    const std::vector<const void*> parameters = parameter_addresses(step, buffers);
     step.op->forward(stream, node.label.c_str(),
                      {.inputs = inputs,
                       .output = forward_output(node, buffers),
@@ -131,7 +143,7 @@ void Plan::backward(engine::Stream& stream, const PlanBuffers& buffers) const {
     const Step& step = steps_[n];
     if (!step.runs_backward) continue;
     const std::vector<const void*> inputs = input_addresses(node, buffers.arena);
-    const std::vector<const void*> parameters = parameter_addresses(step, buffers.weights);
+    const std::vector<const void*> parameters = parameter_addresses(step, buffers);
     std::vector<void*> input_gradients;
     for (const int input : node.inputs) {
       input_gradients.push_back(address(buffers.arena, gradients_[at(input)], kNowhere));

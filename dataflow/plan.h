@@ -10,6 +10,7 @@
 #include "dataflow/autodiff.h"
 #include "dataflow/graph.h"
 #include "dataflow/parameter_layout.h"
+#include "engine/bfloat16.h"
 #include "engine/device.h"
 
 namespace arbalest::dataflow {
@@ -18,6 +19,7 @@ struct PlanOptions {
   std::int64_t batch = 1;  // examples of a mini-batch
   int threads = 1;         // CPU: of the streams that will run it
   engine::OperatorMode mode = engine::OperatorMode::kTraining;
+  engine::Precision precision = engine::Precision::kFloat32;
   const ParameterLayout* parameters = nullptr;  // layouts to read; null: the operators choose
 };
 
@@ -28,6 +30,8 @@ struct PlanBuffers {
   std::byte* arena = nullptr;  // [arena_bytes()]
   const engine::StepParameters* step = nullptr;
   engine::StepResult* result = nullptr;
+  // The weights rounded, at the same places; null unless reads_low_precision_weights().
+  const engine::BFloat16* low_precision_weights = nullptr;
 };
 
 class Plan {
@@ -38,6 +42,7 @@ class Plan {
   // What runs: the given graph after fusion.
   const Graph& graph() const noexcept { return graph_; }
   const ParameterLayout& parameters() const noexcept { return parameters_; }
+  bool reads_low_precision_weights() const;
   // Examples of a mini-batch.
   std::int64_t batch() const noexcept { return layouts_[Graph::kLabel].shape()[0]; }
 
@@ -74,7 +79,7 @@ class Plan {
   void place_buffers(const Backward& backward);
   void* forward_output(const Graph::Node& node, const PlanBuffers& buffers) const;
   std::vector<const void*> input_addresses(const Graph::Node& node, std::byte* arena) const;
-  std::vector<const void*> parameter_addresses(const Step& step, const float* weights) const;
+  std::vector<const void*> parameter_addresses(const Step& step, const PlanBuffers& buffers) const;
 
   Graph graph_;  // after fusion
   ParameterLayout parameters_;

@@ -26,9 +26,9 @@ std::int64_t largest_batch(const dataflow::Plan& training, const dataflow::Plan&
 
 std::size_t Learner::device_bytes(const engine::Device& device, const dataflow::Plan& training,
                                   const dataflow::Plan& inference) {
-  return Replica::device_bytes(training.parameters().elements()) + arena_bytes(training, inference) +
-         index_bytes(largest_batch(training, inference)) + sizeof(StepParameters) + sizeof(StepResult) +
-         device.stream_bytes({});
+  return Replica::device_bytes(training.parameters().elements(), training.reads_low_precision_weights()) +
+         arena_bytes(training, inference) + index_bytes(largest_batch(training, inference)) + sizeof(StepParameters) +
+         sizeof(StepResult) + device.stream_bytes({});
 }
 
 Learner::Learner(engine::Device& device, const dataflow::Plan& training, const dataflow::Plan& inference,
@@ -36,7 +36,7 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
     : options_(options),
       training_(training),
       inference_(inference),
-      replica_(device, training.parameters().elements()),
+      replica_(device, training.parameters().elements(), training.reads_low_precision_weights()),
       arena_(device.allocate(arena_bytes(training, inference))),
       indices_(device.allocate(index_bytes(largest_batch(training, inference)))),
       step_(device.allocate(sizeof(StepParameters))),
@@ -47,8 +47,8 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
       stream_(device.create_stream({.name = fmt::format("learner {}", options.number),
                                     .threads = options.threads,
                                     .first_core = options.first_core})) {
-  const dataflow::PlanBuffers buffers{replica_.weights(), replica_.gradient(), arena_.as<std::byte>(),
-                                      step_.as<StepParameters>(), result_.as<StepResult>()};
+  const dataflow::PlanBuffers buffers{replica_.weights(),         replica_.gradient(),      arena_.as<std::byte>(),
+                                      step_.as<StepParameters>(), result_.as<StepResult>(), replica_.rounded()};
   stream_->begin_recording();
   enqueue_gather(training_, options_.training_data);
   training_.forward(*stream_, buffers);
@@ -58,6 +58,7 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   stream_->begin_recording();
   stream_->enqueue(engine::SgdUpdate{.weights = replica_.weights(),
                                      .momentum = replica_.momentum(),
+                                     .rounded = replica_.rounded(),
                                      .gradient = replica_.gradient(),
                                      .central = {options_.central[0], options_.central[1]},
                                      .ranges = training_.parameters().update_ranges(),
@@ -70,6 +71,7 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
 
   dataflow::PlanBuffers evaluation = buffers;
   evaluation.weights = options_.evaluation_weights;
+  evaluation.low_precision_weights = options_.rounded_evaluation_weights;
   evaluation.gradient = nullptr;
   stream_->begin_recording();
   enqueue_gather(inference_, options_.evaluation_data);
@@ -139,9 +141,17 @@ Ticket Learner::evaluate(const dataflow::Batch& batch, const engine::Event& weig
   return ticket;
 }
 
-engine::Event Learner::copy_weights(float* target) {
+engine::Event Learner::copy_weights(float* target, engine::BFloat16* rounded) {
   stream_->copy(target, replica_.weights(), vector_bytes(), "copy weights");
+  round_weights(target, rounded);
   return stream_->record();
+}
+
+void Learner::weights_were_set() { round_weights(replica_.weights(), replica_.rounded()); }
+
+void Learner::round_weights(const float* weights, engine::BFloat16* rounded) {
+  if (rounded == nullptr) return;
+  stream_->enqueue(engine::RoundWeights{weights, rounded, training_.parameters().elements()}, "round weights");
 }
 
 std::size_t Learner::vector_bytes() const {
@@ -151,6 +161,7 @@ std::size_t Learner::vector_bytes() const {
 void Learner::restart(const float* central, const engine::Event& ready) {
   stream_->wait(ready, "wait for the restart");
   stream_->copy(replica_.weights(), central, vector_bytes(), "restart weights");
+  round_weights(replica_.weights(), replica_.rounded());
   stream_->fill_zero(replica_.momentum(), vector_bytes(), "restart momentum");
 }
 

@@ -32,8 +32,9 @@ struct LearnerOptions {
   float weight_decay = 0.0F;
   // The device's two buffers of the central model; both null without averaging.
   const float* central[2] = {nullptr, nullptr};
-  // The device's weights that evaluation reads.
+  // The device's weights that evaluation reads, and the same in low precision where the plans read that.
   float* evaluation_weights = nullptr;
+  const engine::BFloat16* rounded_evaluation_weights = nullptr;
   // What gradient() and what evaluate() gather their mini-batches from; null: the batch brings its images.
   const dataflow::ResidentData* training_data = nullptr;
   const dataflow::ResidentData* evaluation_data = nullptr;
@@ -51,6 +52,8 @@ class Learner {
 
   int number() const noexcept { return options_.number; }
   float* weights() const noexcept { return replica_.weights(); }
+  // The same in low precision; null where the plans do not read it.
+  const engine::BFloat16* rounded_weights() const noexcept { return replica_.rounded(); }
   engine::Stream& stream() const noexcept { return *stream_; }
 
   // One training step is a call of gradient() and then one of update(). Stream ordering: both enqueue on stream() and
@@ -64,15 +67,19 @@ class Learner {
   // Loss and accuracy of the evaluation weights on one mini-batch, after `weights_ready`.
   Ticket evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready);
 
-  // Copies the weights as they are after the last update to `target` ([elements] on the device); returns the event
-  // after which they are there.
-  engine::Event copy_weights(float* target);
+  // Copies the weights as they are after the last update to `target` and, unless it is null, rounds them to `rounded`
+  // ([elements] on the device each); returns the event after which they are there.
+  engine::Event copy_weights(float* target, engine::BFloat16* rounded);
+
+  // To be called when the host has written weights(), before anything is enqueued that reads them.
+  void weights_were_set();
 
   // w := z, v := 0 after `ready`. central: [elements] on the device.
   void restart(const float* central, const engine::Event& ready);
 
  private:
   std::size_t vector_bytes() const;
+  void round_weights(const float* weights, engine::BFloat16* rounded);
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
   void copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch);
   void check_slot() const;

@@ -13,33 +13,49 @@ LearnerPool::LearnerPool(const dataflow::Graph& graph, engine::Device& device, c
                 {.batch = options.batch,
                  .threads = threads_,
                  .mode = engine::OperatorMode::kTraining,
+                 .precision = options.precision,
                  .parameters = parameters}),
       inference_(graph, device,
                  {.batch = options.evaluation_batch,
                   .threads = threads_,
                   .mode = engine::OperatorMode::kInference,
+                  .precision = options.precision,
                   .parameters = &training_.parameters()}) {}
 
-std::size_t LearnerPool::shared_bytes() const {
+std::size_t LearnerPool::evaluation_weights_bytes() const {
   return static_cast<std::size_t>(training_.parameters().elements()) * sizeof(float);
+}
+
+std::size_t LearnerPool::rounded_evaluation_weights_bytes() const {
+  if (!inference_.reads_low_precision_weights()) return 0;
+  return static_cast<std::size_t>(training_.parameters().elements()) * sizeof(engine::BFloat16);
+}
+
+std::size_t LearnerPool::shared_bytes() const {
+  return evaluation_weights_bytes() + rounded_evaluation_weights_bytes();
 }
 
 std::size_t LearnerPool::learner_bytes() const { return Learner::device_bytes(device_, training_, inference_); }
 
 void LearnerPool::create(const float* const (&central)[2]) {
-  evaluation_weights_ = device_.allocate(shared_bytes());
+  evaluation_weights_ = device_.allocate(evaluation_weights_bytes());
+  if (inference_.reads_low_precision_weights()) {
+    rounded_evaluation_weights_ = device_.allocate(rounded_evaluation_weights_bytes());
+  }
   for (int i = 0; i < options_.learners; ++i) {
-    learners_.push_back(std::make_unique<Learner>(device_, training_, inference_,
-                                                  LearnerOptions{.number = options_.first_number + i,
-                                                                 .first_core = i * threads_,
-                                                                 .threads = threads_,
-                                                                 .result_slots = options_.result_slots,
-                                                                 .momentum = options_.momentum,
-                                                                 .weight_decay = options_.weight_decay,
-                                                                 .central = {central[0], central[1]},
-                                                                 .evaluation_weights = evaluation_weights(),
-                                                                 .training_data = options_.training_data,
-                                                                 .evaluation_data = options_.evaluation_data}));
+    learners_.push_back(
+        std::make_unique<Learner>(device_, training_, inference_,
+                                  LearnerOptions{.number = options_.first_number + i,
+                                                 .first_core = i * threads_,
+                                                 .threads = threads_,
+                                                 .result_slots = options_.result_slots,
+                                                 .momentum = options_.momentum,
+                                                 .weight_decay = options_.weight_decay,
+                                                 .central = {central[0], central[1]},
+                                                 .evaluation_weights = evaluation_weights(),
+                                                 .rounded_evaluation_weights = rounded_evaluation_weights(),
+                                                 .training_data = options_.training_data,
+                                                 .evaluation_data = options_.evaluation_data}));
   }
 }
 

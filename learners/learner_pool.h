@@ -16,6 +16,7 @@ struct PoolOptions {
   int first_number = 0;    // of the first learner, over all devices
   std::int64_t batch = 1;  // training examples of a mini-batch
   std::int64_t evaluation_batch = 1;
+  engine::Precision precision = engine::Precision::kFloat32;
   int result_slots = 4;
   float momentum = 0.0F;
   float weight_decay = 0.0F;
@@ -45,14 +46,22 @@ class LearnerPool {
   const dataflow::Plan& training_plan() const noexcept { return training_; }
   std::span<const std::unique_ptr<Learner>> learners() const noexcept { return learners_; }
   float* evaluation_weights() const noexcept { return evaluation_weights_.as<float>(); }
+  // The same in low precision, for whoever writes them to keep up to date; null where the plans do not read it.
+  engine::BFloat16* rounded_evaluation_weights() const noexcept {
+    return rounded_evaluation_weights_.as<engine::BFloat16>();
+  }
 
  private:
+  std::size_t evaluation_weights_bytes() const;
+  std::size_t rounded_evaluation_weights_bytes() const;
+
   engine::Device& device_;
   PoolOptions options_;
   int threads_;
   dataflow::Plan training_;
   dataflow::Plan inference_;
   engine::Buffer evaluation_weights_;
+  engine::Buffer rounded_evaluation_weights_;
   std::vector<std::unique_ptr<Learner>> learners_;
 };
 

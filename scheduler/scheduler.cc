@@ -85,6 +85,7 @@ void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
     LearnerPool& pool = *pools_[p];
     for (const auto& learner : pool.learners()) {
       pool.training_plan().parameters().from_canonical(pool.device(), tensors, learner->weights());
+      learner->weights_were_set();
     }
     if (averages()) averager_->set_central(static_cast<int>(p), pool.learners().front()->weights());
   }
@@ -212,8 +213,9 @@ void Scheduler::check_finite(const Ticket& ticket) const {
 void Scheduler::refresh_evaluation_weights() {
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     float* target = pools_[p]->evaluation_weights();
-    evaluation_ready_[p] =
-        averages() ? averager_->copy_central(static_cast<int>(p), target) : learners_.front()->copy_weights(target);
+    engine::BFloat16* rounded = pools_[p]->rounded_evaluation_weights();
+    evaluation_ready_[p] = averages() ? averager_->copy_central(static_cast<int>(p), target, rounded)
+                                      : learners_.front()->copy_weights(target, rounded);
   }
 }
 

@@ -111,9 +111,12 @@ std::span<const engine::Event> Averager::restart(std::span<const std::vector<eng
   return events_;
 }
 
-engine::Event Averager::copy_central(int device, float* target) {
+engine::Event Averager::copy_central(int device, float* target, engine::BFloat16* rounded) {
   PerDevice& entry = at(device);
   entry.stream->copy(target, entry.central[parity_].data(), vector_bytes(), "copy central model");
+  if (rounded != nullptr) {
+    entry.stream->enqueue(engine::RoundWeights{target, rounded, elements_}, "round central model");
+  }
   return entry.stream->record();
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/bfloat16.h"
 #include "engine/collective.h"
 #include "engine/device.h"
 #include "sma/options.h"
@@ -60,9 +61,9 @@ class Averager {
   // starts anew. Returns, by device, the event after which learners may copy z.
   std::span<const engine::Event> restart(std::span<const std::vector<engine::Event>> updated);
 
-  // Copies the present z to `target` ([elements] on the device); returns the event after which it is there. Every
-  // reader of z other than the learners' updates reads such a copy.
-  engine::Event copy_central(int device, float* target);
+  // Copies the present z to `target` and, unless it is null, rounds it to `rounded` ([elements] on the device each);
+  // returns the event after which it is there. Every reader of z other than the learners' updates reads such a copy.
+  engine::Event copy_central(int device, float* target, engine::BFloat16* rounded);
 
   // Blocks the host until `event`, which may lie behind an averaging, has passed: Collective::wait.
   void wait(const engine::Event& event);

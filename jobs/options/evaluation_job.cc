@@ -15,12 +15,11 @@ namespace arbalest::jobs {
 
 namespace {
 
-// The devices that the text names; none if it is no job.
-std::vector<std::string> named_devices(const SourceText& source) {
+// The job as it is written; an empty one if the text is none.
+v1::Job written_job(const SourceText& source) {
   v1::Job job;
   const SyntaxReport report = parse_text(source, TextOutline(source, *v1::Job::descriptor()), job);
-  if (!report.issues.empty()) return {};
-  return {job.devices().begin(), job.devices().end()};
+  return report.issues.empty() ? job : v1::Job();
 }
 
 // Why the devices cannot be used here; "" if they can.
@@ -38,10 +37,21 @@ std::string why_not_here(std::span<const std::string> names) {
   return "";
 }
 
-JobOptions on_devices(const SourceText& source, const std::vector<std::string>& names) {
+// Why a device does not compute in the run's precision; "" if all do.
+std::string precision_problem_on(std::span<const std::string> names, const v1::Job& written) {
+  for (const std::string& name : names) {
+    const engine::Precision precision = from_proto(written.training().precision());
+    std::string problem = engine::precision_problem(engine::parse_device(name), precision);
+    if (!problem.empty()) return fmt::format("the run computed in {}, which '{}' does not", to_string(precision), name);
+  }
+  return "";
+}
+
+JobOptions on_devices(const SourceText& source, const std::vector<std::string>& names, bool in_float32) {
   // How learners are kept together is of no consequence, and must not forbid any number of them.
   std::vector<std::string> settings = {"synchronization.sma={}", "learners.per_device.fixed=1"};
   for (const std::string& name : names) settings.push_back("devices=" + name);
+  if (in_float32) settings.push_back(fmt::format("training.precision={}", to_string(engine::Precision::kFloat32)));
   JobOptions job = parse_job(source, settings);
   job.learners_are_given = false;
   std::ranges::transform(job.devices, job.learners_per_device.begin(), default_learners);
@@ -52,22 +62,27 @@ JobOptions on_devices(const SourceText& source, const std::vector<std::string>& 
 
 JobOptions load_for_evaluation(const std::string& path, std::span<const std::string> devices) {
   const SourceText source = read_job_file(path);
+  const v1::Job written = written_job(source);
   std::vector<std::string> names(devices.begin(), devices.end());
-  std::string warning;
+  std::vector<std::string> warnings;
   if (!names.empty()) {
     const std::string problem = why_not_here(names);
     if (!problem.empty()) engine::fail(engine::ErrorKind::kUsage, "--devices: {}", problem);
   } else {
-    const std::string problem = why_not_here(named_devices(source));
+    const std::string problem =
+        why_not_here(std::vector<std::string>(written.devices().begin(), written.devices().end()));
     if (!problem.empty()) {
       for (const engine::DeviceSpec& device : engine::list_devices()) names.push_back(device.name);
-      warning = fmt::format("the run's devices are not here: {}. Evaluating on {}; the last digits may differ", problem,
-                            fmt::join(names, ", "));
+      warnings.push_back(fmt::format("the run's devices are not here: {}. Evaluating on {}; the last digits may differ",
+                                     problem, fmt::join(names, ", ")));
     }
   }
-  JobOptions job = names.empty() ? parse_job(source) : on_devices(source, names);
-  job.warnings.clear();  // they are about training
-  if (!warning.empty()) job.warnings.push_back(warning);
+  const std::string precision = precision_problem_on(names, written);
+  if (!precision.empty()) {
+    warnings.push_back(fmt::format("{}. Evaluating in FP32; the accuracy may differ a little", precision));
+  }
+  JobOptions job = names.empty() ? parse_job(source) : on_devices(source, names, !precision.empty());
+  job.warnings = std::move(warnings);  // the job's own are about training
   return job;
 }
 

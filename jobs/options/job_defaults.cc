@@ -39,6 +39,7 @@ void fill_training(v1::Training& training) {
   if (!training.has_batch_size()) training.set_batch_size(static_cast<int>(defaults.batch_size));
   if (!training.has_max_epochs()) training.set_max_epochs(defaults.max_epochs);
   if (!training.has_seed()) training.set_seed(defaults.seed);
+  if (!training.has_precision()) training.set_precision(to_proto(defaults.precision));
 }
 
 void fill_optimizer(v1::Sgd& sgd) {

@@ -10,6 +10,7 @@
 #include "dataflow/graph.h"
 #include "dataflow/input/dataset.h"
 #include "engine/devices.h"
+#include "engine/precision.h"
 #include "scheduler/learning_rate.h"
 #include "sma/options.h"
 
@@ -31,6 +32,7 @@ struct TrainingOptions {
   int max_epochs = 10;
   std::optional<double> target_accuracy;  // in (0, 1]
   std::uint64_t seed = 1;
+  engine::Precision precision = engine::Precision::kFloat32;
 };
 
 struct SgdOptions {

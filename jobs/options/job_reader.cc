@@ -56,6 +56,7 @@ class JobReader {
     read_optimizer();
     read_learning_rate();
     read_devices();
+    read_precision();
     read_learners();
     read_synchronization();
     read_model();
@@ -111,7 +112,8 @@ class JobReader {
     options_.training = {.batch_size = training.batch_size(),
                          .max_epochs = training.max_epochs(),
                          .target_accuracy = std::nullopt,
-                         .seed = training.seed()};
+                         .seed = training.seed(),
+                         .precision = jobs::from_proto(training.precision())};
     if (training.has_target_accuracy()) {
       options_.training.target_accuracy = training.target_accuracy();
       issues_.add("training.target_accuracy", check_target(training.target_accuracy()));
@@ -169,6 +171,15 @@ class JobReader {
       } catch (const Error& error) {
         issues_.add(fmt::format("devices[{}]", i), error.what());
       }
+    }
+  }
+
+  void read_precision() {
+    for (const engine::DeviceSpec& device : options_.devices) {
+      const std::string problem = engine::precision_problem(device, options_.training.precision);
+      if (problem.empty()) continue;
+      issues_.add("training.precision", problem);
+      return;  // they are all of one kind
     }
   }
 
@@ -282,6 +293,29 @@ v1::LearningRate::LearnerScaling to_proto(scheduler::LearnerScaling scaling) {
       break;
   }
   return v1::LearningRate::KEEP;
+}
+
+v1::Training::Precision to_proto(engine::Precision precision) {
+  switch (precision) {
+    case engine::Precision::kTensorFloat32:
+      return v1::Training::TF32;
+    case engine::Precision::kBFloat16:
+      return v1::Training::BF16;
+    case engine::Precision::kFloat32:
+      break;
+  }
+  return v1::Training::FP32;
+}
+
+engine::Precision from_proto(v1::Training::Precision precision) {
+  switch (precision) {
+    case v1::Training::TF32:
+      return engine::Precision::kTensorFloat32;
+    case v1::Training::BF16:
+      return engine::Precision::kBFloat16;
+    default:
+      return engine::Precision::kFloat32;
+  }
 }
 
 }  // namespace arbalest::jobs

@@ -32,7 +32,8 @@ std::string to_text(const Inspection& inspection) {
     totals.push_back({fmt::format("{}, available", use.name), bytes_text(use.available)});
   }
   totals.push_back({"learners that fit on each device", grouped(inspection.learners_that_fit)});
-  return fmt::format("{}\nOne mini-batch of {}:\n{}", table(layers, 3), inspection.batch_size, table(totals, 1));
+  return fmt::format("{}\nOne mini-batch of {}, {}:\n{}", table(layers, 3), inspection.batch_size,
+                     to_string(inspection.precision), table(totals, 1));
 }
 
 nlohmann::ordered_json to_json(const Inspection& inspection) {
@@ -51,6 +52,7 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
   }
   return {{"layers", layers},
           {"batch_size", inspection.batch_size},
+          {"precision", to_string(inspection.precision)},
           {"parameters", inspection.parameters},
           {"forward_flops", inspection.forward_flops},
           {"training_flops", inspection.training_flops},

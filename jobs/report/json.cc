@@ -63,6 +63,7 @@ ordered_json to_json(const RunStart& start) {
           {"devices", start.devices},
           {"learners_per_device", per_device(start.learners_per_device)},
           {"batch_size", start.batch_size},
+          {"precision", engine::to_string(start.precision)},
           {"max_epochs", start.max_epochs},
           {"target_accuracy", null_unless_set(start.target_accuracy)},
           {"dropped_examples", start.dropped_examples},
@@ -97,6 +98,7 @@ ordered_json to_json(const RunSummary& summary) {
           {"learners", summary.learners},
           {"learners_per_device", per_device(summary.learners_per_device)},
           {"devices", summary.devices},
+          {"precision", engine::to_string(summary.precision)},
           {"seed", summary.seed},
           {"model_sha256", summary.model_sha256}};
 }

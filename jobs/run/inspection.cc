@@ -75,6 +75,7 @@ Inspection inspect(const JobOptions& job) {
 
   Inspection result;
   result.batch_size = job.training.batch_size;
+  result.precision = job.training.precision;
   describe_layers(training, result);
   result.weight_bytes = training.parameters().elements() * signed_bytes(sizeof(float));
   result.arena_bytes = signed_bytes(training.arena_bytes());

@@ -22,6 +22,7 @@ struct LayerRow {
 struct Inspection {
   std::vector<LayerRow> layers;
   std::int64_t batch_size = 0;
+  engine::Precision precision = engine::Precision::kFloat32;
   std::int64_t parameters = 0;
   std::int64_t forward_flops = 0;   // per mini-batch
   std::int64_t training_flops = 0;  // per mini-batch: forward, and both gradients of each layer that has them

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/precision.h"
+
 namespace arbalest::jobs {
 
 struct RunStart {
@@ -15,6 +17,7 @@ struct RunStart {
   std::vector<std::string> devices;
   std::vector<int> learners_per_device;
   std::int64_t batch_size = 0;  // per learner
+  engine::Precision precision = engine::Precision::kFloat32;
   int max_epochs = 0;
   std::optional<double> target_accuracy;
   std::int64_t dropped_examples = 0;  // of every epoch: the last partial mini-batch
@@ -66,6 +69,7 @@ struct RunSummary {
   int learners = 0;
   std::vector<int> learners_per_device;
   std::vector<std::string> devices;
+  engine::Precision precision = engine::Precision::kFloat32;
   std::uint64_t seed = 0;
   std::string model_sha256;  // of model.safetensors
 };

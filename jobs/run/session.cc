@@ -51,6 +51,7 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions&
                                         .first_number = first_number,
                                         .batch = job.training.batch_size,
                                         .evaluation_batch = evaluation_batch_size(job),
+                                        .precision = job.training.precision,
                                         .result_slots = scheduler::result_slots(job.synchronization.period),
                                         .momentum = job.optimizer.momentum,
                                         .weight_decay = job.optimizer.weight_decay,

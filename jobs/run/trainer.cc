@@ -39,6 +39,7 @@ class Trainer {
   Trainer(const JobOptions& job, const RunContext& context)
       : job_(job), context_(context), target_(job.training.target_accuracy) {
     summary_.job = job.name;
+    summary_.precision = job.training.precision;
     summary_.seed = job.training.seed;
     count_learners();
     for (const engine::DeviceSpec& device : job.devices) summary_.devices.push_back(device.name);
@@ -80,6 +81,7 @@ class Trainer {
         .devices = summary_.devices,
         .learners_per_device = summary_.learners_per_device,
         .batch_size = job_.training.batch_size,
+        .precision = job_.training.precision,
         .max_epochs = job_.training.max_epochs,
         .target_accuracy = job_.training.target_accuracy,
         .dropped_examples = session_->training_order().dropped_examples(),

@@ -103,6 +103,27 @@ TEST_CASE("enum numbers that stand for nothing are refused") {
   });
 }
 
+TEST_CASE("a precision that there is not, or not on the job's devices, is refused") {
+  const std::string values = "is not a value of precision (values: FP32, TF32, BF16)";
+  check_all({
+      {"max_epochs: 10", "precision: 9", "4:27: error: '9' " + values},
+      {"max_epochs: 10", "precision: PRECISION_UNSPECIFIED", "4:27: error: 'PRECISION_UNSPECIFIED' " + values},
+  });
+  CHECK_THAT(refusal(changed("max_epochs: 10", "precision: bf16")),
+             ContainsSubstring("4:38: error: 'bf16' is not a value of precision; did you mean 'BF16'?"));
+  for (const std::string precision : {"TF32", "BF16"}) {
+    const std::string text = changed("max_epochs: 10", "precision: " + precision) + "devices: 'cpu'\n";
+    CHECK_THAT(refusal(text),
+               ContainsSubstring("job.txtpb:4:27: error: precision " + precision +
+                                 " needs a GPU, and 'cpu' is none; name one, as in devices: \"cuda:0\", or leave "
+                                 "precision out"));
+    CHECK_THAT(refusal(std::string(kGoodJob) + "devices: 'cpu'\n", {"training.precision=" + precision},
+                       engine::ErrorKind::kUsage),
+               ContainsSubstring("--set training.precision=" + precision + ": error: precision " + precision +
+                                 " needs a GPU"));
+  }
+}
+
 TEST_CASE("text that cannot name a file is refused") {
   check_all({
       {"\"job\"", "\"\\377\"", "1:1: error: name is not valid UTF-8"},

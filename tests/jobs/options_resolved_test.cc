@@ -61,6 +61,7 @@ void require_same(const JobOptions& a, const JobOptions& b) {
   CHECK(a.training.max_epochs == b.training.max_epochs);
   CHECK(a.training.target_accuracy == b.training.target_accuracy);
   CHECK(a.training.seed == b.training.seed);
+  CHECK(a.training.precision == b.training.precision);
   CHECK(a.optimizer.momentum == b.optimizer.momentum);
   CHECK(a.optimizer.weight_decay == b.optimizer.weight_decay);
   CHECK(a.learning_rate.base == b.learning_rate.base);
@@ -89,6 +90,7 @@ TEST_CASE("what a job leaves out has its default") {
   CHECK(job.training.batch_size == TrainingOptions{}.batch_size);
   CHECK(job.training.max_epochs == TrainingOptions{}.max_epochs);
   CHECK_FALSE(job.training.target_accuracy.has_value());
+  CHECK(job.training.precision == engine::Precision::kFloat32);
   CHECK(job.optimizer.momentum == SgdOptions{}.momentum);
   CHECK(job.learning_rate.with_learners == scheduler::LearningRateSchedule{}.with_learners);
   CHECK(job.learning_rate.drops.empty());
@@ -119,6 +121,7 @@ TEST_CASE("the schema states the defaults that jobs get") {
   check("training.proto", "batch_size");
   check("training.proto", "max_epochs");
   check("training.proto", "seed");
+  check("training.proto", "precision");
   check("optimizer.proto", "momentum");
   check("optimizer.proto", "weight_decay");
   check("learning_rate.proto", "with_learners");

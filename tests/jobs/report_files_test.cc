@@ -152,7 +152,7 @@ TEST_CASE("report: epoch rows and the summary have the documented names") {
   const ordered_json summary = to_json(some_summary());
   for (const char* name : {"status", "test_accuracy", "best_test_accuracy", "epochs", "examples", "train_seconds",
                            "time_to_accuracy_seconds", "images_per_second", "learners", "learners_per_device",
-                           "devices", "seed", "model_sha256"}) {
+                           "devices", "precision", "seed", "model_sha256"}) {
     CHECK(summary.contains(name));
   }
   CHECK(summary["status"] == "completed");

@@ -18,6 +18,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
 // "SoftmaxCrossEntropy"
@@ -50,7 +51,7 @@ void check_enum(const EnumDescriptor& type) {
   CHECK(type.value(0)->number() == 0);
   CHECK(type.value(0)->name() == in_capitals(type.name()) + "_UNSPECIFIED");
   for (int i = 1; i < type.value_count(); ++i) {
-    CHECK(std::ranges::all_of(type.value(i)->name(), [](char c) { return is_upper(c) || c == '_'; }));
+    CHECK(std::ranges::all_of(type.value(i)->name(), [](char c) { return is_upper(c) || is_digit(c) || c == '_'; }));
   }
 }
 

@@ -87,6 +87,7 @@ struct RigOptions {
   sma::Options averaging;
   float momentum = 0.9F;
   float weight_decay = 0.01F;
+  engine::Precision precision = engine::Precision::kFloat32;
   std::uint64_t seed = 1;
   engine::StreamObserver* observer = nullptr;
   bool graphs = true;  // GPU
@@ -121,6 +122,7 @@ class TrainingRig {
                                 .first_number = first,
                                 .batch = options.batch,
                                 .evaluation_batch = options.batch,
+                                .precision = options.precision,
                                 .result_slots = scheduler::result_slots(options.averaging.period),
                                 .momentum = options.momentum,
                                 .weight_decay = options.weight_decay,
