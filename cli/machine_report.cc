@@ -10,6 +10,7 @@
 #include <CLI/Version.hpp>
 
 #include "cli/source_commit.h"
+#include "engine/devices.h"
 #include "engine/host/cgroup.h"
 #include "engine/host/topology.h"
 #include "engine/versions.h"
@@ -56,6 +57,16 @@ std::string operating_system() {
   return uname(&names) == 0 ? fmt::format("{} {} {}", names.sysname, names.release, names.machine) : "unknown";
 }
 
+// What a job may say of training.precision on the device.
+ordered_json precisions_of(const engine::DeviceSpec& device) {
+  using engine::Precision;
+  ordered_json names = ordered_json::array();
+  for (const Precision precision : {Precision::kFloat32, Precision::kTensorFloat32, Precision::kBFloat16}) {
+    if (engine::precision_problem(device, precision).empty()) names.push_back(to_string(precision));
+  }
+  return names;
+}
+
 }  // namespace
 
 ordered_json environment_report() {
@@ -80,17 +91,20 @@ ordered_json environment_report() {
 ordered_json device_report(const engine::CudaMachine& gpus) {
   ordered_json report = ordered_json::array();
   for (const engine::CudaDeviceInfo& gpu : gpus.devices) {
-    report.push_back({{"name", fmt::format("cuda:{}", gpu.ordinal)},
+    const std::string name = fmt::format("cuda:{}", gpu.ordinal);
+    report.push_back({{"name", name},
                       {"processor", gpu.name},
                       {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)},
                       {"multiprocessors", gpu.multiprocessors},
-                      {"memory_bytes", gpu.memory}});
+                      {"memory_bytes", gpu.memory},
+                      {"precisions", precisions_of({name, {}, gpu.ordinal})}});
   }
   report.push_back({{"name", "cpu"},
                     {"processor", engine::host::processor_name()},
                     {"cores", engine::host::allowed_cores()},
                     {"usable_cores", engine::host::usable_cores()},
-                    {"available_memory_bytes", engine::host::available_memory_bytes()}});
+                    {"available_memory_bytes", engine::host::available_memory_bytes()},
+                    {"precisions", precisions_of({"cpu", {}, -1})}});
   return report;
 }
 

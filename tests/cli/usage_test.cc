@@ -128,6 +128,7 @@ TEST_CASE("usage: devices and env say the same as JSON") {
   const auto cpu = std::ranges::find_if(list, [](const auto& device) { return device["name"] == "cpu"; });
   REQUIRE(cpu != list.end());
   CHECK_FALSE((*cpu)["cores"].empty());
+  CHECK((*cpu)["precisions"] == nlohmann::json::array({"FP32"}));
   CHECK_THAT(program.run({"devices"}).out, ContainsSubstring("name: cpu"));
 
   const Completed env = program.run({"env", "--json"});
