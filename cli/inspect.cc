@@ -37,7 +37,7 @@ int inspect(const InspectArguments& arguments) {
 Command add_inspect(CLI::App& program) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = program.add_subcommand(
-      "inspect", "Show a job's layers, shapes, parameters, FLOPs and bytes, and how many learners fit");
+      "inspect", "Show a job's layers, shapes, parameters, FLOPs, bytes, how many learners fit, and learning rate");
   command->footer("Example:\n  arbalest inspect configs/lenet-mnist.txtpb --set training.batch_size=64");
   add_job_arguments(*command, arguments->job);
   command->add_flag("--json", arguments->json, "Print JSON");

@@ -1,7 +1,25 @@
-// Learning-rate schedules: pure functions of progress (examples seen / examples of one epoch), never of a step count,
-// because the number of learners may change.
+// Learning-rate schedules: pure functions of progress (examples seen / examples of the training set), never of a step
+// count, because the number of learners may change.
+//
+// A schedule multiplies the base rate by a factor in [0, 1], so the base is the largest rate of all. With e the epochs
+// since the end of the warm-up, x clamped to [0, 1], and the formulas of Caffe's learning-rate policies (caffe.proto,
+// SolverParameter.lr_policy) and of torch.optim.lr_scheduler, both with iterations or epochs in place of fractions:
+//   fixed        1
+//   inverse      (1 + gamma e)^-power                                            Caffe "inv"
+//   step         factor^floor(e / epochs)                                        Caffe "step", StepLR
+//   multistep    product of the factors of all drops so far                      Caffe "multistep", MultiStepLR
+//   exponential  factor^e                                                        Caffe "exp", ExponentialLR
+//   polynomial   final + (1 - final) (1 - x)^power,  x = e / epochs              Caffe "poly", PolynomialLR
+//   cosine       anneal(1, final, x),  x = e / epochs                            CosineAnnealingLR
+//   cyclic       start + (1 - start) triangle(e / epochs) amplitude^cycle        CyclicLR; Smith (WACV 2017)
+//   one-cycle    anneal(start, 1, t / rising), then anneal(1, final, (t - rising) / (1 - rising)),  t = e / epochs
+//                                                                                OneCycleLR; Smith and Topin (2018)
+// where anneal(a, b, x) = b + (a - b) (1 + cos(pi x)) / 2, and triangle rises from 0 to 1 during the first `rising` of
+// a cycle and falls back to 0 during the rest.
 #pragma once
 
+#include <string_view>
+#include <variant>
 #include <vector>
 
 namespace arbalest::scheduler {
@@ -9,20 +27,79 @@ namespace arbalest::scheduler {
 // How the learning rate of a learner follows the number of learners k: k learners take 1/k as many steps each.
 enum class LearnerScaling { kKeep, kSqrt, kLinear };  // times 1, sqrt(k), k
 
+struct FixedRate {};
+
+struct InverseDecay {
+  double gamma = 0.0;
+  double power = 1.0;
+};
+
+struct StepDrops {
+  double epochs = 1.0;  // between two drops
+  double factor = 1.0;
+};
+
 struct LearningRateDrop {
-  double epoch = 0.0;   // progress at which it takes effect
+  double epoch = 0.0;   // progress at which it takes effect; the warm-up counts
   double factor = 1.0;  // times all earlier ones
 };
 
-// Fixed, or multistep if there are drops.
+struct MultistepDrops {
+  std::vector<LearningRateDrop> drops;  // ascending epochs
+};
+
+struct ExponentialDecay {
+  double factor = 1.0;  // of an epoch
+};
+
+// The rate stays at its last value when the epochs of one of these are over.
+struct PolynomialDecay {
+  double epochs = 1.0;
+  double power = 1.0;
+  double final_factor = 0.0;
+};
+
+struct CosineDecay {
+  double epochs = 1.0;
+  double final_factor = 0.0;
+};
+
+struct OneCycle {
+  double epochs = 1.0;
+  double rising = 0.3;         // share of the epochs until the rate is the base
+  double start_factor = 0.04;  // OneCycleLR's 1 / div_factor
+  double final_factor = 4e-6;  // its 1 / (div_factor final_div_factor)
+};
+
+struct Cyclic {
+  double epochs = 1.0;            // of one cycle
+  double rising = 0.5;            // share of them until the rate is at its highest
+  double start_factor = 0.1;      // the lowest
+  double amplitude_factor = 1.0;  // from one cycle to the next; 0.5 is CyclicLR's "triangular2"
+};
+
+using LearningRateCurve = std::variant<FixedRate, InverseDecay, StepDrops, MultistepDrops, ExponentialDecay,
+                                       PolynomialDecay, CosineDecay, Cyclic, OneCycle>;
+
+// As in a job file: "one_cycle".
+std::string_view name_of(const LearningRateCurve& curve);
+
+// Before the curve begins: linear from start_factor times the curve's first rate to that rate (Goyal et al. 2017).
+struct WarmUp {
+  double epochs = 0.0;  // 0: none
+  double start_factor = 0.1;
+};
+
 struct LearningRateSchedule {
   double base = 0.0;
-  std::vector<LearningRateDrop> drops;  // ascending epochs
+  LearningRateCurve curve = FixedRate{};
+  WarmUp warm_up = {};
   LearnerScaling with_learners = LearnerScaling::kSqrt;
 
-  // The rate of one of `learners` learners.
+  // The rate of one of `learners` learners. progress: at least 0.
   float at(double progress, int learners) const;
-  // How many drops have taken effect; averaging restarts when this changes (design: "Restart").
+  // How many drops of a step or multistep curve have taken effect; averaging restarts when this changes (design:
+  // "Restart"). 0 for continuous curves.
   int drops_before(double progress) const;
 };
 

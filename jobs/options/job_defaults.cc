@@ -6,6 +6,7 @@
 #include "jobs/options/job_options.h"
 #include "jobs/options/job_reader.h"
 #include "jobs/options/known_datasets.h"
+#include "jobs/options/learning_rate_reader.h"
 
 namespace arbalest::jobs {
 
@@ -48,11 +49,6 @@ void fill_optimizer(v1::Sgd& sgd) {
   if (!sgd.has_weight_decay()) sgd.set_weight_decay(defaults.weight_decay);
 }
 
-void fill_learning_rate(v1::LearningRate& rate) {
-  if (rate.schedule_case() == v1::LearningRate::SCHEDULE_NOT_SET) rate.mutable_fixed();
-  if (!rate.has_with_learners()) rate.set_with_learners(to_proto(scheduler::LearningRateSchedule{}.with_learners));
-}
-
 void fill_synchronization(v1::Sma& sma) {
   const sma::Options defaults;
   if (!sma.has_central_momentum()) sma.set_central_momentum(defaults.central_momentum);
@@ -67,7 +63,7 @@ void fill_defaults(v1::Job& job, const std::string& file) {
   if (job.has_data()) fill_data(*job.mutable_data());
   fill_training(*job.mutable_training());
   fill_optimizer(*job.mutable_optimizer()->mutable_sgd());
-  fill_learning_rate(*job.mutable_learning_rate());
+  fill_learning_rate(*job.mutable_learning_rate(), job.training().max_epochs());
   fill_synchronization(*job.mutable_synchronization()->mutable_sma());
   if (job.devices().empty()) {
     for (const engine::DeviceSpec& device : engine::list_devices()) job.add_devices(device.name);

@@ -1,12 +1,12 @@
 #include "jobs/options/job_reader.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "engine/cuda_devices.h"
 #include "jobs/options/graph_reader.h"
 #include "jobs/options/known_datasets.h"
+#include "jobs/options/learning_rate_reader.h"
 #include "jobs/options/size_check.h"
 #include "jobs/wording/text.h"
 
@@ -27,17 +27,6 @@ constexpr int kDefaultGpuLearners = 4;  // small mini-batches leave a GPU idle; 
 // Below, what the model sees of a pixel is no longer a number that it can learn from.
 constexpr dataflow::Range<float> kPixelStddev{1e-6F, 1000.0F};
 
-scheduler::LearnerScaling from_proto(v1::LearningRate::LearnerScaling scaling) {
-  switch (scaling) {
-    case v1::LearningRate::SQRT:
-      return scheduler::LearnerScaling::kSqrt;
-    case v1::LearningRate::LINEAR:
-      return scheduler::LearnerScaling::kLinear;
-    default:
-      return scheduler::LearnerScaling::kKeep;
-  }
-}
-
 std::string check_target(double accuracy) {
   std::string problem = out_of_range("target_accuracy", accuracy, above(0.0, 1.0));
   const bool is_percentage = accuracy > 1.0 && accuracy <= 100.0;
@@ -54,7 +43,7 @@ class JobReader {
     read_data();
     read_training();
     read_optimizer();
-    read_learning_rate();
+    options_.learning_rate = read_learning_rate(job_.learning_rate(), job_.training().max_epochs(), issues_);
     read_devices();
     read_precision();
     read_learners();
@@ -125,39 +114,6 @@ class JobReader {
     issues_.add("optimizer.sgd.momentum", out_of_range("momentum", sgd.momentum(), below(0.0F, 1.0F)));
     issues_.add("optimizer.sgd.weight_decay", out_of_range("weight_decay", sgd.weight_decay(), {0.0F, 1.0F}));
     options_.optimizer = {sgd.momentum(), sgd.weight_decay()};
-  }
-
-  void read_learning_rate() {
-    const v1::LearningRate& rate = job_.learning_rate();
-    issues_.add("learning_rate.base", rate.has_base()
-                                          ? out_of_range("base", rate.base(), above(0.0, 1000.0))
-                                          : "learning_rate.base is missing: the length of the steps, such as 0.01");
-    if (rate.base() > 0.0 && rate.base() < double{std::numeric_limits<float>::min()}) {
-      issues_.add("learning_rate.base", fmt::format("base {} is too small: steps would be 0 in float32", rate.base()));
-    }
-    options_.learning_rate = {rate.base(), {}, from_proto(rate.with_learners())};
-    if (rate.has_multistep() && rate.multistep().drop().empty()) {
-      issues_.add("learning_rate.multistep",
-                  "multistep has no drop; add one, as in drop { epoch: 8 factor: 0.1 }, or choose fixed {}");
-    }
-    for (const auto& drop : rate.multistep().drop()) read_drop(drop);
-  }
-
-  void read_drop(const v1::LearningRate::Drop& drop) {
-    auto& drops = options_.learning_rate.drops;
-    const std::string path = fmt::format("learning_rate.multistep.drop[{}]", drops.size());
-    const double last = drops.empty() ? 0.0 : drops.back().epoch;
-    if (!drop.has_epoch()) {
-      issues_.add(path + ".epoch", "epoch is missing: when the rate drops");
-    } else if (!(drop.epoch() > last)) {
-      issues_.add(path + ".epoch", drops.empty() ? fmt::format("epoch must be above 0, not {}", drop.epoch())
-                                                 : fmt::format("drops must be in ascending order: epoch {} comes after "
-                                                               "epoch {}",
-                                                               drop.epoch(), last));
-    }
-    issues_.add(path + ".factor", drop.has_factor() ? out_of_range("factor", drop.factor(), above(0.0, 1.0))
-                                                    : "factor is missing: what the rate is multiplied by, such as 0.1");
-    drops.push_back({drop.epoch(), drop.factor()});
   }
 
   void read_devices() {
@@ -251,11 +207,8 @@ class JobReader {
       if (!text.empty()) options_.warnings.push_back(std::move(text));
     };
     warn(sma::warning(options_.synchronization, options_.optimizer.momentum, total_learners()));
-    for (const auto& drop : options_.learning_rate.drops) {
-      if (drop.epoch >= options_.training.max_epochs) {
-        warn(fmt::format("the drop of the learning rate at epoch {} never happens: the job ends after {}", drop.epoch,
-                         counted(options_.training.max_epochs, "epoch")));
-      }
+    for (std::string& text : learning_rate_warnings(options_.learning_rate, options_.training.max_epochs)) {
+      warn(std::move(text));
     }
     for (std::size_t i = 0; i < options_.devices.size(); ++i) {
       const int cores = engine::core_count(options_.devices[i]);
@@ -281,18 +234,6 @@ int default_learners(const engine::DeviceSpec& device) {
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-}
-
-v1::LearningRate::LearnerScaling to_proto(scheduler::LearnerScaling scaling) {
-  switch (scaling) {
-    case scheduler::LearnerScaling::kSqrt:
-      return v1::LearningRate::SQRT;
-    case scheduler::LearnerScaling::kLinear:
-      return v1::LearningRate::LINEAR;
-    case scheduler::LearnerScaling::kKeep:
-      break;
-  }
-  return v1::LearningRate::KEEP;
 }
 
 v1::Training::Precision to_proto(engine::Precision precision) {

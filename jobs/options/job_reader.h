@@ -18,7 +18,6 @@ int default_learners(const engine::DeviceSpec& device);
 // Of a job's name, which names a directory.
 bool is_name_character(char c);
 
-v1::LearningRate::LearnerScaling to_proto(scheduler::LearnerScaling scaling);
 v1::Training::Precision to_proto(engine::Precision precision);
 engine::Precision from_proto(v1::Training::Precision precision);
 

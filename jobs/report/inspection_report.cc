@@ -32,8 +32,13 @@ std::string to_text(const Inspection& inspection) {
     totals.push_back({fmt::format("{}, available", use.name), bytes_text(use.available)});
   }
   totals.push_back({"learners that fit on each device", grouped(inspection.learners_that_fit)});
-  return fmt::format("{}\nOne mini-batch of {}, {}:\n{}", table(layers, 3), inspection.batch_size,
-                     to_string(inspection.precision), table(totals, 1));
+  std::vector<std::vector<std::string>> rates = {{"epochs done", "learning rate"}};
+  for (const RatePoint& point : inspection.learning_rates) {
+    rates.push_back({fmt::format("{}", point.epoch), fmt::format("{:.4g}", point.rate)});
+  }
+  return fmt::format("{}\nOne mini-batch of {}, {}:\n{}\nThe {} learning rate of each of {}:\n{}", table(layers, 3),
+                     inspection.batch_size, to_string(inspection.precision), table(totals, 1), inspection.schedule,
+                     counted(learners, "learner"), table(rates, 0));
 }
 
 nlohmann::ordered_json to_json(const Inspection& inspection) {
@@ -49,6 +54,10 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
   auto memory = nlohmann::ordered_json::array();
   for (const MemoryUse& use : inspection.memory) {
     memory.push_back({{"name", use.name}, {"needed_bytes", use.needed}, {"available_bytes", use.available}});
+  }
+  auto rates = nlohmann::ordered_json::array();
+  for (const RatePoint& point : inspection.learning_rates) {
+    rates.push_back({{"epoch", point.epoch}, {"rate", point.rate}});
   }
   return {{"layers", layers},
           {"batch_size", inspection.batch_size},
@@ -66,6 +75,8 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
           {"learners_that_fit", inspection.learners_that_fit},
           {"learners_per_device", inspection.learners_per_device},
           {"memory", memory},
+          {"schedule", inspection.schedule},
+          {"learning_rates", rates},
           {"warnings", inspection.warnings}};
 }
 

@@ -1,6 +1,7 @@
 #include "jobs/run/inspection.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "dataflow/input/byte_images.h"
 #include "dataflow/plan.h"
@@ -65,6 +66,17 @@ void describe_memory(const JobOptions& job, const MemoryForecast& memory, Inspec
   }
 }
 
+void describe_learning_rate(const JobOptions& job, Inspection& result) {
+  const int learners = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), 0);
+  const int epochs = job.training.max_epochs;
+  const int steps = std::min(epochs, kMostRatePoints - 1);
+  result.schedule = scheduler::name_of(job.learning_rate.curve);
+  for (std::int64_t i = 0; i <= steps; ++i) {
+    const auto epoch = static_cast<double>(i * epochs / steps);
+    result.learning_rates.push_back({epoch, job.learning_rate.at(epoch, learners)});
+  }
+}
+
 }  // namespace
 
 Inspection inspect(const JobOptions& job) {
@@ -81,6 +93,7 @@ Inspection inspect(const JobOptions& job) {
   result.arena_bytes = signed_bytes(training.arena_bytes());
   result.arena_bytes_without_reuse = signed_bytes(training.bytes_without_reuse());
   describe_memory(job, forecast(job, pools, devices), result);
+  describe_learning_rate(job, result);
   return result;
 }
 

@@ -19,6 +19,13 @@ struct LayerRow {
   std::int64_t output_bytes = 0;   // in the device's layout, padding included
 };
 
+inline constexpr int kMostRatePoints = 11;
+
+struct RatePoint {
+  double epoch = 0.0;  // that are done
+  float rate = 0.0F;   // of one learner, beside the job's others
+};
+
 struct Inspection {
   std::vector<LayerRow> layers;
   std::int64_t batch_size = 0;
@@ -36,6 +43,8 @@ struct Inspection {
   int learners_that_fit = 0;                   // on each device, at most kMostLearners
   std::vector<int> learners_per_device;        // of the job
   std::vector<MemoryUse> memory;               // with those
+  std::string schedule;                        // of the learning rate: "one_cycle"
+  std::vector<RatePoint> learning_rates;       // from the first epoch to the end, at most kMostRatePoints
   std::vector<std::string> warnings;           // to be shown to the user
 };
 

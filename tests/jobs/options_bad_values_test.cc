@@ -78,6 +78,60 @@ TEST_CASE("drops of the learning rate must be complete and in order") {
   });
 }
 
+TEST_CASE("values of learning-rate schedules out of their range are refused") {
+  const auto schedule = [](const std::string& text, const std::string& said) {
+    return BadValue{"base: 0.01", "base: 1 " + text, "5:" + said};
+  };
+  check_all({
+      schedule("inverse {}", "25: error: gamma is missing: how fast the rate falls, such as 0.1"),
+      schedule("inverse { gamma: 0 }", "35: error: gamma must be in (0, 1000], not 0"),
+      schedule("inverse { gamma: 1 power: -1 }", "44: error: power must be in (0, 100], not -1"),
+      schedule("step { factor: 1 }", "25: error: epochs is missing: the time between two drops, such as 10"),
+      schedule("step { epochs: 1 }", "25: error: factor is missing: what the rate is multiplied by, such as 0.1"),
+      schedule("step { epochs: 0 factor: 1 }", "32: error: epochs must be in [0.001, 1000000], not 0"),
+      schedule("step { epochs: 1 factor: 0 }", "42: error: factor must be in (0, 1], not 0"),
+      schedule("exponential {}",
+               "25: error: factor is missing: what the rate is multiplied by in an epoch, such as 0.9"),
+      schedule("exponential { factor: 1.1 }", "39: error: factor must be in (0, 1], not 1.1"),
+      schedule("polynomial { epochs: 0 }", "38: error: epochs must be in (0, 1000000], not 0"),
+      schedule("polynomial { power: 0 }", "38: error: power must be in (0, 100], not 0"),
+      schedule("polynomial { final_factor: 2 }", "38: error: final_factor must be in [0, 1], not 2"),
+      schedule("cosine { epochs: -1 }", "34: error: epochs must be in (0, 1000000], not -1"),
+      schedule("cosine { final_factor: -0.1 }", "34: error: final_factor must be in [0, 1], not -0.1"),
+      schedule("cyclic {}", "25: error: epochs is missing: the length of one cycle, such as 4"),
+      schedule("cyclic { epochs: 1e7 }", "34: error: epochs must be in [0.001, 1000000], not 10000000"),
+      schedule("cyclic { epochs: 1 rising: 0 }", "44: error: rising must be in (0, 1), not 0"),
+      schedule("cyclic { epochs: 1 start_factor: 2 }", "44: error: start_factor must be in [0, 1], not 2"),
+      schedule("cyclic { epochs: 1 amplitude_factor: 0 }", "44: error: amplitude_factor must be in (0, 1], not 0"),
+      schedule("one_cycle { epochs: 0 }", "37: error: epochs must be in (0, 1000000], not 0"),
+      schedule("one_cycle { rising: 1 }", "37: error: rising must be in (0, 1), not 1"),
+      schedule("one_cycle { start_factor: -1 }", "37: error: start_factor must be in [0, 1], not -1"),
+      schedule("one_cycle { final_factor: 25 }", "37: error: final_factor must be in [0, 1], not 25"),
+      schedule("one_cycle { final_factor: nan }", "37: error: final_factor must be a finite number, not nan"),
+  });
+}
+
+TEST_CASE("a warm-up must end before the job and before the first drop") {
+  const auto schedule = [](const std::string& text, const std::string& said) {
+    return BadValue{"base: 0.01", "base: 1 " + text, "5:" + said};
+  };
+  check_all({
+      schedule("warm_up {}", "25: error: epochs is missing: how long the rate grows, such as 5"),
+      schedule("warm_up { epochs: 0 }", "35: error: epochs must be in (0, 1000000], not 0"),
+      schedule("warm_up { epochs: 1 start_factor: 1.5 }", "45: error: start_factor must be in [0, 1], not 1.5"),
+      schedule("warm_up { epochs: 10 }", "35: error: the warm-up takes 10 epochs, but the job ends after 10 epochs"),
+      schedule("warm_up { epochs: 2 } multistep { drop { epoch: 2 factor: 1 } }",
+               "66: error: the drop at epoch 2 comes before the end of the warm-up, at epoch 2"),
+  });
+  // The epochs that such a job leaves for the schedule are nothing to complain of.
+  const std::string text = refusal(changed("base: 0.01", "base: 1 cosine {} warm_up { epochs: 11 }"));
+  CHECK_THAT(text, ContainsSubstring("the warm-up takes 11 epochs"));
+  CHECK(text.find("errors") == std::string::npos);
+  CHECK(refusal(changed("max_epochs: 10 }\nlearning_rate { base: 0.01",
+                        "max_epochs: 0 }\nlearning_rate { base: 1 one_cycle {}"))
+            .find("errors") == std::string::npos);
+}
+
 TEST_CASE("what a job must say is asked for") {
   check_all({
       {"data { digits {} }\n", "",

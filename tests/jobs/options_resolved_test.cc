@@ -66,10 +66,10 @@ void require_same(const JobOptions& a, const JobOptions& b) {
   CHECK(a.optimizer.weight_decay == b.optimizer.weight_decay);
   CHECK(a.learning_rate.base == b.learning_rate.base);
   CHECK(a.learning_rate.with_learners == b.learning_rate.with_learners);
-  REQUIRE(a.learning_rate.drops.size() == b.learning_rate.drops.size());
-  for (std::size_t i = 0; i < a.learning_rate.drops.size(); ++i) {
-    CHECK(a.learning_rate.drops[i].epoch == b.learning_rate.drops[i].epoch);
-    CHECK(a.learning_rate.drops[i].factor == b.learning_rate.drops[i].factor);
+  CHECK(scheduler::name_of(a.learning_rate.curve) == scheduler::name_of(b.learning_rate.curve));
+  for (double epoch = 0.0; epoch < 20.0; epoch += 0.25) {
+    if (a.learning_rate.at(epoch, 3) != b.learning_rate.at(epoch, 3)) FAIL("other rates at epoch " << epoch);
+    if (a.learning_rate.drops_before(epoch) != b.learning_rate.drops_before(epoch)) FAIL("other drops at " << epoch);
   }
   CHECK(a.synchronization.alpha == b.synchronization.alpha);
   CHECK(a.synchronization.central_momentum == b.synchronization.central_momentum);
@@ -93,7 +93,8 @@ TEST_CASE("what a job leaves out has its default") {
   CHECK(job.training.precision == engine::Precision::kFloat32);
   CHECK(job.optimizer.momentum == SgdOptions{}.momentum);
   CHECK(job.learning_rate.with_learners == scheduler::LearningRateSchedule{}.with_learners);
-  CHECK(job.learning_rate.drops.empty());
+  CHECK(scheduler::name_of(job.learning_rate.curve) == "fixed");
+  CHECK(job.learning_rate.warm_up.epochs == 0.0);
   CHECK_FALSE(job.synchronization.alpha.has_value());
   CHECK(job.synchronization.central_momentum == sma::Options{}.central_momentum);
   const std::vector<engine::DeviceSpec> devices = engine::list_devices();
@@ -106,11 +107,15 @@ TEST_CASE("what a job leaves out has its default") {
 }
 
 TEST_CASE("the schema states the defaults that jobs get") {
-  const std::string resolved = parse(kShortest).resolved_text;
-  const auto check = [&](const std::string& file, const std::string& field) {
-    INFO(field);
+  // `field` of `message` ("": of the file's only one with such a field) in the job that chooses `setting`.
+  const auto check = [&](const std::string& file, const std::string& message, const std::string& field,
+                         const std::vector<std::string>& setting = {}) {
+    INFO(message << " " << field);
+    const std::string resolved = parse(kShortest, setting).resolved_text;
     const std::string schema = tests::read_text(tests::source_directory() + "/proto/arbalest/v1/" + file);
-    const std::size_t declared = schema.find(" " + field + " = ");
+    const std::size_t place = message.empty() ? 0 : schema.find("message " + message + " {");
+    REQUIRE(place != std::string::npos);
+    const std::size_t declared = schema.find(" " + field + " = ", place);
     REQUIRE(declared != std::string::npos);
     const std::string comment = schema.substr(0, schema.rfind('\n', declared));
     REQUIRE(comment.ends_with('.'));  // "// ... Default: 32."
@@ -118,15 +123,47 @@ TEST_CASE("the schema states the defaults that jobs get") {
     REQUIRE(comment.ends_with("Default: " + stated));
     CHECK_THAT(resolved, ContainsSubstring(fmt::format(" {}: {}\n", field, stated.substr(0, stated.size() - 1))));
   };
-  check("training.proto", "batch_size");
-  check("training.proto", "max_epochs");
-  check("training.proto", "seed");
-  check("training.proto", "precision");
-  check("optimizer.proto", "momentum");
-  check("optimizer.proto", "weight_decay");
-  check("learning_rate.proto", "with_learners");
-  check("synchronization.proto", "central_momentum");
-  check("synchronization.proto", "period");
+  check("training.proto", "", "batch_size");
+  check("training.proto", "", "max_epochs");
+  check("training.proto", "", "seed");
+  check("training.proto", "", "precision");
+  check("optimizer.proto", "Sgd", "momentum");
+  check("optimizer.proto", "Sgd", "weight_decay");
+  check("synchronization.proto", "", "central_momentum");
+  check("synchronization.proto", "", "period");
+  const std::string rates = "learning_rate.proto";
+  check(rates, "", "with_learners");
+  check(rates, "WarmUp", "start_factor", {"learning_rate.warm_up.epochs=1"});
+  check(rates, "Inverse", "power", {"learning_rate.inverse.gamma=1"});
+  for (const char* field : {"power", "final_factor"}) {
+    check(rates, "Polynomial", field, {"learning_rate.polynomial={}"});
+  }
+  check(rates, "Cosine", "final_factor", {"learning_rate.cosine={}"});
+  for (const char* field : {"rising", "start_factor", "amplitude_factor"}) {
+    check(rates, "Cyclic", field, {"learning_rate.cyclic.epochs=4"});
+  }
+  for (const char* field : {"rising", "start_factor", "final_factor"}) {
+    check(rates, "OneCycle", field, {"learning_rate.one_cycle={}"});
+  }
+}
+
+TEST_CASE("a schedule with an end ends with the job, unless it says otherwise") {
+  for (const std::string curve : {"polynomial", "cosine", "one_cycle"}) {
+    CAPTURE(curve);
+    const auto with = [&](std::vector<std::string> settings) {
+      settings.push_back("training.max_epochs=12");
+      return parse(kShortest, settings);
+    };
+    const JobOptions whole = with({"learning_rate." + curve + "={}"});
+    CHECK_THAT(whole.resolved_text, ContainsSubstring("    epochs: 12\n"));
+    const JobOptions warmed = with({"learning_rate." + curve + "={}", "learning_rate.warm_up.epochs=2.5"});
+    CHECK_THAT(warmed.resolved_text, ContainsSubstring("    epochs: 9.5\n"));
+    CHECK(warmed.learning_rate.at(12.0, 1) == whole.learning_rate.at(12.0, 1));
+    CHECK(whole.learning_rate.at(11.99, 1) > whole.learning_rate.at(12.0, 1));
+    const JobOptions shorter = with({"learning_rate." + curve + ".epochs=6"});
+    CHECK(shorter.learning_rate.at(6.0, 1) == whole.learning_rate.at(12.0, 1));
+    require_same(parse(warmed.resolved_text), warmed);
+  }
 }
 
 TEST_CASE("the schema states the defaults that follow from the machine") {
@@ -208,6 +245,14 @@ TEST_CASE("settings that work and may surprise are warned of") {
   CHECK_THAT(
       warnings({"learning_rate.multistep.drop={epoch: 10 factor: 0.1}"}),
       ContainsSubstring("the drop of the learning rate at epoch 10 never happens: the job ends after 10 epochs"));
+  CHECK_THAT(warnings({"learning_rate.step={epochs: 8 factor: 0.1}", "learning_rate.warm_up.epochs=2"}),
+             ContainsSubstring("the drop of the learning rate at epoch 10 never happens"));
+  CHECK_THAT(
+      warnings({"learning_rate.cosine.epochs=20"}),
+      ContainsSubstring("the learning rate's cosine schedule ends at epoch 20, but the job ends after 10 epochs"));
+  CHECK_THAT(warnings({"learning_rate.polynomial.epochs=6"}),
+             ContainsSubstring("the learning rate is 0 from epoch 6 on, and the job ends after 10 epochs"));
+  CHECK(warnings({"learning_rate.one_cycle.epochs=6", "learning_rate.warm_up.epochs=1"}).empty());
   CHECK_THAT(warnings({fmt::format("devices=cpu:{}", engine::host::allowed_cores().front())}),
              ContainsSubstring("2 learners share the 1 core of 'cpu:"));
 }

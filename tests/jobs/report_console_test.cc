@@ -317,11 +317,20 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
   inspection.learners_per_device = {2, 3};
   inspection.memory = {{"host memory", 3 << 20, 7 << 20}};
   inspection.warnings = {"too large"};
+  inspection.schedule = "cosine";
+  inspection.learning_rates = {{0.0, 0.25F}, {10.0, 0.0625F}};
+  CHECK_THAT(to_text(inspection), ContainsSubstring("The cosine learning rate of each of 5 learners:\n"
+                                                    "epochs done  learning rate\n"
+                                                    "          0           0.25\n"
+                                                    "         10         0.0625\n"));
   CHECK_THAT(to_text(inspection), ContainsSubstring("conv1") && ContainsSubstring("431,080") &&
                                       ContainsSubstring("1,234,567") && ContainsSubstring("17"));
   CHECK_THAT(to_text(inspection), ContainsSubstring("host memory, with 5 learners      3.00 MiB\n") &&
                                       ContainsSubstring("host memory, available            7.00 MiB\n"));
   const nlohmann::ordered_json json = to_json(inspection);
+  CHECK(json["schedule"] == "cosine");
+  CHECK(json["learning_rates"][1]["epoch"] == 10.0);
+  CHECK(json["learning_rates"][1]["rate"] == 0.0625);
   CHECK(json["layers"][0]["parameters"] == 520);
   CHECK(json["parameters"] == 431080);
   CHECK(json["learners_that_fit"] == 17);

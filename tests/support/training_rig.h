@@ -82,8 +82,7 @@ struct RigOptions {
   engine::Shape image{1, 4, 4};
   std::int64_t classes = 3;
   std::vector<dataflow::LayerDescription> layers;  // empty: logistic regression
-  scheduler::LearningRateSchedule learning_rate{
-      .base = 0.1, .drops = {}, .with_learners = scheduler::LearnerScaling::kKeep};
+  scheduler::LearningRateSchedule learning_rate{.base = 0.1, .with_learners = scheduler::LearnerScaling::kKeep};
   sma::Options averaging;
   float momentum = 0.9F;
   float weight_decay = 0.01F;

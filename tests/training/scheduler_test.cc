@@ -1,10 +1,9 @@
-// Rounds and epochs, evaluation of the central model, divergence, learning-rate schedules.
+// Rounds and epochs, evaluation of the central model, divergence.
 #include "scheduler/scheduler.h"
 
 #include <cmath>
 #include <limits>
 
-#include "scheduler/learning_rate.h"
 #include "scheduler/ring_queue.h"
 #include "sma/options.h"
 #include "tests/support/catch.h"
@@ -105,28 +104,6 @@ TEST_CASE("a ring queue is first in, first out, and bounded", "[scheduler]") {
   CHECK(queue.pop() == 2);
   CHECK(queue.pop() == 3);
   CHECK_THROWS_AS(queue.pop(), engine::Error);
-}
-
-TEST_CASE("learning rates are functions of progress and learners", "[scheduler]") {
-  using scheduler::LearnerScaling;
-  scheduler::LearningRateSchedule schedule{
-      .base = 0.1, .drops = {{2.0, 0.1}, {3.5, 0.5}}, .with_learners = LearnerScaling::kKeep};
-  struct Row {
-    double progress;
-    float rate;
-    int drops;
-  };
-  for (const Row& row : {Row{0.0, 0.1F, 0}, Row{1.999, 0.1F, 0}, Row{2.0, 0.01F, 1}, Row{3.49, 0.01F, 1},
-                         Row{3.5, 0.005F, 2}, Row{100.0, 0.005F, 2}}) {
-    CAPTURE(row.progress);
-    CHECK(schedule.at(row.progress, 4) == Approx(row.rate));
-    CHECK(schedule.drops_before(row.progress) == row.drops);
-  }
-  schedule.with_learners = LearnerScaling::kSqrt;
-  CHECK(schedule.at(0.0, 4) == Approx(0.2));
-  CHECK(schedule.at(0.0, 1) == Approx(0.1));
-  schedule.with_learners = LearnerScaling::kLinear;
-  CHECK(schedule.at(0.0, 4) == Approx(0.4));
 }
 
 TEST_CASE("averaging beyond its stability is refused", "[sma]") {

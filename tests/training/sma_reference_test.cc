@@ -134,11 +134,27 @@ TEST_CASE("a fixed alpha and no momenta are obeyed", "[training]") {
 
 TEST_CASE("averaging restarts where the learning rate drops", "[training]") {
   for (const int learners : {1, 3}) {
-    CAPTURE(learners);
-    RigOptions options;
-    options.learners = {learners};
-    options.averaging.central_momentum = 0.9F;
-    options.learning_rate.drops = {{1.0, 0.5}, {1.5, 0.1}};
-    compare_with_reference(options, 24 * 2 / learners);  // 24 mini-batches an epoch
+    for (const bool is_regular : {false, true}) {
+      CAPTURE(learners, is_regular);
+      RigOptions options;
+      options.learners = {learners};
+      options.averaging.central_momentum = 0.9F;
+      if (is_regular) {
+        options.learning_rate.curve = arbalest::scheduler::StepDrops{0.5, 0.5};
+      } else {
+        options.learning_rate.curve = arbalest::scheduler::MultistepDrops{{{1.0, 0.5}, {1.5, 0.1}}};
+      }
+      compare_with_reference(options, 24 * 2 / learners);  // 24 mini-batches an epoch
+    }
   }
+}
+
+TEST_CASE("a continuous learning rate holds for a round, and averaging goes on", "[training]") {
+  RigOptions options;
+  options.learners = {3};
+  options.averaging.central_momentum = 0.9F;
+  options.averaging.period = 2;
+  options.learning_rate.curve = arbalest::scheduler::CosineDecay{.epochs = 1.5};
+  options.learning_rate.warm_up = {.epochs = 0.5, .start_factor = 0.0};
+  compare_with_reference(options, 8);
 }
