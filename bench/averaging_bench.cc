@@ -18,8 +18,8 @@ using engine::CentralUpdate;
 using engine::Device;
 using engine::LocalAveraging;
 using engine::ReplicaDifference;
-using engine::SgdUpdate;
 using engine::UpdateRange;
+using engine::WeightUpdate;
 using engine::cpu::TaskContext;
 
 // The vectors of one device with k learners, and what its passes are told.
@@ -67,9 +67,9 @@ class Passes {
     return {
         {"memcpy", 12.0,
          [](Vectors& v) { std::memcpy(v.sum, v.weights[0], static_cast<std::size_t>(v.elements) * sizeof(float)); }},
-        {"sgd_update, plain", 20.0, [this](Vectors& v) { update(v, 1, false); }},
-        {"sgd_update, corrected", 24.0, [this](Vectors& v) { update(v, 1, true); }},
-        {"sgd_update, corrected, all replicas", 24.0 * replicas_,
+        {"weight_update, plain", 20.0, [this](Vectors& v) { update(v, 1, false); }},
+        {"weight_update, corrected", 24.0, [this](Vectors& v) { update(v, 1, true); }},
+        {"weight_update, corrected, all replicas", 24.0 * replicas_,
          [this](Vectors& v) { update(v, v.weights.size(), true); }},
         {"replica_difference", 4.0 * replicas_ + 12.0,
          [this](Vectors& v) {
@@ -93,13 +93,13 @@ class Passes {
  private:
   void update(Vectors& v, std::size_t replicas, bool corrected) {
     for (std::size_t j = 0; j < replicas; ++j) {
-      SgdUpdate task;
+      WeightUpdate task;
       task.weights = v.weights[j];
-      task.momentum = v.momenta[j];
+      task.state[0] = v.momenta[j];
       task.gradient = v.gradients[j];
       if (corrected) std::copy_n(v.central, 2, task.central);
       task.ranges = {&range_, 1};
-      task.momentum_factor = 0.9F;
+      task.rule = engine::Sgd{.momentum = 0.9F};
       task.step = &step_;
       task.non_finite = &v.non_finite;
       engine::cpu::run_flat(task, context_);

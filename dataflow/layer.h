@@ -18,6 +18,9 @@
 
 namespace arbalest::dataflow {
 
+// What a job may treat alike, whatever the layer.
+enum class ParameterKind { kWeight, kBias };
+
 struct ParameterSpec {
   std::string name;     // "weight", "bias"
   engine::Shape shape;  // canonical
@@ -25,6 +28,7 @@ struct ParameterSpec {
   Fan fan;
   float learning_rate_multiplier = 1.0F;
   float decay_multiplier = 1.0F;
+  ParameterKind kind = ParameterKind::kWeight;
 };
 
 enum class LayerRole {

@@ -58,7 +58,9 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
     ARBALEST_CHECK(layouts_.back().shape() == shapes[at(node.output)]);
     ARBALEST_CHECK(step.op->traits().parameters.size() == specs.size());
     for (std::size_t p = 0; p < specs.size(); ++p) {
-      parameters_.append(node.name + "." + specs[p].name, specs[p], step.op->traits().parameters[p]);
+      ParameterSpec spec = specs[p];
+      if (std::ranges::count(options.without_decay, spec.kind) > 0) spec.decay_multiplier = 0.0F;
+      parameters_.append(node.name + "." + spec.name, spec, step.op->traits().parameters[p]);
     }
     parameter += specs.size();
     steps_.push_back(std::move(step));

@@ -20,7 +20,8 @@ struct PlanOptions {
   int threads = 1;         // CPU: of the streams that will run it
   engine::OperatorMode mode = engine::OperatorMode::kTraining;
   engine::Precision precision = engine::Precision::kFloat32;
-  const ParameterLayout* parameters = nullptr;  // layouts to read; null: the operators choose
+  const ParameterLayout* parameters = nullptr;    // layouts to read; null: the operators choose
+  std::vector<ParameterKind> without_decay = {};  // whatever their own decay_multiplier
 };
 
 // Addresses of one learner. All must outlive the work enqueued with them.

@@ -10,15 +10,16 @@
 #include "engine/event.h"
 #include "engine/ops/averaging.h"
 #include "engine/ops/gather_examples.h"
+#include "engine/ops/gradient_clip.h"
 #include "engine/ops/round_weights.h"
-#include "engine/ops/sgd_update.h"
+#include "engine/ops/weight_update.h"
 #include "engine/task_graph.h"
 
 namespace arbalest::engine {
 
 // What needs no preparation: passes over flat vectors, and the gathering of a mini-batch.
-using FlatTask =
-    std::variant<SgdUpdate, ReplicaDifference, CentralUpdate, LocalAveraging, GatherExamples, RoundWeights>;
+using FlatTask = std::variant<WeightUpdate, GradientClip, ReplicaDifference, CentralUpdate, LocalAveraging,
+                              GatherExamples, RoundWeights>;
 
 // Labels name a task in errors, traces and observers; string literals, or strings that outlive the stream.
 class Stream {

@@ -25,8 +25,8 @@ std::int64_t largest_batch(const dataflow::Plan& training, const dataflow::Plan&
 }  // namespace
 
 std::size_t Learner::device_bytes(const engine::Device& device, const dataflow::Plan& training,
-                                  const dataflow::Plan& inference) {
-  return Replica::device_bytes(training.parameters().elements(), training.reads_low_precision_weights()) +
+                                  const dataflow::Plan& inference, const engine::UpdateRule& rule) {
+  return Replica::device_bytes(training.parameters().elements(), rule, training.reads_low_precision_weights()) +
          arena_bytes(training, inference) + index_bytes(largest_batch(training, inference)) + sizeof(StepParameters) +
          sizeof(StepResult) + device.stream_bytes({});
 }
@@ -36,7 +36,7 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
     : options_(options),
       training_(training),
       inference_(inference),
-      replica_(device, training.parameters().elements(), training.reads_low_precision_weights()),
+      replica_(device, training.parameters().elements(), options.rule, training.reads_low_precision_weights()),
       arena_(device.allocate(arena_bytes(training, inference))),
       indices_(device.allocate(index_bytes(largest_batch(training, inference)))),
       step_(device.allocate(sizeof(StepParameters))),
@@ -55,19 +55,7 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   training_.backward(*stream_, buffers);
   gradient_graph_ = stream_->end_recording();
 
-  stream_->begin_recording();
-  stream_->enqueue(engine::SgdUpdate{.weights = replica_.weights(),
-                                     .momentum = replica_.momentum(),
-                                     .rounded = replica_.rounded(),
-                                     .gradient = replica_.gradient(),
-                                     .central = {options_.central[0], options_.central[1]},
-                                     .ranges = training_.parameters().update_ranges(),
-                                     .momentum_factor = options_.momentum,
-                                     .weight_decay = options_.weight_decay,
-                                     .step = step_.as<StepParameters>(),
-                                     .non_finite = &result_.as<StepResult>()->non_finite},
-                   "update");
-  update_graph_ = stream_->end_recording();
+  record_update();
 
   dataflow::PlanBuffers evaluation = buffers;
   evaluation.weights = options_.evaluation_weights;
@@ -77,6 +65,32 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   enqueue_gather(inference_, options_.evaluation_data);
   inference_.forward(*stream_, evaluation);
   evaluation_graph_ = stream_->end_recording();
+}
+
+void Learner::record_update() {
+  StepResult* result = result_.as<StepResult>();
+  engine::WeightUpdate update{.weights = replica_.weights(),
+                              .rounded = replica_.rounded(),
+                              .gradient = replica_.gradient(),
+                              .central = {options_.central[0], options_.central[1]},
+                              .ranges = training_.parameters().update_ranges(),
+                              .rule = options_.rule,
+                              .step = step_.as<StepParameters>(),
+                              .non_finite = &result->non_finite};
+  for (std::size_t slot = 0; slot < replica_.state().size(); ++slot) {
+    update.state[slot] = replica_.state()[slot].values.as<float>();
+  }
+  stream_->begin_recording();
+  if (options_.clip_gradient_norm.has_value()) {
+    stream_->enqueue(engine::GradientClip{.gradient = replica_.gradient(),
+                                          .elements = training_.parameters().elements(),
+                                          .max_norm = *options_.clip_gradient_norm,
+                                          .scale = &result->gradient_scale},
+                     "gradient norm");
+    update.gradient_scale = &result->gradient_scale;
+  }
+  stream_->enqueue(update, "update");
+  update_graph_ = stream_->end_recording();
 }
 
 // The one before it in its slot must be over.
@@ -116,6 +130,7 @@ Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& par
   check_slot();
   StepParameters& step = parameters_ring_.as<StepParameters>()[slot()];
   step = parameters;
+  std::ranges::copy(engine::moment_corrections(options_.rule, ++steps_), step.moment_corrections);
   stream_->begin_task(batch.number);
   stream_->copy(step_.data(), &step, sizeof(StepParameters), "parameters");
   copy_in(training_, options_.training_data, batch);
@@ -162,7 +177,10 @@ void Learner::restart(const float* central, const engine::Event& ready) {
   stream_->wait(ready, "wait for the restart");
   stream_->copy(replica_.weights(), central, vector_bytes(), "restart weights");
   round_weights(replica_.weights(), replica_.rounded());
-  stream_->fill_zero(replica_.momentum(), vector_bytes(), "restart momentum");
+  for (const StateSlot& slot : replica_.state()) {
+    stream_->fill_zero(slot.values.data(), vector_bytes(), "restart optimizer state");
+  }
+  steps_ = 0;
 }
 
 }  // namespace arbalest::learners

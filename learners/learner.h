@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,8 @@ struct LearnerOptions {
   int first_core = 0;  // within the device
   int threads = 1;
   int result_slots = 4;  // tasks that may be enqueued and not yet waited for
-  float momentum = 0.0F;
-  float weight_decay = 0.0F;
+  engine::UpdateRule rule;
+  std::optional<float> clip_gradient_norm;  // the largest norm that a gradient keeps
   // The device's two buffers of the central model; both null without averaging.
   const float* central[2] = {nullptr, nullptr};
   // The device's weights that evaluation reads, and the same in low precision where the plans read that.
@@ -44,7 +45,7 @@ class Learner {
  public:
   // What one takes of the device's memory.
   static std::size_t device_bytes(const engine::Device& device, const dataflow::Plan& training,
-                                  const dataflow::Plan& inference);
+                                  const dataflow::Plan& inference, const engine::UpdateRule& rule);
 
   // Records its three task graphs. The plans, data and buffers must outlive it. Throws kOutOfMemory.
   Learner(engine::Device& device, const dataflow::Plan& training, const dataflow::Plan& inference,
@@ -74,12 +75,14 @@ class Learner {
   // To be called when the host has written weights(), before anything is enqueued that reads them.
   void weights_were_set();
 
-  // w := z, v := 0 after `ready`. central: [elements] on the device.
+  // w := z, the optimizer's state := 0 and its steps counted from 1 again, after `ready`. central: [elements] on the
+  // device.
   void restart(const float* central, const engine::Event& ready);
 
  private:
   std::size_t vector_bytes() const;
   void round_weights(const float* weights, engine::BFloat16* rounded);
+  void record_update();
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
   void copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch);
   void check_slot() const;
@@ -100,6 +103,7 @@ class Learner {
   engine::Buffer result_ring_;       // host: StepResult [result_slots]
   std::vector<engine::Event> done_;  // [result_slots] of the last task in each
   std::uint64_t tasks_ = 0;          // enqueued so far, evaluation included
+  std::uint64_t steps_ = 0;          // of training, enqueued since the last restart
   std::unique_ptr<engine::TaskGraph> gradient_graph_;
   std::unique_ptr<engine::TaskGraph> update_graph_;
   std::unique_ptr<engine::TaskGraph> evaluation_graph_;

@@ -14,7 +14,8 @@ LearnerPool::LearnerPool(const dataflow::Graph& graph, engine::Device& device, c
                  .threads = threads_,
                  .mode = engine::OperatorMode::kTraining,
                  .precision = options.precision,
-                 .parameters = parameters}),
+                 .parameters = parameters,
+                 .without_decay = options.without_decay}),
       inference_(graph, device,
                  {.batch = options.evaluation_batch,
                   .threads = threads_,
@@ -35,7 +36,9 @@ std::size_t LearnerPool::shared_bytes() const {
   return evaluation_weights_bytes() + rounded_evaluation_weights_bytes();
 }
 
-std::size_t LearnerPool::learner_bytes() const { return Learner::device_bytes(device_, training_, inference_); }
+std::size_t LearnerPool::learner_bytes() const {
+  return Learner::device_bytes(device_, training_, inference_, options_.rule);
+}
 
 void LearnerPool::create(const float* const (&central)[2]) {
   evaluation_weights_ = device_.allocate(evaluation_weights_bytes());
@@ -49,8 +52,8 @@ void LearnerPool::create(const float* const (&central)[2]) {
                                                  .first_core = i * threads_,
                                                  .threads = threads_,
                                                  .result_slots = options_.result_slots,
-                                                 .momentum = options_.momentum,
-                                                 .weight_decay = options_.weight_decay,
+                                                 .rule = options_.rule,
+                                                 .clip_gradient_norm = options_.clip_gradient_norm,
                                                  .central = {central[0], central[1]},
                                                  .evaluation_weights = evaluation_weights(),
                                                  .rounded_evaluation_weights = rounded_evaluation_weights(),

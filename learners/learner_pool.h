@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,8 +19,10 @@ struct PoolOptions {
   std::int64_t evaluation_batch = 1;
   engine::Precision precision = engine::Precision::kFloat32;
   int result_slots = 4;
-  float momentum = 0.0F;
-  float weight_decay = 0.0F;
+  engine::UpdateRule rule;
+  std::optional<float> clip_gradient_norm;  // the largest norm that a learner's gradient keeps
+  // Parameters without weight decay.
+  std::vector<dataflow::ParameterKind> without_decay = {};
   // On the pool's device: what mini-batches of training and of evaluation are gathered from; null: batches bring
   // images.
   const dataflow::ResidentData* training_data = nullptr;

@@ -2,30 +2,43 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "engine/bfloat16.h"
 #include "engine/buffer.h"
 #include "engine/device.h"
+#include "engine/update_rule.h"
 
 namespace arbalest::learners {
+
+// A vector that the optimizer keeps.
+struct StateSlot {
+  std::string name;  // "momentum"
+  engine::Buffer values;
+};
 
 class Replica {
  public:
   // What one takes of the device's memory.
-  static std::size_t device_bytes(std::int64_t elements, bool low_precision) {
-    return 3 * bytes(elements) + (low_precision ? rounded_bytes(elements) : 0);
+  static std::size_t device_bytes(std::int64_t elements, const engine::UpdateRule& rule, bool low_precision) {
+    return (2 + engine::state_slots(rule).size()) * bytes(elements) + (low_precision ? rounded_bytes(elements) : 0);
   }
 
   // Vectors of `elements` float32 each, zero; and of as many bfloat16, if `low_precision`. Throws kOutOfMemory.
-  Replica(engine::Device& device, std::int64_t elements, bool low_precision)
+  Replica(engine::Device& device, std::int64_t elements, const engine::UpdateRule& rule, bool low_precision)
       : weights_(device.allocate(bytes(elements))),
         gradient_(device.allocate(bytes(elements))),
-        momentum_(device.allocate(bytes(elements))),
-        rounded_(low_precision ? device.allocate(rounded_bytes(elements)) : engine::Buffer()) {}
+        rounded_(low_precision ? device.allocate(rounded_bytes(elements)) : engine::Buffer()) {
+    for (const std::string_view name : engine::state_slots(rule)) {
+      state_.push_back({std::string(name), device.allocate(bytes(elements))});
+    }
+  }
 
   float* weights() const noexcept { return weights_.as<float>(); }
   float* gradient() const noexcept { return gradient_.as<float>(); }
-  float* momentum() const noexcept { return momentum_.as<float>(); }
+  // In the order of engine::state_slots.
+  const std::vector<StateSlot>& state() const noexcept { return state_; }
   // The weights in low precision, for whoever has written the weights to keep up to date; null: there is none.
   engine::BFloat16* rounded() const noexcept { return rounded_.as<engine::BFloat16>(); }
 
@@ -37,8 +50,8 @@ class Replica {
 
   engine::Buffer weights_;
   engine::Buffer gradient_;
-  engine::Buffer momentum_;
   engine::Buffer rounded_;
+  std::vector<StateSlot> state_;
 };
 
 }  // namespace arbalest::learners

@@ -18,7 +18,7 @@ std::vector<ParameterSpec> Conv2dLayer::parameters(std::span<const Shape> inputs
   const Fan fan{channels * taps, options_.filters * taps};
   std::vector<ParameterSpec> specs{
       parameter_spec("weight", {options_.filters, channels, kernel.height, kernel.width}, fan, options_.weight)};
-  if (options_.has_bias) specs.push_back(parameter_spec("bias", {options_.filters}, fan, options_.bias));
+  if (options_.has_bias) specs.push_back(bias_spec({options_.filters}, fan, options_.bias));
   return specs;
 }
 

@@ -10,7 +10,7 @@ std::vector<ParameterSpec> DenseLayer::parameters(std::span<const Shape> inputs)
   const std::int64_t features = inputs[0].elements_per_example();
   const Fan fan{features, options_.units};
   std::vector<ParameterSpec> specs{parameter_spec("weight", {options_.units, features}, fan, options_.weight)};
-  if (options_.has_bias) specs.push_back(parameter_spec("bias", {options_.units}, fan, options_.bias));
+  if (options_.has_bias) specs.push_back(bias_spec({options_.units}, fan, options_.bias));
   return specs;
 }
 

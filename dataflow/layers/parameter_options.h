@@ -16,7 +16,18 @@ inline constexpr Initializer kDefaultBias{.kind = Initializer::Kind::kConstant};
 
 inline ParameterSpec parameter_spec(const char* name, const engine::Shape& shape, const Fan& fan,
                                     const ParameterOptions& options) {
-  return {name, shape, options.initializer, fan, options.learning_rate_multiplier, options.decay_multiplier};
+  return {.name = name,
+          .shape = shape,
+          .initializer = options.initializer,
+          .fan = fan,
+          .learning_rate_multiplier = options.learning_rate_multiplier,
+          .decay_multiplier = options.decay_multiplier};
+}
+
+inline ParameterSpec bias_spec(const engine::Shape& shape, const Fan& fan, const ParameterOptions& options) {
+  ParameterSpec spec = parameter_spec("bias", shape, fan, options);
+  spec.kind = ParameterKind::kBias;
+  return spec;
 }
 
 }  // namespace arbalest::dataflow

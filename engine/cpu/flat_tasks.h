@@ -4,12 +4,14 @@
 #include "engine/cpu/task.h"
 #include "engine/ops/averaging.h"
 #include "engine/ops/gather_examples.h"
+#include "engine/ops/gradient_clip.h"
 #include "engine/ops/round_weights.h"
-#include "engine/ops/sgd_update.h"
+#include "engine/ops/weight_update.h"
 
 namespace arbalest::engine::cpu {
 
-void run_flat(const SgdUpdate& task, const TaskContext& context);
+void run_flat(const WeightUpdate& task, const TaskContext& context);
+void run_flat(const GradientClip& task, const TaskContext& context);
 void run_flat(const ReplicaDifference& task, const TaskContext& context);
 void run_flat(const CentralUpdate& task, const TaskContext& context);
 void run_flat(const LocalAveraging& task, const TaskContext& context);

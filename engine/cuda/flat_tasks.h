@@ -4,13 +4,15 @@
 #include "engine/cuda/stream.h"
 #include "engine/ops/averaging.h"
 #include "engine/ops/gather_examples.h"
+#include "engine/ops/gradient_clip.h"
 #include "engine/ops/round_weights.h"
-#include "engine/ops/sgd_update.h"
+#include "engine/ops/weight_update.h"
 
 namespace arbalest::engine::cuda {
 
 // Each enqueues its kernels on context.stream and allocates nothing. Additions are in one order, so results repeat.
-void run_flat(const SgdUpdate& task, const StreamContext& context);
+void run_flat(const WeightUpdate& task, const StreamContext& context);
+void run_flat(const GradientClip& task, const StreamContext& context);
 void run_flat(const ReplicaDifference& task, const StreamContext& context);
 void run_flat(const CentralUpdate& task, const StreamContext& context);
 void run_flat(const LocalAveraging& task, const StreamContext& context);

@@ -14,14 +14,17 @@ struct StepParameters {
   float learning_rate = 0.0F;  // gamma, per learner
   float alpha = 0.0F;          // pull towards the central model; 0: a local step, which reads no central model
   std::uint32_t parity = 0;    // which of the two central buffers holds z^t
+  // moment_corrections() for the number of this step of the learner, counted from the last restart; the learner sets
+  // it.
+  float moment_corrections[2] = {1.0F, 1.0F};
   std::uint32_t reserved = 0;
 };
 
 struct StepResult {
   float loss_sum = 0.0F;        // over the labeled examples of the mini-batch
   float correct = 0.0F;         // labeled examples whose largest logit is their label's (exact below 2^24)
-  std::int32_t non_finite = 0;  // elements that the update refused, or left non-finite (ops/sgd_update.h)
-  std::int32_t reserved = 0;
+  std::int32_t non_finite = 0;  // elements that the update refused, or left non-finite (ops/weight_update.h)
+  float gradient_scale = 0.0F;  // of clipping (ops/gradient_clip.h); 0 where there is none
 };
 
 }  // namespace arbalest::engine

@@ -7,6 +7,7 @@
 #include "jobs/options/job_reader.h"
 #include "jobs/options/known_datasets.h"
 #include "jobs/options/learning_rate_reader.h"
+#include "jobs/options/optimizer_reader.h"
 
 namespace arbalest::jobs {
 
@@ -43,12 +44,6 @@ void fill_training(v1::Training& training) {
   if (!training.has_precision()) training.set_precision(to_proto(defaults.precision));
 }
 
-void fill_optimizer(v1::Sgd& sgd) {
-  const SgdOptions defaults;
-  if (!sgd.has_momentum()) sgd.set_momentum(defaults.momentum);
-  if (!sgd.has_weight_decay()) sgd.set_weight_decay(defaults.weight_decay);
-}
-
 void fill_synchronization(v1::Sma& sma) {
   const sma::Options defaults;
   if (!sma.has_central_momentum()) sma.set_central_momentum(defaults.central_momentum);
@@ -62,7 +57,7 @@ void fill_defaults(v1::Job& job, const std::string& file) {
   if (job.has_model()) dataflow::fill_defaults(*job.mutable_model());
   if (job.has_data()) fill_data(*job.mutable_data());
   fill_training(*job.mutable_training());
-  fill_optimizer(*job.mutable_optimizer()->mutable_sgd());
+  fill_optimizer(*job.mutable_optimizer());
   fill_learning_rate(*job.mutable_learning_rate(), job.training().max_epochs());
   fill_synchronization(*job.mutable_synchronization()->mutable_sma());
   if (job.devices().empty()) {

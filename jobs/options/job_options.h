@@ -9,8 +9,10 @@
 
 #include "dataflow/graph.h"
 #include "dataflow/input/dataset.h"
+#include "dataflow/layer.h"
 #include "engine/devices.h"
 #include "engine/precision.h"
+#include "engine/update_rule.h"
 #include "scheduler/learning_rate.h"
 #include "sma/options.h"
 
@@ -35,9 +37,10 @@ struct TrainingOptions {
   engine::Precision precision = engine::Precision::kFloat32;
 };
 
-struct SgdOptions {
-  float momentum = 0.0F;
-  float weight_decay = 0.0F;
+struct OptimizerOptions {
+  engine::UpdateRule rule;
+  std::optional<float> clip_gradient_norm;             // the largest norm that a learner's gradient keeps
+  std::vector<dataflow::ParameterKind> without_decay;  // parameters that weight decay leaves alone
 };
 
 struct JobOptions {
@@ -45,7 +48,7 @@ struct JobOptions {
   std::shared_ptr<const dataflow::Graph> graph;
   DataOptions data;
   TrainingOptions training;
-  SgdOptions optimizer;
+  OptimizerOptions optimizer;
   scheduler::LearningRateSchedule learning_rate;
   sma::Options synchronization;
   std::vector<engine::DeviceSpec> devices;  // at least one

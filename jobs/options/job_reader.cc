@@ -7,6 +7,7 @@
 #include "jobs/options/graph_reader.h"
 #include "jobs/options/known_datasets.h"
 #include "jobs/options/learning_rate_reader.h"
+#include "jobs/options/optimizer_reader.h"
 #include "jobs/options/size_check.h"
 #include "jobs/wording/text.h"
 
@@ -42,7 +43,7 @@ class JobReader {
     read_name();
     read_data();
     read_training();
-    read_optimizer();
+    options_.optimizer = read_optimizer(job_.optimizer(), issues_);
     options_.learning_rate = read_learning_rate(job_.learning_rate(), job_.training().max_epochs(), issues_);
     read_devices();
     read_precision();
@@ -107,13 +108,6 @@ class JobReader {
       options_.training.target_accuracy = training.target_accuracy();
       issues_.add("training.target_accuracy", check_target(training.target_accuracy()));
     }
-  }
-
-  void read_optimizer() {
-    const v1::Sgd& sgd = job_.optimizer().sgd();
-    issues_.add("optimizer.sgd.momentum", out_of_range("momentum", sgd.momentum(), below(0.0F, 1.0F)));
-    issues_.add("optimizer.sgd.weight_decay", out_of_range("weight_decay", sgd.weight_decay(), {0.0F, 1.0F}));
-    options_.optimizer = {sgd.momentum(), sgd.weight_decay()};
   }
 
   void read_devices() {
@@ -206,7 +200,8 @@ class JobReader {
     const auto warn = [&](std::string text) {
       if (!text.empty()) options_.warnings.push_back(std::move(text));
     };
-    warn(sma::warning(options_.synchronization, options_.optimizer.momentum, total_learners()));
+    warn(sma::warning(options_.synchronization, engine::momentum_of(options_.optimizer.rule), total_learners()));
+    warn(optimizer_warning(options_.optimizer));
     for (std::string& text : learning_rate_warnings(options_.learning_rate, options_.training.max_epochs)) {
       warn(std::move(text));
     }

@@ -53,8 +53,9 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions&
                                         .evaluation_batch = evaluation_batch_size(job),
                                         .precision = job.training.precision,
                                         .result_slots = scheduler::result_slots(job.synchronization.period),
-                                        .momentum = job.optimizer.momentum,
-                                        .weight_decay = job.optimizer.weight_decay,
+                                        .rule = job.optimizer.rule,
+                                        .clip_gradient_norm = job.optimizer.clip_gradient_norm,
+                                        .without_decay = job.optimizer.without_decay,
                                         .training_data = data_on(d, training_data),
                                         .evaluation_data = data_on(d, test_data)};
     const dataflow::ParameterLayout* layout = d == 0 ? nullptr : &pools.front()->training_plan().parameters();

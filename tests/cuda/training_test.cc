@@ -20,7 +20,7 @@ std::vector<double> first_losses(const std::string& device) {
   options.batch = 32;
   options.examples = 3200;
   options.learning_rate.base = 0.01;
-  options.weight_decay = 5e-4F;
+  options.rule = engine::Sgd{.momentum = 0.9F, .weight_decay = 5e-4F};
   TrainingRig rig(options);
   std::vector<double> losses;
   for (int step = 0; step < kFirstSteps; ++step) {
@@ -31,6 +31,26 @@ std::vector<double> first_losses(const std::string& device) {
 }
 
 }  // namespace
+
+TEST_CASE("every optimizer trains on a GPU as on the CPU, with gradients clipped", "[training]") {
+  const auto train_on = [](const std::string& device, const engine::UpdateRule& rule) {
+    RigOptions options = options_on({device}, {2});
+    options.rule = rule;
+    options.learning_rate.base = 0.01;
+    options.clip_gradient_norm = 0.5F;
+    options.without_decay = {dataflow::ParameterKind::kBias};
+    return train(options);
+  };
+  use_gpus(1);
+  const std::vector<engine::UpdateRule> rules = {engine::Sgd{.momentum = 0.9F, .nesterov = true, .weight_decay = 0.01F},
+                                                 // What is hardly more than rounding must not make a step.
+                                                 engine::RmsProp{.momentum = 0.5F, .epsilon = 1e-3F},
+                                                 engine::AdamW{.epsilon = 1e-3F}};
+  for (const engine::UpdateRule& rule : rules) {
+    CAPTURE(rule.index());
+    check_close(train_on("cuda:0", rule), train_on("cpu", rule));
+  }
+}
 
 TEST_CASE("learners on a GPU train as learners on the CPU do", "[training]") {
   const int learners = GENERATE(1, 3);

@@ -6,7 +6,7 @@
 #include "engine/elementwise/exponential.h"
 #include "engine/elementwise/finite.h"
 #include "engine/elementwise/philox.h"
-#include "engine/elementwise/sgd_step.h"
+#include "engine/elementwise/weight_update.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::engine::elementwise {
@@ -101,13 +101,16 @@ TEST_CASE("numbers that are not finite are counted by their bits") {
 }
 
 TEST_CASE("a step is refused at 1e18, and where it is not a number") {
-  CHECK_FALSE(is_refused(0.0F, 0.99e18F, {1.0F, 0.0F, 0.0F, 0.0F}));
-  CHECK(is_refused(0.0F, 1e18F, {1.0F, 0.0F, 0.0F, 0.0F}));
-  CHECK(is_refused(0.0F, -1e18F, {1.0F, 0.0F, 0.0F, 0.0F}));
-  CHECK(is_refused(0.0F, 1e38F, {1e38F, 0.0F, 0.0F, 0.0F}));
-  CHECK(is_refused(0.0F, kNaN, {0.0F, 0.0F, 0.0F, 0.0F}));
-  CHECK(is_refused(0.0F, kInfinity, {0.0F, 0.0F, 0.0F, 0.0F}));
-  CHECK_FALSE(is_refused(0.0F, 1e30F, {1e-20F, 0.0F, 0.0F, 0.0F}));
+  const auto refuses = [](float gradient, float learning_rate) {
+    return PlainSgdStep{{learning_rate, 0.0F, 1.0F}}.refuses(0.0F, gradient);
+  };
+  CHECK_FALSE(refuses(0.99e18F, 1.0F));
+  CHECK(refuses(1e18F, 1.0F));
+  CHECK(refuses(-1e18F, 1.0F));
+  CHECK(refuses(1e38F, 1e38F));
+  CHECK(refuses(kNaN, 0.0F));
+  CHECK(refuses(kInfinity, 0.0F));
+  CHECK_FALSE(refuses(1e30F, 1e-20F));
 }
 
 }  // namespace

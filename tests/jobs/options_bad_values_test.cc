@@ -132,6 +132,32 @@ TEST_CASE("a warm-up must end before the job and before the first drop") {
             .find("errors") == std::string::npos);
 }
 
+TEST_CASE("values of optimizers out of their range are refused") {
+  const auto optimizer = [](const std::string& text, const std::string& said) {
+    return BadValue{"learners", "optimizer { " + text + " }\nlearners", "6:" + said};
+  };
+  check_all({
+      optimizer("sgd { momentum: -0.1 }", "19: error: momentum must be in [0, 1), not -0.1"),
+      optimizer("sgd { nesterov: true }", "19: error: nesterov needs a momentum above 0, such as 0.9"),
+      optimizer("rmsprop { smoothing: 1 }", "23: error: smoothing must be in [0, 1), not 1"),
+      optimizer("rmsprop { momentum: 1 }", "23: error: momentum must be in [0, 1), not 1"),
+      optimizer("rmsprop { epsilon: 0 }", "23: error: epsilon must be in [1e-12, 10], not 0"),
+      optimizer("rmsprop { weight_decay: -1 }", "23: error: weight_decay must be in [0, 1], not -1"),
+      optimizer("adamw { beta1: 1 }", "21: error: beta1 must be in [0, 1), not 1"),
+      optimizer("adamw { beta2: -0.5 }", "21: error: beta2 must be in [0, 1), not -0.5"),
+      optimizer("adamw { epsilon: 100 }", "21: error: epsilon must be in [1e-12, 10], not 100"),
+      optimizer("adamw { weight_decay: 1.5 }", "21: error: weight_decay must be in [0, 1], not 1.5"),
+      optimizer("adamw { beta1: inf }", "21: error: beta1 must be a finite number; the largest is 3.4e+38"),
+      optimizer("clip_gradient_norm: 0", "13: error: clip_gradient_norm must be in (0, 1000000000], not 0"),
+      optimizer("clip_gradient_norm: -5", "13: error: clip_gradient_norm must be in (0, 1000000000], not -5"),
+      optimizer(
+          "exclude_from_weight_decay: PARAMETER_GROUP_UNSPECIFIED",
+          "13: error: 'PARAMETER_GROUP_UNSPECIFIED' is not a value of exclude_from_weight_decay (values: BIASES)"),
+      optimizer("exclude_from_weight_decay: [BIASES, 7]",
+                "49: error: '7' is not a value of exclude_from_weight_decay (values: BIASES)"),
+  });
+}
+
 TEST_CASE("what a job must say is asked for") {
   check_all({
       {"data { digits {} }\n", "",

@@ -35,7 +35,7 @@ TEST_CASE("settings take the place of the file's values") {
   CHECK(job.learning_rate.base == 1e-2);
   CHECK(job.learning_rate.with_learners == scheduler::LearnerScaling::kLinear);
   CHECK(job.name == "trial-2");
-  CHECK(job.optimizer.momentum == 0.5F);
+  CHECK(engine::momentum_of(job.optimizer.rule) == 0.5F);
   CHECK(with({"name=\"quoted\""}).name == "quoted");
   CHECK(with({"training.batch_size=16", "training.batch_size=8"}).training.batch_size == 8);
 }

@@ -62,8 +62,11 @@ void require_same(const JobOptions& a, const JobOptions& b) {
   CHECK(a.training.target_accuracy == b.training.target_accuracy);
   CHECK(a.training.seed == b.training.seed);
   CHECK(a.training.precision == b.training.precision);
-  CHECK(a.optimizer.momentum == b.optimizer.momentum);
-  CHECK(a.optimizer.weight_decay == b.optimizer.weight_decay);
+  CHECK(a.optimizer.rule.index() == b.optimizer.rule.index());
+  CHECK(engine::momentum_of(a.optimizer.rule) == engine::momentum_of(b.optimizer.rule));
+  CHECK(engine::weight_decay_of(a.optimizer.rule) == engine::weight_decay_of(b.optimizer.rule));
+  CHECK(a.optimizer.clip_gradient_norm == b.optimizer.clip_gradient_norm);
+  CHECK(a.optimizer.without_decay == b.optimizer.without_decay);
   CHECK(a.learning_rate.base == b.learning_rate.base);
   CHECK(a.learning_rate.with_learners == b.learning_rate.with_learners);
   CHECK(scheduler::name_of(a.learning_rate.curve) == scheduler::name_of(b.learning_rate.curve));
@@ -91,7 +94,10 @@ TEST_CASE("what a job leaves out has its default") {
   CHECK(job.training.max_epochs == TrainingOptions{}.max_epochs);
   CHECK_FALSE(job.training.target_accuracy.has_value());
   CHECK(job.training.precision == engine::Precision::kFloat32);
-  CHECK(job.optimizer.momentum == SgdOptions{}.momentum);
+  REQUIRE(std::holds_alternative<engine::Sgd>(job.optimizer.rule));
+  CHECK(engine::momentum_of(job.optimizer.rule) == engine::Sgd{}.momentum);
+  CHECK_FALSE(job.optimizer.clip_gradient_norm.has_value());
+  CHECK(job.optimizer.without_decay.empty());
   CHECK(job.learning_rate.with_learners == scheduler::LearningRateSchedule{}.with_learners);
   CHECK(scheduler::name_of(job.learning_rate.curve) == "fixed");
   CHECK(job.learning_rate.warm_up.epochs == 0.0);
@@ -127,8 +133,13 @@ TEST_CASE("the schema states the defaults that jobs get") {
   check("training.proto", "", "max_epochs");
   check("training.proto", "", "seed");
   check("training.proto", "", "precision");
-  check("optimizer.proto", "Sgd", "momentum");
-  check("optimizer.proto", "Sgd", "weight_decay");
+  for (const char* field : {"momentum", "weight_decay", "nesterov"}) check("optimizer.proto", "Sgd", field);
+  for (const char* field : {"smoothing", "momentum", "epsilon", "weight_decay"}) {
+    check("optimizer.proto", "RmsProp", field, {"optimizer.rmsprop={}"});
+  }
+  for (const char* field : {"beta1", "beta2", "epsilon", "weight_decay"}) {
+    check("optimizer.proto", "AdamW", field, {"optimizer.adamw={}"});
+  }
   check("synchronization.proto", "", "central_momentum");
   check("synchronization.proto", "", "period");
   const std::string rates = "learning_rate.proto";
@@ -145,6 +156,23 @@ TEST_CASE("the schema states the defaults that jobs get") {
   for (const char* field : {"rising", "start_factor", "final_factor"}) {
     check(rates, "OneCycle", field, {"learning_rate.one_cycle={}"});
   }
+}
+
+TEST_CASE("every value of an optimizer arrives where it belongs") {
+  const auto rule = [](const std::string& optimizer) { return parse(kShortest, {"optimizer=" + optimizer}).optimizer; };
+  const auto sgd = std::get<engine::Sgd>(rule("{ sgd { momentum: 0.5 nesterov: true weight_decay: 0.25 } }").rule);
+  CHECK((sgd.momentum == 0.5F && sgd.nesterov && sgd.weight_decay == 0.25F));
+  const auto rms_prop = std::get<engine::RmsProp>(
+      rule("{ rmsprop { smoothing: 0.75 momentum: 0.5 epsilon: 0.125 weight_decay: 0.25 } }").rule);
+  CHECK((rms_prop.smoothing == 0.75F && rms_prop.momentum == 0.5F));
+  CHECK((rms_prop.epsilon == 0.125F && rms_prop.weight_decay == 0.25F));
+  const auto adam_w =
+      std::get<engine::AdamW>(rule("{ adamw { beta1: 0.5 beta2: 0.75 epsilon: 0.125 weight_decay: 0.25 } }").rule);
+  CHECK((adam_w.beta1 == 0.5F && adam_w.beta2 == 0.75F));
+  CHECK((adam_w.epsilon == 0.125F && adam_w.weight_decay == 0.25F));
+  const OptimizerOptions both = rule("{ adamw {} clip_gradient_norm: 5 exclude_from_weight_decay: BIASES }");
+  CHECK(both.clip_gradient_norm == 5.0F);
+  CHECK(both.without_decay == std::vector{dataflow::ParameterKind::kBias});
 }
 
 TEST_CASE("a schedule with an end ends with the job, unless it says otherwise") {
@@ -252,6 +280,9 @@ TEST_CASE("settings that work and may surprise are warned of") {
       ContainsSubstring("the learning rate's cosine schedule ends at epoch 20, but the job ends after 10 epochs"));
   CHECK_THAT(warnings({"learning_rate.polynomial.epochs=6"}),
              ContainsSubstring("the learning rate is 0 from epoch 6 on, and the job ends after 10 epochs"));
+  CHECK_THAT(warnings({"optimizer.exclude_from_weight_decay=BIASES"}),
+             ContainsSubstring("exclude_from_weight_decay changes nothing: weight_decay is 0"));
+  CHECK(warnings({"optimizer={ adamw {} exclude_from_weight_decay: BIASES }"}).empty());
   CHECK(warnings({"learning_rate.one_cycle.epochs=6", "learning_rate.warm_up.epochs=1"}).empty());
   CHECK_THAT(warnings({fmt::format("devices=cpu:{}", engine::host::allowed_cores().front())}),
              ContainsSubstring("2 learners share the 1 core of 'cpu:"));

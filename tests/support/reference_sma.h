@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
+
+#include "tests/support/reference_update.h"
 
 namespace arbalest::tests {
 
@@ -13,12 +16,13 @@ struct ReferenceSma {
   int period = 1;
   double alpha = 1.0;
   double central_momentum = 0.0;
-  double momentum = 0.0;
-  double weight_decay = 0.0;
+  engine::UpdateRule rule{};
+  std::optional<float> clip_gradient_norm{};
+  std::vector<double> decay_multipliers{};     // by element; empty: all 1
   std::vector<double> central{};               // z
   std::vector<double> previous{};              // z of the round before
   std::vector<std::vector<double>> weights{};  // by learner
-  std::vector<std::vector<double>> momenta{};  // by learner
+  std::vector<ReferenceUpdate> updates{};      // by learner
   std::uint64_t next_task = 0;
 
   using Gradient = std::function<std::vector<double>(std::uint64_t task, const std::vector<double>& weights)>;
@@ -26,7 +30,7 @@ struct ReferenceSma {
   void start(const std::vector<double>& initial) {
     central = previous = initial;
     weights.assign(static_cast<std::size_t>(learners), initial);
-    momenta.assign(static_cast<std::size_t>(learners), std::vector<double>(initial.size(), 0.0));
+    updates.assign(static_cast<std::size_t>(learners), ReferenceUpdate(rule, initial.size()));
   }
 
   void restart() {
@@ -40,10 +44,12 @@ struct ReferenceSma {
       for (std::size_t j = 0; j < weights.size(); ++j) {
         std::vector<double>& w = weights[j];
         const std::vector<double> g = gradient(next_task++, w);
+        const double scale = clip_gradient_norm ? reference_clip(g, static_cast<double>(*clip_gradient_norm)) : 1.0;
+        updates[j].begin_step();
         for (std::size_t i = 0; i < w.size(); ++i) {
           const double c = step == period && learners > 1 ? alpha * (w[i] - central[i]) : 0.0;
-          momenta[j][i] = momentum * momenta[j][i] - rate * (g[i] + weight_decay * w[i]);
-          w[i] += momenta[j][i] - c;
+          const double decay = decay_multipliers.empty() ? 1.0 : decay_multipliers[i];
+          w[i] += updates[j].move(i, w[i], scale * g[i], rate, decay) - c;
           corrections[i] += c;
         }
       }

@@ -84,8 +84,9 @@ struct RigOptions {
   std::vector<dataflow::LayerDescription> layers;  // empty: logistic regression
   scheduler::LearningRateSchedule learning_rate{.base = 0.1, .with_learners = scheduler::LearnerScaling::kKeep};
   sma::Options averaging;
-  float momentum = 0.9F;
-  float weight_decay = 0.01F;
+  engine::UpdateRule rule = engine::Sgd{.momentum = 0.9F, .weight_decay = 0.01F};
+  std::optional<float> clip_gradient_norm = {};
+  std::vector<dataflow::ParameterKind> without_decay = {};
   engine::Precision precision = engine::Precision::kFloat32;
   std::uint64_t seed = 1;
   engine::StreamObserver* observer = nullptr;
@@ -123,8 +124,9 @@ class TrainingRig {
                                 .evaluation_batch = options.batch,
                                 .precision = options.precision,
                                 .result_slots = scheduler::result_slots(options.averaging.period),
-                                .momentum = options.momentum,
-                                .weight_decay = options.weight_decay,
+                                .rule = options.rule,
+                                .clip_gradient_norm = options.clip_gradient_norm,
+                                .without_decay = options.without_decay,
                                 .training_data = resident_on(d),
                                 .evaluation_data = resident_on(d)},
           d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));

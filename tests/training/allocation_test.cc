@@ -68,6 +68,7 @@ TEST_CASE("a round in steady state allocates nothing", "[allocation]") {
   options.image = {1, 28, 28};
   options.classes = 10;
   options.learners = {2};
+  options.clip_gradient_norm = 1.0F;
   options.observer = &marker;
   options.input = GENERATE(arbalest::tests::RigInput::kFloats, arbalest::tests::RigInput::kResident);
   SECTION("on one device") {}

@@ -38,11 +38,8 @@ void check_first_losses(int learners, const std::array<double, kRounds>& golden)
     initial.insert(initial.end(), tensor.values.begin(), tensor.values.end());
   }
   CHECK(initial.size() == 431'080);
-  tests::ReferenceSma reference{.learners = learners,
-                                .alpha = 1.0 / learners,
-                                .central_momentum = 0.5,
-                                .momentum = static_cast<double>(options.momentum),
-                                .weight_decay = static_cast<double>(options.weight_decay)};
+  tests::ReferenceSma reference{
+      .learners = learners, .alpha = 1.0 / learners, .central_momentum = 0.5, .rule = options.rule};
   reference.start(initial);
 
   for (int round = 0; round < kRounds; ++round) {

@@ -1,4 +1,5 @@
 // The whole road (input, learners, scheduler, averaging) against SMA in plain double arithmetic, over many rounds.
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -69,9 +70,13 @@ void compare_with_reference(const RigOptions& options, int rounds) {
                          .period = options.averaging.period,
                          .alpha = options.averaging.alpha_for(rig.scheduler().learners()),
                          .central_momentum = options.averaging.central_momentum,
-                         .momentum = options.momentum,
-                         .weight_decay = options.weight_decay};
+                         .rule = options.rule,
+                         .clip_gradient_norm = options.clip_gradient_norm};
   reference.start(flatten(rig.scheduler().snapshot()));
+  if (!options.without_decay.empty()) {  // biases: the last parameter
+    reference.decay_multipliers.assign(reference.central.size(), 1.0);
+    std::fill_n(reference.decay_multipliers.rbegin(), options.classes, 0.0);
+  }
   SoftmaxRegression regression{options.image.elements(), options.classes};
   int drops = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -125,8 +130,7 @@ TEST_CASE("training on two devices computes SMA", "[training]") {
 TEST_CASE("a fixed alpha and no momenta are obeyed", "[training]") {
   RigOptions options;
   options.learners = {3};
-  options.momentum = 0.0F;
-  options.weight_decay = 0.0F;
+  options.rule = arbalest::engine::Sgd{};
   options.averaging.alpha = 0.1F;
   options.averaging.central_momentum = 0.0F;
   compare_with_reference(options, 30);
@@ -157,4 +161,36 @@ TEST_CASE("a continuous learning rate holds for a round, and averaging goes on",
   options.learning_rate.curve = arbalest::scheduler::CosineDecay{.epochs = 1.5};
   options.learning_rate.warm_up = {.epochs = 0.5, .start_factor = 0.0};
   compare_with_reference(options, 8);
+}
+
+TEST_CASE("every optimizer computes its rule with SMA's correction, and begins anew at a restart", "[training]") {
+  namespace engine = arbalest::engine;
+  const std::vector<engine::UpdateRule> rules = {
+      engine::Sgd{.momentum = 0.9F, .nesterov = true, .weight_decay = 0.01F}, engine::RmsProp{.weight_decay = 0.01F},
+      engine::RmsProp{.momentum = 0.5F}, engine::AdamW{.weight_decay = 0.1F}};
+  for (const engine::UpdateRule& rule : rules) {
+    for (const int learners : {1, 3}) {
+      CAPTURE(rule.index(), learners);
+      RigOptions options;
+      options.rule = rule;
+      options.learners = {learners};
+      options.averaging.period = 2;
+      options.averaging.central_momentum = 0.5F;
+      options.learning_rate.base = rule.index() == 0 ? 0.1 : 0.02;
+      options.learning_rate.curve = arbalest::scheduler::StepDrops{1.0, 0.5};
+      compare_with_reference(options, 16);  // one learner sees one drop, three see three
+    }
+  }
+}
+
+TEST_CASE("gradients are clipped, and biases left without decay", "[training]") {
+  for (const int learners : {1, 3}) {
+    CAPTURE(learners);
+    RigOptions options;
+    options.learners = {learners};
+    options.rule = arbalest::engine::Sgd{.momentum = 0.9F, .weight_decay = 0.2F};
+    options.clip_gradient_norm = 0.4F;  // of norms that go from 0.9 to 0.2
+    options.without_decay = {arbalest::dataflow::ParameterKind::kBias};
+    compare_with_reference(options, 30);
+  }
 }

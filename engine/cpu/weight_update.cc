@@ -1,0 +1,102 @@
+#include "engine/elementwise/weight_update.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "engine/cpu/flat_tasks.h"
+#include "engine/cpu/parallel.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+using elementwise::ElementState;
+
+template <typename Step>
+std::int32_t count_refused(const WeightUpdate& task, std::int64_t begin, std::int64_t end, Step step) {
+  const float* __restrict weights = task.weights;
+  const float* __restrict gradient = task.gradient;
+  std::int32_t refused = 0;
+#pragma omp simd reduction(+ : refused)
+  for (std::int64_t i = begin; i < end; ++i) refused += step.refuses(weights[i], gradient[i]) ? 1 : 0;
+  return refused;
+}
+
+// Returns the number of elements that it leaves non-finite.
+template <bool corrected, typename Step>
+std::int32_t take_step(const WeightUpdate& task, std::int64_t begin, std::int64_t end, Step step) {
+  float* __restrict weights = task.weights;
+  float* __restrict first = task.state[0];
+  float* __restrict second = task.state[1];
+  const float* __restrict gradient = task.gradient;
+  const float* __restrict central = corrected ? task.central[task.step->parity] : nullptr;
+  const float alpha = task.step->alpha;
+  std::int32_t non_finite = 0;
+#pragma omp simd reduction(+ : non_finite)
+  for (std::int64_t i = begin; i < end; ++i) {
+    ElementState state{};
+    if constexpr (Step::kSlots > 0) state.slots[0] = first[i];
+    if constexpr (Step::kSlots > 1) state.slots[1] = second[i];
+    const float z = corrected ? central[i] : 0.0F;
+    const auto moved = elementwise::move_element<corrected>(step, weights[i], gradient[i], z, alpha, state);
+    if constexpr (Step::kSlots > 0) first[i] = state.slots[0];
+    if constexpr (Step::kSlots > 1) second[i] = state.slots[1];
+    weights[i] = moved.weight;
+    non_finite += moved.non_finite;
+  }
+  return non_finite;
+}
+
+// Runs `pass` over all ranges, each with its step, split between the threads, and adds up what it returns.
+template <typename Step, typename Pass>
+std::int32_t sum_over_ranges(const WeightUpdate& task, const typename Step::Options& options, int threads,
+                             const Pass& pass) {
+  std::int64_t elements = 0;
+  for (const UpdateRange& range : task.ranges) elements = std::max(elements, range.end);
+  const float gradient_scale = task.gradient_scale == nullptr ? 1.0F : *task.gradient_scale;
+  std::atomic<std::int32_t> total{0};
+  for_ranges(threads, elements, [&](std::int64_t begin, std::int64_t end) {
+    for (const UpdateRange& range : task.ranges) {
+      const std::int64_t first = std::max(begin, range.begin);
+      const std::int64_t last = std::min(end, range.end);
+      if (first < last) total += pass(task, first, last, Step::make(options, *task.step, range, gradient_scale));
+    }
+  });
+  return total;
+}
+
+// The new weights once more, in low precision, where that is wanted.
+void round_weights(const WeightUpdate& task, const TaskContext& context) {
+  if (task.rounded == nullptr) return;
+  for (const UpdateRange& range : task.ranges) {
+    run_flat(RoundWeights{task.weights + range.begin, task.rounded + range.begin, range.end - range.begin}, context);
+  }
+}
+
+template <typename Step>
+void run(const WeightUpdate& task, const typename Step::Options& options, const TaskContext& context) {
+  const int threads = context.threads;
+  const bool averaged = task.central[0] != nullptr && task.central[1] != nullptr;
+  ARBALEST_CHECK(averaged || (task.central[0] == nullptr && task.central[1] == nullptr));
+  if (averaged) {
+    const auto pass = task.step->alpha == 0.0F ? take_step<false, Step> : take_step<true, Step>;
+    *task.non_finite = sum_over_ranges<Step>(task, options, threads, pass);
+    round_weights(task, context);
+    return;
+  }
+  *task.non_finite = sum_over_ranges<Step>(task, options, threads, count_refused<Step>);
+  if (*task.non_finite != 0) return;
+  sum_over_ranges<Step>(task, options, threads, take_step<false, Step>);
+  round_weights(task, context);
+}
+
+}  // namespace
+
+void run_flat(const WeightUpdate& task, const TaskContext& context) {
+  elementwise::with_step(task.rule, [&]<typename Kind>(Kind /*kind*/, const auto& options) {
+    run<typename Kind::Type>(task, options, context);
+  });
+}
+
+}  // namespace arbalest::engine::cpu

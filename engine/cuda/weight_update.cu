@@ -1,0 +1,147 @@
+#include "engine/elementwise/weight_update.h"
+
+#include <algorithm>
+
+#include "engine/cuda/block.h"
+#include "engine/cuda/flat_tasks.h"
+#include "engine/elementwise/bfloat16.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+using elementwise::ElementState;
+
+constexpr std::size_t kRanges = 64;  // of one launch; they travel as a kernel argument
+
+// A WeightUpdate of at most kRanges ranges, by a rule whose options are these.
+template <typename Options>
+struct RangesUpdate {
+  float* weights;
+  BFloat16* rounded;
+  float* state[kMaxStateSlots];
+  const float* gradient;
+  const float* central[2];
+  Options options;
+  const float* gradient_scale;
+  const StepParameters* step;
+  std::int32_t* non_finite;
+  std::int64_t elements;  // of all ranges
+  UpdateRange ranges[kRanges];
+};
+
+template <typename Step>
+using UpdateBy = RangesUpdate<typename Step::Options>;
+
+// Calls body(i, step) for the elements of all ranges that fall to this thread. The threads share out the ranges as if
+// they lay end to end, so small ranges don't leave the grid idle.
+template <typename Step, typename Body>
+__device__ void for_range_elements(const UpdateBy<Step>& task, const Body& body) {
+  const float gradient_scale = task.gradient_scale == nullptr ? 1.0F : *task.gradient_scale;
+  int range = -1;
+  std::int64_t end = 0;    // of the range, end to end
+  std::int64_t shift = 0;  // from there to the element
+  Step step{};
+  for (std::int64_t i = first_element(); i < task.elements; i += element_step()) {
+    while (i >= end) {
+      ++range;
+      const UpdateRange& of = task.ranges[range];
+      shift = of.begin - end;
+      end += of.end - of.begin;
+      step = Step::make(task.options, *task.step, of, gradient_scale);
+    }
+    body(i + shift, step);
+  }
+}
+
+// Counts are integers, so their sum does not depend on the order; and as a rule there is nothing to add.
+__device__ void add_count(std::int32_t count, std::int32_t* total) {
+  if (count != 0) atomicAdd(total, count);
+}
+
+template <typename Step>
+__global__ void count_refused(const UpdateBy<Step> task) {
+  std::int32_t refused = 0;
+  for_range_elements<Step>(task, [&](std::int64_t i, const Step& step) {
+    refused += step.refuses(task.weights[i], task.gradient[i]) ? 1 : 0;
+  });
+  add_count(refused, task.non_finite);
+}
+
+// Returns how many elements this thread leaves non-finite.
+template <bool corrected, typename Step>
+__device__ std::int32_t take_step(const UpdateBy<Step>& task) {
+  const float alpha = task.step->alpha;
+  const float* central = corrected ? task.central[task.step->parity] : nullptr;
+  std::int32_t non_finite = 0;
+  for_range_elements<Step>(task, [&](std::int64_t i, const Step& step) {
+    ElementState state{};
+    if constexpr (Step::kSlots > 0) state.slots[0] = task.state[0][i];
+    if constexpr (Step::kSlots > 1) state.slots[1] = task.state[1][i];
+    const float z = corrected ? central[i] : 0.0F;
+    const auto moved = elementwise::move_element<corrected>(step, task.weights[i], task.gradient[i], z, alpha, state);
+    if constexpr (Step::kSlots > 0) task.state[0][i] = state.slots[0];
+    if constexpr (Step::kSlots > 1) task.state[1][i] = state.slots[1];
+    task.weights[i] = moved.weight;
+    if (task.rounded != nullptr) task.rounded[i] = elementwise::to_bfloat16(moved.weight);
+    non_finite += moved.non_finite;
+  });
+  return non_finite;
+}
+
+template <typename Step>
+__global__ void step_unless_refused(const UpdateBy<Step> task) {
+  if (*task.non_finite == 0) take_step<false, Step>(task);
+}
+
+template <typename Step>
+__global__ void step_averaged(const UpdateBy<Step> task) {
+  const std::int32_t count = task.step->alpha == 0.0F ? take_step<false, Step>(task) : take_step<true, Step>(task);
+  add_count(count, task.non_finite);
+}
+
+template <typename Options>
+void launch_over_ranges(void (*kernel)(RangesUpdate<Options>), const WeightUpdate& task, const Options& options,
+                        cudaStream_t stream) {
+  for (std::size_t first = 0; first < task.ranges.size(); first += kRanges) {
+    const auto ranges = task.ranges.subspan(first, std::min(kRanges, task.ranges.size() - first));
+    RangesUpdate<Options> part{task.weights,
+                               task.rounded,
+                               {task.state[0], task.state[1]},
+                               task.gradient,
+                               {task.central[0], task.central[1]},
+                               options,
+                               task.gradient_scale,
+                               task.step,
+                               task.non_finite,
+                               0,
+                               {}};
+    std::copy(ranges.begin(), ranges.end(), part.ranges);
+    for (const UpdateRange& range : ranges) part.elements += range.end - range.begin;
+    launch(kernel, blocks_for(part.elements), stream, part);
+  }
+}
+
+template <typename Step>
+void run(const WeightUpdate& task, const typename Step::Options& options, cudaStream_t stream) {
+  const bool averaged = task.central[0] != nullptr && task.central[1] != nullptr;
+  ARBALEST_CHECK(averaged || (task.central[0] == nullptr && task.central[1] == nullptr));
+  ARBALEST_CUDA(cudaMemsetAsync(task.non_finite, 0, sizeof(*task.non_finite), stream));
+  if (averaged) {
+    launch_over_ranges(step_averaged<Step>, task, options, stream);
+    return;
+  }
+  launch_over_ranges(count_refused<Step>, task, options, stream);
+  launch_over_ranges(step_unless_refused<Step>, task, options, stream);
+}
+
+}  // namespace
+
+void run_flat(const WeightUpdate& task, const StreamContext& context) {
+  elementwise::with_step(task.rule, [&]<typename Kind>(Kind /*kind*/, const auto& options) {
+    run<typename Kind::Type>(task, options, context.stream);
+  });
+}
+
+}  // namespace arbalest::engine::cuda

@@ -1,0 +1,40 @@
+// A learner's step in one pass over flat vectors: the rule of its optimizer, weight decay, and the correction of
+// synchronous model averaging (design: "Synchronous model averaging"):
+//   c = alpha (w - z^t)     w <- w + d - c
+// with d by the rule (engine/update_rule.h) and c computed from w before the step. Learning rate and weight decay carry
+// the multipliers of each range.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/bfloat16.h"
+#include "engine/ops/step_parameters.h"
+#include "engine/update_rule.h"
+
+namespace arbalest::engine {
+
+struct UpdateRange {
+  std::int64_t begin = 0;  // elements [begin, end) of the flat vectors
+  std::int64_t end = 0;
+  float learning_rate_multiplier = 1.0F;
+  float decay_multiplier = 1.0F;
+};
+
+struct WeightUpdate {
+  float* weights = nullptr;
+  BFloat16* rounded = nullptr;                        // out: the new weights in low precision; null: not wanted
+  float* state[kMaxStateSlots] = {nullptr, nullptr};  // as many as state_slots(rule) names, in their order
+  const float* gradient = nullptr;
+  // The two buffers of the central model, read at step->parity when step->alpha is not 0. Both null where there is no
+  // averaging: the weights are then the model that is saved, so a step with an element that is not finite (or about to
+  // overflow) is refused as a whole: weights and state stay as they were.
+  const float* central[2] = {nullptr, nullptr};
+  std::span<const UpdateRange> ranges;  // must outlive the task
+  UpdateRule rule;
+  const float* gradient_scale = nullptr;  // what the gradient is multiplied by (ops/gradient_clip.h); null: 1
+  const StepParameters* step = nullptr;
+  std::int32_t* non_finite = nullptr;  // out: refused elements, or those whose weight or state is left non-finite
+};
+
+}  // namespace arbalest::engine

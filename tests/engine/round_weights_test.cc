@@ -1,0 +1,30 @@
+#include "engine/ops/round_weights.h"
+
+#include "engine/elementwise/bfloat16.h"
+#include "tests/engine/operator_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/device_memory.h"
+
+namespace arbalest::tests {
+
+TEST_CASE("a flat vector is rounded, all of it and nothing more") {
+  const std::int64_t elements = GENERATE(1, 17, 70001);
+  const int threads = GENERATE(1, 3);
+  const auto device = open_test_device();
+  std::vector<float> weights;
+  std::vector<std::uint16_t> expected;
+  for (const double value : random_values(elements, 7)) {
+    weights.push_back(static_cast<float>(value));
+    expected.push_back(engine::elementwise::to_bfloat16(weights.back()).bits);
+  }
+  expected.resize(expected.size() + 3, 0x4141);
+  const engine::Buffer weights_there = upload(*device, weights);
+  const engine::Buffer rounded_there = upload(*device, std::vector<std::uint16_t>(expected.size(), 0x4141));
+  const auto stream = device->create_stream({"test", threads});
+  stream->enqueue(engine::RoundWeights{weights_there.as<float>(), rounded_there.as<engine::BFloat16>(), elements},
+                  "round");
+  stream->record().synchronize();
+  CHECK(download<std::uint16_t>(*device, rounded_there.data(), expected.size()) == expected);
+}
+
+}  // namespace arbalest::tests
