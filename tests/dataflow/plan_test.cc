@@ -180,6 +180,34 @@ TEST_CASE("without reuse means a buffer for each layer's output and one for its 
   CHECK(plan.arena_bytes() < expected);
 }
 
+TEST_CASE("weight decay leaves alone the parameters that it is told to, whatever their own multiplier") {
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  DenseLayer::Options hidden;
+  hidden.units = 7;
+  hidden.weight.decay_multiplier = 3.0F;
+  hidden.bias.decay_multiplier = 2.0F;
+  hidden.bias.learning_rate_multiplier = 4.0F;
+  const auto graph = std::make_shared<const Graph>(
+      Graph::build({{2, 8, 8}, 3}, {{"hidden", {"image"}, std::make_shared<DenseLayer>(hidden)},
+                                    {"logits", {"hidden"}, dense(3)},
+                                    {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}}));
+  const auto multipliers = [&](std::vector<ParameterKind> without_decay) {
+    std::vector<float> result;
+    const Plan plan(graph, *device, {.batch = 4, .without_decay = std::move(without_decay)});
+    std::int64_t end = 0;
+    for (const engine::UpdateRange& range : plan.parameters().update_ranges()) {
+      CHECK(range.begin == end);
+      end = range.end;
+      result.push_back(range.decay_multiplier);
+      result.push_back(range.learning_rate_multiplier);
+    }
+    CHECK(end == plan.parameters().elements());
+    return result;
+  };
+  CHECK(multipliers({}) == std::vector<float>{3, 1, 2, 4, 1, 1});
+  CHECK(multipliers({ParameterKind::kBias}) == std::vector<float>{3, 1, 0, 4, 1, 1, 0, 1});
+}
+
 TEST_CASE("parameters survive the way to the device's layout and back") {
   PlanRun run(Graph::build({{1, 28, 28}, 10}, lenet(10)), {.batch = 4});
   const ParameterLayout& layout = run.plan().parameters();

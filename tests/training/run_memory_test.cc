@@ -158,6 +158,13 @@ TEST_CASE("inspection adds up", "[training]") {
   const std::int64_t learners = inspection.learners_per_device.front();
   CHECK(inspection.memory.front().needed == inspection.device_bytes + learners * inspection.learner_bytes);
   CHECK(inspection.device_bytes > inspection.dataset_bytes + 4 * inspection.weight_bytes);
+  // A learner keeps what its optimizer needs: here momentum; nothing; two moments.
+  const auto learner_bytes = [](const std::string& optimizer) {
+    return jobs::inspect(load("lenet-digits.txtpb", {"training.batch_size=1", "optimizer=" + optimizer})).learner_bytes;
+  };
+  CHECK(learner_bytes("{ sgd {} }") == inspection.learner_bytes - inspection.weight_bytes);
+  CHECK(learner_bytes("{ rmsprop {} }") == inspection.learner_bytes);
+  CHECK(learner_bytes("{ adamw {} }") == inspection.learner_bytes + inspection.weight_bytes);
 }
 
 }  // namespace arbalest::tests

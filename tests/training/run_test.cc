@@ -30,6 +30,23 @@ TEST_CASE("on digits a linear model stays below 93 % and LeNet passes 99 %", "[t
   CHECK(lenet.time_to_accuracy_seconds.has_value());
 }
 
+TEST_CASE("every optimizer learns the digits, with clipped gradients and a schedule", "[training]") {
+  for (const char* optimizer :
+       {"{ sgd { momentum: 0.9 nesterov: true weight_decay: 5e-4 } clip_gradient_norm: 2 }", "{ rmsprop {} }",
+        "{ rmsprop { momentum: 0.5 weight_decay: 1e-4 } clip_gradient_norm: 2 }",
+        "{ adamw {} exclude_from_weight_decay: BIASES clip_gradient_norm: 2 }"}) {
+    CAPTURE(optimizer);
+    const bool is_sgd = std::string(optimizer).find("sgd") != std::string::npos;
+    const RunSummary summary =
+        run(load("logistic-digits.txtpb",
+                 {"model={ zoo { mlp { hidden: 64 } } }", std::string("optimizer=") + optimizer,
+                  is_sgd ? "learning_rate.base=0.02" : "learning_rate.base=0.001", "learning_rate.one_cycle={}",
+                  "learning_rate.warm_up.epochs=0.1", "training.max_epochs=1", "learners.per_device.fixed=2"}));
+    CHECK(summary.status == RunStatus::kCompleted);
+    CHECK(summary.test_accuracy.value() > 0.85);
+  }
+}
+
 TEST_CASE("LeNet reaches 99 % on MNIST within 10 epochs", "[training][mnist]") {
   const char* root = std::getenv("ARBALEST_DATA");
   if (root == nullptr || !std::filesystem::exists(std::filesystem::path(root) / "mnist")) {
