@@ -1,4 +1,4 @@
-// A flat vector in low precision, where something other than an update (engine/ops/sgd_update.h) has written it.
+// A flat vector in low precision, where something other than an update (engine/ops/weight_update.h) has written it.
 #pragma once
 
 #include <cstdint>

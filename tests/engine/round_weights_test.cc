@@ -4,6 +4,7 @@
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_memory.h"
+#include "tests/support/numbers.h"
 
 namespace arbalest::tests {
 
