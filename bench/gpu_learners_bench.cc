@@ -119,7 +119,7 @@ class Point {
     const jobs::JobOptions job = load(arguments, 1);
     every_step_.emplace(job, &clock_);
     if (learners == 1) return;  // averages with nobody
-    const std::int64_t batches = job.data.training_examples / job.training.batch_size;
+    const std::int64_t batches = job.data.training_examples.value() / job.training.batch_size;
     period_ = static_cast<int>(std::min<std::int64_t>(kLongPeriod, batches / learners));
     if (period_ > 1) seldom_.emplace(load(arguments, period_), nullptr);
     if (!arguments.all_reduce) return;

@@ -102,7 +102,8 @@ void Learner::enqueue_gather(const dataflow::Plan& plan, const dataflow::Residen
   stream_->enqueue(data->gather({.indices = indices_.as<std::int64_t>(),
                                  .images = plan.images(arena),
                                  .labels = plan.labels(arena),
-                                 .batch = plan.batch()}),
+                                 .batch = plan.batch(),
+                                 .step = step_.as<StepParameters>()}),
                    "gather");
 }
 

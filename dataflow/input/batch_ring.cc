@@ -95,6 +95,7 @@ std::optional<Batch> BatchRing::next() {
   }
   if (slot.failure) std::rethrow_exception(slot.failure);
   slot.state = State::kOut;
+  skipped_ += slot.skipped;
   ++next_out_;
   return slot.batch;
 }
@@ -175,19 +176,33 @@ void BatchRing::fill(Slot& slot, std::uint64_t number) const {
   if (dataset_ != nullptr) read_examples(slot);
 }
 
-void BatchRing::read_examples(const Slot& slot) const {
+void BatchRing::read_examples(Slot& slot) const {
   const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
-  for (std::size_t i = 0; i < slot.indices.size(); ++i) {
-    const std::int64_t example = slot.indices[i];
-    float* image = slot.images + i * pixels;
-    if (example == BatchOrder::kNoExample) {
-      std::fill_n(image, pixels, 0.0F);
-      slot.labels[i] = engine::kNoLabel;
-    } else {
-      dataset_->read(example, image);
-      slot.labels[i] = dataset_->label(example);
+  slot.skipped = 0;
+  for (std::size_t row = 0; row < slot.indices.size(); ++row) {
+    if (slot.indices[row] != BatchOrder::kNoExample) {
+      if (read_example(slot, row)) continue;
+      slot.indices[row] = BatchOrder::kNoExample;
+      --slot.batch.examples;
+      ++slot.skipped;
     }
+    std::fill_n(slot.images + row * pixels, pixels, 0.0F);
+    slot.labels[row] = engine::kNoLabel;
   }
+}
+
+// False if the example cannot be read and is to be left out.
+bool BatchRing::read_example(const Slot& slot, std::size_t row) const {
+  const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
+  const std::int64_t example = slot.indices[row];
+  try {
+    dataset_->read(example, {slot.batch.number, static_cast<std::uint32_t>(row)}, slot.images + row * pixels);
+  } catch (const engine::Error& error) {
+    if (error.kind() != engine::ErrorKind::kData || !dataset_->skips_unreadable()) throw;
+    return false;
+  }
+  slot.labels[row] = dataset_->label(example);
+  return true;
 }
 
 // Lets tasks end without filling what is left of them, and waits until none is left.

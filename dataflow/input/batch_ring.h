@@ -51,6 +51,9 @@ class BatchRing {
   // Gives the batch's slot back to be refilled. Each batch is released once.
   void release(std::uint64_t number);
 
+  // How many examples were left out of the batches handed out so far, because the dataset skips what cannot be read.
+  std::int64_t skipped() const noexcept { return skipped_; }
+
   // The sequence starts again at `first`. All batches must have been released.
   void restart(std::uint64_t first = 0);
 
@@ -63,7 +66,8 @@ class BatchRing {
     float* images = nullptr;         // null in a ring of indices
     std::int32_t* labels = nullptr;  // alike
     std::exception_ptr failure;
-    std::size_t group = 0;  // batches of the task whose first batch lives here
+    std::int64_t skipped = 0;  // examples of the batch
+    std::size_t group = 0;     // batches of the task whose first batch lives here
   };
 
   BatchRing(const Dataset* dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,
@@ -75,7 +79,8 @@ class BatchRing {
   std::size_t fillable();
   void fill_group(std::uint64_t first) noexcept;
   void fill(Slot& slot, std::uint64_t number) const;
-  void read_examples(const Slot& slot) const;
+  void read_examples(Slot& slot) const;
+  bool read_example(const Slot& slot, std::size_t row) const;
   void stop_fills(std::unique_lock<std::mutex>& lock);
 
   const Dataset* dataset_;  // null: a ring of indices
@@ -86,6 +91,7 @@ class BatchRing {
   engine::Buffer labels_;
   std::vector<Slot> slots_;
   std::size_t group_;  // batches of one task
+  std::int64_t skipped_ = 0;
 
   std::mutex mutex_;
   std::condition_variable filled_;

@@ -5,7 +5,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "engine/ops/augmentation.h"
 #include "engine/shape.h"
 
 namespace arbalest::dataflow {
@@ -22,15 +24,23 @@ struct InputDescription {
 
 // Pixels reach the model as (byte / 255 - mean) / stddev.
 struct Normalization {
-  float mean = 0.0F;
-  float stddev = 1.0F;
+  // Of each channel, or one number for all.
+  std::vector<float> mean{0.0F};
+  std::vector<float> stddev{1.0F};
 };
 
 // All examples as a dataset holds them in memory, where it does so as bytes.
 struct StoredBytes {
   std::span<const std::uint8_t> pixels;  // [n, c, h, w]
   std::span<const std::uint8_t> labels;  // [n]
-  std::span<const float> normalized;     // [256]: what read() writes for each byte
+  std::span<const float> normalized;     // [c, 256]: what read() writes for each byte
+  engine::Augmentation augmentation;     // what read() does to the image besides
+};
+
+// Where an example stands in the sequence of mini-batches: what is random in its image depends on that.
+struct ExamplePlace {
+  std::uint64_t batch = 0;
+  std::uint32_t row = 0;
 };
 
 // Immutable: any number of threads may read at once.
@@ -43,9 +53,12 @@ class Dataset {
   virtual const InputDescription& description() const noexcept = 0;
   virtual std::int64_t size() const noexcept = 0;
 
-  // Writes the normalized image of `example` in [0, size()) as float32 [c, h, w].
-  virtual void read(std::int64_t example, float* image) const = 0;
+  // Writes the normalized image of `example` in [0, size()) as float32 [c, h, w], augmented if the dataset is.
+  virtual void read(std::int64_t example, const ExamplePlace& place, float* image) const = 0;
   virtual std::int32_t label(std::int64_t example) const = 0;
+
+  // Whether a mini-batch is made without an example whose read() throws ErrorKind::kData.
+  virtual bool skips_unreadable() const noexcept { return false; }
 
   // Valid as long as the dataset.
   virtual std::optional<StoredBytes> stored_bytes() const noexcept { return std::nullopt; }

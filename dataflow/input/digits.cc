@@ -32,6 +32,8 @@ InputDescription digits_description() {
   return {engine::Shape{1, kDigitSide, kDigitSide}, static_cast<std::int64_t>(kClasses)};
 }
 
+Normalization digits_normalization() { return {{0.1263F}, {0.2641F}}; }
+
 std::unique_ptr<ByteImages> load_digits(Split split, const Normalization& normalization, engine::host::Pool& pool) {
   const bool train = split == Split::kTrain;
   const auto examples = static_cast<std::size_t>(train ? kDigitsTrainingExamples : kDigitsTestExamples);

@@ -13,7 +13,7 @@ namespace arbalest::dataflow {
 
 InputDescription digits_description();
 // The training set's own statistics.
-inline constexpr Normalization kDigitsNormalization{0.1263F, 0.2641F};
+Normalization digits_normalization();
 inline constexpr std::int64_t kDigitsTrainingExamples = 20'000;
 inline constexpr std::int64_t kDigitsTestExamples = 5'000;
 

@@ -108,16 +108,23 @@ std::size_t InputFile::read_some(std::span<std::uint8_t> out) {
   return room - stream.avail_out;
 }
 
-void InputFile::read(std::span<std::uint8_t> out, const char* what) {
-  while (!out.empty()) {
-    const std::size_t count = read_some(out);
-    if (count == 0) {
-      fail(ErrorKind::kData,
-           "{}: is truncated: it ends at byte {}, {} bytes before the end of the {}; get the file again",
-           path_.string(), offset_, out.size(), what);
-    }
+std::size_t InputFile::read_up_to(std::span<std::uint8_t> out) {
+  std::size_t total = 0;
+  while (total < out.size()) {
+    const std::size_t count = read_some(out.subspan(total));
+    if (count == 0) break;
     offset_ += count;
-    out = out.subspan(count);
+    total += count;
+  }
+  return total;
+}
+
+void InputFile::read(std::span<std::uint8_t> out, const char* what) {
+  const std::size_t count = read_up_to(out);
+  if (count < out.size()) {
+    fail(ErrorKind::kData,
+         "{}: is truncated: it ends at byte {}, {} bytes before the end of the {}; get the file again", path_.string(),
+         offset_, out.size() - count, what);
   }
 }
 

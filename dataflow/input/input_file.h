@@ -21,6 +21,8 @@ class InputFile {
 
   // Fills all of `out`. Throws if the file ends before (`what` says what was being read) or the gzip data is corrupt.
   void read(std::span<std::uint8_t> out, const char* what);
+  // Fills `out` as far as there is content; returns how many bytes were read. Throws if the gzip data is corrupt.
+  std::size_t read_up_to(std::span<std::uint8_t> out);
   // Throws unless all content has been read, and the checksum of gzip data is right.
   void expect_end();
 

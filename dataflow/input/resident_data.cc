@@ -26,8 +26,12 @@ ResidentData::ResidentData(const Dataset& dataset, engine::Device& device) {
   examples_.pixels = stored->pixels.data();
   examples_.classes = stored->labels.data();
   examples_.normalized = stored->normalized.data();
-  examples_.elements = dataset.description().image.elements();
+  const engine::Shape& image = dataset.description().image;
+  examples_.channels = image[0];
+  examples_.height = image[1];
+  examples_.width = image[2];
   examples_.examples = dataset.size();
+  examples_.augmentation = stored->augmentation;
   if (!device.is_cuda()) return;
   const std::unique_ptr<engine::Stream> stream = device.create_stream({.name = "upload", .floating = true});
   examples_.pixels = upload(stored->pixels, device, *stream, pixels_);
@@ -47,6 +51,8 @@ engine::GatherExamples ResidentData::gather(const GatherBuffers& buffers) const 
   task.images = buffers.images;
   task.labels = buffers.labels;
   task.batch = buffers.batch;
+  task.step = buffers.step;
+  ARBALEST_CHECK(task.step != nullptr || !task.augmentation.changes_images());
   return task;
 }
 

@@ -18,6 +18,7 @@ struct GatherBuffers {
   float* images = nullptr;                // [batch, c, h, w]
   std::int32_t* labels = nullptr;         // [batch]
   std::int64_t batch = 0;
+  const engine::StepParameters* step = nullptr;  // of the mini-batch, read at run time; of augmented datasets only
 };
 
 class ResidentData {

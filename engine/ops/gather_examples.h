@@ -1,28 +1,39 @@
 // A mini-batch by its indices, from a dataset that lies in memory of the device as bytes:
-//   images[i, p] = normalized[pixels[indices[i], p]]     labels[i] = classes[indices[i]]
-// and zeros with kNoLabel where the index is kNoExample (a padded batch).
+//   images[i, c, y, x] = normalized[c, pixels[indices[i], c, y, x]]     labels[i] = classes[indices[i]]
+// and zeros with kNoLabel where the index is kNoExample (a padded batch). Where images are augmented, (y, x) is another
+// pixel, as elementwise/augmentation.h says.
 #pragma once
 
 #include <cstdint>
 
+#include "engine/ops/augmentation.h"
 #include "engine/ops/softmax_cross_entropy.h"
+#include "engine/ops/step_parameters.h"
 
 namespace arbalest::engine {
 
 inline constexpr std::int64_t kNoExample = -1;
 
 struct GatherExamples {
-  const std::uint8_t* pixels = nullptr;   // [examples, elements]; aligned to 4 bytes on a GPU
+  const std::uint8_t* pixels = nullptr;   // [examples, channels, height, width]; aligned to 4 bytes on a GPU
   const std::uint8_t* classes = nullptr;  // [examples]
-  const float* normalized = nullptr;      // [256]: what each byte stands for
+  const float* normalized = nullptr;      // [channels, 256]: what each byte stands for
   // [batch] in [0, examples), or kNoExample; read at run time, so a recorded task gathers what was copied there. Of 64
   // bits, as the host has them: a mini-batch's are a few hundred bytes, and the copy takes the same time for half.
   const std::int64_t* indices = nullptr;
-  float* images = nullptr;         // [batch, elements]; aligned to 16 bytes on a GPU
+  float* images = nullptr;         // [batch, channels, height, width]; aligned to 16 bytes on a GPU
   std::int32_t* labels = nullptr;  // [batch]
   std::int64_t batch = 0;
-  std::int64_t elements = 0;  // of an image
+  std::int64_t channels = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
   std::int64_t examples = 0;
+  Augmentation augmentation;
+  const StepParameters* step = nullptr;  // where images are augmented: its task number is read at run time
 };
+
+// Pixels of one channel, and of all.
+constexpr std::int64_t area_of(const GatherExamples& task) { return task.height * task.width; }
+constexpr std::int64_t elements_of(const GatherExamples& task) { return task.channels * area_of(task); }
 
 }  // namespace arbalest::engine

@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "dataflow/models/model_defaults.h"
+#include "jobs/options/data_reader.h"
 #include "jobs/options/job_options.h"
 #include "jobs/options/job_reader.h"
-#include "jobs/options/known_datasets.h"
 #include "jobs/options/learning_rate_reader.h"
 #include "jobs/options/optimizer_reader.h"
 
@@ -22,18 +22,6 @@ std::string name_after(const std::string& file) {
   if (name.empty()) return "job";
   if (name[0] == '.') name[0] = '-';
   return name;
-}
-
-void fill_data(v1::Data& data) {
-  if (data.source_case() == v1::Data::SOURCE_NOT_SET) return;
-  const KnownDataset known = known_dataset(data.source_case());
-  if (data.has_mnist() && !data.mnist().has_directory()) data.mutable_mnist()->set_directory(known.directory);
-  if (data.has_fashion_mnist() && !data.fashion_mnist().has_directory()) {
-    data.mutable_fashion_mnist()->set_directory(known.directory);
-  }
-  v1::Normalization& normalization = *data.mutable_normalization();
-  if (!normalization.has_mean()) normalization.set_mean(known.normalization.mean);
-  if (!normalization.has_stddev()) normalization.set_stddev(known.normalization.stddev);
 }
 
 void fill_training(v1::Training& training) {
@@ -55,7 +43,7 @@ void fill_synchronization(v1::Sma& sma) {
 void fill_defaults(v1::Job& job, const std::string& file) {
   if (!job.has_name()) job.set_name(name_after(file));
   if (job.has_model()) dataflow::fill_defaults(*job.mutable_model());
-  if (job.has_data()) fill_data(*job.mutable_data());
+  if (job.has_data()) fill_defaults(*job.mutable_data());
   fill_training(*job.mutable_training());
   fill_optimizer(*job.mutable_optimizer());
   fill_learning_rate(*job.mutable_learning_rate(), job.training().max_epochs());

@@ -9,6 +9,7 @@
 
 #include "dataflow/graph.h"
 #include "dataflow/input/dataset.h"
+#include "dataflow/input/encoded_images.h"
 #include "dataflow/layer.h"
 #include "engine/devices.h"
 #include "engine/precision.h"
@@ -19,14 +20,21 @@
 namespace arbalest::jobs {
 
 struct DataOptions {
-  enum class Kind { kDigits, kMnist };  // kMnist: IDX files
+  enum class Kind { kDigits, kIdx, kCifar10, kCifar100, kImages };  // kIdx: MNIST and Fashion-MNIST
   Kind kind = Kind::kDigits;
   std::string directory;  // of the files, below the data root unless absolute; unused for digits
   dataflow::InputDescription input;
   dataflow::Normalization normalization;
-  // That the dataset is known to have; the files may hold others.
-  std::int64_t training_examples = 0;
-  std::int64_t test_examples = 0;
+  engine::Augmentation augmentation;  // of training images
+  // That the dataset is known to have; the files may hold others. None: only they say.
+  std::optional<std::int64_t> training_examples;
+  std::optional<std::int64_t> test_examples;
+  // Of encoded images.
+  std::string train;  // below the directory
+  std::string test;
+  std::optional<int> resize;
+  std::optional<dataflow::RandomResizedCrop> random_crop;  // of training images
+  dataflow::OnUnreadable on_unreadable = dataflow::OnUnreadable::kStop;
 };
 
 struct TrainingOptions {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/cuda_devices.h"
+#include "jobs/options/data_reader.h"
 #include "jobs/options/graph_reader.h"
 #include "jobs/options/known_datasets.h"
 #include "jobs/options/learning_rate_reader.h"
@@ -25,8 +26,6 @@ constexpr int kMaxPeriod = 1000;
 constexpr int kMaxLearners = 1024;
 constexpr int kDefaultMaxLearners = 8;
 constexpr int kDefaultGpuLearners = 4;  // small mini-batches leave a GPU idle; a job that knows better says so
-// Below, what the model sees of a pixel is no longer a number that it can learn from.
-constexpr dataflow::Range<float> kPixelStddev{1e-6F, 1000.0F};
 
 std::string check_target(double accuracy) {
   std::string problem = out_of_range("target_accuracy", accuracy, above(0.0, 1.0));
@@ -72,24 +71,12 @@ class JobReader {
       issues_.add("data", "no data is chosen; add data { digits {} } (part of the program) or data { mnist {} }");
       return;
     }
-    const KnownDataset known = known_dataset(data.source_case());
-    options_.data = {.kind = known.kind,
-                     .directory = known.directory,
-                     .input = known.input,
-                     .normalization = {data.normalization().mean(), data.normalization().stddev()},
-                     .training_examples = known.training_examples,
-                     .test_examples = known.test_examples};
-    if (data.has_mnist()) options_.data.directory = data.mnist().directory();
-    if (data.has_fashion_mnist()) options_.data.directory = data.fashion_mnist().directory();
-    if (known.kind == DataOptions::Kind::kMnist && options_.data.directory.empty()) {
-      issues_.add("data." + known.name + ".directory", "directory is empty; '.' is the data root itself");
-    }
-    issues_.add("data.normalization.mean", out_of_range("mean", data.normalization().mean(), {0.0F, 1.0F}));
-    issues_.add("data.normalization.stddev", out_of_range("stddev", data.normalization().stddev(), kPixelStddev));
-    if (job_.training().batch_size() > known.training_examples) {
+    options_.data = jobs::read_data(data, issues_);
+    const std::optional<std::int64_t> examples = options_.data.training_examples;
+    if (examples && job_.training().batch_size() > *examples) {
       issues_.add("training.batch_size",
                   fmt::format("batch_size {} is larger than the training set of {} ({} examples)",
-                              job_.training().batch_size(), known.name, known.training_examples));
+                              job_.training().batch_size(), known_dataset(data.source_case()).name, *examples));
     }
   }
 
@@ -99,6 +86,7 @@ class JobReader {
       issues_.add("training.batch_size", fmt::format("batch_size must be at least 1, not {}", training.batch_size()));
     }
     issues_.add("training.max_epochs", out_of_range("max_epochs", training.max_epochs(), {1, kMaxEpochs}));
+    options_.data.augmentation.seed = training.seed();
     options_.training = {.batch_size = training.batch_size(),
                          .max_epochs = training.max_epochs(),
                          .target_accuracy = std::nullopt,
@@ -181,7 +169,7 @@ class JobReader {
       return;
     }
     GraphContext context{.input = std::nullopt, .batch_size = std::nullopt};
-    if (job_.data().source_case() != v1::Data::SOURCE_NOT_SET) context.input = options_.data.input;
+    if (options_.data.input.classes > 0) context.input = options_.data.input;
     if (!issues_.has("training.batch_size")) context.batch_size = options_.training.batch_size;
     options_.graph = read_graph(job_.model(), context, issues_);
   }
@@ -190,10 +178,10 @@ class JobReader {
     for (const char* path : {"training.batch_size", "learners.per_device.fixed", "synchronization.sma.period"}) {
       if (issues_.has(path)) return;  // nothing that follows from it is news
     }
-    if (job_.data().source_case() == v1::Data::SOURCE_NOT_SET) return;
+    if (!options_.data.training_examples) return;  // not known before the files are read
     issues_.add(options_.learners_are_given ? "learners.per_device.fixed" : "training.batch_size",
                 check_round(total_learners(), options_.synchronization.period,
-                            options_.data.training_examples / options_.training.batch_size));
+                            *options_.data.training_examples / options_.training.batch_size));
   }
 
   void add_warnings() {

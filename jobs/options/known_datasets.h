@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "arbalest/v1/data.pb.h"
@@ -12,11 +13,11 @@ namespace arbalest::jobs {
 struct KnownDataset {
   std::string name;  // of its field in Data
   DataOptions::Kind kind = DataOptions::Kind::kDigits;
-  std::string directory;  // default
-  dataflow::InputDescription input;
+  std::string directory;                  // default; "": there is none
+  dataflow::InputDescription input;       // nothing if the job says it
   dataflow::Normalization normalization;  // default: of its training set
-  std::int64_t training_examples = 0;
-  std::int64_t test_examples = 0;
+  std::optional<std::int64_t> training_examples;
+  std::optional<std::int64_t> test_examples;
 };
 
 // The dataset that `source` stands for; not for SOURCE_NOT_SET.

@@ -177,6 +177,10 @@ void ConsoleReporter::on_finish(const RunSummary& summary) {
     if (!reached.empty()) say(fmt::format("arbalest: before it failed: {}\n", reached));
     return;
   }
+  if (summary.skipped_examples > 0) {
+    say(fmt::format("arbalest: warning: mini-batches went without {} that could not be read\n",
+                    counted(summary.skipped_examples, "image")));
+  }
   if (!summary.message.empty()) {
     const bool diverged = summary.status == RunStatus::kDiverged;
     say(fmt::format("arbalest: {}{}\n", diverged ? "error: " : "", summary.message));

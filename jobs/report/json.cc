@@ -92,6 +92,7 @@ ordered_json to_json(const RunSummary& summary) {
           {"test_loss", summary.test_loss ? null_unless_finite(*summary.test_loss) : ordered_json()},
           {"epochs", summary.epochs},
           {"examples", summary.examples},
+          {"skipped_examples", summary.skipped_examples},
           {"train_seconds", finite("train_seconds", summary.train_seconds)},
           {"time_to_accuracy_seconds", null_unless_set(summary.time_to_accuracy_seconds)},
           {"images_per_second", finite("images_per_second", summary.images_per_second)},

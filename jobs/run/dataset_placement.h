@@ -20,6 +20,7 @@ namespace arbalest::jobs {
 struct SplitSize {
   std::int64_t examples = 0;
   bool is_resident = false;  // on all devices
+  std::size_t bytes = 0;     // that it keeps in host memory
 };
 
 // A ring of mini-batches. How long it is follows from the number of learners.

@@ -17,10 +17,11 @@ std::int64_t signed_bytes(std::size_t bytes) { return static_cast<std::int64_t>(
 // Before any data is read: the splits as the dataset is known to be.
 MemoryForecast forecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                         std::span<const std::unique_ptr<engine::Device>> devices) {
-  const auto split = [&](std::int64_t examples) {
-    const std::size_t bytes = dataflow::ByteImages::bytes(job.data.input, examples);
-    return SplitSize{examples,
-                     std::ranges::all_of(devices, [&](const auto& device) { return may_reside(*device, bytes); })};
+  const auto split = [&](const std::optional<std::int64_t>& examples) {
+    if (!examples) return SplitSize{};  // only its files say
+    const std::size_t bytes = dataflow::ByteImages::bytes(job.data.input, *examples);
+    return SplitSize{
+        *examples, std::ranges::all_of(devices, [&](const auto& device) { return may_reside(*device, bytes); }), bytes};
   };
   return {job, pools, split(job.data.training_examples), split(job.data.test_examples), AvailableMemory(devices)};
 }
@@ -92,6 +93,10 @@ Inspection inspect(const JobOptions& job) {
   result.weight_bytes = training.parameters().elements() * signed_bytes(sizeof(float));
   result.arena_bytes = signed_bytes(training.arena_bytes());
   result.arena_bytes_without_reuse = signed_bytes(training.bytes_without_reuse());
+  if (!job.data.training_examples) {
+    result.warnings.push_back(
+        "the bytes of the datasets are not counted: only their files say how many images they hold");
+  }
   describe_memory(job, forecast(job, pools, devices), result);
   describe_learning_rate(job, result);
   return result;

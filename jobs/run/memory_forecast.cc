@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "dataflow/input/byte_images.h"
 #include "engine/host/topology.h"
 #include "jobs/wording/text.h"
 #include "scheduler/scheduler.h"
@@ -43,7 +42,7 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
     rings_.push_back(training_ring_size(job, *training));
   }
   for (const SplitSize& split : splits) {
-    dataset_bytes_ += signed_bytes(dataflow::ByteImages::bytes(job.data.input, split.examples));
+    dataset_bytes_ += signed_bytes(split.bytes);
   }
   for (const auto& pool : pools) {
     const engine::Device& device = pool->device();

@@ -1,16 +1,14 @@
 #include "jobs/run/session.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
 #include <optional>
 
-#include "dataflow/input/digits.h"
-#include "dataflow/input/idx.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/size_check.h"
+#include "jobs/run/dataset_loading.h"
 #include "jobs/run/dataset_placement.h"
 #include "jobs/run/memory_forecast.h"
 #include "jobs/wording/text.h"
@@ -19,23 +17,13 @@ namespace arbalest::jobs {
 
 namespace {
 
-// A split of the job's dataset.
-std::unique_ptr<dataflow::Dataset> load_dataset(const JobOptions& job, const std::string& data_root,
-                                                engine::host::Pool& pool, dataflow::Split split) {
-  const DataOptions& data = job.data;
-  switch (data.kind) {
-    case DataOptions::Kind::kDigits:
-      return dataflow::load_digits(split, data.normalization, pool);
-    case DataOptions::Kind::kMnist: {
-      const std::filesystem::path directory = std::filesystem::path(data_root) / data.directory;
-      return dataflow::load_idx({data.directory, directory, data.input, data.normalization}, split);
-    }
-  }
-  engine::fail(engine::ErrorKind::kInternal, "unknown kind of data");
-}
-
 const dataflow::ResidentData* data_on(std::size_t device, const std::vector<dataflow::ResidentData>& resident) {
   return resident.empty() ? nullptr : &resident[device];
+}
+
+SplitSize size_of(const dataflow::Dataset& data, const std::vector<dataflow::ResidentData>& resident) {
+  const auto stored = data.stored_bytes();
+  return {data.size(), !resident.empty(), stored ? stored->pixels.size() + stored->labels.size() : 0};
 }
 
 }  // namespace
@@ -72,9 +60,9 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
   const AvailableMemory available(devices_);
   load_data(job, data_root, purpose, input);
   pools_ = make_pools(job, devices_, resident_training_data_, resident_test_data_);
-  const SplitSize test{test_data_->size(), !resident_test_data_.empty()};
+  const SplitSize test = size_of(*test_data_, resident_test_data_);
   std::optional<SplitSize> training;
-  if (training_data_) training = {training_data_->size(), !resident_training_data_.empty()};
+  if (training_data_) training = size_of(*training_data_, resident_training_data_);
   MemoryForecast(job, pools_, training, test, available).check();
 
   const int learners = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), 0);
@@ -96,11 +84,11 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
   const auto place = [&](const dataflow::Dataset& data) {
     return input == Input::kRing ? std::vector<dataflow::ResidentData>{} : place_dataset(data, devices_, warnings_);
   };
-  test_data_ = load_dataset(job, data_root, host_pool_, dataflow::Split::kTest);
+  test_data_ = load_dataset(job.data, data_root, dataflow::Split::kTest, host_pool_, warnings_);
   test_order_ = std::make_unique<dataflow::SequentialOrder>(test_data_->size(), evaluation_batch_size(job));
   resident_test_data_ = place(*test_data_);
   if (purpose == Purpose::kEvaluation) return;
-  training_data_ = load_dataset(job, data_root, host_pool_, dataflow::Split::kTrain);
+  training_data_ = load_dataset(job.data, data_root, dataflow::Split::kTrain, host_pool_, warnings_);
   training_order_ =
       std::make_unique<dataflow::ShuffledOrder>(training_data_->size(), job.training.batch_size, job.training.seed);
   resident_training_data_ = place(*training_data_);

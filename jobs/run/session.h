@@ -47,6 +47,8 @@ class Session {
   scheduler::Scheduler& scheduler() { return *scheduler_; }
   // What the user should know of how the session came about.
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
+  // How often an example was left out of its mini-batch for being unreadable.
+  std::int64_t skipped_examples() const { return training_ring_->skipped() + test_ring_->skipped(); }
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
  private:

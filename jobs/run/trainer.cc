@@ -232,6 +232,7 @@ class Trainer {
         summary_.best_test_accuracy = std::max(target_.best().value_or(0.0), evaluation_->accuracy);
       }
     }
+    if (session_) summary_.skipped_examples = session_->skipped_examples();
     summary_.train_seconds = seconds_since(start_);
     summary_.images_per_second =
         training_seconds_ > 0.0 ? static_cast<double>(summary_.examples) / training_seconds_ : 0.0;

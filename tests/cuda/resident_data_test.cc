@@ -70,7 +70,7 @@ TEST_CASE("what a GPU gathers is what the dataset reads, bit by bit") {
   const auto found_labels = tests::download<std::int32_t>(*device, labels.data(), order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     std::vector<float> expected(pixels);
-    data->read(order[i], expected.data());
+    data->read(order[i], {}, expected.data());
     CHECK(std::memcmp(found.data() + i * pixels, expected.data(), pixels * sizeof(float)) == 0);
     CHECK(found_labels[i] == data->label(order[i]));
   }

@@ -39,7 +39,7 @@ std::unique_ptr<ByteImages> numbered_images(std::size_t count) {
     labels[i] = static_cast<std::uint8_t>(i % 10);
   }
   return std::make_unique<ByteImages>("numbered", InputDescription{Shape{1, 2, 2}, 10},
-                                      arbalest::dataflow::Normalization{0.0F, 1.0F / 255.0F}, std::move(pixels),
+                                      arbalest::dataflow::Normalization{{0.0F}, {1.0F / 255.0F}}, std::move(pixels),
                                       std::move(labels));
 }
 
@@ -92,7 +92,7 @@ class FailingDataset final : public Dataset {
   const std::string& name() const noexcept override { return name_; }
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 12; }
-  void read(std::int64_t example, float* image) const override {
+  void read(std::int64_t example, const arbalest::dataflow::ExamplePlace&, float* image) const override {
     if (example == 5) arbalest::engine::fail(ErrorKind::kData, "record 5 is broken");
     *image = 1.0F;
   }
@@ -134,6 +134,29 @@ TEST_CASE("batches come in sequence under random delays, several out, released i
       out.erase(out.begin() + static_cast<std::ptrdiff_t>(which));
     }
   }
+}
+
+TEST_CASE("augmented images are those of their place in the sequence, whatever thread fills their batch", "[input]") {
+  const int threads = GENERATE(1, 4);
+  Rig rig(threads);
+  const auto data = numbered_images(20);
+  data->augment({.padding = 1, .cutout = 1, .horizontal_flip = true, .seed = 9});
+  ShuffledOrder order(20, 4, 3);
+  BatchRing ring(*data, order, rig.device(), rig.pool(), 8);
+  bool differs = false;
+  for (std::uint64_t number = 0; number < 30; ++number) {
+    const Batch batch = ring.next().value();
+    for (std::uint32_t row = 0; row < 4; ++row) {
+      std::vector<float> expected(4);
+      data->read(batch.indices[row], {number, row}, expected.data());
+      CHECK(std::equal(expected.begin(), expected.end(), batch.images + row * 4));
+      std::vector<float> elsewhere(4);
+      data->read(batch.indices[row], {number + 1, row}, elsewhere.data());
+      differs = differs || elsewhere != expected;
+    }
+    ring.release(number);
+  }
+  CHECK(differs);
 }
 
 TEST_CASE("batches may be released by other threads", "[input]") {

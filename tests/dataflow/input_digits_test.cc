@@ -15,7 +15,7 @@
 namespace {
 
 using arbalest::dataflow::ByteImages;
-using arbalest::dataflow::kDigitsNormalization;
+using arbalest::dataflow::digits_normalization;
 using arbalest::dataflow::load_digits;
 using arbalest::dataflow::Split;
 using arbalest::engine::host::Pool;
@@ -40,16 +40,16 @@ std::vector<std::uint8_t> image(const ByteImages& data, std::size_t example) {
 
 TEST_CASE("the bytes of digits are fixed, whatever the number of threads", "[input]") {
   Pool pool(GENERATE(1, 3));
-  CHECK(sha256(*load_digits(Split::kTrain, kDigitsNormalization, pool)) ==
+  CHECK(sha256(*load_digits(Split::kTrain, digits_normalization(), pool)) ==
         "a76136ae980ffa2250ba10e68ed689f3f0aa28ecddb911342848a9f44399136c");
-  CHECK(sha256(*load_digits(Split::kTest, kDigitsNormalization, pool)) ==
+  CHECK(sha256(*load_digits(Split::kTest, digits_normalization(), pool)) ==
         "428a384ed5c17ebd23a2e08b0a25fd8c661e94b6d1dd81832d1a1e966a0c2206");
 }
 
 TEST_CASE("digits: sizes, classes in equal numbers, statistics", "[input]") {
   Pool pool(2);
-  const auto train = load_digits(Split::kTrain, kDigitsNormalization, pool);
-  const auto test = load_digits(Split::kTest, kDigitsNormalization, pool);
+  const auto train = load_digits(Split::kTrain, digits_normalization(), pool);
+  const auto test = load_digits(Split::kTest, digits_normalization(), pool);
   CHECK(train->size() == 20'000);
   CHECK(test->size() == 5'000);
   for (const ByteImages* data : {train.get(), test.get()}) {
@@ -62,7 +62,7 @@ TEST_CASE("digits: sizes, classes in equal numbers, statistics", "[input]") {
   double sum = 0.0;
   double squares = 0.0;
   for (std::int64_t example = 0; example < test->size(); ++example) {
-    test->read(example, pixels.data());
+    test->read(example, {}, pixels.data());
     for (const float value : pixels) {
       sum += static_cast<double>(value);
       squares += static_cast<double>(value) * static_cast<double>(value);
@@ -76,7 +76,7 @@ TEST_CASE("no image of digits occurs twice, in training and test set together", 
   Pool pool(2);
   std::set<std::vector<std::uint8_t>> seen;
   for (const Split split : {Split::kTrain, Split::kTest}) {
-    const auto data = load_digits(split, kDigitsNormalization, pool);
+    const auto data = load_digits(split, digits_normalization(), pool);
     for (std::size_t example = 0; example < data->labels().size(); ++example) seen.insert(image(*data, example));
   }
   CHECK(seen.size() == 25'000);
@@ -84,7 +84,7 @@ TEST_CASE("no image of digits occurs twice, in training and test set together", 
 
 TEST_CASE("every image of digits shows a digit, apart from its border", "[input]") {
   Pool pool(2);
-  const auto data = load_digits(Split::kTest, kDigitsNormalization, pool);
+  const auto data = load_digits(Split::kTest, digits_normalization(), pool);
   std::int64_t ink_at_border = 0;
   for (std::size_t example = 0; example < 5'000; ++example) {
     const std::vector<std::uint8_t> pixels = image(*data, example);

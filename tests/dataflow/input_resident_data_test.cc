@@ -21,7 +21,7 @@ ByteImages every_byte() {
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 7);
   std::vector<std::uint8_t> labels(20);
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::uint8_t>(i % 10);
-  return {"every byte", {{2, 3, 5}, 10}, {0.1307F, 0.3081F}, std::move(pixels), std::move(labels)};
+  return {"every byte", {{2, 3, 5}, 10}, {{0.1307F, 0.5F}, {0.3081F, 0.25F}}, std::move(pixels), std::move(labels)};
 }
 
 class WithoutBytes final : public dataflow::Dataset {
@@ -29,7 +29,7 @@ class WithoutBytes final : public dataflow::Dataset {
   const std::string& name() const noexcept override { return name_; }
   const dataflow::InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 1; }
-  void read(std::int64_t, float* image) const override { *image = 1.0F; }
+  void read(std::int64_t, const dataflow::ExamplePlace&, float* image) const override { *image = 1.0F; }
   std::int32_t label(std::int64_t) const override { return 0; }
 
  private:
@@ -58,12 +58,43 @@ TEST_CASE("what a CPU device gathers is what the dataset reads, bit by bit, from
     std::vector<float> expected(kPixels, 0.0F);
     std::int32_t label = engine::kNoLabel;
     if (indices[i] >= 0) {
-      data.read(indices[i], expected.data());
+      data.read(indices[i], {}, expected.data());
       label = data.label(indices[i]);
     }
     CHECK(std::memcmp(images.data() + i * kPixels, expected.data(), kPixels * sizeof(float)) == 0);
     CHECK(labels[i] == label);
   }
+}
+
+TEST_CASE("an augmented image has the same bits from the device and from the dataset", "[input]") {
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  ByteImages data = every_byte();
+  data.augment({.padding = 2, .cutout = 2, .horizontal_flip = true, .seed = 5});
+  const dataflow::ResidentData resident(data, *device);
+  const std::vector<std::int64_t> indices{3, 19, 3, 0, 19, 3, 3};
+  std::vector<float> images(indices.size() * kPixels, 7.5F);
+  std::vector<std::int32_t> labels(indices.size(), 99);
+  const engine::StepParameters step{.task = 123};
+  dataflow::GatherBuffers buffers{.indices = indices.data(),
+                                  .images = images.data(),
+                                  .labels = labels.data(),
+                                  .batch = static_cast<std::int64_t>(indices.size()),
+                                  .step = &step};
+  const auto stream = device->create_stream({"test"});
+  stream->enqueue(resident.gather(buffers), "gather");
+  stream->record().synchronize();
+  std::size_t as_stored = 0;
+  for (std::uint32_t i = 0; i < indices.size(); ++i) {
+    std::vector<float> expected(kPixels);
+    data.read(indices[i], {123, i}, expected.data());
+    CHECK(std::memcmp(images.data() + i * kPixels, expected.data(), kPixels * sizeof(float)) == 0);
+    std::vector<float> stored(kPixels);
+    every_byte().read(indices[i], {}, stored.data());
+    as_stored += stored == expected ? 1 : 0;
+  }
+  CHECK(as_stored < indices.size());
+  buffers.step = nullptr;
+  CHECK_THROWS_AS(resident.gather(buffers), engine::Error);
 }
 
 TEST_CASE("a dataset that has no bytes in memory cannot be resident", "[input]") {

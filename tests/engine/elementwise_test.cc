@@ -1,7 +1,13 @@
 // The bodies that host and device share.
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
+#include <utility>
 
+#include <fmt/format.h>
+
+#include "engine/elementwise/augmentation.h"
 #include "engine/elementwise/bfloat16.h"
 #include "engine/elementwise/exponential.h"
 #include "engine/elementwise/finite.h"
@@ -114,4 +120,49 @@ TEST_CASE("a step is refused at 1e18, and where it is not a number") {
 }
 
 }  // namespace
+TEST_CASE("an augmented view is uniform over its places and a function of seed, mini-batch and row") {
+  const Augmentation augmentation{.padding = 2, .cutout = 4, .horizontal_flip = true, .seed = 3};
+  const ImageSize size{8, 16};
+  std::map<std::pair<int, int>, int> places;
+  std::map<std::pair<int, int>, int> holes;
+  int mirrored = 0;
+  constexpr int kViews = 50'000;
+  for (int i = 0; i < kViews; ++i) {
+    const AugmentedView view =
+        augmented_view(augmentation, static_cast<std::uint64_t>(i / 50), static_cast<std::uint32_t>(i % 50), size);
+    ++places[{view.top, view.left}];
+    ++holes[{view.hole_top, view.hole_left}];
+    mirrored += view.is_mirrored ? 1 : 0;
+    CHECK((view.hole_bottom - view.hole_top == 4 && view.hole_right - view.hole_left == 4));
+  }
+  CHECK(places.size() == 25);
+  CHECK(places.begin()->first == std::pair(-2, -2));
+  for (const auto& [place, count] : places) CHECK(std::abs(count - kViews / 25) < 5 * std::sqrt(kViews / 25));
+  CHECK(holes.size() == 8 * 16);
+  CHECK(holes.begin()->first == std::pair(-2, -2));
+  CHECK(holes.rbegin()->first == std::pair(5, 13));
+  for (const auto& [place, count] : holes) CHECK(std::abs(count - kViews / 128) < 5 * std::sqrt(kViews / 128));
+  CHECK(std::abs(mirrored - kViews / 2) < 5 * std::sqrt(kViews / 4));
+  // Another seed, mini-batch or row draws anew.
+  const auto drawn = [&](std::uint64_t seed, std::uint64_t task) {
+    Augmentation other = augmentation;
+    other.seed = seed;
+    std::string all;
+    for (std::uint32_t row = 0; row < 20; ++row) {
+      const AugmentedView view = augmented_view(other, task, row, size);
+      all += fmt::format("{} {} {} {} {},", view.top, view.left, view.is_mirrored, view.hole_top, view.hole_left);
+    }
+    return all;
+  };
+  CHECK(drawn(3, 0) == drawn(3, 0));
+  for (const std::uint64_t task : {std::uint64_t{1}, std::uint64_t{1} << 32}) CHECK(drawn(3, 0) != drawn(3, task));
+  for (const std::uint64_t seed : {std::uint64_t{4}, (std::uint64_t{1} << 32) + 3})
+    CHECK(drawn(3, 0) != drawn(seed, 0));
+}
+
+TEST_CASE("an image that is not varied is itself") {
+  const AugmentedView view = augmented_view({}, 12, 3, {4, 4});
+  CHECK((view.top == 0 && view.left == 0 && !view.is_mirrored && view.hole_top == view.hole_bottom));
+}
+
 }  // namespace arbalest::engine::elementwise

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "engine/elementwise/augmentation.h"
 #include "engine/error.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
@@ -16,6 +17,7 @@ using engine::Buffer;
 using engine::GatherExamples;
 using engine::kNoExample;
 using engine::kNoLabel;
+using engine::elementwise::AugmentedView;
 using Indices = std::vector<std::int64_t>;
 
 constexpr std::int64_t kExamples = 50;
@@ -28,7 +30,7 @@ struct Gathered {
 // A dataset of random bytes on the test device, and what gathers from it.
 class Rig {
  public:
-  Rig(std::int64_t elements, std::int64_t batch) : elements_(elements), batch_(batch) {
+  Rig(const engine::Shape& image, std::int64_t batch) : image_(image), batch_(batch) {
     std::mt19937 random(3);
     for (std::uint8_t& pixel : pixels_) pixel = static_cast<std::uint8_t>(random());
     for (std::uint8_t& label : classes_) label = static_cast<std::uint8_t>(random());
@@ -36,13 +38,14 @@ class Rig {
     pixels_there_ = upload(*device_, pixels_);
     classes_there_ = upload(*device_, classes_);
     normalized_there_ = upload(*device_, normalized_);
+    step_ = device_->allocate(sizeof(engine::StepParameters));
     indices_ = device_->allocate(static_cast<std::size_t>(batch) * sizeof(std::int64_t));
     // Other content, so that what is not written shows.
     images_ = upload(*device_, Floats(count(), 7.5F));
     labels_ = upload(*device_, Labels(static_cast<std::size_t>(batch), 99));
   }
 
-  GatherExamples task() const {
+  GatherExamples task(const engine::Augmentation& augmentation = {}) const {
     return {.pixels = pixels_there_.as<std::uint8_t>(),
             .classes = classes_there_.as<std::uint8_t>(),
             .normalized = normalized_there_.as<float>(),
@@ -50,14 +53,50 @@ class Rig {
             .images = images_.as<float>(),
             .labels = labels_.as<std::int32_t>(),
             .batch = batch_,
-            .elements = elements_,
-            .examples = kExamples};
+            .channels = image_[0],
+            .height = image_[1],
+            .width = image_[2],
+            .examples = kExamples,
+            .augmentation = augmentation,
+            .step = step_.as<engine::StepParameters>()};
   }
 
   engine::Device& device() const { return *device_; }
 
   void set_indices(const Indices& indices) const {
     copy(*device_, indices_.data(), indices.data(), indices.size() * sizeof(std::int64_t));
+  }
+
+  void set_task_number(std::uint64_t number) const {
+    const engine::StepParameters step{.task = number};
+    copy(*device_, step_.data(), &step, sizeof(step));
+  }
+
+  // An image as a person would augment it: pad, crop, mirror, normalize, cut out.
+  Floats expected_augmented(std::int64_t example, const AugmentedView& view, std::int64_t padding) const {
+    const std::int64_t height = image_[1];
+    const std::int64_t width = image_[2];
+    const std::int64_t padded_width = width + 2 * padding;
+    Floats image;
+    for (std::int64_t c = 0; c < image_[0]; ++c) {
+      std::vector<std::uint8_t> padded(static_cast<std::size_t>((height + 2 * padding) * padded_width));
+      for (std::int64_t y = 0; y < height; ++y) {
+        for (std::int64_t x = 0; x < width; ++x) {
+          padded[static_cast<std::size_t>((y + padding) * padded_width + x + padding)] =
+              pixels_[static_cast<std::size_t>(((example * image_[0] + c) * height + y) * width + x)];
+        }
+      }
+      for (std::int64_t y = 0; y < height; ++y) {
+        for (std::int64_t x = 0; x < width; ++x) {
+          const std::int64_t column = view.is_mirrored ? width - 1 - x : x;
+          const std::uint8_t pixel =
+              padded[static_cast<std::size_t>((y + view.top + padding) * padded_width + column + view.left + padding)];
+          const bool is_cut = y >= view.hole_top && y < view.hole_bottom && x >= view.hole_left && x < view.hole_right;
+          image.push_back(is_cut ? 0.0F : normalized_[static_cast<std::size_t>(c) * 256 + pixel]);
+        }
+      }
+    }
+    return image;
   }
 
   Gathered result() const {
@@ -68,9 +107,10 @@ class Rig {
   Gathered expected(const Indices& indices) const {
     Gathered all;
     for (const std::int64_t index : indices) {
-      for (std::int64_t p = 0; p < elements_; ++p) {
-        const auto pixel = static_cast<std::size_t>(index * elements_ + p);
-        all.images.push_back(index == kNoExample ? 0.0F : normalized_[pixels_[pixel]]);
+      for (std::int64_t p = 0; p < image_.elements(); ++p) {
+        const auto channel = static_cast<std::size_t>(p / (image_[1] * image_[2]));
+        const auto pixel = static_cast<std::size_t>(index * image_.elements() + p);
+        all.images.push_back(index == kNoExample ? 0.0F : normalized_[channel * 256 + pixels_[pixel]]);
       }
       all.labels.push_back(index == kNoExample ? kNoLabel : classes_[static_cast<std::size_t>(index)]);
     }
@@ -78,15 +118,16 @@ class Rig {
   }
 
  private:
-  std::size_t count() const { return static_cast<std::size_t>(batch_ * elements_); }
+  std::size_t count() const { return static_cast<std::size_t>(batch_ * image_.elements()); }
 
   std::unique_ptr<engine::Device> device_ = open_test_device();
-  std::int64_t elements_;
+  engine::Shape image_;
   std::int64_t batch_;
-  std::vector<std::uint8_t> pixels_ = std::vector<std::uint8_t>(static_cast<std::size_t>(kExamples * elements_));
+  std::vector<std::uint8_t> pixels_ =
+      std::vector<std::uint8_t>(static_cast<std::size_t>(kExamples * image_.elements()));
   std::vector<std::uint8_t> classes_ = std::vector<std::uint8_t>(kExamples);
-  Floats normalized_ = Floats(256);
-  Buffer pixels_there_, classes_there_, normalized_there_, indices_, images_, labels_;
+  Floats normalized_ = Floats(static_cast<std::size_t>(image_[0]) * 256);
+  Buffer pixels_there_, classes_there_, normalized_there_, step_, indices_, images_, labels_;
 };
 
 // The same bits: a table's entry is copied, not computed.
@@ -109,11 +150,18 @@ Indices random_indices(std::int64_t count, unsigned seed) {
 
 TEST_CASE("a mini-batch is gathered by its indices, and padding is empty") {
   // Images of whole vectors and of others; little work, and enough to be shared out.
-  const auto [elements, batch] = GENERATE(table<std::int64_t, std::int64_t>(
-      {{1, 1}, {3, 7}, {16, 1}, {784, 32}, {783, 32}, {3072, 5}, {40'000, 3}, {4, 2'000}}));
+  const auto [image, batch] = GENERATE(table<engine::Shape, std::int64_t>({{{1, 1, 1}, 1},
+                                                                           {{1, 1, 3}, 7},
+                                                                           {{4, 2, 2}, 1},
+                                                                           {{1, 28, 28}, 32},
+                                                                           {{3, 9, 29}, 32},
+                                                                           {{3, 32, 32}, 5},
+                                                                           {{1, 200, 200}, 3},
+                                                                           {{7, 6, 6}, 3},  // channels
+                                                                           {{1, 2, 2}, 2'000}}));
   const int threads = GENERATE(1, 3);
-  CAPTURE(elements, batch, threads);
-  const Rig rig(elements, batch);
+  CAPTURE(engine::to_string(image), batch, threads);
+  const Rig rig(image, batch);
   Indices indices = random_indices(batch, 1);
   indices.front() = kExamples - 1;
   rig.set_indices(indices);
@@ -124,7 +172,7 @@ TEST_CASE("a mini-batch is gathered by its indices, and padding is empty") {
 }
 
 TEST_CASE("a recorded gathering reads the indices that are there when it runs") {
-  const Rig rig(784, 4);
+  const Rig rig({1, 28, 28}, 4);
   const auto stream = rig.device().create_stream({"test"});
   stream->begin_recording();
   stream->enqueue(rig.task(), "gather");
@@ -137,8 +185,42 @@ TEST_CASE("a recorded gathering reads the indices that are there when it runs") 
   }
 }
 
+TEST_CASE("a recorded gathering augments each image by its place in the sequence of mini-batches") {
+  const auto [image, augmentation] = GENERATE(table<engine::Shape, engine::Augmentation>({
+      {{3, 32, 32}, {.padding = 4, .cutout = 8, .horizontal_flip = true, .seed = 7}},
+      {{1, 28, 28}, {.padding = 0, .cutout = 0, .horizontal_flip = true, .seed = 7}},
+      {{2, 9, 5}, {.padding = 4, .cutout = 0, .horizontal_flip = false, .seed = 1}},
+      {{3, 70, 91}, {.padding = 0, .cutout = 17, .horizontal_flip = false, .seed = std::uint64_t{1} << 63}},
+  }));
+  const int threads = GENERATE(1, 3);
+  CAPTURE(engine::to_string(image), threads);
+  const Rig rig(image, 9);
+  const Indices indices{5, 5, kNoExample, 0, 49, 5, 12, 13, 14};
+  rig.set_indices(indices);
+  const auto stream = rig.device().create_stream({"test", threads});
+  stream->begin_recording();
+  stream->enqueue(rig.task(augmentation), "gather");
+  const auto graph = stream->end_recording();
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{5} << 32}) {
+    rig.set_task_number(number);
+    stream->launch(*graph, "replay");
+    stream->record().synchronize();
+    Gathered expected;
+    for (std::uint32_t row = 0; row < indices.size(); ++row) {
+      const AugmentedView view = engine::elementwise::augmented_view(
+          augmentation, number, row, {static_cast<int>(image[1]), static_cast<int>(image[2])});
+      const bool is_padding = indices[row] == kNoExample;
+      const Floats values = is_padding ? Floats(static_cast<std::size_t>(image.elements()), 0.0F)
+                                       : rig.expected_augmented(indices[row], view, augmentation.padding);
+      expected.images.insert(expected.images.end(), values.begin(), values.end());
+    }
+    expected.labels = rig.expected(indices).labels;
+    check_same(rig.result(), expected);
+  }
+}
+
 TEST_CASE("an index outside of the dataset is refused before anything is read") {
-  const Rig rig(784, 4);
+  const Rig rig({1, 28, 28}, 4);
   if (rig.device().is_cuda()) return;  // a kernel cannot throw
   const std::int64_t wrong = GENERATE(as<std::int64_t>{}, kExamples, -2);
   rig.set_indices({0, 1, wrong, 2});

@@ -45,7 +45,7 @@ TEST_CASE("settings choose among alternatives") {
   CHECK(widths(*with({"model.zoo.mlp={hidden: [64, 32]}"}).graph) == std::vector<std::int64_t>{64, 32, 10});
   CHECK(widths(*with({"model.zoo.mlp.hidden=7"}).graph) == std::vector<std::int64_t>{7, 10});
   const JobOptions job = with({"data.mnist.directory=/data/mnist"});
-  CHECK(job.data.kind == DataOptions::Kind::kMnist);
+  CHECK(job.data.kind == DataOptions::Kind::kIdx);
   CHECK(job.data.directory == "/data/mnist");
 }
 

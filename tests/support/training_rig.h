@@ -29,7 +29,7 @@ class MadeUpImages final : public dataflow::Dataset {
   const dataflow::InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return size_; }
 
-  void read(std::int64_t example, float* image) const override {
+  void read(std::int64_t example, const dataflow::ExamplePlace&, float* image) const override {
     const auto index = static_cast<std::uint64_t>(example);
     dataflow::RandomSequence noise(7, 1, index);
     dataflow::RandomSequence prototype(7, 2, static_cast<std::uint64_t>(label(example)));
@@ -58,12 +58,12 @@ inline std::unique_ptr<dataflow::ByteImages> as_bytes(const MadeUpImages& images
   std::vector<std::uint8_t> pixels;
   std::vector<std::uint8_t> labels;
   for (std::int64_t example = 0; example < images.size(); ++example) {
-    images.read(example, image.data());
+    images.read(example, {}, image.data());
     for (const float value : image) pixels.push_back(static_cast<std::uint8_t>((value + 0.75F) / 1.5F * 255.0F));
     labels.push_back(static_cast<std::uint8_t>(images.label(example)));
   }
   return std::make_unique<dataflow::ByteImages>("made up bytes", images.description(),
-                                                dataflow::Normalization{0.5F, 2.0F / 3.0F}, std::move(pixels),
+                                                dataflow::Normalization{{0.5F}, {2.0F / 3.0F}}, std::move(pixels),
                                                 std::move(labels));
 }
 

@@ -51,7 +51,7 @@ void check_first_losses(int learners, const std::array<double, kRounds>& golden)
       tests::Labels labels;
       std::array<float, 28 * 28> image{};
       for (const std::int64_t example : examples) {
-        rig.data().read(example, image.data());
+        rig.data().read(example, {}, image.data());
         images.insert(images.end(), image.begin(), image.end());
         labels.push_back(rig.data().label(example));
       }

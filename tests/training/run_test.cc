@@ -84,12 +84,16 @@ TEST_CASE("the same job writes the same model, another seed another", "[training
 }
 
 TEST_CASE("a session trains the same model whether steps gather their images or rings bring them", "[training]") {
-  const jobs::JobOptions job = load("lenet-digits.txtpb", {"learners.per_device.fixed=2"});
+  const std::string augmentation =
+      GENERATE("data.augmentation={}", "data.augmentation={padding: 2 horizontal_flip: true cutout: 5}");
+  const jobs::JobOptions job = load("lenet-digits.txtpb", {"learners.per_device.fixed=2", augmentation});
   using jobs::Session;
   Session resident(job, "", Session::Purpose::kTraining, {});
   Session ring(job, "", Session::Purpose::kTraining, {}, Session::Input::kRing);
   CHECK(resident.training_ring().next()->images == nullptr);
   CHECK(ring.training_ring().next()->images != nullptr);
+  CHECK(resident.training_data().stored_bytes()->augmentation == job.data.augmentation);
+  CHECK_FALSE(resident.test_data().stored_bytes()->augmentation.changes_images());
   std::vector<std::vector<dataflow::NamedTensor>> models;
   std::vector<double> losses;
   for (Session* session : {&resident, &ring}) {

@@ -28,7 +28,7 @@ struct SoftmaxRegression {
     std::vector<double> result(parameters.size(), 0.0);
     std::vector<float> image(static_cast<std::size_t>(pixels));
     for (const std::int64_t example : examples) {
-      rig.data().read(example, image.data());
+      rig.data().read(example, {}, image.data());
       const auto label = static_cast<std::size_t>(rig.data().label(example));
       std::vector<double> logits(static_cast<std::size_t>(classes));
       double sum = 0.0;

@@ -1,0 +1,117 @@
+#include "dataflow/input/encoded_images.h"
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include "dataflow/input/framing.h"
+#include "dataflow/input/image_decoder.h"
+#include "dataflow/input/resample.h"
+#include "engine/error.h"
+
+namespace arbalest::dataflow {
+
+using engine::Error;
+using engine::ErrorKind;
+
+namespace {
+
+// Keeps the examples of which `is_kept`, in their order.
+void keep(const std::vector<char>& is_kept, std::size_t pixels_per_image, std::vector<std::uint8_t>& pixels,
+          std::vector<std::uint8_t>& labels) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < is_kept.size(); ++i) {
+    if (is_kept[i] == 0) continue;
+    const auto image = pixels.begin() + static_cast<std::ptrdiff_t>(i * pixels_per_image);
+    std::copy_n(image, pixels_per_image, pixels.begin() + static_cast<std::ptrdiff_t>(kept * pixels_per_image));
+    labels[kept++] = labels[i];
+  }
+  pixels.resize(kept * pixels_per_image);
+  labels.resize(kept);
+}
+
+}  // namespace
+
+EncodedImages::EncodedImages(std::string name, const InputDescription& description, const Normalization& normalization,
+                             std::unique_ptr<const EncodedExamples> examples, const Framing& framing,
+                             OnUnreadable on_unreadable)
+    : name_(std::move(name)),
+      description_(description),
+      normalization_(normalization),
+      transform_(description.image, normalization),
+      examples_(std::move(examples)),
+      framing_(framing),
+      on_unreadable_(on_unreadable) {}
+
+void EncodedImages::decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const {
+  const std::vector<std::uint8_t> file = examples_->read(example);
+  const ImageSides target{static_cast<int>(description_.image[2]), static_cast<int>(description_.image[1])};
+  const CropBox box = frame(framing_, image_sides(file), target, place);
+  // As small as the library can make it without making the box smaller than the target.
+  const double least_scale = std::min(1.0, std::max(target.width / box.width, target.height / box.height));
+  const DecodedImage image = decode_image(file, static_cast<int>(description_.image[0]), least_scale);
+  const double scale = image.scale;
+  resample(image, {box.left * scale, box.top * scale, box.width * scale, box.height * scale}, target.height,
+           target.width, pixels);
+}
+
+void EncodedImages::decode(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const {
+  try {
+    decode_file(example, place, pixels);
+  } catch (const Error& error) {
+    const std::string record = examples_->record(example);
+    const std::string what = error.what();
+    if (error.kind() != ErrorKind::kData || what.starts_with(record)) throw;
+    engine::fail(ErrorKind::kData, "{}: {}", record, what);
+  }
+}
+
+void EncodedImages::read(std::int64_t example, const ExamplePlace& place, float* image) const {
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(description_.image.elements()));
+  decode(example, place, pixels.data());
+  transform_.write(pixels.data(), place, image);
+}
+
+std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
+                                                      std::vector<std::string>& warnings) const {
+  ARBALEST_CHECK(!is_random() && description_.classes <= std::numeric_limits<std::uint8_t>::max() + 1);
+  const auto examples = static_cast<std::size_t>(size());
+  const auto pixels_per_image = static_cast<std::size_t>(description_.image.elements());
+  std::vector<std::uint8_t> pixels(examples * pixels_per_image);
+  std::vector<std::uint8_t> labels(examples);
+  std::vector<char> is_readable(examples, 1);
+  // The first example that fails, so that the error is the same in every run.
+  std::mutex mutex;
+  std::size_t first_failed = examples;
+  std::exception_ptr failure;
+  pool.for_each(examples, [&](std::size_t i) {
+    const auto example = static_cast<std::int64_t>(i);
+    labels[i] = static_cast<std::uint8_t>(label(example));
+    try {
+      decode(example, {}, pixels.data() + i * pixels_per_image);
+    } catch (...) {
+      is_readable[i] = 0;
+      const std::lock_guard lock(mutex);
+      if (i > first_failed) return;
+      first_failed = i;
+      failure = std::current_exception();
+    }
+  });
+  if (failure) {
+    const auto unreadable = std::ranges::count(is_readable, 0);
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Error& error) {
+      if (!skips_unreadable() || error.kind() != ErrorKind::kData) throw;
+      if (unreadable == size()) engine::fail(ErrorKind::kData, "{}: no image can be read: {}", name_, error.what());
+      warnings.push_back(fmt::format("{}: {} of {} images cannot be read and are left out; the first: {}", name_,
+                                     unreadable, examples, error.what()));
+    }
+    keep(is_readable, pixels_per_image, pixels, labels);
+  }
+  return std::make_unique<ByteImages>(name_, description_, normalization_, std::move(pixels), std::move(labels));
+}
+
+}  // namespace arbalest::dataflow

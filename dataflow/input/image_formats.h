@@ -1,0 +1,17 @@
+// What image_decoder.h chooses from: one function of each format for each of its questions.
+#pragma once
+
+#include "dataflow/input/image_decoder.h"
+
+namespace arbalest::dataflow {
+
+// Throws ErrorKind::kData for an image of no or of too many pixels.
+void check_sides(std::int64_t width, std::int64_t height);
+
+ImageSides jpeg_sides(std::span<const std::uint8_t> file);
+DecodedImage decode_jpeg(std::span<const std::uint8_t> file, int channels, double least_scale);
+
+ImageSides png_sides(std::span<const std::uint8_t> file);
+DecodedImage decode_png(std::span<const std::uint8_t> file, int channels);
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,19 @@
+// How images are varied each time that they are trained on. What becomes of an example is a function of (seed, number
+// of the mini-batch, row), so neither the thread nor the learner that gets it matters.
+#pragma once
+
+#include <cstdint>
+
+namespace arbalest::engine {
+
+struct Augmentation {
+  std::int32_t padding = 0;      // black pixels put around the image, out of which one of its size is cut at random
+  std::int32_t cutout = 0;       // side of a square around a random pixel that becomes zero after normalization
+  bool horizontal_flip = false;  // of half of the images
+  std::uint64_t seed = 0;        // the job's
+
+  bool changes_images() const noexcept { return padding > 0 || cutout > 0 || horizontal_flip; }
+  bool operator==(const Augmentation&) const = default;
+};
+
+}  // namespace arbalest::engine

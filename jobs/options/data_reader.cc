@@ -1,0 +1,213 @@
+#include "jobs/options/data_reader.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "jobs/options/known_datasets.h"
+
+namespace arbalest::jobs {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+namespace {
+
+// Below, what the model sees of a pixel is no longer a number that it can learn from.
+constexpr dataflow::Range<float> kPixelStddev{1e-6F, 1000.0F};
+
+constexpr int kMostClasses = 1'000'000;
+constexpr int kLongestSide = 4096;
+
+using Floats = google::protobuf::RepeatedField<float>;
+
+// The message of the dataset that is chosen, and its field for where the files lie; null if it has none.
+const FieldDescriptor* source_field(const v1::Data& data) {
+  return data.GetReflection()->GetOneofFieldDescriptor(data, data.GetDescriptor()->FindOneofByName("source"));
+}
+const FieldDescriptor* directory_field(const v1::Data& data) {
+  return source_field(data)->message_type()->FindFieldByName("directory");
+}
+
+void fill_list(const std::vector<float>& defaults, Floats& values) {
+  if (values.empty()) values.Assign(defaults.begin(), defaults.end());
+}
+
+void fill_decoding(v1::Decoding& decoding) {
+  if (!decoding.has_channels()) decoding.set_channels(3);
+  if (!decoding.has_on_unreadable()) decoding.set_on_unreadable(v1::Decoding::STOP);
+}
+
+void fill_images(v1::Images& images) {
+  if (!images.has_train()) images.set_train("train");
+  if (!images.has_test()) images.set_test("test");
+  fill_decoding(*images.mutable_decoding());
+}
+
+class DataReader {
+ public:
+  DataReader(const v1::Data& data, dataflow::FieldIssues& issues)
+      : data_(data), known_(known_dataset(data.source_case())), issues_(issues) {}
+
+  DataOptions read() {
+    options_.kind = known_.kind;
+    options_.input = known_.input;
+    options_.training_examples = known_.training_examples;
+    options_.test_examples = known_.test_examples;
+    read_directory();
+    if (data_.has_images()) read_images(data_.images());
+    if (options_.input.classes == 0) return std::move(options_);  // nothing can be said of images of unknown size
+    read_augmentation();
+    options_.normalization.mean = read_list("mean", data_.normalization().mean(), {0.0F, 1.0F});
+    options_.normalization.stddev = read_list("stddev", data_.normalization().stddev(), kPixelStddev);
+    return std::move(options_);
+  }
+
+ private:
+  void read_directory() {
+    const FieldDescriptor* field = directory_field(data_);
+    if (field == nullptr) return;
+    const Message& source = data_.GetReflection()->GetMessage(data_, source_field(data_));
+    options_.directory = source.GetReflection()->GetString(source, field);
+    if (options_.directory.empty() && known_.directory.empty()) {
+      issues_.add("data." + known_.name + ".directory",
+                  "directory is missing: what holds the files, below the data root; '.' is the data root itself");
+    } else if (options_.directory.empty()) {
+      issues_.add("data." + known_.name + ".directory", "directory is empty; '.' is the data root itself");
+    }
+  }
+
+  void read_images(const v1::Images& images) {
+    const std::string path = "data.images.";
+    for (const auto& [field, name] : {std::pair("train", &images.train()), std::pair("test", &images.test())}) {
+      if (name->empty()) issues_.add(path + field, fmt::format("{} is empty; '.' is the directory itself", field));
+    }
+    options_.train = images.train();
+    options_.test = images.test();
+    const bool has_classes = require(path + "classes", images.has_classes(), "how many classes the images have") &&
+                             check(path + "classes", images.classes(), {1, kMostClasses});
+    const bool has_size = read_decoding(images.decoding(), path + "decoding.");
+    if (!has_classes || !has_size) return;
+    options_.input = {{images.decoding().channels(), images.decoding().height(), images.decoding().width()},
+                      images.classes()};
+  }
+
+  // Whether the size of images is known.
+  bool read_decoding(const v1::Decoding& decoding, const std::string& path) {
+    const bool has_height = require(path + "height", decoding.has_height(), "that of the model's images") &&
+                            check(path + "height", decoding.height(), {1, kLongestSide});
+    const bool has_width = require(path + "width", decoding.has_width(), "that of the model's images") &&
+                           check(path + "width", decoding.width(), {1, kLongestSide});
+    const bool has_channels = decoding.channels() == 1 || decoding.channels() == 3;
+    if (!has_channels) {
+      issues_.add(path + "channels", fmt::format("channels must be 1 or 3, not {}", decoding.channels()));
+    }
+    if (!has_height || !has_width || !has_channels) return false;
+    if (decoding.has_resize()) {
+      check(path + "resize", decoding.resize(), {std::max(decoding.height(), decoding.width()), kLongestSide});
+      options_.resize = decoding.resize();
+    }
+    options_.on_unreadable =
+        decoding.on_unreadable() == v1::Decoding::SKIP ? dataflow::OnUnreadable::kSkip : dataflow::OnUnreadable::kStop;
+    return true;
+  }
+
+  static std::string last_name(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+  bool require(const std::string& path, bool is_there, const std::string& what) {
+    if (!is_there) issues_.add(path, fmt::format("{} is missing: {}", last_name(path), what));
+    return is_there;
+  }
+
+  bool check(const std::string& path, int value, const dataflow::Range<int>& range) {
+    const std::string problem = dataflow::out_of_range(last_name(path), value, range);
+    issues_.add(path, problem);
+    return problem.empty();
+  }
+
+  void read_random_crop(const std::string& path) {
+    const v1::RandomResizedCrop& crop = data_.augmentation().random_resized_crop();
+    if (!data_.has_images()) {
+      issues_.add(path, fmt::format("random_resized_crop is for images of any size, and those of {} have one; choose "
+                                    "padding",
+                                    known_.name));
+      return;
+    }
+    issues_.add(path + ".min_area", dataflow::out_of_range("min_area", crop.min_area(), {0.01, 1.0}));
+    issues_.add(path + ".max_aspect", dataflow::out_of_range("max_aspect", crop.max_aspect(), {1.0, 10.0}));
+    if (!options_.resize) {
+      issues_.add(path, "random_resized_crop needs data.images.decoding.resize, which test images are brought to");
+    }
+    options_.random_crop = {crop.min_area(), crop.max_aspect()};
+  }
+
+  void read_augmentation() {
+    const v1::Augmentation& augmentation = data_.augmentation();
+    const auto height = static_cast<int>(options_.input.image[1]);
+    const auto width = static_cast<int>(options_.input.image[2]);
+    const std::string path = "data.augmentation.";
+    issues_.add(path + "padding",
+                dataflow::out_of_range("padding", augmentation.padding(), {0, std::min(height, width) - 1}));
+    issues_.add(path + "cutout",
+                dataflow::out_of_range("cutout", augmentation.cutout(), {0, 2 * std::max(height, width)}));
+    options_.augmentation = {.padding = augmentation.padding(),
+                             .cutout = augmentation.cutout(),
+                             .horizontal_flip = augmentation.horizontal_flip()};
+    if (augmentation.has_random_resized_crop()) read_random_crop(path + "random_resized_crop");
+  }
+
+  std::vector<float> read_list(const std::string& name, const Floats& values, const dataflow::Range<float>& range) {
+    const std::string path = "data.normalization." + name;
+    const std::int64_t channels = options_.input.image[0];
+    for (int i = 0; i < values.size(); ++i) {
+      issues_.add(fmt::format("{}[{}]", path, i), dataflow::out_of_range(name, values[i], range));
+    }
+    if (values.size() != 1 && values.size() != channels) {
+      issues_.add(
+          path, fmt::format("{} has {} numbers, but the images have {}; give one for each channel, or one for "
+                            "all",
+                            name, values.size(), channels == 1 ? "one channel" : fmt::format("{} channels", channels)));
+    }
+    return {values.begin(), values.end()};
+  }
+
+  const v1::Data& data_;
+  const KnownDataset known_;
+  dataflow::FieldIssues& issues_;
+  DataOptions options_;
+};
+
+}  // namespace
+
+void fill_defaults(v1::Data& data) {
+  if (data.source_case() == v1::Data::SOURCE_NOT_SET) return;
+  const KnownDataset known = known_dataset(data.source_case());
+  const FieldDescriptor* field = directory_field(data);
+  if (field != nullptr && !known.directory.empty()) {
+    Message& source = *data.GetReflection()->MutableMessage(&data, source_field(data));
+    if (!source.GetReflection()->HasField(source, field)) {
+      source.GetReflection()->SetString(&source, field, known.directory);
+    }
+  }
+  if (data.has_images()) fill_images(*data.mutable_images());
+  const engine::Augmentation none;
+  v1::Augmentation& augmentation = *data.mutable_augmentation();
+  if (!augmentation.has_padding()) augmentation.set_padding(none.padding);
+  if (!augmentation.has_horizontal_flip()) augmentation.set_horizontal_flip(none.horizontal_flip);
+  if (!augmentation.has_cutout()) augmentation.set_cutout(none.cutout);
+  if (augmentation.has_random_resized_crop()) {
+    const dataflow::RandomResizedCrop defaults;
+    v1::RandomResizedCrop& crop = *augmentation.mutable_random_resized_crop();
+    if (!crop.has_min_area()) crop.set_min_area(defaults.min_area);
+    if (!crop.has_max_aspect()) crop.set_max_aspect(defaults.max_aspect);
+  }
+  fill_list(known.normalization.mean, *data.mutable_normalization()->mutable_mean());
+  fill_list(known.normalization.stddev, *data.mutable_normalization()->mutable_stddev());
+}
+
+DataOptions read_data(const v1::Data& data, dataflow::FieldIssues& issues) { return DataReader(data, issues).read(); }
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,86 @@
+#include "jobs/run/dataset_loading.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "dataflow/input/byte_images.h"
+#include "dataflow/input/cifar.h"
+#include "dataflow/input/digits.h"
+#include "dataflow/input/encoded_images.h"
+#include "dataflow/input/idx.h"
+#include "dataflow/input/image_files.h"
+#include "engine/error.h"
+#include "engine/host/topology.h"
+
+namespace arbalest::jobs {
+
+using dataflow::Split;
+
+namespace {
+
+class Loader {
+ public:
+  Loader(const DataOptions& data, const std::string& data_root, Split split, engine::host::Pool& pool,
+         std::vector<std::string>& warnings)
+      : data_(data),
+        directory_(std::filesystem::path(data_root) / data.directory),
+        split_(split),
+        pool_(pool),
+        warnings_(warnings) {}
+
+  std::unique_ptr<dataflow::Dataset> load() {
+    switch (data_.kind) {
+      case DataOptions::Kind::kDigits:
+        return varied(dataflow::load_digits(split_, data_.normalization, pool_));
+      case DataOptions::Kind::kIdx:
+        return varied(dataflow::load_idx({data_.directory, directory_, data_.input, data_.normalization}, split_));
+      case DataOptions::Kind::kCifar10:
+        return varied(dataflow::load_cifar({dataflow::CifarVersion::k10, directory_, data_.normalization}, split_));
+      case DataOptions::Kind::kCifar100:
+        return varied(dataflow::load_cifar({dataflow::CifarVersion::k100, directory_, data_.normalization}, split_));
+      case DataOptions::Kind::kImages:
+        return decoded(
+            dataflow::open_image_files({directory_, data_.train, data_.test}, split_, data_.input.classes, warnings_));
+    }
+    engine::fail(engine::ErrorKind::kInternal, "unknown kind of data");
+  }
+
+ private:
+  template <typename Images>
+  std::unique_ptr<dataflow::Dataset> varied(std::unique_ptr<Images> images) const {
+    if (split_ == Split::kTrain) images->augment(data_.augmentation);
+    return images;
+  }
+
+  std::unique_ptr<dataflow::Dataset> decoded(std::unique_ptr<const dataflow::EncodedExamples> examples) {
+    dataflow::Framing framing{.resize = data_.resize, .random_crop = {}, .seed = data_.augmentation.seed};
+    if (split_ == Split::kTrain) framing.random_crop = data_.random_crop;
+    auto images = std::make_unique<dataflow::EncodedImages>(
+        data_.directory + (split_ == Split::kTrain ? " train" : " test"), data_.input, data_.normalization,
+        std::move(examples), framing, data_.on_unreadable);
+    if (may_be_kept(*images)) return varied(images->decode_all(pool_, warnings_));
+    return varied(std::move(images));
+  }
+
+  bool may_be_kept(const dataflow::EncodedImages& images) const {
+    constexpr std::int64_t kMostClasses = 256;  // that a byte tells apart
+    const std::size_t bytes = dataflow::ByteImages::bytes(data_.input, images.size());
+    return !images.is_random() && data_.input.classes <= kMostClasses &&
+           bytes <= static_cast<std::size_t>(engine::host::available_memory_bytes()) / 4;
+  }
+
+  const DataOptions& data_;
+  std::filesystem::path directory_;
+  Split split_;
+  engine::host::Pool& pool_;
+  std::vector<std::string>& warnings_;
+};
+
+}  // namespace
+
+std::unique_ptr<dataflow::Dataset> load_dataset(const DataOptions& data, const std::string& data_root, Split split,
+                                                engine::host::Pool& pool, std::vector<std::string>& warnings) {
+  return Loader(data, data_root, split, pool, warnings).load();
+}
+
+}  // namespace arbalest::jobs

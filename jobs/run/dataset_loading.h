@@ -1,0 +1,21 @@
+// From what a job says of its data to the data.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dataflow/input/dataset.h"
+#include "engine/host/pool.h"
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+// A split of the dataset; that for training is augmented. Images of files are decoded at once where they are always the
+// same and fit into a quarter of the available memory; else each time that they are read. What the user should know is
+// added to `warnings`. Throws ErrorKind::kData.
+std::unique_ptr<dataflow::Dataset> load_dataset(const DataOptions& data, const std::string& data_root,
+                                                dataflow::Split split, engine::host::Pool& pool,
+                                                std::vector<std::string>& warnings);
+
+}  // namespace arbalest::jobs

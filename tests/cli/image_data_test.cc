@@ -1,0 +1,103 @@
+// Images of a user's own, from files to a trained model.
+#include "tests/cli/small_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/image_writer.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kJob = R"(name: "own"
+model { zoo { logistic_regression {} } }
+data {
+  images { directory: "own" classes: 2 decoding { height: 8 width: 8 resize: 9 } }
+  augmentation { random_resized_crop {} padding: 1 }
+}
+training { batch_size: 4 max_epochs: 6 }
+learning_rate { base: 0.05 }
+learners { per_device { fixed: 1 } }
+)";
+
+// Dark and bright images of several sizes: 12 to train, 4 to test.
+class OwnImages {
+ public:
+  OwnImages() {
+    write_text(program_ / "own.txtpb", kJob);
+    for (int i = 0; i < 16; ++i) {
+      const bool is_dark = i % 2 == 0;
+      const fs::path folder =
+          program_ / (std::string("data/own/") + (i < 12 ? "train/" : "test/") + (is_dark ? "dark" : "light"));
+      fs::create_directories(folder);
+      const auto image =
+          plain(10 + i, 30 - i, std::vector<std::uint8_t>(3, static_cast<std::uint8_t>(is_dark ? i : 240 - i)));
+      write_text(folder / (std::to_string(i) + (i % 4 < 2 ? ".jpg" : ".png")), i % 4 < 2 ? jpeg(image) : png(image));
+    }
+  }
+
+  Completed train(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"train", "own.txtpb", "--data-root", "data", "--output", "run"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return program_.run(arguments);
+  }
+
+  const Program& program() const { return program_; }
+  fs::path file(const std::string& name) const { return program_ / ("data/own/" + name); }
+
+ private:
+  Program program_;
+};
+
+}  // namespace
+
+TEST_CASE("own images: a folder of JPEG and PNG files trains, and the model is evaluated again") {
+  const OwnImages own;
+  const Completed result = own.train();
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const nlohmann::json summary = summary_of(own.program() / "run");
+  CHECK(summary["test_accuracy"] == 1.0);
+  CHECK(summary["skipped_examples"] == 0);
+  const Completed again = own.program().run({"evaluate", "run", "--data-root", "data", "--json"});
+  INFO(again.err);
+  CHECK(nlohmann::json::parse(again.out)["test_accuracy"] == 1.0);
+}
+
+TEST_CASE("own images: an image that cannot be read in the middle of an epoch ends the run, and is named") {
+  const OwnImages own;
+  write_text(own.file("train/light/5.jpg"), read_text(own.file("train/light/5.jpg")).substr(0, 200));
+  const Completed result = own.train();
+  CHECK(result.exit_code == 4);
+  CHECK_THAT(result.err, ContainsSubstring("own/train/light/5.jpg: is no valid JPEG image"));
+  CHECK(summary_of(own.program() / "run")["status"] == "failed");
+}
+
+TEST_CASE("own images: a job may go without those that cannot be read, and counts them") {
+  const OwnImages own;
+  write_text(own.file("train/light/5.jpg"), "");
+  write_text(own.file("test/dark/12.jpg"), "no image");
+  const Completed result = own.train({"--set", "data.images.decoding.on_unreadable=SKIP"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.err, ContainsSubstring("1 of 4 images cannot be read and are left out") &&
+                             ContainsSubstring("test/dark/12.jpg: is neither a JPEG nor a PNG image") &&
+                             ContainsSubstring("mini-batches went without"));
+  const nlohmann::json summary = summary_of(own.program() / "run");
+  CHECK(summary["skipped_examples"] == 6);  // once an epoch; the test set went without before
+  CHECK(summary["test_accuracy"] == 1.0);
+}
+
+TEST_CASE("own images: a dataset that is not as the job says is refused") {
+  const OwnImages own;
+  CHECK_THAT(own.train({"--set", "data.images.classes=3"}).err, ContainsSubstring("has 2 classes, but the job says 3"));
+  const Completed no_resize =
+      own.program().run({"train", "own.txtpb", "--data-root", "data", "--set", "data.augmentation={}", "--set",
+                         "data.images.decoding={height: 8 width: 8}"});
+  CHECK(no_resize.exit_code == 4);
+  CHECK_THAT(no_resize.err, ContainsSubstring("set resize"));
+  fs::remove_all(own.file("train"));
+  CHECK(own.train().exit_code == 4);
+}
+
+}  // namespace arbalest::tests

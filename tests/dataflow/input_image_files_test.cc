@@ -1,0 +1,263 @@
+// Folders and lists of images, and the dataset that decodes them.
+#include "dataflow/input/image_files.h"
+
+#include <cstring>
+
+#include "dataflow/input/batch_ring.h"
+#include "dataflow/input/encoded_images.h"
+#include "engine/devices.h"
+#include "engine/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/image_writer.h"
+#include "tests/support/temporary_directory.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace arbalest;
+using dataflow::EncodedImages;
+using dataflow::Framing;
+using dataflow::ImageFileList;
+using dataflow::ImageFilesSource;
+using dataflow::OnUnreadable;
+using dataflow::Split;
+using tests::gradient;
+using tests::jpeg;
+using tests::png;
+using tests::TemporaryDirectory;
+using tests::write_text;
+using Strings = std::vector<std::string>;
+
+void write_file(const fs::path& path, const std::string& content) {
+  fs::create_directories(path.parent_path());
+  write_text(path, content);
+}
+
+// train/: two cats and a dog, test/: a dog.
+void write_tree(const TemporaryDirectory& directory) {
+  write_file(directory / "train/cat/b.png", png(gradient(20, 12, 3, 1)));
+  write_file(directory / "train/cat/a.JPEG", jpeg(gradient(30, 40, 3, 2)));
+  write_file(directory / "train/dog/c.jpg", jpeg(gradient(16, 16, 1, 3)));
+  write_file(directory / "test/dog/d.png", png(gradient(9, 9, 1, 4)));
+}
+
+ImageFilesSource source(const TemporaryDirectory& directory) { return {directory.path(), "train", "test"}; }
+
+ImageFileList list(const TemporaryDirectory& directory, Split split = Split::kTrain) {
+  Strings warnings;
+  return list_image_files(source(directory), split, warnings);
+}
+
+template <typename Action>
+std::string failure(const Action& action) {
+  try {
+    action();
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == engine::ErrorKind::kData);
+    return error.what();
+  }
+  FAIL("the dataset was accepted");
+  return "";
+}
+
+EncodedImages images(const TemporaryDirectory& directory,
+                     const Framing& framing = {.resize = 10, .random_crop = {}, .seed = 0},
+                     OnUnreadable on_unreadable = OnUnreadable::kStop, Split split = Split::kTrain) {
+  Strings warnings;
+  return {"small train", {{3, 8, 6}, 2}, {{0.5F}, {0.25F}}, open_image_files(source(directory), split, 2, warnings),
+          framing,       on_unreadable};
+}
+
+constexpr std::size_t kPixels = 3 * 8 * 6;
+
+std::vector<float> read(const dataflow::Dataset& data, std::int64_t example, const dataflow::ExamplePlace& place = {}) {
+  std::vector<float> image(kPixels);
+  data.read(example, place, image.data());
+  return image;
+}
+
+}  // namespace
+
+TEST_CASE("image files: folders are classes in the order of their names", "[input]") {
+  const TemporaryDirectory directory;
+  write_tree(directory);
+  const ImageFileList train = list(directory);
+  CHECK(train.classes == Strings{"cat", "dog"});
+  REQUIRE(train.files.size() == 3);
+  CHECK(train.files[0].path == directory / "train/cat/a.JPEG");
+  CHECK(train.files[1].path == directory / "train/cat/b.png");
+  CHECK(train.files[2].path == directory / "train/dog/c.jpg");
+  CHECK((train.files[0].label == 0 && train.files[1].label == 0 && train.files[2].label == 1));
+  const ImageFileList test = list(directory, Split::kTest);
+  REQUIRE(test.files.size() == 1);
+  CHECK(test.files[0].label == 1);
+}
+
+TEST_CASE("image files: lists name images, whose folders are their classes", "[input]") {
+  const TemporaryDirectory directory;
+  write_tree(directory);
+  write_text(directory / "train.txt", "train/dog/c.jpg\r\n\ntrain/cat/a.JPEG\n");
+  write_text(directory / "test.txt", "./test/dog/d.png");
+  const ImageFilesSource lists{directory.path(), "train.txt", "test.txt"};
+  Strings warnings;
+  const ImageFileList train = list_image_files(lists, Split::kTrain, warnings);
+  CHECK(train.classes == Strings{"cat", "dog"});
+  REQUIRE(train.files.size() == 2);
+  CHECK(train.files[0].path == directory / "train/cat/a.JPEG");
+  CHECK(list_image_files(lists, Split::kTest, warnings).files.at(0).path == directory / "test/dog/d.png");
+  CHECK(warnings.empty());
+  for (const std::string line : {"/etc/cat/a.jpg", "a.jpg", "../a.jpg"}) {
+    write_text(directory / "train.txt", "train/cat/a.JPEG\n" + line + "\n");
+    CHECK_THAT(failure([&] { list_image_files(lists, Split::kTrain, warnings); }),
+               ContainsSubstring("train.txt:2: '" + line + "' must be a path below"));
+  }
+  write_text(directory / "train.txt", "\n");
+  CHECK_THAT(failure([&] { list_image_files(lists, Split::kTrain, warnings); }), ContainsSubstring("lists no image"));
+}
+
+TEST_CASE("image files: what is not named as an image is left out, and said", "[input]") {
+  const TemporaryDirectory directory;
+  write_tree(directory);
+  write_file(directory / "train/cat/Thumbs.db", "x");
+  write_file(directory / "train/README", "x");
+  fs::create_directories(directory / "train/cat/more");
+  Strings warnings;
+  CHECK(list_image_files(source(directory), Split::kTrain, warnings).files.size() == 3);
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], ContainsSubstring("3 entries not named as images are left out; the first: "));
+  // The training folder's are said with the training set only.
+  warnings.clear();
+  list_image_files(source(directory), Split::kTest, warnings);
+  CHECK(warnings.empty());
+}
+
+TEST_CASE("image files: missing folders, empty classes and classes of the test set alone are refused", "[input]") {
+  const TemporaryDirectory directory;
+  CHECK_THAT(
+      failure([&] { list(directory); }),
+      ContainsSubstring((directory / "train").string() + ": dataset is missing") && ContainsSubstring("--data-root"));
+  write_tree(directory);
+  fs::create_directories(directory / "train/empty");
+  CHECK_THAT(failure([&] { list(directory); }), ContainsSubstring("train/empty: the class has no image"));
+  fs::remove(directory / "train/empty");
+  write_file(directory / "test/bird/x.png", "x");
+  CHECK_THAT(failure([&] { list(directory, Split::kTest); }),
+             ContainsSubstring("class 'bird' is not among those of the training set"));
+  Strings warnings;
+  CHECK_THAT(failure([&] { open_image_files(source(directory), Split::kTrain, 3, warnings); }),
+             ContainsSubstring("has 2 classes, but the job says 3: cat, dog"));
+  fs::remove_all(directory / "train");
+  fs::create_directories(directory / "train");
+  CHECK_THAT(failure([&] { list(directory); }), ContainsSubstring("holds no folder, so there is no class"));
+}
+
+TEST_CASE("image files: images of several sizes need a resize", "[input]") {
+  const TemporaryDirectory directory;
+  write_tree(directory);
+  CHECK_THAT(failure([&] { read(images(directory, Framing{}), 1); }),
+             ContainsSubstring((directory / "train/cat/b.png").string() + ": has 20 x 12 pixels") &&
+                 ContainsSubstring("set resize"));
+  write_file(directory / "train/cat/b.png", png(gradient(6, 8)));
+  const auto image = gradient(6, 8);
+  const std::vector<float> found = read(images(directory, Framing{}), 1);
+  for (std::size_t i = 0; i < kPixels; ++i) {
+    const std::uint8_t byte = image.samples[i % 48 * 3 + i / 48];
+    CHECK(found[i] == (static_cast<float>(byte) / 255.0F - 0.5F) / 0.25F);
+  }
+}
+
+TEST_CASE("image files: decoded at once they are the same bits as one by one", "[input]") {
+  const TemporaryDirectory directory;
+  write_tree(directory);
+  const int threads = GENERATE(1, 4);
+  engine::host::Pool pool(threads);
+  const EncodedImages data = images(directory);
+  Strings warnings;
+  const auto kept = data.decode_all(pool, warnings);
+  CHECK(warnings.empty());
+  REQUIRE(kept->size() == 3);
+  CHECK(kept->name() == "small train");
+  for (std::int64_t example = 0; example < 3; ++example) {
+    CHECK(read(*kept, example) == read(data, example));
+    CHECK(kept->label(example) == data.label(example));
+  }
+}
+
+TEST_CASE("image files: an unreadable image stops the run or is left out, as the job says", "[input]") {
+  const TemporaryDirectory directory;
+  write_tree(directory);
+  SECTION("not an image") { write_file(directory / "train/cat/b.png", "not an image"); }
+  SECTION("empty") { write_file(directory / "train/cat/b.png", ""); }
+  SECTION("truncated") { write_file(directory / "train/cat/b.png", png(gradient(20, 12)).substr(0, 60)); }
+  SECTION("gone since it was listed, or not to be opened") {
+    fs::remove(directory / "train/cat/b.png");
+    fs::create_symlink("b.png", directory / "train/cat/b.png");  // to itself: not even root can open it
+  }
+  const Framing framing{.resize = 10, .random_crop = {}, .seed = 0};
+  const std::string record = (directory / "train/cat/b.png").string();
+  engine::host::Pool pool(2);
+  Strings warnings;
+  const EncodedImages stopping = images(directory);
+  CHECK_THAT(failure([&] { read(stopping, 1); }), Catch::Matchers::StartsWith(record + ": "));
+  CHECK_THAT(failure([&] { stopping.decode_all(pool, warnings); }), Catch::Matchers::StartsWith(record + ": "));
+  const EncodedImages skipping = images(directory, framing, OnUnreadable::kSkip);
+  const auto kept = skipping.decode_all(pool, warnings);
+  CHECK(kept->size() == 2);
+  CHECK(read(*kept, 1) == read(skipping, 2));
+  CHECK(kept->labels() == std::vector<std::uint8_t>{0, 1});
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], ContainsSubstring("1 of 3 images cannot be read and are left out; the first: " + record));
+
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  dataflow::SequentialOrder order(3, 3);
+  dataflow::BatchRing broken(stopping, order, *device, pool, 2);
+  CHECK_THAT(failure([&] { broken.next(); }), ContainsSubstring(record));
+  dataflow::BatchRing ring(skipping, order, *device, pool, 2);
+  const dataflow::Batch batch = ring.next().value();
+  CHECK(batch.examples == 2);
+  CHECK(batch.indices[1] == dataflow::BatchOrder::kNoExample);
+  CHECK(batch.labels[0] == 0);
+  CHECK(batch.labels[1] == engine::kNoLabel);
+  CHECK(batch.labels[2] == 1);
+  CHECK(std::all_of(batch.images + kPixels, batch.images + 2 * kPixels, [](float value) { return value == 0.0F; }));
+  CHECK(std::equal(batch.images + 2 * kPixels, batch.images + 3 * kPixels, read(skipping, 2).begin()));
+  CHECK(ring.skipped() == 1);
+  ring.release(0);
+  ring.restart();
+  CHECK(ring.skipped() == 1);  // what was only read ahead does not count
+  ring.next();
+  CHECK(ring.skipped() == 2);
+}
+
+TEST_CASE("image files: where no image can be read, skipping them is no answer", "[input]") {
+  const TemporaryDirectory directory;
+  write_tree(directory);
+  for (const auto& file : list(directory).files) write_text(file.path, "no image");
+  engine::host::Pool pool(1);
+  Strings warnings;
+  const EncodedImages data = images(directory, {.resize = 10, .random_crop = {}, .seed = 0}, OnUnreadable::kSkip);
+  CHECK_THAT(failure([&] { data.decode_all(pool, warnings); }),
+             ContainsSubstring("no image can be read") && ContainsSubstring("a.JPEG"));
+}
+
+TEST_CASE("image files: random crops and augmentation depend on the place alone", "[input]") {
+  const TemporaryDirectory directory;
+  write_tree(directory);
+  const Framing framing{.resize = 10, .random_crop = dataflow::RandomResizedCrop{}, .seed = 3};
+  EncodedImages data = images(directory, framing);
+  data.augment({.padding = 1, .cutout = 2, .horizontal_flip = true, .seed = 3});
+  CHECK(data.is_random());
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  dataflow::ShuffledOrder order(3, 2, 1);
+  engine::host::Pool pool(3);
+  dataflow::BatchRing ring(data, order, *device, pool, 4);
+  for (std::uint64_t number = 0; number < 12; ++number) {
+    const dataflow::Batch batch = ring.next().value();
+    for (std::uint32_t row = 0; row < 2; ++row) {
+      const std::vector<float> expected = read(data, batch.indices[row], {number, row});
+      CHECK(std::memcmp(expected.data(), batch.images + row * kPixels, kPixels * sizeof(float)) == 0);
+      CHECK(expected != read(data, batch.indices[row], {number + 1, row}));
+    }
+    ring.release(number);
+  }
+}

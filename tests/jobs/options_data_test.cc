@@ -1,0 +1,122 @@
+// What a job says of its data: defaults, checks, and the text that stands for them.
+#include "jobs/options/job_options.h"
+#include "tests/jobs/job_text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+using Kind = DataOptions::Kind;
+using Floats = std::vector<float>;
+
+std::string with_data(std::string_view data) { return changed("data { digits {} }", data); }
+
+// The first line of what is said about a job with such data.
+std::string said_of(std::string_view data) {
+  const std::string text = refusal(with_data(data));
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+TEST_CASE("the data of a job is known before any file is read") {
+  const DataOptions cifar10 = parse(with_data("data { cifar10 {} }")).data;
+  CHECK(cifar10.kind == Kind::kCifar10);
+  CHECK(cifar10.directory == "cifar-10");
+  CHECK(cifar10.input == dataflow::InputDescription{{3, 32, 32}, 10});
+  CHECK(cifar10.normalization.mean == Floats{0.4914F, 0.4822F, 0.4465F});
+  CHECK(cifar10.training_examples == 50'000);
+  const DataOptions cifar100 = parse(with_data("data { cifar100 { directory: \"/there\" } }")).data;
+  CHECK(cifar100.kind == Kind::kCifar100);
+  CHECK(cifar100.directory == "/there");
+  CHECK(cifar100.input.classes == 100);
+}
+
+TEST_CASE("normalization is given for each channel or for all") {
+  const DataOptions each =
+      parse(with_data("data { cifar10 {} normalization { mean: [0.1, 0.2, 0.3] stddev: 0.5 } }")).data;
+  CHECK(each.normalization.mean == Floats{0.1F, 0.2F, 0.3F});
+  CHECK(each.normalization.stddev == Floats{0.5F});
+  const JobOptions all = parse(with_data("data { cifar10 {} }"), {"data.normalization.mean=0.25"});
+  CHECK(all.data.normalization.mean == Floats{0.25F});
+  CHECK(parse(all.resolved_text).data.normalization.mean == Floats{0.25F});
+  CHECK(said_of("data { cifar10 {} normalization { mean: [0.1, 0.2] } }") ==
+        "job.txtpb:3:35: error: mean has 2 numbers, but the images have 3 channels; give one for each channel, or one "
+        "for all");
+  CHECK(said_of("data { digits {} normalization { stddev: [0.1, 0.2] } }") ==
+        "job.txtpb:3:34: error: stddev has 2 numbers, but the images have one channel; give one for each channel, or "
+        "one for all");
+  CHECK(said_of("data { cifar10 {} normalization { mean: [0.1, 0.2, 2] } }") ==
+        "job.txtpb:3:52: error: mean must be in [0, 1], not 2");
+}
+
+TEST_CASE("augmentation is none unless the job asks for it, and has the job's seed") {
+  CHECK_FALSE(parse(with_data("data { cifar10 {} }")).data.augmentation.changes_images());
+  const std::string text = with_data("data { cifar10 {} augmentation { padding: 4 horizontal_flip: true cutout: 8 } }");
+  const JobOptions job = parse(text, {"training.seed=12"});
+  const engine::Augmentation expected{.padding = 4, .cutout = 8, .horizontal_flip = true, .seed = 12};
+  CHECK(job.data.augmentation == expected);
+  CHECK(parse(job.resolved_text).data.augmentation == expected);
+  CHECK(said_of("data { cifar10 {} augmentation { padding: 32 } }") ==
+        "job.txtpb:3:34: error: padding must be in [0, 31], not 32");
+  CHECK(said_of("data { cifar10 {} augmentation { padding: -1 } }") ==
+        "job.txtpb:3:34: error: padding must be in [0, 31], not -1");
+  CHECK(said_of("data { cifar10 {} augmentation { cutout: 65 } }") ==
+        "job.txtpb:3:34: error: cutout must be in [0, 64], not 65");
+}
+
+TEST_CASE("images of files are described by the job") {
+  const std::string text = with_data(
+      "data { images { directory: \"own\" train: \"train.txt\" classes: 7 decoding { height: 24 width: 32 resize: 40 "
+      "on_unreadable: SKIP } } augmentation { random_resized_crop { min_area: 0.5 } } }");
+  const JobOptions job = parse(text);
+  CHECK(job.data.kind == Kind::kImages);
+  CHECK(job.data.directory == "own");
+  CHECK(job.data.train == "train.txt");
+  CHECK(job.data.test == "test");
+  CHECK(job.data.input == dataflow::InputDescription{{3, 24, 32}, 7});
+  CHECK(job.data.resize == 40);
+  CHECK(job.data.on_unreadable == dataflow::OnUnreadable::kSkip);
+  CHECK(job.data.random_crop == dataflow::RandomResizedCrop{.min_area = 0.5});
+  CHECK(job.data.normalization.mean == Floats{0.5F});
+  CHECK_FALSE(job.data.training_examples.has_value());
+  const JobOptions again = parse(job.resolved_text);
+  CHECK(again.resolved_text == job.resolved_text);
+  CHECK(again.data.random_crop == job.data.random_crop);
+  CHECK(parse(text, {"training.batch_size=1000000"}).training.batch_size == 1'000'000);
+}
+
+TEST_CASE("what a job must say of images of files is asked for, and nothing is built on what is wrong") {
+  const auto images = [](const std::string& text) { return said_of("data { images { " + text + " } }"); };
+  CHECK(images("classes: 2 decoding { height: 8 width: 8 }") ==
+        "job.txtpb:3:8: error: directory is missing: what holds the files, below the data root; '.' is the data root "
+        "itself");
+  CHECK(images("directory: \"a\" decoding { height: 28 width: 28 }") ==
+        "job.txtpb:3:8: error: classes is missing: how many classes the images have");
+  CHECK(images("directory: \"a\" classes: 2 decoding { width: 28 }") ==
+        "job.txtpb:3:41: error: height is missing: that of the model's images");
+  CHECK(images("directory: \"a\" classes: 2 decoding { height: 28 width: 4097 }") ==
+        "job.txtpb:3:63: error: width must be in [1, 4096], not 4097");
+  CHECK(images("directory: \"a\" classes: 2 decoding { height: 28 width: 28 channels: 2 }") ==
+        "job.txtpb:3:73: error: channels must be 1 or 3, not 2");
+  CHECK(images("directory: \"a\" classes: 2 decoding { height: 28 width: 28 resize: 27 }") ==
+        "job.txtpb:3:73: error: resize must be in [28, 4096], not 27");
+  CHECK(images("directory: \"a\" classes: 0 decoding { height: 28 width: 28 }") ==
+        "job.txtpb:3:30: error: classes must be in [1, 1000000], not 0");
+  CHECK(images("directory: \"a\" train: \"\" classes: 2 decoding { height: 28 width: 28 }") ==
+        "job.txtpb:3:30: error: train is empty; '.' is the directory itself");
+}
+
+TEST_CASE("random crops are for images of any size, and need a size for the test images") {
+  CHECK(said_of("data { cifar10 {} augmentation { random_resized_crop {} } }") ==
+        "job.txtpb:3:34: error: random_resized_crop is for images of any size, and those of cifar10 have one; choose "
+        "padding");
+  const std::string images = "data { images { directory: \"a\" classes: 2 decoding { height: 28 width: 28 } } ";
+  CHECK(
+      said_of(images + "augmentation { random_resized_crop {} } }") ==
+      "job.txtpb:3:94: error: random_resized_crop needs data.images.decoding.resize, which test images are brought to");
+  CHECK(said_of(images + "augmentation { random_resized_crop { min_area: 0 } } }") ==
+        "job.txtpb:3:116: error: min_area must be in [0.01, 1], not 0");
+}
+
+}  // namespace arbalest::jobs
