@@ -27,18 +27,25 @@ std::vector<std::string> option_names(const CLI::App& command) {
 
 // An option of this name is a flag in all commands, or in none.
 bool is_flag(const CLI::App& program, const std::string& name) {
-  std::vector<const CLI::App*> places = commands_of(program);
-  places.push_back(&program);
-  return std::ranges::any_of(places, [&](const CLI::App* place) {
-    const CLI::Option* option = place->get_option_no_throw(name);
-    return option != nullptr && option->get_items_expected_max() == 0;
-  });
+  const CLI::Option* option = program.get_option_no_throw(name);
+  if (option != nullptr && option->get_items_expected_max() == 0) return true;
+  return std::ranges::any_of(commands_of(program), [&](const CLI::App* command) { return is_flag(*command, name); });
 }
 
-std::string where_to_look(const CLI::App& program) {
+// The command that was chosen, of a group of commands the one within; the program if none was.
+const CLI::App& chosen_command(const CLI::App& program) {
   const std::vector<CLI::App*> chosen = program.get_subcommands();
-  const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
-  return fmt::format(" ('{}{} --help' shows what there is)", program.get_name(), command);
+  return chosen.empty() ? program : chosen_command(*chosen.front());
+}
+
+// "arbalest data verify"
+std::string full_name(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
+}
+
+std::string where_to_look(const CLI::App& command) {
+  return fmt::format(" ('{} --help' shows what there is)", full_name(command));
 }
 
 // "training.batch_size=16", and no file of that name.
@@ -87,21 +94,20 @@ std::string check_values(const CLI::App& program, std::span<char* const> argumen
 }
 
 std::string explain(const CLI::App& program, const CLI::ParseError& error) {
-  const std::vector<CLI::App*> chosen = program.get_subcommands();
-  const CLI::App& command = chosen.empty() ? program : *chosen.front();
+  const CLI::App& command = chosen_command(program);
   const std::vector<std::string> unknown = program.remaining(true);
   if (unknown.empty()) {
     const bool is_count = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
-    return (is_count ? wrong_count(command, error) : error.what()) + where_to_look(program);
+    return (is_count ? wrong_count(command, error) : error.what()) + where_to_look(command);
   }
   const std::string& word = unknown.front();
   if (word.starts_with('-')) {
     const std::string name = word.substr(0, word.find('='));
     return fmt::format("unknown option '{}'{}{}", name, engine::did_you_mean(name, option_names(command)),
-                       where_to_look(program));
+                       where_to_look(command));
   }
-  if (chosen.empty()) return unknown_command(program, word);
-  return unexpected(command, word) + where_to_look(program);
+  if (!commands_of(command).empty()) return unknown_command(command, word);
+  return unexpected(command, word) + where_to_look(command);
 }
 
 const CLI::App* find_command(const CLI::App& program, std::string_view name) {
@@ -113,8 +119,7 @@ const CLI::App* find_command(const CLI::App& program, std::string_view name) {
 std::string unknown_command(const CLI::App& program, std::string_view name) {
   std::vector<std::string> names;
   for (const CLI::App* command : commands_of(program)) names.push_back(command->get_name());
-  return fmt::format("unknown command '{}'{} ('{} --help' shows what there is)", name,
-                     engine::did_you_mean(name, names), program.get_name());
+  return fmt::format("unknown command '{}'{}{}", name, engine::did_you_mean(name, names), where_to_look(program));
 }
 
 }  // namespace arbalest::cli

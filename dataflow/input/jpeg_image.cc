@@ -39,6 +39,10 @@ struct Decoder {
     errors.error_exit = [](j_common_ptr common) { fail_with_message(common); };
     errors.emit_message = [](j_common_ptr common, int level) { check_warning(common, level); };
     progress.progress_monitor = [](j_common_ptr common) { check_scans(common); };
+    if (setjmp(failed) != 0) {
+      jpeg_destroy_decompress(&library);
+      refuse();
+    }
     jpeg_create_decompress(&library);
     library.progress = &progress;
     jpeg_mem_src(&library, file.data(), static_cast<unsigned long>(file.size()));

@@ -7,10 +7,11 @@
 namespace arbalest::engine {
 
 struct Augmentation {
-  std::int32_t padding = 0;      // black pixels put around the image, out of which one of its size is cut at random
-  std::int32_t cutout = 0;       // side of a square around a random pixel that becomes zero after normalization
-  bool horizontal_flip = false;  // of half of the images
-  std::uint64_t seed = 0;        // the job's
+  std::int32_t padding = 0;       // black pixels put around the image, out of which one of its size is cut at random
+  std::int32_t cutout = 0;        // side of a square around a random pixel that becomes zero after normalization
+  bool horizontal_flip = false;   // of half of the images
+  std::uint8_t reserved[7] = {};  // so that all bytes that a kernel gets have a value
+  std::uint64_t seed = 0;         // the job's
 
   bool changes_images() const noexcept { return padding > 0 || cutout > 0 || horizontal_flip; }
   bool operator==(const Augmentation&) const = default;

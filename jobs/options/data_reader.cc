@@ -20,6 +20,8 @@ namespace {
 constexpr dataflow::Range<float> kPixelStddev{1e-6F, 1000.0F};
 
 constexpr int kMostClasses = 1'000'000;
+constexpr int kMostClassesOfBytes = 256;
+constexpr int kMostChannels = 1024;
 constexpr int kLongestSide = 4096;
 
 using Floats = google::protobuf::RepeatedField<float>;
@@ -47,6 +49,21 @@ void fill_images(v1::Images& images) {
   fill_decoding(*images.mutable_decoding());
 }
 
+void fill_tfrecord(v1::Tfrecord& records) {
+  if (!records.has_train()) records.set_train("train-*");
+  if (!records.has_test()) records.set_test("test-*");
+  if (!records.has_first_label()) records.set_first_label(0);
+  fill_decoding(*records.mutable_decoding());
+}
+
+void fill_npy(v1::Npy& npy) {
+  if (!npy.has_train_images()) npy.set_train_images("train_images.npy");
+  if (!npy.has_train_labels()) npy.set_train_labels("train_labels.npy");
+  if (!npy.has_test_images()) npy.set_test_images("test_images.npy");
+  if (!npy.has_test_labels()) npy.set_test_labels("test_labels.npy");
+  if (!npy.has_channels()) npy.set_channels(3);
+}
+
 class DataReader {
  public:
   DataReader(const v1::Data& data, dataflow::FieldIssues& issues)
@@ -58,7 +75,9 @@ class DataReader {
     options_.training_examples = known_.training_examples;
     options_.test_examples = known_.test_examples;
     read_directory();
-    if (data_.has_images()) read_images(data_.images());
+    if (data_.has_images()) read_encoded(data_.images());
+    if (data_.has_tfrecord()) read_tfrecord(data_.tfrecord());
+    if (data_.has_npy()) read_npy(data_.npy());
     if (options_.input.classes == 0) return std::move(options_);  // nothing can be said of images of unknown size
     read_augmentation();
     options_.normalization.mean = read_list("mean", data_.normalization().mean(), {0.0F, 1.0F});
@@ -73,39 +92,74 @@ class DataReader {
     const Message& source = data_.GetReflection()->GetMessage(data_, source_field(data_));
     options_.directory = source.GetReflection()->GetString(source, field);
     if (options_.directory.empty() && known_.directory.empty()) {
-      issues_.add("data." + known_.name + ".directory",
+      issues_.add(path_of("directory"),
                   "directory is missing: what holds the files, below the data root; '.' is the data root itself");
     } else if (options_.directory.empty()) {
-      issues_.add("data." + known_.name + ".directory", "directory is empty; '.' is the data root itself");
+      issues_.add(path_of("directory"), "directory is empty; '.' is the data root itself");
     }
   }
 
-  void read_images(const v1::Images& images) {
-    const std::string path = "data.images.";
-    for (const auto& [field, name] : {std::pair("train", &images.train()), std::pair("test", &images.test())}) {
-      if (name->empty()) issues_.add(path + field, fmt::format("{} is empty; '.' is the directory itself", field));
+  // Of a file, a folder, or several in the directory.
+  std::string read_name(const std::string& field, const std::string& name) {
+    if (name.empty()) issues_.add(path_of(field), fmt::format("{} is empty; leave it out to get its default", field));
+    return name;
+  }
+
+  template <typename Source>
+  bool read_classes(const Source& source, int most) {
+    return require(path_of("classes"), source.has_classes(), "how many classes the images have") &&
+           check(path_of("classes"), source.classes(), {1, most});
+  }
+
+  // Images or Tfrecord.
+  template <typename Source>
+  void read_encoded(const Source& source) {
+    options_.train = read_name("train", source.train());
+    options_.test = read_name("test", source.test());
+    const bool has_classes = read_classes(source, kMostClasses);
+    const v1::Decoding& decoding = source.decoding();
+    const bool has_size = read_decoding(decoding, path_of("decoding."));
+    if (has_classes && has_size) {
+      options_.input = {{decoding.channels(), decoding.height(), decoding.width()}, source.classes()};
     }
-    options_.train = images.train();
-    options_.test = images.test();
-    const bool has_classes = require(path + "classes", images.has_classes(), "how many classes the images have") &&
-                             check(path + "classes", images.classes(), {1, kMostClasses});
-    const bool has_size = read_decoding(images.decoding(), path + "decoding.");
-    if (!has_classes || !has_size) return;
-    options_.input = {{images.decoding().channels(), images.decoding().height(), images.decoding().width()},
-                      images.classes()};
+  }
+
+  void read_tfrecord(const v1::Tfrecord& source) {
+    read_encoded(source);
+    check(path_of("first_label"), source.first_label(), {0, kMostClasses});
+    options_.first_label = source.first_label();
+  }
+
+  void read_npy(const v1::Npy& source) {
+    options_.train = read_name("train_images", source.train_images());
+    options_.train_labels = read_name("train_labels", source.train_labels());
+    options_.test = read_name("test_images", source.test_images());
+    options_.test_labels = read_name("test_labels", source.test_labels());
+    const bool has_classes = read_classes(source, kMostClassesOfBytes);
+    const bool has_size = read_size(source, path_of(""));
+    const bool has_channels = check(path_of("channels"), source.channels(), {1, kMostChannels});
+    if (has_classes && has_size && has_channels) {
+      options_.input = {{source.channels(), source.height(), source.width()}, source.classes()};
+    }
+  }
+
+  template <typename Size>
+  bool read_size(const Size& size, const std::string& path) {
+    const bool has_height = require(path + "height", size.has_height(), "that of the model's images") &&
+                            check(path + "height", size.height(), {1, kLongestSide});
+    const bool has_width = require(path + "width", size.has_width(), "that of the model's images") &&
+                           check(path + "width", size.width(), {1, kLongestSide});
+    return has_height && has_width;
   }
 
   // Whether the size of images is known.
   bool read_decoding(const v1::Decoding& decoding, const std::string& path) {
-    const bool has_height = require(path + "height", decoding.has_height(), "that of the model's images") &&
-                            check(path + "height", decoding.height(), {1, kLongestSide});
-    const bool has_width = require(path + "width", decoding.has_width(), "that of the model's images") &&
-                           check(path + "width", decoding.width(), {1, kLongestSide});
+    const bool has_size = read_size(decoding, path);
     const bool has_channels = decoding.channels() == 1 || decoding.channels() == 3;
     if (!has_channels) {
       issues_.add(path + "channels", fmt::format("channels must be 1 or 3, not {}", decoding.channels()));
     }
-    if (!has_height || !has_width || !has_channels) return false;
+    if (!has_size || !has_channels) return false;
     if (decoding.has_resize()) {
       check(path + "resize", decoding.resize(), {std::max(decoding.height(), decoding.width()), kLongestSide});
       options_.resize = decoding.resize();
@@ -114,6 +168,9 @@ class DataReader {
         decoding.on_unreadable() == v1::Decoding::SKIP ? dataflow::OnUnreadable::kSkip : dataflow::OnUnreadable::kStop;
     return true;
   }
+
+  // Of a field of the dataset's message.
+  std::string path_of(const std::string& field) const { return fmt::format("data.{}.{}", known_.name, field); }
 
   static std::string last_name(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
@@ -130,7 +187,7 @@ class DataReader {
 
   void read_random_crop(const std::string& path) {
     const v1::RandomResizedCrop& crop = data_.augmentation().random_resized_crop();
-    if (!data_.has_images()) {
+    if (!data_.has_images() && !data_.has_tfrecord()) {
       issues_.add(path, fmt::format("random_resized_crop is for images of any size, and those of {} have one; choose "
                                     "padding",
                                     known_.name));
@@ -139,7 +196,8 @@ class DataReader {
     issues_.add(path + ".min_area", dataflow::out_of_range("min_area", crop.min_area(), {0.01, 1.0}));
     issues_.add(path + ".max_aspect", dataflow::out_of_range("max_aspect", crop.max_aspect(), {1.0, 10.0}));
     if (!options_.resize) {
-      issues_.add(path, "random_resized_crop needs data.images.decoding.resize, which test images are brought to");
+      issues_.add(path, fmt::format("random_resized_crop needs {}, which test images are brought to",
+                                    path_of("decoding.resize")));
     }
     options_.random_crop = {crop.min_area(), crop.max_aspect()};
   }
@@ -193,6 +251,8 @@ void fill_defaults(v1::Data& data) {
     }
   }
   if (data.has_images()) fill_images(*data.mutable_images());
+  if (data.has_tfrecord()) fill_tfrecord(*data.mutable_tfrecord());
+  if (data.has_npy()) fill_npy(*data.mutable_npy());
   const engine::Augmentation none;
   v1::Augmentation& augmentation = *data.mutable_augmentation();
   if (!augmentation.has_padding()) augmentation.set_padding(none.padding);

@@ -20,7 +20,7 @@
 namespace arbalest::jobs {
 
 struct DataOptions {
-  enum class Kind { kDigits, kIdx, kCifar10, kCifar100, kImages };  // kIdx: MNIST and Fashion-MNIST
+  enum class Kind { kDigits, kIdx, kCifar10, kCifar100, kImages, kTfrecord, kNpy };  // kIdx: MNIST and Fashion-MNIST
   Kind kind = Kind::kDigits;
   std::string directory;  // of the files, below the data root unless absolute; unused for digits
   dataflow::InputDescription input;
@@ -29,9 +29,13 @@ struct DataOptions {
   // That the dataset is known to have; the files may hold others. None: only they say.
   std::optional<std::int64_t> training_examples;
   std::optional<std::int64_t> test_examples;
-  // Of encoded images.
-  std::string train;  // below the directory
+  // Of files whose names the job says, below the directory: images, or a pattern of shards.
+  std::string train;
   std::string test;
+  std::string train_labels;  // of arrays
+  std::string test_labels;
+  // Of encoded images.
+  std::int64_t first_label = 0;  // of shards: that of class 0
   std::optional<int> resize;
   std::optional<dataflow::RandomResizedCrop> random_crop;  // of training images
   dataflow::OnUnreadable on_unreadable = dataflow::OnUnreadable::kStop;

@@ -32,6 +32,10 @@ KnownDataset known_dataset(v1::Data::SourceCase source) {
               10000};
     case v1::Data::kImages:
       return {"images", Kind::kImages, "", {}, {{0.5F}, {0.25F}}, {}, {}};
+    case v1::Data::kTfrecord:
+      return {"tfrecord", Kind::kTfrecord, "", {}, {{0.5F}, {0.25F}}, {}, {}};
+    case v1::Data::kNpy:
+      return {"npy", Kind::kNpy, "", {}, {{0.5F}, {0.25F}}, {}, {}};
     case v1::Data::kDigits:
       return {"digits",
               Kind::kDigits,

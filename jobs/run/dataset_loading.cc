@@ -9,6 +9,8 @@
 #include "dataflow/input/encoded_images.h"
 #include "dataflow/input/idx.h"
 #include "dataflow/input/image_files.h"
+#include "dataflow/input/image_records.h"
+#include "dataflow/input/npy.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
 
@@ -21,12 +23,13 @@ namespace {
 class Loader {
  public:
   Loader(const DataOptions& data, const std::string& data_root, Split split, engine::host::Pool& pool,
-         std::vector<std::string>& warnings)
+         std::vector<std::string>& warnings, Decoding ahead)
       : data_(data),
         directory_(std::filesystem::path(data_root) / data.directory),
         split_(split),
         pool_(pool),
-        warnings_(warnings) {}
+        warnings_(warnings),
+        ahead_(ahead) {}
 
   std::unique_ptr<dataflow::Dataset> load() {
     switch (data_.kind) {
@@ -41,11 +44,25 @@ class Loader {
       case DataOptions::Kind::kImages:
         return decoded(
             dataflow::open_image_files({directory_, data_.train, data_.test}, split_, data_.input.classes, warnings_));
+      case DataOptions::Kind::kTfrecord:
+        return decoded(dataflow::open_image_records(
+            {directory_, split_ == Split::kTrain ? data_.train : data_.test, data_.first_label, data_.input.classes}));
+      case DataOptions::Kind::kNpy:
+        return varied(load_arrays());
     }
     engine::fail(engine::ErrorKind::kInternal, "unknown kind of data");
   }
 
  private:
+  std::string name() const { return data_.directory + (split_ == Split::kTrain ? " train" : " test"); }
+
+  std::unique_ptr<dataflow::ByteImages> load_arrays() const {
+    const bool is_training = split_ == Split::kTrain;
+    return dataflow::load_npy({name(), directory_ / (is_training ? data_.train : data_.test),
+                               directory_ / (is_training ? data_.train_labels : data_.test_labels), data_.input,
+                               data_.normalization});
+  }
+
   template <typename Images>
   std::unique_ptr<dataflow::Dataset> varied(std::unique_ptr<Images> images) const {
     if (split_ == Split::kTrain) images->augment(data_.augmentation);
@@ -55,10 +72,9 @@ class Loader {
   std::unique_ptr<dataflow::Dataset> decoded(std::unique_ptr<const dataflow::EncodedExamples> examples) {
     dataflow::Framing framing{.resize = data_.resize, .random_crop = {}, .seed = data_.augmentation.seed};
     if (split_ == Split::kTrain) framing.random_crop = data_.random_crop;
-    auto images = std::make_unique<dataflow::EncodedImages>(
-        data_.directory + (split_ == Split::kTrain ? " train" : " test"), data_.input, data_.normalization,
-        std::move(examples), framing, data_.on_unreadable);
-    if (may_be_kept(*images)) return varied(images->decode_all(pool_, warnings_));
+    auto images = std::make_unique<dataflow::EncodedImages>(name(), data_.input, data_.normalization,
+                                                            std::move(examples), framing, data_.on_unreadable);
+    if (ahead_ == Decoding::kAhead && may_be_kept(*images)) return varied(images->decode_all(pool_, warnings_));
     return varied(std::move(images));
   }
 
@@ -74,13 +90,15 @@ class Loader {
   Split split_;
   engine::host::Pool& pool_;
   std::vector<std::string>& warnings_;
+  Decoding ahead_;
 };
 
 }  // namespace
 
 std::unique_ptr<dataflow::Dataset> load_dataset(const DataOptions& data, const std::string& data_root, Split split,
-                                                engine::host::Pool& pool, std::vector<std::string>& warnings) {
-  return Loader(data, data_root, split, pool, warnings).load();
+                                                engine::host::Pool& pool, std::vector<std::string>& warnings,
+                                                Decoding ahead) {
+  return Loader(data, data_root, split, pool, warnings, ahead).load();
 }
 
 }  // namespace arbalest::jobs

@@ -11,11 +11,15 @@
 
 namespace arbalest::jobs {
 
-// A split of the dataset; that for training is augmented. Images of files are decoded at once where they are always the
-// same and fit into a quarter of the available memory; else each time that they are read. What the user should know is
-// added to `warnings`. Throws ErrorKind::kData.
+enum class Decoding {
+  kAhead,     // of images of files: at once, where they are always the same and fit into a quarter of the memory
+  kOnReading  // each time that they are read
+};
+
+// A split of the dataset; that for training is augmented. What the user should know is added to `warnings`. Throws
+// ErrorKind::kData.
 std::unique_ptr<dataflow::Dataset> load_dataset(const DataOptions& data, const std::string& data_root,
                                                 dataflow::Split split, engine::host::Pool& pool,
-                                                std::vector<std::string>& warnings);
+                                                std::vector<std::string>& warnings, Decoding ahead = Decoding::kAhead);
 
 }  // namespace arbalest::jobs

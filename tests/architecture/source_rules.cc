@@ -58,7 +58,9 @@ const std::vector<VendorRule>& vendor_rules() {
       {R"((cuda|cudnn|cublas|curand|nccl|nvtx).*)", "CUDA", {"engine/cuda"}},
       {R"(mpi\.h)", "MPI", {"engine/process"}},
       {R"(google/protobuf/(text_format|io/tokenizer)\.h)", "the parser of protobuf text", {"jobs/options"}},
-      {R"(google/protobuf/.*)", "protobuf", {"dataflow/models", "jobs", "cli"}},
+      {R"(google/protobuf/.*)", "protobuf", {"dataflow/models", "dataflow/input", "jobs", "cli"}},
+      {R"(tensorflow/.*\.pb\.h)", "the schema of TFRecord files", {"dataflow/input"}},
+      {R"((jpeglib|jerror|png)\.h)", "libjpeg-turbo and libpng", {"dataflow/input"}},
       {R"(arbalest/v1/model\.pb\.h)", "the model's schema", {"dataflow/models", "jobs", "cli"}},
       {R"(arbalest/.*\.pb\.h)", "the schema", {"jobs", "cli"}},
   };

@@ -34,7 +34,7 @@ TEST_CASE("usage: help and version go to stdout and succeed") {
   CHECK(help.err.empty());
   CHECK(help.out.starts_with("Examples:"));
   CHECK_THAT(help.out, ContainsSubstring("129, 130 or 143 stopped by SIGHUP, SIGINT or SIGTERM"));
-  for (const char* command : {"train", "evaluate", "validate", "inspect", "devices", "env", "help"}) {
+  for (const char* command : {"train", "evaluate", "validate", "inspect", "data", "devices", "env", "help"}) {
     INFO(command);
     CHECK_THAT(help.out, ContainsSubstring(std::string("\n  ") + command + " "));
     const Completed of_command = program.run({command, "--help"});

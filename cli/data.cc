@@ -1,0 +1,108 @@
+// arbalest data convert, arbalest data verify
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+#include "cli/command.h"
+#include "cli/environment.h"
+#include "cli/exit_codes.h"
+#include "cli/job_arguments.h"
+#include "jobs/export/image_shards.h"
+#include "jobs/run/dataset_verification.h"
+#include "jobs/wording/text.h"
+
+namespace arbalest::cli {
+
+namespace {
+
+struct ConvertArguments {
+  std::string source;
+  std::string output;
+  std::string train = "train";
+  std::string test = "test";
+  std::int64_t images_per_shard = jobs::ImageShardsOptions{}.images_per_shard;
+};
+
+struct VerifyArguments {
+  JobArguments job;
+  std::string data_root;
+};
+
+int convert(const ConvertArguments& arguments) {
+  const jobs::ImageShardsReport report = jobs::write_image_shards(
+      {{arguments.source, arguments.train, arguments.test}, arguments.output, arguments.images_per_shard});
+  log_warnings(report.warnings);
+  fmt::print("{}: {} training and {}, classes: {} ({})\n", arguments.output, jobs::grouped(report.training_images),
+             jobs::counted(report.test_images, "test image"), report.classes.size(), fmt::join(report.classes, ", "));
+  return kOk;
+}
+
+int verify(const VerifyArguments& arguments) {
+  constexpr std::size_t kMostLines = 20;
+  const jobs::JobOptions job = load(arguments.job);
+  const jobs::DatasetVerification result = jobs::verify_dataset(job, data_root(arguments.data_root));
+  log_warnings(result.warnings);
+  for (const jobs::SplitVerification& split : result.splits) {
+    for (std::size_t i = 0; i < split.problems.size() && i < kMostLines; ++i) spdlog::error("{}", split.problems[i]);
+    if (split.problems.size() > kMostLines) spdlog::error("... and {} more", split.problems.size() - kMostLines);
+    fmt::print("{}\n", jobs::to_text(split));
+  }
+  return result.is_sound() ? kOk : kDataMissing;
+}
+
+void add_convert(CLI::App& data, Command& chosen) {
+  auto arguments = std::make_shared<ConvertArguments>();
+  CLI::App* command = data.add_subcommand("convert", "Write a folder of images as TFRecord shards");
+  command->footer(
+      "Example:\n"
+      "  arbalest data convert photos photo-records --train train.txt --test test.txt\n"
+      "\n"
+      "Reads JPEG and PNG files in folders that are named after their classes, and writes train-*, test-*\n"
+      "and classes.txt, for jobs with data { tfrecord { directory: ... } }.");
+  command->add_option("SOURCE", arguments->source, "Folder of the images")->required()->check(check_name);
+  command->add_option("OUTPUT", arguments->output, "Folder to make")->required()->check(check_name);
+  command->add_option("--train", arguments->train, "Training images: a folder or a list in SOURCE; else train")
+      ->type_name("NAME")
+      ->check(check_name);
+  command->add_option("--test", arguments->test, "Test images alike; else test")->type_name("NAME")->check(check_name);
+  command->add_option("--images-per-shard", arguments->images_per_shard, "Of each file; else 1000")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  chosen = {command, [arguments] { return convert(*arguments); }};
+}
+
+void add_verify(CLI::App& data, Command& chosen) {
+  auto arguments = std::make_shared<VerifyArguments>();
+  CLI::App* command = data.add_subcommand("verify", "Read and decode every example of a job's datasets");
+  command->footer(
+      "Example:\n"
+      "  arbalest data verify configs/lenet-mnist.txtpb\n"
+      "\n"
+      "Names the examples that cannot be read, and exits with 4 if there are any.");
+  add_job_arguments(*command, arguments->job);
+  add_data_root(*command, arguments->data_root);
+  chosen = {command, [arguments] { return verify(*arguments); }};
+}
+
+}  // namespace
+
+Command add_data(CLI::App& program) {
+  CLI::App* data = program.add_subcommand("data", "Convert a folder of images, or verify the data of a job");
+  data->require_subcommand(1);
+  auto commands = std::make_shared<std::array<Command, 2>>();
+  add_convert(*data, (*commands)[0]);
+  add_verify(*data, (*commands)[1]);
+  return {data, [commands] {
+            for (const Command& command : *commands) {
+              if (command.options->parsed()) return command.run();
+            }
+            return static_cast<int>(kInternalError);
+          }};
+}
+
+}  // namespace arbalest::cli

@@ -1,0 +1,147 @@
+#include "dataflow/input/image_records.h"
+
+#include <fnmatch.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "dataflow/input/record_file.h"
+#include "engine/error.h"
+#include "tensorflow/example.pb.h"
+
+namespace arbalest::dataflow {
+
+namespace fs = std::filesystem;
+using engine::ErrorKind;
+using engine::fail;
+
+namespace {
+
+constexpr const char* kFile = "image/encoded";
+constexpr const char* kLabel = "image/class/label";
+constexpr const char* kClassName = "image/class/text";
+
+std::vector<fs::path> find_shards(const ImageRecordsSource& source) {
+  std::error_code error;
+  std::vector<fs::path> shards;
+  fs::directory_iterator entry(source.directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (fnmatch(source.pattern.c_str(), name.c_str(), FNM_PERIOD) == 0) shards.push_back(entry->path());
+  }
+  if (error || shards.empty()) {
+    fail(ErrorKind::kData,
+         "{}: dataset is missing: {}; name the folder that holds '{}' with --data-root or $ARBALEST_DATA",
+         (source.directory / source.pattern).string(), error ? error.message() : "no file has such a name",
+         source.directory.filename().string());
+  }
+  std::ranges::sort(shards);
+  return shards;
+}
+
+const tensorflow::Feature& feature_of(const tensorflow::Example& example, const char* name) {
+  const auto& features = example.features().feature();
+  const auto found = features.find(name);
+  if (found == features.end()) fail(ErrorKind::kData, "has no feature '{}'", name);
+  return found->second;
+}
+
+class ImageRecords final : public EncodedExamples {
+ public:
+  explicit ImageRecords(const ImageRecordsSource& source) {
+    for (const fs::path& path : find_shards(source)) {
+      shards_.emplace_back(path);
+      read_labels(source);
+    }
+    if (places_.empty()) {
+      fail(ErrorKind::kData, "{}: the shards hold no record", (source.directory / source.pattern).string());
+    }
+  }
+
+  std::int64_t size() const noexcept override { return std::ssize(places_); }
+  std::int32_t label(std::int64_t example) const override { return place(example).label; }
+  std::string record(std::int64_t example) const override {
+    return shards_[place(example).shard].describe(place(example).record);
+  }
+  std::vector<std::uint8_t> read(std::int64_t example) const override {
+    const Place& at = place(example);
+    return read_image_record(shards_[at.shard].read(at.record)).file;
+  }
+
+ private:
+  struct Place {
+    std::uint32_t shard = 0;
+    std::uint32_t record = 0;
+    std::int32_t label = 0;
+  };
+
+  const Place& place(std::int64_t example) const { return places_.at(static_cast<std::size_t>(example)); }
+
+  // Of the last shard.
+  void read_labels(const ImageRecordsSource& source) {
+    const RecordFile& shard = shards_.back();
+    for (std::size_t record = 0; record < shard.size(); ++record) {
+      const std::int64_t label = read_label(shard, record);
+      if (label < source.first_label || label - source.first_label >= source.classes) {
+        fail(ErrorKind::kData, "{}: label {} is not in [{}, {})", shard.describe(record), label, source.first_label,
+             source.first_label + source.classes);
+      }
+      places_.push_back({static_cast<std::uint32_t>(shards_.size() - 1), static_cast<std::uint32_t>(record),
+                         static_cast<std::int32_t>(label - source.first_label)});
+    }
+  }
+
+  static std::int64_t read_label(const RecordFile& shard, std::size_t record) {
+    const std::vector<std::uint8_t> data = shard.read(record);
+    try {
+      return read_image_record(data).label;
+    } catch (const engine::Error& error) {
+      fail(ErrorKind::kData, "{}: {}", shard.describe(record), error.what());
+    }
+  }
+
+  std::vector<RecordFile> shards_;
+  std::vector<Place> places_;
+};
+
+}  // namespace
+
+std::unique_ptr<const EncodedExamples> open_image_records(const ImageRecordsSource& source) {
+  return std::make_unique<ImageRecords>(source);
+}
+
+ImageRecord read_image_record(std::span<const std::uint8_t> data) {
+  tensorflow::Example example;
+  const bool is_example = data.size() <= std::numeric_limits<int>::max() &&
+                          example.ParseFromArray(data.data(), static_cast<int>(data.size()));
+  if (!is_example) fail(ErrorKind::kData, "is no tf.train.Example");
+  const tensorflow::Feature& label = feature_of(example, kLabel);
+  const tensorflow::Feature& file = feature_of(example, kFile);
+  if (label.int64_list().value_size() != 1) fail(ErrorKind::kData, "'{}' is not one integer", kLabel);
+  if (file.bytes_list().value_size() != 1) fail(ErrorKind::kData, "'{}' is not one image file", kFile);
+  const std::string& bytes = file.bytes_list().value(0);
+  return {label.int64_list().value(0), {bytes.begin(), bytes.end()}};
+}
+
+std::vector<std::uint8_t> make_image_record(const ImageRecord& record, const std::string& class_name) {
+  tensorflow::Example example;
+  auto& features = *example.mutable_features()->mutable_feature();
+  features[kLabel].mutable_int64_list()->add_value(record.label);
+  features[kClassName].mutable_bytes_list()->add_value(class_name);
+  features[kFile].mutable_bytes_list()->add_value(record.file.data(), record.file.size());
+  std::string data;
+  google::protobuf::io::StringOutputStream text(&data);
+  google::protobuf::io::CodedOutputStream out(&text);
+  out.SetSerializationDeterministic(true);  // the same files in every run
+  if (!example.SerializeToCodedStream(&out)) {
+    fail(ErrorKind::kData, "an image of {} bytes is too large for a record", record.file.size());
+  }
+  out.Trim();
+  return {data.begin(), data.end()};
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,36 @@
+// Encoded images in TFRecord shards of tf.train.Example: the image file as "image/encoded", its class as
+// "image/class/label".
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dataflow/input/encoded_images.h"
+
+namespace arbalest::dataflow {
+
+struct ImageRecordsSource {
+  std::filesystem::path directory;
+  std::string pattern;           // of the shards' names, with '*' and '?'; they are read in the order of their names
+  std::int64_t first_label = 0;  // that stands for class 0: 1 where 0 means "none of the classes"
+  std::int64_t classes = 0;
+};
+
+// Throws ErrorKind::kData, naming shard and record, if there is no shard or one of them is damaged, and if a label is
+// missing or out of range: labels are read at once, so every record is.
+std::unique_ptr<const EncodedExamples> open_image_records(const ImageRecordsSource& source);
+
+struct ImageRecord {
+  std::int64_t label = 0;
+  std::vector<std::uint8_t> file;
+};
+
+// From and to the data of a record. read throws ErrorKind::kData, without the record, if a feature is missing.
+ImageRecord read_image_record(std::span<const std::uint8_t> data);
+std::vector<std::uint8_t> make_image_record(const ImageRecord& record, const std::string& class_name);
+
+}  // namespace arbalest::dataflow

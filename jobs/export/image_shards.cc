@@ -1,0 +1,85 @@
+#include "jobs/export/image_shards.h"
+
+#include <algorithm>
+#include <fstream>
+#include <system_error>
+
+#include "dataflow/input/image_decoder.h"
+#include "dataflow/input/image_records.h"
+#include "dataflow/input/record_file.h"
+#include "engine/error.h"
+
+namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
+using dataflow::ImageFile;
+using dataflow::ImageFileList;
+using dataflow::Split;
+using engine::ErrorKind;
+using engine::fail;
+
+namespace {
+
+std::vector<std::uint8_t> record_of(const ImageFile& file, const ImageFileList& list) {
+  std::vector<std::uint8_t> bytes = dataflow::read_whole_file(file.path);
+  try {
+    dataflow::image_sides(bytes);
+  } catch (const engine::Error& error) {
+    fail(error.kind(), "{}: {}", file.path.string(), error.what());
+  }
+  return dataflow::make_image_record({file.label, std::move(bytes)},
+                                     list.classes[static_cast<std::size_t>(file.label)]);
+}
+
+void write_split(const ImageFileList& list, const std::string& name, const fs::path& folder, std::int64_t per_shard) {
+  const std::int64_t images = std::ssize(list.files);
+  const std::int64_t shards = (images + per_shard - 1) / per_shard;
+  for (std::int64_t shard = 0; shard < shards; ++shard) {
+    dataflow::RecordWriter writer(folder / fmt::format("{}-{:05}-of-{:05}", name, shard, shards));
+    const std::int64_t end = std::min(images, (shard + 1) * per_shard);
+    for (std::int64_t i = shard * per_shard; i < end; ++i) {
+      writer.write(record_of(list.files[static_cast<std::size_t>(i)], list));
+    }
+    writer.close();
+  }
+}
+
+void write_classes(const std::vector<std::string>& classes, const fs::path& path) {
+  std::ofstream file(path);
+  for (const std::string& name : classes) file << name << '\n';
+  file.close();
+  if (!file) fail(ErrorKind::kOutOfMemory, "{}: cannot be written", path.string());
+}
+
+void check(const std::error_code& error, const fs::path& path) {
+  if (error) fail(ErrorKind::kOutOfMemory, "{}: cannot be written: {}", path.string(), error.message());
+}
+
+}  // namespace
+
+ImageShardsReport write_image_shards(const ImageShardsOptions& options) {
+  ImageShardsReport report;
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(options.output, error))) {
+    fail(ErrorKind::kUsage, "{}: is there already; choose another folder, or remove it", options.output.string());
+  }
+  const ImageFileList train = dataflow::list_image_files(options.source, Split::kTrain, report.warnings);
+  const ImageFileList test = dataflow::list_image_files(options.source, Split::kTest, report.warnings);
+  fs::path partial = options.output;
+  partial += ".partial";
+  fs::remove_all(partial, error);
+  check(error, partial);
+  fs::create_directory(partial, error);
+  check(error, partial);
+  write_split(train, "train", partial, options.images_per_shard);
+  write_split(test, "test", partial, options.images_per_shard);
+  write_classes(train.classes, partial / "classes.txt");
+  fs::rename(partial, options.output, error);
+  check(error, options.output);
+  report.training_images = std::ssize(train.files);
+  report.test_images = std::ssize(test.files);
+  report.classes = train.classes;
+  return report;
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,31 @@
+// A folder of images as TFRecord shards.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "dataflow/input/image_files.h"
+
+namespace arbalest::jobs {
+
+struct ImageShardsOptions {
+  dataflow::ImageFilesSource source;
+  std::filesystem::path output;  // a folder that is made; its parent must be there
+  std::int64_t images_per_shard = 1000;
+};
+
+struct ImageShardsReport {
+  std::int64_t training_images = 0;
+  std::int64_t test_images = 0;
+  std::vector<std::string> classes;
+  std::vector<std::string> warnings;
+};
+
+// Writes train-00000-of-00003 and so on, test-..., and classes.txt, a name a line. The image files go in as they are,
+// after a look at their headers. The folder appears under its name when it is complete. Throws ErrorKind::kUsage if it
+// is there already, kData for what is wrong with the images, and kOutOfMemory where it cannot be written.
+ImageShardsReport write_image_shards(const ImageShardsOptions& options);
+
+}  // namespace arbalest::jobs

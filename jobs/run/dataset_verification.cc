@@ -1,0 +1,71 @@
+#include "jobs/run/dataset_verification.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "engine/error.h"
+#include "engine/host/pool.h"
+#include "engine/host/topology.h"
+#include "jobs/run/dataset_loading.h"
+#include "jobs/wording/text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// What reading the example throws; "" if it can be read.
+std::string problem_of(const dataflow::Dataset& data, std::int64_t example) {
+  std::vector<float> image(static_cast<std::size_t>(data.description().image.elements()));
+  try {
+    data.read(example, {}, image.data());
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+SplitVerification verify(const dataflow::Dataset& data, engine::host::Pool& pool) {
+  std::vector<std::string> problems(static_cast<std::size_t>(data.size()));
+  pool.for_each(problems.size(), [&](std::size_t i) { problems[i] = problem_of(data, static_cast<std::int64_t>(i)); });
+  SplitVerification split{.name = data.name(), .examples = data.size(), .examples_of_class = {}, .problems = {}};
+  split.examples_of_class.resize(static_cast<std::size_t>(data.description().classes));
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    if (problems[i].empty()) {
+      ++split.examples_of_class[static_cast<std::size_t>(data.label(static_cast<std::int64_t>(i)))];
+    } else {
+      split.problems.push_back(std::move(problems[i]));
+    }
+  }
+  return split;
+}
+
+}  // namespace
+
+bool DatasetVerification::is_sound() const {
+  return std::ranges::all_of(splits, [](const SplitVerification& split) { return split.problems.empty(); });
+}
+
+DatasetVerification verify_dataset(const JobOptions& job, const std::string& data_root) {
+  engine::host::Pool pool(engine::host::usable_cores());
+  DatasetVerification result;
+  for (const dataflow::Split split : {dataflow::Split::kTrain, dataflow::Split::kTest}) {
+    const auto data = load_dataset(job.data, data_root, split, pool, result.warnings, Decoding::kOnReading);
+    result.splits.push_back(verify(*data, pool));
+    const auto empty = std::ranges::count(result.splits.back().examples_of_class, 0);
+    if (empty > 0) {
+      result.warnings.push_back(fmt::format("{}: {} without an example", data->name(),
+                                            empty == 1 ? "1 class is" : fmt::format("{} classes are", empty)));
+    }
+  }
+  return result;
+}
+
+std::string to_text(const SplitVerification& split) {
+  const auto [least, most] = std::ranges::minmax(split.examples_of_class);
+  std::string text = fmt::format("{}: {}, {} classes of {} to {}", split.name, counted(split.examples, "example"),
+                                 split.examples_of_class.size(), grouped(least), grouped(most));
+  if (!split.problems.empty()) text += fmt::format("; {} cannot be read", grouped(std::ssize(split.problems)));
+  return text;
+}
+
+}  // namespace arbalest::jobs

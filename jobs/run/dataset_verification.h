@@ -1,0 +1,33 @@
+// Whether every example of a job's datasets can be read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+struct SplitVerification {
+  std::string name;  // "mnist train"
+  std::int64_t examples = 0;
+  std::vector<std::int64_t> examples_of_class;  // readable ones
+  std::vector<std::string> problems;            // of the examples that cannot be read, in their order
+};
+
+struct DatasetVerification {
+  std::vector<SplitVerification> splits;
+  std::vector<std::string> warnings;
+
+  bool is_sound() const;
+};
+
+// Reads and decodes all examples of both splits on all cores. Throws ErrorKind::kData for what is wrong with a dataset
+// as a whole.
+DatasetVerification verify_dataset(const JobOptions& job, const std::string& data_root);
+
+// "mnist train: 60000 examples, 10 classes of 5421 to 6742"
+std::string to_text(const SplitVerification& split);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,165 @@
+// arbalest data convert and arbalest data verify.
+#include "tests/cli/program.h"
+#include "tests/support/catch.h"
+#include "tests/support/image_writer.h"
+#include "tests/support/npy_writer.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Two dark and three light images to train on, and one of each to test.
+void write_photos(const fs::path& folder) {
+  int number = 0;
+  for (const char* name :
+       {"train/dark", "train/dark", "train/light", "train/light", "train/light", "test/dark", "test/light"}) {
+    fs::create_directories(folder / name);
+    const auto shade = static_cast<std::uint8_t>(fs::path(name).filename() == "dark" ? number : 250 - number);
+    write_text(folder / name / (std::to_string(number) + ".png"), png(plain(10 + number, 12, {shade, shade, shade})));
+    ++number;
+  }
+}
+
+std::string job(const std::string& data) {
+  return "model { zoo { logistic_regression {} } } data { " + data +
+         " } training { batch_size: 2 max_epochs: 4 } learning_rate { base: 0.05 } learners { per_device { fixed: 1 } "
+         "}";
+}
+
+constexpr const char* kDecoding = "classes: 2 decoding { height: 8 width: 8 resize: 9 }";
+
+}  // namespace
+
+TEST_CASE("data convert: the shards train the same model as the folder") {
+  const Program program;
+  write_photos(program / "photos");
+  const Completed converted = program.run({"data", "convert", "photos", "records", "--images-per-shard", "2"});
+  INFO(converted.err);
+  REQUIRE(converted.exit_code == 0);
+  CHECK(converted.out == "records: 5 training and 2 test images, classes: 2 (dark, light)\n");
+  for (const char* file : {"train-00000-of-00003", "train-00002-of-00003", "test-00000-of-00001"}) {
+    CHECK(fs::exists(program / ("records/" + std::string(file))));
+  }
+  CHECK(read_text(program / "records/classes.txt") == "dark\nlight\n");
+  CHECK_FALSE(fs::exists(program / "records.partial"));
+  write_text(program / "folder.txtpb", job("images { directory: \"photos\" " + std::string(kDecoding) + "}"));
+  write_text(program / "shards.txtpb", job("tfrecord { directory: \"records\" " + std::string(kDecoding) + "}"));
+  for (const char* name : {"folder", "shards"}) {
+    const Completed trained =
+        program.run({"train", name + std::string(".txtpb"), "--data-root", ".", "--output", name});
+    INFO(trained.err);
+    CHECK(trained.exit_code == 0);
+  }
+  // All but the name in the metadata, which is in front of the weights.
+  const auto weights = [&](const std::string& run) {
+    const std::string file = read_text(program / (run + "/model.safetensors"));
+    return file.substr(file.size() - 2 * 193 * 4);
+  };
+  CHECK(weights("folder") == weights("shards"));
+}
+
+TEST_CASE("data convert: nothing is overwritten, and nothing incomplete is left under the name") {
+  const Program program;
+  write_photos(program / "photos");
+  fs::create_directory(program / "records");
+  const Completed there = program.run({"data", "convert", "photos", "records"});
+  CHECK(there.exit_code == 2);
+  CHECK_THAT(there.err, ContainsSubstring("records: is there already"));
+  write_text(program / "photos/test/dark/5.png", "no image");
+  const Completed damaged = program.run({"data", "convert", "photos", "others"});
+  CHECK(damaged.exit_code == 4);
+  CHECK_THAT(damaged.err, ContainsSubstring("photos/test/dark/5.png: is neither a JPEG nor a PNG image"));
+  CHECK_FALSE(fs::exists(program / "others"));
+  CHECK(program.run({"data", "convert", "nowhere", "others"}).exit_code == 4);
+}
+
+TEST_CASE("data verify: every example that cannot be read is named") {
+  const Program program;
+  write_photos(program / "photos");
+  write_text(program / "job.txtpb", job("images { directory: \"photos\" " + std::string(kDecoding) + "}"));
+  const std::vector<std::string> arguments = {"data", "verify", "job.txtpb", "--data-root", "."};
+  const Completed sound = program.run(arguments);
+  INFO(sound.err);
+  CHECK(sound.exit_code == 0);
+  CHECK(sound.out == "photos train: 5 examples, 2 classes of 2 to 3\nphotos test: 2 examples, 2 classes of 1 to 1\n");
+  const std::string image = read_text(program / "photos/train/light/3.png");
+  write_text(program / "photos/train/light/3.png", image.substr(0, image.size() - 5));
+  write_text(program / "photos/test/dark/5.png", "");
+  const Completed damaged = program.run(arguments);
+  CHECK(damaged.exit_code == 4);
+  CHECK_THAT(damaged.err, ContainsSubstring("photos/train/light/3.png: is no valid PNG image: it is truncated") &&
+                              ContainsSubstring("photos/test/dark/5.png: is empty") &&
+                              ContainsSubstring("photos test: 1 class is without an example"));
+  CHECK_THAT(damaged.out, ContainsSubstring("photos train: 5 examples, 2 classes of 2 to 2; 1 cannot be read"));
+}
+
+TEST_CASE("data verify: damaged shards are named with their record") {
+  const Program program;
+  write_photos(program / "photos");
+  REQUIRE(program.run({"data", "convert", "photos", "records"}).exit_code == 0);
+  write_text(program / "job.txtpb", job("tfrecord { directory: \"records\" " + std::string(kDecoding) + "}"));
+  const fs::path shard = program / "records/train-00000-of-00001";
+  const std::string whole = read_text(shard);
+  std::string damaged = whole;
+  damaged[whole.size() - 10] = static_cast<char>(~damaged[whole.size() - 10]);
+  for (const auto& [content, message] : {std::pair(damaged, "the checksum of its data is wrong"),
+                                         std::pair(whole.substr(0, whole.size() - 1), "truncated within record 4")}) {
+    write_text(shard, content);
+    for (const char* command : {"verify", "train"}) {
+      const std::vector<std::string> arguments =
+          command == std::string("train")
+              ? std::vector<std::string>{"train", "job.txtpb", "--data-root", ".", "--dry-run"}
+              : std::vector<std::string>{"data", "verify", "job.txtpb", "--data-root", "."};
+      const Completed result = program.run(arguments);
+      CHECK(result.exit_code == 4);
+      CHECK_THAT(result.err, ContainsSubstring("train-00000-of-00001") && ContainsSubstring("record 4") &&
+                                 ContainsSubstring(message));
+    }
+  }
+}
+
+TEST_CASE("data verify: arrays of NumPy train, too") {
+  const Program program;
+  fs::create_directory(program / "own");
+  for (const char* split : {"train", "test"}) {
+    std::string pixels;
+    std::string labels;
+    for (int i = 0; i < 6; ++i) {
+      pixels += std::string(4 * 4, static_cast<char>(i % 2 == 0 ? 10 + i : 200 + i));
+      labels += static_cast<char>(i % 2);
+    }
+    write_text(program / ("own/" + std::string(split) + "_images.npy"), npy("|u1", "6, 4, 4", pixels));
+    write_text(program / ("own/" + std::string(split) + "_labels.npy"), npy("|i1", "6,", labels));
+  }
+  write_text(program / "job.txtpb", job("npy { directory: \"own\" classes: 2 channels: 1 height: 4 width: 4 }"));
+  CHECK(program.run({"data", "verify", "job.txtpb", "--data-root", "."}).out ==
+        "own train: 6 examples, 2 classes of 3 to 3\nown test: 6 examples, 2 classes of 3 to 3\n");
+  const Completed trained = program.run({"train", "job.txtpb", "--data-root", ".", "--output", "run"});
+  INFO(trained.err);
+  CHECK(trained.exit_code == 0);
+  CHECK_THAT(read_text(program / "run/summary.json"), ContainsSubstring("\"test_accuracy\": 1.0"));
+  write_text(program / "own/test_labels.npy", npy("|O", "6,", "pickle"));
+  CHECK(program.run({"train", "job.txtpb", "--data-root", "."}).exit_code == 4);
+}
+
+TEST_CASE("data: mistakes on the command line are told within the group of commands") {
+  const Program program;
+  const auto said = [&](const std::vector<std::string>& arguments) {
+    const Completed result = program.run(arguments);
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK_THAT(said({"data"}), ContainsSubstring("'arbalest data --help' shows what there is"));
+  CHECK(said({"data", "verfy"}) ==
+        "arbalest: error: unknown command 'verfy'; did you mean 'verify'? ('arbalest data --help' shows what there "
+        "is)\n");
+  CHECK_THAT(said({"data", "verify", "job.txtpb", "--dataroot", "."}),
+             ContainsSubstring("unknown option '--dataroot'; did you mean '--data-root'?") &&
+                 ContainsSubstring("'arbalest data verify --help'"));
+  CHECK_THAT(said({"data", "convert", "a", "b", "c"}), ContainsSubstring("unexpected argument 'c'"));
+  CHECK_THAT(said({"data", "convert", "a"}), ContainsSubstring("OUTPUT"));
+}
+
+}  // namespace arbalest::tests

@@ -1,0 +1,167 @@
+// TFRecord shards and the images in them.
+#include "dataflow/input/image_records.h"
+
+#include <cstring>
+
+#include "dataflow/input/crc32c.h"
+#include "dataflow/input/record_file.h"
+#include "engine/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/image_writer.h"
+#include "tests/support/temporary_directory.h"
+
+namespace {
+
+using namespace arbalest;
+using dataflow::crc32c;
+using dataflow::ImageRecord;
+using dataflow::RecordFile;
+using dataflow::RecordWriter;
+using tests::gradient;
+using tests::png;
+using tests::read_text;
+using tests::TemporaryDirectory;
+using tests::write_text;
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+template <typename Action>
+std::string failure(const Action& action) {
+  try {
+    action();
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == engine::ErrorKind::kData);
+    return error.what();
+  }
+  FAIL("the records were accepted");
+  return "";
+}
+
+void write_records(const std::filesystem::path& path, const std::vector<Bytes>& records) {
+  RecordWriter writer(path);
+  for (const Bytes& record : records) writer.write(record);
+  writer.close();
+}
+
+Bytes image_record(std::int64_t label, int seed) {
+  return dataflow::make_image_record({label, bytes_of(png(gradient(5, 4, 3, seed)))}, "name");
+}
+
+std::unique_ptr<const dataflow::EncodedExamples> open(const TemporaryDirectory& directory,
+                                                      std::int64_t first_label = 0) {
+  return dataflow::open_image_records({directory.path(), "train-*", first_label, 3});
+}
+
+}  // namespace
+
+TEST_CASE("records: CRC-32C has the values of its definition", "[input]") {
+  CHECK(crc32c(bytes_of("123456789")) == 0xE3069283U);
+  CHECK(crc32c(Bytes(32, 0)) == 0x8A9136AAU);
+  CHECK(crc32c({}) == 0U);
+}
+
+TEST_CASE("records: a file is as TensorFlow writes it", "[input]") {
+  const TemporaryDirectory directory;
+  write_records(directory / "a", {bytes_of("abc")});
+  // Length 3, its masked checksum, the data, its masked checksum: of tf.io.TFRecordWriter.
+  const std::string file = read_text(directory / "a");
+  CHECK(file.size() == 8 + 4 + 3 + 4);
+  CHECK(file.substr(0, 8) == std::string("\x03\0\0\0\0\0\0\0", 8));
+  CHECK(file.substr(12, 3) == "abc");
+  std::uint32_t checksum = 0;
+  std::memcpy(&checksum, file.data() + 15, sizeof(checksum));
+  const std::uint32_t crc = crc32c(bytes_of("abc"));
+  CHECK(crc == 0x364B3FB7U);
+  CHECK(checksum == ((crc >> 15U | crc << 17U) + 0xA282EAD8U));
+}
+
+TEST_CASE("records: what was written is read, in any order", "[input]") {
+  const TemporaryDirectory directory;
+  write_records(directory / "a", {bytes_of("first"), {}, Bytes(100'000, 7)});
+  const RecordFile file(directory / "a");
+  REQUIRE(file.size() == 3);
+  CHECK(file.read(2) == Bytes(100'000, 7));
+  CHECK(file.read(1).empty());
+  CHECK(file.read(0) == bytes_of("first"));
+  CHECK(file.describe(1) == (directory / "a").string() + ": record 1 (byte 21)");
+}
+
+TEST_CASE("records: every prefix but whole records is refused with the record", "[input]") {
+  const TemporaryDirectory directory;
+  write_records(directory / "a", {bytes_of("first"), bytes_of("second")});
+  const std::string whole = read_text(directory / "a");
+  for (std::size_t bytes = 1; bytes < whole.size(); ++bytes) {
+    write_text(directory / "a", whole.substr(0, bytes));
+    if (bytes == 21) {
+      CHECK(RecordFile(directory / "a").size() == 1);
+      continue;
+    }
+    CHECK_THAT(failure([&] { RecordFile(directory / "a"); }),
+               ContainsSubstring(bytes < 21 ? "truncated within record 0" : "truncated within record 1 (byte 21)"));
+  }
+  write_text(directory / "a", whole + "trailing bytes");
+  CHECK_THAT(failure([&] { RecordFile(directory / "a"); }), ContainsSubstring("record 2 (byte 43)"));
+  CHECK_THAT(failure([&] { RecordFile(directory / "none"); }), ContainsSubstring("cannot be opened"));
+  CHECK_THAT(failure([&] { RecordFile(directory.path()); }), ContainsSubstring("is no file"));
+}
+
+TEST_CASE("records: every flipped bit is found and named", "[input]") {
+  const TemporaryDirectory directory;
+  write_records(directory / "a", {bytes_of("first"), bytes_of("second")});
+  const std::string whole = read_text(directory / "a");
+  for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(static_cast<unsigned char>(damaged[bit / 8]) ^ (1U << (bit % 8)));
+    write_text(directory / "a", damaged);
+    const std::string said = failure([&] {
+      const RecordFile file(directory / "a");
+      for (std::size_t record = 0; record < file.size(); ++record) file.read(record);
+    });
+    CHECK_THAT(said, ContainsSubstring(bit / 8 < 21 ? "record 0 (byte 0)" : "record 1 (byte 21)"));
+  }
+}
+
+TEST_CASE("records: images of all shards are read in the order of their names", "[input]") {
+  const TemporaryDirectory directory;
+  write_records(directory / "train-1", {image_record(2, 3)});
+  write_records(directory / "train-0", {image_record(0, 1), image_record(1, 2)});
+  write_records(directory / "test-0", {image_record(1, 4)});
+  const auto examples = open(directory);
+  REQUIRE(examples->size() == 3);
+  for (std::int64_t example = 0; example < 3; ++example) {
+    CHECK(examples->label(example) == example);
+    CHECK(examples->read(example) == bytes_of(png(gradient(5, 4, 3, static_cast<int>(example) + 1))));
+  }
+  CHECK(examples->record(2) == (directory / "train-1").string() + ": record 0 (byte 0)");
+}
+
+TEST_CASE("records: labels may start at another number", "[input]") {
+  const TemporaryDirectory directory;
+  write_records(directory / "train-0", {image_record(1, 1), image_record(3, 2)});
+  CHECK(open(directory, 1)->label(1) == 2);
+  CHECK_THAT(failure([&] { open(directory, 0); }),
+             ContainsSubstring("record 1 (byte") && ContainsSubstring("label 3 is not in [0, 3)"));
+  CHECK_THAT(failure([&] { open(directory, 2); }), ContainsSubstring("label 1 is not in [2, 5)"));
+}
+
+TEST_CASE("records: what is no image example is refused with shard and record", "[input]") {
+  const TemporaryDirectory directory;
+  CHECK_THAT(failure([&] { open(directory); }),
+             ContainsSubstring("train-*: dataset is missing") && ContainsSubstring("--data-root"));
+  write_records(directory / "train-0", {});
+  CHECK_THAT(failure([&] { open(directory); }), ContainsSubstring("hold no record"));
+  write_records(directory / "train-0", {image_record(0, 1), bytes_of("no message")});
+  CHECK_THAT(failure([&] { open(directory); }), ContainsSubstring((directory / "train-0").string() + ": record 1") &&
+                                                    ContainsSubstring("is no tf.train.Example"));
+  write_records(directory / "train-0", {{}});
+  CHECK_THAT(failure([&] { open(directory); }),
+             ContainsSubstring("record 0 (byte 0): has no feature 'image/class/label'"));
+}
+
+TEST_CASE("records: the same image gives the same bytes", "[input]") {
+  CHECK(image_record(2, 5) == image_record(2, 5));
+  const ImageRecord record = dataflow::read_image_record(image_record(2, 5));
+  CHECK(record.label == 2);
+  CHECK(record.file == bytes_of(png(gradient(5, 4, 3, 5))));
+}

@@ -1,0 +1,23 @@
+// Makes small .npy files in memory, right or wrong in a way that a test chooses.
+#pragma once
+
+#include <string>
+
+namespace arbalest::tests {
+
+// A file of version 1 with that dictionary as its header.
+inline std::string npy_file(std::string header, const std::string& content) {
+  while ((header.size() + 11) % 64 != 0) header += ' ';
+  header += '\n';
+  std::string file = "\x93NUMPY\x01";
+  file += '\0';
+  file += static_cast<char>(header.size() & 0xFFU);
+  file += static_cast<char>(header.size() >> 8U);
+  return file + header + content;
+}
+
+inline std::string npy(const std::string& type, const std::string& shape, const std::string& content) {
+  return npy_file("{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }", content);
+}
+
+}  // namespace arbalest::tests
