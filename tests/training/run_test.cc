@@ -10,6 +10,7 @@
 #include "jobs/run/session.h"
 #include "jobs/run/trainer.h"
 #include "tests/support/catch.h"
+#include "tests/support/data_root.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"
@@ -45,6 +46,15 @@ TEST_CASE("every optimizer learns the digits, with clipped gradients and a sched
     CHECK(summary.status == RunStatus::kCompleted);
     CHECK(summary.test_accuracy.value() > 0.85);
   }
+}
+
+TEST_CASE("photographs of many sizes train from their JPEG files", "[training][data]") {
+  tests::dataset_or_skip("caltech-101-10c");
+  const RunSummary summary =
+      run(load("lenet-caltech10.txtpb", {"learners.per_device.fixed=1", "training.max_epochs=3",
+                                         "learning_rate.multistep.drop={epoch: 2 factor: 0.1}"}));
+  CHECK(summary.test_accuracy.value() > 0.5);  // one of ten classes is 10 % of the images
+  CHECK(summary.skipped_examples == 0);
 }
 
 TEST_CASE("LeNet reaches 99 % on MNIST within 10 epochs", "[training][mnist]") {
