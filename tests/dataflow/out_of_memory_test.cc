@@ -84,7 +84,7 @@ class CountingDataset final : public arbalest::dataflow::Dataset {
   const std::string& name() const noexcept override { return name_; }
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 64; }
-  void read(std::int64_t, float* image) const override {
+  void read(std::int64_t, const arbalest::dataflow::ExamplePlace&, float* image) const override {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     *image = 1.0F;
     ++reads;
