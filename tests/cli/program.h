@@ -24,6 +24,8 @@ class Program {
 
   void set_environment(const std::string& assignment) { environment_.push_back(assignment); }
 
+  const std::vector<std::string>& environment() const { return environment_; }
+
   Subprocess start(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), ARBALEST_PROGRAM);
     return {arguments, environment_, directory_.path()};

@@ -45,7 +45,8 @@ TEST_CASE("train: leaves job, metrics, summary and model, and evaluate gives the
   REQUIRE(evaluated.exit_code == 0);
   CHECK(json::parse(evaluated.out)["test_accuracy"].get<double>() == summary["test_accuracy"].get<double>());
 
-  const Completed hash = Subprocess({"/usr/bin/sha256sum", "run/model.safetensors"}, {}, program.directory()).wait();
+  const Completed hash =
+      Subprocess({"/usr/bin/sha256sum", "run/model.safetensors"}, program.environment(), program.directory()).wait();
   CHECK(hash.out.starts_with(summary["model_sha256"].get<std::string>()));
 
   // The same run is never overwritten.
@@ -201,7 +202,7 @@ TEST_CASE("train: a run under nohup outlives its terminal") {
   const Program program;
   const std::string command = "trap '' HUP; exec " ARBALEST_PROGRAM " train " + Program::config("lenet-digits") +
                               " --set training.max_epochs=100000 --output run";
-  Subprocess run({"/bin/sh", "-c", command}, {}, program.directory());
+  Subprocess run({"/bin/sh", "-c", command}, program.environment(), program.directory());
   REQUIRE(run.wait_for_message("\nepoch "));
   CHECK(run.catches(SIGTERM));
   CHECK_FALSE(run.catches(SIGHUP));
@@ -226,7 +227,7 @@ TEST_CASE("train: a failure keeps its exit code where the result cannot be writt
   const std::string command =
       ARBALEST_PROGRAM " train " + Program::config("lenet-digits") +
       " --set learning_rate.base=1000 --set learners.per_device.fixed=1 --output run >/dev/full";
-  const Completed result = Subprocess({"/bin/sh", "-c", command}, {}, program.directory()).wait();
+  const Completed result = Subprocess({"/bin/sh", "-c", command}, program.environment(), program.directory()).wait();
   CHECK(result.exit_code == 7);
   CHECK_THAT(result.err, ContainsSubstring("cannot write to standard output"));
 }

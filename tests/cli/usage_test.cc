@@ -157,8 +157,9 @@ TEST_CASE("usage: devices says why there is no GPU, in the words of env") {
 
 TEST_CASE("usage: a result that cannot be written is no success") {
   const Program program;
-  const Completed result =
-      Subprocess({"/bin/sh", "-c", std::string(ARBALEST_PROGRAM) + " env > /dev/full"}, {}, program.directory()).wait();
+  const Completed result = Subprocess({"/bin/sh", "-c", std::string(ARBALEST_PROGRAM) + " env > /dev/full"},
+                                      program.environment(), program.directory())
+                               .wait();
   CHECK(result.exit_code == 6);
   CHECK_THAT(result.err, ContainsSubstring("cannot write to standard output"));
 }
