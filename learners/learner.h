@@ -29,8 +29,8 @@ struct LearnerOptions {
   int first_core = 0;  // within the device
   int threads = 1;
   int result_slots = 4;  // tasks that may be enqueued and not yet waited for
-  engine::UpdateRule rule;
-  std::optional<float> clip_gradient_norm;  // the largest norm that a gradient keeps
+  engine::UpdateRule rule = {};
+  std::optional<float> clip_gradient_norm = {};  // the largest norm that a gradient keeps
   // The device's two buffers of the central model; both null without averaging.
   const float* central[2] = {nullptr, nullptr};
   // The device's weights that evaluation reads, and the same in low precision where the plans read that.

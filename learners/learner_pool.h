@@ -19,8 +19,8 @@ struct PoolOptions {
   std::int64_t evaluation_batch = 1;
   engine::Precision precision = engine::Precision::kFloat32;
   int result_slots = 4;
-  engine::UpdateRule rule;
-  std::optional<float> clip_gradient_norm;  // the largest norm that a learner's gradient keeps
+  engine::UpdateRule rule = {};
+  std::optional<float> clip_gradient_norm = {};  // the largest norm that a learner's gradient keeps
   // Parameters without weight decay.
   std::vector<dataflow::ParameterKind> without_decay = {};
   // On the pool's device: what mini-batches of training and of evaluation are gathered from; null: batches bring

@@ -40,6 +40,17 @@ void NcclCollective::all_reduce_sum(std::span<const CollectivePart> parts, std::
   ARBALEST_CHECK(parts.size() == communicators_.size() && communicators_.front().get() != nullptr);
   streams_.clear();
   for (const CollectivePart& part : parts) streams_.push_back(&as_cuda(*part.stream));
+  try {
+    issue_all_reduce(parts, elements, label);
+  } catch (const Error&) {
+    // NCCL's "unhandled cuda error" is a GPU that has failed, as a rule: that says more.
+    for (const CudaStream* stream : streams_) stream->check();
+    throw;
+  }
+}
+
+void NcclCollective::issue_all_reduce(std::span<const CollectivePart> parts, std::size_t elements,
+                                      const char* label) const {
   Group group;  // one host thread enqueues for all ranks, and the call of a lone one would block it
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     float* const values = parts[rank].values;

@@ -29,6 +29,7 @@ class NcclCollective final : public Collective {
  private:
   using Communicator = Handle<ncclComm_t, ncclCommDestroy>;
 
+  void issue_all_reduce(std::span<const CollectivePart> parts, std::size_t elements, const char* label) const;
   void abort() noexcept;
 
   std::vector<Communicator> communicators_;  // by rank; null after abort()

@@ -148,7 +148,7 @@ TEST_CASE("the low-precision copy of the weights follows them", "[training][prec
 TEST_CASE("BF16 learners restart where the learning rate drops", "[training][precision]") {
   use_gpus(1);
   RigOptions options = options_in(Precision::kBFloat16, 3);
-  options.learning_rate.drops = {{0.5, 0.1}};
+  options.learning_rate.curve = scheduler::MultistepDrops{{{0.5, 0.1}}};
   const Trained exact = [&] {
     RigOptions of = options;
     of.precision = Precision::kFloat32;

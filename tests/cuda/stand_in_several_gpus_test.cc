@@ -37,8 +37,8 @@ TEST_CASE("a GPU that fails ends the training of both and is named", "[training]
       }
     }
     // Whichever stream the host turns to first notices it.
-    CHECK_THAT(message, ContainsSubstring("cuda:") && ContainsSubstring("illegal memory access") &&
-                            (ContainsSubstring(", mini-batch ") || ContainsSubstring(" averaging")));
+    CHECK_THAT(message,
+               ContainsSubstring("cuda:") && (ContainsSubstring(", mini-batch ") || ContainsSubstring(" averaging")));
     CHECK_NOTHROW(cuda_stand_in::require_clean(false));
   }
   cuda_stand_in::reset();  // nothing can be given back to a device that has failed

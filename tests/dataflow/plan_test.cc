@@ -187,10 +187,10 @@ TEST_CASE("weight decay leaves alone the parameters that it is told to, whatever
   hidden.weight.decay_multiplier = 3.0F;
   hidden.bias.decay_multiplier = 2.0F;
   hidden.bias.learning_rate_multiplier = 4.0F;
-  const auto graph = std::make_shared<const Graph>(
+  const Graph graph =
       Graph::build({{2, 8, 8}, 3}, {{"hidden", {"image"}, std::make_shared<DenseLayer>(hidden)},
                                     {"logits", {"hidden"}, dense(3)},
-                                    {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}}));
+                                    {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
   const auto multipliers = [&](std::vector<ParameterKind> without_decay) {
     std::vector<float> result;
     const Plan plan(graph, *device, {.batch = 4, .without_decay = std::move(without_decay)});
