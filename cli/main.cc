@@ -1,5 +1,6 @@
 // The program `arbalest`.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,6 +38,14 @@ void open_closed_standard_streams() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
     if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) static_cast<void>(open("/dev/full", O_RDWR));
   }
+}
+
+// A dataset of a thousand shards has as many files open, which is the usual limit; the machine allows more.
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));  // whoever opens too many is told so
 }
 
 int report_error(int code, const std::string& message) {
@@ -89,6 +98,7 @@ int main(int argc, char** argv) {
   using namespace arbalest::cli;
   try {
     open_closed_standard_streams();
+    raise_file_limit();
     start_log();
     return run(argc, argv);
   } catch (const std::exception& error) {

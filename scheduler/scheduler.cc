@@ -240,6 +240,10 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
   }
   while (!outstanding.empty()) pop();
   ring.restart();
+  if (sums.examples == 0) {
+    engine::fail(engine::ErrorKind::kData,
+                 "no example of the test data can be read; `arbalest data verify` names them with their reasons");
+  }
   const auto examples = static_cast<double>(sums.examples);
   return {sums.loss_sum / examples, sums.correct / examples, sums.examples};
 }

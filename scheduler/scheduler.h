@@ -94,7 +94,7 @@ class Scheduler {
   Progress drain();
 
   // Loss and accuracy of the central model (of the weights, with one learner) over all batches of `ring`, spread over
-  // all learners; leaves the ring at its start. Only when drained.
+  // all learners; leaves the ring at its start. Only when drained. Throws kData if none of the examples can be read.
   Evaluation evaluate(dataflow::BatchRing& ring);
 
   // The central model in canonical order. Waits for all that is enqueued and drops its Progress.

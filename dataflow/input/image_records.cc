@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <regex>
 #include <system_error>
 #include <utility>
 
@@ -25,6 +27,22 @@ constexpr const char* kFile = "image/encoded";
 constexpr const char* kLabel = "image/class/label";
 constexpr const char* kClassName = "image/class/text";
 
+// Names that end in "-00002-of-00005" say how many others there must be.
+void check_complete(const std::vector<fs::path>& shards) {
+  static const std::regex kNumbered("(.*)-[0-9]+-of-([0-9]{1,9})");
+  std::map<std::pair<std::string, std::string>, unsigned long> found;  // by name and count
+  for (const fs::path& path : shards) {
+    std::smatch match;
+    const std::string name = path.filename().string();
+    if (std::regex_match(name, match, kNumbered)) ++found[{match[1], match[2]}];
+  }
+  for (const auto& [set, count] : found) {
+    if (count == std::stoul(set.second)) continue;
+    fail(ErrorKind::kData, "{}: dataset is incomplete: there are {} of the shards {}-...-of-{}",
+         shards.front().parent_path().string(), count, set.first, set.second);
+  }
+}
+
 std::vector<fs::path> find_shards(const ImageRecordsSource& source) {
   std::error_code error;
   std::vector<fs::path> shards;
@@ -40,6 +58,7 @@ std::vector<fs::path> find_shards(const ImageRecordsSource& source) {
          source.directory.filename().string());
   }
   std::ranges::sort(shards);
+  check_complete(shards);
   return shards;
 }
 

@@ -37,7 +37,7 @@ struct InputFile::Inflater {
   std::array<std::uint8_t, 1 << 16> compressed;
 };
 
-InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
+InputFile::InputFile(std::filesystem::path path, bool is_raw) : path_(std::move(path)) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path_, error);
   if (!std::filesystem::exists(status)) {
@@ -53,6 +53,7 @@ InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
   }
   file_bytes_ = std::filesystem::file_size(path_, error);
   if (error) fail(ErrorKind::kData, "{}: its size cannot be read: {}", path_.string(), error.message());
+  if (is_raw) return;
   std::array<std::uint8_t, 2> start{};
   if (read_file(start) == start.size() && start == kGzipMagic) inflater_ = std::make_unique<Inflater>();
   std::rewind(file_.get());

@@ -14,7 +14,8 @@ namespace arbalest::dataflow {
 class InputFile {
  public:
   // Throws if `path` is no readable regular file.
-  explicit InputFile(std::filesystem::path path);
+  //   is_raw: of a format that is never compressed as a whole; gzip data is then content like any other
+  explicit InputFile(std::filesystem::path path, bool is_raw = false);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;

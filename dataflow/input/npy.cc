@@ -110,7 +110,7 @@ std::vector<std::uint8_t> read_content(InputFile& file, const NpyHeader& header,
 }
 
 NpyArray read_images(const NpySource& source) {
-  InputFile file(source.images);
+  InputFile file(source.images, true);
   const NpyHeader header = read_header(file);
   if (header.type != "|u1") {
     fail(ErrorKind::kData, "{}: is of type '{}'; images are unsigned bytes ('|u1', numpy.uint8)", file.path().string(),
@@ -143,7 +143,7 @@ std::int64_t integer_at(const NpyArray& array, std::size_t bytes, std::size_t in
 }
 
 std::vector<std::uint8_t> read_labels(const NpySource& source) {
-  InputFile file(source.labels);
+  InputFile file(source.labels, true);
   NpyArray array{read_header(file), {}};
   const std::size_t bytes = integer_bytes(array.header.type);
   if (bytes == 0) {

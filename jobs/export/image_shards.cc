@@ -1,6 +1,9 @@
 #include "jobs/export/image_shards.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <system_error>
 
@@ -51,31 +54,53 @@ void write_classes(const std::vector<std::string>& classes, const fs::path& path
   if (!file) fail(ErrorKind::kOutOfMemory, "{}: cannot be written", path.string());
 }
 
-void check(const std::error_code& error, const fs::path& path) {
-  if (error) fail(ErrorKind::kOutOfMemory, "{}: cannot be written: {}", path.string(), error.message());
-}
+// A new folder beside `output`, removed again unless it is given that name.
+class PartialFolder {
+ public:
+  explicit PartialFolder(const fs::path& output) : path_(output.string() + ".partial-XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) {
+      fail(ErrorKind::kOutOfMemory, "{}: cannot be written: {}", output.string(), std::strerror(errno));
+    }
+  }
+  ~PartialFolder() {
+    std::error_code error;  // what went wrong before says more
+    if (!path_.empty()) fs::remove_all(path_, error);
+  }
+  PartialFolder(const PartialFolder&) = delete;
+  PartialFolder& operator=(const PartialFolder&) = delete;
+
+  fs::path path() const { return path_; }
+  void rename(const fs::path& output) {
+    std::error_code error;
+    fs::permissions(path_,
+                    fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec,
+                    fs::perm_options::add, error);
+    if (!error) fs::rename(path_, output, error);
+    if (error) fail(ErrorKind::kOutOfMemory, "{}: cannot be written: {}", output.string(), error.message());
+    path_.clear();
+  }
+
+ private:
+  std::string path_;
+};
 
 }  // namespace
 
 ImageShardsReport write_image_shards(const ImageShardsOptions& options) {
   ImageShardsReport report;
+  fs::path output = options.output;
+  if (!output.has_filename()) output = output.parent_path();  // "records/"
   std::error_code error;
-  if (fs::exists(fs::symlink_status(options.output, error))) {
-    fail(ErrorKind::kUsage, "{}: is there already; choose another folder, or remove it", options.output.string());
+  if (fs::exists(fs::symlink_status(output, error))) {
+    fail(ErrorKind::kUsage, "{}: is there already; choose another folder, or remove it", output.string());
   }
   const ImageFileList train = dataflow::list_image_files(options.source, Split::kTrain, report.warnings);
   const ImageFileList test = dataflow::list_image_files(options.source, Split::kTest, report.warnings);
-  fs::path partial = options.output;
-  partial += ".partial";
-  fs::remove_all(partial, error);
-  check(error, partial);
-  fs::create_directory(partial, error);
-  check(error, partial);
-  write_split(train, "train", partial, options.images_per_shard);
-  write_split(test, "test", partial, options.images_per_shard);
-  write_classes(train.classes, partial / "classes.txt");
-  fs::rename(partial, options.output, error);
-  check(error, options.output);
+  PartialFolder partial(output);
+  write_split(train, "train", partial.path(), options.images_per_shard);
+  write_split(test, "test", partial.path(), options.images_per_shard);
+  write_classes(train.classes, partial.path() / "classes.txt");
+  partial.rename(output);
   report.training_images = std::ssize(train.files);
   report.test_images = std::ssize(test.files);
   report.classes = train.classes;

@@ -34,7 +34,8 @@ std::string to_text(const Inspection& inspection) {
   totals.push_back({"learners that fit on each device", grouped(inspection.learners_that_fit)});
   std::vector<std::vector<std::string>> rates = {{"epochs done", "learning rate"}};
   for (const RatePoint& point : inspection.learning_rates) {
-    rates.push_back({fmt::format("{}", point.epoch), fmt::format("{:.4g}", point.rate)});
+    const std::string rate = fmt::format("{:.4g}", point.rate);
+    if (rate != rates.back()[1]) rates.push_back({fmt::format("{}", point.epoch), rate});  // where it changes
   }
   return fmt::format("{}\nOne mini-batch of {}, {}:\n{}\nThe {} learning rate of each of {}:\n{}", table(layers, 3),
                      inspection.batch_size, to_string(inspection.precision), table(totals, 1), inspection.schedule,

@@ -149,6 +149,10 @@ class Trainer {
       throw;
     }
     account_epoch();
+    if (epoch_.examples == 0 && epoch_.tasks > 0) {
+      engine::fail(engine::ErrorKind::kData,
+                   "no example of the training data can be read; `arbalest data verify` names them with their reasons");
+    }
     return scheduler.batches() >= end;
   }
 

@@ -1,4 +1,6 @@
 // arbalest data convert and arbalest data verify.
+#include <algorithm>
+
 #include "tests/cli/program.h"
 #include "tests/support/catch.h"
 #include "tests/support/image_writer.h"
@@ -67,12 +69,23 @@ TEST_CASE("data convert: nothing is overwritten, and nothing incomplete is left 
   const Completed there = program.run({"data", "convert", "photos", "records"});
   CHECK(there.exit_code == 2);
   CHECK_THAT(there.err, ContainsSubstring("records: is there already"));
+  fs::create_directory(program / "others.partial");
+  write_text(program / "others.partial/file", "somebody's");
   write_text(program / "photos/test/dark/5.png", "no image");
   const Completed damaged = program.run({"data", "convert", "photos", "others"});
   CHECK(damaged.exit_code == 4);
   CHECK_THAT(damaged.err, ContainsSubstring("photos/test/dark/5.png: is neither a JPEG nor a PNG image"));
   CHECK_FALSE(fs::exists(program / "others"));
   CHECK(program.run({"data", "convert", "nowhere", "others"}).exit_code == 4);
+  CHECK(read_text(program / "others.partial/file") == "somebody's");
+  const auto others = [](const fs::directory_entry& entry) {
+    return entry.path().filename().string().starts_with("others");
+  };
+  CHECK(std::count_if(fs::directory_iterator(program.directory()), {}, others) == 1);
+  fs::remove(program / "photos/test/dark/5.png");
+  write_text(program / "photos/test/dark/6.png", png(plain(5, 5, {0, 0, 0})));
+  CHECK(program.run({"data", "convert", "photos", "others/"}).exit_code == 0);
+  CHECK(fs::exists(program / "others/classes.txt"));
 }
 
 TEST_CASE("data verify: every example that cannot be read is named") {
@@ -93,6 +106,9 @@ TEST_CASE("data verify: every example that cannot be read is named") {
                               ContainsSubstring("photos/test/dark/5.png: is empty") &&
                               ContainsSubstring("photos test: 1 class is without an example"));
   CHECK_THAT(damaged.out, ContainsSubstring("photos train: 5 examples, 2 classes of 2 to 2; 1 cannot be read"));
+  write_text(program / "photos/test/dark/5.png", "\x1f\x8b\x08 as gzip files begin");
+  CHECK_THAT(program.run(arguments).err,
+             ContainsSubstring("photos/test/dark/5.png: is neither a JPEG nor a PNG image"));
 }
 
 TEST_CASE("data verify: damaged shards are named with their record") {

@@ -88,6 +88,18 @@ TEST_CASE("own images: a job may go without those that cannot be read, and count
   CHECK(summary["test_accuracy"] == 1.0);
 }
 
+TEST_CASE("own images: a job that can read none of them trains nothing and says so") {
+  const OwnImages own;
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = "train/" + std::string(i % 2 == 0 ? "dark/" : "light/") + std::to_string(i);
+    write_text(own.file(name + (i % 4 < 2 ? ".jpg" : ".png")), "no image");
+  }
+  const Completed result = own.train({"--set", "data.images.decoding.on_unreadable=SKIP"});
+  CHECK(result.exit_code == 4);
+  CHECK_THAT(result.err, ContainsSubstring("no example of the training data can be read"));
+  CHECK(summary_of(own.program() / "run")["status"] == "failed");
+}
+
 TEST_CASE("own images: a dataset that is not as the job says is refused") {
   const OwnImages own;
   CHECK_THAT(own.train({"--set", "data.images.classes=3"}).err, ContainsSubstring("has 2 classes, but the job says 3"));

@@ -318,7 +318,7 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
   inspection.memory = {{"host memory", 3 << 20, 7 << 20}};
   inspection.warnings = {"too large"};
   inspection.schedule = "cosine";
-  inspection.learning_rates = {{0.0, 0.25F}, {10.0, 0.0625F}};
+  inspection.learning_rates = {{0.0, 0.25F}, {5.0, 0.25F}, {10.0, 0.0625F}};
   CHECK_THAT(to_text(inspection), ContainsSubstring("The cosine learning rate of each of 5 learners:\n"
                                                     "epochs done  learning rate\n"
                                                     "          0           0.25\n"
@@ -329,8 +329,8 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
                                       ContainsSubstring("host memory, available            7.00 MiB\n"));
   const nlohmann::ordered_json json = to_json(inspection);
   CHECK(json["schedule"] == "cosine");
-  CHECK(json["learning_rates"][1]["epoch"] == 10.0);
-  CHECK(json["learning_rates"][1]["rate"] == 0.0625);
+  CHECK(json["learning_rates"][2]["epoch"] == 10.0);
+  CHECK(json["learning_rates"][2]["rate"] == 0.0625);
   CHECK(json["layers"][0]["parameters"] == 520);
   CHECK(json["parameters"] == 431080);
   CHECK(json["learners_that_fit"] == 17);
