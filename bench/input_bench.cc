@@ -37,7 +37,8 @@ class Pipeline {
         order_(data_->size(), batch_, job.training.seed),
         ring_(*data_, order_, *device_, pool_, kSlots) {}
 
-  static constexpr int kBatches = 16;  // of a call of deliver()
+  // Of a call of deliver(). Many times the slots: what was filled while others had their turn costs nothing.
+  static constexpr int kBatches = 128;
   std::int64_t images() const { return kBatches * batch_; }
 
   void deliver() {
@@ -45,7 +46,7 @@ class Pipeline {
   }
 
  private:
-  static constexpr int kSlots = 32;
+  static constexpr int kSlots = 8;
 
   std::int64_t batch_;
   std::vector<std::string> warnings_;
