@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <system_error>
 
 #include "dataflow/input/image_decoder.h"
 #include "dataflow/input/image_records.h"
 #include "dataflow/input/record_file.h"
 #include "engine/error.h"
+#include "jobs/export/atomic_file.h"
 
 namespace arbalest::jobs {
 
@@ -48,19 +47,16 @@ void write_split(const ImageFileList& list, const std::string& name, const fs::p
 }
 
 void write_classes(const std::vector<std::string>& classes, const fs::path& path) {
-  std::ofstream file(path);
-  for (const std::string& name : classes) file << name << '\n';
-  file.close();
-  if (!file) fail(ErrorKind::kOutOfMemory, "{}: cannot be written", path.string());
+  std::string text;
+  for (const std::string& name : classes) text += name + "\n";
+  write_file(path, text);
 }
 
 // A new folder beside `output`, removed again unless it is given that name.
 class PartialFolder {
  public:
   explicit PartialFolder(const fs::path& output) : path_(output.string() + ".partial-XXXXXX") {
-    if (mkdtemp(path_.data()) == nullptr) {
-      fail(ErrorKind::kOutOfMemory, "{}: cannot be written: {}", output.string(), std::strerror(errno));
-    }
+    if (mkdtemp(path_.data()) == nullptr) fail_write(output, errno);
   }
   ~PartialFolder() {
     std::error_code error;  // what went wrong before says more
@@ -76,7 +72,7 @@ class PartialFolder {
                     fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec,
                     fs::perm_options::add, error);
     if (!error) fs::rename(path_, output, error);
-    if (error) fail(ErrorKind::kOutOfMemory, "{}: cannot be written: {}", output.string(), error.message());
+    if (error) fail_write(output, error.value());
     path_.clear();
   }
 

@@ -25,7 +25,7 @@ struct ImageShardsReport {
 
 // Writes train-00000-of-00003 and so on, test-..., and classes.txt, a name a line. The image files go in as they are,
 // after a look at their headers. The folder appears under its name when it is complete. Throws ErrorKind::kUsage if it
-// is there already, kData for what is wrong with the images, and kOutOfMemory where it cannot be written.
+// is there already, kData for what is wrong with the images, and as fail_write does where it cannot be written.
 ImageShardsReport write_image_shards(const ImageShardsOptions& options);
 
 }  // namespace arbalest::jobs

@@ -8,6 +8,7 @@
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "tests/support/catch.h"
+#include "tests/support/data_failure.h"
 #include "tests/support/image_writer.h"
 #include "tests/support/temporary_directory.h"
 
@@ -21,6 +22,7 @@ using dataflow::ImageFileList;
 using dataflow::ImageFilesSource;
 using dataflow::OnUnreadable;
 using dataflow::Split;
+using tests::data_failure;
 using tests::gradient;
 using tests::jpeg;
 using tests::png;
@@ -46,18 +48,6 @@ ImageFilesSource source(const TemporaryDirectory& directory) { return {directory
 ImageFileList list(const TemporaryDirectory& directory, Split split = Split::kTrain) {
   Strings warnings;
   return list_image_files(source(directory), split, warnings);
-}
-
-template <typename Action>
-std::string failure(const Action& action) {
-  try {
-    action();
-  } catch (const engine::Error& error) {
-    CHECK(error.kind() == engine::ErrorKind::kData);
-    return error.what();
-  }
-  FAIL("the dataset was accepted");
-  return "";
 }
 
 EncodedImages images(const TemporaryDirectory& directory,
@@ -108,11 +98,12 @@ TEST_CASE("image files: lists name images, whose folders are their classes", "[i
   CHECK(warnings.empty());
   for (const std::string line : {"/etc/cat/a.jpg", "a.jpg", "../a.jpg"}) {
     write_text(directory / "train.txt", "train/cat/a.JPEG\n" + line + "\n");
-    CHECK_THAT(failure([&] { list_image_files(lists, Split::kTrain, warnings); }),
+    CHECK_THAT(data_failure([&] { list_image_files(lists, Split::kTrain, warnings); }),
                ContainsSubstring("train.txt:2: '" + line + "' must be a path below"));
   }
   write_text(directory / "train.txt", "\n");
-  CHECK_THAT(failure([&] { list_image_files(lists, Split::kTrain, warnings); }), ContainsSubstring("lists no image"));
+  CHECK_THAT(data_failure([&] { list_image_files(lists, Split::kTrain, warnings); }),
+             ContainsSubstring("lists no image"));
 }
 
 TEST_CASE("image files: what is not named as an image is left out, and said", "[input]") {
@@ -134,27 +125,27 @@ TEST_CASE("image files: what is not named as an image is left out, and said", "[
 TEST_CASE("image files: missing folders, empty classes and classes of the test set alone are refused", "[input]") {
   const TemporaryDirectory directory;
   CHECK_THAT(
-      failure([&] { list(directory); }),
+      data_failure([&] { list(directory); }),
       ContainsSubstring((directory / "train").string() + ": dataset is missing") && ContainsSubstring("--data-root"));
   write_tree(directory);
   fs::create_directories(directory / "train/empty");
-  CHECK_THAT(failure([&] { list(directory); }), ContainsSubstring("train/empty: the class has no image"));
+  CHECK_THAT(data_failure([&] { list(directory); }), ContainsSubstring("train/empty: the class has no image"));
   fs::remove(directory / "train/empty");
   write_file(directory / "test/bird/x.png", "x");
-  CHECK_THAT(failure([&] { list(directory, Split::kTest); }),
+  CHECK_THAT(data_failure([&] { list(directory, Split::kTest); }),
              ContainsSubstring("class 'bird' is not among those of the training set"));
   Strings warnings;
-  CHECK_THAT(failure([&] { open_image_files(source(directory), Split::kTrain, 3, warnings); }),
+  CHECK_THAT(data_failure([&] { open_image_files(source(directory), Split::kTrain, 3, warnings); }),
              ContainsSubstring("has 2 classes, but the job says 3: cat, dog"));
   fs::remove_all(directory / "train");
   fs::create_directories(directory / "train");
-  CHECK_THAT(failure([&] { list(directory); }), ContainsSubstring("holds no folder, so there is no class"));
+  CHECK_THAT(data_failure([&] { list(directory); }), ContainsSubstring("holds no folder, so there is no class"));
 }
 
 TEST_CASE("image files: images of several sizes need a resize", "[input]") {
   const TemporaryDirectory directory;
   write_tree(directory);
-  CHECK_THAT(failure([&] { read(images(directory, Framing{}), 1); }),
+  CHECK_THAT(data_failure([&] { read(images(directory, Framing{}), 1); }),
              ContainsSubstring((directory / "train/cat/b.png").string() + ": has 20 x 12 pixels") &&
                  ContainsSubstring("set resize"));
   write_file(directory / "train/cat/b.png", png(gradient(6, 8)));
@@ -198,8 +189,8 @@ TEST_CASE("image files: an unreadable image stops the run or is left out, as the
   engine::host::Pool pool(2);
   Strings warnings;
   const EncodedImages stopping = images(directory);
-  CHECK_THAT(failure([&] { read(stopping, 1); }), Catch::Matchers::StartsWith(record + ": "));
-  CHECK_THAT(failure([&] { stopping.decode_all(pool, warnings); }), Catch::Matchers::StartsWith(record + ": "));
+  CHECK_THAT(data_failure([&] { read(stopping, 1); }), Catch::Matchers::StartsWith(record + ": "));
+  CHECK_THAT(data_failure([&] { stopping.decode_all(pool, warnings); }), Catch::Matchers::StartsWith(record + ": "));
   const EncodedImages skipping = images(directory, framing, OnUnreadable::kSkip);
   const auto kept = skipping.decode_all(pool, warnings);
   CHECK(kept->size() == 2);
@@ -211,7 +202,7 @@ TEST_CASE("image files: an unreadable image stops the run or is left out, as the
   const auto device = engine::open_device(engine::parse_device("cpu"));
   dataflow::SequentialOrder order(3, 3);
   dataflow::BatchRing broken(stopping, order, *device, pool, 2);
-  CHECK_THAT(failure([&] { broken.next(); }), ContainsSubstring(record));
+  CHECK_THAT(data_failure([&] { broken.next(); }), ContainsSubstring(record));
   dataflow::BatchRing ring(skipping, order, *device, pool, 2);
   const dataflow::Batch batch = ring.next().value();
   CHECK(batch.examples == 2);
@@ -236,7 +227,7 @@ TEST_CASE("image files: where no image can be read, skipping them is no answer",
   engine::host::Pool pool(1);
   Strings warnings;
   const EncodedImages data = images(directory, {.resize = 10, .random_crop = {}, .seed = 0}, OnUnreadable::kSkip);
-  CHECK_THAT(failure([&] { data.decode_all(pool, warnings); }),
+  CHECK_THAT(data_failure([&] { data.decode_all(pool, warnings); }),
              ContainsSubstring("no image can be read") && ContainsSubstring("a.JPEG"));
 }
 

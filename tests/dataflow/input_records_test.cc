@@ -7,6 +7,7 @@
 #include "dataflow/input/record_file.h"
 #include "engine/error.h"
 #include "tests/support/catch.h"
+#include "tests/support/data_failure.h"
 #include "tests/support/image_writer.h"
 #include "tests/support/temporary_directory.h"
 
@@ -17,6 +18,7 @@ using dataflow::crc32c;
 using dataflow::ImageRecord;
 using dataflow::RecordFile;
 using dataflow::RecordWriter;
+using tests::data_failure;
 using tests::gradient;
 using tests::png;
 using tests::read_text;
@@ -25,18 +27,6 @@ using tests::write_text;
 using Bytes = std::vector<std::uint8_t>;
 
 Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
-
-template <typename Action>
-std::string failure(const Action& action) {
-  try {
-    action();
-  } catch (const engine::Error& error) {
-    CHECK(error.kind() == engine::ErrorKind::kData);
-    return error.what();
-  }
-  FAIL("the records were accepted");
-  return "";
-}
 
 void write_records(const std::filesystem::path& path, const std::vector<Bytes>& records) {
   RecordWriter writer(path);
@@ -97,13 +87,13 @@ TEST_CASE("records: every prefix but whole records is refused with the record", 
       CHECK(RecordFile(directory / "a").size() == 1);
       continue;
     }
-    CHECK_THAT(failure([&] { RecordFile(directory / "a"); }),
+    CHECK_THAT(data_failure([&] { RecordFile(directory / "a"); }),
                ContainsSubstring(bytes < 21 ? "truncated within record 0" : "truncated within record 1 (byte 21)"));
   }
   write_text(directory / "a", whole + "trailing bytes");
-  CHECK_THAT(failure([&] { RecordFile(directory / "a"); }), ContainsSubstring("record 2 (byte 43)"));
-  CHECK_THAT(failure([&] { RecordFile(directory / "none"); }), ContainsSubstring("cannot be opened"));
-  CHECK_THAT(failure([&] { RecordFile(directory.path()); }), ContainsSubstring("is no file"));
+  CHECK_THAT(data_failure([&] { RecordFile(directory / "a"); }), ContainsSubstring("record 2 (byte 43)"));
+  CHECK_THAT(data_failure([&] { RecordFile(directory / "none"); }), ContainsSubstring("cannot be opened"));
+  CHECK_THAT(data_failure([&] { RecordFile(directory.path()); }), ContainsSubstring("is no file"));
 }
 
 TEST_CASE("records: every flipped bit is found and named", "[input]") {
@@ -114,7 +104,7 @@ TEST_CASE("records: every flipped bit is found and named", "[input]") {
     std::string damaged = whole;
     damaged[bit / 8] = static_cast<char>(static_cast<unsigned char>(damaged[bit / 8]) ^ (1U << (bit % 8)));
     write_text(directory / "a", damaged);
-    const std::string said = failure([&] {
+    const std::string said = data_failure([&] {
       const RecordFile file(directory / "a");
       for (std::size_t record = 0; record < file.size(); ++record) file.read(record);
     });
@@ -139,34 +129,35 @@ TEST_CASE("records: images of all shards are read in the order of their names", 
 TEST_CASE("records: a shard that the others' names speak of must be there", "[input]") {
   const TemporaryDirectory directory;
   write_records(directory / "train-00000-of-00002", {image_record(0, 1)});
-  CHECK_THAT(failure([&] { open(directory); }),
+  CHECK_THAT(data_failure([&] { open(directory); }),
              ContainsSubstring("dataset is incomplete: there are 1 of the shards train-...-of-00002"));
   write_records(directory / "train-00001-of-00002", {image_record(1, 2)});
   CHECK(open(directory)->size() == 2);
   write_records(directory / "train-00002-of-00003", {image_record(1, 2)});
-  CHECK_THAT(failure([&] { open(directory); }), ContainsSubstring("there are 1 of the shards train-...-of-00003"));
+  CHECK_THAT(data_failure([&] { open(directory); }), ContainsSubstring("there are 1 of the shards train-...-of-00003"));
 }
 
 TEST_CASE("records: labels may start at another number", "[input]") {
   const TemporaryDirectory directory;
   write_records(directory / "train-0", {image_record(1, 1), image_record(3, 2)});
   CHECK(open(directory, 1)->label(1) == 2);
-  CHECK_THAT(failure([&] { open(directory, 0); }),
+  CHECK_THAT(data_failure([&] { open(directory, 0); }),
              ContainsSubstring("record 1 (byte") && ContainsSubstring("label 3 is not in [0, 3)"));
-  CHECK_THAT(failure([&] { open(directory, 2); }), ContainsSubstring("label 1 is not in [2, 5)"));
+  CHECK_THAT(data_failure([&] { open(directory, 2); }), ContainsSubstring("label 1 is not in [2, 5)"));
 }
 
 TEST_CASE("records: what is no image example is refused with shard and record", "[input]") {
   const TemporaryDirectory directory;
-  CHECK_THAT(failure([&] { open(directory); }),
+  CHECK_THAT(data_failure([&] { open(directory); }),
              ContainsSubstring("train-*: dataset is missing") && ContainsSubstring("--data-root"));
   write_records(directory / "train-0", {});
-  CHECK_THAT(failure([&] { open(directory); }), ContainsSubstring("hold no record"));
+  CHECK_THAT(data_failure([&] { open(directory); }), ContainsSubstring("hold no record"));
   write_records(directory / "train-0", {image_record(0, 1), bytes_of("no message")});
-  CHECK_THAT(failure([&] { open(directory); }), ContainsSubstring((directory / "train-0").string() + ": record 1") &&
-                                                    ContainsSubstring("is no tf.train.Example"));
+  CHECK_THAT(data_failure([&] { open(directory); }),
+             ContainsSubstring((directory / "train-0").string() + ": record 1") &&
+                 ContainsSubstring("is no tf.train.Example"));
   write_records(directory / "train-0", {{}});
-  CHECK_THAT(failure([&] { open(directory); }),
+  CHECK_THAT(data_failure([&] { open(directory); }),
              ContainsSubstring("record 0 (byte 0): has no feature 'image/class/label'"));
 }
 
