@@ -116,7 +116,10 @@ Event CudaStream::record() {
   return {this, position_};
 }
 
-void CudaStream::drain() noexcept { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
+void CudaStream::drain() noexcept {
+  static_cast<void>(cudaSetDevice(options_.ordinal));  // the present one may have failed
+  static_cast<void>(cudaStreamSynchronize(stream_.get()));
+}
 
 void CudaStream::begin_recording() {
   ARBALEST_CHECK(recording_ == nullptr);
@@ -146,6 +149,7 @@ bool CudaStream::has_passed(std::uint64_t position) const {
   const auto* passed = static_cast<const volatile std::uint64_t*>(passed_.data());
   if (*passed >= position) return true;
   // A failed device counts no further.
+  static_cast<void>(cudaSetDevice(options_.ordinal));  // the present one may be another that has failed
   const cudaError_t state = cudaEventQuery(event_at(position));
   if (state == cudaErrorNotReady) static_cast<void>(cudaGetLastError());  // no error, but kept as the last one
   return state != cudaErrorNotReady;
