@@ -55,7 +55,8 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   training_.backward(*stream_, buffers);
   gradient_graph_ = stream_->end_recording();
 
-  record_update();
+  if (options_.central[0] != nullptr) update_graph_ = record_update(options_.central);
+  update_alone_graph_ = record_update({nullptr, nullptr});
 
   dataflow::PlanBuffers evaluation = buffers;
   evaluation.weights = options_.evaluation_weights;
@@ -67,12 +68,12 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   evaluation_graph_ = stream_->end_recording();
 }
 
-void Learner::record_update() {
+std::unique_ptr<engine::TaskGraph> Learner::record_update(const float* const (&central)[2]) {
   StepResult* result = result_.as<StepResult>();
   engine::WeightUpdate update{.weights = replica_.weights(),
                               .rounded = replica_.rounded(),
                               .gradient = replica_.gradient(),
-                              .central = {options_.central[0], options_.central[1]},
+                              .central = {central[0], central[1]},
                               .ranges = training_.parameters().update_ranges(),
                               .rule = options_.rule,
                               .step = step_.as<StepParameters>(),
@@ -90,7 +91,7 @@ void Learner::record_update() {
     update.gradient_scale = &result->gradient_scale;
   }
   stream_->enqueue(update, "update");
-  update_graph_ = stream_->end_recording();
+  return stream_->end_recording();
 }
 
 // The one before it in its slot must be over.
@@ -135,14 +136,20 @@ Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& par
   stream_->begin_task(batch.number);
   stream_->copy(step_.data(), &step, sizeof(StepParameters), "parameters");
   copy_in(training_, options_.training_data, batch);
-  const Ticket ticket{options_.number, batch.number, batch.examples, {}, nullptr};
+  const Ticket ticket{batch.number, batch.examples, {}, nullptr};
   stream_->launch(*gradient_graph_, "gradient");
   return ticket;
 }
 
 void Learner::update(Ticket& ticket, const engine::Event& after) {
+  ARBALEST_CHECK(update_graph_ != nullptr);
   stream_->wait(after, "wait for averaging's read");
   stream_->launch(*update_graph_, "update");
+  finish(ticket);
+}
+
+void Learner::update_alone(Ticket& ticket) {
+  stream_->launch(*update_alone_graph_, "update");
   finish(ticket);
 }
 
@@ -151,7 +158,7 @@ Ticket Learner::evaluate(const dataflow::Batch& batch, const engine::Event& weig
   stream_->begin_task(batch.number);
   stream_->wait(weights_ready, "wait for the central model's copy");
   copy_in(inference_, options_.evaluation_data, batch);
-  Ticket ticket{options_.number, batch.number, batch.examples, {}, nullptr};
+  Ticket ticket{batch.number, batch.examples, {}, nullptr};
   stream_->launch(*evaluation_graph_, "evaluate");
   finish(ticket);
   return ticket;

@@ -17,7 +17,6 @@ namespace arbalest::learners {
 
 // What is left to wait for after a mini-batch was enqueued.
 struct Ticket {
-  int learner = 0;                             // number over all devices
   std::uint64_t task = 0;                      // number of the mini-batch
   int examples = 0;                            // labeled ones in it
   engine::Event done;                          // *result is there
@@ -25,13 +24,13 @@ struct Ticket {
 };
 
 struct LearnerOptions {
-  int number = 0;      // over all devices
+  int number = 0;      // on its device
   int first_core = 0;  // within the device
   int threads = 1;
   int result_slots = 4;  // tasks that may be enqueued and not yet waited for
   engine::UpdateRule rule = {};
   std::optional<float> clip_gradient_norm = {};  // the largest norm that a gradient keeps
-  // The device's two buffers of the central model; both null without averaging.
+  // The device's two buffers of the central model; both null where it is always the only learner.
   const float* central[2] = {nullptr, nullptr};
   // The device's weights that evaluation reads, and the same in low precision where the plans read that.
   float* evaluation_weights = nullptr;
@@ -47,23 +46,25 @@ class Learner {
   static std::size_t device_bytes(const engine::Device& device, const dataflow::Plan& training,
                                   const dataflow::Plan& inference, const engine::UpdateRule& rule);
 
-  // Records its three task graphs. The plans, data and buffers must outlive it. Throws kOutOfMemory.
+  // Records its task graphs. The plans, data and buffers must outlive it. Throws kOutOfMemory.
   Learner(engine::Device& device, const dataflow::Plan& training, const dataflow::Plan& inference,
           const LearnerOptions& options);
 
-  int number() const noexcept { return options_.number; }
   float* weights() const noexcept { return replica_.weights(); }
   // The same in low precision; null where the plans do not read it.
   const engine::BFloat16* rounded_weights() const noexcept { return replica_.rounded(); }
   engine::Stream& stream() const noexcept { return *stream_; }
 
-  // One training step is a call of gradient() and then one of update(). Stream ordering: both enqueue on stream() and
-  // return without waiting. The host memory of the task that was enqueued result_slots earlier is used again, by
-  // evaluate() too: its ticket must have been waited for and read (kInternal if it is still under way). batch.indices
-  // [b], or images [b, c, h, w] and labels [b], must stay until Ticket::done.
+  // One training step is a call of gradient() and then one of update() or update_alone(). Stream ordering: they enqueue
+  // on stream() and return without waiting. The host memory of the task that was enqueued result_slots earlier is used
+  // again, by evaluate() too: its ticket must have been waited for and read (kInternal if it is still under way).
+  // batch.indices [b], or images [b, c, h, w] and labels [b], must stay until Ticket::done.
   Ticket gradient(const dataflow::Batch& batch, const engine::StepParameters& parameters);
   // Applies the gradient after `after` has passed: the read of w by averaging. Completes the ticket's `done`.
   void update(Ticket& ticket, const engine::Event& after);
+  // The same where there is no other learner: the weights are then the model that is saved, and a step that is not
+  // finite is refused (engine/ops/weight_update.h).
+  void update_alone(Ticket& ticket);
 
   // Loss and accuracy of the evaluation weights on one mini-batch, after `weights_ready`.
   Ticket evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready);
@@ -82,7 +83,7 @@ class Learner {
  private:
   std::size_t vector_bytes() const;
   void round_weights(const float* weights, engine::BFloat16* rounded);
-  void record_update();
+  std::unique_ptr<engine::TaskGraph> record_update(const float* const (&central)[2]);
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
   void copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch);
   void check_slot() const;
@@ -105,7 +106,8 @@ class Learner {
   std::uint64_t tasks_ = 0;          // enqueued so far, evaluation included
   std::uint64_t steps_ = 0;          // of training, enqueued since the last restart
   std::unique_ptr<engine::TaskGraph> gradient_graph_;
-  std::unique_ptr<engine::TaskGraph> update_graph_;
+  std::unique_ptr<engine::TaskGraph> update_graph_;  // null: it is always alone
+  std::unique_ptr<engine::TaskGraph> update_alone_graph_;
   std::unique_ptr<engine::TaskGraph> evaluation_graph_;
   std::unique_ptr<engine::Stream> stream_;  // last: its work ends before what it uses goes
 };

@@ -1,65 +1,72 @@
 #include "learners/learner_pool.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "engine/error.h"
 
 namespace arbalest::learners {
 
-LearnerPool::LearnerPool(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options,
+LearnerPool::LearnerPool(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int learners,
                          const dataflow::ParameterLayout* parameters)
-    : device_(device),
-      options_(options),
-      threads_(std::max(1, device.cores() / options.learners)),
-      training_(graph, device,
-                {.batch = options.batch,
-                 .threads = threads_,
-                 .mode = engine::OperatorMode::kTraining,
-                 .precision = options.precision,
-                 .parameters = parameters,
-                 .without_decay = options.without_decay}),
-      inference_(graph, device,
-                 {.batch = options.evaluation_batch,
-                  .threads = threads_,
-                  .mode = engine::OperatorMode::kInference,
-                  .precision = options.precision,
-                  .parameters = &training_.parameters()}) {}
+    : graph_(graph), device_(device), options_(options), count_(learners) {
+  const int threads = threads_for(learners);
+  groups_[threads] = std::make_unique<LearnerGroup>(graph, device, options, threads, parameters);
+  active_ = groups_[threads].get();
+}
+
+// A GPU's streams have no threads: all its learners are one group.
+int LearnerPool::threads_for(int count) const { return device_.is_cuda() ? 1 : std::max(1, device_.cores() / count); }
 
 std::size_t LearnerPool::evaluation_weights_bytes() const {
-  return static_cast<std::size_t>(training_.parameters().elements()) * sizeof(float);
+  return static_cast<std::size_t>(training_plan().parameters().elements()) * sizeof(float);
 }
 
 std::size_t LearnerPool::rounded_evaluation_weights_bytes() const {
-  if (!inference_.reads_low_precision_weights()) return 0;
-  return static_cast<std::size_t>(training_.parameters().elements()) * sizeof(engine::BFloat16);
+  if (!active().inference_plan().reads_low_precision_weights()) return 0;
+  return static_cast<std::size_t>(training_plan().parameters().elements()) * sizeof(engine::BFloat16);
 }
 
 std::size_t LearnerPool::shared_bytes() const {
   return evaluation_weights_bytes() + rounded_evaluation_weights_bytes();
 }
 
-std::size_t LearnerPool::learner_bytes() const {
-  return Learner::device_bytes(device_, training_, inference_, options_.rule);
+SharedVectors LearnerPool::shared_vectors() const {
+  return {{central_[0], central_[1]}, evaluation_weights(), rounded_evaluation_weights()};
 }
 
 void LearnerPool::create(const float* const (&central)[2]) {
+  std::ranges::copy(central, central_);
   evaluation_weights_ = device_.allocate(evaluation_weights_bytes());
-  if (inference_.reads_low_precision_weights()) {
-    rounded_evaluation_weights_ = device_.allocate(rounded_evaluation_weights_bytes());
+  if (const std::size_t bytes = rounded_evaluation_weights_bytes(); bytes > 0) {
+    rounded_evaluation_weights_ = device_.allocate(bytes);
   }
-  for (int i = 0; i < options_.learners; ++i) {
-    learners_.push_back(
-        std::make_unique<Learner>(device_, training_, inference_,
-                                  LearnerOptions{.number = options_.first_number + i,
-                                                 .first_core = i * threads_,
-                                                 .threads = threads_,
-                                                 .result_slots = options_.result_slots,
-                                                 .rule = options_.rule,
-                                                 .clip_gradient_norm = options_.clip_gradient_norm,
-                                                 .central = {central[0], central[1]},
-                                                 .evaluation_weights = evaluation_weights(),
-                                                 .rounded_evaluation_weights = rounded_evaluation_weights(),
-                                                 .training_data = options_.training_data,
-                                                 .evaluation_data = options_.evaluation_data}));
+  active().grow(count_, options_, shared_vectors());
+}
+
+void LearnerPool::prepare(int count) {
+  ARBALEST_CHECK(count > 0);
+  const int threads = threads_for(count);
+  const auto found = groups_.find(threads);
+  if (found != groups_.end()) {
+    found->second->grow(count, options_, shared_vectors());
+    return;
   }
+  auto group = std::make_unique<LearnerGroup>(graph_, device_, options_, threads, &training_plan().parameters());
+  group->grow(count, options_, shared_vectors());
+  groups_.emplace(threads, std::move(group));
+}
+
+void LearnerPool::activate(int count) {
+  const auto found = groups_.find(threads_for(count));
+  ARBALEST_CHECK(found != groups_.end() && std::cmp_less_equal(count, found->second->learners().size()));
+  active_ = found->second.get();
+  count_ = count;
+}
+
+void LearnerPool::release_idle() {
+  std::erase_if(groups_, [&](const auto& entry) { return entry.second.get() != active_; });
+  active().shrink(count_);
 }
 
 }  // namespace arbalest::learners

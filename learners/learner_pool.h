@@ -1,53 +1,46 @@
-// The learners of one device, with what they share: plans, and the weights that evaluation reads.
+// The learners of one device: as many as are asked for, from those that exist already and new ones.
 #pragma once
 
+#include <map>
 #include <memory>
-#include <optional>
 #include <span>
-#include <vector>
 
-#include "dataflow/plan.h"
 #include "engine/device.h"
-#include "learners/learner.h"
+#include "learners/learner_group.h"
 
 namespace arbalest::learners {
 
-struct PoolOptions {
-  int learners = 1;
-  int first_number = 0;    // of the first learner, over all devices
-  std::int64_t batch = 1;  // training examples of a mini-batch
-  std::int64_t evaluation_batch = 1;
-  engine::Precision precision = engine::Precision::kFloat32;
-  int result_slots = 4;
-  engine::UpdateRule rule = {};
-  std::optional<float> clip_gradient_norm = {};  // the largest norm that a learner's gradient keeps
-  // Parameters without weight decay.
-  std::vector<dataflow::ParameterKind> without_decay = {};
-  // On the pool's device: what mini-batches of training and of evaluation are gathered from; null: batches bring
-  // images.
-  const dataflow::ResidentData* training_data = nullptr;
-  const dataflow::ResidentData* evaluation_data = nullptr;
-};
-
 class LearnerPool {
  public:
-  // Prepares the plans. All that takes much memory comes with create(), once the central model's place is known.
-  // `parameters`: the layouts of another pool's parameters, so that flat vectors can be summed over devices; null: the
-  // device chooses.
-  LearnerPool(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options,
+  // Prepares the plans of `learners` learners, between whom the device's cores are divided. All that takes much memory
+  // comes with create(), once the central model's place is known.
+  // `parameters`: the layouts of another pool's parameters, so that flat vectors can be summed
+  // over devices; null: the device chooses.
+  LearnerPool(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int learners,
               const dataflow::ParameterLayout* parameters = nullptr);
 
   // What all of them together, and what each of them takes of the device's memory.
   std::size_t shared_bytes() const;
-  std::size_t learner_bytes() const;
+  std::size_t learner_bytes() const { return active().learner_bytes(options_); }
 
-  // `central`: the device's two buffers of the central model, both null without averaging.
+  // `central`: the device's two buffers of the central model, both null if there never is another learner.
   void create(const float* const (&central)[2]);
 
+  // Another number of learners. prepare() makes the plans and learners that `count` of them need and that do not exist;
+  // it may run on another thread while the present learners train, and throws kOutOfMemory, after which all is as
+  // before. activate() makes `count` prepared ones the present ones, whose weights and optimizer state are to be set;
+  // none may have work under way. release_idle() frees what the present ones do not need.
+  void prepare(int count);
+  void activate(int count);
+  void release_idle();
+
   engine::Device& device() const noexcept { return device_; }
-  const PoolOptions& options() const noexcept { return options_; }
-  const dataflow::Plan& training_plan() const noexcept { return training_; }
-  std::span<const std::unique_ptr<Learner>> learners() const noexcept { return learners_; }
+  // The present ones, in order of their numbers.
+  std::span<const std::unique_ptr<Learner>> learners() const noexcept {
+    return active().learners().first(static_cast<std::size_t>(count_));
+  }
+  int count() const noexcept { return count_; }
+  const dataflow::Plan& training_plan() const noexcept { return active().training_plan(); }
   float* evaluation_weights() const noexcept { return evaluation_weights_.as<float>(); }
   // The same in low precision, for whoever writes them to keep up to date; null where the plans do not read it.
   engine::BFloat16* rounded_evaluation_weights() const noexcept {
@@ -55,17 +48,21 @@ class LearnerPool {
   }
 
  private:
+  int threads_for(int count) const;
+  LearnerGroup& active() const { return *active_; }
+  SharedVectors shared_vectors() const;
   std::size_t evaluation_weights_bytes() const;
   std::size_t rounded_evaluation_weights_bytes() const;
 
+  dataflow::Graph graph_;
   engine::Device& device_;
   PoolOptions options_;
-  int threads_;
-  dataflow::Plan training_;
-  dataflow::Plan inference_;
+  const float* central_[2] = {nullptr, nullptr};
   engine::Buffer evaluation_weights_;
   engine::Buffer rounded_evaluation_weights_;
-  std::vector<std::unique_ptr<Learner>> learners_;
+  std::map<int, std::unique_ptr<LearnerGroup>> groups_;  // by threads of a learner
+  LearnerGroup* active_ = nullptr;
+  int count_;
 };
 
 }  // namespace arbalest::learners

@@ -17,7 +17,7 @@ namespace {
 
 std::size_t learner_count(std::span<const std::unique_ptr<LearnerPool>> pools) {
   std::size_t count = 0;
-  for (const auto& pool : pools) count += static_cast<std::size_t>(pool->options().learners);
+  for (const auto& pool : pools) count += static_cast<std::size_t>(pool->count());
   return count;
 }
 
@@ -41,11 +41,7 @@ void Progress::add(const Progress& later) {
 
 Scheduler::Scheduler(const Options& options, std::span<const std::unique_ptr<LearnerPool>> pools,
                      engine::Collective& collective)
-    : options_(options),
-      pools_(pools),
-      tasks_(learner_count(pools) * static_cast<std::size_t>(result_slots(options.averaging.period))),
-      averagings_(kRunAhead + 1),
-      evaluation_ready_(pools.size()) {
+    : options_(options), pools_(pools), tasks_(0), averagings_(kRunAhead + 1), evaluation_ready_(pools.size()) {
   create_learners(collective);
   LearnerPool& first = *pools_.front();
   const dataflow::ParameterLayout& layout = first.training_plan().parameters();
@@ -58,16 +54,25 @@ Scheduler::~Scheduler() { abandon(); }
 void Scheduler::create_learners(engine::Collective& collective) {
   std::vector<engine::Device*> devices;
   for (const auto& pool : pools_) devices.push_back(&pool->device());
-  if (learner_count(pools_) > 1) {
+  if (learner_count(pools_) > 1 || options_.may_resize) {
     averager_.emplace(options_.averaging, devices, pools_.front()->training_plan().parameters().elements(), collective,
                       kRunAhead + 1);
   }
-  std::vector<std::vector<const float*>> replicas;
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     const int device = static_cast<int>(p);
-    const float* const central[2] = {averages() ? averager_->central_buffer(device, 0) : nullptr,
-                                     averages() ? averager_->central_buffer(device, 1) : nullptr};
+    const float* const central[2] = {averager_ ? averager_->central_buffer(device, 0) : nullptr,
+                                     averager_ ? averager_->central_buffer(device, 1) : nullptr};
     pools_[p]->create(central);
+  }
+  collect_learners();
+}
+
+void Scheduler::collect_learners() {
+  learners_.clear();
+  pool_of_.clear();
+  ready_.clear();
+  std::vector<std::vector<const float*>> replicas;
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
     std::vector<const float*>& weights = replicas.emplace_back();
     for (const auto& learner : pools_[p]->learners()) {
       learners_.push_back(learner.get());
@@ -76,8 +81,9 @@ void Scheduler::create_learners(engine::Collective& collective) {
     }
     ready_.emplace_back(weights.size());
   }
-  last_tasks_.resize(learners_.size());
-  if (averages()) averager_->set_replicas(std::move(replicas));
+  last_tasks_.assign(learners_.size(), {});
+  tasks_ = RingQueue<Task>(learners_.size() * static_cast<std::size_t>(result_slots(options_.averaging.period)));
+  if (averager_) averager_->set_replicas(std::move(replicas));
 }
 
 void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
@@ -87,7 +93,7 @@ void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
       pool.training_plan().parameters().from_canonical(pool.device(), tensors, learner->weights());
       learner->weights_were_set();
     }
-    if (averages()) averager_->set_central(static_cast<int>(p), pool.learners().front()->weights());
+    if (averager_) averager_->set_central(static_cast<int>(p), pool.learners().front()->weights());
   }
 }
 
@@ -122,10 +128,9 @@ void Scheduler::enqueue_round(dataflow::BatchRing& ring) {
   }
   StepParameters local{.seed = options_.seed, .learning_rate = learning_rate()};
   for (int step = 1; step < options_.averaging.period; ++step) {
-    for (Learner* learner : learners_) {
-      Ticket ticket = enqueue_gradient(ring, *learner, local);
-      learner->update(ticket, {});
-      tasks_.push({ticket, &ring});
+    for (std::size_t j = 0; j < learners_.size(); ++j) {
+      last_tasks_[j] = enqueue_gradient(ring, *learners_[j], local);
+      enqueue_update(j, {}, ring);
     }
   }
   StepParameters corrected = local;
@@ -146,9 +151,18 @@ void Scheduler::enqueue_round(dataflow::BatchRing& ring) {
     averagings_.push(averager_->ticket());
   }
   for (std::size_t j = 0; j < learners_.size(); ++j) {
-    learners_[j]->update(last_tasks_[j], averages() ? read[pool_of_[j]] : engine::Event{});
-    tasks_.push({last_tasks_[j], &ring});
+    enqueue_update(j, averages() ? read[pool_of_[j]] : engine::Event{}, ring);
   }
+}
+
+void Scheduler::enqueue_update(std::size_t learner, const engine::Event& after, dataflow::BatchRing& ring) {
+  Ticket& ticket = last_tasks_[learner];
+  if (averages()) {
+    learners_[learner]->update(ticket, after);
+  } else {
+    learners_[learner]->update_alone(ticket);
+  }
+  tasks_.push({ticket, learner, &ring});
 }
 
 Ticket Scheduler::enqueue_gradient(dataflow::BatchRing& ring, Learner& learner, const StepParameters& parameters) {
@@ -189,24 +203,24 @@ void Scheduler::pop_task(Progress& progress) {
   const Task task = tasks_.pop();
   wait(task.ticket.done);
   task.ring->release(task.ticket.task);
-  check_finite(task.ticket);
+  check_finite(task);
   ++progress.tasks;
   progress.examples += task.ticket.examples;
   progress.loss_sum += static_cast<double>(task.ticket.result->loss_sum);
   progress.correct += static_cast<double>(task.ticket.result->correct);
 }
 
-void Scheduler::check_finite(const Ticket& ticket) const {
+void Scheduler::check_finite(const Task& task) const {
+  const Ticket& ticket = task.ticket;
   const engine::StepResult& result = *ticket.result;
   if (std::isfinite(result.loss_sum) && result.non_finite == 0) return;
-  const auto& device = pools_[pool_of_[static_cast<std::size_t>(ticket.learner)]]->device();
+  const auto& device = pools_[pool_of_[task.learner]]->device();
   const std::string what = std::isfinite(result.loss_sum)
                                ? fmt::format("{} elements of its step are not finite", result.non_finite)
                                : fmt::format("its loss is {}", std::abs(result.loss_sum));  // not -nan
   engine::fail(engine::ErrorKind::kDiverged,
-               "training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}", ticket.learner,
-               device.name(), ticket.task,
-               static_cast<double>(ticket.task) / static_cast<double>(options_.batches_per_epoch), what,
+               "training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}", task.learner, device.name(),
+               ticket.task, static_cast<double>(ticket.task) / static_cast<double>(options_.batches_per_epoch), what,
                remedy(ticket.task < learners_.size(), std::isfinite(result.loss_sum)));
 }
 
@@ -246,6 +260,18 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
   }
   const auto examples = static_cast<double>(sums.examples);
   return {sums.loss_sum / examples, sums.correct / examples, sums.examples};
+}
+
+void Scheduler::resize(std::span<const int> learners) {
+  ARBALEST_CHECK(options_.may_resize && tasks_.empty() && learners.size() == pools_.size());
+  // The weights of one learner alone are z.
+  if (!averages()) {
+    learners_.front()->stream().drain();
+    averager_->set_central(0, learners_.front()->weights());
+  }
+  for (std::size_t p = 0; p < pools_.size(); ++p) pools_[p]->activate(learners[p]);
+  collect_learners();
+  restart();
 }
 
 std::vector<dataflow::NamedTensor> Scheduler::snapshot() {

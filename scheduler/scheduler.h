@@ -23,6 +23,7 @@ struct Options {
   sma::Options averaging;
   std::uint64_t seed = 1;
   std::int64_t batches_per_epoch = 1;
+  bool may_resize = false;  // one learner alone is then ready for averaging with others
 };
 
 // Rounds that may be enqueued before the oldest has ended; enough to keep every stream busy.
@@ -97,6 +98,12 @@ class Scheduler {
   // all learners; leaves the ring at its start. Only when drained. Throws kData if none of the examples can be read.
   Evaluation evaluate(dataflow::BatchRing& ring);
 
+  // From the next round on `learners[d]` learners train on device d: prepared ones (LearnerPool::prepare). All of them,
+  // new or not, go on from z, with their optimizers' state and the central momentum started anew; the sequence of
+  // mini-batches goes on, and alpha and the learning rate follow from the new number. Only when drained, and if
+  // Options::may_resize; the ring must have the slots for so many (needed_ring_slots).
+  void resize(std::span<const int> learners);
+
   // The central model in canonical order. Waits for all that is enqueued and drops its Progress.
   std::vector<dataflow::NamedTensor> snapshot();
   // z and every replica := `tensors`. Before the first round.
@@ -105,19 +112,23 @@ class Scheduler {
  private:
   struct Task {
     learners::Ticket ticket;
+    std::size_t learner = 0;              // number over all devices
     dataflow::BatchRing* ring = nullptr;  // where its batch came from
   };
 
-  bool averages() const noexcept { return averager_.has_value(); }
+  bool averages() const noexcept { return learners_.size() > 1; }
   void create_learners(engine::Collective& collective);
+  // Takes over the pools' present learners.
+  void collect_learners();
   void enqueue_round(dataflow::BatchRing& ring);
   learners::Ticket enqueue_gradient(dataflow::BatchRing& ring, learners::Learner& learner,
                                     const engine::StepParameters& parameters);
-  // All weights := z and momenta := 0, where the learning rate drops.
+  void enqueue_update(std::size_t learner, const engine::Event& after, dataflow::BatchRing& ring);
+  // All weights := z and momenta := 0.
   void restart();
   void pop_round(Progress& progress);
   void pop_task(Progress& progress);
-  void check_finite(const learners::Ticket& ticket) const;
+  void check_finite(const Task& task) const;
   // Copies the present model to every pool's evaluation weights, which nobody may be reading.
   void refresh_evaluation_weights();
   // Blocks the host until `event` has passed, and throws the first error of the work before it.
@@ -129,7 +140,7 @@ class Scheduler {
   std::span<const std::unique_ptr<learners::LearnerPool>> pools_;
   std::vector<learners::Learner*> learners_;  // of all pools, by number
   std::vector<std::size_t> pool_of_;          // by learner
-  std::optional<sma::Averager> averager_;     // none with one learner
+  std::optional<sma::Averager> averager_;     // none where there is always one learner
 
   std::uint64_t batches_ = 0;
   int drops_ = 0;                                  // of the learning rate, that have taken effect

@@ -33,11 +33,8 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions&
                                                                const std::vector<dataflow::ResidentData>& training_data,
                                                                const std::vector<dataflow::ResidentData>& test_data) {
   std::vector<std::unique_ptr<learners::LearnerPool>> pools;
-  int first_number = 0;
   for (std::size_t d = 0; d < devices.size(); ++d) {
-    const learners::PoolOptions options{.learners = job.learners_per_device[d],
-                                        .first_number = first_number,
-                                        .batch = job.training.batch_size,
+    const learners::PoolOptions options{.batch = job.training.batch_size,
                                         .evaluation_batch = evaluation_batch_size(job),
                                         .precision = job.training.precision,
                                         .result_slots = scheduler::result_slots(job.synchronization.period),
@@ -47,8 +44,8 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions&
                                         .training_data = data_on(d, training_data),
                                         .evaluation_data = data_on(d, test_data)};
     const dataflow::ParameterLayout* layout = d == 0 ? nullptr : &pools.front()->training_plan().parameters();
-    pools.push_back(std::make_unique<learners::LearnerPool>(*job.graph, *devices[d], options, layout));
-    first_number += options.learners;
+    pools.push_back(
+        std::make_unique<learners::LearnerPool>(*job.graph, *devices[d], options, job.learners_per_device[d], layout));
   }
   return pools;
 }

@@ -71,7 +71,7 @@ TEST_CASE("what a learner takes of a GPU in BF16 is what was forecast", "[traini
   const jobs::JobOptions job = small_job("BF16", 1);
   const auto device = engine::open_device(job.devices[0]);
   learners::LearnerPool pool(*job.graph, *device,
-                             {.learners = 2, .batch = 100, .evaluation_batch = 100, .precision = Precision::kBFloat16});
+                             {.batch = 100, .evaluation_batch = 100, .precision = Precision::kBFloat16}, 2);
   const std::size_t before = device->free_memory();
   pool.create({nullptr, nullptr});
   CHECK(before - device->free_memory() == pool.shared_bytes() + 2 * pool.learner_bytes());

@@ -77,6 +77,7 @@ enum class RigInput {
 struct RigOptions {
   std::vector<std::string> devices = {"cpu"};
   std::vector<int> learners = {1};  // by device
+  int most_learners = 0;            // over all devices, that it may be resized to; 0: it may not
   std::int64_t batch = 4;
   std::int64_t examples = 96;
   engine::Shape image{1, 4, 4};
@@ -101,7 +102,8 @@ class TrainingRig {
         host_pool_(2),
         order_(options.examples, options.batch, options.seed),
         test_order_(options.examples, options.batch) {
-    const int learners = std::accumulate(options.learners.begin(), options.learners.end(), 0);
+    const int learners =
+        std::max(options.most_learners, std::accumulate(options.learners.begin(), options.learners.end(), 0));
     const auto layers = options.layers.empty() ? dataflow::logistic_regression(options.classes) : options.layers;
     const dataflow::Graph graph = dataflow::Graph::build(data_->description(), layers);
     for (const std::string& name : options.devices) {
@@ -113,14 +115,11 @@ class TrainingRig {
     for (std::size_t d = 0; d < devices_.size() && options.input == RigInput::kResident; ++d) {
       resident_.emplace_back(*data_, *devices_[d]);
     }
-    int first = 0;
     const auto resident_on = [&](std::size_t d) { return resident_.empty() ? nullptr : &resident_[d]; };
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       pools_.push_back(std::make_unique<learners::LearnerPool>(
           graph, *devices_[d],
-          learners::PoolOptions{.learners = options.learners[d],
-                                .first_number = first,
-                                .batch = options.batch,
+          learners::PoolOptions{.batch = options.batch,
                                 .evaluation_batch = options.batch,
                                 .precision = options.precision,
                                 .result_slots = scheduler::result_slots(options.averaging.period),
@@ -129,15 +128,15 @@ class TrainingRig {
                                 .without_decay = options.without_decay,
                                 .training_data = resident_on(d),
                                 .evaluation_data = resident_on(d)},
-          d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
-      first += options.learners[d];
+          options.learners[d], d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
     }
     collective_ = engine::make_collective(devices_);
     scheduler_ =
         std::make_unique<scheduler::Scheduler>(scheduler::Options{.learning_rate = options.learning_rate,
                                                                   .averaging = options.averaging,
                                                                   .seed = options.seed,
-                                                                  .batches_per_epoch = order_.batches_per_epoch()},
+                                                                  .batches_per_epoch = order_.batches_per_epoch(),
+                                                                  .may_resize = options.most_learners > 0},
                                                pools_, *collective_);
   }
 
@@ -147,6 +146,12 @@ class TrainingRig {
   dataflow::BatchRing& test_ring() { return *test_ring_; }
   scheduler::Scheduler& scheduler() { return *scheduler_; }
   const std::vector<std::unique_ptr<learners::LearnerPool>>& pools() const { return pools_; }
+
+  // So many learners from now on, by device.
+  void resize(const std::vector<int>& learners) {
+    for (std::size_t d = 0; d < learners.size(); ++d) pools_[d]->prepare(learners[d]);
+    scheduler_->resize(learners);
+  }
 
   // Runs `rounds` rounds to their end.
   scheduler::Progress run(int rounds) {

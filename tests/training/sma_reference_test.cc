@@ -5,64 +5,17 @@
 
 #include "engine/host/topology.h"
 #include "tests/support/catch.h"
-#include "tests/support/reference_sma.h"
 #include "tests/support/skip.h"
+#include "tests/support/softmax_regression.h"
 #include "tests/support/training_rig.h"
 
 namespace {
 
+using arbalest::tests::flatten;
 using arbalest::tests::ReferenceSma;
+using arbalest::tests::relative_distance;
 using arbalest::tests::RigOptions;
 using arbalest::tests::TrainingRig;
-
-// Mean loss and its gradient of softmax regression: weights [classes, pixels], then bias [classes].
-struct SoftmaxRegression {
-  std::int64_t pixels;
-  std::int64_t classes;
-  double loss_sum = 0.0;
-
-  std::vector<double> gradient(TrainingRig& rig, std::uint64_t task, const std::vector<double>& parameters) {
-    const auto batch = static_cast<std::size_t>(rig.order().batch_size());
-    std::vector<std::int64_t> examples(batch);
-    rig.order().indices(task, examples);
-    std::vector<double> result(parameters.size(), 0.0);
-    std::vector<float> image(static_cast<std::size_t>(pixels));
-    for (const std::int64_t example : examples) {
-      rig.data().read(example, {}, image.data());
-      const auto label = static_cast<std::size_t>(rig.data().label(example));
-      std::vector<double> logits(static_cast<std::size_t>(classes));
-      double sum = 0.0;
-      for (std::size_t c = 0; c < logits.size(); ++c) {
-        logits[c] = parameters[static_cast<std::size_t>(classes * pixels) + c];
-        for (std::size_t i = 0; i < image.size(); ++i) logits[c] += parameters[c * image.size() + i] * image[i];
-        sum += std::exp(logits[c]);
-      }
-      loss_sum += std::log(sum) - logits[label];
-      for (std::size_t c = 0; c < logits.size(); ++c) {
-        const double error = (std::exp(logits[c]) / sum - (c == label ? 1.0 : 0.0)) / static_cast<double>(batch);
-        for (std::size_t i = 0; i < image.size(); ++i) result[c * image.size() + i] += error * image[i];
-        result[static_cast<std::size_t>(classes * pixels) + c] += error;
-      }
-    }
-    return result;
-  }
-};
-
-std::vector<double> flatten(const std::vector<arbalest::dataflow::NamedTensor>& tensors) {
-  std::vector<double> values;
-  for (const auto& tensor : tensors) values.insert(values.end(), tensor.values.begin(), tensor.values.end());
-  return values;
-}
-
-double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double difference = 0.0;
-  double norm = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return std::sqrt(difference / norm);
-}
 
 void compare_with_reference(const RigOptions& options, int rounds) {
   TrainingRig rig(options);
@@ -77,7 +30,7 @@ void compare_with_reference(const RigOptions& options, int rounds) {
     reference.decay_multipliers.assign(reference.central.size(), 1.0);
     std::fill_n(reference.decay_multipliers.rbegin(), options.classes, 0.0);
   }
-  SoftmaxRegression regression{options.image.elements(), options.classes};
+  arbalest::tests::SoftmaxRegression regression(rig);
   int drops = 0;
   for (int round = 0; round < rounds; ++round) {
     const double progress =
@@ -86,13 +39,11 @@ void compare_with_reference(const RigOptions& options, int rounds) {
       drops = options.learning_rate.drops_before(progress);
       if (reference.learners > 1) reference.restart();
     }
-    reference.round(
-        options.learning_rate.at(progress, reference.learners),
-        [&](std::uint64_t task, const std::vector<double>& w) { return regression.gradient(rig, task, w); });
+    reference.round(options.learning_rate.at(progress, reference.learners), regression.gradient());
   }
   const auto progress = rig.run(rounds);
   CHECK(progress.tasks == static_cast<std::int64_t>(reference.next_task));
-  CHECK(progress.loss_sum == Approx(regression.loss_sum).epsilon(1e-4));
+  CHECK(progress.loss_sum == Approx(regression.loss_sum()).epsilon(1e-4));
   CHECK(relative_distance(flatten(rig.scheduler().snapshot()), reference.central) < 2e-4);
 }
 

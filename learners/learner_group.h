@@ -1,0 +1,63 @@
+// Learners of one device whose streams have equally many threads, with the plans that they share.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dataflow/plan.h"
+#include "engine/device.h"
+#include "learners/learner.h"
+
+namespace arbalest::learners {
+
+// What all learners of a device have in common, however many there are.
+struct PoolOptions {
+  std::int64_t batch = 1;  // training examples of a mini-batch
+  std::int64_t evaluation_batch = 1;
+  engine::Precision precision = engine::Precision::kFloat32;
+  int result_slots = 4;
+  engine::UpdateRule rule = {};
+  std::optional<float> clip_gradient_norm = {};  // the largest norm that a learner's gradient keeps
+  // Parameters without weight decay.
+  std::vector<dataflow::ParameterKind> without_decay = {};
+  // On the pool's device: what mini-batches of training and of evaluation are gathered from; null: batches bring
+  // images.
+  const dataflow::ResidentData* training_data = nullptr;
+  const dataflow::ResidentData* evaluation_data = nullptr;
+};
+
+// Memory of a device that its learners share.
+struct SharedVectors {
+  const float* central[2] = {nullptr, nullptr};  // the buffers of the central model; null where k is always 1
+  float* evaluation_weights = nullptr;
+  const engine::BFloat16* rounded_evaluation_weights = nullptr;
+};
+
+class LearnerGroup {
+ public:
+  // Prepares the plans. `parameters`: the layouts that flat vectors have already; null: the device chooses.
+  LearnerGroup(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int threads,
+               const dataflow::ParameterLayout* parameters);
+
+  const dataflow::Plan& training_plan() const noexcept { return training_; }
+  const dataflow::Plan& inference_plan() const noexcept { return inference_; }
+  // What each learner takes of the device's memory.
+  std::size_t learner_bytes(const PoolOptions& options) const;
+
+  // Creates learners until there are `count`. Throws kOutOfMemory, and has then as many as before.
+  void grow(int count, const PoolOptions& options, const SharedVectors& shared);
+  // Keeps the first `count`; the others must be idle.
+  void shrink(int count) { learners_.resize(static_cast<std::size_t>(count)); }
+  std::span<const std::unique_ptr<Learner>> learners() const noexcept { return learners_; }
+
+ private:
+  engine::Device& device_;
+  int threads_;
+  dataflow::Plan training_;
+  dataflow::Plan inference_;
+  std::vector<std::unique_ptr<Learner>> learners_;
+};
+
+}  // namespace arbalest::learners
