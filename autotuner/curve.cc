@@ -23,9 +23,16 @@ std::span<const Configuration> between(std::span<const Configuration> space, int
   return first < last ? std::span(first, last) : std::span<const Configuration>();
 }
 
+// Lower than both neighbors, by more than noise. A chord that ends here says little, as the true valley lies anywhere.
+bool is_valley(std::span<const Point> points, std::size_t i) {
+  if (i == 0 || i + 1 >= points.size()) return false;
+  constexpr double kClearly = 0.97;
+  return points[i].rate < kClearly * std::min(points[i - 1].rate, points[i + 1].rate);
+}
+
 // Of the line through point i that bounds the curve to its right; `inner`: the slope of the chord to its right.
 double slope_from_left(std::span<const Point> points, std::size_t i, double inner) {
-  if (i > 0) {
+  if (i > 0 && !is_valley(points, i - 1)) {
     const double outer = slope(place(points[i - 1]), place(points[i]));
     if (outer >= inner) return std::min(outer, std::max(1.0, inner));
   }
@@ -34,7 +41,7 @@ double slope_from_left(std::span<const Point> points, std::size_t i, double inne
 
 // The same to the left of point i.
 double slope_from_right(std::span<const Point> points, std::size_t i, double inner) {
-  if (i + 1 < points.size()) {
+  if (i + 1 < points.size() && !is_valley(points, i + 1)) {
     const double outer = slope(place(points[i]), place(points[i + 1]));
     if (outer <= inner) return outer;
   }

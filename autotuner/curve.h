@@ -41,8 +41,9 @@ struct Promise {
 
 // The best that the counts of `space` between points `left` and `left + 1` of the curve can hide, if returns diminish:
 // on logarithmic axes the curve is taken to be concave, so that it stays below the line through the two points to the
-// left and below the one through the two points to the right. Where there is no second point, or the curve is not
-// concave there, the line has the slope 1 (no learner works faster for having company) or -1. With `left` the last
+// left and below the one through the two points to the right. Where there is no second point, or it lies in a
+// valley, or the curve is not concave there, the line has the slope 1 (no learner works faster for having company) or
+// -1. With `left` the last
 // point: the counts up to the end of `space`, which ends below a count that did not fit in memory; the promise is what
 // the last of them could reach, the count the one in the middle. None if there is no count between.
 std::optional<Promise> promise_right_of(const Curve& curve, std::size_t left, std::span<const Configuration> space);

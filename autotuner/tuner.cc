@@ -25,6 +25,14 @@ const Configuration& nearest(std::span<const Configuration> space, int learners)
   return *std::ranges::min_element(space, {}, [&](const Configuration& c) { return std::abs(c.learners - learners); });
 }
 
+// Not if so many windows are far from the median that it may be that of a burst of stragglers.
+bool agree(std::span<const double> rates, double noise) {
+  const double center = median({rates.begin(), rates.end()});
+  const auto far = std::ranges::count_if(
+      rates, [&](double rate) { return std::abs(rate / center - 1.0) > std::max(0.05, 4.0 * noise); });
+  return 4 * far <= std::ssize(rates);
+}
+
 }  // namespace
 
 Tuner::Tuner(const TunerOptions& options, std::vector<Configuration> space, std::optional<int> guess)
@@ -71,7 +79,7 @@ Point Tuner::measured() const {
   return {present_, median(rates_), median_error(noise_.with(rates_), windows), windows};
 }
 
-// Exact, or clearly worse than the best.
+// All agree, and the median is exact, or clearly worse than the best.
 bool Tuner::is_enough() const {
   const auto windows = static_cast<int>(rates_.size());
   const bool calibrates = curve_.empty();
@@ -79,6 +87,7 @@ bool Tuner::is_enough() const {
     return false;
   }
   if (windows >= options_.most_windows) return true;
+  if (!agree(rates_, noise_.with(rates_))) return false;
   const Point point = measured();
   if (point.error <= options_.precision) return true;
   if (curve_.empty()) return false;

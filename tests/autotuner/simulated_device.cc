@@ -46,14 +46,17 @@ Shape draw_one_peak(std::mt19937_64& random, double last) {
 
 Shape draw_two_peaks(std::mt19937_64& random, double last) {
   const double first = uniform(random, 0.0, last / 2.0);
-  const double valley = first + uniform(random, 0.5, 1.5);
-  const Shape left = tent(first, uniform(random, 0.2, 1.0), uniform(random, 0.2, 1.0));
-  const double rise = uniform(random, 0.2, 1.0);
-  const double fall = uniform(random, 0.2, 1.0);
-  // Halfway down to the valley it is half as wide as at the bottom, where it is climb (1 + rise / fall).
-  const double climb = std::max(uniform(random, 0.5, 2.0), 2.0 / (1.0 + rise / fall));
-  const double height = left(valley) * std::exp2(rise * climb);
-  const Shape right = tent(valley + climb, rise, fall);
+  const double left_rise = uniform(random, 0.2, 1.0);
+  const double left_fall = uniform(random, 0.2, 1.0);
+  const double right_rise = uniform(random, 0.2, 1.0);
+  const double right_fall = uniform(random, 0.2, 1.0);
+  // Halfway down to the valley a peak is half as wide as at the bottom, where it is descent (1 + fall / rise).
+  const double descent = std::max(uniform(random, 0.5, 1.5), 2.0 / (1.0 + left_fall / left_rise));
+  const double climb = std::max(uniform(random, 0.5, 1.5), 2.0 / (1.0 + right_rise / right_fall));
+  const double valley = first + descent;
+  const Shape left = tent(first, left_rise, left_fall);
+  const Shape right = tent(valley + climb, right_rise, right_fall);
+  const double height = left(valley) / right(valley);
   return [=](double x) { return x < valley ? left(x) : height * right(x); };
 }
 

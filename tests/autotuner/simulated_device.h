@@ -7,8 +7,8 @@
 //              peak lies at an x uniform in [0, s + 0.3]
 //   tent       rises with slope [0.3, 1] to a peak at an x uniform in [0, s], falls with slope [0.05, 1]
 //   plateau    rises with slope [0.4, 1] to a knee at an x uniform in [0, s], falls with slope [0, 0.03] from there
-//   two peaks  two tents, slopes in [0.2, 1], the first peak at [0, s / 2], the valley 0.5 to 1.5 octaves later; the
-//              second rises 0.5 to 2 octaves and is at least one octave wide halfway down to the valley
+//   two peaks  two tents, slopes in [0.2, 1], the first peak at [0, s / 2], down to the valley and up to the second 0.5
+//              to 1.5 octaves each, but so far that each peak is at least one octave wide halfway down to the valley
 #pragma once
 
 #include <functional>
