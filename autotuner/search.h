@@ -11,7 +11,7 @@ namespace arbalest::autotuner {
 
 struct SearchOptions {
   double hysteresis = 0.03;  // of throughput: less is no reason to train more learners, or to change the count
-  double tolerance = 0.05;   // of throughput: what may stay hidden between two measured counts
+  double tolerance = 0.03;   // of throughput: may stay hidden between two counts; 5 % are the aim, as both bounds err
 };
 
 enum class Extent {

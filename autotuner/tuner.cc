@@ -219,7 +219,7 @@ Evidence Tuner::evidence() const {
   return evidence;
 }
 
-Decision Tuner::go(const Configuration& to, bool done, std::string reason) {
+Decision Tuner::go(Configuration to, bool done, std::string reason) {
   Decision decision{.from = present_, .to = to, .done = done, .reason = std::move(reason), .evidence = evidence()};
   if (to.learners > present_.learners) decision.action = Action::kGrow;
   if (to.learners < present_.learners) decision.action = Action::kShrink;

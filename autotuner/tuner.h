@@ -87,7 +87,7 @@ class Tuner {
   Decision look_back();
   void begin_search();
   void plan_next_search(bool changed);
-  Decision go(const Configuration& to, bool done, std::string reason);
+  Decision go(Configuration to, bool done, std::string reason);
   Evidence evidence() const;
   std::optional<Probe> next_worth_trying() const;
 
