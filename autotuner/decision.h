@@ -13,9 +13,12 @@ enum class Action { kKeep, kGrow, kShrink };
 // As in metrics.jsonl: "keep".
 constexpr std::string_view name_of(Action action) {
   switch (action) {
-    case Action::kGrow: return "grow";
-    case Action::kShrink: return "shrink";
-    case Action::kKeep: break;
+    case Action::kGrow:
+      return "grow";
+    case Action::kShrink:
+      return "shrink";
+    case Action::kKeep:
+      break;
   }
   return "keep";
 }
@@ -35,8 +38,8 @@ struct Evidence {
 struct Decision {
   Action action = Action::kKeep;
   Configuration from;
-  Configuration to;  // equal to `from` if kKeep
-  bool done = false;  // the search ends with this; otherwise `to` is a probe
+  Configuration to;    // equal to `from` if kKeep
+  bool done = false;   // the search ends with this; otherwise `to` is a probe
   std::string reason;  // one sentence
   Evidence evidence;
 };

@@ -22,10 +22,14 @@ std::string findings(const Configuration& present, const Curve& curve) {
 std::string why(const Probe& probe, const Curve& curve) {
   const std::string next = describe(probe.configuration);
   switch (probe.kind) {
-    case ProbeKind::kOctave: return fmt::format("trying the next octave, {}", next);
-    case ProbeKind::kLowest: return fmt::format("more are hardly faster, so trying {}", next);
-    case ProbeKind::kBeside: return fmt::format("comparing with {}, about an octave aside", next);
-    case ProbeKind::kBetween: break;
+    case ProbeKind::kOctave:
+      return fmt::format("trying the next octave, {}", next);
+    case ProbeKind::kLowest:
+      return fmt::format("more are hardly faster, so trying {}", next);
+    case ProbeKind::kBeside:
+      return fmt::format("comparing with {}, about an octave aside", next);
+    case ProbeKind::kBetween:
+      break;
   }
   return fmt::format("a count between may be up to {:.0f} % faster than the best, trying {}",
                      100.0 * (probe.promise / curve.best().rate - 1.0), next);
@@ -47,8 +51,8 @@ std::string explain_choice(const Outcome& outcome, const Curve& curve, const Sea
                        describe(best.configuration), best.rate, hysteresis);
   }
   if (!is_best) {
-    return fmt::format("{}, within {:.0f} % of the {:.0f} of {}: the fewer learners are chosen", reached(outcome.chosen),
-                       hysteresis, best.rate, describe(best.configuration));
+    return fmt::format("{}, within {:.0f} % of the {:.0f} of {}: the fewer learners are chosen",
+                       reached(outcome.chosen), hysteresis, best.rate, describe(best.configuration));
   }
   const std::string end = outcome.more_to_try
                               ? fmt::format("the limit of {} probes is reached", outcome.probes)

@@ -46,8 +46,8 @@ class Search {
     const Point& best = curve_.best();
     std::optional<Promise> most;
     for (std::size_t left = 0; left < curve_.points().size(); ++left) {
-      const bool touches_best = &curve_.points()[left] == &best || (left + 1 < curve_.points().size() &&
-                                                                    &curve_.points()[left + 1] == &best);
+      const bool touches_best =
+          &curve_.points()[left] == &best || (left + 1 < curve_.points().size() && &curve_.points()[left + 1] == &best);
       if (extent == Extent::kAround && !touches_best) continue;
       const std::optional<Promise> promise = promise_right_of(curve_, left, space_);
       if (promise && (!most || promise->rate > most->rate)) most = promise;

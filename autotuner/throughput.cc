@@ -13,9 +13,14 @@ constexpr double kLeastNoise = 0.003;
 void append_residuals(std::span<const double> rates, std::vector<double>& residuals) {
   if (rates.size() < 2) return;  // one says nothing about its deviation
   const double center = median({rates.begin(), rates.end()});
-  const auto windows = static_cast<double>(rates.size());
-  const double few_windows = windows / (windows - 0.8);
-  for (const double rate : rates) residuals.push_back(few_windows * std::abs(rate / center - 1.0));
+  bool is_left_out = false;
+  for (const double rate : rates) {
+    if (rate == center && !is_left_out) {
+      is_left_out = true;
+    } else {
+      residuals.push_back(std::abs(rate / center - 1.0));
+    }
+  }
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // From completed tasks and seconds to windows, and from windows to a throughput and how sure it is.
 //
 // The median of m windows that are normally distributed with relative deviation s errs by about s sqrt(pi / (2 m)); it
-// costs a quarter more windows' worth than their mean, and does not see stragglers. The deviation is estimated by the
-// median of |window / median - 1|, times 1.4826 (normal distribution) and m / (m - 0.8) (few windows; Croux and
-// Rousseeuw, "Time-efficient algorithms for two highly robust estimators of scale", COMPSTAT 1992).
+// needs half as many windows more than their mean, and does not see stragglers. The deviation is estimated by 1.4826
+// times the median of |window / median - 1|, without the window that is the median (Rousseeuw and Croux, "Alternatives to
+// the median absolute deviation", JASA 1993; leaving one out corrects for few windows, tests/autotuner measures it).
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,8 @@ Tuner::Tuner(const TunerOptions& options, std::vector<Configuration> space, std:
       next_look_back_(kFirstLookBack),
       patience_(kFirstPatience) {
   const auto not_ascending = [](const Configuration& a, const Configuration& b) { return a.learners >= b.learners; };
-  if (space_.empty() || space_.front().learners < 1 || std::ranges::adjacent_find(space_, not_ascending) != space_.end()) {
+  if (space_.empty() || space_.front().learners < 1 ||
+      std::ranges::adjacent_find(space_, not_ascending) != space_.end()) {
     throw std::invalid_argument("the counts to choose from must be positive and ascending");
   }
   octaves_ = octaves_of(space_);
@@ -51,16 +52,21 @@ Tuner::Tuner(const TunerOptions& options, std::vector<Configuration> space, std:
   first_ = guess ? nearest(space_, *guess) : octaves_[octaves_.size() > 1 ? 1 : 0];
   present_ = last_good_ = first_;
   probes_ = 1;
-  meter_.restart(options_.devices * present_.learners);
+  settle();
 }
+
+void Tuner::settle() { meter_.restart(options_.devices * present_.learners + options_.other_learners); }
 
 std::optional<Decision> Tuner::add(std::int64_t tasks, std::int64_t examples, double seconds) {
   const std::optional<double> rate = meter_.add(tasks, examples, seconds);
   if (!rate) return std::nullopt;
   switch (state_) {
-    case State::kProbing: return probe(*rate);
-    case State::kReturning: return next();
-    case State::kWatching: break;
+    case State::kProbing:
+      return probe(*rate);
+    case State::kReturning:
+      return next();
+    case State::kWatching:
+      break;
   }
   return watch(*rate);
 }
@@ -92,14 +98,16 @@ bool Tuner::is_enough() const {
   if (point.error <= options_.precision) return true;
   if (curve_.empty()) return false;
   const Point& best = curve_.best();
-  return point.rate * (1.0 + 3.0 * std::hypot(point.error, best.error)) < best.rate * (1.0 - options_.search.hysteresis);
+  return point.rate * (1.0 + 3.0 * std::hypot(point.error, best.error)) <
+         best.rate * (1.0 - options_.search.hysteresis);
 }
 
 Decision Tuner::next() {
   rates_.clear();
   if (looking_back_) {
     looking_back_ = false;
-    if (choose(curve_, incumbent_->configuration.learners, options_.search).configuration == incumbent_->configuration) {
+    if (choose(curve_, incumbent_->configuration.learners, options_.search).configuration ==
+        incumbent_->configuration) {
       return finish();
     }
   }
@@ -115,8 +123,7 @@ std::optional<Probe> Tuner::next_worth_trying() const {
 }
 
 Decision Tuner::finish() {
-  const std::optional<int> present =
-      incumbent_ ? std::optional(incumbent_->configuration.learners) : std::nullopt;
+  const std::optional<int> present = incumbent_ ? std::optional(incumbent_->configuration.learners) : std::nullopt;
   const Point chosen = choose(curve_, present, options_.search);
   const bool changed = !incumbent_ || chosen.configuration != incumbent_->configuration;
   const double clearly = 1.0 + options_.search.hysteresis;
@@ -199,8 +206,8 @@ Decision Tuner::out_of_memory() {
   if (incumbent_ && incumbent_->configuration.learners >= failed.learners) incumbent_.reset();
   state_ = State::kReturning;
   return go(last_good_, false,
-         fmt::format("{} do not fit in memory: back to {}, and no more than {} from now on", describe(failed),
-                     describe(last_good_), describe(space_.back())));
+            fmt::format("{} do not fit in memory: back to {}, and no more than {} from now on", describe(failed),
+                        describe(last_good_), describe(space_.back())));
 }
 
 Evidence Tuner::evidence() const {
@@ -227,7 +234,7 @@ Decision Tuner::go(Configuration to, bool done, std::string reason) {
   if (decision.action != Action::kKeep) {
     last_good_ = present_;
     present_ = to;
-    meter_.restart(options_.devices * present_.learners);
+    settle();
   }
   return decision;
 }

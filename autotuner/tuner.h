@@ -38,9 +38,10 @@ namespace arbalest::autotuner {
 struct TunerOptions {
   WindowOptions window;
   SearchOptions search;
-  int devices = 1;          // that change together; `learners` is of each
-  int fewest_windows = 5;   // of a probe; the first takes nine, to learn the noise
-  int most_windows = 40;    // of a probe, however noisy
+  int devices = 1;            // that change together; `learners` is of each
+  int other_learners = 0;     // of devices that train beside them
+  int fewest_windows = 5;     // of a probe; the first takes nine, to learn the noise
+  int most_windows = 40;      // of a probe, however noisy
   double precision = 0.0125;  // relative standard error at which a probe is exact enough
 };
 
@@ -77,6 +78,7 @@ class Tuner {
     double rate = 0.0;
   };
 
+  void settle();
   std::optional<Decision> probe(double rate);
   std::optional<Decision> watch(double rate);
   bool is_enough() const;
@@ -105,8 +107,8 @@ class Tuner {
   Extent extent_ = Extent::kEverywhere;
   Curve curve_;
   NoiseEstimate noise_;
-  std::vector<double> rates_;       // of the probe under way
-  std::optional<Point> incumbent_;  // what was chosen before; none in the first search
+  std::vector<double> rates_;        // of the probe under way
+  std::optional<Point> incumbent_;   // what was chosen before; none in the first search
   double incumbent_baseline_ = 0.0;  // its rate at that time
   bool looking_back_ = false;        // the probe under way is the remembered count
   int probes_ = 0;

@@ -15,8 +15,7 @@ constexpr int kPhase = 2500;  // windows
 // Share of the best throughput that the count has which runs at the end of a phase.
 double share_at_end(const SimulatedDevice& device, const SimulatedRun& run, int phase) {
   const int window = (phase + 1) * kPhase - 1;
-  return device.throughput(run.learners[static_cast<std::size_t>(window)], window) /
-         best_of(device, window).throughput;
+  return device.throughput(run.learners[static_cast<std::size_t>(window)], window) / best_of(device, window).throughput;
 }
 
 }  // namespace
@@ -35,7 +34,7 @@ TEST_CASE("tuner: follows a competing load that arrives and leaves") {
       if (share < 0.90 || share_at_end(device, run, phase) < 0.95) all = false;
     }
     if (all) ++followed;
-    CHECK(run.resizes_after <= 3 * kPhase / 100);
+    CHECK(resizes(run, 0, 3 * kPhase) <= 3 * kPhase / 100);
   }
   INFO(fmt::format("followed in {} of {} cases; the least share of a phase is {:.2f}", followed, kCases, least_share));
   CHECK(followed >= 0.95 * kCases);
@@ -72,8 +71,7 @@ TEST_CASE("tuner: what did not fit in memory is not tried again") {
     for (std::size_t i = 0; i < run.decisions.size(); ++i) {
       const autotuner::Decision& decision = run.decisions[i];
       CHECK(decision.to.learners <= ceiling);
-      const bool failed =
-          decision.action == autotuner::Action::kGrow && decision.to.learners >= device.does_not_fit;
+      const bool failed = decision.action == autotuner::Action::kGrow && decision.to.learners >= device.does_not_fit;
       if (!failed) continue;
       ceiling = decision.to.learners - 1;
       const autotuner::Decision& back = run.decisions.at(i + 1);

@@ -22,9 +22,9 @@ struct Tally {
   int most_windows = 0;
   double windows = 0.0;
   double lost_windows = 0.0;
-  double worst_restlessness = 0.0;  // resizes per 100 windows after the first choice
+  double worst_restlessness = 0.0;  // resizes per 100 windows after the choice or the drift
   double resizes = 0.0;
-  double hundreds = 0.0;  // of windows after the first choice
+  double hundreds = 0.0;
 };
 
 // What counts: the first choice; of a drifting device the count at the end.
@@ -44,9 +44,12 @@ void count(const SimulatedDevice& device, const SimulatedRun& run, Family family
   tally.most_windows = std::max(tally.most_windows, run.windows_to_choice);
   tally.windows += run.windows_to_choice;
   tally.lost_windows += run.lost_windows;
-  const double hundreds = (kWindows - run.windows_to_choice) / 100.0;
-  tally.worst_restlessness = std::max(tally.worst_restlessness, run.resizes_after / hundreds);
-  tally.resizes += run.resizes_after;
+  // Not the resize to the choice, and not the last search for a device that drifts.
+  const int rests_from = family == Family::kDrifting ? kDriftEnds + 100 : run.windows_to_choice + 1;
+  const double hundreds = (kWindows - rests_from) / 100.0;
+  const int after = resizes(run, rests_from, kWindows);
+  tally.worst_restlessness = std::max(tally.worst_restlessness, after / hundreds);
+  tally.resizes += after;
   tally.hundreds += hundreds;
 }
 
@@ -61,7 +64,8 @@ Tally play(Family family, const autotuner::TunerOptions& options = {}) {
 
 std::string describe(Family family, const Tally& tally) {
   return fmt::format(
-      "{:10s} within 5 %: {:5.1f} %; probes at most {} (16), {} (32); windows to the choice {:.0f} (at most {}), {:.1f} "
+      "{:10s} within 5 %: {:5.1f} %; probes at most {} (16), {} (32); windows to the choice {:.0f} (at most {}), "
+      "{:.1f} "
       "of them lost; resizes per 100 windows afterwards {:.3f}, at most {:.2f}",
       name_of(family), 100.0 * tally.good / tally.runs, tally.most_probes_of_16, tally.most_probes_of_32,
       tally.windows / tally.runs, tally.most_windows, tally.lost_windows / tally.runs, tally.resizes / tally.hundreds,

@@ -81,13 +81,20 @@ double uniform(std::mt19937_64& random, double low, double high) {
 
 std::string name_of(Family family) {
   switch (family) {
-    case Family::kUnimodal: return "unimodal";
-    case Family::kPlateau: return "plateau";
-    case Family::kNoisy: return "noisy";
-    case Family::kTwoPeaks: return "two peaks";
-    case Family::kDrifting: return "drifting";
-    case Family::kStragglers: return "stragglers";
-    case Family::kCliff: break;
+    case Family::kUnimodal:
+      return "unimodal";
+    case Family::kPlateau:
+      return "plateau";
+    case Family::kNoisy:
+      return "noisy";
+    case Family::kTwoPeaks:
+      return "two peaks";
+    case Family::kDrifting:
+      return "drifting";
+    case Family::kStragglers:
+      return "stragglers";
+    case Family::kCliff:
+      break;
   }
   return "cliff";
 }
@@ -99,15 +106,18 @@ SimulatedDevice draw_device(Family family, std::uint64_t seed) {
   SimulatedDevice device{.space = autotuner::all_counts({1, most}), .noise = uniform(random, 0.01, 0.04)};
   switch (family) {
     case Family::kUnimodal:
-      device.throughput =
-          steady(uniform(random, 0.0, 2.0) < 1.0 ? draw_law(random, last) : draw_tent(random, last));
+      device.throughput = steady(uniform(random, 0.0, 2.0) < 1.0 ? draw_law(random, last) : draw_tent(random, last));
       break;
-    case Family::kPlateau: device.throughput = steady(draw_plateau(random, last)); break;
+    case Family::kPlateau:
+      device.throughput = steady(draw_plateau(random, last));
+      break;
     case Family::kNoisy:
       device.noise = 0.10;
       device.throughput = steady(draw_one_peak(random, last));
       break;
-    case Family::kTwoPeaks: device.throughput = steady(draw_two_peaks(random, last)); break;
+    case Family::kTwoPeaks:
+      device.throughput = steady(draw_two_peaks(random, last));
+      break;
     case Family::kDrifting: {
       const Shape from = draw_one_peak(random, last);
       const Shape to = draw_one_peak(random, last);

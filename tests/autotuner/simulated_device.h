@@ -27,8 +27,8 @@ using ThroughputCurve = std::function<double(int learners, int window)>;
 struct SimulatedDevice {
   std::vector<autotuner::Configuration> space;
   ThroughputCurve throughput = {};
-  double noise = 0.0;             // relative deviation of a window's rate, normally distributed
-  double straggler_chance = 0.0;  // that a burst of slow windows begins
+  double noise = 0.0;                                  // relative deviation of a window's rate, normally distributed
+  double straggler_chance = 0.0;                       // that a burst of slow windows begins
   int does_not_fit = std::numeric_limits<int>::max();  // learners from here on run out of memory
 };
 

@@ -41,14 +41,13 @@ class Player {
   // One window whose rate is `factor` times what the curve says.
   void play(int window, double factor) {
     run_.learners.push_back(present_);
-    const double throughput = device_.throughput(present_, window);
+    const double settled = unsettled_ > 0 ? 0.5 : 1.0;
+    unsettled_ = std::max(0, unsettled_ - 1);
+    const double throughput = settled * device_.throughput(present_, window);
+    run_.throughput.push_back(throughput);
     if (run_.chosen == 0) {
       ++run_.windows_to_choice;
       run_.lost_windows += 1.0 - throughput / best_of(device_, window).throughput;
-    }
-    if (unsettled_ > 0) {
-      --unsettled_;
-      factor *= 0.5;
     }
     const auto examples = std::llround(throughput * factor * kExamplesPerSecond);
     if (const auto decision = tuner_.add(4 * present_, examples, 1.0)) carry_out(*decision);
@@ -65,10 +64,7 @@ class Player {
       decision = tuner_.out_of_memory();
       run_.decisions.push_back(decision);
     }
-    if (decision.to.learners != present_) {
-      if (run_.chosen != 0) ++run_.resizes_after;
-      unsettled_ = 2;
-    }
+    if (decision.to.learners != present_) unsettled_ = 2;
     present_ = decision.to.learners;
     if (decision.done && run_.chosen == 0) run_.chosen = present_;
   }
@@ -90,11 +86,20 @@ SimulatedRun simulate(const SimulatedDevice& device, std::uint64_t seed, int win
   return player.result();
 }
 
+int resizes(const SimulatedRun& run, int begin, int end) {
+  int count = 0;
+  for (int window = std::max(begin, 1); window < end; ++window) {
+    const auto at = static_cast<std::size_t>(window);
+    if (run.learners[at] != run.learners[at - 1]) ++count;
+  }
+  return count;
+}
+
 double share_of_best(const SimulatedDevice& device, const SimulatedRun& run, int begin, int end) {
   double had = 0.0;
   double best = 0.0;
   for (int window = begin; window < end; ++window) {
-    had += device.throughput(run.learners[static_cast<std::size_t>(window)], window);
+    had += run.throughput[static_cast<std::size_t>(window)];
     best += best_of(device, window).throughput;
   }
   return had / best;
