@@ -1,0 +1,48 @@
+#include "autotuner/configuration.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace arbalest::autotuner {
+
+namespace {
+
+void require_sound(const Bounds& bounds) {
+  if (bounds.min < 1 || bounds.max < bounds.min) {
+    throw std::invalid_argument(fmt::format("no count of learners lies between {} and {}", bounds.min, bounds.max));
+  }
+}
+
+}  // namespace
+
+std::vector<Configuration> all_counts(const Bounds& bounds) {
+  require_sound(bounds);
+  std::vector<Configuration> space;
+  for (int learners = bounds.min; learners <= bounds.max; ++learners) space.push_back({learners, 1});
+  return space;
+}
+
+std::vector<Configuration> counts_of_cores(const Bounds& bounds, int cores) {
+  require_sound(bounds);
+  if (cores < 1) throw std::invalid_argument(fmt::format("a device of {} cores", cores));
+  std::vector<Configuration> space;
+  for (int learners = bounds.min; learners <= bounds.max; ++learners) {
+    const int threads = std::max(1, cores / learners);
+    const bool uses_most = learners < cores ? cores / threads == learners : learners % cores == 0;
+    if (uses_most) space.push_back({learners, threads});
+  }
+  if (!space.empty()) return space;
+  space = all_counts(bounds);
+  for (Configuration& configuration : space) configuration.threads = std::max(1, cores / configuration.learners);
+  return space;
+}
+
+std::string describe(const Configuration& configuration) {
+  const char* plural = configuration.learners == 1 ? "" : "s";
+  if (configuration.threads == 1) return fmt::format("{} learner{}", configuration.learners, plural);
+  return fmt::format("{} learner{} of {} threads", configuration.learners, plural, configuration.threads);
+}
+
+}  // namespace arbalest::autotuner

@@ -1,0 +1,23 @@
+// Why the tuner does what it does, in a sentence for the log.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "autotuner/search.h"
+
+namespace arbalest::autotuner {
+
+// Of a probe that is decided at `present`.
+std::string explain_probe(const Probe& probe, const Configuration& present, const Curve& curve);
+
+struct Outcome {
+  Point chosen;
+  std::optional<Point> incumbent;  // what a later search began at
+  bool more_to_try = false;        // the limit of probes ended the search
+  int probes = 0;
+};
+
+std::string explain_choice(const Outcome& outcome, const Curve& curve, const SearchOptions& options);
+
+}  // namespace arbalest::autotuner

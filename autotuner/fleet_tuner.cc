@@ -1,0 +1,88 @@
+#include "autotuner/fleet_tuner.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace arbalest::autotuner {
+
+namespace {
+
+const Configuration* find(const std::vector<Configuration>& space, int learners) {
+  const auto at = std::ranges::find(space, learners, &Configuration::learners);
+  return at == space.end() ? nullptr : &*at;
+}
+
+// The counts that all kinds can run with, as the first kind runs them.
+std::vector<Configuration> common_space(const std::vector<DeviceKind>& kinds) {
+  if (kinds.empty()) throw std::invalid_argument("there is no device to tune");
+  std::vector<Configuration> common = kinds.front().space;
+  for (const DeviceKind& kind : kinds) {
+    std::erase_if(common, [&](const Configuration& c) { return find(kind.space, c.learners) == nullptr; });
+  }
+  return common;
+}
+
+TunerOptions for_all(TunerOptions options, const std::vector<DeviceKind>& kinds) {
+  options.devices = 0;
+  for (const DeviceKind& kind : kinds) options.devices += kind.devices;
+  return options;
+}
+
+}  // namespace
+
+FleetTuner::FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, std::optional<int> guess)
+    : options_(options),
+      kinds_(std::move(kinds)),
+      tuner_(for_all(options, kinds_), common_space(kinds_), guess),
+      turns_left_(kinds_.size() > 1 ? static_cast<int>(kinds_.size()) : 0) {
+  for (const DeviceKind& kind : kinds_) present_.push_back(*find(kind.space, tuner_.first().learners));
+}
+
+std::optional<FleetDecision> FleetTuner::add(std::int64_t tasks, std::int64_t examples, double seconds) {
+  if (turn_is_over_) take_next_turn();
+  const std::optional<Decision> step = tuner_.add(tasks, examples, seconds);
+  if (!step) return std::nullopt;
+  return carry(*step);
+}
+
+FleetDecision FleetTuner::out_of_memory() {
+  if (turn_is_over_) {
+    turn_is_over_ = false;
+    ++turns_left_;
+  }
+  return carry(tuner_.out_of_memory());
+}
+
+FleetDecision FleetTuner::carry(const Decision& step) {
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    if (!turn_ || *turn_ == i) present_[i] = *find(kinds_[i].space, step.to.learners);
+  }
+  FleetDecision decision{.step = step, .to = present_};
+  if (!step.done || kinds_.size() == 1) {
+    decision.done = step.done;
+    return decision;
+  }
+  if (turns_left_ == 0 && step.action != Action::kKeep) turns_left_ = static_cast<int>(kinds_.size()) - 1;
+  decision.done = turns_left_ == 0;
+  if (!decision.done) {
+    --turns_left_;
+    turn_is_over_ = true;
+  }
+  return decision;
+}
+
+void FleetTuner::take_next_turn() {
+  turn_is_over_ = false;
+  const std::size_t kind = turn_ ? (*turn_ + 1) % kinds_.size() : 0;
+  turn_ = kind;
+  TunerOptions options = options_;
+  options.devices = kinds_[kind].devices;
+  options.other_learners = 0;
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    if (i != kind) options.other_learners += kinds_[i].devices * present_[i].learners;
+  }
+  tuner_ = Tuner(options, kinds_[kind].space, present_[kind].learners);
+}
+
+}  // namespace arbalest::autotuner

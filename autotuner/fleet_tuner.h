@@ -1,0 +1,61 @@
+// The tuner of a run: one count for devices that are alike, one for each kind when they differ.
+//
+// A round ends with its slowest device, so what a device does for the run is seen in the throughput of all of them.
+// Devices of several kinds therefore begin with one search together, with the same count on every device; then the
+// kinds take turns in searching around that, each with the others left as they are. Whoever was last keeps watching,
+// and the others get their turn again when it changes something.
+//
+// Who calls what is described in tuner.h; a run with one device uses this class just the same.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "autotuner/tuner.h"
+
+namespace arbalest::autotuner {
+
+// Devices of the same model, with the same number of cores.
+struct DeviceKind {
+  int devices = 1;
+  std::vector<Configuration> space;  // of each, as for Tuner
+};
+
+struct FleetDecision {
+  Decision step;                  // `done` and `reason` are meant for the devices whose turn it is
+  std::vector<Configuration> to;  // by kind: what each of its devices should run with
+  bool done = false;              // nobody searches any more
+};
+
+class FleetTuner {
+ public:
+  // Throws std::invalid_argument as Tuner does, if there is no kind, or if no count is in the spaces of all kinds.
+  // `guess`: as for Tuner.
+  FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, std::optional<int> guess = std::nullopt);
+
+  // By kind: what should be running now; before the first decision what the run begins with.
+  const std::vector<Configuration>& present() const noexcept { return present_; }
+
+  std::optional<FleetDecision> add(std::int64_t tasks, std::int64_t examples, double seconds);
+  // As for Tuner: the resize that was decided last.
+  FleetDecision out_of_memory();
+
+  bool searching() const noexcept { return turns_left_ > 0 || turn_is_over_ || tuner_.searching(); }
+  // Whose turn it is, or was: its measurements are what `arbalest tune` prints.
+  const Tuner& tuner() const noexcept { return tuner_; }
+
+ private:
+  FleetDecision carry(const Decision& step);
+  void take_next_turn();
+
+  TunerOptions options_;
+  std::vector<DeviceKind> kinds_;
+  Tuner tuner_;                      // of the present turn
+  std::optional<std::size_t> turn_;  // none: all together
+  std::vector<Configuration> present_;
+  int turns_left_;
+  bool turn_is_over_ = false;  // the next one begins when the last resize has worked
+};
+
+}  // namespace arbalest::autotuner

@@ -1,0 +1,109 @@
+#include "autotuner/search.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace arbalest::autotuner {
+
+namespace {
+
+class Search {
+ public:
+  Search(std::span<const Configuration> space, std::span<const Configuration> octaves, const Curve& curve,
+         const SearchOptions& options)
+      : space_(space), octaves_(octaves), curve_(curve), options_(options) {}
+
+  std::optional<Probe> next_octave() const {
+    const std::size_t first = octaves_.size() > 1 ? 1 : 0;
+    for (std::size_t i = first; i < octaves_.size(); ++i) {
+      if (!may_try(octaves_[i])) continue;
+      if (!curve_.empty()) {
+        const Point& last = curve_.points().back();
+        const int farthest = space_.back().learners;
+        if (last.rate * farthest / last.configuration.learners < curve_.best().rate) break;
+      }
+      return Probe{ProbeKind::kOctave, octaves_[i]};
+    }
+    if (!may_try(octaves_.front())) return std::nullopt;
+    if (curve_.points().size() > 1) {
+      const Point& second = curve_.points()[0];
+      const Point& third = curve_.points()[1];
+      if (second.rate < (1.0 - options_.hysteresis) * third.rate) return std::nullopt;
+    }
+    return Probe{ProbeKind::kLowest, octaves_.front()};
+  }
+
+  std::optional<Probe> beside_best() const {
+    const int best = curve_.best().configuration.learners;
+    const auto above = std::ranges::upper_bound(octaves_, best, {}, &Configuration::learners);
+    const auto from = std::ranges::lower_bound(octaves_, best, {}, &Configuration::learners);
+    if (from != octaves_.begin() && may_try(*std::prev(from))) return Probe{ProbeKind::kBeside, *std::prev(from)};
+    if (above != octaves_.end() && may_try(*above)) return Probe{ProbeKind::kBeside, *above};
+    return std::nullopt;
+  }
+
+  std::optional<Probe> between(Extent extent) const {
+    const Point& best = curve_.best();
+    std::optional<Promise> most;
+    for (std::size_t left = 0; left < curve_.points().size(); ++left) {
+      const bool touches_best =
+          &curve_.points()[left] == &best || (left + 1 < curve_.points().size() && &curve_.points()[left + 1] == &best);
+      if (extent == Extent::kAround && !touches_best) continue;
+      const std::optional<Promise> promise = promise_right_of(curve_, left, space_);
+      if (promise && (!most || promise->rate > most->rate)) most = promise;
+    }
+    if (!most || most->rate <= (1.0 + options_.tolerance) * best.rate) return std::nullopt;
+    return Probe{ProbeKind::kBetween, most->configuration, most->rate};
+  }
+
+ private:
+  bool may_try(const Configuration& configuration) const {
+    return configuration.learners <= space_.back().learners && curve_.find(configuration.learners) == nullptr;
+  }
+
+  std::span<const Configuration> space_;
+  std::span<const Configuration> octaves_;
+  const Curve& curve_;
+  SearchOptions options_;
+};
+
+}  // namespace
+
+std::vector<Configuration> octaves_of(std::span<const Configuration> space) {
+  std::vector<Configuration> octaves = {space.front()};
+  while (octaves.back() != space.back()) {
+    const int twice = 2 * octaves.back().learners;
+    const auto beyond = std::ranges::upper_bound(space, twice, {}, &Configuration::learners);
+    const bool none_within = std::prev(beyond)->learners == octaves.back().learners;
+    octaves.push_back(none_within ? *beyond : *std::prev(beyond));
+  }
+  return octaves;
+}
+
+int probe_limit(std::span<const Configuration> space) {
+  const int most = space.back().learners;
+  if (most <= 16) return 6;
+  return 8 + std::max(0, static_cast<int>(std::ceil(std::log2(most / 32.0))));
+}
+
+std::optional<Probe> next_probe(std::span<const Configuration> space, std::span<const Configuration> octaves,
+                                const Curve& curve, Extent extent, const SearchOptions& options) {
+  const Search search(space, octaves, curve, options);
+  const std::optional<Probe> wide = extent == Extent::kEverywhere ? search.next_octave() : search.beside_best();
+  return wide || curve.empty() ? wide : search.between(extent);
+}
+
+Point choose(const Curve& curve, std::optional<int> present, const SearchOptions& options) {
+  const Point& best = curve.best();
+  const auto error = [&](const Point& point) { return std::hypot(point.error, best.error); };
+  if (present) {
+    const Point& old = *curve.find(*present);
+    if (best.rate * (1.0 - error(old)) <= old.rate * (1.0 + options.hysteresis)) return old;
+  }
+  for (const Point& point : curve.points()) {
+    if (point.rate >= best.rate * (1.0 - options.hysteresis + error(point))) return point;
+  }
+  return best;
+}
+
+}  // namespace arbalest::autotuner

@@ -1,0 +1,59 @@
+// From completed tasks and seconds to windows, and from windows to a throughput and how sure it is.
+//
+// The median of m windows that are normally distributed with relative deviation s errs by about s sqrt(pi / (2 m)); it
+// needs half as many windows more than their mean, and does not see stragglers. The deviation is estimated by 1.4826
+// times the median of |window / median - 1|, without the window that is the median (Rousseeuw and Croux, "Alternatives to
+// the median absolute deviation", JASA 1993; leaving one out corrects for few windows, tests/autotuner measures it).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace arbalest::autotuner {
+
+struct WindowOptions {
+  double seconds = 0.05;  // a window lasts at least so long
+  int rounds = 4;         // and at least so many tasks per learner
+  int settling = 2;       // windows that go by unseen after a change of the count
+};
+
+// Cuts what is completed into windows.
+class WindowMeter {
+ public:
+  explicit WindowMeter(const WindowOptions& options) : options_(options), settling_(options.settling) {}
+
+  // `learners` (over all devices) train from now on: drops the open window and settles.
+  void restart(int learners);
+  // `tasks` with `examples` ended in the last `seconds`. Returns the window's examples per second if that closes one
+  // after settling.
+  std::optional<double> add(std::int64_t tasks, std::int64_t examples, double seconds);
+
+ private:
+  WindowOptions options_;
+  int learners_ = 1;
+  int settling_;
+  std::int64_t tasks_ = 0;
+  std::int64_t examples_ = 0;
+  double seconds_ = 0.0;
+};
+
+// The lower of the two in the middle if there are two. Not of nothing.
+double median(std::vector<double> values);
+
+// Relative standard error of the median of `windows` windows whose relative deviation is `noise`.
+double median_error(double noise, int windows);
+
+// The relative deviation of single windows, from all that was measured; what the counts differ by is taken out.
+class NoiseEstimate {
+ public:
+  void add(std::span<const double> rates);
+  // With `rates`, which are not added yet. At least 0.3 %, which no clock and no scheduler stays below.
+  double with(std::span<const double> rates) const;
+
+ private:
+  std::vector<double> residuals_;
+};
+
+}  // namespace arbalest::autotuner

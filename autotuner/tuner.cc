@@ -1,0 +1,242 @@
+#include "autotuner/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "autotuner/explanation.h"
+
+namespace arbalest::autotuner {
+
+namespace {
+
+constexpr int kFirstLook = 500;
+constexpr int kLastLook = 4000;
+constexpr int kFirstLookBack = 200;
+constexpr int kLastLookBack = 400;
+constexpr int kFirstPatience = Watch::kBaselineWindows;
+constexpr int kLastPatience = 800;
+constexpr int kCalibrationWindows = 9;
+
+const Configuration& nearest(std::span<const Configuration> space, int learners) {
+  return *std::ranges::min_element(space, {}, [&](const Configuration& c) { return std::abs(c.learners - learners); });
+}
+
+// Not if so many windows are far from the median that it may be that of a burst of stragglers.
+bool agree(std::span<const double> rates, double noise) {
+  const double center = median({rates.begin(), rates.end()});
+  const auto far = std::ranges::count_if(
+      rates, [&](double rate) { return std::abs(rate / center - 1.0) > std::max(0.05, 4.0 * noise); });
+  return 4 * far <= std::ssize(rates);
+}
+
+}  // namespace
+
+Tuner::Tuner(const TunerOptions& options, std::vector<Configuration> space, std::optional<int> guess)
+    : options_(options),
+      space_(std::move(space)),
+      meter_(options.window),
+      next_look_(kFirstLook),
+      next_look_back_(kFirstLookBack),
+      patience_(kFirstPatience) {
+  const auto not_ascending = [](const Configuration& a, const Configuration& b) { return a.learners >= b.learners; };
+  if (space_.empty() || space_.front().learners < 1 ||
+      std::ranges::adjacent_find(space_, not_ascending) != space_.end()) {
+    throw std::invalid_argument("the counts to choose from must be positive and ascending");
+  }
+  octaves_ = octaves_of(space_);
+  extent_ = guess ? Extent::kAround : Extent::kEverywhere;
+  first_ = guess ? nearest(space_, *guess) : octaves_[octaves_.size() > 1 ? 1 : 0];
+  present_ = last_good_ = first_;
+  probes_ = 1;
+  settle();
+}
+
+void Tuner::settle() { meter_.restart(options_.devices * present_.learners + options_.other_learners); }
+
+std::optional<Decision> Tuner::add(std::int64_t tasks, std::int64_t examples, double seconds) {
+  const std::optional<double> rate = meter_.add(tasks, examples, seconds);
+  if (!rate) return std::nullopt;
+  switch (state_) {
+    case State::kProbing:
+      return probe(*rate);
+    case State::kReturning:
+      return next();
+    case State::kWatching:
+      break;
+  }
+  return watch(*rate);
+}
+
+std::optional<Decision> Tuner::probe(double rate) {
+  rates_.push_back(rate);
+  ++measured_windows_;
+  if (!is_enough()) return std::nullopt;
+  noise_.add(rates_);
+  curve_.set(measured());
+  return next();
+}
+
+Point Tuner::measured() const {
+  const auto windows = static_cast<int>(rates_.size());
+  return {present_, median(rates_), median_error(noise_.with(rates_), windows), windows};
+}
+
+// All agree, and the median is exact, or clearly worse than the best.
+bool Tuner::is_enough() const {
+  const auto windows = static_cast<int>(rates_.size());
+  const bool calibrates = curve_.empty();
+  if (windows < (calibrates ? std::max(kCalibrationWindows, options_.fewest_windows) : options_.fewest_windows)) {
+    return false;
+  }
+  if (windows >= options_.most_windows) return true;
+  if (!agree(rates_, noise_.with(rates_))) return false;
+  const Point point = measured();
+  if (point.error <= options_.precision) return true;
+  if (curve_.empty()) return false;
+  const Point& best = curve_.best();
+  return point.rate * (1.0 + 3.0 * std::hypot(point.error, best.error)) <
+         best.rate * (1.0 - options_.search.hysteresis);
+}
+
+Decision Tuner::next() {
+  rates_.clear();
+  if (looking_back_) {
+    looking_back_ = false;
+    if (choose(curve_, incumbent_->configuration.learners, options_.search).configuration ==
+        incumbent_->configuration) {
+      return finish();
+    }
+  }
+  const std::optional<Probe> probe = next_worth_trying();
+  if (!probe || probes_ == probe_limit(octaves_)) return finish();
+  ++probes_;
+  state_ = State::kProbing;
+  return go(probe->configuration, false, explain_probe(*probe, present_, curve_));
+}
+
+std::optional<Probe> Tuner::next_worth_trying() const {
+  return next_probe(space_, octaves_, curve_, extent_, options_.search);
+}
+
+Decision Tuner::finish() {
+  const std::optional<int> present = incumbent_ ? std::optional(incumbent_->configuration.learners) : std::nullopt;
+  const Point chosen = choose(curve_, present, options_.search);
+  const bool changed = !incumbent_ || chosen.configuration != incumbent_->configuration;
+  const double clearly = 1.0 + options_.search.hysteresis;
+  if (remembered_ && remembered_->rate <= clearly * chosen.rate) remembered_.reset();
+  if (incumbent_ && changed && incumbent_baseline_ > clearly * chosen.rate &&
+      (!remembered_ || remembered_->rate < incumbent_baseline_)) {
+    remembered_ = Remembered{incumbent_->configuration, incumbent_baseline_};
+  }
+  plan_next_search(changed);
+  state_ = State::kWatching;
+  watch_.emplace(chosen.rate);
+  const Outcome outcome{
+      .chosen = chosen, .incumbent = incumbent_, .more_to_try = next_worth_trying().has_value(), .probes = probes_};
+  return go(chosen.configuration, true, explain_choice(outcome, curve_, options_.search));
+}
+
+void Tuner::plan_next_search(bool changed) {
+  if (changed) {
+    next_look_ = kFirstLook;
+    next_look_back_ = kFirstLookBack;
+    patience_ = kFirstPatience;
+  } else {
+    patience_ = std::min(2 * patience_, kLastPatience);
+  }
+}
+
+std::optional<Decision> Tuner::watch(double rate) {
+  const std::optional<double> moved = watch_->add(rate);
+  if (space_.size() == 1) return std::nullopt;
+  if (moved && watch_->windows() >= patience_) return search_again(moved);
+  if (remembered_ && watch_->windows() >= next_look_back_) return look_back();
+  if (watch_->windows() >= next_look_) return search_again(std::nullopt);
+  return std::nullopt;
+}
+
+// The present count is known from watching it, and needs no probe.
+void Tuner::begin_search() {
+  extent_ = Extent::kAround;
+  noise_ = NoiseEstimate();
+  curve_ = Curve();
+  incumbent_ = Point{present_, watch_->latest(), watch_->error(), Watch::kBlockWindows};
+  incumbent_baseline_ = watch_->baseline();
+  curve_.set(*incumbent_);
+  probes_ = 0;
+}
+
+Decision Tuner::search_again(std::optional<double> moved) {
+  const double baseline = watch_->baseline();
+  const int windows = watch_->windows();
+  begin_search();
+  if (!moved) next_look_ = std::min(2 * next_look_, kLastLook);
+  Decision decision = next();
+  const std::string cause =
+      moved ? fmt::format("throughput of {} has moved from {:.0f} to {:.0f} examples/s and stays there",
+                          describe(incumbent_->configuration), baseline, incumbent_->rate)
+            : fmt::format("nothing else was tried for {} windows", windows);
+  decision.reason = cause + ": " + decision.reason;
+  return decision;
+}
+
+Decision Tuner::look_back() {
+  begin_search();
+  next_look_back_ = std::min(next_look_back_ + kFirstLookBack / 2, kLastLookBack);
+  looking_back_ = true;
+  probes_ = 1;
+  state_ = State::kProbing;
+  return go(remembered_->configuration, false,
+            fmt::format("{} reached {:.0f} examples/s before the change: trying whether they do again",
+                        describe(remembered_->configuration), remembered_->rate));
+}
+
+Decision Tuner::out_of_memory() {
+  if (!grew_) throw std::logic_error("out of memory was reported, but the last decision was not to grow");
+  const Configuration failed = present_;
+  std::erase_if(space_, [&](const Configuration& c) { return c.learners >= failed.learners; });
+  if (remembered_ && remembered_->configuration.learners >= failed.learners) remembered_.reset();
+  looking_back_ = false;
+  rates_.clear();
+  curve_.drop_from(failed.learners);
+  if (incumbent_ && incumbent_->configuration.learners >= failed.learners) incumbent_.reset();
+  state_ = State::kReturning;
+  return go(last_good_, false,
+            fmt::format("{} do not fit in memory: back to {}, and no more than {} from now on", describe(failed),
+                        describe(last_good_), describe(space_.back())));
+}
+
+Evidence Tuner::evidence() const {
+  Evidence evidence{.noise = noise_.with({}),
+                    .probes = probes_,
+                    .probe_limit = probe_limit(octaves_),
+                    .measured_windows = measured_windows_};
+  if (const Point* here = curve_.find(present_.learners)) {
+    evidence.rate = here->rate;
+    evidence.windows = here->windows;
+  }
+  if (!curve_.empty()) {
+    evidence.best_learners = curve_.best().configuration.learners;
+    evidence.best_rate = curve_.best().rate;
+  }
+  return evidence;
+}
+
+Decision Tuner::go(Configuration to, bool done, std::string reason) {
+  Decision decision{.from = present_, .to = to, .done = done, .reason = std::move(reason), .evidence = evidence()};
+  if (to.learners > present_.learners) decision.action = Action::kGrow;
+  if (to.learners < present_.learners) decision.action = Action::kShrink;
+  grew_ = decision.action == Action::kGrow;
+  if (decision.action != Action::kKeep) {
+    last_good_ = present_;
+    present_ = to;
+    settle();
+  }
+  return decision;
+}
+
+}  // namespace arbalest::autotuner

@@ -1,0 +1,124 @@
+// Finds the number of learners per device with the highest throughput while a run trains, and follows when it changes.
+// A pure state machine: it owns no clock, no thread and no device, so the same calls give the same decisions.
+//
+// Who calls what (jobs/run/Trainer):
+//   1. Before the run: the space, from the job's bounds, the memory forecast's largest count and the batches of an
+//      epoch. The run begins with first(), or is refused if that does not fit.
+//   2. After every scheduler.advance() and drain() of training: add() with the Progress they returned and the seconds
+//      they took. Evaluations, checkpoints and resizes are left out: their seconds are nobody's throughput.
+//   3. If add() returns a decision: log it, and unless it keeps, resize at the next averaging point to decision.to.
+//      Nothing is to be reported when that has worked. Windows count again after a settling time.
+//   4. If a resize to more learners runs out of memory: out_of_memory(), whose decision is carried out and logged
+//      instead. That resize goes back to a count that has trained before.
+//   5. With several processes rank 0 does this, and broadcasts the decision.
+// A resize that worked is worth a line in the recorded schedule (replay.h); a run that replays one needs no Tuner.
+//
+// A search tries octaves and then counts between them (search.h), each for as many windows as the comparison needs. It
+// ends with the choice; then the tuner watches, and searches again around the present count
+//   - when throughput has moved and stays moved (watch.h),
+//   - after 500 windows, then 1,000 and so on up to 4,000, as a better count elsewhere gives no sign,
+//   - after 200 to 400 windows at the count that was chosen before, if that was faster then: a load that has left it.
+// A search that changes nothing makes the next one wait longer, so that noise and drift do not lead to oscillation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "autotuner/curve.h"
+#include "autotuner/decision.h"
+#include "autotuner/search.h"
+#include "autotuner/throughput.h"
+#include "autotuner/watch.h"
+
+namespace arbalest::autotuner {
+
+struct TunerOptions {
+  WindowOptions window;
+  SearchOptions search;
+  int devices = 1;            // that change together; `learners` is of each
+  int other_learners = 0;     // of devices that train beside them
+  int fewest_windows = 5;     // of a probe; the first takes nine, to learn the noise
+  int most_windows = 40;      // of a probe, however noisy
+  double precision = 0.0125;  // relative standard error at which a probe is exact enough
+};
+
+class Tuner {
+ public:
+  // `space`: ascending in learners, not empty; throws std::invalid_argument otherwise. `guess`: a count to begin with,
+  // from an earlier run or from experience, the nearest of the space is taken; then the first search goes around it.
+  Tuner(const TunerOptions& options, std::vector<Configuration> space, std::optional<int> guess = std::nullopt);
+
+  // What the run begins with.
+  const Configuration& first() const noexcept { return first_; }
+  // What it should be running with now.
+  const Configuration& present() const noexcept { return present_; }
+
+  // `tasks` (mini-batches) with `examples` ended in the last `seconds`, over all devices.
+  std::optional<Decision> add(std::int64_t tasks, std::int64_t examples, double seconds);
+  // The resize that was decided last did not find the memory. The count that failed is never tried again, nor any
+  // above it. Throws std::logic_error if the last decision was not to grow.
+  Decision out_of_memory();
+
+  // Whether a search is under way; otherwise present() is its choice.
+  bool searching() const noexcept { return state_ != State::kWatching; }
+  // What the present search, or the last, has measured.
+  const Curve& curve() const noexcept { return curve_; }
+  int probes() const noexcept { return probes_; }
+  int measured_windows() const noexcept { return measured_windows_; }
+  // The largest count that may still be tried.
+  int ceiling() const noexcept { return space_.back().learners; }
+
+ private:
+  enum class State { kProbing, kReturning, kWatching };
+  struct Remembered {
+    Configuration configuration;
+    double rate = 0.0;
+  };
+
+  void settle();
+  std::optional<Decision> probe(double rate);
+  std::optional<Decision> watch(double rate);
+  bool is_enough() const;
+  Point measured() const;
+  Decision next();
+  Decision finish();
+  Decision search_again(std::optional<double> moved);
+  Decision look_back();
+  void begin_search();
+  void plan_next_search(bool changed);
+  Decision go(Configuration to, bool done, std::string reason);
+  Evidence evidence() const;
+  std::optional<Probe> next_worth_trying() const;
+
+  TunerOptions options_;
+  std::vector<Configuration> space_;    // without what did not fit
+  std::vector<Configuration> octaves_;  // of the whole space
+  Configuration first_;
+  Configuration present_;
+  Configuration last_good_;  // has trained before present_
+  bool grew_ = false;        // by the last decision
+  State state_ = State::kProbing;
+  WindowMeter meter_;
+
+  // The search under way, or the last one.
+  Extent extent_ = Extent::kEverywhere;
+  Curve curve_;
+  NoiseEstimate noise_;
+  std::vector<double> rates_;        // of the probe under way
+  std::optional<Point> incumbent_;   // what was chosen before; none in the first search
+  double incumbent_baseline_ = 0.0;  // its rate at that time
+  bool looking_back_ = false;        // the probe under way is the remembered count
+  int probes_ = 0;
+  int measured_windows_ = 0;
+
+  std::optional<Watch> watch_;            // once there is a choice
+  std::optional<Remembered> remembered_;  // was faster than what runs now
+  int next_look_;                         // windows of watching until a search without cause
+  int next_look_back_;
+  int patience_;  // windows of watching before a search with cause
+};
+
+}  // namespace arbalest::autotuner

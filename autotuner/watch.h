@@ -1,0 +1,45 @@
+// Notices when the throughput of the chosen count has moved and stays moved.
+//
+// The windows after the choice become the baseline; blocks of later ones are compared with it by their medians. A move
+// is lasting when two blocks in a row differ from the baseline in the same direction, each by more than 8 % and by more
+// than four standard errors; and when the baseline itself differs so from what the search had measured.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "autotuner/throughput.h"
+
+namespace arbalest::autotuner {
+
+class Watch {
+ public:
+  static constexpr int kBaselineWindows = 32;
+  static constexpr int kBlockWindows = 16;
+
+  // `expected`: what the search has measured at this count.
+  explicit Watch(double expected) : expected_(expected) {}
+
+  // The ratio of new to old throughput when a move turns out to be lasting.
+  std::optional<double> add(double rate);
+
+  // Windows since the choice.
+  int windows() const noexcept { return windows_; }
+  // Median of the first windows; of those that there are while they are fewer. Not before the first.
+  double baseline() const;
+  // Median of the latest block that was complete, the baseline before there is one.
+  double latest() const;
+  // Relative standard error of latest().
+  double error() const;
+
+ private:
+  double expected_;
+  int windows_ = 0;
+  std::vector<double> baseline_;
+  std::vector<double> block_;
+  std::optional<double> latest_;
+  double noise_ = 0.0;
+  int moved_ = 0;  // -1, 1: so was the last block
+};
+
+}  // namespace arbalest::autotuner

@@ -1,0 +1,70 @@
+// Devices that exist only as a curve of throughput over learners, with the noise of measuring it: what the tuner is
+// tried on. Everything is drawn from a seed.
+//
+// x = log2 of the count, s = the space's last. All throughputs are relative. No learner works faster for having
+// company: no curve rises by more than one octave of throughput an octave of learners.
+//   law        universal scalability law (Gunther): n / (1 + a (n - 1) + b n (n - 1)), a in [0, 0.3], b such that the
+//              peak lies at an x uniform in [0, s + 0.3]
+//   tent       rises with slope [0.3, 1] to a peak at an x uniform in [0, s], falls with slope [0.05, 1]
+//   plateau    rises with slope [0.4, 1] to a knee at an x uniform in [0, s], falls with slope [0, 0.03] from there
+//   two peaks  two tents, slopes in [0.2, 1], the first peak at [0, s / 2], down to the valley and up to the second 0.5
+//              to 1.5 octaves each, but so far that each peak is at least one octave wide halfway down to the valley
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "autotuner/configuration.h"
+
+namespace arbalest::tests {
+
+// Throughput of a count at a time, in windows since the beginning.
+using ThroughputCurve = std::function<double(int learners, int window)>;
+
+struct SimulatedDevice {
+  std::vector<autotuner::Configuration> space;
+  ThroughputCurve throughput = {};
+  double noise = 0.0;                                  // relative deviation of a window's rate, normally distributed
+  double straggler_chance = 0.0;                       // that a burst of slow windows begins
+  int does_not_fit = std::numeric_limits<int>::max();  // learners from here on run out of memory
+};
+
+enum class Family { kUnimodal, kPlateau, kNoisy, kTwoPeaks, kDrifting, kStragglers, kCliff };
+
+inline constexpr Family kFamilies[] = {Family::kUnimodal, Family::kPlateau,    Family::kNoisy, Family::kTwoPeaks,
+                                       Family::kDrifting, Family::kStragglers, Family::kCliff};
+std::string name_of(Family family);
+
+// When the curve of kDrifting begins and ends to turn into another.
+inline constexpr int kDriftBegins = 300;
+inline constexpr int kDriftEnds = 900;
+
+// The last count is uniform in [4, 32], [12, 32] with two peaks. Noise is uniform in [1 %, 4 %], but
+//   unimodal    law or tent
+//   plateau     plateau
+//   noisy       any of these with 10 % noise
+//   two peaks   two peaks
+//   drifting    one of law, tent, plateau turns into another, whose level is 0.6 to 1.4 times its own, geometrically
+//   stragglers  law, tent or plateau; a burst of 1 to 3 windows with 0.2 to 0.7 of the throughput begins with a chance
+//               of 5 % to 10 % at every window
+//   cliff       law, tent or plateau; counts from an x uniform in [log2 3, s] on do not fit in memory, which the
+//               forecast did not see
+SimulatedDevice draw_device(Family family, std::uint64_t seed);
+
+// The same curve on a device of `cores` cores, on which somebody takes half of them between two windows: then
+// throughput above half the cores is halved.
+SimulatedDevice draw_shared_device(std::uint64_t seed, int arrives, int leaves);
+
+// The count with the highest throughput at that time, and its throughput.
+struct Best {
+  int learners = 0;
+  double throughput = 0.0;
+};
+Best best_of(const SimulatedDevice& device, int window);
+
+double uniform(std::mt19937_64& random, double low, double high);
+
+}  // namespace arbalest::tests

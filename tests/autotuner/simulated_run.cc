@@ -1,0 +1,108 @@
+#include "tests/autotuner/simulated_run.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace arbalest::tests {
+
+namespace {
+
+constexpr double kExamplesPerSecond = 1e6;  // of relative throughput 1
+
+class Noise {
+ public:
+  Noise(const SimulatedDevice& device, std::uint64_t seed) : device_(device), random_(seed) {}
+
+  // What the next window's rate is multiplied with.
+  double next() {
+    if (slow_windows_ == 0 && uniform(random_, 0.0, 1.0) < device_.straggler_chance) {
+      slow_windows_ = 1 + static_cast<int>(uniform(random_, 0.0, 3.0));
+      slowness_ = uniform(random_, 0.2, 0.7);
+    }
+    const double factor = std::max(0.1, 1.0 + device_.noise * normal_(random_));
+    if (slow_windows_ == 0) return factor;
+    --slow_windows_;
+    return slowness_ * factor;
+  }
+
+ private:
+  const SimulatedDevice& device_;
+  std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
+  int slow_windows_ = 0;
+  double slowness_ = 1.0;
+};
+
+class Player {
+ public:
+  Player(const SimulatedDevice& device, const autotuner::TunerOptions& options, std::optional<int> guess)
+      : device_(device), tuner_(options, device.space, guess), present_(tuner_.first().learners) {}
+
+  // One window whose rate is `factor` times what the curve says.
+  void play(int window, double factor) {
+    run_.learners.push_back(present_);
+    const double settled = unsettled_ > 0 ? 0.5 : 1.0;
+    unsettled_ = std::max(0, unsettled_ - 1);
+    const double throughput = settled * device_.throughput(present_, window);
+    run_.throughput.push_back(throughput);
+    if (run_.chosen == 0) {
+      ++run_.windows_to_choice;
+      run_.lost_windows += 1.0 - throughput / best_of(device_, window).throughput;
+    }
+    const auto examples = std::llround(throughput * factor * kExamplesPerSecond);
+    if (const auto decision = tuner_.add(4 * present_, examples, 1.0)) carry_out(*decision);
+    run_.most_probes = std::max(run_.most_probes, tuner_.probes());
+  }
+
+  SimulatedRun result() { return std::move(run_); }
+
+ private:
+  void carry_out(autotuner::Decision decision) {
+    run_.decisions.push_back(decision);
+    if (decision.action == autotuner::Action::kGrow && decision.to.learners >= device_.does_not_fit) {
+      ++run_.failed_resizes;
+      decision = tuner_.out_of_memory();
+      run_.decisions.push_back(decision);
+    }
+    if (decision.to.learners != present_) unsettled_ = 2;
+    present_ = decision.to.learners;
+    if (decision.done && run_.chosen == 0) run_.chosen = present_;
+  }
+
+  const SimulatedDevice& device_;
+  autotuner::Tuner tuner_;
+  int present_;
+  int unsettled_ = 2;
+  SimulatedRun run_;
+};
+
+}  // namespace
+
+SimulatedRun simulate(const SimulatedDevice& device, std::uint64_t seed, int windows,
+                      const autotuner::TunerOptions& options, std::optional<int> guess) {
+  Noise noise(device, seed ^ 0x9e3779b97f4a7c15U);
+  Player player(device, options, guess);
+  for (int window = 0; window < windows; ++window) player.play(window, noise.next());
+  return player.result();
+}
+
+int resizes(const SimulatedRun& run, int begin, int end) {
+  int count = 0;
+  for (int window = std::max(begin, 1); window < end; ++window) {
+    const auto at = static_cast<std::size_t>(window);
+    if (run.learners[at] != run.learners[at - 1]) ++count;
+  }
+  return count;
+}
+
+double share_of_best(const SimulatedDevice& device, const SimulatedRun& run, int begin, int end) {
+  double had = 0.0;
+  double best = 0.0;
+  for (int window = begin; window < end; ++window) {
+    had += run.throughput[static_cast<std::size_t>(window)];
+    best += best_of(device, window).throughput;
+  }
+  return had / best;
+}
+
+}  // namespace arbalest::tests

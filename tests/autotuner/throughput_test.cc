@@ -1,0 +1,69 @@
+#include "autotuner/throughput.h"
+
+#include <cmath>
+#include <random>
+
+#include "tests/support/catch.h"
+
+namespace arbalest::autotuner {
+
+TEST_CASE("throughput: a window closes after its seconds and its rounds, the first ones unseen") {
+  WindowMeter meter({.seconds = 0.5, .rounds = 2, .settling = 1});
+  meter.restart(4);
+  CHECK_FALSE(meter.add(8, 800, 0.25));      // too short
+  CHECK_FALSE(meter.add(8, 800, 0.25));      // settles
+  CHECK_FALSE(meter.add(4, 400, 0.75));      // long enough, but one round only
+  CHECK(meter.add(4, 600, 0.25) == 1000.0);  // 1,000 examples in one second
+  CHECK(meter.add(8, 200, 0.5) == 400.0);
+  meter.add(8, 1'000'000, 0.25);
+  meter.restart(2);
+  CHECK_FALSE(meter.add(4, 100, 0.5));
+  CHECK(meter.add(4, 100, 0.5) == 200.0);  // nothing of before the restart
+}
+
+TEST_CASE("throughput: nothing completed, and no time, are no window") {
+  WindowMeter meter({.seconds = 0.5, .rounds = 0, .settling = 0});
+  meter.restart(1);
+  CHECK_FALSE(meter.add(0, 0, 2.0));
+  CHECK(meter.add(1, 10, 0.0) == 5.0);
+  WindowMeter without_clock({.seconds = 0.0, .rounds = 1, .settling = 0});
+  without_clock.restart(1);
+  CHECK_FALSE(without_clock.add(1, 10, 0.0));
+}
+
+TEST_CASE("throughput: the median, by hand") {
+  CHECK(median({3.0}) == 3.0);
+  CHECK(median({3.0, 1.0}) == 1.0);
+  CHECK(median({5.0, 1.0, 9.0, 3.0, 7.0}) == 5.0);
+  CHECK(median({1.0, 1.0, 1.0, 100.0, 100.0}) == 1.0);
+}
+
+TEST_CASE("throughput: the estimated noise and error are those of normal windows") {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal(1.0, 0.1);
+  constexpr int kProbes = 4000;
+  for (const int windows : {5, 9, 40}) {
+    NoiseEstimate noise;
+    double squares = 0.0;
+    for (int i = 0; i < kProbes; ++i) {
+      std::vector<double> rates;
+      for (int j = 0; j < windows; ++j) rates.push_back(1000.0 * normal(random));
+      noise.add(rates);
+      squares += std::pow(median(rates) / 1000.0 - 1.0, 2);
+    }
+    INFO(windows << " windows");
+    const double estimate = noise.with({});
+    CHECK(estimate == Approx(0.1).epsilon(0.05));
+    CHECK(median_error(estimate, windows) == Approx(std::sqrt(squares / kProbes)).epsilon(0.10));
+  }
+}
+
+TEST_CASE("throughput: the noise of counts of different throughput is that of each") {
+  NoiseEstimate noise;
+  noise.add(std::vector<double>{99.0, 100.0, 101.0});
+  noise.add(std::vector<double>{990.0, 1000.0, 1010.0});
+  CHECK(noise.with({}) < 0.03);
+  CHECK(NoiseEstimate().with(std::vector<double>{100.0, 100.0, 100.0}) > 0.0);
+}
+
+}  // namespace arbalest::autotuner
