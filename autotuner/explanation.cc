@@ -46,7 +46,7 @@ std::string explain_choice(const Outcome& outcome, const Curve& curve, const Sea
   const bool is_best = outcome.chosen.configuration == best.configuration;
   const double hysteresis = 100.0 * options.hysteresis;
   if (outcome.incumbent && outcome.chosen.configuration == outcome.incumbent->configuration) {
-    if (is_best) return fmt::format("{}, no other of {} probes more: they stay", reached(best), outcome.probes);
+    if (is_best) return fmt::format("{}, no count beside it more: no change", reached(best));
     return fmt::format("{}, {} {:.0f}, which is not surely {:.0f} % more: no change", reached(outcome.chosen),
                        describe(best.configuration), best.rate, hysteresis);
   }

@@ -63,12 +63,11 @@ FleetDecision FleetTuner::carry(const Decision& step) {
     decision.done = step.done;
     return decision;
   }
-  if (turns_left_ == 0 && step.action != Action::kKeep) turns_left_ = static_cast<int>(kinds_.size()) - 1;
-  decision.done = turns_left_ == 0;
-  if (!decision.done) {
-    --turns_left_;
-    turn_is_over_ = true;
-  }
+  if (rests_ && step.to.learners != began_with_) turns_left_ = static_cast<int>(kinds_.size()) - 1;
+  began_with_ = step.to.learners;
+  turn_is_over_ = turns_left_ > 0;
+  if (turn_is_over_) --turns_left_;
+  rests_ = decision.done = !turn_is_over_;
   return decision;
 }
 
@@ -76,6 +75,7 @@ void FleetTuner::take_next_turn() {
   turn_is_over_ = false;
   const std::size_t kind = turn_ ? (*turn_ + 1) % kinds_.size() : 0;
   turn_ = kind;
+  began_with_ = present_[kind].learners;
   TunerOptions options = options_;
   options.devices = kinds_[kind].devices;
   options.other_learners = 0;

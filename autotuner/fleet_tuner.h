@@ -54,7 +54,9 @@ class FleetTuner {
   Tuner tuner_;                      // of the present turn
   std::optional<std::size_t> turn_;  // none: all together
   std::vector<Configuration> present_;
+  int began_with_ = 0;  // learners, the present turn
   int turns_left_;
+  bool rests_ = false;         // every kind has had its turn
   bool turn_is_over_ = false;  // the next one begins when the last resize has worked
 };
 

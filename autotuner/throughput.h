@@ -2,8 +2,8 @@
 //
 // The median of m windows that are normally distributed with relative deviation s errs by about s sqrt(pi / (2 m)); it
 // needs half as many windows more than their mean, and does not see stragglers. The deviation is estimated by 1.4826
-// times the median of |window / median - 1|, without the window that is the median (Rousseeuw and Croux, "Alternatives to
-// the median absolute deviation", JASA 1993; leaving one out corrects for few windows, tests/autotuner measures it).
+// times the median of |window / median - 1|, without the window that is the median (Rousseeuw and Croux, "Alternatives
+// to the median absolute deviation", JASA 1993; leaving one out corrects for few windows, tests/autotuner measures it).
 #pragma once
 
 #include <cstdint>

@@ -60,6 +60,7 @@ void Tuner::settle() { meter_.restart(options_.devices * present_.learners + opt
 std::optional<Decision> Tuner::add(std::int64_t tasks, std::int64_t examples, double seconds) {
   const std::optional<double> rate = meter_.add(tasks, examples, seconds);
   if (!rate) return std::nullopt;
+  if (watch_) ++windows_since_choice_;
   switch (state_) {
     case State::kProbing:
       return probe(*rate);
@@ -154,17 +155,25 @@ std::optional<Decision> Tuner::watch(double rate) {
   const std::optional<double> moved = watch_->add(rate);
   if (space_.size() == 1) return std::nullopt;
   if (moved && watch_->windows() >= patience_) return search_again(moved);
+  if (!may_look()) return std::nullopt;
   if (remembered_ && watch_->windows() >= next_look_back_) return look_back();
   if (watch_->windows() >= next_look_) return search_again(std::nullopt);
   return std::nullopt;
 }
 
-// The present count is known from watching it, and needs no probe.
-void Tuner::begin_search() {
+// Whether a search that nothing asks for leaves it at one resize per 100 windows.
+bool Tuner::may_look() const {
+  constexpr int kResizesOfLook = 3;
+  return windows_since_choice_ >= 100 * (resizes_since_choice_ + kResizesOfLook);
+}
+
+// The present count is known from watching it, and needs no probe: from the last `windows` windows.
+void Tuner::begin_search(int windows) {
   extent_ = Extent::kAround;
   noise_ = NoiseEstimate();
   curve_ = Curve();
-  incumbent_ = Point{present_, watch_->latest(), watch_->error(), Watch::kBlockWindows};
+  windows = std::min(windows, watch_->windows());
+  incumbent_ = Point{present_, watch_->latest(windows), watch_->latest_error(windows), windows};
   incumbent_baseline_ = watch_->baseline();
   curve_.set(*incumbent_);
   probes_ = 0;
@@ -173,7 +182,7 @@ void Tuner::begin_search() {
 Decision Tuner::search_again(std::optional<double> moved) {
   const double baseline = watch_->baseline();
   const int windows = watch_->windows();
-  begin_search();
+  begin_search(moved ? Watch::kBlockWindows : Watch::kRecentWindows);
   if (!moved) next_look_ = std::min(2 * next_look_, kLastLook);
   Decision decision = next();
   const std::string cause =
@@ -185,7 +194,7 @@ Decision Tuner::search_again(std::optional<double> moved) {
 }
 
 Decision Tuner::look_back() {
-  begin_search();
+  begin_search(Watch::kRecentWindows);
   next_look_back_ = std::min(next_look_back_ + kFirstLookBack / 2, kLastLookBack);
   looking_back_ = true;
   probes_ = 1;
@@ -232,6 +241,7 @@ Decision Tuner::go(Configuration to, bool done, std::string reason) {
   if (to.learners < present_.learners) decision.action = Action::kShrink;
   grew_ = decision.action == Action::kGrow;
   if (decision.action != Action::kKeep) {
+    if (watch_) ++resizes_since_choice_;
     last_good_ = present_;
     present_ = to;
     settle();

@@ -18,7 +18,8 @@
 //   - when throughput has moved and stays moved (watch.h),
 //   - after 500 windows, then 1,000 and so on up to 4,000, as a better count elsewhere gives no sign,
 //   - after 200 to 400 windows at the count that was chosen before, if that was faster then: a load that has left it.
-// A search that changes nothing makes the next one wait longer, so that noise and drift do not lead to oscillation.
+// A search that changes nothing makes the next one wait longer, and searches of the last two kinds wait until there was
+// no more than one resize per 100 windows, so that noise and drift do not lead to oscillation.
 #pragma once
 
 #include <cstdint>
@@ -81,13 +82,14 @@ class Tuner {
   void settle();
   std::optional<Decision> probe(double rate);
   std::optional<Decision> watch(double rate);
+  bool may_look() const;
   bool is_enough() const;
   Point measured() const;
   Decision next();
   Decision finish();
   Decision search_again(std::optional<double> moved);
   Decision look_back();
-  void begin_search();
+  void begin_search(int windows);
   void plan_next_search(bool changed);
   Decision go(Configuration to, bool done, std::string reason);
   Evidence evidence() const;
@@ -118,6 +120,8 @@ class Tuner {
   std::optional<Remembered> remembered_;  // was faster than what runs now
   int next_look_;                         // windows of watching until a search without cause
   int next_look_back_;
+  int windows_since_choice_ = 0;  // the first choice
+  int resizes_since_choice_ = 0;
   int patience_;  // windows of watching before a search with cause
 };
 

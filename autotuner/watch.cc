@@ -23,31 +23,35 @@ int direction(double ratio, double noise, int windows) {
 
 std::optional<double> Watch::add(double rate) {
   ++windows_;
-  if (baseline_.size() < kBaselineWindows) {
-    baseline_.push_back(rate);
-    if (baseline_.size() < kBaselineWindows) return std::nullopt;
+  if (recent_.size() == 2 * kRecentWindows) recent_.erase(recent_.begin(), recent_.end() - kRecentWindows);
+  recent_.push_back(rate);
+  if (windows_ < kBaselineWindows) return std::nullopt;
+  if (windows_ == kBaselineWindows) {
+    baseline_ = recent_;
     noise_ = noise_of(baseline_);
     const double ratio = baseline() / expected_;
     return direction(ratio, noise_, kBaselineWindows) != 0 ? std::optional(ratio) : std::nullopt;
   }
-  block_.push_back(rate);
-  if (block_.size() < kBlockWindows) return std::nullopt;
-  latest_ = median(block_);
-  block_.clear();
-  const double ratio = *latest_ / baseline();
+  if ((windows_ - kBaselineWindows) % kBlockWindows != 0) return std::nullopt;
+  const double ratio = latest(kBlockWindows) / baseline();
   const int moved = direction(ratio, noise_, kBlockWindows);
   const bool lasting = moved != 0 && moved == moved_;
   moved_ = moved;
   return lasting ? std::optional(ratio) : std::nullopt;
 }
 
-double Watch::baseline() const { return median(baseline_); }
+double Watch::baseline() const { return median(baseline_.empty() ? recent_ : baseline_); }
 
-double Watch::latest() const { return latest_.value_or(baseline()); }
+double Watch::latest(int windows) const { return median(last(windows)); }
 
-double Watch::error() const {
-  if (latest_) return median_error(noise_, kBlockWindows);
-  return median_error(noise_of(baseline_), static_cast<int>(baseline_.size()));
+double Watch::latest_error(int windows) const {
+  const std::vector<double> rates = last(windows);
+  return median_error(noise_of(rates), static_cast<int>(rates.size()));
+}
+
+std::vector<double> Watch::last(int windows) const {
+  const auto count = std::min(std::ssize(recent_), static_cast<std::ptrdiff_t>(windows));
+  return {recent_.end() - count, recent_.end()};
 }
 
 }  // namespace arbalest::autotuner

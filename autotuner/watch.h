@@ -16,6 +16,7 @@ class Watch {
  public:
   static constexpr int kBaselineWindows = 32;
   static constexpr int kBlockWindows = 16;
+  static constexpr int kRecentWindows = 64;
 
   // `expected`: what the search has measured at this count.
   explicit Watch(double expected) : expected_(expected) {}
@@ -27,17 +28,18 @@ class Watch {
   int windows() const noexcept { return windows_; }
   // Median of the first windows; of those that there are while they are fewer. Not before the first.
   double baseline() const;
-  // Median of the latest block that was complete, the baseline before there is one.
-  double latest() const;
-  // Relative standard error of latest().
-  double error() const;
+  // Median of the last `windows` windows, of those that there are if they are fewer, and its relative standard error.
+  // Not before the first window, and at most kRecentWindows of them.
+  double latest(int windows) const;
+  double latest_error(int windows) const;
 
  private:
+  std::vector<double> last(int windows) const;
+
   double expected_;
   int windows_ = 0;
   std::vector<double> baseline_;
-  std::vector<double> block_;
-  std::optional<double> latest_;
+  std::vector<double> recent_;  // the last ones, oldest first; at least those that latest() may ask for
   double noise_ = 0.0;
   int moved_ = 0;  // -1, 1: so was the last block
 };

@@ -1,0 +1,112 @@
+#include "autotuner/fleet_tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <stdexcept>
+
+#include "tests/support/catch.h"
+
+namespace arbalest::autotuner {
+namespace {
+
+// Seconds that a round takes a device: a fixed part, and one per learner beyond what fits at once.
+struct Speed {
+  double latency = 1.0;
+  double per_learner = 0.1;
+
+  double round_seconds(int learners) const { return std::max(latency, per_learner * learners); }
+};
+
+// Learners of all devices per second: a round ends with the slowest.
+double throughput(const std::vector<Speed>& speeds, const std::vector<int>& counts) {
+  double slowest = 0.0;
+  double learners = 0.0;
+  for (std::size_t i = 0; i < speeds.size(); ++i) {
+    slowest = std::max(slowest, speeds[i].round_seconds(counts[i]));
+    learners += counts[i];
+  }
+  return learners / slowest;
+}
+
+std::vector<int> counts_of(const FleetTuner& tuner) {
+  std::vector<int> counts;
+  for (const Configuration& count : tuner.present()) counts.push_back(count.learners);
+  return counts;
+}
+
+// Runs until nobody searches, at most `windows`.
+int play(FleetTuner& tuner, const std::vector<Speed>& speeds, int windows, std::uint64_t seed = 1) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> noise(1.0, 0.02);
+  int resizes = 0;
+  for (int window = 0; window < windows && tuner.searching(); ++window) {
+    const std::vector<int> counts = counts_of(tuner);
+    const auto examples = std::llround(1e6 * throughput(speeds, counts) * noise(random));
+    const auto decision = tuner.add(1'000'000, examples, 1.0);
+    if (decision && decision->step.action != Action::kKeep) ++resizes;
+    if (decision) CHECK(decision->to == tuner.present());
+    if (decision) CHECK(decision->done == !tuner.searching());
+  }
+  return resizes;
+}
+
+}  // namespace
+
+TEST_CASE("fleet tuner: devices of one kind are tuned together") {
+  FleetTuner tuner({}, {{4, all_counts({1, 16})}});
+  const std::vector<Speed> speeds = {{1.0, 0.125}};  // best from 8 learners on
+  play(tuner, speeds, 1000);
+  CHECK_FALSE(tuner.searching());
+  CHECK(throughput(speeds, counts_of(tuner)) >= 0.95 * 8.0);
+}
+
+TEST_CASE("fleet tuner: devices that differ in speed get counts of their own") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    // The second device takes three times as long with a learner.
+    const std::vector<Speed> speeds = {{1.0, 0.0625}, {1.0, 0.1875}};
+    FleetTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}});
+    const int resizes = play(tuner, speeds, 3000, seed);
+    CHECK_FALSE(tuner.searching());
+    CHECK(resizes <= 3 * 7);  // together and two turns: six probes and the choice each
+    double best = 0.0;
+    double best_together = 0.0;
+    for (int a = 1; a <= 16; ++a) {
+      best_together = std::max(best_together, throughput(speeds, {a, a}));
+      for (int b = 1; b <= 16; ++b) best = std::max(best, throughput(speeds, {a, b}));
+    }
+    const double found = throughput(speeds, counts_of(tuner));
+    CHECK(found >= 0.9 * best);
+    CHECK(found >= 1.2 * best_together);
+  }
+}
+
+TEST_CASE("fleet tuner: on CPU devices every kind has the threads of its own cores") {
+  FleetTuner tuner({}, {{1, counts_of_cores({1, 2}, 2)}, {1, counts_of_cores({1, 4}, 4)}});
+  CHECK(tuner.present() == std::vector<Configuration>{{2, 1}, {2, 2}});
+  play(tuner, {{1.0, 0.5}, {1.0, 0.25}}, 1000);
+  CHECK(tuner.present() == std::vector<Configuration>{{2, 1}, {4, 1}});
+}
+
+TEST_CASE("fleet tuner: a choice that does not fit gives the turn back") {
+  FleetTuner tuner({}, {{1, all_counts({1, 4})}, {1, all_counts({1, 4})}}, 4);
+  const std::vector<Speed> speeds = {{1.0, 0.25}, {1.0, 0.25}};
+  std::optional<FleetDecision> decision;
+  while (!decision || !decision->step.done) {
+    decision = tuner.add(1'000'000, std::llround(1e6 * throughput(speeds, counts_of(tuner))), 1.0);
+  }
+  REQUIRE(decision->step.action == Action::kGrow);  // back to 4 after a look at 2
+  const FleetDecision back = tuner.out_of_memory();
+  CHECK_FALSE(back.done);
+  CHECK(back.to == tuner.present());
+  CHECK(std::ranges::all_of(counts_of(tuner), [](int count) { return count < 4; }));
+  play(tuner, speeds, 1000);
+  CHECK_FALSE(tuner.searching());
+}
+
+TEST_CASE("fleet tuner: no device, and kinds without a common count, are refused") {
+  CHECK_THROWS_AS(FleetTuner({}, {}), std::invalid_argument);
+  CHECK_THROWS_AS(FleetTuner({}, {{1, all_counts({1, 2})}, {1, all_counts({3, 4})}}), std::invalid_argument);
+}
+
+}  // namespace arbalest::autotuner

@@ -1,0 +1,166 @@
+#include "autotuner/tuner.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "tests/autotuner/simulated_run.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::autotuner {
+namespace {
+
+// Without noise; 8 learners are the best of up to 16.
+tests::SimulatedDevice tent_of_16() {
+  return {.space = all_counts({1, 16}),
+          .throughput = [](int learners, int) { return learners <= 8 ? learners / 8.0 : 1.0 - 0.06 * (learners - 8); }};
+}
+
+// Feeds windows of one second at a rate per learner until there is a decision.
+std::optional<Decision> feed(Tuner& tuner, std::int64_t examples, int windows) {
+  for (int i = 0; i < windows; ++i) {
+    if (const auto decision = tuner.add(4 * tuner.present().learners, examples, 1.0)) return decision;
+  }
+  return std::nullopt;
+}
+
+std::vector<int> tried(const tests::SimulatedRun& run) {
+  std::vector<int> counts;
+  for (const Decision& decision : run.decisions) {
+    counts.push_back(decision.to.learners);
+    if (decision.done) break;
+  }
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("tuner: doubles, leaves one learner out, and returns to the best") {
+  const tests::SimulatedDevice device = tent_of_16();
+  const tests::SimulatedRun run = tests::simulate(device, 1, 100);
+  CHECK(run.chosen == 8);
+  // From 2; nothing between 8 and 16 can be better, as 16 are so much worse.
+  CHECK(tried(run) == std::vector{4, 8, 16, 8});
+  // 9 windows to learn the noise, 5 for every other count, and two after each resize to settle.
+  CHECK(run.windows_to_choice == 9 + 3 * 5 + 4 * 2);
+}
+
+TEST_CASE("tuner: a decision brings its reason and its numbers") {
+  const tests::SimulatedRun run = tests::simulate(tent_of_16(), 1, 100);
+  const Decision& probe = run.decisions.at(1);
+  CHECK(probe.action == Action::kGrow);
+  CHECK(probe.from.learners == 4);
+  CHECK(probe.to.learners == 8);
+  CHECK_FALSE(probe.done);
+  CHECK(probe.reason == "4 learners reached 500000 examples/s, the most so far: trying the next octave, 8 learners");
+  CHECK(probe.evidence.rate == 500'000.0);
+  CHECK(probe.evidence.windows == 5);
+  CHECK(probe.evidence.best_learners == 4);
+  CHECK(probe.evidence.best_rate == 500'000.0);
+  CHECK(probe.evidence.probes == 3);
+  CHECK(probe.evidence.probe_limit == 6);
+  CHECK(probe.evidence.measured_windows == 14);
+  const Decision& choice = run.decisions.back();
+  CHECK(choice.action == Action::kShrink);
+  CHECK(choice.done);
+  CHECK(choice.to.learners == 8);
+  CHECK(choice.evidence.best_rate == 1'000'000.0);
+  CHECK(choice.reason ==
+        "8 learners reached 1000000 examples/s, the most of all that were tried, and no other can be more than 3 % "
+        "faster");
+}
+
+TEST_CASE("tuner: the same calls give the same decisions") {
+  const tests::SimulatedDevice device = tests::draw_device(tests::Family::kNoisy, 3);
+  const tests::SimulatedRun one = tests::simulate(device, 3, 3000);
+  const tests::SimulatedRun other = tests::simulate(device, 3, 3000);
+  REQUIRE(one.decisions.size() == other.decisions.size());
+  for (std::size_t i = 0; i < one.decisions.size(); ++i) {
+    CHECK(one.decisions[i].to == other.decisions[i].to);
+    CHECK(one.decisions[i].reason == other.decisions[i].reason);
+  }
+}
+
+TEST_CASE("tuner: a guess that is right is compared with the octaves beside it and kept") {
+  const tests::SimulatedRun run = tests::simulate(tent_of_16(), 1, 100, {}, 8);
+  CHECK(run.chosen == 8);
+  CHECK(run.learners.front() == 8);
+  CHECK(tried(run) == std::vector{4, 16, 8});
+  CHECK(Tuner({}, all_counts({2, 6}), 40).first().learners == 6);  // the nearest
+}
+
+TEST_CASE("tuner: one count is a choice that needs no probe of another, and is never left") {
+  const tests::SimulatedDevice device{.space = all_counts({3, 3}),
+                                      .throughput = [](int, int window) { return window < 500 ? 1.0 : 0.2; }};
+  const tests::SimulatedRun run = tests::simulate(device, 1, 3000);
+  CHECK(run.chosen == 3);
+  CHECK(run.decisions.size() == 1);
+  CHECK(run.decisions.front().action == Action::kKeep);
+}
+
+TEST_CASE("tuner: a short slump is waited out, a lasting one is followed") {
+  for (const int slump : {20, 600}) {
+    INFO("a slump of " << slump << " windows");
+    const tests::SimulatedDevice device{.space = all_counts({1, 16}), .throughput = [=](int learners, int window) {
+                                          const bool slow = window >= 200 && window < 200 + slump && learners > 4;
+                                          return std::min(learners, 8) / 8.0 * (slow ? 0.4 : 1.0);
+                                        }};
+    const tests::SimulatedRun run = tests::simulate(device, 1, 450);
+    CHECK(run.chosen == 8);
+    CHECK(run.learners.back() == (slump == 20 ? 8 : 4));
+    if (slump == 20) CHECK(tests::resizes(run, 100, 450) == 0);
+  }
+}
+
+TEST_CASE("tuner: out of memory goes back to the last good count, and the search goes on below") {
+  Tuner tuner({}, all_counts({1, 16}));
+  CHECK(feed(tuner, 2000, 20)->to.learners == 4);
+  CHECK(feed(tuner, 4000, 20)->to.learners == 8);
+  const Decision back = tuner.out_of_memory();
+  CHECK(back.action == Action::kShrink);
+  CHECK(back.from.learners == 8);
+  CHECK(back.to.learners == 4);
+  CHECK(tuner.present().learners == 4);
+  CHECK(tuner.ceiling() == 7);
+  CHECK(back.reason == "8 learners do not fit in memory: back to 4 learners, and no more than 7 learners from now on");
+  const auto next = feed(tuner, 4000, 20);
+  REQUIRE(next);
+  CHECK(next->to.learners == 6);  // half the way to the ceiling
+  CHECK(tuner.probes() == 4);     // the one that failed counts
+}
+
+TEST_CASE("tuner: a choice that no longer fits is given up for the next best") {
+  Tuner tuner({}, all_counts({1, 8}), 4);
+  CHECK(feed(tuner, 4000, 20)->to.learners == 2);
+  CHECK(feed(tuner, 2000, 20)->to.learners == 8);
+  std::optional<Decision> decision = feed(tuner, 3000, 20);
+  while (!decision->done) decision = feed(tuner, 3000, 20);
+  CHECK(decision->to.learners == 4);  // fewer: no growth, so no memory is asked for
+  CHECK_THROWS_AS(tuner.out_of_memory(), std::logic_error);
+}
+
+TEST_CASE("tuner: out of memory on the way back to the best is a choice among the rest") {
+  Tuner tuner({}, all_counts({1, 4}), 4);
+  CHECK(feed(tuner, 4000, 20)->to.learners == 2);
+  std::optional<Decision> decision = feed(tuner, 1000, 20);
+  REQUIRE(decision);
+  while (decision->to.learners != 4) decision = feed(tuner, 1000, 20);
+  CHECK(decision->done);
+  const Decision back = tuner.out_of_memory();
+  CHECK(back.to.learners < 4);
+  CHECK(tuner.searching());
+  decision = feed(tuner, 1000, 40);
+  while (!decision->done) decision = feed(tuner, 1000, 40);
+  CHECK(decision->to.learners < 4);
+  CHECK(tuner.curve().find(4) == nullptr);
+}
+
+TEST_CASE("tuner: a space that cannot be one is refused") {
+  CHECK_THROWS_AS(Tuner({}, {}), std::invalid_argument);
+  CHECK_THROWS_AS(Tuner({}, {{2, 1}, {2, 1}}), std::invalid_argument);
+  CHECK_THROWS_AS(Tuner({}, {{4, 1}, {2, 1}}), std::invalid_argument);
+  CHECK_THROWS_AS(Tuner({}, {{0, 1}, {2, 1}}), std::invalid_argument);
+  Tuner tuner({}, all_counts({1, 4}));
+  CHECK_THROWS_AS(tuner.out_of_memory(), std::logic_error);
+}
+
+}  // namespace arbalest::autotuner
