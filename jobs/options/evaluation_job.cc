@@ -8,6 +8,7 @@
 #include "engine/cuda_devices.h"
 #include "engine/error.h"
 #include "jobs/options/job_reader.h"
+#include "jobs/options/learners_reader.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/text_format.h"
 

@@ -55,6 +55,18 @@ struct OptimizerOptions {
   std::vector<dataflow::ParameterKind> without_decay;  // parameters that weight decay leaves alone
 };
 
+// Learners of each device, both included.
+struct LearnerBounds {
+  int min = 1;
+  int max = 1;
+};
+
+// From mini-batch `at_batch` of the run on.
+struct LearnerStep {
+  std::uint64_t at_batch = 0;
+  std::vector<int> per_device;
+};
+
 struct JobOptions {
   std::string name;
   std::shared_ptr<const dataflow::Graph> graph;
@@ -64,8 +76,10 @@ struct JobOptions {
   scheduler::LearningRateSchedule learning_rate;
   sma::Options synchronization;
   std::vector<engine::DeviceSpec> devices;  // at least one
-  std::vector<int> learners_per_device;     // of each device
+  std::vector<int> learners_per_device;     // of each device, at the start
   bool learners_are_given = false;          // by the user, rather than following from the devices
+  std::optional<LearnerBounds> tuned;       // how many learners is found while training
+  std::vector<LearnerStep> schedule;        // or follows this, the start included
   std::vector<std::string> warnings;        // to be shown to the user
   std::string resolved_text;  // the job with every --set and default written out, as text; reading it gives this job
 };

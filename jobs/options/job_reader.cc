@@ -1,15 +1,14 @@
 #include "jobs/options/job_reader.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "engine/cuda_devices.h"
 #include "jobs/options/data_reader.h"
 #include "jobs/options/graph_reader.h"
 #include "jobs/options/known_datasets.h"
+#include "jobs/options/learners_reader.h"
 #include "jobs/options/learning_rate_reader.h"
 #include "jobs/options/optimizer_reader.h"
-#include "jobs/options/size_check.h"
 #include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
@@ -23,9 +22,6 @@ namespace {
 
 constexpr int kMaxEpochs = 1000000;
 constexpr int kMaxPeriod = 1000;
-constexpr int kMaxLearners = 1024;
-constexpr int kDefaultMaxLearners = 8;
-constexpr int kDefaultGpuLearners = 4;  // small mini-batches leave a GPU idle; a job that knows better says so
 
 std::string check_target(double accuracy) {
   std::string problem = out_of_range("target_accuracy", accuracy, above(0.0, 1.0));
@@ -46,7 +42,9 @@ class JobReader {
     options_.learning_rate = read_learning_rate(job_.learning_rate(), job_.training().max_epochs(), issues_);
     read_devices();
     read_precision();
-    read_learners();
+    const std::size_t issues_before = issues_.all().size();
+    read_learners(*job_.mutable_learners(), options_, issues_);
+    learners_are_sound_ = issues_.all().size() == issues_before && !options_.devices.empty();
     read_synchronization();
     read_model();
     read_round();
@@ -121,46 +119,23 @@ class JobReader {
     }
   }
 
-  void read_learners() {
-    const bool is_fixed = job_.learners().per_device().has_fixed();
-    options_.learners_are_given = is_fixed;
-    const int fixed = job_.learners().per_device().fixed();
-    if (is_fixed) issues_.add("learners.per_device.fixed", out_of_range("fixed", fixed, {1, kMaxLearners}));
-    std::vector<int>& counts = options_.learners_per_device;
-    for (const engine::DeviceSpec& device : options_.devices) {
-      counts.push_back(is_fixed ? fixed : default_learners(device));
-    }
-    const bool are_equal = std::ranges::adjacent_find(counts, std::ranges::not_equal_to()) == counts.end();
-    if (!counts.empty() && are_equal) job_.mutable_learners()->mutable_per_device()->set_fixed(counts[0]);
-  }
-
-  int total_learners() const {
-    return std::accumulate(options_.learners_per_device.begin(), options_.learners_per_device.end(), 0);
-  }
-
   void read_synchronization() {
     const v1::Sma& sma = job_.synchronization().sma();
     const std::string path = "synchronization.sma";
     sma::Options& options = options_.synchronization;
     options = {.alpha = std::nullopt, .central_momentum = sma.central_momentum(), .period = sma.period()};
-    std::string problem = out_of_range("central_momentum", sma.central_momentum(), below(0.0F, 1.0F));
-    issues_.add(path + ".central_momentum", problem);
-    const std::string bad_period = out_of_range("period", sma.period(), {1, kMaxPeriod});
-    issues_.add(path + ".period", bad_period);
-    problem += bad_period;
+    issues_.add(path + ".central_momentum",
+                out_of_range("central_momentum", sma.central_momentum(), below(0.0F, 1.0F)));
+    issues_.add(path + ".period", out_of_range("period", sma.period(), {1, kMaxPeriod}));
     if (sma.has_alpha()) {
       options.alpha = sma.alpha();
-      const std::string bad_alpha = out_of_range("alpha", sma.alpha(), above(0.0F, 1.0F));
-      issues_.add(path + ".alpha", bad_alpha);
-      problem += bad_alpha;
+      issues_.add(path + ".alpha", out_of_range("alpha", sma.alpha(), above(0.0F, 1.0F)));
     }
     // Stability is a question of all three and of the number of learners.
-    if (!problem.empty() || total_learners() < 1) return;
-    try {
-      sma::check(options, total_learners());
-    } catch (const Error& error) {
-      issues_.add(path + ".alpha", error.what());
+    for (const char* field : {".central_momentum", ".period", ".alpha"}) {
+      if (issues_.has(path + field)) return;
     }
+    if (learners_are_sound_) check_stability(options_, issues_);
   }
 
   void read_model() {
@@ -175,20 +150,18 @@ class JobReader {
   }
 
   void read_round() {
-    for (const char* path : {"training.batch_size", "learners.per_device.fixed", "synchronization.sma.period"}) {
+    for (const char* path : {"training.batch_size", "synchronization.sma.period"}) {
       if (issues_.has(path)) return;  // nothing that follows from it is news
     }
-    if (!options_.data.training_examples) return;  // not known before the files are read
-    issues_.add(options_.learners_are_given ? "learners.per_device.fixed" : "training.batch_size",
-                check_round(total_learners(), options_.synchronization.period,
-                            *options_.data.training_examples / options_.training.batch_size));
+    if (!learners_are_sound_ || !options_.data.training_examples) return;  // not known before the files are read
+    check_rounds(job_.learners(), *options_.data.training_examples / options_.training.batch_size, options_, issues_);
   }
 
   void add_warnings() {
     const auto warn = [&](std::string text) {
       if (!text.empty()) options_.warnings.push_back(std::move(text));
     };
-    warn(sma::warning(options_.synchronization, engine::momentum_of(options_.optimizer.rule), total_learners()));
+    warn(sma::warning(options_.synchronization, engine::momentum_of(options_.optimizer.rule), most_learners(options_)));
     warn(optimizer_warning(options_.optimizer));
     for (std::string& text : learning_rate_warnings(options_.learning_rate, options_.training.max_epochs)) {
       warn(std::move(text));
@@ -205,15 +178,12 @@ class JobReader {
   v1::Job& job_;
   dataflow::FieldIssues& issues_;
   JobOptions options_;
+  bool learners_are_sound_ = false;  // nothing is wrong with their numbers
 };
 
 }  // namespace
 
 JobOptions read_job(v1::Job& job, dataflow::FieldIssues& issues) { return JobReader(job, issues).read(); }
-
-int default_learners(const engine::DeviceSpec& device) {
-  return device.is_cuda() ? kDefaultGpuLearners : std::min(engine::core_count(device), kDefaultMaxLearners);
-}
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';

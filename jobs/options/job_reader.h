@@ -12,9 +12,6 @@ namespace arbalest::jobs {
 // not to be used. Does not set resolved_text.
 JobOptions read_job(v1::Job& job, dataflow::FieldIssues& issues);
 
-// Of a device whose number of learners the job leaves open.
-int default_learners(const engine::DeviceSpec& device);
-
 // Of a job's name, which names a directory.
 bool is_name_character(char c);
 

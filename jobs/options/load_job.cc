@@ -119,4 +119,17 @@ JobOptions with_learners(const JobOptions& job, int per_device, const std::strin
   return changed;
 }
 
+std::string with_schedule(const std::string& job_text, std::span<const LearnerStep> schedule) {
+  v1::Job job;
+  const SourceText source("job", job_text);
+  throw_if_any(parse_text(source, TextOutline(source, *v1::Job::descriptor()), job), source);
+  v1::Learners::Schedule& message = *job.mutable_learners()->mutable_per_device()->mutable_schedule();
+  for (const LearnerStep& step : schedule) {
+    v1::Learners::Schedule::Step& added = *message.add_step();
+    added.set_at_batch(static_cast<std::int64_t>(step.at_batch));
+    for (const int learners : step.per_device) added.add_learners(learners);
+  }
+  return kHeader + print_text(job);
+}
+
 }  // namespace arbalest::jobs

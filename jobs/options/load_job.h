@@ -25,4 +25,7 @@ JobOptions parse_job(const SourceText& source, std::span<const std::string> over
 // user's and does not fit. Its warnings begin with `why`.
 JobOptions with_learners(const JobOptions& job, int per_device, const std::string& why);
 
+// The text of a job (JobOptions::resolved_text) whose learners follow `schedule`, which begins at mini-batch 0.
+std::string with_schedule(const std::string& job_text, std::span<const LearnerStep> schedule);
+
 }  // namespace arbalest::jobs

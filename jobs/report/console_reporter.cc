@@ -166,6 +166,16 @@ void ConsoleReporter::on_epoch(const EpochRow& row) {
                   rate(row.images_per_second), row.elapsed_seconds));
 }
 
+void ConsoleReporter::on_resize(const ResizeRow& row) {
+  if (options_.quiet) return;
+  if (row.to == row.from) {
+    say(fmt::format("{}\n", row.reason));
+  } else {
+    say(fmt::format("{} instead of {}: {}\n", learners_text(start_.devices, row.to),
+                    learners_text(start_.devices, row.from), row.reason));
+  }
+}
+
 void ConsoleReporter::on_stop(int signal) { say(fmt::format("arbalest: {}\n", stop_text(signal))); }
 
 void ConsoleReporter::on_finish(const RunSummary& summary) {

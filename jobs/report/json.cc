@@ -83,6 +83,27 @@ ordered_json to_json(const EpochRow& row) {
           {"host_microseconds_per_step", finite("host_microseconds_per_step", row.host_microseconds_per_step)}};
 }
 
+ordered_json to_json(const ResizeRow& row) {
+  ordered_json json = {{"batch", row.batch},
+                       {"epoch", finite("epoch", row.epoch)},
+                       {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
+                       {"from_learners_per_device", row.from},
+                       {"learners_per_device", row.to},
+                       {"reason", row.reason}};
+  if (row.evidence) {
+    const autotuner::Evidence& evidence = *row.evidence;
+    json["evidence"] = {{"images_per_second", evidence.rate},
+                        {"windows", evidence.windows},
+                        {"noise", evidence.noise},
+                        {"best_learners", evidence.best_learners},
+                        {"best_images_per_second", evidence.best_rate},
+                        {"probes", evidence.probes},
+                        {"probe_limit", evidence.probe_limit},
+                        {"measured_windows", evidence.measured_windows}};
+  }
+  return json;
+}
+
 ordered_json to_json(const RunSummary& summary) {
   return {{"job", summary.job},
           {"status", to_string(summary.status)},

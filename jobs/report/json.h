@@ -13,6 +13,7 @@ namespace arbalest::jobs {
 // which is how a diverged run shows; any other number that is not finite throws ErrorKind::kInternal.
 nlohmann::ordered_json to_json(const RunStart& start);
 nlohmann::ordered_json to_json(const EpochRow& row);
+nlohmann::ordered_json to_json(const ResizeRow& row);
 nlohmann::ordered_json to_json(const RunSummary& summary);
 nlohmann::ordered_json to_json(const EvaluationResult& result);
 

@@ -13,6 +13,7 @@
 
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/options/load_job.h"
 #include "jobs/report/json.h"
 #include "jobs/wording/failure.h"
 
@@ -117,6 +118,8 @@ RunDirectory::~RunDirectory() {
 
 void RunDirectory::on_start(const RunStart& start) {
   begun_ = true;
+  job_text_ = start.job_text;
+  learners_ = {{0, start.learners_per_device}};
   write_file(path_ / kJobFile, start.job_text);
   metrics_->append("start", to_json(start));
 }
@@ -124,6 +127,14 @@ void RunDirectory::on_start(const RunStart& start) {
 void RunDirectory::on_progress(const RunProgress&) {}
 
 void RunDirectory::on_epoch(const EpochRow& row) { metrics_->append("epoch", to_json(row)); }
+
+void RunDirectory::on_resize(const ResizeRow& row) {
+  metrics_->append("resize", to_json(row));
+  if (row.to == row.from) return;
+  if (learners_.back().at_batch == row.batch) learners_.pop_back();
+  learners_.push_back({row.batch, row.to});
+  if (row.evidence || row.batch == 0) write_file(path_ / kReplayFile, with_schedule(job_text_, learners_));
+}
 
 void RunDirectory::on_finish(const RunSummary& summary) {
   if (!begun_) return;

@@ -1,4 +1,5 @@
-// What a run leaves behind: job.txtpb, metrics.jsonl and summary.json (the Trainer adds model.safetensors).
+// What a run leaves behind: job.txtpb, metrics.jsonl and summary.json (the Trainer adds model.safetensors), and
+// replay.txtpb if its number of learners was found while training.
 #pragma once
 
 #include <filesystem>
@@ -7,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "jobs/options/job_options.h"
 #include "jobs/report/metrics_log.h"
 #include "jobs/run/run_observer.h"
 
 namespace arbalest::jobs {
 
 inline constexpr const char* kJobFile = "job.txtpb";
+inline constexpr const char* kReplayFile = "replay.txtpb";
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kSummaryFile = "summary.json";
@@ -32,6 +35,7 @@ class RunDirectory final : public RunObserver {
   void on_start(const RunStart& start) override;
   void on_progress(const RunProgress& progress) override;
   void on_epoch(const EpochRow& row) override;
+  void on_resize(const ResizeRow& row) override;
   void on_finish(const RunSummary& summary) override;
 
  private:
@@ -39,6 +43,8 @@ class RunDirectory final : public RunObserver {
   std::vector<std::filesystem::path> made_;  // directories that were not there, innermost last
   std::unique_ptr<MetricsLog> metrics_;
   bool begun_ = false;
+  std::string job_text_;
+  std::vector<LearnerStep> learners_;  // as the run had them
 };
 
 // Of a summary.json, what it says of the saved model.

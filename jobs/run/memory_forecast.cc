@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/host/topology.h"
+#include "jobs/options/learners_reader.h"
 #include "jobs/wording/text.h"
 #include "scheduler/scheduler.h"
 #include "sma/averager.h"
@@ -24,6 +25,15 @@ std::int64_t signed_bytes(std::size_t bytes) {
 
 bool exceeds(const MemoryUse& use) { return use.needed > use.available; }
 
+// By device, at any time that is known.
+std::vector<int> largest(const JobOptions& job) {
+  std::vector<int> counts = job.learners_per_device;
+  for (const LearnerStep& step : job.schedule) {
+    for (std::size_t d = 0; d < counts.size(); ++d) counts[d] = std::max(counts[d], step.per_device[d]);
+  }
+  return counts;
+}
+
 }  // namespace
 
 AvailableMemory::AvailableMemory(std::span<const std::unique_ptr<engine::Device>> opened)
@@ -34,7 +44,7 @@ AvailableMemory::AvailableMemory(std::span<const std::unique_ptr<engine::Device>
 MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                                const std::optional<SplitSize>& training, const SplitSize& test,
                                AvailableMemory available)
-    : job_learners_(job.learners_per_device), available_(std::move(available)) {
+    : job_learners_(largest(job)), may_resize_(may_resize(job)), tuned_(job.tuned), available_(std::move(available)) {
   std::vector<SplitSize> splits = {test};
   rings_.push_back(test_ring_size(job, test));
   if (training) {
@@ -46,6 +56,7 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
   }
   for (const auto& pool : pools) {
     const engine::Device& device = pool->device();
+    if (!device.is_cuda()) most_cores_ = std::max(most_cores_, device.cores());
     PerDevice entry{.memory = device.is_cuda() ? device.name() : kHost};
     entry.learner = signed_bytes(pool->learner_bytes());
     entry.averaging = signed_bytes(sma::Averager::device_bytes(device, pool->training_plan().parameters().elements()));
@@ -66,7 +77,7 @@ std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_de
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     const PerDevice& device = devices_[d];
     const std::int64_t bytes =
-        device.rest + (learners > 1 ? device.averaging : 0) + learners_per_device[d] * device.learner;
+        device.rest + (learners > 1 || may_resize_ ? device.averaging : 0) + learners_per_device[d] * device.learner;
     if (device.memory == kHost) {
       uses.front().needed += bytes;
     } else {
@@ -84,6 +95,13 @@ int MemoryForecast::learners_that_fit() const {
     ++count;
   }
   return count;
+}
+
+// On a CPU device learners of another number of threads are others: there are both for a while. Those of more than one
+// thread are at most half as many as the cores.
+int MemoryForecast::ceiling() const {
+  if (!tuned_) return std::ranges::max(job_learners_);
+  return std::clamp(learners_that_fit() - most_cores_ / 2, tuned_->min, tuned_->max);
 }
 
 std::int64_t MemoryForecast::bytes_of_learners(const MemoryUse& use) const {

@@ -58,6 +58,8 @@ class MemoryForecast {
   std::vector<MemoryUse> uses(std::span<const int> learners_per_device) const;
   // With the same number on each device; at most kMostLearners.
   int learners_that_fit() const;
+  // The same for a number that changes: the job's bound, or what fits beside the learners that it changes from.
+  int ceiling() const;
   // Throws DoesNotFit, saying what is needed and what to change, if the job's own learners do not fit.
   void check() const;
 
@@ -74,7 +76,10 @@ class MemoryForecast {
     std::int64_t rest = 0;
   };
 
-  std::vector<int> job_learners_;  // by device
+  std::vector<int> job_learners_;  // by device, at the start
+  bool may_resize_;
+  std::optional<LearnerBounds> tuned_;
+  int most_cores_ = 0;  // of a CPU device
   std::vector<PerDevice> devices_;
   std::vector<RingSize> rings_;
   std::int64_t dataset_bytes_ = 0;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "autotuner/decision.h"
 #include "engine/precision.h"
 
 namespace arbalest::jobs {
@@ -50,6 +51,18 @@ struct EpochRow {
   double host_microseconds_per_step = 0.0;  // CPU time of the one host thread that enqueues, per mini-batch
 };
 
+// The number of learners has changed, or, if `to` is `from`, the auto-tuner has something to say of it.
+struct ResizeRow {
+  std::uint64_t batch = 0;  // mini-batches before
+  double epoch = 0.0;       // the same as a number of epochs
+  double elapsed_seconds = 0.0;
+  std::vector<int> from;  // learners by device
+  std::vector<int> to;
+  std::string reason;  // one sentence
+  // What the auto-tuner's decision rests on; none where a schedule is followed.
+  std::optional<autotuner::Evidence> evidence;
+};
+
 enum class RunStatus { kTargetReached, kCompleted, kStopped, kDiverged, kFailed };
 
 struct RunSummary {
@@ -83,6 +96,7 @@ class RunObserver {
   virtual void on_start(const RunStart& start) = 0;
   virtual void on_progress(const RunProgress& progress) = 0;
   virtual void on_epoch(const EpochRow& row) = 0;
+  virtual void on_resize(const ResizeRow& row) { static_cast<void>(row); }
   // The signal of that number asks the run to stop; it will, after the round under way.
   virtual void on_stop(int signal) { static_cast<void>(signal); }
   virtual void on_finish(const RunSummary& summary) = 0;

@@ -1,11 +1,11 @@
 #include "jobs/run/session.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "engine/error.h"
 #include "engine/host/topology.h"
+#include "jobs/options/learners_reader.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/size_check.h"
 #include "jobs/run/dataset_loading.h"
@@ -60,9 +60,11 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
   const SplitSize test = size_of(*test_data_, resident_test_data_);
   std::optional<SplitSize> training;
   if (training_data_) training = size_of(*training_data_, resident_training_data_);
-  MemoryForecast(job, pools_, training, test, available).check();
+  const MemoryForecast forecast(job, pools_, training, test, available);
+  forecast.check();
+  learner_ceiling_ = forecast.ceiling();
 
-  const int learners = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), 0);
+  const int learners = most_learners(job);
   test_ring_ = make_ring(*test_data_, *test_order_, test_ring_size(job, test), learners);
   std::int64_t batches_per_epoch = 1;
   if (training) {
@@ -73,7 +75,8 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
   scheduler_ = std::make_unique<scheduler::Scheduler>(scheduler::Options{.learning_rate = job.learning_rate,
                                                                          .averaging = job.synchronization,
                                                                          .seed = job.training.seed,
-                                                                         .batches_per_epoch = batches_per_epoch},
+                                                                         .batches_per_epoch = batches_per_epoch,
+                                                                         .may_resize = may_resize(job)},
                                                       pools_, *collective_);
 }
 
@@ -90,9 +93,18 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
       std::make_unique<dataflow::ShuffledOrder>(training_data_->size(), job.training.batch_size, job.training.seed);
   resident_training_data_ = place(*training_data_);
   // The files may hold another number of examples than the dataset is known to have.
-  const int learners = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), 0);
+  const int learners = job.tuned ? static_cast<int>(job.devices.size()) * job.tuned->min : most_learners(job);
   const std::string problem = check_round(learners, job.synchronization.period, training_order_->batches_per_epoch());
   if (!problem.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", problem);
+}
+
+void Session::prepare(std::span<const int> learners_per_device) {
+  for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->prepare(learners_per_device[d]);
+}
+
+void Session::resize(std::span<const int> learners_per_device) {
+  scheduler_->resize(learners_per_device);
+  for (const auto& pool : pools_) pool->release_idle();
 }
 
 std::unique_ptr<dataflow::BatchRing> Session::make_ring(const dataflow::Dataset& data, dataflow::BatchOrder& order,

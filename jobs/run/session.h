@@ -45,6 +45,13 @@ class Session {
   dataflow::BatchRing& training_ring() { return *training_ring_; }
   dataflow::BatchRing& test_ring() { return *test_ring_; }
   scheduler::Scheduler& scheduler() { return *scheduler_; }
+  // Another number of learners, by device: LearnerPool::prepare, which may run on a thread of its own, and what follows
+  // once the scheduler is drained.
+  void prepare(std::span<const int> learners_per_device);
+  void resize(std::span<const int> learners_per_device);
+  // The most learners that each device may get, of which memory has no more.
+  int learner_ceiling() const noexcept { return learner_ceiling_; }
+
   // What the user should know of how the session came about.
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
   // How often an example was left out of its mini-batch for being unreadable.
@@ -69,6 +76,7 @@ class Session {
   std::unique_ptr<dataflow::BatchRing> test_ring_;
   std::unique_ptr<engine::Collective> collective_;
   std::vector<std::unique_ptr<learners::LearnerPool>> pools_;  // by device
+  int learner_ceiling_ = 0;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
 };
 

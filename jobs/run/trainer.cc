@@ -13,6 +13,7 @@
 #include "jobs/export/safetensors.h"
 #include "jobs/run/accuracy_target.h"
 #include "jobs/run/evaluation.h"
+#include "jobs/run/learner_changes.h"
 #include "jobs/run/output_space.h"
 #include "jobs/run/session.h"
 #include "jobs/wording/failure.h"
@@ -51,6 +52,7 @@ class Trainer {
       for (RunObserver* observer : context_.observers) observer->on_prepare();
       session_ = open_session(job_, context_.data_root, Session::Purpose::kTraining, context_.device_options);
       count_learners();  // there may be fewer than the job asked for
+      changes_ = make_learner_changes(job_, *session_);
       announce();
       train();
       save_and_evaluate();
@@ -135,15 +137,17 @@ class Trainer {
     if (epoch == 1) training_start_ = epoch_start_;
     evaluation_.reset();
     try {
+      round_start_ = Clock::now();
       while (scheduler.batches() < end && !stop_requested()) {
+        change_learners();
         epoch_learning_rate_ = static_cast<double>(scheduler.learning_rate());
-        epoch_.add(scheduler.advance(session_->training_ring(), 1));
+        account(scheduler.advance(session_->training_ring(), 1));
         report_progress();
       }
       if (scheduler.batches() < end) {
         for (RunObserver* observer : context_.observers) observer->on_stop(*context_.stop_signal);
       }
-      epoch_.add(scheduler.drain());
+      account(scheduler.drain());
     } catch (const engine::Error&) {
       account_epoch();
       throw;
@@ -154,6 +158,37 @@ class Trainer {
                    "no example of the training data can be read; `arbalest data verify` names them with their reasons");
     }
     return scheduler.batches() >= end;
+  }
+
+  // What has ended since the last call.
+  void account(const scheduler::Progress& progress) {
+    epoch_.add(progress);
+    const Clock::time_point now = Clock::now();
+    if (changes_) changes_->observe(progress, std::chrono::duration<double>(now - round_start_).count());
+    round_start_ = now;
+  }
+
+  void change_learners() {
+    if (!changes_) return;
+    scheduler::Scheduler& scheduler = session_->scheduler();
+    const std::uint64_t batch = scheduler.batches();
+    const auto change = changes_->due(batch);
+    if (!change) return;
+    const ResizeRow row{.batch = batch,
+                        .epoch = scheduler.progress(),
+                        .elapsed_seconds = seconds_since(start_),
+                        .from = summary_.learners_per_device,
+                        .to = change->to,
+                        .reason = change->reason,
+                        .evidence = change->evidence};
+    if (row.to != row.from) {
+      epoch_.add(scheduler.drain());
+      session_->resize(row.to);
+      job_.learners_per_device = row.to;
+      count_learners();
+      round_start_ = Clock::now();
+    }
+    for (RunObserver* observer : context_.observers) observer->on_resize(row);
   }
 
   void account_epoch() {
@@ -255,11 +290,13 @@ class Trainer {
   const RunContext& context_;
   const Clock::time_point start_ = Clock::now();
   std::unique_ptr<Session> session_;
+  std::unique_ptr<LearnerChanges> changes_;  // after session_: it uses it
   AccuracyTarget target_;
   std::optional<scheduler::Evaluation> evaluation_;  // of the model as it is now
   RunSummary summary_;
   scheduler::Progress epoch_;  // of the epoch under way
   Clock::time_point epoch_start_;
+  Clock::time_point round_start_;
   double epoch_seconds_ = 0.0;
   double epoch_learning_rate_ = 0.0;  // of its last round
   Clock::time_point training_start_;

@@ -1,7 +1,7 @@
 // The job of a run on a machine that need not be the one that trained it.
 #include "engine/host/topology.h"
 #include "jobs/options/evaluation_job.h"
-#include "jobs/options/job_reader.h"
+#include "jobs/options/learners_reader.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/temporary_directory.h"
 

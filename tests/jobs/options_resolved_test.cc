@@ -6,7 +6,7 @@
 
 #include "engine/devices.h"
 #include "engine/host/topology.h"
-#include "jobs/options/job_reader.h"
+#include "jobs/options/learners_reader.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/source_directory.h"
 #include "tests/support/temporary_directory.h"

@@ -1,0 +1,157 @@
+#include "jobs/options/learners_reader.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/devices.h"
+#include "engine/error.h"
+#include "jobs/options/size_check.h"
+
+namespace arbalest::jobs {
+
+using dataflow::out_of_range;
+
+namespace {
+
+constexpr int kMaxLearners = 1024;
+constexpr int kDefaultMaxLearners = 8;
+constexpr int kDefaultGpuLearners = 4;  // small mini-batches leave a GPU idle; a job that knows better says so
+constexpr int kMostTunedGpuLearners = 32;
+constexpr dataflow::Range<int> kCount{1, kMaxLearners};
+
+constexpr const char* kPath = "learners.per_device";
+
+int total(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
+
+// Learners beyond the cores of a CPU device can only help where rounds are uneven: twice the cores are enough.
+int most_tuned(const std::vector<engine::DeviceSpec>& devices) {
+  int most = 1;
+  for (const engine::DeviceSpec& device : devices) {
+    most = std::max(most, device.is_cuda() ? kMostTunedGpuLearners : 2 * engine::core_count(device));
+  }
+  return std::min(most, kMaxLearners);
+}
+
+void read_auto(const v1::Learners::Auto& message, JobOptions& options, dataflow::FieldIssues& issues) {
+  const std::string path = std::string(kPath) + ".auto";
+  LearnerBounds bounds;
+  if (message.has_min()) bounds.min = message.min();
+  bounds.max = message.has_max() ? message.max() : std::max(bounds.min, most_tuned(options.devices));
+  const std::string bad_min = message.has_min() ? out_of_range("min", bounds.min, kCount) : "";
+  const std::string bad_max = message.has_max() ? out_of_range("max", bounds.max, kCount) : "";
+  issues.add(path + ".min", bad_min);
+  issues.add(path + ".max", bad_max);
+  if (bad_min.empty() && bad_max.empty() && bounds.min > bounds.max) {
+    issues.add(path + ".min", fmt::format("min must not be above max: {} is above {}", bounds.min, bounds.max));
+  }
+  options.tuned = bounds;
+  options.learners_per_device.assign(options.devices.size(), std::clamp(bounds.min, 1, kMaxLearners));
+}
+
+void read_schedule(const v1::Learners::Schedule& message, JobOptions& options, dataflow::FieldIssues& issues) {
+  const std::string path = std::string(kPath) + ".schedule";
+  if (message.step().empty()) issues.add(path, "the schedule has no step; the first stands at mini-batch 0");
+  for (const v1::Learners::Schedule::Step& step : message.step()) {
+    const std::string at = fmt::format("{}.step[{}]", path, options.schedule.size());
+    const std::int64_t before =
+        options.schedule.empty() ? -1 : static_cast<std::int64_t>(options.schedule.back().at_batch);
+    if (options.schedule.empty() && step.at_batch() != 0) {
+      issues.add(at + ".at_batch", fmt::format("the first step stands at mini-batch 0, not {}", step.at_batch()));
+    } else if (step.at_batch() <= before) {
+      issues.add(at + ".at_batch", fmt::format("at_batch must ascend: {} does not follow {}", step.at_batch(), before));
+    }
+    if (step.learners_size() != static_cast<int>(options.devices.size())) {
+      issues.add(at, fmt::format("learners names {} devices, but the job has {}", step.learners_size(),
+                                 options.devices.size()));
+    }
+    for (int i = 0; i < step.learners_size(); ++i) {
+      const std::string element = fmt::format("learners[{}]", i);
+      issues.add(at + "." + element, out_of_range(element, step.learners(i), kCount));
+    }
+    options.schedule.push_back(
+        {static_cast<std::uint64_t>(step.at_batch()), {step.learners().begin(), step.learners().end()}});
+  }
+  if (!options.schedule.empty()) options.learners_per_device = options.schedule.front().per_device;
+}
+
+// What averaging has against so many learners; "" if nothing.
+std::string instability(int learners, const sma::Options& synchronization) {
+  try {
+    sma::check(synchronization, learners);
+  } catch (const engine::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+int default_learners(const engine::DeviceSpec& device) {
+  return device.is_cuda() ? kDefaultGpuLearners : std::min(engine::core_count(device), kDefaultMaxLearners);
+}
+
+void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues) {
+  const v1::Learners::PerDevice& per_device = learners.per_device();
+  options.learners_are_given = per_device.count_case() != v1::Learners::PerDevice::COUNT_NOT_SET;
+  switch (per_device.count_case()) {
+    case v1::Learners::PerDevice::kAuto:
+      return read_auto(per_device.auto_(), options, issues);
+    case v1::Learners::PerDevice::kSchedule:
+      return read_schedule(per_device.schedule(), options, issues);
+    case v1::Learners::PerDevice::kFixed:
+      issues.add(std::string(kPath) + ".fixed", out_of_range("fixed", per_device.fixed(), kCount));
+      options.learners_per_device.assign(options.devices.size(), per_device.fixed());
+      return;
+    case v1::Learners::PerDevice::COUNT_NOT_SET:
+      break;
+  }
+  std::vector<int>& counts = options.learners_per_device;
+  for (const engine::DeviceSpec& device : options.devices) counts.push_back(default_learners(device));
+  const bool are_equal = std::ranges::adjacent_find(counts, std::ranges::not_equal_to()) == counts.end();
+  if (!counts.empty() && are_equal) learners.mutable_per_device()->set_fixed(counts[0]);
+}
+
+void check_stability(JobOptions& options, dataflow::FieldIssues& issues) {
+  constexpr const char* kAlpha = "synchronization.sma.alpha";
+  const sma::Options& synchronization = options.synchronization;
+  if (!options.tuned) {
+    issues.add(kAlpha, instability(most_learners(options), synchronization));
+    return;
+  }
+  const int devices = static_cast<int>(options.devices.size());
+  issues.add(kAlpha, instability(devices * options.tuned->min, synchronization));
+  while (options.tuned->max > options.tuned->min &&
+         !instability(devices * options.tuned->max, synchronization).empty()) {
+    --options.tuned->max;
+  }
+}
+
+void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions& options,
+                  dataflow::FieldIssues& issues) {
+  const auto problem = [&](int count) { return check_round(count, options.synchronization.period, batches); };
+  if (!options.tuned) {
+    const std::string path = options.schedule.empty() ? ".fixed" : ".schedule";
+    issues.add(options.learners_are_given ? kPath + path : "training.batch_size", problem(most_learners(options)));
+    return;
+  }
+  const int devices = static_cast<int>(options.devices.size());
+  issues.add(std::string(kPath) + ".auto.min", problem(devices * options.tuned->min));
+  if (learners.per_device().auto_().has_max()) {
+    issues.add(std::string(kPath) + ".auto.max", problem(devices * options.tuned->max));
+    return;
+  }
+  while (options.tuned->max > options.tuned->min && !problem(devices * options.tuned->max).empty()) {
+    --options.tuned->max;
+  }
+}
+
+bool may_resize(const JobOptions& options) { return options.tuned || options.schedule.size() > 1; }
+
+int most_learners(const JobOptions& options) {
+  if (options.tuned) return static_cast<int>(options.devices.size()) * options.tuned->max;
+  int most = total(options.learners_per_device);
+  for (const LearnerStep& step : options.schedule) most = std::max(most, total(step.per_device));
+  return most;
+}
+
+}  // namespace arbalest::jobs

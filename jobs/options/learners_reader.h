@@ -1,0 +1,35 @@
+// `learners` of a job file: a number, bounds for the auto-tuner, or a schedule.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "arbalest/v1/job.pb.h"
+#include "dataflow/models/field_issues.h"
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+// Of a device whose number of learners the job leaves open.
+int default_learners(const engine::DeviceSpec& device);
+
+// Reads `learners` into the fields of `options` that say how many there are; its devices are read already. Writes into
+// `learners` what follows from the devices, if it is one number for all.
+void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues);
+
+// Numbers of learners that averaging does not bear. The auto-tuner's bounds are drawn in instead.
+void check_stability(JobOptions& options, dataflow::FieldIssues& issues);
+
+// Numbers of learners for whose round an epoch of `batches` is too short. Bounds of the auto-tuner that the job does
+// not state are drawn in instead.
+void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions& options,
+                  dataflow::FieldIssues& issues);
+
+// Whether that changes while training.
+bool may_resize(const JobOptions& options);
+
+// Over all devices, at most, at any time.
+int most_learners(const JobOptions& options);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,144 @@
+#include "jobs/run/learner_changes.h"
+
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/error.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// Devices that are alike, and which of the job's devices they are.
+struct Kind {
+  autotuner::DeviceKind described;
+  std::vector<std::size_t> devices;
+};
+
+std::vector<Kind> find_kinds(const JobOptions& job, int ceiling) {
+  const autotuner::Bounds bounds{job.tuned->min, ceiling};
+  std::vector<Kind> kinds;
+  for (std::size_t d = 0; d < job.devices.size(); ++d) {
+    const engine::DeviceSpec& device = job.devices[d];
+    auto space = device.is_cuda() ? autotuner::all_counts(bounds)
+                                  : autotuner::counts_of_cores(bounds, engine::core_count(device));
+    const auto alike = std::ranges::find_if(kinds, [&](const Kind& kind) { return kind.described.space == space; });
+    if (alike == kinds.end()) {
+      kinds.push_back({{1, std::move(space)}, {d}});
+    } else {
+      ++alike->described.devices;
+      alike->devices.push_back(d);
+    }
+  }
+  return kinds;
+}
+
+class TunedChanges final : public LearnerChanges {
+ public:
+  TunedChanges(const JobOptions& job, Session& session)
+      : session_(session),
+        kinds_(find_kinds(job, session.learner_ceiling())),
+        tuner_(make_tuner(kinds_)),
+        present_(job.learners_per_device) {
+    const std::vector<int> first = by_device(tuner_.present());
+    if (first == present_) return;
+    session_.prepare(first);
+    change_ = {first, "the search for the fastest number of learners begins here", std::nullopt};
+  }
+  // The preparation uses the session.
+  ~TunedChanges() override {
+    if (preparation_.valid()) preparation_.wait();
+  }
+
+  void observe(const scheduler::Progress& progress, double seconds) override {
+    if (change_ || (progress.tasks == 0 && seconds == 0.0)) return;
+    if (const auto decision = tuner_.add(progress.tasks, progress.examples, seconds)) decide(*decision);
+  }
+
+  std::optional<LearnerChange> due(std::uint64_t /*batch*/) override {
+    if (!change_ || !is_prepared()) return std::nullopt;
+    try {
+      if (preparation_.valid()) preparation_.get();
+    } catch (const engine::Error& error) {
+      if (error.kind() != engine::ErrorKind::kOutOfMemory) throw;
+      decide(tuner_.out_of_memory());
+      return due(0);
+    }
+    present_ = change_->to;
+    return std::exchange(change_, std::nullopt);
+  }
+
+ private:
+  static autotuner::FleetTuner make_tuner(const std::vector<Kind>& kinds) {
+    std::vector<autotuner::DeviceKind> described;
+    for (const Kind& kind : kinds) described.push_back(kind.described);
+    try {
+      return autotuner::FleetTuner({}, std::move(described));
+    } catch (const std::invalid_argument& error) {
+      engine::fail(engine::ErrorKind::kInvalidJob, "learners.per_device.auto: {}; widen its bounds", error.what());
+    }
+  }
+
+  std::vector<int> by_device(const std::vector<autotuner::Configuration>& by_kind) const {
+    std::vector<int> counts(present_.size());
+    for (std::size_t k = 0; k < kinds_.size(); ++k) {
+      for (const std::size_t device : kinds_[k].devices) counts[device] = by_kind[k].learners;
+    }
+    return counts;
+  }
+
+  bool is_prepared() const {
+    return !preparation_.valid() || preparation_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
+
+  // What the training goes on meanwhile does not count: it shares its cores.
+  void decide(const autotuner::FleetDecision& decision) {
+    change_ = {by_device(decision.to), decision.step.reason, decision.step.evidence};
+    if (change_->to == present_) return;
+    preparation_ = std::async(std::launch::async, [this, to = change_->to] { session_.prepare(to); });
+  }
+
+  Session& session_;
+  std::vector<Kind> kinds_;
+  autotuner::FleetTuner tuner_;
+  std::vector<int> present_;             // by device
+  std::optional<LearnerChange> change_;  // decided, and being prepared
+  std::future<void> preparation_;
+};
+
+class ScheduledChanges final : public LearnerChanges {
+ public:
+  ScheduledChanges(std::vector<LearnerStep> schedule, Session& session)
+      : session_(session), schedule_(std::move(schedule)) {}
+
+  void observe(const scheduler::Progress& /*progress*/, double /*seconds*/) override {}
+
+  std::optional<LearnerChange> due(std::uint64_t batch) override {
+    if (next_ == schedule_.size() || batch < schedule_[next_].at_batch) return std::nullopt;
+    const LearnerStep& step = schedule_[next_];
+    if (batch > step.at_batch) {
+      engine::fail(engine::ErrorKind::kInvalidJob,
+                   "learners.per_device.schedule: step[{}] stands at mini-batch {}, within a round that ends at {}",
+                   next_, step.at_batch, batch);
+    }
+    ++next_;
+    session_.prepare(step.per_device);
+    return LearnerChange{step.per_device, "the schedule says so", std::nullopt};
+  }
+
+ private:
+  Session& session_;
+  std::vector<LearnerStep> schedule_;
+  std::size_t next_ = 1;  // the run begins with the first
+};
+
+}  // namespace
+
+std::unique_ptr<LearnerChanges> make_learner_changes(const JobOptions& job, Session& session) {
+  if (job.tuned) return std::make_unique<TunedChanges>(job, session);
+  if (job.schedule.size() > 1) return std::make_unique<ScheduledChanges>(job.schedule, session);
+  return nullptr;
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,91 @@
+// How many learners a job asks for: a number, bounds, or a schedule.
+#include "jobs/options/learners_reader.h"
+
+#include "tests/jobs/job_text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+std::string with_learners_of(std::string_view count) {
+  return changed("learners { per_device { fixed: 2 } }",
+                 "devices: \"cpu\"\nlearners { per_device { " + std::string(count) + " } }");
+}
+
+}  // namespace
+
+TEST_CASE("bounds of learners that the job leaves out follow from device and data") {
+  const JobOptions job = parse(with_learners_of("auto {}"));
+  REQUIRE(job.tuned.has_value());
+  CHECK(job.learners_are_given);
+  CHECK(job.tuned->min == 1);
+  CHECK(job.tuned->max == 2 * engine::core_count(job.devices[0]));
+  CHECK(job.learners_per_device == std::vector<int>{1});
+  CHECK(most_learners(job) == job.tuned->max);
+  CHECK(may_resize(job));
+  CHECK_FALSE(may_resize(parse(std::string(kGoodJob))));
+
+  const JobOptions bounded = parse(with_learners_of("auto { min: 3 max: 5 }"));
+  CHECK(bounded.tuned->min == 3);
+  CHECK(bounded.tuned->max == 5);
+  CHECK(bounded.learners_per_device == std::vector<int>{3});
+
+  // 20,000 examples: an epoch has two mini-batches.
+  CHECK(parse(with_learners_of("auto {}"), {"training.batch_size=10000"}).tuned->max <= 2);
+}
+
+TEST_CASE("a fixed alpha is a ceiling on the number of learners") {
+  const JobOptions job = parse(with_learners_of("auto { max: 64 }") + "synchronization { sma { alpha: 0.5 } }\n");
+  CHECK(job.tuned->max == 5);  // 0.5 k < (1 + 0.7) (2 - 0.5)
+  CHECK_THAT(refusal(with_learners_of("auto { min: 8 }") + "synchronization { sma { alpha: 0.5 } }\n"),
+             ContainsSubstring("8 learners with alpha 0.5"));
+}
+
+TEST_CASE("bounds of learners that exclude each other or the data are refused") {
+  for (const auto& [bounds, message] : std::vector<std::pair<std::string, std::string>>{
+           {"auto { min: 5 max: 4 }", "min must not be above max: 5 is above 4"},
+           {"auto { min: 0 }", "min must be in [1, 1024], not 0"},
+           {"auto { max: 0 }", "max must be in [1, 1024], not 0"},
+           {"auto { max: -3 }", "max must be in [1, 1024], not -3"},
+           {"auto { min: 2000 }", "min must be in [1, 1024], not 2000"},
+           {"auto { max: 626 }", "a round of 626 learners with period 1 needs 626 mini-batches, but an epoch has 625"},
+           {"auto { min: 700 max: 800 }", "a round of 700 learners"}}) {
+    CAPTURE(bounds);
+    CHECK_THAT(refusal(with_learners_of(bounds)), ContainsSubstring("job.txtpb:7:") && ContainsSubstring(message));
+  }
+  CHECK_THAT(refusal(std::string(kGoodJob), {"learners.per_device.auto={min: 4 max: 2}"}, engine::ErrorKind::kUsage),
+             ContainsSubstring("min must not be above max"));
+}
+
+TEST_CASE("a schedule of learners is read, and written after a run with bounds") {
+  const JobOptions job = parse(with_learners_of("schedule { step { learners: 2 } step { at_batch: 10 learners: 4 } }"));
+  REQUIRE(job.schedule.size() == 2);
+  CHECK(job.schedule[1].at_batch == 10);
+  CHECK(job.schedule[1].per_device == std::vector<int>{4});
+  CHECK(job.learners_per_device == std::vector<int>{2});
+  CHECK(most_learners(job) == 4);
+
+  const JobOptions tuned = parse(with_learners_of("auto {}"));
+  const JobOptions replay = parse(with_schedule(tuned.resolved_text, job.schedule));
+  CHECK_FALSE(replay.tuned.has_value());
+  REQUIRE(replay.schedule.size() == 2);
+  CHECK(replay.schedule[1].at_batch == 10);
+  CHECK(replay.schedule[1].per_device == std::vector<int>{4});
+}
+
+TEST_CASE("a schedule of learners that cannot be followed is refused") {
+  for (const auto& [schedule, message] : std::vector<std::pair<std::string, std::string>>{
+           {"schedule {}", "the schedule has no step"},
+           {"schedule { step { at_batch: 3 learners: 2 } }", "the first step stands at mini-batch 0, not 3"},
+           {"schedule { step { learners: 2 } step { at_batch: 0 learners: 1 } }", "0 does not follow 0"},
+           {"schedule { step { learners: 2 } step { at_batch: -4 learners: 1 } }", "-4 does not follow 0"},
+           {"schedule { step { learners: 0 } }", "learners[0] must be in [1, 1024], not 0"},
+           {"schedule { step {} }", "learners names 0 devices, but the job has 1"},
+           {"schedule { step { learners: 1 learners: 1 } }", "learners names 2 devices, but the job has 1"},
+           {"schedule { step { learners: 1 } step { at_batch: 4 learners: 900 } }", "a round of 900 learners"}}) {
+    CAPTURE(schedule);
+    CHECK_THAT(refusal(with_learners_of(schedule)), ContainsSubstring("job.txtpb:7:") && ContainsSubstring(message));
+  }
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,109 @@
+// Runs whose number of learners changes: by the auto-tuner, and as its record says.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <nlohmann/json.hpp>
+
+#include "jobs/report/run_directory.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/training/whole_run.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+using jobs::RunSummary;
+
+// Keeps what a run says of its learners.
+class Listener final : public jobs::RunObserver {
+ public:
+  void on_start(const jobs::RunStart& start) override { learners = start.learners_per_device; }
+  void on_progress(const jobs::RunProgress& /*progress*/) override {}
+  void on_epoch(const jobs::EpochRow& row) override { CHECK(row.learners_per_device == learners); }
+  void on_resize(const jobs::ResizeRow& row) override {
+    CHECK(row.from == learners);
+    learners = row.to;
+    rows.push_back(row);
+  }
+  void on_finish(const RunSummary& summary) override { CHECK(summary.learners_per_device == learners); }
+
+  std::vector<int> learners;
+  std::vector<jobs::ResizeRow> rows;
+};
+
+RunSummary run_into(const jobs::JobOptions& job, const std::filesystem::path& path, Listener& listener) {
+  jobs::RunDirectory directory(path, job.name);
+  jobs::RunContext context;
+  context.output_directory = path.string();
+  context.observers = {&directory, &listener};
+  return jobs::train(job, context);
+}
+
+jobs::JobOptions job_with(const std::string& learners) {
+  return load("logistic-digits.txtpb", {"devices=cpu", "training.max_epochs=3", "learners.per_device." + learners});
+}
+
+}  // namespace
+
+TEST_CASE("a run of the auto-tuner explains its learners, and its record trains to the same bytes", "[training]") {
+  const TemporaryDirectory directory;
+  Listener tuned;
+  const RunSummary found = run_into(job_with("auto={max: 4}"), directory / "tuned", tuned);
+  CHECK(found.status == jobs::RunStatus::kCompleted);
+  REQUIRE_FALSE(tuned.rows.empty());
+  for (const jobs::ResizeRow& row : tuned.rows) {
+    CHECK_FALSE(row.reason.empty());
+    CHECK(row.to.front() >= 1);
+    CHECK(row.to.front() <= 4);
+    CHECK(row.evidence.has_value() == (row.batch > 0));
+  }
+  std::ifstream metrics(directory / "tuned/metrics.jsonl");
+  std::size_t resizes = 0;
+  for (std::string line; std::getline(metrics, line);) {
+    const auto row = nlohmann::json::parse(line);
+    if (row["event"] != "resize") continue;
+    CHECK(row["learners_per_device"] == tuned.rows.at(resizes).to);
+    ++resizes;
+  }
+  CHECK(resizes == tuned.rows.size());
+
+  Listener replayed;
+  const RunSummary again =
+      run_into(jobs::load_job((directory / "tuned/replay.txtpb").string()), directory / "again", replayed);
+  CHECK(again.model_sha256 == found.model_sha256);
+  CHECK(again.test_accuracy == found.test_accuracy);
+  CHECK(replayed.learners == tuned.learners);
+}
+
+TEST_CASE("a schedule of learners is followed across epochs, and learns", "[training]") {
+  const TemporaryDirectory directory;
+  Listener listener;
+  const RunSummary summary =
+      run_into(job_with("schedule={step { learners: 2 } step { at_batch: 500 learners: 4 } step { at_batch: 1100 "
+                        "learners: 1 }}"),
+               directory / "run", listener);
+  REQUIRE(listener.rows.size() == 2);
+  CHECK(listener.rows[0].batch == 500);
+  CHECK(listener.rows[0].to == std::vector<int>{4});
+  CHECK(listener.rows[1].batch == 1100);
+  CHECK_FALSE(listener.rows[1].evidence.has_value());
+  CHECK(summary.examples == 3 * 20000);
+  CHECK(summary.test_accuracy.value() > 0.8);
+  CHECK_FALSE(std::filesystem::exists(directory / "run/replay.txtpb"));
+}
+
+TEST_CASE("a schedule that changes learners within a round is refused when it gets there", "[training]") {
+  const TemporaryDirectory directory;
+  Listener listener;
+  try {
+    run_into(job_with("schedule={step { learners: 4 } step { at_batch: 6 learners: 2 }}"), directory / "run", listener);
+    FAIL("the schedule was followed");
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == engine::ErrorKind::kInvalidJob);
+    CHECK_THAT(error.what(), ContainsSubstring("step[1] stands at mini-batch 6"));
+  }
+}
+
+}  // namespace arbalest::tests
