@@ -31,10 +31,13 @@ EncodedImages::EncodedImages(std::string name, const InputDescription& descripti
 void EncodedImages::decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const {
   const std::vector<std::uint8_t> file = examples_->read(example);
   const ImageSides target{static_cast<int>(description_.image[2]), static_cast<int>(description_.image[1])};
-  const CropBox box = frame(framing_, image_sides(file), target, place);
+  CropBox box;
   // As small as the library can make it without making the box smaller than the target.
-  const double least_scale = std::min(1.0, std::max(target.width / box.width, target.height / box.height));
-  const DecodedImage image = decode_image(file, static_cast<int>(description_.image[0]), least_scale);
+  const auto choose_scale = [&](ImageSides sides) {
+    box = frame(framing_, sides, target, place);
+    return std::min(1.0, std::max(target.width / box.width, target.height / box.height));
+  };
+  const DecodedImage image = decode_image(file, static_cast<int>(description_.image[0]), choose_scale);
   const double scale = image.scale;
   resample(image, {box.left * scale, box.top * scale, box.width * scale, box.height * scale}, target.height,
            target.width, pixels);
