@@ -91,9 +91,11 @@ class Decoding {
 
   // The size at which the dataset decodes the file.
   unsigned eighths(std::span<const std::uint8_t> file) const {
-    const dataflow::CropBox box = frame(framing_, dataflow::image_sides(file), target_, {});
-    const double scale = std::min(1.0, std::max(target_.width / box.width, target_.height / box.height));
-    return static_cast<unsigned>(std::lround(8.0 * dataflow::decode_image(file, 3, scale).scale));
+    const auto choose_scale = [&](dataflow::ImageSides sides) {
+      const dataflow::CropBox box = frame(framing_, sides, target_, {});
+      return std::min(1.0, std::max(target_.width / box.width, target_.height / box.height));
+    };
+    return static_cast<unsigned>(std::lround(8.0 * dataflow::decode_image(file, 3, choose_scale).scale));
   }
 
   dataflow::Framing framing_;

@@ -1,6 +1,7 @@
 #include "dataflow/input/encoded_images.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -16,24 +17,6 @@ namespace arbalest::dataflow {
 using engine::Error;
 using engine::ErrorKind;
 
-namespace {
-
-// Keeps the examples of which `is_kept`, in their order.
-void keep(const std::vector<char>& is_kept, std::size_t pixels_per_image, std::vector<std::uint8_t>& pixels,
-          std::vector<std::uint8_t>& labels) {
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < is_kept.size(); ++i) {
-    if (is_kept[i] == 0) continue;
-    const auto image = pixels.begin() + static_cast<std::ptrdiff_t>(i * pixels_per_image);
-    std::copy_n(image, pixels_per_image, pixels.begin() + static_cast<std::ptrdiff_t>(kept * pixels_per_image));
-    labels[kept++] = labels[i];
-  }
-  pixels.resize(kept * pixels_per_image);
-  labels.resize(kept);
-}
-
-}  // namespace
-
 EncodedImages::EncodedImages(std::string name, const InputDescription& description, const Normalization& normalization,
                              std::unique_ptr<const EncodedExamples> examples, const Framing& framing,
                              OnUnreadable on_unreadable)
@@ -48,10 +31,13 @@ EncodedImages::EncodedImages(std::string name, const InputDescription& descripti
 void EncodedImages::decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const {
   const std::vector<std::uint8_t> file = examples_->read(example);
   const ImageSides target{static_cast<int>(description_.image[2]), static_cast<int>(description_.image[1])};
-  const CropBox box = frame(framing_, image_sides(file), target, place);
+  CropBox box;
   // As small as the library can make it without making the box smaller than the target.
-  const double least_scale = std::min(1.0, std::max(target.width / box.width, target.height / box.height));
-  const DecodedImage image = decode_image(file, static_cast<int>(description_.image[0]), least_scale);
+  const auto choose_scale = [&](ImageSides sides) {
+    box = frame(framing_, sides, target, place);
+    return std::min(1.0, std::max(target.width / box.width, target.height / box.height));
+  };
+  const DecodedImage image = decode_image(file, static_cast<int>(description_.image[0]), choose_scale);
   const double scale = image.scale;
   resample(image, {box.left * scale, box.top * scale, box.width * scale, box.height * scale}, target.height,
            target.width, pixels);
@@ -81,7 +67,7 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
   const auto pixels_per_image = static_cast<std::size_t>(description_.image.elements());
   std::vector<std::uint8_t> pixels(examples * pixels_per_image);
   std::vector<std::uint8_t> labels(examples);
-  std::vector<char> is_readable(examples, 1);
+  std::atomic<std::int64_t> unreadable = 0;
   // The first example that fails, so that the error is the same in every run.
   std::mutex mutex;
   std::size_t first_failed = examples;
@@ -92,7 +78,7 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
     try {
       decode(example, {}, pixels.data() + i * pixels_per_image);
     } catch (...) {
-      is_readable[i] = 0;
+      ++unreadable;
       const std::lock_guard lock(mutex);
       if (i > first_failed) return;
       first_failed = i;
@@ -100,16 +86,15 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
     }
   });
   if (failure) {
-    const auto unreadable = std::ranges::count(is_readable, 0);
     try {
       std::rethrow_exception(failure);
     } catch (const Error& error) {
       if (!skips_unreadable() || error.kind() != ErrorKind::kData) throw;
       if (unreadable == size()) engine::fail(ErrorKind::kData, "{}: no image can be read: {}", name_, error.what());
       warnings.push_back(fmt::format("{}: {} of {} images cannot be read and are left out; the first: {}", name_,
-                                     unreadable, examples, error.what()));
+                                     unreadable.load(), examples, error.what()));
     }
-    keep(is_readable, pixels_per_image, pixels, labels);
+    return nullptr;
   }
   return std::make_unique<ByteImages>(name_, description_, normalization_, std::move(pixels), std::move(labels));
 }

@@ -80,8 +80,9 @@ class EncodedImages final : public Dataset {
   bool is_random() const noexcept { return framing_.random_crop.has_value(); }
 
   // All images decoded on `pool`, with the same bits as read() gives; waits for it, and is not to be called by a task
-  // of it. Not for random framings, nor for more than 256 classes. Examples that are left out for being unreadable are
-  // said in `warnings`. Throws as read(), and ErrorKind::kData if none is readable.
+  // of it. Not for random framings, nor for more than 256 classes. Null, and a warning, if some are unreadable and are
+  // to be left out: mini-batches have holes in their places, which only read() brings about. Throws as read(), and
+  // ErrorKind::kData if none is readable.
   std::unique_ptr<ByteImages> decode_all(engine::host::Pool& pool, std::vector<std::string>& warnings) const;
 
  private:

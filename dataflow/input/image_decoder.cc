@@ -41,9 +41,9 @@ ImageSides image_sides(std::span<const std::uint8_t> file) {
   return format_of(file) == Format::kJpeg ? jpeg_sides(file) : png_sides(file);
 }
 
-DecodedImage decode_image(std::span<const std::uint8_t> file, int channels, double least_scale) {
+DecodedImage decode_image(std::span<const std::uint8_t> file, int channels, const ChooseLeastScale& choose) {
   ARBALEST_CHECK(channels == 1 || channels == 3);
-  return format_of(file) == Format::kJpeg ? decode_jpeg(file, channels, least_scale) : decode_png(file, channels);
+  return format_of(file) == Format::kJpeg ? decode_jpeg(file, channels, choose) : decode_png(file, channels, choose);
 }
 
 }  // namespace arbalest::dataflow

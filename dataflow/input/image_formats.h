@@ -9,9 +9,9 @@ namespace arbalest::dataflow {
 void check_sides(std::int64_t width, std::int64_t height);
 
 ImageSides jpeg_sides(std::span<const std::uint8_t> file);
-DecodedImage decode_jpeg(std::span<const std::uint8_t> file, int channels, double least_scale);
+DecodedImage decode_jpeg(std::span<const std::uint8_t> file, int channels, const ChooseLeastScale& choose);
 
 ImageSides png_sides(std::span<const std::uint8_t> file);
-DecodedImage decode_png(std::span<const std::uint8_t> file, int channels);
+DecodedImage decode_png(std::span<const std::uint8_t> file, int channels, const ChooseLeastScale& choose);
 
 }  // namespace arbalest::dataflow

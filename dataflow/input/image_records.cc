@@ -5,8 +5,10 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <map>
+#include <optional>
 #include <regex>
 #include <system_error>
 #include <utility>
@@ -69,12 +71,74 @@ const tensorflow::Feature& feature_of(const tensorflow::Example& example, const 
   return found->second;
 }
 
+constexpr std::int32_t kUnreadable = -1;  // instead of a label
+
+// A shard, and the class of each of its records.
+struct Shard {
+  RecordFile file;
+  std::vector<std::int32_t> labels;
+};
+
+ImageRecord read_record(const RecordFile& file, std::size_t record) {
+  const std::vector<std::uint8_t> data = file.read(record);
+  try {
+    return read_image_record(data);
+  } catch (const engine::Error& error) {
+    fail(ErrorKind::kData, "{}: {}", file.describe(record), error.what());
+  }
+}
+
+std::int32_t read_label(const RecordFile& file, std::size_t record, const ImageRecordsSource& source) {
+  std::int64_t label = 0;
+  try {
+    label = read_record(file, record).label;
+  } catch (const engine::Error& error) {
+    if (error.kind() != ErrorKind::kData || source.on_unreadable == OnUnreadable::kStop) throw;
+    return kUnreadable;
+  }
+  if (label < source.first_label || label - source.first_label >= source.classes) {
+    fail(ErrorKind::kData, "{}: label {} is not in [{}, {})", file.describe(record), label, source.first_label,
+         source.first_label + source.classes);
+  }
+  return static_cast<std::int32_t>(label - source.first_label);
+}
+
+Shard open_shard(const fs::path& path, const ImageRecordsSource& source) {
+  Shard shard{RecordFile(path), {}};
+  for (std::size_t record = 0; record < shard.file.size(); ++record) {
+    shard.labels.push_back(read_label(shard.file, record, source));
+  }
+  return shard;
+}
+
+// In the order of `paths`; throws what the first of them throws.
+std::vector<Shard> open_shards(const std::vector<fs::path>& paths, const ImageRecordsSource& source,
+                               engine::host::Pool& pool) {
+  std::vector<std::optional<Shard>> opened(paths.size());
+  std::vector<std::exception_ptr> failures(paths.size());
+  pool.for_each(paths.size(), [&](std::size_t i) {
+    try {
+      opened[i].emplace(open_shard(paths[i], source));
+    } catch (...) {
+      failures[i] = std::current_exception();
+    }
+  });
+  std::vector<Shard> shards;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (failures[i]) std::rethrow_exception(failures[i]);
+    shards.push_back(std::move(*opened[i]));
+  }
+  return shards;
+}
+
 class ImageRecords final : public EncodedExamples {
  public:
-  explicit ImageRecords(const ImageRecordsSource& source) {
-    for (const fs::path& path : find_shards(source)) {
-      shards_.emplace_back(path);
-      read_labels(source);
+  ImageRecords(const ImageRecordsSource& source, engine::host::Pool& pool)
+      : shards_(open_shards(find_shards(source), source, pool)) {
+    for (std::uint32_t shard = 0; shard < shards_.size(); ++shard) {
+      for (std::uint32_t record = 0; record < shards_[shard].labels.size(); ++record) {
+        places_.push_back({shard, record});
+      }
     }
     if (places_.empty()) {
       fail(ErrorKind::kData, "{}: the shards hold no record", (source.directory / source.pattern).string());
@@ -82,55 +146,35 @@ class ImageRecords final : public EncodedExamples {
   }
 
   std::int64_t size() const noexcept override { return std::ssize(places_); }
-  std::int32_t label(std::int64_t example) const override { return place(example).label; }
+  std::int32_t label(std::int64_t example) const override {
+    const Place& at = place(example);
+    return shards_[at.shard].labels[at.record];
+  }
   std::string record(std::int64_t example) const override {
-    return shards_[place(example).shard].describe(place(example).record);
+    const Place& at = place(example);
+    return shards_[at.shard].file.describe(at.record);
   }
   std::vector<std::uint8_t> read(std::int64_t example) const override {
     const Place& at = place(example);
-    return read_image_record(shards_[at.shard].read(at.record)).file;
+    return read_record(shards_[at.shard].file, at.record).file;
   }
 
  private:
   struct Place {
     std::uint32_t shard = 0;
     std::uint32_t record = 0;
-    std::int32_t label = 0;
   };
 
   const Place& place(std::int64_t example) const { return places_.at(static_cast<std::size_t>(example)); }
 
-  // Of the last shard.
-  void read_labels(const ImageRecordsSource& source) {
-    const RecordFile& shard = shards_.back();
-    for (std::size_t record = 0; record < shard.size(); ++record) {
-      const std::int64_t label = read_label(shard, record);
-      if (label < source.first_label || label - source.first_label >= source.classes) {
-        fail(ErrorKind::kData, "{}: label {} is not in [{}, {})", shard.describe(record), label, source.first_label,
-             source.first_label + source.classes);
-      }
-      places_.push_back({static_cast<std::uint32_t>(shards_.size() - 1), static_cast<std::uint32_t>(record),
-                         static_cast<std::int32_t>(label - source.first_label)});
-    }
-  }
-
-  static std::int64_t read_label(const RecordFile& shard, std::size_t record) {
-    const std::vector<std::uint8_t> data = shard.read(record);
-    try {
-      return read_image_record(data).label;
-    } catch (const engine::Error& error) {
-      fail(ErrorKind::kData, "{}: {}", shard.describe(record), error.what());
-    }
-  }
-
-  std::vector<RecordFile> shards_;
+  std::vector<Shard> shards_;
   std::vector<Place> places_;
 };
 
 }  // namespace
 
-std::unique_ptr<const EncodedExamples> open_image_records(const ImageRecordsSource& source) {
-  return std::make_unique<ImageRecords>(source);
+std::unique_ptr<const EncodedExamples> open_image_records(const ImageRecordsSource& source, engine::host::Pool& pool) {
+  return std::make_unique<ImageRecords>(source, pool);
 }
 
 ImageRecord read_image_record(std::span<const std::uint8_t> data) {

@@ -18,11 +18,14 @@ struct ImageRecordsSource {
   std::string pattern;           // of the shards' names, with '*' and '?'; they are read in the order of their names
   std::int64_t first_label = 0;  // that stands for class 0: 1 where 0 means "none of the classes"
   std::int64_t classes = 0;
+  // Of records whose data is damaged or no such example.
+  OnUnreadable on_unreadable = OnUnreadable::kStop;
 };
 
-// Throws ErrorKind::kData, naming shard and record, if there is no shard or one of them is damaged, and if a label is
-// missing or out of range: labels are read at once, so every record is.
-std::unique_ptr<const EncodedExamples> open_image_records(const ImageRecordsSource& source);
+// Labels are read at once, so every record is, shard by shard on `pool`; not to be called by a task of it. Throws
+// ErrorKind::kData, naming shard and record, if there is no shard or one is incomplete, if a label is out of range, and
+// if a record is unreadable. Where those are to be skipped, they are examples that cannot be read instead.
+std::unique_ptr<const EncodedExamples> open_image_records(const ImageRecordsSource& source, engine::host::Pool& pool);
 
 struct ImageRecord {
   std::int64_t label = 0;

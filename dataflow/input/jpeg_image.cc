@@ -108,10 +108,10 @@ ImageSides jpeg_sides(std::span<const std::uint8_t> file) {
   return read_sides(decoder);
 }
 
-DecodedImage decode_jpeg(std::span<const std::uint8_t> file, int channels, double least_scale) {
+DecodedImage decode_jpeg(std::span<const std::uint8_t> file, int channels, const ChooseLeastScale& choose) {
   Decoder decoder(file);
   jpeg_decompress_struct& library = decoder.library;
-  read_sides(decoder);
+  const double least_scale = choose(read_sides(decoder));
   if (library.jpeg_color_space == JCS_CMYK || library.jpeg_color_space == JCS_YCCK) {
     fail(ErrorKind::kData, "is in CMYK, the colors of print; convert it to RGB");
   }

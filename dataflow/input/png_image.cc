@@ -101,9 +101,10 @@ class Decoder {
 
 ImageSides png_sides(std::span<const std::uint8_t> file) { return Decoder(file).read_sides(); }
 
-DecodedImage decode_png(std::span<const std::uint8_t> file, int channels) {
+DecodedImage decode_png(std::span<const std::uint8_t> file, int channels, const ChooseLeastScale& choose) {
   Decoder decoder(file);
   const ImageSides sides = decoder.read_sides();
+  choose(sides);
   DecodedImage image{.width = sides.width, .height = sides.height, .channels = channels, .pixels = {}};
   std::vector<png_bytep> rows(static_cast<std::size_t>(sides.height));
   decoder.read_pixels(channels, image.pixels, rows);

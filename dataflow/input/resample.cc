@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
 #include "engine/error.h"
@@ -43,55 +44,59 @@ Filter make_filter(int inputs, double start, double length, int outputs) {
   return filter;
 }
 
-// One row [width, channels] of what the filter makes of an input row [., channels].
-template <int kChannels>
-void filter_row(const Filter& filter, const std::uint8_t* input, int width, float* output) {
+// sums[i] += weight * bytes[i]
+void add_scaled(const std::uint8_t* __restrict bytes, float weight, int count, float* __restrict sums) {
+  for (int i = 0; i < count; ++i) sums[i] += weight * static_cast<float>(bytes[i]);
+}
+
+// A pixel's channels, and what lies behind them: four numbers take no longer than one.
+using Pixel = float __attribute__((vector_size(16)));
+using Rounded = std::int32_t __attribute__((vector_size(16)));
+constexpr int kLanes = 4;
+
+// Of a row [., channels], whose first pixel is number `origin`, one row of each of the output's planes. There are
+// kLanes - 1 numbers behind the row.
+template <int channels>
+void filter_row(const Filter& filter, int origin, const float* row, int width, std::ptrdiff_t plane_bytes,
+                std::uint8_t* out) {
   for (int x = 0; x < width; ++x) {
-    const std::uint8_t* pixels =
-        input + static_cast<std::ptrdiff_t>(filter.first[static_cast<std::size_t>(x)]) * kChannels;
+    const float* place = row + (filter.first[static_cast<std::size_t>(x)] - origin) * channels;
     const float* weights = filter.of(x);
-    float sums[kChannels] = {};
-    for (int tap = 0; tap < filter.taps; ++tap) {
-      for (int c = 0; c < kChannels; ++c) sums[c] += weights[tap] * static_cast<float>(pixels[tap * kChannels + c]);
+    Pixel sum{0.5F, 0.5F, 0.5F, 0.5F};  // so that the conversion rounds
+    for (int tap = 0; tap < filter.taps; ++tap, place += channels) {
+      Pixel pixel;
+      std::memcpy(&pixel, place, sizeof(pixel));
+      sum += weights[tap] * pixel;
     }
-    for (int c = 0; c < kChannels; ++c) output[x * kChannels + c] = sums[c];
+    const auto rounded = __builtin_convertvector(sum, Rounded);  // in [0, 255]: weights are positive and add up to 1
+    for (int c = 0; c < channels; ++c) out[c * plane_bytes + x] = static_cast<std::uint8_t>(rounded[c]);
   }
 }
 
 }  // namespace
 
+// Down first: that pass goes along whole rows, which is what vector units are good at, and leaves few rows to the
+// other.
 void resample(const DecodedImage& image, const CropBox& box, int height, int width, std::uint8_t* out) {
   ARBALEST_CHECK(image.channels == 1 || image.channels == 3);
   const Filter across = make_filter(image.width, box.left, box.width, width);
   const Filter down = make_filter(image.height, box.top, box.height, height);
-  const int first_row = down.first.front();
-  const int rows = down.first.back() + down.taps - first_row;
-  const int row_values = width * image.channels;
-  std::vector<float> filtered(static_cast<std::size_t>(rows) * static_cast<std::size_t>(row_values));
-  const auto row_of = [&](int row) { return filtered.data() + static_cast<std::ptrdiff_t>(row) * row_values; };
-  for (int row = 0; row < rows; ++row) {
-    const std::uint8_t* input =
-        image.pixels.data() + static_cast<std::ptrdiff_t>(first_row + row) * image.width * image.channels;
-    if (image.channels == 1) {
-      filter_row<1>(across, input, width, row_of(row));
-    } else {
-      filter_row<3>(across, input, width, row_of(row));
-    }
-  }
-  std::vector<float> sums(static_cast<std::size_t>(row_values));
+  const int first_column = across.first.front();
+  const int row_values = (across.first.back() + across.taps - first_column) * image.channels;
+  std::vector<float> row(static_cast<std::size_t>(row_values + kLanes - 1));
+  const std::ptrdiff_t plane_bytes = std::ptrdiff_t{height} * width;
   for (int y = 0; y < height; ++y) {
-    std::ranges::fill(sums, 0.0F);
+    std::ranges::fill(row, 0.0F);
     for (int tap = 0; tap < down.taps; ++tap) {
-      const float weight = down.of(y)[tap];
-      const float* row = row_of(down.first[static_cast<std::size_t>(y)] + tap - first_row);
-      for (int i = 0; i < row_values; ++i) sums[static_cast<std::size_t>(i)] += weight * row[i];
+      const std::ptrdiff_t input_row = down.first[static_cast<std::size_t>(y)] + tap;
+      add_scaled(image.pixels.data() + (input_row * image.width + first_column) * image.channels, down.of(y)[tap],
+                 row_values, row.data());
     }
-    for (int c = 0; c < image.channels; ++c) {
-      std::uint8_t* plane = out + (static_cast<std::ptrdiff_t>(c) * height + y) * width;
-      for (int x = 0; x < width; ++x) {
-        const float value = sums[static_cast<std::size_t>(x * image.channels + c)];
-        plane[x] = static_cast<std::uint8_t>(std::clamp(value + 0.5F, 0.0F, 255.0F));
-      }
+    std::uint8_t* out_row = out + std::ptrdiff_t{y} * width;
+    if (image.channels == 1) {
+      filter_row<1>(across, first_column, row.data(), width, plane_bytes, out_row);
+    } else {
+      filter_row<3>(across, first_column, row.data(), width, plane_bytes, out_row);
     }
   }
 }

@@ -45,8 +45,9 @@ class Loader {
         return decoded(
             dataflow::open_image_files({directory_, data_.train, data_.test}, split_, data_.input.classes, warnings_));
       case DataOptions::Kind::kTfrecord:
-        return decoded(dataflow::open_image_records(
-            {directory_, split_ == Split::kTrain ? data_.train : data_.test, data_.first_label, data_.input.classes}));
+        return decoded(dataflow::open_image_records({directory_, split_ == Split::kTrain ? data_.train : data_.test,
+                                                     data_.first_label, data_.input.classes, data_.on_unreadable},
+                                                    pool_));
       case DataOptions::Kind::kNpy:
         return varied(load_arrays());
     }
@@ -74,7 +75,9 @@ class Loader {
     if (split_ == Split::kTrain) framing.random_crop = data_.random_crop;
     auto images = std::make_unique<dataflow::EncodedImages>(name(), data_.input, data_.normalization,
                                                             std::move(examples), framing, data_.on_unreadable);
-    if (ahead_ == Decoding::kAhead && may_be_kept(*images)) return varied(images->decode_all(pool_, warnings_));
+    if (ahead_ == Decoding::kAhead && may_be_kept(*images)) {
+      if (auto kept = images->decode_all(pool_, warnings_)) return varied(std::move(kept));
+    }
     return varied(std::move(images));
   }
 

@@ -48,8 +48,10 @@ bool DatasetVerification::is_sound() const {
 DatasetVerification verify_dataset(const JobOptions& job, const std::string& data_root) {
   engine::host::Pool pool(engine::host::usable_cores());
   DatasetVerification result;
+  DataOptions source = job.data;
+  source.on_unreadable = dataflow::OnUnreadable::kSkip;  // all of them are wanted, not the first
   for (const dataflow::Split split : {dataflow::Split::kTrain, dataflow::Split::kTest}) {
-    const auto data = load_dataset(job.data, data_root, split, pool, result.warnings, Decoding::kOnReading);
+    const auto data = load_dataset(source, data_root, split, pool, result.warnings, Decoding::kOnReading);
     result.splits.push_back(verify(*data, pool));
     const auto empty = std::ranges::count(result.splits.back().examples_of_class, 0);
     if (empty > 0) {

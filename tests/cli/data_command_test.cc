@@ -136,6 +136,26 @@ TEST_CASE("data verify: damaged shards are named with their record") {
   }
 }
 
+TEST_CASE("data verify: all damaged records of a shard are named, and a job may go without them") {
+  const Program program;
+  write_photos(program / "photos");
+  REQUIRE(program.run({"data", "convert", "photos", "records"}).exit_code == 0);
+  write_text(program / "job.txtpb", job("tfrecord { directory: \"records\" " + std::string(kDecoding) + "}"));
+  const fs::path shard = program / "records/train-00000-of-00001";
+  std::string damaged = read_text(shard);
+  damaged[30] = static_cast<char>(~damaged[30]);                                    // in the first record
+  damaged[damaged.size() - 10] = static_cast<char>(~damaged[damaged.size() - 10]);  // in the last
+  write_text(shard, damaged);
+  const Completed verified = program.run({"data", "verify", "job.txtpb", "--data-root", "."});
+  CHECK(verified.exit_code == 4);
+  CHECK_THAT(verified.err, ContainsSubstring("record 0 (byte 0): the checksum") && ContainsSubstring("record 4 (byte"));
+  CHECK_THAT(verified.out, ContainsSubstring("5 examples") && ContainsSubstring("2 cannot be read"));
+  const Completed trained = program.run(
+      {"train", "job.txtpb", "--data-root", ".", "--dry-run", "--set", "data.tfrecord.decoding.on_unreadable=SKIP"});
+  INFO(trained.err);
+  CHECK(trained.exit_code == 0);
+}
+
 TEST_CASE("data verify: arrays of NumPy train, too") {
   const Program program;
   fs::create_directory(program / "own");

@@ -31,7 +31,7 @@ std::span<const std::uint8_t> bytes_of(const std::string& file) {
 }
 
 DecodedImage decode(const std::string& file, int channels = 3, double least_scale = 1.0) {
-  return decode_image(bytes_of(file), channels, least_scale);
+  return decode_image(bytes_of(file), channels, [&](dataflow::ImageSides) { return least_scale; });
 }
 
 std::string failure(const std::string& file) {

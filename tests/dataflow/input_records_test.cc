@@ -16,6 +16,7 @@ namespace {
 using namespace arbalest;
 using dataflow::crc32c;
 using dataflow::ImageRecord;
+using dataflow::OnUnreadable;
 using dataflow::RecordFile;
 using dataflow::RecordWriter;
 using tests::data_failure;
@@ -38,9 +39,10 @@ Bytes image_record(std::int64_t label, int seed) {
   return dataflow::make_image_record({label, bytes_of(png(gradient(5, 4, 3, seed)))}, "name");
 }
 
-std::unique_ptr<const dataflow::EncodedExamples> open(const TemporaryDirectory& directory,
-                                                      std::int64_t first_label = 0) {
-  return dataflow::open_image_records({directory.path(), "train-*", first_label, 3});
+std::unique_ptr<const dataflow::EncodedExamples> open(const TemporaryDirectory& directory, std::int64_t first_label = 0,
+                                                      OnUnreadable on_unreadable = OnUnreadable::kStop) {
+  engine::host::Pool pool(2);
+  return dataflow::open_image_records({directory.path(), "train-*", first_label, 3, on_unreadable}, pool);
 }
 
 }  // namespace
@@ -159,6 +161,32 @@ TEST_CASE("records: what is no image example is refused with shard and record", 
   write_records(directory / "train-0", {{}});
   CHECK_THAT(data_failure([&] { open(directory); }),
              ContainsSubstring("record 0 (byte 0): has no feature 'image/class/label'"));
+}
+
+TEST_CASE("records: damaged data stops the run or is an example that cannot be read, as the job says", "[input]") {
+  const TemporaryDirectory directory;
+  write_records(directory / "train-0", {image_record(0, 1)});
+  write_records(directory / "train-1", {image_record(1, 2), image_record(2, 3)});
+  std::string file = read_text(directory / "train-1");
+  file[40] = static_cast<char>(file[40] + 1);  // in the data of its first record
+  write_text(directory / "train-1", file);
+  const std::string record = (directory / "train-1").string() + ": record 0 (byte 0)";
+  CHECK_THAT(data_failure([&] { open(directory); }),
+             Catch::Matchers::StartsWith(record + ": the checksum of its data is wrong"));
+
+  const auto examples = open(directory, 0, OnUnreadable::kSkip);
+  REQUIRE(examples->size() == 3);
+  CHECK(examples->label(0) == 0);
+  CHECK_THAT(data_failure([&] { examples->read(1); }),
+             Catch::Matchers::StartsWith(record + ": the checksum of its data is wrong"));
+  CHECK(examples->label(2) == 2);
+  CHECK(examples->read(2) == bytes_of(png(gradient(5, 4, 3, 3))));
+
+  write_records(directory / "train-1", {bytes_of("no message"), image_record(1, 2)});
+  CHECK(open(directory, 0, OnUnreadable::kSkip)->label(2) == 1);
+  write_records(directory / "train-1", {image_record(7, 2)});
+  CHECK_THAT(data_failure([&] { open(directory, 0, OnUnreadable::kSkip); }),
+             ContainsSubstring("label 7 is not in [0, 3)"));
 }
 
 TEST_CASE("records: the same image gives the same bytes", "[input]") {
