@@ -32,7 +32,7 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
   const std::vector<engine::Shape> shapes = graph_.shapes(options.batch);
   layouts_.push_back(device.plain_layout(shapes[Graph::kImage], engine::DType::kFloat32));
   layouts_.push_back(device.plain_layout(shapes[Graph::kLabel], engine::DType::kInt32));
-  std::size_t parameter = 0;
+  std::vector<ParameterEntry> parameters;
   for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
     const Graph::Node& node = graph_.nodes()[n];
     const std::vector<ParameterSpec> specs = node.layer->parameters(Graph::input_shapes(node, shapes));
@@ -43,7 +43,7 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
                                    .input_gradient = backward.tensor_gradient[at(node.inputs[0])],
                                    .precision = options.precision};
     for (std::size_t p = 0; options.parameters != nullptr && p < specs.size(); ++p) {
-      prepare.parameters.push_back(options.parameters->entries()[parameter + p].native);
+      prepare.parameters.push_back(options.parameters->entries()[parameters.size() + p].native);
     }
     Step step;
     try {
@@ -52,7 +52,7 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
       throw engine::Error(error.kind(), fmt::format("{}: layer '{}': {}", device.name(), node.label, error.what()));
     }
     step.backward_label = node.label + " backward";
-    step.first_parameter = parameter;
+    step.first_parameter = parameters.size();
     step.runs_backward = backward.node[n];
     layouts_.push_back(step.op->traits().output);
     ARBALEST_CHECK(layouts_.back().shape() == shapes[at(node.output)]);
@@ -60,11 +60,11 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
     for (std::size_t p = 0; p < specs.size(); ++p) {
       ParameterSpec spec = specs[p];
       if (std::ranges::count(options.without_decay, spec.kind) > 0) spec.decay_multiplier = 0.0F;
-      parameters_.append(node.name + "." + spec.name, spec, step.op->traits().parameters[p]);
+      parameters.push_back({node.name + "." + spec.name, spec, step.op->traits().parameters[p]});
     }
-    parameter += specs.size();
     steps_.push_back(std::move(step));
   }
+  parameters_ = ParameterLayout(std::move(parameters));
 }
 
 void Plan::place_buffers(const Backward& backward) {

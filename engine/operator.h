@@ -9,6 +9,7 @@
 #include "engine/layout.h"
 #include "engine/ops/accuracy.h"
 #include "engine/ops/activation.h"
+#include "engine/ops/batch_norm.h"
 #include "engine/ops/conv2d.h"
 #include "engine/ops/dense.h"
 #include "engine/ops/dropout.h"
@@ -24,7 +25,7 @@ class Stream;
 
 // Every backend has one `prepare` per alternative; a missing one does not compile.
 using OperatorSpec = std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec,
-                                  SoftmaxCrossEntropySpec, AccuracySpec>;
+                                  SoftmaxCrossEntropySpec, AccuracySpec, BatchNormSpec>;
 
 enum class OperatorMode { kTraining, kInference };
 
@@ -39,7 +40,7 @@ struct PrepareOptions {
 // What the plan needs to know. A tensor's gradient has the layout of the tensor.
 struct OperatorTraits {
   Layout output;
-  std::vector<Layout> parameters;  // weights, then bias; float32, and so are their gradients
+  std::vector<Layout> parameters;  // in the order of the spec; float32, and so are their gradients
   // The operator reads its weights (parameters[0], not the bias) rounded to bfloat16, in the same order of elements.
   bool low_precision_weights = false;
   std::size_t saved_bytes = 0;    // written by forward, read by backward; 64-byte aligned

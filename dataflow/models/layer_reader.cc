@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "dataflow/layers/activation.h"
+#include "dataflow/layers/batch_norm.h"
 #include "dataflow/layers/classification.h"
 #include "dataflow/layers/conv2d.h"
 #include "dataflow/layers/dense.h"
@@ -19,6 +20,8 @@ constexpr Range<int> kFilters{1, 65536};
 constexpr Range<int> kUnits{1, 1048576};
 constexpr Range<int> kStrideLength{1, 1024};
 constexpr Range<int> kPaddingLength{0, 1024};
+constexpr Range<float> kVarianceEpsilon{1e-10F, 1.0F};
+constexpr Range<float> kStatisticMomentum = above(0.0F, 1.0F);
 constexpr Range<float> kMultiplier{0.0F, 1000.0F};
 // Initial values. Sums of thousands of products of them stay far from the ends of float32.
 constexpr Range<float> kInitialValue{-1000.0F, 1000.0F};
@@ -64,6 +67,8 @@ class LayerReader {
         return std::make_shared<SoftmaxCrossEntropyLayer>();
       case Kind::kAccuracy:
         return std::make_shared<AccuracyLayer>();
+      case Kind::kBatchNorm:
+        return batch_norm(message_.batch_norm());
       case Kind::KIND_NOT_SET:
         break;
     }
@@ -104,6 +109,16 @@ class LayerReader {
   std::shared_ptr<const Layer> dropout(const v1::Dropout& message) {
     report("dropout.ratio", out_of_range("ratio", message.ratio(), below(0.0F, 1.0F)));
     return std::make_shared<DropoutLayer>(message.ratio());
+  }
+
+  std::shared_ptr<const Layer> batch_norm(const v1::BatchNorm& message) {
+    report("batch_norm.epsilon", out_of_range("epsilon", message.epsilon(), kVarianceEpsilon));
+    report("batch_norm.momentum", out_of_range("momentum", message.momentum(), kStatisticMomentum));
+    return std::make_shared<BatchNormLayer>(
+        BatchNormLayer::Options{.epsilon = message.epsilon(),
+                                .momentum = message.momentum(),
+                                .scale = parameter(message.scale(), "batch_norm.scale"),
+                                .shift = parameter(message.shift(), "batch_norm.shift")});
   }
 
   // A length that can be given for both directions at once or for each.

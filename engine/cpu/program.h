@@ -31,8 +31,12 @@ enum class Role : std::size_t {
   kWeightsGradient,
   kBiasGradient,
   kStep,
+  kMean,  // running statistics, and what they are to move to
+  kVariance,
+  kMeanGradient,
+  kVarianceGradient,
 };
-inline constexpr std::size_t kRoles = 12;
+inline constexpr std::size_t kRoles = 16;
 
 class Addresses {
  public:

@@ -15,5 +15,6 @@ std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOp
 std::unique_ptr<Operator> make_operator(const FlattenSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& options);
+std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const PrepareOptions& options);
 
 }  // namespace arbalest::engine::cuda

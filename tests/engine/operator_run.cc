@@ -198,6 +198,11 @@ OperatorRun run_operator(Device& device, const OperatorCase& of, const PrepareOp
   OperatorRun run;
   run.output = read(device, op->traits().output, buffers.output_address, run);
   if (!runs_backward) return run;
+  if (!is_loss) {
+    const std::size_t bytes = op->traits().output.bytes();
+    run.output_gradient_is_kept = download<unsigned char>(device, buffers.output_gradient.data(), bytes) ==
+                                  download<unsigned char>(device, buffers.arriving.data(), bytes);
+  }
   if (options.input_gradient) run.input_gradient = read(device, of.input, buffers.input_gradient_address, run);
   for (std::size_t p = 0; p < buffers.parameters.size(); ++p) {
     const Layout& layout = op->traits().parameters[p];

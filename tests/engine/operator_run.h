@@ -46,7 +46,8 @@ struct OperatorRun {
   Floats output;
   Floats input_gradient;
   std::vector<Floats> parameter_gradients;
-  bool padding_is_zero = true;  // of the output and all gradients
+  bool padding_is_zero = true;          // of the output and all gradients
+  bool output_gradient_is_kept = true;  // backward has not written it
 };
 
 struct OperatorCase {

@@ -41,6 +41,21 @@ Values pool2d_gradient(const engine::Shape& shape, const Values& input, engine::
 Values activation(const Values& input, engine::ActivationKind kind);
 Values activation_gradient(const Values& output, engine::ActivationKind kind, const Values& output_gradient);
 
+struct BatchNormReference {
+  Values output;  // before any activation
+  Values mean;
+  Values variance;           // biased
+  Values unbiased_variance;  // of N - 1
+};
+// `shape`: [n, c] or [n, c, h, w]. By the mini-batch's own statistics, and by given ones.
+BatchNormReference batch_norm(const engine::Shape& shape, const Values& input, const Values& scale, const Values& shift,
+                              double epsilon);
+Values batch_norm_by(const engine::Shape& shape, const Values& input, const Values& scale, const Values& shift,
+                     const Values& mean, const Values& variance, double epsilon);
+// Of the mini-batch's own: weights stand for scale, bias for shift.
+LinearGradients batch_norm_gradients(const engine::Shape& shape, const Values& input, const Values& scale,
+                                     double epsilon, const Values& output_gradient);
+
 // What each element is multiplied with.
 Values dropout_factors(std::int64_t elements, double ratio, std::uint32_t layer, std::uint64_t seed,
                        std::uint64_t task);
