@@ -82,6 +82,7 @@ class Learner {
 
  private:
   std::size_t vector_bytes() const;
+  std::size_t state_bytes() const;  // of a vector of the optimizer's
   void round_weights(const float* weights, engine::BFloat16* rounded);
   std::unique_ptr<engine::TaskGraph> record_update(const float* const (&central)[2]);
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
