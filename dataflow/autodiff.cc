@@ -28,15 +28,26 @@ Backward derive_backward(const Graph& graph) {
     if (!reaches_loss) continue;
     for (const int input : node.inputs) {
       const auto tensor = static_cast<std::size_t>(input);
-      // Two differentiable readers would need their gradients summed; with one loss and no layer that merges tensors,
-      // a graph cannot have them.
-      ARBALEST_CHECK(!backward.tensor_gradient[tensor]);
       feeds_loss[tensor] = true;
       backward.tensor_gradient[tensor] = on_parameters[tensor];
     }
     backward.node[n] = has_parameters[n] || std::ranges::any_of(node.inputs, is_set(backward.tensor_gradient));
   }
   return backward;
+}
+
+std::vector<bool> needed_at_inference(const Graph& graph) {
+  std::vector<bool> is_read(static_cast<std::size_t>(graph.tensors()), false);
+  std::vector<bool> needed(graph.nodes().size(), false);
+  for (std::size_t n = needed.size(); n-- > 0;) {
+    const Graph::Node& node = graph.nodes()[n];
+    const bool is_result = node.layer->role() != LayerRole::kHidden && !node.training_only;
+    needed[n] = is_result || is_read[static_cast<std::size_t>(node.output)];
+    for (const int input : node.inputs) {
+      if (needed[n]) is_read[static_cast<std::size_t>(input)] = true;
+    }
+  }
+  return needed;
 }
 
 }  // namespace arbalest::dataflow

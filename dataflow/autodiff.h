@@ -12,8 +12,12 @@ struct Backward {
   std::vector<bool> tensor_gradient;  // by tensor: its gradient is computed
 };
 
-// A tensor gets a gradient if the loss depends on it and it depends on a parameter. A node runs backward if it has
-// parameters or an input with a gradient, and the loss depends on it.
+// A tensor gets a gradient if a loss depends on it and it depends on a parameter. A node runs backward if it has
+// parameters or an input with a gradient, and a loss depends on it. The gradient of a tensor is the sum over its
+// readers that run backward.
 Backward derive_backward(const Graph& graph);
+
+// By node: whether it runs at inference. Losses that are not the main one do not, nor do layers that only they read.
+std::vector<bool> needed_at_inference(const Graph& graph);
 
 }  // namespace arbalest::dataflow

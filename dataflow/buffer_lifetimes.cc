@@ -9,19 +9,23 @@ namespace {
 class Finder {
  public:
   Finder(const Graph& graph, const std::vector<engine::Layout>& layouts,
-         const std::vector<engine::OperatorTraits>& traits, const Backward& backward)
-      : graph_(graph), layouts_(layouts), traits_(traits), backward_(backward), last_use_(layouts.size(), 0) {}
+         const std::vector<engine::OperatorTraits>& traits, const std::vector<bool>& forward, const Backward& backward)
+      : graph_(graph),
+        layouts_(layouts),
+        traits_(traits),
+        forward_(forward),
+        backward_(backward),
+        last_use_(layouts.size(), 0) {}
 
   BufferLifetimes find() {
     const auto nodes = graph_.nodes().size();
     result_.value.assign(layouts_.size(), -1);
-    result_.gradient.assign(layouts_.size(), -1);
     result_.saved.assign(nodes, -1);
     result_.forward_scratch.assign(nodes, -1);
     result_.backward_scratch.assign(nodes, -1);
     find_last_uses();
     place_values();
-    place_gradients();
+    result_.gradients = place_gradients(graph_, layouts_, traits_, backward_, result_.lifetimes);
     place_workspaces();
     result_.bytes_without_reuse = bytes_without_reuse();
     return std::move(result_);
@@ -33,9 +37,9 @@ class Finder {
   const Graph::Node& node(int n) const { return graph_.nodes()[static_cast<std::size_t>(n)]; }
   const engine::OperatorTraits& traits(int n) const { return traits_[static_cast<std::size_t>(n)]; }
   bool runs_backward(int n) const { return backward_.node[static_cast<std::size_t>(n)]; }
-  bool has_gradient(int tensor) const { return backward_.tensor_gradient[static_cast<std::size_t>(tensor)]; }
   int nodes() const { return static_cast<int>(graph_.nodes().size()); }
-  static bool in_arena(const Graph::Node& node) { return node.layer->role() == LayerRole::kHidden; }
+  bool runs(int n) const { return forward_[static_cast<std::size_t>(n)]; }
+  bool in_arena(int n) const { return runs(n) && node(n).layer->role() == LayerRole::kHidden; }
 
   int add(std::size_t bytes, int first, int last) {
     result_.lifetimes.push_back({bytes, first, last});
@@ -48,6 +52,7 @@ class Finder {
       last = std::max(last, time);
     };
     for (int n = 0; n < nodes(); ++n) {
+      if (!runs(n)) continue;
       use(node(n).output, forward_time(n));
       if (runs_backward(n) && traits(n).backward_reads_output) use(node(n).output, backward_time(n));
       for (const int input : node(n).inputs) {
@@ -59,20 +64,32 @@ class Finder {
     }
   }
 
-  std::size_t bytes(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)].bytes(); }
+  const engine::Layout& layout(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)]; }
+  std::size_t bytes(int tensor) const { return layout(tensor).bytes(); }
   int last_use(int tensor) const { return last_use_[static_cast<std::size_t>(tensor)]; }
+
+  // The input in whose place the output may be: nobody reads it later. -1: none.
+  int find_place(int n) const {
+    if (!traits(n).in_place_forward) return -1;
+    const int output = node(n).output;
+    const std::size_t candidates = traits(n).symmetric_inputs ? node(n).inputs.size() : 1;
+    for (std::size_t k = 0; k < candidates; ++k) {
+      const int input = node(n).inputs[k];
+      const bool fits = traits(n).symmetric_inputs ? layout(input) == layout(output) : bytes(input) == bytes(output);
+      if (fits && input > Graph::kLabel && last_use(input) == forward_time(n)) return input;
+    }
+    return -1;
+  }
 
   void place_values() {
     for (const int input : {Graph::kImage, Graph::kLabel}) {
       result_.value[static_cast<std::size_t>(input)] = add(bytes(input), 0, last_use(input));
     }
     for (int n = 0; n < nodes(); ++n) {
-      if (!in_arena(node(n))) continue;
+      if (!in_arena(n)) continue;
       const int output = node(n).output;
-      const int input = node(n).inputs[0];
-      const bool in_place = traits(n).in_place_forward && input > Graph::kLabel && last_use(input) == forward_time(n) &&
-                            layouts_[static_cast<std::size_t>(input)] == layouts_[static_cast<std::size_t>(output)];
-      if (in_place) {
+      const int input = find_place(n);
+      if (input >= 0) {
         const int shared = result_.value[static_cast<std::size_t>(input)];
         result_.value[static_cast<std::size_t>(output)] = shared;
         Lifetime& lifetime = result_.lifetimes[static_cast<std::size_t>(shared)];
@@ -83,28 +100,9 @@ class Finder {
     }
   }
 
-  // The gradient of a tensor is written by its reader's backward and read by its producer's.
-  void place_gradients() {
-    for (int n = nodes() - 1; n >= 0; --n) {
-      if (!runs_backward(n)) continue;
-      for (const int input : node(n).inputs) {
-        if (!has_gradient(input)) continue;
-        const int producer = input - Graph::kLabel - 1;
-        const int from_output = result_.gradient[static_cast<std::size_t>(node(n).output)];
-        int& gradient = result_.gradient[static_cast<std::size_t>(input)];
-        if (traits(n).in_place_backward && from_output >= 0) {
-          gradient = from_output;
-          Lifetime& lifetime = result_.lifetimes[static_cast<std::size_t>(gradient)];
-          lifetime.last = std::max(lifetime.last, backward_time(producer));
-        } else {
-          gradient = add(bytes(input), backward_time(n), backward_time(producer));
-        }
-      }
-    }
-  }
-
   void place_workspaces() {
     for (int n = 0; n < nodes(); ++n) {
+      if (!runs(n)) continue;
       const auto at = static_cast<std::size_t>(n);
       const int end = runs_backward(n) ? backward_time(n) : forward_time(n);
       if (traits(n).saved_bytes > 0) result_.saved[at] = add(traits(n).saved_bytes, forward_time(n), end);
@@ -121,7 +119,7 @@ class Finder {
     for (const Graph::Node& node : graph_.nodes()) {
       const auto output = static_cast<std::size_t>(node.output);
       if (result_.value[output] >= 0) sum += bytes(node.output);
-      if (result_.gradient[output] >= 0) sum += bytes(node.output);
+      if (backward_.tensor_gradient[output]) sum += bytes(node.output);
     }
     return sum;
   }
@@ -129,6 +127,7 @@ class Finder {
   const Graph& graph_;
   const std::vector<engine::Layout>& layouts_;
   const std::vector<engine::OperatorTraits>& traits_;
+  const std::vector<bool>& forward_;
   const Backward& backward_;
   std::vector<int> last_use_;  // by tensor
   BufferLifetimes result_;
@@ -137,8 +136,9 @@ class Finder {
 }  // namespace
 
 BufferLifetimes find_lifetimes(const Graph& graph, const std::vector<engine::Layout>& layouts,
-                               const std::vector<engine::OperatorTraits>& traits, const Backward& backward) {
-  return Finder(graph, layouts, traits, backward).find();
+                               const std::vector<engine::OperatorTraits>& traits, const std::vector<bool>& forward,
+                               const Backward& backward) {
+  return Finder(graph, layouts, traits, forward, backward).find();
 }
 
 }  // namespace arbalest::dataflow

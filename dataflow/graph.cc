@@ -29,6 +29,11 @@ std::vector<Shape> graph_input_shapes(const InputDescription& input, std::int64_
   return {image, Shape{batch}};
 }
 
+bool takes(const Layer& layer, std::size_t inputs) {
+  const auto least = static_cast<std::size_t>(layer.input_count());
+  return layer.takes_more_inputs() ? inputs >= least : inputs == least;
+}
+
 // Collects issues while it sorts and checks the layers of one model.
 class Builder {
  public:
@@ -86,10 +91,10 @@ class Builder {
       const LayerDescription& description = layer(i);
       std::vector<int>& sources = sources_.emplace_back();
       const int given = static_cast<int>(description.inputs.size());
-      const int expected = description.layer == nullptr ? given : description.layer->input_count();
-      if (given != expected) {
-        report(i, -1, "layer '{}': a {} layer reads {} input{}, not {}", description.name, description.layer->kind(),
-               expected, expected == 1 ? "" : "s", given);
+      if (description.layer != nullptr && !takes(*description.layer, description.inputs.size())) {
+        const int expected = description.layer->input_count();
+        report(i, -1, "layer '{}': a {} layer reads {}{} input{}, not {}", description.name, description.layer->kind(),
+               expected, description.layer->takes_more_inputs() ? " or more" : "", expected == 1 ? "" : "s", given);
       }
       for (int k = 0; k < given; ++k) {
         const std::string& name = description.inputs[static_cast<std::size_t>(k)];
@@ -145,7 +150,7 @@ class Builder {
       }
       tensor_of[at] = node.output;
       shapes.emplace_back();
-      if (node.layer != nullptr && sources_[at].size() == static_cast<std::size_t>(node.layer->input_count())) {
+      if (node.layer != nullptr && takes(*node.layer, sources_[at].size())) {
         try {
           check_label_use(i);
           if (layer(i).is_sound && inputs.size() == sources_[at].size()) {
@@ -190,26 +195,26 @@ class Builder {
     }
   }
 
-  // One loss and at most one metric. A layer that is not known could be either.
+  // A loss or more, the last being the main one, and at most one metric. A layer that is not known could be either.
   void check_roles() {
-    std::vector<int> losses;
+    int main_loss = -1;
     bool has_unknown = layers_.empty();  // that has been said
     for (int i = 0; i < count(); ++i) {
       if (layer(i).layer == nullptr) {
         has_unknown = true;
       } else if (layer(i).layer->role() == LayerRole::kLoss) {
-        losses.push_back(i);
+        main_loss = i;
       } else if (layer(i).layer->role() == LayerRole::kMetric) {
         if (has_metric_) report(i, -1, "layer '{}': the model has an accuracy layer already", layer(i).name);
         has_metric_ = true;
       }
     }
-    if (losses.empty() && !has_unknown) {
+    if (main_loss < 0 && !has_unknown) {
       report(-1, -1, "the model has no loss; end it with softmax_cross_entropy {{}} reading the logits and \"label\"");
     }
-    for (std::size_t i = 1; i < losses.size(); ++i) {
-      report(losses[i], -1, "layer '{}': the model has a loss already ('{}')", layer(losses[i]).name,
-             layer(losses[0]).name);
+    for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      const Layer* of = nodes_[n].layer.get();
+      nodes_[n].training_only = of != nullptr && of->role() == LayerRole::kLoss && order_[n] != main_loss;
     }
   }
 
@@ -237,8 +242,8 @@ class Builder {
   // Every classifier is judged by its accuracy, whether the model asks for it or not.
   void add_accuracy() {
     if (has_metric_) return;
-    const auto loss =
-        std::ranges::find_if(nodes_, [](const Graph::Node& node) { return node.layer->role() == LayerRole::kLoss; });
+    const auto loss = std::ranges::find_if(
+        nodes_, [](const Graph::Node& node) { return node.layer->role() == LayerRole::kLoss && !node.training_only; });
     std::string name = "accuracy";
     while (by_name_.contains(name)) name += "_";
     const int output = static_cast<int>(nodes_.size()) + 2;
@@ -274,7 +279,7 @@ std::vector<GraphIssue> find_untrained(const Graph& graph, const std::vector<Lay
     if (backward.node[n]) continue;
     const auto description = std::ranges::find(layers, node.name, &LayerDescription::name);
     issues.push_back({static_cast<int>(description - layers.begin()), -1,
-                      fmt::format("layer '{}': its parameters would never be trained, because the loss does not depend "
+                      fmt::format("layer '{}': its parameters would never be trained, because no loss depends "
                                   "on its output; let a layer on the way to the loss read it, or remove it",
                                   node.name)});
   }

@@ -49,17 +49,19 @@ class Graph {
   struct Node {
     std::string name;
     std::shared_ptr<const Layer> layer;
-    std::vector<int> inputs;  // tensor numbers
-    int output = -1;          // tensor number: kLabel + 1 + index of the node
-    std::uint32_t key = 0;    // of its randomness: its number before fusion
-    std::string label{};      // in errors and traces: "dense1+relu1" after fusion, else the name
+    std::vector<int> inputs;     // tensor numbers
+    int output = -1;             // tensor number: kLabel + 1 + index of the node
+    std::uint32_t key = 0;       // of its randomness: its number before fusion
+    std::string label{};         // in errors and traces: "dense1+relu1" after fusion, else the name
+    bool training_only = false;  // a loss that is not the main one
   };
 
   // Sorts the layers so that each follows its inputs (else as given), infers shapes, and adds an accuracy layer beside
-  // the loss where there is none. Throws GraphError: no or two layers of a name, unknown input, cycle, shapes that do
-  // not fit, an output nobody reads, no loss or more than one, logits that do not match the classes; all of them at
-  // once, but none that follows from another. If there is none of these: no parameters, or parameters that the loss
-  // does not depend on. A layer without a shape always makes it throw, perhaps without an issue: what is wrong with
+  // the main loss, the last given, where there is none. Training minimizes the weighted sum of all losses; at inference
+  // there is only the main one. Throws GraphError: no or two layers of a name, unknown input, cycle, shapes that do
+  // not fit, an output nobody reads, no loss, logits that do not match the classes; all of them at
+  // once, but none that follows from another. If there is none of these: no parameters, or parameters that no loss
+  // depends on. A layer without a shape always makes it throw, perhaps without an issue: what is wrong with
   // that one, the caller knows.
   static Graph build(const InputDescription& input, const std::vector<LayerDescription>& layers);
 

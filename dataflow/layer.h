@@ -58,6 +58,8 @@ class Layer {
   virtual std::string_view kind() const = 0;
   virtual LayerRole role() const { return LayerRole::kHidden; }
   virtual int input_count() const { return 1; }
+  // It may read more than input_count().
+  virtual bool takes_more_inputs() const { return false; }
   // What the number of its outputs (units, channels) is called in a job file; "" where the layer has no such value.
   virtual std::string width_field() const { return ""; }
 

@@ -20,19 +20,23 @@ std::byte* address(std::byte* arena, std::size_t offset, std::size_t nowhere) {
 
 Plan::Plan(const Graph& graph, engine::Device& device, const PlanOptions& options) : graph_(fuse(graph)) {
   Backward backward = derive_backward(graph_);
+  std::vector<bool> forward(graph_.nodes().size(), true);
   if (options.mode == engine::OperatorMode::kInference) {
+    forward = needed_at_inference(graph_);
     backward.node.assign(backward.node.size(), false);
     backward.tensor_gradient.assign(backward.tensor_gradient.size(), false);
   }
-  prepare_operators(device, options, backward);
-  place_buffers(backward);
+  prepare_operators(device, options, forward, backward);
+  place_buffers(forward, backward);
 }
 
-void Plan::prepare_operators(engine::Device& device, const PlanOptions& options, const Backward& backward) {
+void Plan::prepare_operators(engine::Device& device, const PlanOptions& options, const std::vector<bool>& forward,
+                             const Backward& backward) {
   const std::vector<engine::Shape> shapes = graph_.shapes(options.batch);
   layouts_.push_back(device.plain_layout(shapes[Graph::kImage], engine::DType::kFloat32));
   layouts_.push_back(device.plain_layout(shapes[Graph::kLabel], engine::DType::kInt32));
   std::size_t parameter = 0;
+  bool has_loss = false;
   for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
     const Graph::Node& node = graph_.nodes()[n];
     const std::vector<ParameterSpec> specs = node.layer->parameters(Graph::input_shapes(node, shapes));
@@ -40,8 +44,13 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
     for (const int input : node.inputs) inputs.push_back(layouts_[at(input)]);
     engine::PrepareOptions prepare{.mode = options.mode,
                                    .threads = options.threads,
-                                   .input_gradient = backward.tensor_gradient[at(node.inputs[0])],
+                                   .input_gradient = false,
+                                   .adds_to_loss = has_loss,
                                    .precision = options.precision};
+    for (const int input : node.inputs) {
+      prepare.no_gradient.push_back(!backward.tensor_gradient[at(input)]);
+      prepare.input_gradient |= backward.tensor_gradient[at(input)];
+    }
     for (std::size_t p = 0; options.parameters != nullptr && p < specs.size(); ++p) {
       prepare.parameters.push_back(options.parameters->entries()[parameter + p].native);
     }
@@ -52,8 +61,11 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
       throw engine::Error(error.kind(), fmt::format("{}: layer '{}': {}", device.name(), node.label, error.what()));
     }
     step.backward_label = node.label + " backward";
+    step.sum_label = node.label + " gradient sum";
     step.first_parameter = parameter;
+    step.runs_forward = forward[n];
     step.runs_backward = backward.node[n];
+    has_loss |= step.runs_forward && node.layer->role() == LayerRole::kLoss;
     layouts_.push_back(step.op->traits().output);
     ARBALEST_CHECK(layouts_.back().shape() == shapes[at(node.output)]);
     ARBALEST_CHECK(step.op->traits().parameters.size() == specs.size());
@@ -67,20 +79,25 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
   }
 }
 
-void Plan::place_buffers(const Backward& backward) {
+void Plan::place_buffers(const std::vector<bool>& forward, const Backward& backward) {
   std::vector<engine::OperatorTraits> traits;
   for (const Step& step : steps_) traits.push_back(step.op->traits());
-  const BufferLifetimes buffers = find_lifetimes(graph_, layouts_, traits, backward);
+  const BufferLifetimes buffers = find_lifetimes(graph_, layouts_, traits, forward, backward);
   const MemoryPlan memory = plan_memory(buffers.lifetimes);
   arena_bytes_ = memory.bytes;
   bytes_without_reuse_ = buffers.bytes_without_reuse;
   const auto offset = [&](int buffer) { return buffer < 0 ? kNowhere : memory.offsets[at(buffer)]; };
   for (const int buffer : buffers.value) values_.push_back(offset(buffer));
-  for (const int buffer : buffers.gradient) gradients_.push_back(offset(buffer));
   for (std::size_t n = 0; n < steps_.size(); ++n) {
     steps_[n].saved_offset = offset(buffers.saved[n]);
     steps_[n].forward_scratch_offset = offset(buffers.forward_scratch[n]);
     steps_[n].backward_scratch_offset = offset(buffers.backward_scratch[n]);
+    const NodeGradients& gradients = buffers.gradients[n];
+    steps_[n].gradients.output = offset(gradients.output);
+    steps_[n].gradients.copied_from = offset(gradients.copied_from);
+    for (const InputGradient& of : gradients.inputs) {
+      steps_[n].gradients.inputs.push_back({offset(of.written), offset(of.before), offset(of.sum)});
+    }
   }
 }
 
@@ -127,6 +144,7 @@ void Plan::forward(engine::Stream& stream, const PlanBuffers& buffers) const {
   for (std::size_t n = 0; n < steps_.size(); ++n) {
     const Graph::Node& node = graph_.nodes()[n];
     const Step& step = steps_[n];
+    if (!step.runs_forward) continue;
     const std::vector<const void*> inputs = input_addresses(node, buffers.arena);
     const std::vector<const void*> parameters = parameter_addresses(step, buffers);
     step.op->forward(stream, node.label.c_str(),
@@ -144,26 +162,51 @@ void Plan::backward(engine::Stream& stream, const PlanBuffers& buffers) const {
     const Graph::Node& node = graph_.nodes()[n];
     const Step& step = steps_[n];
     if (!step.runs_backward) continue;
-    const std::vector<const void*> inputs = input_addresses(node, buffers.arena);
-    const std::vector<const void*> parameters = parameter_addresses(step, buffers);
-    std::vector<void*> input_gradients;
-    for (const int input : node.inputs) {
-      input_gradients.push_back(address(buffers.arena, gradients_[at(input)], kNowhere));
+    if (step.gradients.copied_from != kNowhere) {
+      stream.copy(buffers.arena + step.gradients.output, buffers.arena + step.gradients.copied_from,
+                  layouts_[at(node.output)].bytes(), step.backward_label.c_str());
     }
-    std::vector<void*> parameter_gradients;
-    for (std::size_t p = 0; p < parameters.size(); ++p) {
-      parameter_gradients.push_back(buffers.gradient + parameters_.entries()[step.first_parameter + p].offset);
-    }
-    step.op->backward(stream, step.backward_label.c_str(),
-                      {.inputs = inputs,
-                       .output = forward_output(node, buffers),
-                       .output_gradient = address(buffers.arena, gradients_[at(node.output)], kNowhere),
-                       .input_gradients = input_gradients,
-                       .parameters = parameters,
-                       .parameter_gradients = parameter_gradients,
-                       .saved = address(buffers.arena, step.saved_offset, kNowhere),
-                       .scratch = address(buffers.arena, step.backward_scratch_offset, kNowhere),
-                       .step = buffers.step});
+    run_backward(stream, buffers, node, step);
+    sum_gradients(stream, buffers.arena, node, step);
+  }
+}
+
+void Plan::run_backward(engine::Stream& stream, const PlanBuffers& buffers, const Graph::Node& node,
+                        const Step& step) const {
+  const std::vector<const void*> inputs = input_addresses(node, buffers.arena);
+  const std::vector<const void*> parameters = parameter_addresses(step, buffers);
+  std::vector<void*> input_gradients;
+  for (const InputGradientOffsets& of : step.gradients.inputs) {
+    input_gradients.push_back(address(buffers.arena, of.written, kNowhere));
+  }
+  std::vector<void*> parameter_gradients;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    parameter_gradients.push_back(buffers.gradient + parameters_.entries()[step.first_parameter + p].offset);
+  }
+  step.op->backward(stream, step.backward_label.c_str(),
+                    {.inputs = inputs,
+                     .output = forward_output(node, buffers),
+                     .output_gradient = address(buffers.arena, step.gradients.output, kNowhere),
+                     .input_gradients = input_gradients,
+                     .parameters = parameters,
+                     .parameter_gradients = parameter_gradients,
+                     .saved = address(buffers.arena, step.saved_offset, kNowhere),
+                     .scratch = address(buffers.arena, step.backward_scratch_offset, kNowhere),
+                     .step = buffers.step});
+}
+
+void Plan::sum_gradients(engine::Stream& stream, std::byte* arena, const Graph::Node& node, const Step& step) const {
+  for (std::size_t k = 0; k < step.gradients.inputs.size(); ++k) {
+    const InputGradientOffsets& of = step.gradients.inputs[k];
+    if (of.sum == kNowhere) continue;
+    const engine::Layout& layout = layouts_[at(node.inputs[k])];
+    stream.enqueue(
+        engine::TensorSum{.a = arena + of.before,
+                          .b = arena + of.written,
+                          .sum = arena + of.sum,
+                          .elements = static_cast<std::int64_t>(layout.bytes() / engine::size_of(layout.dtype())),
+                          .dtype = layout.dtype()},
+        step.sum_label.c_str());
   }
 }
 

@@ -58,7 +58,8 @@ class Plan {
   float* images(std::byte* arena) const;
   std::int32_t* labels(std::byte* arena) const;
 
-  // Stream ordering: enqueue (or record) on `stream` and return. forward writes result->loss_sum and ->correct;
+  // Stream ordering: enqueue (or record) on `stream` and return. forward writes result->loss_sum (in training
+  // the weighted sum of all losses) and ->correct;
   // backward overwrites the gradient, and follows a forward with the same buffers.
   void forward(engine::Stream& stream, const PlanBuffers& buffers) const;
   void backward(engine::Stream& stream, const PlanBuffers& buffers) const;
@@ -66,28 +67,46 @@ class Plan {
  private:
   static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
+  // NodeGradients as arena offsets, or kNowhere.
+  struct InputGradientOffsets {
+    std::size_t written = kNowhere;
+    std::size_t before = kNowhere;
+    std::size_t sum = kNowhere;
+  };
+  struct GradientOffsets {
+    std::size_t output = kNowhere;
+    std::size_t copied_from = kNowhere;
+    std::vector<InputGradientOffsets> inputs;
+  };
+
   struct Step {
     std::unique_ptr<engine::Operator> op;
     std::string backward_label;
+    std::string sum_label;
     std::size_t first_parameter = 0;  // in parameters_.entries()
+    bool runs_forward = false;
     bool runs_backward = false;
     std::size_t saved_offset = kNowhere;
     std::size_t forward_scratch_offset = kNowhere;
     std::size_t backward_scratch_offset = kNowhere;
+    GradientOffsets gradients;  // if it runs backward
   };
 
-  void prepare_operators(engine::Device& device, const PlanOptions& options, const Backward& backward);
-  void place_buffers(const Backward& backward);
+  void prepare_operators(engine::Device& device, const PlanOptions& options, const std::vector<bool>& forward,
+                         const Backward& backward);
+  void place_buffers(const std::vector<bool>& forward, const Backward& backward);
   void* forward_output(const Graph::Node& node, const PlanBuffers& buffers) const;
   std::vector<const void*> input_addresses(const Graph::Node& node, std::byte* arena) const;
   std::vector<const void*> parameter_addresses(const Step& step, const PlanBuffers& buffers) const;
+  void run_backward(engine::Stream& stream, const PlanBuffers& buffers, const Graph::Node& node,
+                    const Step& step) const;
+  void sum_gradients(engine::Stream& stream, std::byte* arena, const Graph::Node& node, const Step& step) const;
 
   Graph graph_;  // after fusion
   ParameterLayout parameters_;
   std::vector<Step> steps_;              // by node
   std::vector<engine::Layout> layouts_;  // by tensor
   std::vector<std::size_t> values_;      // by tensor: arena offset
-  std::vector<std::size_t> gradients_;   // by tensor: arena offset, or kNowhere
   std::size_t arena_bytes_ = 0;
   std::size_t bytes_without_reuse_ = 0;
 };

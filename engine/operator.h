@@ -9,10 +9,13 @@
 #include "engine/layout.h"
 #include "engine/ops/accuracy.h"
 #include "engine/ops/activation.h"
+#include "engine/ops/add.h"
+#include "engine/ops/concat.h"
 #include "engine/ops/conv2d.h"
 #include "engine/ops/dense.h"
 #include "engine/ops/dropout.h"
 #include "engine/ops/flatten.h"
+#include "engine/ops/padded_shortcut.h"
 #include "engine/ops/pool2d.h"
 #include "engine/ops/softmax_cross_entropy.h"
 #include "engine/ops/step_parameters.h"
@@ -23,17 +26,24 @@ namespace arbalest::engine {
 class Stream;
 
 // Every backend has one `prepare` per alternative; a missing one does not compile.
-using OperatorSpec = std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec,
-                                  SoftmaxCrossEntropySpec, AccuracySpec>;
+using OperatorSpec = std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec, AddSpec,
+                                  ConcatSpec, PaddedShortcutSpec, SoftmaxCrossEntropySpec, AccuracySpec>;
 
 enum class OperatorMode { kTraining, kInference };
 
 struct PrepareOptions {
   OperatorMode mode = OperatorMode::kTraining;
-  int threads = 1;             // CPU: the thread count of the stream that will run it
-  bool input_gradient = true;  // false for layers that read only the batch: backward computes no input gradient
+  int threads = 1;                     // CPU: the thread count of the stream that will run it
+  bool input_gradient = true;          // false for layers that read only the batch: backward computes no input gradient
+  std::vector<bool> no_gradient = {};  // by input: gets none though another does; empty: no such input
   std::vector<Layout> parameters = {};        // fixed layouts to read the parameters in; empty: the operator chooses
+  bool adds_to_loss = false;  // of a loss: to what a loss before it in the same step has written
   Precision precision = Precision::kFloat32;  // of convolutions and dense layers; others compute in their input's type
+
+  // Whether backward computes the gradient of input k.
+  bool wants_gradient(std::size_t k) const {
+    return mode == OperatorMode::kTraining && input_gradient && (k >= no_gradient.size() || !no_gradient[k]);
+  }
 };
 
 // What the plan needs to know. A tensor's gradient has the layout of the tensor.
@@ -48,6 +58,13 @@ struct OperatorTraits {
   bool backward_reads_output = false;
   bool in_place_forward = false;   // output may be the buffer of input 0
   bool in_place_backward = false;  // gradient of input 0 may be the buffer of the output's gradient
+  // What is said of input 0 holds of every input that lies as the output, and of no other. The gradients of all of them
+  // are equal: they may be one buffer, to which backward writes once.
+  bool symmetric_inputs = false;
+  // The gradient of an input that may be the output's in place *is* the output's: there, backward writes nothing, so
+  // that others may still read it.
+  bool passes_gradient = false;
+  bool overwrites_output_gradient = false;  // backward leaves something else there
 };
 
 // Addresses of one use. The spans are read while enqueuing, the buffers when the stream gets there.
@@ -61,9 +78,11 @@ struct ForwardOperands {
 };
 
 struct BackwardOperands {
-  std::span<const void* const> inputs;     // valid if backward_reads_inputs; labels always
-  const void* output = nullptr;            // valid if backward_reads_output
-  void* output_gradient = nullptr;         // null for a loss; may be overwritten: nobody reads it later
+  std::span<const void* const> inputs;  // valid if backward_reads_inputs; labels always
+  const void* output = nullptr;         // valid if backward_reads_output
+  // Null for a loss. Others may still read it: written only in place (an input's gradient is at the same address), or
+  // where the traits say so.
+  void* output_gradient = nullptr;
   std::span<void* const> input_gradients;  // overwritten; null where not wanted
   std::span<const void* const> parameters;
   std::span<void* const> parameter_gradients;  // overwritten, padding zero

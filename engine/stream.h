@@ -12,6 +12,7 @@
 #include "engine/ops/gather_examples.h"
 #include "engine/ops/gradient_clip.h"
 #include "engine/ops/round_weights.h"
+#include "engine/ops/tensor_sum.h"
 #include "engine/ops/weight_update.h"
 #include "engine/task_graph.h"
 
@@ -19,7 +20,7 @@ namespace arbalest::engine {
 
 // What needs no preparation: passes over flat vectors, and the gathering of a mini-batch.
 using FlatTask = std::variant<WeightUpdate, GradientClip, ReplicaDifference, CentralUpdate, LocalAveraging,
-                              GatherExamples, RoundWeights>;
+                              GatherExamples, RoundWeights, TensorSum>;
 
 // Labels name a task in errors, traces and observers; string literals, or strings that outlive the stream.
 class Stream {

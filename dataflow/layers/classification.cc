@@ -33,7 +33,7 @@ std::int64_t SoftmaxCrossEntropyLayer::forward_flops(std::span<const Shape> inpu
 
 engine::OperatorSpec SoftmaxCrossEntropyLayer::operator_spec(std::span<const engine::Layout> inputs,
                                                              std::uint32_t) const {
-  return engine::SoftmaxCrossEntropySpec{inputs[0], inputs[1]};
+  return engine::SoftmaxCrossEntropySpec{inputs[0], inputs[1], weight_};
 }
 
 Shape AccuracyLayer::output_shape(std::span<const Shape> inputs) const { return scalar_of(inputs); }

@@ -1,5 +1,5 @@
-// Layers that compare logits [n, classes] with labels [n]: `softmax_cross_entropy {}`, the loss, and `accuracy {}`, a
-// metric. Inputs: logits, labels.
+// Layers that compare logits [n, classes] with labels [n]: `softmax_cross_entropy { weight: 0.4 }`, a loss, and
+// `accuracy {}`, a metric. Inputs: logits, labels.
 #pragma once
 
 #include "dataflow/layer.h"
@@ -8,12 +8,18 @@ namespace arbalest::dataflow {
 
 class SoftmaxCrossEntropyLayer final : public Layer {
  public:
+  // `weight`: in the sum of the model's losses that is trained.
+  explicit SoftmaxCrossEntropyLayer(float weight = 1.0F) : weight_(weight) {}
+
   std::string_view kind() const override { return "softmax_cross_entropy"; }
   LayerRole role() const override { return LayerRole::kLoss; }
   int input_count() const override { return 2; }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
+
+ private:
+  float weight_;
 };
 
 class AccuracyLayer final : public Layer {

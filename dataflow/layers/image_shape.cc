@@ -7,14 +7,16 @@
 
 namespace arbalest::dataflow {
 
+void check_images(const engine::Shape& input) {
+  if (input.rank() == 4) return;
+  engine::fail(engine::ErrorKind::kInvalidJob,
+               "needs images [channels, height, width] as input, not {} features per example; layers on images must "
+               "stand before dense and flatten",
+               input.elements_per_example());
+}
+
 engine::Extent2d window_output(const engine::Shape& input, const engine::Window& window) {
-  using engine::ErrorKind;
-  if (input.rank() != 4) {
-    engine::fail(ErrorKind::kInvalidJob,
-                 "needs images [channels, height, width] as input, not {} features per example; layers on images must "
-                 "stand before dense and flatten",
-                 input.elements_per_example());
-  }
+  check_images(input);
   const engine::Extent2d output = engine::window_positions(input, window);
   if (output.height < 1 || output.width < 1) {
     throw LayerError(

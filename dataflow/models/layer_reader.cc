@@ -8,6 +8,9 @@
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
 #include "dataflow/layers/flatten.h"
+#include "dataflow/layers/global_average_pool.h"
+#include "dataflow/layers/joining.h"
+#include "dataflow/layers/padded_shortcut.h"
 #include "dataflow/layers/pool2d.h"
 
 namespace arbalest::dataflow {
@@ -19,6 +22,7 @@ constexpr Range<int> kFilters{1, 65536};
 constexpr Range<int> kUnits{1, 1048576};
 constexpr Range<int> kStrideLength{1, 1024};
 constexpr Range<int> kPaddingLength{0, 1024};
+constexpr Range<float> kLossWeight = above(0.0F, 1000.0F);
 constexpr Range<float> kMultiplier{0.0F, 1000.0F};
 // Initial values. Sums of thousands of products of them stay far from the ends of float32.
 constexpr Range<float> kInitialValue{-1000.0F, 1000.0F};
@@ -60,8 +64,16 @@ class LayerReader {
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kSigmoid);
       case Kind::kDropout:
         return dropout(message_.dropout());
+      case Kind::kAdd:
+        return std::make_shared<AddLayer>();
+      case Kind::kConcat:
+        return std::make_shared<ConcatLayer>();
+      case Kind::kGlobalAveragePool:
+        return std::make_shared<GlobalAveragePoolLayer>();
+      case Kind::kPaddedShortcut:
+        return padded_shortcut(message_.padded_shortcut());
       case Kind::kSoftmaxCrossEntropy:
-        return std::make_shared<SoftmaxCrossEntropyLayer>();
+        return softmax_cross_entropy(message_.softmax_cross_entropy());
       case Kind::kAccuracy:
         return std::make_shared<AccuracyLayer>();
       case Kind::KIND_NOT_SET:
@@ -104,6 +116,18 @@ class LayerReader {
   std::shared_ptr<const Layer> dropout(const v1::Dropout& message) {
     report("dropout.ratio", out_of_range("ratio", message.ratio(), below(0.0F, 1.0F)));
     return std::make_shared<DropoutLayer>(message.ratio());
+  }
+
+  std::shared_ptr<const Layer> softmax_cross_entropy(const v1::SoftmaxCrossEntropy& message) {
+    report("softmax_cross_entropy.weight", out_of_range("weight", message.weight(), kLossWeight));
+    return std::make_shared<SoftmaxCrossEntropyLayer>(message.weight());
+  }
+
+  std::shared_ptr<const Layer> padded_shortcut(const v1::PaddedShortcut& message) {
+    report("padded_shortcut.channels", message.has_channels() ? out_of_range("channels", message.channels(), kFilters)
+                                                              : "channels is missing: how many the output has");
+    report("padded_shortcut.stride", out_of_range("stride", message.stride(), kStrideLength));
+    return std::make_shared<PaddedShortcutLayer>(message.channels(), message.stride());
   }
 
   // A length that can be given for both directions at once or for each.

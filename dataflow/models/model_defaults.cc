@@ -99,6 +99,12 @@ void fill(v1::Layer& layer) {
   if (layer.has_average_pool()) fill(*layer.mutable_average_pool());
   if (layer.has_dense()) fill_parameters(*layer.mutable_dense());
   if (layer.has_dropout() && !layer.dropout().has_ratio()) layer.mutable_dropout()->set_ratio(kDefaultDropout);
+  if (layer.has_softmax_cross_entropy() && !layer.softmax_cross_entropy().has_weight()) {
+    layer.mutable_softmax_cross_entropy()->set_weight(1.0F);
+  }
+  if (layer.has_padded_shortcut() && !layer.padded_shortcut().has_stride()) {
+    layer.mutable_padded_shortcut()->set_stride(1);
+  }
 }
 
 }  // namespace

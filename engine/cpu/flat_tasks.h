@@ -6,6 +6,7 @@
 #include "engine/ops/gather_examples.h"
 #include "engine/ops/gradient_clip.h"
 #include "engine/ops/round_weights.h"
+#include "engine/ops/tensor_sum.h"
 #include "engine/ops/weight_update.h"
 
 namespace arbalest::engine::cpu {
@@ -17,5 +18,6 @@ void run_flat(const CentralUpdate& task, const TaskContext& context);
 void run_flat(const LocalAveraging& task, const TaskContext& context);
 void run_flat(const GatherExamples& task, const TaskContext& context);
 void run_flat(const RoundWeights& task, const TaskContext& context);
+void run_flat(const TensorSum& task, const TaskContext& context);
 
 }  // namespace arbalest::engine::cpu

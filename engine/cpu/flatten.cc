@@ -41,6 +41,7 @@ std::unique_ptr<Operator> make_operator(const FlattenSpec& spec, const PrepareOp
     return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::nullopt);
   }
   traits.in_place_backward = is_plain;
+  traits.passes_gradient = is_plain;
   Program backward(engine);
   if (options.input_gradient) {
     backward = make_copy(engine, {Role::kOutputGradient, plain}, {Role::kInputGradient, tensor});

@@ -53,4 +53,30 @@ dnnl::memory::desc plain_descriptor(const Shape& shape, DType dtype) {
   return {dims(shape), std::ranges::find(kTypes, dtype, &TypePair::dtype)->native, kPlain[shape.rank()]};
 }
 
+std::optional<ImageStrides> image_strides(const dnnl::memory::desc& images) {
+  const dnnl_blocking_desc_t& blocking = images.data.format_desc.blocking;
+  const bool is_blocked = blocking.inner_nblks == 1 && blocking.inner_idxs[0] == 1;
+  if (images.data.ndims != 4 || images.data.format_kind != dnnl_blocked || images.data.offset0 != 0 ||
+      (blocking.inner_nblks > 0 && !is_blocked)) {
+    return std::nullopt;
+  }
+  const dnnl_dim_t* strides = blocking.strides;
+  const std::int64_t block = is_blocked ? blocking.inner_blks[0] : 1;
+  return ImageStrides{block, strides[0], strides[1], is_blocked ? 1 : 0, strides[2], strides[3]};
+}
+
+std::optional<dnnl::memory::desc> with_extents(const dnnl::memory::desc& images, const dnnl::memory::dims& extents) {
+  using Tag = dnnl::memory::format_tag;
+  const auto rank = images.dims().size();
+  std::vector<Tag> tags = {Tag::abcd, Tag::aBcd16b, Tag::aBcd8b, Tag::acdb, Tag::cdba};
+  if (rank == 2) tags = {Tag::ab};
+  if (rank != 4 && rank != 2) return std::nullopt;
+  for (const Tag tag : tags) {
+    if (dnnl::memory::desc(images.dims(), images.data_type(), tag) == images) {
+      return dnnl::memory::desc(extents, images.data_type(), tag);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace arbalest::engine::cpu

@@ -1,6 +1,9 @@
 // oneDNN's memory descriptors as layouts.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include <dnnl.hpp>
 
 #include "engine/layout.h"
@@ -13,5 +16,17 @@ Layout make_layout(const dnnl::memory::desc& descriptor);
 // Dense, canonical order.
 dnnl::memory::desc plain_descriptor(const Shape& shape, DType dtype);
 dnnl::memory::dims dims(const Shape& shape);
+
+// How images [n, c, h, w] lie: element (n, c, h, w) is at
+//   n * example + c / block * channel_block + c % block * channel + h * row + w * column.
+struct ImageStrides {
+  std::int64_t block;  // channels; 1: each for itself
+  std::int64_t example, channel_block, channel, row, column;
+};
+// None where they lie otherwise.
+std::optional<ImageStrides> image_strides(const dnnl::memory::desc& images);
+
+// What lies as `images` in all but the extents; none where images lie in no common order.
+std::optional<dnnl::memory::desc> with_extents(const dnnl::memory::desc& images, const dnnl::memory::dims& extents);
 
 }  // namespace arbalest::engine::cpu

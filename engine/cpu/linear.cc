@@ -84,6 +84,7 @@ std::unique_ptr<Operator> make_linear(const Layout& input, const LinearKernels& 
   }
   traits.backward_reads_inputs = training && read.role == Role::kInput;
   traits.backward_reads_output = training && activation.has_value();
+  traits.overwrites_output_gradient = traits.backward_reads_output;  // by that of the activation's input
   read = seen_as(read, kernel.src_desc());
   const Operand output{Role::kOutput, kernel.dst_desc()};
   Program::Arguments arguments{

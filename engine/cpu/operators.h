@@ -26,6 +26,11 @@ std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOp
                                         const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const FlattenSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const AddSpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const ConcatSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const PaddedShortcutSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& options,

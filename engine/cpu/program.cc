@@ -130,8 +130,8 @@ ProgramOperator::ProgramOperator(OperatorTraits traits, Program forward, std::op
 }
 
 void ProgramOperator::forward(Stream& stream, const char* label, const ForwardOperands& operands) const {
-  Addresses addresses;
-  addresses.set(Role::kInput, first(operands.inputs));
+  Addresses addresses(operands.inputs.size());
+  for (std::size_t k = 0; k < operands.inputs.size(); ++k) addresses.set(input_role(k), operands.inputs[k]);
   addresses.set(Role::kLabels, second(operands.inputs));
   addresses.set(Role::kOutput, operands.output);
   addresses.set(Role::kWeights, first(operands.parameters));
@@ -144,12 +144,14 @@ void ProgramOperator::forward(Stream& stream, const char* label, const ForwardOp
 
 void ProgramOperator::backward(Stream& stream, const char* label, const BackwardOperands& operands) const {
   ARBALEST_CHECK(backward_.has_value());
-  Addresses addresses;
-  addresses.set(Role::kInput, first(operands.inputs));
+  Addresses addresses(operands.inputs.size());
+  for (std::size_t k = 0; k < operands.inputs.size(); ++k) addresses.set(input_role(k), operands.inputs[k]);
   addresses.set(Role::kLabels, second(operands.inputs));
   addresses.set(Role::kOutput, operands.output);
   addresses.set(Role::kOutputGradient, operands.output_gradient);
-  addresses.set(Role::kInputGradient, first(operands.input_gradients));
+  for (std::size_t k = 0; k < operands.input_gradients.size(); ++k) {
+    addresses.set(input_gradient_role(k), operands.input_gradients[k]);
+  }
   addresses.set(Role::kWeights, first(operands.parameters));
   addresses.set(Role::kWeightsGradient, first(operands.parameter_gradients));
   addresses.set(Role::kBiasGradient, second(operands.parameter_gradients));

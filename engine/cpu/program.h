@@ -2,7 +2,7 @@
 // Binding the roles to addresses gives a task with all arguments fixed; running it looks nothing up.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -32,15 +32,22 @@ enum class Role : std::size_t {
   kBiasGradient,
   kStep,
 };
-inline constexpr std::size_t kRoles = 12;
+inline constexpr std::size_t kRoles = 12;  // and those of further inputs
+
+// Of operators with several inputs: the k-th, and its gradient. For losses and metrics input 1 is kLabels too.
+inline Role input_role(std::size_t k) { return k == 0 ? Role::kInput : static_cast<Role>(kRoles + 2 * k - 2); }
+inline Role input_gradient_role(std::size_t k) {
+  return k == 0 ? Role::kInputGradient : static_cast<Role>(kRoles + 2 * k - 1);
+}
 
 class Addresses {
  public:
+  explicit Addresses(std::size_t inputs) : addresses_(kRoles + 2 * std::max(inputs, std::size_t{1}) - 2) {}
   void set(Role role, const void* address) { addresses_[static_cast<std::size_t>(role)] = const_cast<void*>(address); }
   void* operator[](Role role) const { return addresses_[static_cast<std::size_t>(role)]; }
 
  private:
-  std::array<void*, kRoles> addresses_{};  // what an operator only reads lies here without its const
+  std::vector<void*> addresses_;  // what an operator only reads lies here without its const
 };
 
 struct Operand {
@@ -72,6 +79,7 @@ class Program {
   // The primitive must have been described with user-managed scratchpad (cpu/primitives.h).
   void add(const dnnl::primitive_desc_base& description, Arguments arguments);
   void add(Function function) { steps_.emplace_back(std::move(function)); }
+  // Copies from one layout to another of the same shape.
   void reorder(const Operand& from, const Operand& to);
 
   std::size_t scratch_bytes() const { return buffer_bytes_ + scratchpad_bytes_; }

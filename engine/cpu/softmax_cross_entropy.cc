@@ -60,8 +60,11 @@ double example_loss(const RowSum& row, float logit_of_label) {
          (static_cast<double>(row.largest) - static_cast<double>(logit_of_label));
 }
 
-Program make_forward(const dnnl::engine& engine, const SoftmaxCrossEntropySpec& spec, bool training) {
+Program make_forward(const dnnl::engine& engine, const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options) {
   Program program(engine);
+  const bool training = options.mode == OperatorMode::kTraining;
+  const double weight = training ? static_cast<double>(spec.weight) : 1.0;
+  const bool adds = options.adds_to_loss;
   const Extents extents{spec.logits.shape()[0], spec.logits.shape()[1]};
   const Operand logits =
       program.read_as({Role::kInput, descriptor(spec.logits)}, plain_descriptor(spec.logits.shape(), DType::kFloat32));
@@ -84,7 +87,8 @@ Program make_forward(const dnnl::engine& engine, const SoftmaxCrossEntropySpec& 
     });
     double total = 0.0;
     for (std::int64_t n = 0; n < extents.examples; ++n) total += loss[n];
-    *static_cast<float*>(addresses[Role::kOutput]) = static_cast<float>(total);
+    auto* result = static_cast<float*>(addresses[Role::kOutput]);
+    *result = static_cast<float>(weight * total) + (adds ? *result : 0.0F);
   });
   return program;
 }
@@ -94,7 +98,7 @@ Program make_backward(const dnnl::engine& engine, const SoftmaxCrossEntropySpec&
   const Extents extents{spec.logits.shape()[0], spec.logits.shape()[1]};
   const Operand target{Role::kInputGradient, descriptor(spec.logits)};
   const Operand gradient = program.write_as(target, plain_descriptor(spec.logits.shape(), DType::kFloat32));
-  program.add([=](const TaskContext& context, const Addresses& addresses) {
+  program.add([=, weight = spec.weight](const TaskContext& context, const Addresses& addresses) {
     const auto* probabilities = static_cast<const float*>(addresses[Role::kSaved]);
     const auto* labels = static_cast<const std::int32_t*>(addresses[Role::kLabels]);
     auto* gradients = gradient.at<float>(addresses);
@@ -107,8 +111,8 @@ Program make_backward(const dnnl::engine& engine, const SoftmaxCrossEntropySpec&
         std::fill_n(row, extents.classes, 0.0F);
         return;
       }
-      for (std::int64_t c = 0; c < extents.classes; ++c) row[c] = probability[c] / labeled;
-      row[labels[n]] = (probability[labels[n]] - 1.0F) / labeled;
+      for (std::int64_t c = 0; c < extents.classes; ++c) row[c] = weight * (probability[c] / labeled);
+      row[labels[n]] = weight * ((probability[labels[n]] - 1.0F) / labeled);
     });
   });
   program.deliver(gradient, target);
@@ -126,7 +130,7 @@ std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, con
 
   OperatorTraits traits;
   traits.output = make_layout(plain_descriptor({1}, DType::kFloat32));
-  Program forward = make_forward(engine, spec, training);
+  Program forward = make_forward(engine, spec, options);
   if (!training) return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::nullopt);
 
   traits.saved_bytes = aligned(static_cast<std::size_t>(logits.elements()) * sizeof(float));  // the probabilities

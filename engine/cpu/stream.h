@@ -76,7 +76,7 @@ class CpuStream final : public Stream {
   };
   using Work =
       std::variant<std::monostate, Event, Copy, FillZero, WeightUpdate, GradientClip, ReplicaDifference, CentralUpdate,
-                   LocalAveraging, GatherExamples, RoundWeights, const CpuTaskGraph*, std::unique_ptr<Task>>;
+                   LocalAveraging, GatherExamples, RoundWeights, TensorSum, const CpuTaskGraph*, std::unique_ptr<Task>>;
   struct Command {
     Work work;
     const char* label = "";

@@ -6,6 +6,7 @@
 #include "engine/ops/gather_examples.h"
 #include "engine/ops/gradient_clip.h"
 #include "engine/ops/round_weights.h"
+#include "engine/ops/tensor_sum.h"
 #include "engine/ops/weight_update.h"
 
 namespace arbalest::engine::cuda {
@@ -18,5 +19,6 @@ void run_flat(const CentralUpdate& task, const StreamContext& context);
 void run_flat(const LocalAveraging& task, const StreamContext& context);
 void run_flat(const GatherExamples& task, const StreamContext& context);
 void run_flat(const RoundWeights& task, const StreamContext& context);
+void run_flat(const TensorSum& task, const StreamContext& context);
 
 }  // namespace arbalest::engine::cuda

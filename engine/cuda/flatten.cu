@@ -24,6 +24,7 @@ std::unique_ptr<Operator> make_operator(const FlattenSpec& spec, const PrepareOp
   }
 
   traits.in_place_backward = is_plain;
+  traits.passes_gradient = is_plain;
   KernelOperator::Backward backward;
   if (options.input_gradient) {
     backward = [=](const BackwardAddresses& addresses, const StreamContext& context) {

@@ -68,6 +68,7 @@ class LinearOperator : public Operator {
         bias_(bias),
         activation_(activation) {
     traits_.backward_reads_output = training_ && activation.has_value();
+    traits_.overwrites_output_gradient = traits_.backward_reads_output;
     traits_.low_precision_weights = type_ == DType::kBFloat16;
   }
 

@@ -31,11 +31,21 @@ struct Saved {
   float* labeled;        // number of examples with a label
 };
 
+// Of the sum of the losses, before it is written, or added to what is there.
+struct Weighting {
+  float weight;
+  bool adds;
+};
+
+__device__ void finish_loss(double sum, const Weighting& weighting, float* result) {
+  *result = static_cast<float>(static_cast<double>(weighting.weight) * sum) + (weighting.adds ? *result : 0.0F);
+}
+
 __device__ bool is_class(std::int32_t label, std::int64_t classes) { return label >= 0 && label < classes; }
 
 // Adds up the losses and counts labeled examples, in one block; always the same order of additions.
 __device__ void total_losses(const double* losses, const std::int32_t* labels, std::int64_t examples,
-                             const Saved& saved, float* result) {
+                             const Saved& saved, const Weighting& weighting, float* result) {
   double sum = 0.0;
   std::int32_t labeled = 0;
   for (std::int64_t n = threadIdx.x; n < examples; n += kThreads) {
@@ -45,7 +55,7 @@ __device__ void total_losses(const double* losses, const std::int32_t* labels, s
   sum = block_sum(sum);
   labeled = block_sum(labeled);
   if (threadIdx.x != 0) return;
-  *result = static_cast<float>(sum);
+  finish_loss(sum, weighting, result);
   if (saved.labeled != nullptr) *saved.labeled = static_cast<float>(labeled);
 }
 
@@ -79,7 +89,7 @@ __device__ double example_loss(const T* logits, std::int64_t classes, std::int32
 // The losses of all examples, and their sum where there is a single block.
 template <typename T>
 __global__ void forward_rows(const T* logits, const std::int32_t* labels, Extents extents, Saved saved, double* losses,
-                             float* result) {
+                             Weighting weighting, float* result) {
   __shared__ float largest_of[kBlockRows][kRowLanes];
   __shared__ float sums[kBlockRows][kRowLanes];
   const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
@@ -109,18 +119,18 @@ __global__ void forward_rows(const T* logits, const std::int32_t* labels, Extent
   }
   if (gridDim.x > 1) return;
   __syncthreads();  // the block sees its losses
-  total_losses(losses, labels, extents.examples, saved, result);
+  total_losses(losses, labels, extents.examples, saved, weighting, result);
 }
 
 __global__ void sum_losses(const double* losses, const std::int32_t* labels, std::int64_t examples, Saved saved,
-                           float* result) {
-  total_losses(losses, labels, examples, saved, result);
+                           Weighting weighting, float* result) {
+  total_losses(losses, labels, examples, saved, weighting, result);
 }
 
 // (softmax(a)_c - [c = y]) / labeled; zero without a label, NaN where the label is no class.
 template <typename T>
 __global__ void backward_elements(const float* probabilities, const float* labeled, const std::int32_t* labels,
-                                  Extents extents, T* gradient) {
+                                  Extents extents, float weight, T* gradient) {
   for (std::int64_t i = first_element(); i < extents.examples * extents.classes; i += element_step()) {
     const std::int64_t n = i / extents.classes;
     const std::int32_t label = labels[n];
@@ -130,13 +140,13 @@ __global__ void backward_elements(const float* probabilities, const float* label
       store(std::numeric_limits<float>::quiet_NaN(), gradient[i]);
     } else {
       const float target = i - n * extents.classes == label ? 1.0F : 0.0F;
-      store((probabilities[i] - target) / *labeled, gradient[i]);
+      store(weight * ((probabilities[i] - target) / *labeled), gradient[i]);
     }
   }
 }
 
 template <typename T>
-KernelOperator::Forward make_forward(const Extents& extents, bool training) {
+KernelOperator::Forward make_forward(const Extents& extents, bool training, const Weighting& weighting) {
   return [=](const ForwardAddresses& addresses, const StreamContext& context) {
     auto* losses = static_cast<double*>(addresses.scratch);
     auto* result = static_cast<float*>(addresses.output);
@@ -147,18 +157,19 @@ KernelOperator::Forward make_forward(const Extents& extents, bool training) {
     }
     const std::int64_t blocks = row_blocks(extents.examples, extents.classes);
     launch(forward_rows<T>, blocks, context.stream, static_cast<const T*>(addresses.input), addresses.labels, extents,
-           saved, losses, result);
-    if (blocks > 1) launch(sum_losses, 1, context.stream, losses, addresses.labels, extents.examples, saved, result);
+           saved, losses, weighting, result);
+    if (blocks > 1)
+      launch(sum_losses, 1, context.stream, losses, addresses.labels, extents.examples, saved, weighting, result);
   };
 }
 
 template <typename T>
-KernelOperator::Backward make_backward(const Extents& extents) {
+KernelOperator::Backward make_backward(const Extents& extents, float weight) {
   return [=](const BackwardAddresses& addresses, const StreamContext& context) {
     const std::int64_t elements = extents.examples * extents.classes;
     const auto* probabilities = static_cast<const float*>(addresses.saved);
     launch(backward_elements<T>, blocks_for(elements), context.stream, probabilities, probabilities + elements,
-           addresses.labels, extents, static_cast<T*>(addresses.input_gradient));
+           addresses.labels, extents, weight, static_cast<T*>(addresses.input_gradient));
   };
 }
 
@@ -173,12 +184,14 @@ std::unique_ptr<Operator> make_loss(const SoftmaxCrossEntropySpec& spec, const P
   OperatorTraits traits;
   traits.output = make_layout({1}, DType::kFloat32, Order::kCanonical);
   traits.scratch_bytes = aligned(static_cast<std::size_t>(extents.examples) * sizeof(double));  // losses
+  const Weighting weighting{training ? spec.weight : 1.0F, options.adds_to_loss};
   KernelOperator::Backward backward;
   if (training) {
     traits.saved_bytes = aligned((static_cast<std::size_t>(logits.elements()) + 1) * sizeof(float));
-    if (options.input_gradient) backward = make_backward<T>(extents);
+    if (options.input_gradient) backward = make_backward<T>(extents, spec.weight);
   }
-  return std::make_unique<KernelOperator>(std::move(traits), make_forward<T>(extents, training), std::move(backward));
+  return std::make_unique<KernelOperator>(std::move(traits), make_forward<T>(extents, training, weighting),
+                                          std::move(backward));
 }
 
 }  // namespace

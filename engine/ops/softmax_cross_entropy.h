@@ -1,6 +1,7 @@
 // Softmax and cross entropy in one: for logits a [n, classes] and labels y [n], the output is the sum over labeled
 // examples of log(sum_c exp(a_c)) - a_y; the gradient is that of the *mean* over labeled examples,
 // (softmax(a)_c - [c = y]) / labeled. A label of -1 marks an example that does not count (a padded batch).
+// Training multiplies both by `weight`; with several losses (PrepareOptions::adds_to_loss) the outputs are added up.
 // Inputs: logits, labels. Output: StepResult::loss_sum, a float32 [1].
 #pragma once
 
@@ -13,6 +14,7 @@ inline constexpr std::int32_t kNoLabel = -1;
 struct SoftmaxCrossEntropySpec {
   Layout logits;  // [n, classes] float32 or bfloat16
   Layout labels;  // [n] int32 in [0, classes), or kNoLabel
+  float weight = 1.0F;  // above 0; at inference it is 1
 };
 
 }  // namespace arbalest::engine

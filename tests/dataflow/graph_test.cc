@@ -7,6 +7,8 @@
 #include "dataflow/layers/conv2d.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/flatten.h"
+#include "dataflow/layers/joining.h"
+#include "dataflow/layers/padded_shortcut.h"
 #include "dataflow/layers/pool2d.h"
 #include "tests/support/catch.h"
 #include "tests/support/zoo_layers.h"
@@ -103,8 +105,50 @@ TEST_CASE("what does not fit is blamed on its layer") {
               -1, "needs images");
   check_issue({{"logits", {"image"}, conv(3, 1)}, loss}, 1, -1, "one logit per class");
   check_issue({logits, loss, {"spare", {"image"}, dense(2)}}, 2, -1, "nobody reads its output");
-  check_issue({logits, loss, {"loss2", {"logits", "label"}, kLoss}}, 2, -1, "a loss already ('loss')");
   check_issue({logits, {"right", {"logits", "label"}, std::make_shared<AccuracyLayer>()}}, -1, -1, "no loss");
+}
+
+TEST_CASE("branches meet where their shapes fit") {
+  const LayerDescription loss{"loss", {"logits", "label"}, kLoss};
+  const auto add = std::make_shared<AddLayer>();
+  const auto concat = std::make_shared<ConcatLayer>();
+  const auto with = [&](const LayerDescription& join) {
+    return std::vector<LayerDescription>{
+        {"a", {"image"}, conv(4, 3)}, {"b", {"image"}, conv(2, 3)}, join, {"logits", {join.name}, dense(3)}, loss};
+  };
+  CHECK(Graph::build(kInput, with({"join", {"a", "b", "a"}, concat})).shapes(5)[4] == Shape{5, 10, 6, 6});
+  check_issue(with({"join", {"a", "b"}, add}), 2, -1, "adds tensors of one shape, not 1x4x6x6 and 1x2x6x6");
+  check_issue(with({"join", {"a", "b", "a"}, add}), 2, -1, "add layer reads 2 inputs, not 3");
+  check_issue(with({"join", {"a", "b", "image"}, concat}), 2, -1, "not 1x4x6x6 and 1x1x8x8 per example");
+  check_issue({{"join", {"image"}, concat}, {"logits", {"join"}, dense(3)}, loss}, 0, -1,
+              "reads 2 or more inputs, not 1");
+  check_issue(
+      {{"flat", {"image"}, dense(4)}, {"join", {"flat", "image"}, concat}, {"logits", {"join"}, dense(3)}, loss}, 1, -1,
+      "not 1x4 and 1x1x8x8 per example");
+  const auto shortcut = [](std::int64_t channels) { return std::make_shared<PaddedShortcutLayer>(channels, 3); };
+  const Graph graph = Graph::build(kInput, {{"pad", {"image"}, shortcut(5)}, {"logits", {"pad"}, dense(3)}, loss});
+  CHECK(graph.shapes(2)[2] == Shape{2, 5, 3, 3});
+  check_issue({{"a", {"image"}, conv(4, 3)}, {"pad", {"a"}, shortcut(3)}, {"logits", {"pad"}, dense(3)}, loss}, 1, -1,
+              "channels: 3 is fewer than the input's 4");
+}
+
+TEST_CASE("the last of several losses is the main one, and accuracy is counted beside it") {
+  const Graph graph = Graph::build(kInput, {{"trunk", {"image"}, dense(5)},
+                                            {"side", {"trunk"}, dense(4)},
+                                            {"side_logits", {"side"}, dense(3)},
+                                            {"side_loss", {"side_logits", "label"}, kLoss},
+                                            {"loss", {"logits", "label"}, kLoss},
+                                            {"logits", {"trunk"}, dense(3)}});
+  REQUIRE(graph.nodes().size() == 7);
+  std::vector<std::string> names;
+  for (const Graph::Node& node : graph.nodes()) {
+    CHECK(node.training_only == (node.name == "side_loss"));
+    names.push_back(node.name);
+  }
+  REQUIRE(names == std::vector<std::string>{"trunk", "side", "side_logits", "side_loss", "logits", "loss", "accuracy"});
+  CHECK(graph.nodes().back().inputs == graph.nodes()[5].inputs);
+  CHECK(needed_at_inference(graph) == std::vector<bool>{true, false, false, false, true, true, true});
+  CHECK(derive_backward(graph).node == std::vector<bool>{true, true, true, true, true, true, false});
 }
 
 TEST_CASE("a cycle is reported for every layer in it") {
@@ -118,6 +162,7 @@ TEST_CASE("a cycle is reported for every layer in it") {
 }
 
 TEST_CASE("a mistake hides none that does not follow from it") {
+  const auto accuracy = std::make_shared<AccuracyLayer>();
   const std::vector<GraphIssue> issues = issues_of({{"a", {"imag"}, dense(3)},
                                                     {"a", {"image", "label"}, relu()},
                                                     {"b", {"c"}, relu()},
@@ -127,10 +172,11 @@ TEST_CASE("a mistake hides none that does not follow from it") {
                                                     {"behind", {"unknown"}, conv(3, 9)},
                                                     {"logits", {"a"}, dense(4)},
                                                     {"loss", {"logits", "label"}, kLoss},
-                                                    {"loss2", {"logits", "label"}, kLoss}});
+                                                    {"right", {"logits", "label"}, accuracy},
+                                                    {"again", {"logits", "label"}, accuracy}});
   std::vector<int> layers;
   for (const GraphIssue& issue : issues) layers.push_back(issue.layer);
-  CHECK(layers == std::vector<int>{1, 0, 1, 5, 2, 3, 4, 9});
+  CHECK(layers == std::vector<int>{1, 0, 1, 5, 2, 3, 4, 10});
 }
 
 TEST_CASE("shapes that do not fit hide no output that nobody reads") {

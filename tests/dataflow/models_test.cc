@@ -48,8 +48,12 @@ TEST_CASE("every kind of layer is read as what it is") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_dropout(); }) == "dropout");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_softmax_cross_entropy(); }) == "softmax_cross_entropy");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_accuracy(); }) == "accuracy");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_add(); }) == "add");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_concat(); }) == "concat");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_global_average_pool(); }) == "global_average_pool");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_padded_shortcut()->set_channels(4); }) == "padded_shortcut");
   // A kind that is added to the schema has to be added here.
-  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 11);
+  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 15);
 }
 
 TEST_CASE("windows are read in both directions, with their defaults") {

@@ -35,6 +35,8 @@ struct Buffers {
   std::vector<void*> gradient_addresses;
   void* output_address = nullptr;
   void* input_gradient_address = nullptr;
+  std::vector<Buffer> others, other_gradients;
+  std::vector<void*> other_gradient_addresses;
   std::vector<const void*> guards;
 };
 
@@ -83,9 +85,21 @@ void allocate(Device& device, const OperatorCase& of, const OperatorTraits& trai
   }
   buffers.inputs = {buffers.input.data()};
   if (!of.labels.empty()) buffers.inputs.push_back(buffers.labels.data());
-  buffers.output_address = of.in_place && traits.in_place_forward ? buffers.input.data() : buffers.output.data();
+  const bool first_may = !traits.symmetric_inputs || of.input == traits.output;
+  const bool in_place_forward = of.in_place && traits.in_place_forward;
+  const bool in_place_backward = of.in_place && traits.in_place_backward;
+  buffers.output_address = in_place_forward && first_may ? buffers.input.data() : buffers.output.data();
   buffers.input_gradient_address =
-      of.in_place && traits.in_place_backward ? buffers.output_gradient.data() : buffers.input_gradient.data();
+      in_place_backward && first_may ? buffers.output_gradient.data() : buffers.input_gradient.data();
+  for (const OtherInput& other : of.others) {
+    buffers.others.push_back(to_device(device, other.layout, other.values));
+    buffers.inputs.push_back(buffers.others.back().data());
+    buffers.other_gradients.push_back(garbage(device, other.layout.bytes(), buffers));
+    const bool may = traits.symmetric_inputs && other.layout == traits.output;
+    if (in_place_forward && may) buffers.output_address = buffers.others.back().data();
+    buffers.other_gradient_addresses.push_back(in_place_backward && may ? buffers.output_gradient.data()
+                                                                        : buffers.other_gradients.back().data());
+  }
 }
 
 void forward(const Operator& op, engine::Stream& stream, const Buffers& buffers) {
@@ -104,8 +118,12 @@ void backward(const Operator& op, engine::Stream& stream, const Buffers& buffers
   const OperatorTraits& traits = op.traits();
   // Only what the traits promise to need: a null pointer elsewhere is found out.
   std::vector<const void*> inputs = buffers.inputs;
-  if (!traits.backward_reads_inputs) inputs[0] = nullptr;
-  std::vector<void*> input_gradients{options.input_gradient ? buffers.input_gradient_address : nullptr};
+  if (!traits.backward_reads_inputs) std::fill(inputs.begin(), inputs.end() - (is_loss ? 1 : 0), nullptr);
+  std::vector<void*> input_gradients{buffers.input_gradient_address};
+  for (void* other : buffers.other_gradient_addresses) input_gradients.push_back(other);
+  for (std::size_t k = 0; k < input_gradients.size(); ++k) {
+    if (!options.wants_gradient(k)) input_gradients[k] = nullptr;
+  }
   engine::BackwardOperands operands;
   operands.inputs = inputs;
   operands.output = traits.backward_reads_output ? buffers.output_address : nullptr;
@@ -198,7 +216,19 @@ OperatorRun run_operator(Device& device, const OperatorCase& of, const PrepareOp
   OperatorRun run;
   run.output = read(device, op->traits().output, buffers.output_address, run);
   if (!runs_backward) return run;
-  if (options.input_gradient) run.input_gradient = read(device, of.input, buffers.input_gradient_address, run);
+  if (options.wants_gradient(0)) run.input_gradient = read(device, of.input, buffers.input_gradient_address, run);
+  for (std::size_t k = 0; k < of.others.size(); ++k) {
+    const void* address = buffers.other_gradient_addresses[k];
+    run.other_gradients.push_back(options.wants_gradient(k + 1) ? read(device, of.others[k].layout, address, run)
+                                                                : Floats{});
+  }
+  const bool may_write = op->traits().overwrites_output_gradient || (of.in_place && op->traits().in_place_backward);
+  if (!is_loss && !may_write) {
+    const auto bytes = [&](const Buffer& buffer) {
+      return download<std::byte>(device, buffer.data(), op->traits().output.bytes());
+    };
+    CHECK(bytes(buffers.output_gradient) == bytes(buffers.arriving));
+  }
   for (std::size_t p = 0; p < buffers.parameters.size(); ++p) {
     const Layout& layout = op->traits().parameters[p];
     run.parameter_gradients.push_back(read(device, layout, buffers.parameter_gradients[p].data(), run));

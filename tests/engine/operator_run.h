@@ -45,19 +45,26 @@ engine::Layout native_image_layout(engine::Device& device, const engine::Shape& 
 struct OperatorRun {
   Floats output;
   Floats input_gradient;
+  std::vector<Floats> other_gradients;  // of the other inputs, empty where not wanted
   std::vector<Floats> parameter_gradients;
   bool padding_is_zero = true;  // of the output and all gradients
+};
+
+struct OtherInput {
+  engine::Layout layout;
+  Values values;
 };
 
 struct OperatorCase {
   engine::OperatorSpec spec;
   engine::Layout input;
   Values input_values;
+  std::vector<OtherInput> others = {};  // inputs behind the first, with gradients
   std::vector<Values> parameters = {};
   Values output_gradient = {};  // empty: forward only, or a loss
   Labels labels = {};
   engine::StepParameters step = {};
-  bool in_place = false;  // where the traits allow it
+  bool in_place = false;  // where the traits allow it; of symmetric inputs the last that may
   bool replayed = false;  // record forward and backward, run them twice, look at the second run
 };
 

@@ -41,6 +41,14 @@ Values pool2d_gradient(const engine::Shape& shape, const Values& input, engine::
 Values activation(const Values& input, engine::ActivationKind kind);
 Values activation_gradient(const Values& output, engine::ActivationKind kind, const Values& output_gradient);
 
+// Tensors of `shapes`, joined along axis 1; and the inverse: the parts of `joined`.
+Values concat(const std::vector<engine::Shape>& shapes, const std::vector<Values>& inputs);
+std::vector<Values> split(const std::vector<engine::Shape>& shapes, const Values& joined);
+
+Values padded_shortcut(const engine::Shape& shape, const Values& input, std::int64_t channels, std::int64_t stride);
+Values padded_shortcut_gradient(const engine::Shape& shape, std::int64_t channels, std::int64_t stride,
+                                const Values& output_gradient);
+
 // What each element is multiplied with.
 Values dropout_factors(std::int64_t elements, double ratio, std::uint32_t layer, std::uint64_t seed,
                        std::uint64_t task);

@@ -77,6 +77,13 @@ TEST_CASE("reference pooling: gradients are its differences") {
         kTolerance);
 }
 
+TEST_CASE("reference of joining and shortcuts: hand-computed examples") {
+  CHECK(concat({{2, 1}, {2, 2}}, {{1, 4}, {2, 3, 5, 6}}) == Values{1, 2, 3, 4, 5, 6});
+  CHECK(split({{2, 1}, {2, 2}}, {1, 2, 3, 4, 5, 6}) == std::vector<Values>{{1, 4}, {2, 3, 5, 6}});
+  CHECK(padded_shortcut({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}, 4, 2) == Values{0, 0, 1, 5, 0, 0, 0, 0});
+  CHECK(padded_shortcut_gradient({1, 1, 3, 2}, 4, 2, {9, 9, 1, 2, 9, 9, 9, 9}) == Values{1, 0, 0, 0, 2, 0});
+}
+
 TEST_CASE("reference activations: gradients are their differences") {
   const ActivationKind kind = GENERATE(ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid);
   const Values input = random_values(40, 7);

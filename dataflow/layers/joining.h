@@ -1,0 +1,34 @@
+// Layers where branches meet: `add {}`, the sum of two tensors of one shape, and `concat {}`, two or more tensors
+// joined along channels (or features), in the order of the inputs.
+#pragma once
+
+#include "dataflow/layer.h"
+
+namespace arbalest::dataflow {
+
+class AddLayer final : public Layer {
+ public:
+  explicit AddLayer(std::optional<engine::ActivationKind> activation = std::nullopt) : activation_(activation) {}
+
+  std::string_view kind() const override { return "add"; }
+  int input_count() const override { return 2; }
+  std::shared_ptr<const Layer> with_activation(engine::ActivationKind kind) const override;
+  engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
+  std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
+
+ private:
+  std::optional<engine::ActivationKind> activation_;  // fused
+};
+
+class ConcatLayer final : public Layer {
+ public:
+  std::string_view kind() const override { return "concat"; }
+  int input_count() const override { return 2; }
+  bool takes_more_inputs() const override { return true; }
+  engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
+  std::int64_t forward_flops(std::span<const engine::Shape> /*inputs*/) const override { return 0; }
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
+};
+
+}  // namespace arbalest::dataflow

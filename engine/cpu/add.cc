@@ -1,0 +1,129 @@
+#include "engine/cpu/layout.h"
+#include "engine/cpu/operators.h"
+#include "engine/cpu/parallel.h"
+#include "engine/cpu/program.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+// All loops below go over buffers with their padding: 0 + 0, and its ReLU, are 0.
+std::int64_t floats_of(const Layout& layout) { return static_cast<std::int64_t>(layout.bytes() / sizeof(float)); }
+
+// Tensors stay in the order that convolutions want: that of the input which does not lie in canonical order.
+const Layout& choose_output(const AddSpec& spec) {
+  const bool a_is_plain = descriptor(spec.a) == plain_descriptor(spec.a.shape(), DType::kFloat32);
+  return a_is_plain ? spec.b : spec.a;
+}
+
+Program make_forward(const dnnl::engine& engine, const AddSpec& spec, const Layout& output) {
+  Program program(engine);
+  const dnnl::memory::desc lies = descriptor(output);
+  const Operand a = program.read_as({input_role(0), descriptor(spec.a)}, lies);
+  const Operand b = program.read_as({input_role(1), descriptor(spec.b)}, lies);
+  const bool relu = spec.activation.has_value();
+  program.add([=, elements = floats_of(output)](const TaskContext& context, const Addresses& addresses) {
+    const auto* left = a.at<const float>(addresses);
+    const auto* right = b.at<const float>(addresses);
+    auto* sum = static_cast<float*>(addresses[Role::kOutput]);
+    for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
+      if (relu) {
+#pragma omp simd
+        for (std::int64_t i = begin; i < end; ++i) {
+          const float value = left[i] + right[i];
+          sum[i] = value < 0.0F ? 0.0F : value;  // NaN stays NaN
+        }
+      } else {
+#pragma omp simd
+        for (std::int64_t i = begin; i < end; ++i) sum[i] = left[i] + right[i];
+      }
+    });
+  });
+  return program;
+}
+
+// to = the gradient of the sum.
+void add_gradient(Program& program, const Layout& output, bool relu, Role to) {
+  program.add([=, elements = floats_of(output)](const TaskContext& context, const Addresses& addresses) {
+    const auto* arriving = static_cast<const float*>(addresses[Role::kOutputGradient]);
+    const auto* value = static_cast<const float*>(addresses[Role::kOutput]);
+    auto* gradient = static_cast<float*>(addresses[to]);
+    if (!relu && gradient == arriving) return;
+    for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
+      if (relu) {
+#pragma omp simd
+        for (std::int64_t i = begin; i < end; ++i) gradient[i] = value[i] > 0.0F ? arriving[i] : 0.0F;
+      } else {
+        std::copy(arriving + begin, arriving + end, gradient + begin);
+      }
+    });
+  });
+}
+
+// The first input that lies as the output gets the gradient; a second one the same, if it has an address of its own;
+// those that lie otherwise get it reordered.
+Program make_backward(const dnnl::engine& engine, const AddSpec& spec, const Layout& output,
+                      const PrepareOptions& options) {
+  Program program(engine);
+  const bool relu = spec.activation.has_value();
+  const Layout* inputs[] = {&spec.a, &spec.b};
+  std::optional<Role> first;
+  for (std::size_t k = 0; k < 2; ++k) {
+    if (!options.wants_gradient(k) || *inputs[k] != output) continue;
+    const Role role = input_gradient_role(k);
+    if (!first.has_value()) {
+      first = role;
+      add_gradient(program, output, relu, role);
+      continue;
+    }
+    program.add([from = *first, role, elements = floats_of(output)](const TaskContext& context,
+                                                                    const Addresses& addresses) {
+      const auto* same = static_cast<const float*>(addresses[from]);
+      auto* gradient = static_cast<float*>(addresses[role]);
+      if (gradient == same) return;
+      for_ranges(context.threads, elements,
+                 [=](std::int64_t begin, std::int64_t end) { std::copy(same + begin, same + end, gradient + begin); });
+    });
+  }
+  Operand gradient{first.value_or(Role::kOutputGradient), descriptor(output)};
+  for (std::size_t k = 0; k < 2; ++k) {
+    if (!options.wants_gradient(k) || *inputs[k] == output) continue;
+    if (relu && !first.has_value()) {
+      gradient = program.scratch(descriptor(output));
+      program.add([=, elements = floats_of(output)](const TaskContext& context, const Addresses& addresses) {
+        const auto* arriving = static_cast<const float*>(addresses[Role::kOutputGradient]);
+        const auto* value = static_cast<const float*>(addresses[Role::kOutput]);
+        auto* target = gradient.at<float>(addresses);
+        for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+          for (std::int64_t i = begin; i < end; ++i) target[i] = value[i] > 0.0F ? arriving[i] : 0.0F;
+        });
+      });
+    }
+    program.reorder(gradient, {input_gradient_role(k), descriptor(*inputs[k])});
+  }
+  return program;
+}
+
+}  // namespace
+
+std::unique_ptr<Operator> make_operator(const AddSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine) {
+  ARBALEST_CHECK(spec.a.shape() == spec.b.shape());
+  ARBALEST_CHECK(spec.activation.value_or(ActivationKind::kRelu) == ActivationKind::kRelu);
+  const bool training = options.mode == OperatorMode::kTraining;
+  OperatorTraits traits;
+  traits.output = choose_output(spec);
+  traits.symmetric_inputs = true;
+  traits.in_place_forward = true;
+  traits.in_place_backward = training;
+  traits.passes_gradient = training && !spec.activation.has_value();
+  traits.backward_reads_output = training && spec.activation.has_value();
+  Program forward = make_forward(engine, spec, traits.output);
+  std::optional<Program> backward;
+  if (training) backward = make_backward(engine, spec, traits.output, options);
+  return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));
+}
+
+}  // namespace arbalest::engine::cpu

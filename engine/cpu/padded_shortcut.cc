@@ -1,0 +1,119 @@
+#include <algorithm>
+
+#include "engine/cpu/layout.h"
+#include "engine/cpu/operators.h"
+#include "engine/cpu/parallel.h"
+#include "engine/cpu/program.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+// Images whose examples lie one behind the other.
+struct Images {
+  ImageStrides strides;
+  Shape shape;
+};
+
+bool has_whole_examples(const ImageStrides& strides) {
+  return strides.example >= std::max({strides.channel_block, strides.row, strides.column});
+}
+
+// How the input is read: as it lies if the output can lie alike, else in canonical order.
+struct Layouts {
+  dnnl::memory::desc input;
+  dnnl::memory::desc output;
+};
+
+Layouts choose_layouts(const PaddedShortcutSpec& spec, const Shape& output) {
+  const dnnl::memory::desc input = descriptor(spec.input);
+  const auto strides = image_strides(input);
+  const auto alike = with_extents(input, dims(output));
+  if (strides.has_value() && has_whole_examples(*strides) && alike.has_value()) return {input, *alike};
+  return {plain_descriptor(spec.input.shape(), DType::kFloat32), plain_descriptor(output, DType::kFloat32)};
+}
+
+std::int64_t channel_offset(const ImageStrides& strides, std::int64_t channel) {
+  return channel / strides.block * strides.channel_block + channel % strides.block * strides.channel;
+}
+
+// Places of the channels that input and output share, in an example of each.
+struct SharedChannels {
+  std::vector<std::int64_t> in_input;
+  std::vector<std::int64_t> in_output;
+};
+
+SharedChannels shared_channels(const Images& input, const Images& output) {
+  SharedChannels shared;
+  const std::int64_t before = (output.shape[1] - input.shape[1]) / 2;
+  for (std::int64_t c = 0; c < input.shape[1]; ++c) {
+    shared.in_input.push_back(channel_offset(input.strides, c));
+    shared.in_output.push_back(channel_offset(output.strides, before + c));
+  }
+  return shared;
+}
+
+// to = zeros but for the shared elements, example by example. `to_channels`, `from_channels`: places in an example.
+struct Copy {
+  Images to;
+  Images from;
+  std::vector<std::int64_t> to_channels;
+  std::vector<std::int64_t> from_channels;
+  std::int64_t to_step = 1;  // pixels, in both directions, from one shared pixel to the next
+  std::int64_t from_step = 1;
+  std::int64_t rows = 0;  // of shared pixels
+  std::int64_t columns = 0;
+
+  void run(float* target, const float* source, int threads) const {
+    for_each_part(threads, to.shape[0], [&](std::int64_t n) {
+      float* written = target + n * to.strides.example;
+      const float* read = source + n * from.strides.example;
+      std::fill_n(written, to.strides.example, 0.0F);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t column = 0; column < columns; ++column) {
+          float* pixel = written + row * to_step * to.strides.row + column * to_step * to.strides.column;
+          const float* other = read + row * from_step * from.strides.row + column * from_step * from.strides.column;
+          for (std::size_t c = 0; c < to_channels.size(); ++c) pixel[to_channels[c]] = other[from_channels[c]];
+        }
+      }
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Operator> make_operator(const PaddedShortcutSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine) {
+  ARBALEST_CHECK(spec.channels >= spec.input.shape()[1] && spec.stride > 0);
+  const Shape shape = padded_shortcut_shape(spec.input.shape(), spec.channels, spec.stride);
+  const Layouts layouts = choose_layouts(spec, shape);
+  const Images input{*image_strides(layouts.input), spec.input.shape()};
+  const Images output{*image_strides(layouts.output), shape};
+  const SharedChannels shared = shared_channels(input, output);
+  const Operand own{Role::kInput, descriptor(spec.input)};
+
+  OperatorTraits traits;
+  traits.output = make_layout(layouts.output);
+  Program forward(engine);
+  const Operand read = forward.read_as(own, layouts.input);
+  const Copy down{output, input, shared.in_output, shared.in_input, 1, spec.stride, shape[2], shape[3]};
+  forward.add([read, down](const TaskContext& context, const Addresses& addresses) {
+    down.run(static_cast<float*>(addresses[Role::kOutput]), read.at<const float>(addresses), context.threads);
+  });
+  std::optional<Program> backward;
+  if (options.mode == OperatorMode::kTraining) backward.emplace(engine);
+  if (options.wants_gradient(0)) {
+    const Operand target{Role::kInputGradient, descriptor(spec.input)};
+    const Operand gradient = backward->write_as(target, layouts.input);
+    const Copy up{input, output, shared.in_input, shared.in_output, spec.stride, 1, shape[2], shape[3]};
+    backward->add([gradient, up](const TaskContext& context, const Addresses& addresses) {
+      up.run(gradient.at<float>(addresses), static_cast<const float*>(addresses[Role::kOutputGradient]),
+             context.threads);
+    });
+    backward->deliver(gradient, target);
+  }
+  return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));
+}
+
+}  // namespace arbalest::engine::cpu

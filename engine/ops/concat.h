@@ -1,0 +1,26 @@
+// Tensors joined along axis 1: channels of images [n, c, h, w], or features [n, f]. Inputs: as many as are joined, in
+// that order.
+#pragma once
+
+#include <vector>
+
+#include "engine/layout.h"
+
+namespace arbalest::engine {
+
+struct ConcatSpec {
+  std::vector<Layout> inputs;  // alike but for axis 1; float32 or bfloat16; bfloat16 if one is, so is the output
+};
+
+// Of the output.
+inline Shape concat_shape(const ConcatSpec& spec) {
+  Shape shape;
+  for (int axis = 0; axis < spec.inputs[0].shape().rank(); ++axis) {
+    std::int64_t extent = 0;
+    for (const Layout& input : spec.inputs) extent += axis == 1 ? input.shape()[axis] : 0;
+    shape.append(axis == 1 ? extent : spec.inputs[0].shape()[axis]);
+  }
+  return shape;
+}
+
+}  // namespace arbalest::engine
