@@ -1,7 +1,8 @@
-// `conv { filters: 20 kernel: 5 stride: 1 padding: 0 }`: [n, c, h, w] -> [n, filters, h', w'].
+// `conv { filters: 20 kernel: 5 stride: 1 padding: 0 dilation: 1 groups: 1 }`: [n, c, h, w] -> [n, filters, h', w'].
 #pragma once
 
 #include "dataflow/layer.h"
+#include "dataflow/layers/image_shape.h"
 #include "dataflow/layers/parameter_options.h"
 
 namespace arbalest::dataflow {
@@ -11,6 +12,8 @@ class Conv2dLayer final : public Layer {
   struct Options {
     std::int64_t filters = 0;
     engine::Window window;
+    PaddingMode padding_mode = PaddingMode::kExplicit;
+    std::int64_t groups = 1;
     bool has_bias = true;
     ParameterOptions weight{.initializer = kDefaultWeight};
     ParameterOptions bias{.initializer = kDefaultBias};

@@ -1,7 +1,8 @@
-// `max_pool { kernel: 2 stride: 2 }` and `average_pool { ... }`: [n, c, h, w] -> [n, c, h', w'].
+// `max_pool { kernel: 2 stride: 2 ceil_mode: false }` and `average_pool { ... }`: [n, c, h, w] -> [n, c, h', w'].
 #pragma once
 
 #include "dataflow/layer.h"
+#include "dataflow/layers/image_shape.h"
 
 namespace arbalest::dataflow {
 
@@ -10,6 +11,9 @@ class Pool2dLayer final : public Layer {
   struct Options {
     engine::PoolKind kind = engine::PoolKind::kMax;
     engine::Window window;
+    PaddingMode padding_mode = PaddingMode::kExplicit;
+    bool ceil_mode = false;      // windows that begin on the padded image, but end behind it, count as well
+    bool count_padding = false;  // in averages
   };
   explicit Pool2dLayer(const Options& options) : options_(options) {}
 
@@ -19,6 +23,9 @@ class Pool2dLayer final : public Layer {
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 
  private:
+  // Throws kInvalidJob where no window of the options can slide over `input`.
+  engine::Window place(const engine::Shape& input) const;
+
   Options options_;
 };
 

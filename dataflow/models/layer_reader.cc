@@ -21,6 +21,7 @@ namespace {
 constexpr Range<int> kFilters{1, 65536};
 constexpr Range<int> kUnits{1, 1048576};
 constexpr Range<int> kStrideLength{1, 1024};
+constexpr Range<int> kDilationLength{1, 1024};
 constexpr Range<int> kPaddingLength{0, 1024};
 constexpr Range<float> kLossWeight = above(0.0F, 1000.0F);
 constexpr Range<float> kMultiplier{0.0F, 1000.0F};
@@ -93,15 +94,33 @@ class LayerReader {
   std::shared_ptr<const Layer> conv(const v1::Conv& message) {
     report("conv.filters", message.has_filters() ? out_of_range("filters", message.filters(), kFilters)
                                                  : "filters is missing: how many channels the output has");
+    report("conv.groups", out_of_range("groups", message.groups(), kFilters));
+    engine::Window slides = window(message, "conv");
+    slides.dilation =
+        extent(length("dilation", message.has_dilation(), message.dilation(), message.has_dilation_height(),
+                      message.dilation_height(), message.has_dilation_width(), message.dilation_width()),
+               "conv", kDilationLength);
     return std::make_shared<Conv2dLayer>(Conv2dLayer::Options{.filters = message.filters(),
-                                                              .window = window(message, "conv"),
+                                                              .window = slides,
+                                                              .padding_mode = padding_mode(message),
+                                                              .groups = message.groups(),
                                                               .has_bias = message.use_bias(),
                                                               .weight = parameter(message.weight(), "conv.weight"),
                                                               .bias = bias(message, "conv.bias")});
   }
 
   std::shared_ptr<const Layer> pool(const v1::Pool& message, engine::PoolKind kind, const std::string& field) {
-    return std::make_shared<Pool2dLayer>(Pool2dLayer::Options{.kind = kind, .window = window(message, field)});
+    if (kind == engine::PoolKind::kMax && message.has_count_padding()) {
+      report(field + ".count_padding", "count_padding is for average_pool; padding never wins a maximum");
+    }
+    if (message.ceil_mode() && message.padding_mode() == v1::Padding::SAME) {
+      report(field + ".ceil_mode", "ceil_mode does nothing with padding_mode: SAME; remove one of them");
+    }
+    return std::make_shared<Pool2dLayer>(Pool2dLayer::Options{.kind = kind,
+                                                              .window = window(message, field),
+                                                              .padding_mode = padding_mode(message),
+                                                              .ceil_mode = message.ceil_mode(),
+                                                              .count_padding = message.count_padding()});
   }
 
   std::shared_ptr<const Layer> dense(const v1::Dense& message) {
@@ -158,23 +177,36 @@ class LayerReader {
     return {length.both.value_or(length.height.value_or(0)), length.both.value_or(length.width.value_or(0))};
   }
 
+  static Length length(const char* name, bool has_both, int both, bool has_height, int height, bool has_width,
+                       int width) {
+    const auto given = [](bool is_set, int value) { return is_set ? std::optional<int>(value) : std::nullopt; };
+    return {name, given(has_both, both), given(has_height, height), given(has_width, width)};
+  }
+
+  template <typename Message>
+  static PaddingMode padding_mode(const Message& message) {
+    return message.padding_mode() == v1::Padding::SAME ? PaddingMode::kSame : PaddingMode::kExplicit;
+  }
+
   template <typename Message>
   engine::Window window(const Message& message, const std::string& field) {
-    const auto given = [](bool is_set, int value) { return is_set ? std::optional<int>(value) : std::nullopt; };
-    const Length kernel{"kernel", given(message.has_kernel(), message.kernel()),
-                        given(message.has_kernel_height(), message.kernel_height()),
-                        given(message.has_kernel_width(), message.kernel_width())};
-    const Length stride{"stride", given(message.has_stride(), message.stride()),
-                        given(message.has_stride_height(), message.stride_height()),
-                        given(message.has_stride_width(), message.stride_width())};
-    const Length padding{"padding", given(message.has_padding(), message.padding()),
-                         given(message.has_padding_height(), message.padding_height()),
-                         given(message.has_padding_width(), message.padding_width())};
+    const Length kernel = length("kernel", message.has_kernel(), message.kernel(), message.has_kernel_height(),
+                                 message.kernel_height(), message.has_kernel_width(), message.kernel_width());
+    const Length stride = length("stride", message.has_stride(), message.stride(), message.has_stride_height(),
+                                 message.stride_height(), message.has_stride_width(), message.stride_width());
+    const Length padding = length("padding", message.has_padding(), message.padding(), message.has_padding_height(),
+                                  message.padding_height(), message.has_padding_width(), message.padding_width());
     engine::Window window;
     window.kernel = extent(kernel, field, kKernelLength);
     // Without a stride, the kernel that it should have been taken from is wrong: that has been said.
     if (stride.both || stride.height || stride.width) window.stride = extent(stride, field, kStrideLength);
-    window.padding = extent(padding, field, kPaddingLength);
+    if (message.padding_mode() != v1::Padding::SAME) {
+      window.padding = extent(padding, field, kPaddingLength);
+    } else if (padding.both || padding.height || padding.width) {
+      const std::string name = padding.both ? "padding" : padding.height ? "padding_height" : "padding_width";
+      report(field + "." + name,
+             fmt::format("{} is given, but padding_mode: SAME chooses it; remove one of them", name));
+    }
     return window;
   }
 

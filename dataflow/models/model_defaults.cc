@@ -69,12 +69,16 @@ bool has_any_stride(const Message& window) {
 
 template <typename Message>
 void fill_padding(Message& window) {
+  if (window.padding_mode() == v1::Padding::MODE_UNSPECIFIED) window.set_padding_mode(v1::Padding::EXPLICIT);
+  if (window.padding_mode() != v1::Padding::EXPLICIT) return;
   if (!window.has_padding() && !window.has_padding_height() && !window.has_padding_width()) window.set_padding(0);
 }
 
 void fill(v1::Conv& conv) {
   if (!has_any_stride(conv)) conv.set_stride(1);
   fill_padding(conv);
+  if (!conv.has_dilation() && !conv.has_dilation_height() && !conv.has_dilation_width()) conv.set_dilation(1);
+  if (!conv.has_groups()) conv.set_groups(1);
   fill_parameters(conv);
 }
 
@@ -91,12 +95,18 @@ void fill(v1::Pool& pool) {
     }
   }
   fill_padding(pool);
+  if (!pool.has_ceil_mode()) pool.set_ceil_mode(false);
+}
+
+void fill_average(v1::Pool& pool) {
+  fill(pool);
+  if (!pool.has_count_padding()) pool.set_count_padding(false);
 }
 
 void fill(v1::Layer& layer) {
   if (layer.has_conv()) fill(*layer.mutable_conv());
   if (layer.has_max_pool()) fill(*layer.mutable_max_pool());
-  if (layer.has_average_pool()) fill(*layer.mutable_average_pool());
+  if (layer.has_average_pool()) fill_average(*layer.mutable_average_pool());
   if (layer.has_dense()) fill_parameters(*layer.mutable_dense());
   if (layer.has_dropout() && !layer.dropout().has_ratio()) layer.mutable_dropout()->set_ratio(kDefaultDropout);
   if (layer.has_softmax_cross_entropy() && !layer.softmax_cross_entropy().has_weight()) {

@@ -8,14 +8,19 @@ namespace arbalest::engine::cpu {
 std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {
   const Shape& input = spec.input.shape();
-  const Window& window = spec.window;
+  const Shape weights = weights_shape(spec);
+  dnnl::memory::dims weights_dims = dims(weights);
+  if (spec.groups > 1) {
+    weights_dims[0] /= spec.groups;
+    weights_dims.insert(weights_dims.begin(), spec.groups);
+  }
   LinearTensors tensors{any_layout(dims(input)),
-                        any_layout({spec.filters, input[1], window.kernel.height, window.kernel.width}),
+                        any_layout(weights_dims),
                         {},
-                        any_layout(dims(window_output_shape(input, window, spec.filters)))};
+                        any_layout(dims(window_output_shape(input, spec.window, spec.filters)))};
   if (spec.bias) tensors.bias = plain_descriptor({spec.filters}, DType::kFloat32);
-  return make_linear(spec.input, convolution(engine, options, tensors, window, spec.activation), spec.activation,
-                     options, engine);
+  return make_linear(spec.input, weights, convolution(engine, options, tensors, spec.window, spec.activation),
+                     spec.activation, options, engine);
 }
 
 }  // namespace arbalest::engine::cpu

@@ -20,8 +20,8 @@ std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOpti
                         {},
                         plain_descriptor({batch, spec.units}, DType::kFloat32)};
   if (spec.bias) tensors.bias = plain_descriptor({spec.units}, DType::kFloat32);
-  return make_linear(spec.input, inner_product(engine, options, tensors, spec.activation), spec.activation, options,
-                     engine);
+  return make_linear(spec.input, {spec.units, features}, inner_product(engine, options, tensors, spec.activation),
+                     spec.activation, options, engine);
 }
 
 }  // namespace arbalest::engine::cpu

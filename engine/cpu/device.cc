@@ -59,8 +59,13 @@ void CpuDevice::convert(const Layout& source_layout, const void* source, const L
   // Dense weights are [units, features] on this device, as they are in files.
   ARBALEST_CHECK(source_layout.shape() == target_layout.shape());
   translate_errors([&] {
-    dnnl::memory source_memory(descriptor(source_layout), engine_, const_cast<void*>(source));  // oneDNN only reads it
-    dnnl::memory target_memory(descriptor(target_layout), engine_, target);
+    dnnl::memory::desc from = descriptor(source_layout);
+    dnnl::memory::desc to = descriptor(target_layout);
+    // Of a tensor that oneDNN cuts an axis of, the canonical order can be cut alike.
+    if (from.dims().size() < to.dims().size()) from = from.reshape(to.dims());
+    if (to.dims().size() < from.dims().size()) to = to.reshape(from.dims());
+    dnnl::memory source_memory(from, engine_, const_cast<void*>(source));  // oneDNN only reads it
+    dnnl::memory target_memory(to, engine_, target);
     std::memset(target, 0, target_layout.bytes());
     dnnl::stream stream(engine_);
     dnnl::reorder(source_memory, target_memory).execute(stream, source_memory, target_memory);

@@ -39,6 +39,10 @@ dnnl::memory::desc descriptor(const Layout& layout) {
 Layout make_layout(const dnnl::memory::desc& descriptor) {
   Shape shape;
   for (const std::int64_t extent : descriptor.dims()) shape.append(extent);
+  return make_layout(descriptor, shape);
+}
+
+Layout make_layout(const dnnl::memory::desc& descriptor, const Shape& shape) {
   const auto* type = std::ranges::find(kTypes, descriptor.data_type(), &TypePair::native);
   ARBALEST_CHECK(type != std::ranges::end(kTypes));
   return {shape, type->dtype, descriptor.get_size(), std::make_shared<DnnlLayout>(descriptor)};

@@ -7,6 +7,7 @@
 #include "engine/cpu/activation.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/program.h"
+#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 
@@ -22,14 +23,15 @@ Operand seen_as(Operand tensor, const dnnl::memory::desc& view) {
   return tensor;
 }
 
-OperatorTraits make_traits(const LinearKernels& kernels, const PrepareOptions& options) {
+OperatorTraits make_traits(const LinearKernels& kernels, const Shape& weights, const PrepareOptions& options) {
   OperatorTraits traits;
   traits.output = make_layout(kernels.forward.dst_desc());
   traits.parameters = options.parameters;
   if (traits.parameters.empty()) {
-    traits.parameters.push_back(make_layout(kernels.forward.weights_desc()));
+    traits.parameters.push_back(make_layout(kernels.forward.weights_desc(), weights));
     if (kernels.has_bias()) traits.parameters.push_back(make_layout(kernels.bias()));
   }
+  ARBALEST_CHECK(traits.parameters[0].shape() == weights);
   return traits;
 }
 
@@ -64,13 +66,13 @@ void add_backward(Program& program, const LinearKernels& kernels, const Layout& 
 
 }  // namespace
 
-std::unique_ptr<Operator> make_linear(const Layout& input, const LinearKernels& kernels,
+std::unique_ptr<Operator> make_linear(const Layout& input, const Shape& weights, const LinearKernels& kernels,
                                       std::optional<ActivationKind> kind, const PrepareOptions& options,
                                       const dnnl::engine& engine) {
   const dnnl::primitive_desc_base& kernel = kernels.forward;
   const bool training = options.mode == OperatorMode::kTraining;
-  OperatorTraits traits = make_traits(kernels, options);
-  const dnnl::memory::desc weights_layout = descriptor(traits.parameters[0]);
+  OperatorTraits traits = make_traits(kernels, weights, options);
+  const dnnl::memory::desc weights_layout = cut_as(descriptor(traits.parameters[0]), kernel.weights_desc());
   std::optional<ActivationSteps> activation;
   if (kind.has_value()) activation.emplace(engine, options.mode, traits.output, *kind);
 

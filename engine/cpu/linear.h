@@ -13,8 +13,9 @@ namespace arbalest::engine::cpu {
 
 // Tensors that lie otherwise than a kernel wants are copied. A kernel that sees `input` as [n, features] finds it in
 // canonical order.
+// `weights`: their shape in canonical order, of which the kernels may see an axis cut in two.
 // `activation`: of the output; a step of its own where the kernels do not apply it.
-std::unique_ptr<Operator> make_linear(const Layout& input, const LinearKernels& kernels,
+std::unique_ptr<Operator> make_linear(const Layout& input, const Shape& weights, const LinearKernels& kernels,
                                       std::optional<ActivationKind> activation, const PrepareOptions& options,
                                       const dnnl::engine& engine);
 

@@ -12,13 +12,11 @@ namespace {
 // The kernel for the input as it lies; where there is none, for the input in canonical order.
 Pooling choose_kernels(const Pool2dSpec& spec, const PrepareOptions& options, const dnnl::engine& engine) {
   const Shape& input = spec.input.shape();
-  const Window& window = spec.window;
-  const dnnl::memory::dims output = dims(window_output_shape(input, window, input[1]));
   for (const auto& layout : {descriptor(spec.input), plain_descriptor(input, DType::kFloat32)}) {
-    if (auto kernels = find_pooling(engine, options.mode, layout, output, spec.kind, window)) return *kernels;
+    if (auto kernels = find_pooling(engine, options.mode, layout, spec)) return *kernels;
   }
   fail(ErrorKind::kDevice, "oneDNN has no fast kernel for pooling {} with a window of {}x{}", to_string(input),
-       window.kernel.height, window.kernel.width);
+       spec.window.kernel.height, spec.window.kernel.width);
 }
 
 }  // namespace

@@ -52,6 +52,12 @@ dnnl::algorithm algorithm_of(ActivationKind kind) {
   fail(ErrorKind::kInternal, "unknown activation {}", static_cast<int>(kind));
 }
 
+dnnl::algorithm algorithm_of(const Pool2dSpec& spec) {
+  if (spec.kind == PoolKind::kMax) return dnnl::algorithm::pooling_max;
+  return spec.count_padding ? dnnl::algorithm::pooling_avg_include_padding
+                            : dnnl::algorithm::pooling_avg_exclude_padding;
+}
+
 // The same function behind another primitive, in its attributes.
 dnnl::primitive_attr followed_by(ActivationKind kind) {
   dnnl::post_ops after;
@@ -68,7 +74,7 @@ typename Primitive::primitive_desc choose_forward(const dnnl::engine& engine, co
   using Description = typename Primitive::primitive_desc;
   if (!options.parameters.empty()) {
     LinearTensors fixed = of;
-    fixed.weights = descriptor(options.parameters[0]);
+    fixed.weights = cut_as(descriptor(options.parameters[0]), of.weights);
     if (auto kernel = kernel_or_none(Description(describe(fixed), user_scratchpad(), engine, true))) return *kernel;
   }
   return require_kernel(Description(describe(of), user_scratchpad(), engine), what);
@@ -85,24 +91,32 @@ LinearKernels with_activation(const dnnl::engine& engine, const Description& cho
   return is_same ? LinearKernels{*both, true} : LinearKernels{chosen};
 }
 
-dnnl::convolution_forward::desc convolution_desc(OperatorMode mode, const LinearTensors& of, const Window& window) {
+// A window as oneDNN takes it, which counts the pixels between taps.
+struct Slides {
+  explicit Slides(const Window& window)
+      : stride(pair(window.stride)),
+        dilation{window.dilation.height - 1, window.dilation.width - 1},
+        before(pair(window.padding)),
+        after(pair(padding_after(window))) {}
+
+  const dnnl::memory::dims stride, dilation, before, after;
+};
+
+dnnl::convolution_forward::desc convolution_desc(OperatorMode mode, const LinearTensors& of, const Slides& by) {
   const auto algorithm = dnnl::algorithm::convolution_direct;
   if (of.bias.is_zero()) {
-    return {direction(mode),      algorithm,           of.input, of.weights, of.output, pair(window.stride),
-            pair(window.padding), pair(window.padding)};
+    return {direction(mode), algorithm, of.input, of.weights, of.output, by.stride, by.dilation, by.before, by.after};
   }
-  return {direction(mode),      algorithm,           of.input, of.weights, of.bias, of.output, pair(window.stride),
-          pair(window.padding), pair(window.padding)};
+  return {direction(mode), algorithm, of.input,    of.weights, of.bias,
+          of.output,       by.stride, by.dilation, by.before,  by.after};
 }
 
-dnnl::convolution_backward_weights::desc weights_gradient_desc(const LinearTensors& of, const Window& window) {
+dnnl::convolution_backward_weights::desc weights_gradient_desc(const LinearTensors& of, const Slides& by) {
   const auto algorithm = dnnl::algorithm::convolution_direct;
   if (of.bias.is_zero()) {
-    return {algorithm,           of.input, of.weights, of.output, pair(window.stride), pair(window.padding),
-            pair(window.padding)};
+    return {algorithm, of.input, of.weights, of.output, by.stride, by.dilation, by.before, by.after};
   }
-  return {algorithm,           of.input, of.weights, of.bias, of.output, pair(window.stride), pair(window.padding),
-          pair(window.padding)};
+  return {algorithm, of.input, of.weights, of.bias, of.output, by.stride, by.dilation, by.before, by.after};
 }
 
 dnnl::inner_product_forward::desc inner_product_desc(OperatorMode mode, const LinearTensors& of) {
@@ -121,19 +135,23 @@ dnnl::memory::desc any_layout(const dnnl::memory::dims& extents) {
   return {extents, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
 }
 
+dnnl::memory::desc cut_as(const dnnl::memory::desc& tensor, const dnnl::memory::desc& like) {
+  return tensor.dims() == like.dims() ? tensor : tensor.reshape(like.dims());
+}
+
 LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
                           const Window& window, std::optional<ActivationKind> activation) {
-  const auto describe = [&](const LinearTensors& tensors) { return convolution_desc(options.mode, tensors, window); };
+  const Slides by(window);
+  const auto describe = [&](const LinearTensors& tensors) { return convolution_desc(options.mode, tensors, by); };
   const auto forward = choose_forward<dnnl::convolution_forward>(engine, options, of, describe, "convolution");
   LinearKernels kernels = with_activation(engine, forward, of, describe, activation);
   if (options.mode == OperatorMode::kInference) return kernels;
   kernels.weights_gradient = require_kernel(dnnl::convolution_backward_weights::primitive_desc(
-                                                weights_gradient_desc(of, window), user_scratchpad(), engine, forward),
+                                                weights_gradient_desc(of, by), user_scratchpad(), engine, forward),
                                             "convolution's weight gradient");
   if (!options.input_gradient) return kernels;
   const dnnl::convolution_backward_data::desc input_gradient(dnnl::algorithm::convolution_direct, of.input, of.weights,
-                                                             of.output, pair(window.stride), pair(window.padding),
-                                                             pair(window.padding));
+                                                             of.output, by.stride, by.dilation, by.before, by.after);
   kernels.input_gradient = require_kernel(
       dnnl::convolution_backward_data::primitive_desc(input_gradient, user_scratchpad(), engine, forward),
       "convolution's input gradient");
@@ -158,17 +176,21 @@ LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& op
 }
 
 std::optional<Pooling> find_pooling(const dnnl::engine& engine, OperatorMode mode, const dnnl::memory::desc& input,
-                                    const dnnl::memory::dims& output, PoolKind kind, const Window& window) {
-  const auto algorithm =
-      kind == PoolKind::kMax ? dnnl::algorithm::pooling_max : dnnl::algorithm::pooling_avg_exclude_padding;
+                                    const Pool2dSpec& spec) {
+  const Window& window = spec.window;
+  const Shape& shape = spec.input.shape();
+  const dnnl::memory::dims output = dims(window_output_shape(shape, window, shape[1]));
+  const dnnl::algorithm algorithm = algorithm_of(spec);
+  const dnnl::memory::dims before = pair(window.padding);
+  const dnnl::memory::dims after = pair(padding_after(window));
   const dnnl::pooling_forward::desc forward(direction(mode), algorithm, input, any_layout(output), pair(window.stride),
-                                            pair(window.kernel), pair(window.padding), pair(window.padding));
+                                            pair(window.kernel), before, after);
   auto forward_kernel = kernel_or_none(dnnl::pooling_forward::primitive_desc(forward, user_scratchpad(), engine, true));
   if (!forward_kernel.has_value()) return std::nullopt;
   if (mode == OperatorMode::kInference) return Pooling{*forward_kernel, std::nullopt};
 
   const dnnl::pooling_backward::desc backward(algorithm, input, forward_kernel->dst_desc(), pair(window.stride),
-                                              pair(window.kernel), pair(window.padding), pair(window.padding));
+                                              pair(window.kernel), before, after);
   auto backward_kernel = kernel_or_none(
       dnnl::pooling_backward::primitive_desc(backward, user_scratchpad(), engine, *forward_kernel, true));
   if (!backward_kernel.has_value()) return std::nullopt;

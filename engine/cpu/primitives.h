@@ -32,6 +32,8 @@ struct LinearKernels {
   dnnl::memory::desc bias() const { return forward.weights_desc(1); }
   bool has_bias() const { return !bias().is_zero(); }
 };
+// A tensor in canonical order with its axes cut as those of `like`; itself if they are.
+dnnl::memory::desc cut_as(const dnnl::memory::desc& tensor, const dnnl::memory::desc& like);
 // Weights that the options fix are read as they lie if there is a kernel for that; else the kernel wants them
 // otherwise. An activation is part of `forward` where the kernel that is chosen without it can apply it.
 LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
@@ -44,8 +46,9 @@ struct Pooling {
   std::optional<dnnl::pooling_backward::primitive_desc> backward;  // in training
 };
 // Null where oneDNN has only the reference for one of them. The input's gradient lies as the input.
+//   input: how the spec's input is to lie
 std::optional<Pooling> find_pooling(const dnnl::engine& engine, OperatorMode mode, const dnnl::memory::desc& input,
-                                    const dnnl::memory::dims& output, PoolKind kind, const Window& window);
+                                    const Pool2dSpec& spec);
 
 struct Activation {
   dnnl::eltwise_forward::primitive_desc forward;

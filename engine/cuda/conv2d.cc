@@ -2,6 +2,7 @@
 // marked as deprecated in favor of its graphs; they stay in this file and in descriptors.cc.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include "engine/cuda/layout.h"
 #include "engine/cuda/linear.h"
 #include "engine/cuda/operators.h"
+#include "engine/cuda/pad_or_crop.h"
 #include "engine/cuda/transpose.h"
 #include "engine/error.h"
 
@@ -64,12 +66,21 @@ auto choose(const List& list, const Size& size, Precision precision, const char*
 std::string to_text(const Extent2d& extent) { return fmt::format("{}x{}", extent.height, extent.width); }
 
 std::string to_text(const Conv2dSpec& spec) {
-  return fmt::format("input {}, {} filters of {}, stride {}, padding {}", to_string(spec.input.shape()), spec.filters,
-                     to_text(spec.window.kernel), to_text(spec.window.stride), to_text(spec.window.padding));
+  return fmt::format("input {}, {} filters of {} in {} groups, stride {}, padding {}, dilation {}",
+                     to_string(spec.input.shape()), spec.filters, to_text(spec.window.kernel), spec.groups,
+                     to_text(spec.window.stride), to_text(spec.window.padding), to_text(spec.window.dilation));
 }
 
-Shape weights_shape(const Conv2dSpec& spec) {
-  return {spec.filters, spec.input.shape()[1], spec.window.kernel.height, spec.window.kernel.width};
+// The input with the rows and columns of zeros that cuDNN cannot add: those that are not on both sides.
+Shape padded_shape(const Conv2dSpec& spec) {
+  const Shape& input = spec.input.shape();
+  const Extent2d& extra = spec.window.extra_padding;
+  const Shape padded{input[0], input[1], input[2] + extra.height, input[3] + extra.width};
+  if (padded != input && padded.elements() > std::numeric_limits<std::int32_t>::max()) {
+    fail(ErrorKind::kDevice, "a GPU pads fewer than 2^31 elements at once, not {}; use smaller batches",
+         to_string(padded));
+  }
+  return padded;
 }
 
 // Channels last; with one channel or one pixel that is the canonical order.
@@ -92,6 +103,8 @@ class Conv2d final : public LinearOperator {
   std::size_t read_bytes(const Shape& shape) const {
     return aligned(static_cast<std::size_t>(shape.elements()) * size_of(type_));
   }
+  void read_input(const void* input, void* copy, cudaStream_t stream) const;
+  void deliver_input_gradient(const void* produced, void* gradient, cudaStream_t stream) const;
 
   void convolve(const StreamContext& context, const void* read, const void* weights, void* output,
                 void* workspace) const;
@@ -101,6 +114,7 @@ class Conv2d final : public LinearOperator {
                                void* workspace) const;
 
   const Shape input_shape_;
+  const Shape read_shape_;  // of the input as cuDNN reads it
   const Shape weights_shape_;
   const Shape output_shape_;
   const TensorDescriptor input_;
@@ -111,7 +125,8 @@ class Conv2d final : public LinearOperator {
   std::optional<Chosen<cudnnConvolutionBwdFilterAlgo_t>> of_weights_;
   std::optional<Chosen<cudnnConvolutionBwdDataAlgo_t>> of_input_;
 
-  // cuDNN reads and writes tensors of type_ with their channels last; others are copied. In scratch: the weights or
+  // cuDNN reads and writes tensors of type_ with their channels last and the same padding on both sides; others are
+  // copied. In scratch: the weights or
   // their gradient; the input or its gradient; then cuDNN's workspace, or the bias gradient's partial sums. A copy of
   // the input that backward reads is saved.
   const Arrangement input_as_it_lies_;
@@ -119,7 +134,8 @@ class Conv2d final : public LinearOperator {
   Arrangement weights_as_they_lie_;
   Arrangement weights_gradient_as_it_lies_;
   const Arrangement weights_as_read_;
-  bool copies_input_ = false;
+  const bool pads_input_;
+  bool copies_input_ = false;  // pads_input_, or the order or the type of its elements changes
   bool copies_weights_ = false;
   bool copies_weights_gradient_ = false;
   std::size_t input_at_ = 0;
@@ -129,15 +145,17 @@ class Conv2d final : public LinearOperator {
 Conv2d::Conv2d(const Conv2dSpec& spec, const PrepareOptions& options)
     : LinearOperator(options, spec.bias, spec.activation),
       input_shape_(spec.input.shape()),
+      read_shape_(padded_shape(spec)),
       weights_shape_(weights_shape(spec)),
       output_shape_(window_output_shape(input_shape_, spec.window, spec.filters)),
-      input_(describe_images(input_shape_, type_)),
+      input_(describe_images(read_shape_, type_)),
       weights_(describe_filters(weights_shape_, type_)),
       output_(describe_images(output_shape_, type_)),
-      convolution_(describe_convolution(spec.window, options.precision)),
+      convolution_(describe_convolution(spec.window, spec.groups, options.precision)),
       input_as_it_lies_(arrangement_of(spec.input)),
-      input_as_read_(channels_last(input_shape_, type_)),
-      weights_as_read_(channels_last(weights_shape_, type_)) {
+      input_as_read_(channels_last(read_shape_, type_)),
+      weights_as_read_(channels_last(weights_shape_, type_)),
+      pads_input_(read_shape_ != input_shape_) {
   choose_algorithms(spec, options.precision);
   set_traits(spec, options);
 }
@@ -184,14 +202,14 @@ void Conv2d::set_traits(const Conv2dSpec& spec, const PrepareOptions& options) {
 
   weights_gradient_as_it_lies_ = arrangement_of(traits_.parameters[0]);
   weights_as_they_lie_ = {type_, weights_gradient_as_it_lies_.order};
-  copies_input_ = input_as_it_lies_ != input_as_read_;
+  copies_input_ = pads_input_ || input_as_it_lies_ != input_as_read_;
   copies_weights_ = weights_as_they_lie_ != weights_as_read_;
   copies_weights_gradient_ = weights_gradient_as_it_lies_ != weights_as_read_;
   traits_.backward_reads_inputs = training_ && !copies_input_;
-  if (training_ && copies_input_) traits_.saved_bytes = read_bytes(input_shape_);
+  if (training_ && copies_input_) traits_.saved_bytes = read_bytes(read_shape_);
   if (copies_weights_ || (training_ && copies_weights_gradient_)) input_at_ = read_bytes(weights_shape_);
   workspace_at_ = input_at_;
-  if (copies_input_ && (!training_ || input_gradient_)) workspace_at_ += read_bytes(input_shape_);
+  if (copies_input_ && (!training_ || input_gradient_)) workspace_at_ += read_bytes(read_shape_);
   std::size_t workspace = forward_.workspace;
   if (of_weights_.has_value()) workspace = std::max(workspace, of_weights_->workspace);
   if (of_input_.has_value()) workspace = std::max(workspace, of_input_->workspace);
@@ -220,11 +238,27 @@ void Conv2d::convolve_input_gradient(const StreamContext& context, const void* w
                                              &kZero, input_.get(), produced));
 }
 
+void Conv2d::read_input(const void* input, void* copy, cudaStream_t stream) const {
+  if (pads_input_) {
+    pad_or_crop(input, input_as_it_lies_, input_shape_, copy, input_as_read_, read_shape_, stream);
+  } else {
+    transpose(input, input_as_it_lies_, copy, input_as_read_, input_shape_, stream);
+  }
+}
+
+void Conv2d::deliver_input_gradient(const void* produced, void* gradient, cudaStream_t stream) const {
+  if (pads_input_) {
+    pad_or_crop(produced, input_as_read_, read_shape_, gradient, input_as_it_lies_, input_shape_, stream);
+  } else {
+    transpose(produced, input_as_read_, gradient, input_as_it_lies_, input_shape_, stream);
+  }
+}
+
 void Conv2d::run_forward(const LinearForward& of, const StreamContext& context) const {
   const void* read = of.input;
   if (copies_input_) {
     void* copy = training_ ? of.saved : of.scratch + input_at_;
-    transpose(of.input, input_as_it_lies_, copy, input_as_read_, input_shape_, context.stream);
+    read_input(of.input, copy, context.stream);
     read = copy;
   }
   const void* filters = of.weights;
@@ -254,9 +288,7 @@ void Conv2d::run_backward(const LinearBackward& of, const StreamContext& context
   void* produced = copies_input_ ? of.scratch + input_at_ : of.input_gradient;
   convolve_input_gradient(context, copies_weights_ ? weights_copy : of.weights, of.output_gradient, produced,
                           workspace);
-  if (copies_input_) {
-    transpose(produced, input_as_read_, of.input_gradient, input_as_it_lies_, input_shape_, context.stream);
-  }
+  if (copies_input_) deliver_input_gradient(produced, of.input_gradient, context.stream);
 }
 
 }  // namespace

@@ -40,13 +40,14 @@ FilterDescriptor describe_filters(const Shape& shape, DType dtype) {
   return descriptor;
 }
 
-ConvolutionDescriptor describe_convolution(const Window& window, Precision precision) {
-  constexpr int kDilation = 1;
+ConvolutionDescriptor describe_convolution(const Window& window, std::int64_t groups, Precision precision) {
   ConvolutionDescriptor descriptor;
   ARBALEST_CUDA(cudnnCreateConvolutionDescriptor(descriptor.put()));
   ARBALEST_CUDA(cudnnSetConvolution2dDescriptor(
       descriptor.get(), to_int(window.padding.height), to_int(window.padding.width), to_int(window.stride.height),
-      to_int(window.stride.width), kDilation, kDilation, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+      to_int(window.stride.width), to_int(window.dilation.height), to_int(window.dilation.width),
+      CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  ARBALEST_CUDA(cudnnSetConvolutionGroupCount(descriptor.get(), to_int(groups)));
   // By default cuDNN reads float32 as TF32.
   const cudnnMathType_t math = precision == Precision::kFloat32 ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
   ARBALEST_CUDA(cudnnSetConvolutionMathType(descriptor.get(), math));

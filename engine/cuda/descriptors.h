@@ -24,7 +24,8 @@ int to_int(std::int64_t extent);
 TensorDescriptor describe_images(const Shape& shape, DType dtype);
 // Convolution weights of shape [o, c, kernel h, kernel w], lying as [o, kernel h, kernel w, c]; alike.
 FilterDescriptor describe_filters(const Shape& shape, DType dtype);
-// Cross-correlation that adds in float32. Tensor cores are used where `precision` lets them.
-ConvolutionDescriptor describe_convolution(const Window& window, Precision precision);
+// Cross-correlation that adds in float32, with the same padding on both sides. Tensor cores are used where `precision`
+// lets them.
+ConvolutionDescriptor describe_convolution(const Window& window, std::int64_t groups, Precision precision);
 
 }  // namespace arbalest::engine::cuda

@@ -28,7 +28,8 @@ struct Geometry {
   Axis rows;
   Axis columns;
   std::int32_t channels;
-  bool channels_last;  // of input and output
+  bool channels_last;   // of input and output
+  bool counts_padding;  // in averages
 };
 
 struct Extents {
@@ -69,7 +70,7 @@ struct Interval {
   std::int32_t end;
 };
 
-// Places of the input under the window at `position`. Never empty: padding is smaller than the kernel.
+// Places of the input under the window at `position`; never empty.
 __device__ Interval window_at(const Axis& axis, std::int32_t position) {
   const std::int32_t begin = position * axis.stride - axis.padding;
   return {std::max(begin, 0), std::min(begin + axis.kernel, axis.input)};
@@ -83,6 +84,13 @@ __device__ Interval windows_over(const Axis& axis, std::int32_t place) {
 }
 
 __device__ std::int32_t length(const Interval& interval) { return interval.end - interval.begin; }
+
+// Elements that an average is over.
+__device__ float divisor(const Geometry& geometry, const Interval& rows, const Interval& columns) {
+  const std::int32_t count =
+      geometry.counts_padding ? geometry.rows.kernel * geometry.columns.kernel : length(rows) * length(columns);
+  return static_cast<float>(count);
+}
 
 __device__ Extents input_of(const Geometry& geometry) { return {geometry.rows.input, geometry.columns.input}; }
 __device__ Extents output_of(const Geometry& geometry) { return {geometry.rows.output, geometry.columns.output}; }
@@ -149,7 +157,7 @@ __global__ void average_pool(const T* input, T* output, std::int64_t elements, G
         sum += load(input[at.other.first + std::int64_t{row * extents.columns + column} * at.other.step]);
       }
     }
-    store(sum / static_cast<float>(length(rows) * length(columns)), output[i]);
+    store(sum / divisor(geometry, rows, columns), output[i]);
   }
 }
 
@@ -163,11 +171,11 @@ __global__ void average_pool_backward(const T* output_gradient, T* input_gradien
     const Interval columns = windows_over(geometry.columns, at.column);
     float sum = 0.0F;
     for (std::int32_t row = rows.begin; row < rows.end; ++row) {
-      const std::int32_t height = length(window_at(geometry.rows, row));
+      const Interval height = window_at(geometry.rows, row);
       for (std::int32_t column = columns.begin; column < columns.end; ++column) {
-        const std::int32_t width = length(window_at(geometry.columns, column));
+        const Interval width = window_at(geometry.columns, column);
         const std::int64_t window = at.other.first + std::int64_t{row * extents.columns + column} * at.other.step;
-        sum += load(output_gradient[window]) / static_cast<float>(height * width);
+        sum += load(output_gradient[window]) / divisor(geometry, height, width);
       }
     }
     store(sum, input_gradient[i]);
@@ -181,8 +189,8 @@ std::int32_t narrow(std::int64_t value) {
 
 Axis make_axis(std::int64_t input, std::int64_t output, std::int64_t kernel, std::int64_t stride,
                std::int64_t padding) {
-  ARBALEST_CHECK(padding < kernel);
-  narrow(input + padding + kernel);  // the largest sum of coordinates
+  ARBALEST_CHECK(padding < kernel && (output - 1) * stride - padding < input);  // no window is empty
+  narrow(input + padding + kernel);                                             // the largest sum of coordinates
   // A stride that takes no second step may be larger than any coordinate.
   const std::int64_t step = std::min(stride, input + padding + 1);
   return {narrow(input), narrow(output), narrow(kernel), narrow(step), narrow(padding)};
@@ -238,7 +246,7 @@ std::unique_ptr<Operator> make_operator(const Pool2dSpec& spec, const PrepareOpt
   const Geometry geometry{
       make_axis(input[2], output[2], window.kernel.height, window.stride.height, window.padding.height),
       make_axis(input[3], output[3], window.kernel.width, window.stride.width, window.padding.width), narrow(input[1]),
-      order == Order::kChannelsLast};
+      order == Order::kChannelsLast, spec.count_padding};
   if (std::max(input.elements(), output.elements()) > std::numeric_limits<std::int32_t>::max()) {
     fail(ErrorKind::kDevice, "pooling {} to {}: a GPU pools fewer than 2^31 elements at once; use smaller batches",
          to_string(input), to_string(output));

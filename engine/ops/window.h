@@ -17,17 +17,32 @@ struct Extent2d {
 struct Window {
   Extent2d kernel;
   Extent2d stride;
-  Extent2d padding{0, 0};  // zeros added on both sides
+  Extent2d padding{0, 0};        // zeros added on both sides
+  Extent2d extra_padding{0, 0};  // more of them below and to the right
+  Extent2d dilation{1, 1};       // pixels from one tap of the kernel to the next; of convolutions
   bool operator==(const Window&) const = default;
 };
 
+// Pixels that the kernel spans.
+inline Extent2d window_span(const Window& window) {
+  return {(window.kernel.height - 1) * window.dilation.height + 1,
+          (window.kernel.width - 1) * window.dilation.width + 1};
+}
+
+// Zeros below and to the right.
+inline Extent2d padding_after(const Window& window) {
+  return {window.padding.height + window.extra_padding.height, window.padding.width + window.extra_padding.width};
+}
+
 // The window's positions on images [n, c, h, w], rounded down as PyTorch does; not positive where it does not fit.
 inline Extent2d window_positions(const Shape& images, const Window& window) {
-  const auto along = [](std::int64_t input, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
-    return input + 2 * padding < kernel ? 0 : (input + 2 * padding - kernel) / stride + 1;
+  const auto along = [](std::int64_t padded, std::int64_t span, std::int64_t stride) {
+    return padded < span ? 0 : (padded - span) / stride + 1;
   };
-  return {along(images[2], window.kernel.height, window.stride.height, window.padding.height),
-          along(images[3], window.kernel.width, window.stride.width, window.padding.width)};
+  const Extent2d span = window_span(window);
+  const Extent2d after = padding_after(window);
+  return {along(images[2] + window.padding.height + after.height, span.height, window.stride.height),
+          along(images[3] + window.padding.width + after.width, span.width, window.stride.width)};
 }
 
 // What such an operator makes of `images`, which the window must fit: [n, channels, h', w'].

@@ -51,26 +51,33 @@ std::vector<double> transposed(const std::vector<double>& matrix, std::size_t ro
   return result;
 }
 
-// visit(input place, weight row, output place) for every channel of every tap of every output pixel: offsets of an
-// input element, of its weights [filters] and of the output pixel's values [filters].
+std::size_t filters_of_group(const Geometry& g) { return size(g.weights.n / g.groups); }
+
+// visit(input place, weight row, output place) for every channel of a filter, of every tap, of every output pixel and
+// group: offsets of an input element, of its weights and of the output pixel's values, each those of the group's
+// filters.
 template <typename Visit>
 void for_each_product(const Geometry& g, const Visit& visit) {
-  const std::size_t channels = size(g.input.c);
+  const std::size_t channels = size(g.weights.c);
+  const std::size_t filters = size(g.weights.n);
   for (int n = 0; n < g.output.n; ++n) {
     for (int y = 0; y < g.output.h; ++y) {
       for (int x = 0; x < g.output.w; ++x) {
         const std::size_t output =
             ((size(n) * size(g.output.h) + size(y)) * size(g.output.w) + size(x)) * size(g.output.c);
         for (int ky = 0; ky < g.weights.h; ++ky) {
-          const int row = y * g.stride_height - g.padding_height + ky;
+          const int row = y * g.stride_height - g.padding_height + ky * g.dilation_height;
           if (row < 0 || row >= g.input.h) continue;
           for (int kx = 0; kx < g.weights.w; ++kx) {
-            const int column = x * g.stride_width - g.padding_width + kx;
+            const int column = x * g.stride_width - g.padding_width + kx * g.dilation_width;
             if (column < 0 || column >= g.input.w) continue;
             const std::size_t input =
-                ((size(n) * size(g.input.h) + size(row)) * size(g.input.w) + size(column)) * channels;
+                ((size(n) * size(g.input.h) + size(row)) * size(g.input.w) + size(column)) * size(g.input.c);
             const std::size_t weights = (size(ky) * size(g.weights.w) + size(kx)) * channels;
-            for (std::size_t c = 0; c < channels; ++c) visit(input + c, (weights + c) * size(g.weights.n), output);
+            for (std::size_t c = 0; c < size(g.input.c); ++c) {
+              const std::size_t first = c / channels * filters_of_group(g);
+              visit(input + c, (weights + c % channels) * filters + first, output + first);
+            }
           }
         }
       }
@@ -83,8 +90,8 @@ void for_each_product(const Geometry& g, const Visit& visit) {
 Extents output_extents(const Geometry& g) {
   return {g.input.n,
           g.weights.n,
-          (g.input.h + 2 * g.padding_height - g.weights.h) / g.stride_height + 1,
-          (g.input.w + 2 * g.padding_width - g.weights.w) / g.stride_width + 1,
+          (g.input.h + 2 * g.padding_height - (g.weights.h - 1) * g.dilation_height - 1) / g.stride_height + 1,
+          (g.input.w + 2 * g.padding_width - (g.weights.w - 1) * g.dilation_width - 1) / g.stride_width + 1,
           g.output.channels_last,
           g.output.number};
 }
@@ -93,7 +100,7 @@ void convolve(const Geometry& geometry, Scaling scaling, const void* input, cons
   const std::vector<double> x = read(geometry.input, input);
   const std::vector<double> w = transposed(read(geometry.weights, weights), size(geometry.weights.n));
   std::vector<double> y(elements(geometry.output), 0.0);
-  const std::size_t filters = size(geometry.weights.n);
+  const std::size_t filters = filters_of_group(geometry);
   for_each_product(geometry, [&](std::size_t from, std::size_t tap, std::size_t to) {
     const double factor = x[from];
     for (std::size_t f = 0; f < filters; ++f) y[to + f] += factor * w[tap + f];
@@ -106,7 +113,7 @@ void convolve_backward_data(const Geometry& geometry, Scaling scaling, const voi
   const std::vector<double> w = transposed(read(geometry.weights, weights), size(geometry.weights.n));
   const std::vector<double> dy = read(geometry.output, output_gradient);
   std::vector<double> dx(elements(geometry.input), 0.0);
-  const std::size_t filters = size(geometry.weights.n);
+  const std::size_t filters = filters_of_group(geometry);
   for_each_product(geometry, [&](std::size_t from, std::size_t tap, std::size_t to) {
     double sum = 0;
     for (std::size_t f = 0; f < filters; ++f) sum += dy[to + f] * w[tap + f];
@@ -120,12 +127,12 @@ void convolve_backward_filter(const Geometry& geometry, Scaling scaling, const v
   const std::vector<double> x = read(geometry.input, input);
   const std::vector<double> dy = read(geometry.output, output_gradient);
   std::vector<double> dw(elements(geometry.weights), 0.0);  // [taps * channels, filters]
-  const std::size_t filters = size(geometry.weights.n);
+  const std::size_t filters = filters_of_group(geometry);
   for_each_product(geometry, [&](std::size_t from, std::size_t tap, std::size_t to) {
     const double factor = x[from];
     for (std::size_t f = 0; f < filters; ++f) dw[tap + f] += factor * dy[to + f];
   });
-  write(geometry.weights, scaling, transposed(dw, dw.size() / filters), weights_gradient);
+  write(geometry.weights, scaling, transposed(dw, dw.size() / size(geometry.weights.n)), weights_gradient);
 }
 
 }  // namespace arbalest::tests::cuda_stand_in

@@ -24,6 +24,9 @@ struct Geometry {
   int padding_width = 0;
   int stride_height = 1;
   int stride_width = 1;
+  int dilation_height = 1;
+  int dilation_width = 1;
+  int groups = 1;  // of the input's channels, weights.c each, and of the filters
 };
 
 // The output that cross-correlation gives; of the layout of geometry.output.

@@ -142,10 +142,20 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t descr
     if (!is_alive(descriptor, "convolution descriptor", "cudnnSetConvolution2dDescriptor")) {
       return CUDNN_STATUS_BAD_PARAM;
     }
-    const bool supported =
-        dilation_height == 1 && dilation_width == 1 && mode == CUDNN_CROSS_CORRELATION && type == CUDNN_DATA_FLOAT;
-    if (!supported) return CUDNN_STATUS_NOT_SUPPORTED;
-    descriptor->geometry = {{}, {}, {}, padding_height, padding_width, stride_height, stride_width};
+    if (mode != CUDNN_CROSS_CORRELATION || type != CUDNN_DATA_FLOAT) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (dilation_height < 1 || dilation_width < 1) return CUDNN_STATUS_BAD_PARAM;
+    descriptor->geometry = {
+        {}, {}, {}, padding_height, padding_width, stride_height, stride_width, dilation_height, dilation_width};
+    return CUDNN_STATUS_SUCCESS;
+  });
+}
+
+cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t descriptor, int groups) {
+  return describe("cudnnSetConvolutionGroupCount", [&] {
+    if (!is_alive(descriptor, "convolution descriptor", "cudnnSetConvolutionGroupCount") || groups < 1) {
+      return CUDNN_STATUS_BAD_PARAM;
+    }
+    descriptor->geometry.groups = groups;
     return CUDNN_STATUS_SUCCESS;
   });
 }

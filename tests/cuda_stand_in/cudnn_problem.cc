@@ -29,7 +29,9 @@ Problem problem_of(const char* function, cudnnHandle_t handle, cudnnTensorDescri
       extents->number = Number::kTensorFloat32;
     }
   }
-  if (input->extents.c != weights->extents.c || problem.geometry.output != output_extents(problem.geometry)) {
+  const int groups = problem.geometry.groups;
+  const bool are_groups = input->extents.c == groups * weights->extents.c && weights->extents.n % groups == 0;
+  if (!are_groups || problem.geometry.output != output_extents(problem.geometry)) {
     problem.status = CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
   }
   return problem;

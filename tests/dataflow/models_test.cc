@@ -1,4 +1,6 @@
 // Layers read from the model schema.
+#include <functional>
+
 #include <fmt/format.h>
 
 #include "arbalest/v1/model.pb.h"
@@ -74,6 +76,97 @@ TEST_CASE("windows are read in both directions, with their defaults") {
   CHECK(read_one(layer)->output_shape({&image, 1}) == engine::Shape{2, 3, 26, 6});
 }
 
+TEST_CASE("padding_mode SAME gives an output of input / stride, rounded up") {
+  const auto shape_of = [](const std::function<void(v1::Layer&)>& fill, engine::Shape image) {
+    v1::Layer layer;
+    fill(layer);
+    return read_one(layer)->output_shape({&image, 1});
+  };
+  const auto conv = [](int kernel, int stride, int dilation) {
+    return [=](v1::Layer& layer) {
+      layer.mutable_conv()->set_filters(4);
+      layer.mutable_conv()->set_kernel(kernel);
+      layer.mutable_conv()->set_stride(stride);
+      layer.mutable_conv()->set_dilation(dilation);
+      layer.mutable_conv()->set_padding_mode(v1::Padding::SAME);
+    };
+  };
+  CHECK(shape_of(conv(3, 2, 1), {2, 3, 224, 7}) == engine::Shape{2, 4, 112, 4});
+  CHECK(shape_of(conv(1, 3, 1), {2, 3, 4, 5}) == engine::Shape{2, 4, 2, 2});
+  CHECK(shape_of(conv(5, 1, 3), {2, 3, 4, 5}) == engine::Shape{2, 4, 4, 5});
+  const auto pool = [](v1::Layer& layer) {
+    layer.mutable_average_pool()->set_kernel(3);
+    layer.mutable_average_pool()->set_stride(2);
+    layer.mutable_average_pool()->set_padding_mode(v1::Padding::SAME);
+  };
+  CHECK(shape_of(pool, {2, 3, 9, 8}) == engine::Shape{2, 3, 5, 4});
+}
+
+TEST_CASE("SAME of a kernel of 3 with stride 2 pads an even image below and to the right only, an odd one evenly") {
+  v1::Layer layer;
+  layer.mutable_conv()->set_filters(4);
+  layer.mutable_conv()->set_kernel(3);
+  layer.mutable_conv()->set_stride(2);
+  layer.mutable_conv()->set_padding_mode(v1::Padding::SAME);
+  const engine::Layout image({2, 3, 8, 9}, engine::DType::kFloat32, 0, nullptr);
+  const auto spec = std::get<engine::Conv2dSpec>(read_one(layer)->operator_spec({&image, 1}, 0));
+  CHECK(spec.window == engine::Window{{3, 3}, {2, 2}, {0, 1}, {1, 0}});
+}
+
+TEST_CASE("ceil_mode takes one more window where pixels are left over, if it begins on the image") {
+  const auto [input, kernel, stride, padding, output] = GENERATE(table<int, int, int, int, int>({
+      {6, 3, 2, 0, 3},  // 2.5
+      {7, 3, 2, 0, 3},  // nothing is left over
+      {5, 2, 2, 1, 3},  // 3.5, but the fourth would begin behind the image
+      {2, 3, 2, 0, 1},  // larger than the image
+      {8, 3, 4, 1, 3},  // 2.75
+      {10, 1, 4, 0, 3},
+  }));
+  CAPTURE(input, kernel, stride, padding);
+  v1::Layer layer;
+  layer.mutable_max_pool()->set_kernel(kernel);
+  layer.mutable_max_pool()->set_stride(stride);
+  layer.mutable_max_pool()->set_padding(padding);
+  layer.mutable_max_pool()->set_ceil_mode(true);
+  const engine::Shape image{2, 3, input, input};
+  CHECK(read_one(layer)->output_shape({&image, 1}) == engine::Shape{2, 3, output, output});
+}
+
+TEST_CASE("what stands out over padding cannot be told from it in an average") {
+  v1::Layer layer;
+  layer.mutable_average_pool()->set_kernel(3);
+  layer.mutable_average_pool()->set_stride(2);
+  layer.mutable_average_pool()->set_ceil_mode(true);
+  layer.mutable_average_pool()->set_count_padding(true);
+  const engine::Shape even{2, 3, 6, 6};
+  const engine::Layout image(even, engine::DType::kFloat32, 0, nullptr);
+  const auto spec = std::get<engine::Pool2dSpec>(read_one(layer)->operator_spec({&image, 1}, 0));
+  CHECK_FALSE(spec.count_padding);
+  CHECK(spec.window.extra_padding == engine::Extent2d{1, 1});
+  layer.mutable_average_pool()->set_padding(1);
+  CHECK_THROWS_WITH(read_one(layer)->output_shape({&even, 1}),
+                    ContainsSubstring("a window stands out over the padding"));
+  const engine::Shape odd{2, 3, 7, 7};
+  CHECK(read_one(layer)->output_shape({&odd, 1}) == engine::Shape{2, 3, 4, 4});
+}
+
+TEST_CASE("a filter of a group reads the channels of its group") {
+  v1::Layer layer;
+  layer.mutable_conv()->set_filters(8);
+  layer.mutable_conv()->set_kernel(3);
+  layer.mutable_conv()->set_groups(2);
+  const engine::Shape image{2, 6, 5, 5};
+  const auto conv = read_one(layer);
+  const auto specs = conv->parameters({&image, 1});
+  CHECK(specs[0].shape == engine::Shape{8, 3, 3, 3});
+  CHECK(specs[0].fan.in == 3 * 9);
+  CHECK(specs[0].fan.out == 4 * 9);
+  CHECK(conv->forward_flops({&image, 1}) == 2 * 8 * 9 * (2 * 3 * 9 + 1));
+  const engine::Shape odd{2, 5, 5, 5};
+  CHECK_THROWS_WITH(conv->output_shape({&odd, 1}),
+                    ContainsSubstring("groups must divide the 5 channels of its input and its 8 filters; 2 does not"));
+}
+
 TEST_CASE("parameters are read with their initializers and multipliers") {
   v1::Layer layer;
   layer.mutable_dense()->set_units(5);
@@ -113,12 +206,15 @@ TEST_CASE("filling in defaults twice changes nothing") {
   model.add_layers()->mutable_conv()->set_kernel(3);
   model.add_layers()->mutable_max_pool()->set_kernel(3);
   model.add_layers()->mutable_dropout();
+  model.add_layers()->mutable_conv()->set_padding_mode(v1::Padding::SAME);
   fill_defaults(model);
   v1::Model again = model;
   fill_defaults(again);
   CHECK(again.SerializeAsString() == model.SerializeAsString());
   CHECK(model.zoo().mlp().hidden_size() == 2);
   CHECK(model.layers(1).max_pool().stride() == 3);
+  CHECK(model.layers(0).conv().padding_mode() == v1::Padding::EXPLICIT);
+  CHECK_FALSE(model.layers(3).conv().has_padding());
 }
 
 TEST_CASE("what is wrong with a model is found all at once") {

@@ -22,6 +22,7 @@ struct ConvCase {
   Window window;
   bool native_input;
   bool bias = true;
+  std::int64_t groups = 1;
 };
 
 const ConvCase kConvolutions[] = {
@@ -45,16 +46,43 @@ const ConvCase kConvolutions[] = {
     {"stride above the image", {2, 19, 4, 4}, 7, {{3, 3}, {8, 8}, {0, 0}}, true},
     {"padding as large as the kernel", {2, 4, 5, 5}, 20, {{1, 1}, {1, 1}, {1, 1}}, true},
     {"padding above the image", {2, 17, 2, 2}, 3, {{5, 5}, {1, 1}, {3, 3}}, true},
+    {"dilated", {3, 16, 12, 9}, 32, {{3, 3}, {1, 1}, {2, 2}, {0, 0}, {2, 2}}, true},
+    {"dilated, not square, three channels", {2, 3, 12, 14}, 20, {{3, 2}, {2, 1}, {1, 0}, {0, 0}, {3, 4}}, false},
+    {"one more zero below and to the right", {3, 16, 8, 8}, 32, {{3, 3}, {2, 2}, {0, 0}, {1, 1}}, true},
+    {"one more zero to the right, three channels", {2, 3, 7, 8}, 20, {{2, 4}, {1, 1}, {0, 1}, {0, 1}}, false},
+    {"one more zero below, one channel", {2, 1, 6, 5}, 4, {{4, 1}, {1, 1}, {1, 0}, {1, 0}}, false},
+    {"dilated, one more zero", {2, 20, 9, 9}, 7, {{2, 2}, {2, 2}, {1, 1}, {1, 1}, {3, 3}}, true, false},
+    {"two groups of 48 channels", {2, 96, 9, 9}, 64, {{5, 5}, {1, 1}, {2, 2}}, true, true, 2},
+    {"two groups of 8 and 16", {3, 16, 7, 7}, 32, {{3, 3}, {1, 1}, {1, 1}}, true, true, 2},
+    {"three groups of 5 and 3", {3, 15, 7, 6}, 9, {{3, 3}, {2, 1}, {1, 1}}, true, false, 3},
+    {"two groups, canonical order, dilated, one more zero",
+     {2, 6, 8, 9},
+     10,
+     {{3, 3}, {2, 2}, {1, 1}, {1, 1}, {2, 2}},
+     false,
+     true,
+     2},
+    {"32 groups of 4", {2, 128, 5, 5}, 128, {{3, 3}, {1, 1}, {1, 1}}, true, false, 32},
+    {"one pixel, two groups", {2, 4, 1, 1}, 6, {{1, 1}, {1, 1}, {0, 0}}, true, true, 2},
+    {"depthwise", {3, 32, 9, 7}, 32, {{3, 3}, {1, 1}, {1, 1}}, true, true, 32},
+    {"depthwise, 17 channels, stride two", {2, 17, 9, 8}, 17, {{3, 3}, {2, 2}, {1, 1}}, true, false, 17},
+    {"depthwise, 20 channels, one more zero", {2, 20, 8, 8}, 20, {{3, 3}, {2, 2}, {0, 0}, {1, 1}}, true, true, 20},
+    {"depthwise, three channels in canonical order", {2, 3, 6, 6}, 3, {{3, 3}, {1, 1}, {1, 1}}, false, true, 3},
+    {"depthwise, dilated", {2, 17, 9, 9}, 17, {{3, 3}, {1, 1}, {2, 2}, {0, 0}, {2, 2}}, true, true, 17},
+    {"depthwise, five by five", {2, 24, 9, 9}, 24, {{5, 5}, {1, 1}, {2, 2}}, true, true, 24},
+    {"depthwise, padding above the kernel", {1, 16, 5, 5}, 16, {{2, 2}, {1, 1}, {3, 3}}, true, true, 16},
+    {"depthwise, one pixel", {1, 17, 1, 1}, 17, {{3, 3}, {1, 1}, {1, 1}}, true, true, 17},
+    {"two filters a channel", {2, 16, 6, 6}, 32, {{3, 3}, {1, 1}, {1, 1}}, true, true, 16},
 };
 
 // `dtype`: of what the operator reads but for a bias.
 OperatorCase make_case(engine::Device& device, const ConvCase& of, DType dtype = DType::kFloat32) {
   OperatorCase result;
   result.input = of.native_input ? native_image_layout(device, of.input, dtype) : device.plain_layout(of.input, dtype);
-  result.spec = Conv2dSpec{result.input, of.filters, of.window, of.bias};
+  result.spec = Conv2dSpec{result.input, of.filters, of.window, of.bias, {}, of.groups};
   result.input_values = random_values(of.input.elements(), 1, dtype);
   const std::int64_t taps = of.window.kernel.height * of.window.kernel.width;
-  result.parameters = {random_values(of.filters * of.input[1] * taps, 2, dtype)};
+  result.parameters = {random_values(of.filters * of.input[1] / of.groups * taps, 2, dtype)};
   if (of.bias) result.parameters.push_back(random_values(of.filters, 3));
   result.output_gradient = random_values(conv2d_shape(of.input, of.filters, of.window).elements(), 4, dtype);
   return result;
@@ -80,11 +108,11 @@ TEST_CASE("conv2d agrees with the reference") {
         OperatorCase run = make_case(*device, of, in.dtype);
         run.replayed = true;
         const Values bias = of.bias ? run.parameters[1] : Values{};
-        check(
-            run_operator(*device, run, {.threads = threads, .precision = in.precision}),
-            conv2d(of.input, run.input_values, run.parameters[0], bias, of.filters, of.window),
-            conv2d_gradients(of.input, run.input_values, run.parameters[0], of.filters, of.window, run.output_gradient),
-            of.bias, in.tolerance);
+        check(run_operator(*device, run, {.threads = threads, .precision = in.precision}),
+              conv2d(of.input, run.input_values, run.parameters[0], bias, of.filters, of.window, of.groups),
+              conv2d_gradients(of.input, run.input_values, run.parameters[0], of.filters, of.window,
+                               run.output_gradient, of.groups),
+              of.bias, in.tolerance);
       }
     }
   }
@@ -133,13 +161,19 @@ TEST_CASE("layers read parameters in whatever layout they are given, and inputs 
                                           device->plain_layout({outputs}, DType::kFloat32)},
                            .precision = in.precision});
     };
-    DYNAMIC_SECTION("conv2d, " << in.name) {
-      const ConvCase& of = kConvolutions[1];
-      OperatorCase run = make_case(*device, of);
-      const OperatorRun result = run_given(run, {of.filters, of.input[1], 5, 5}, of.filters);
-      check(result, conv2d(of.input, run.input_values, run.parameters[0], run.parameters[1], of.filters, of.window),
-            conv2d_gradients(of.input, run.input_values, run.parameters[0], of.filters, of.window, run.output_gradient),
+    for (const ConvCase& of : kConvolutions) {
+      if (!of.bias || (of.input[0] == 32 && of.filters != 50)) continue;
+      DYNAMIC_SECTION(of.what << ", " << in.name) {
+        OperatorCase run = make_case(*device, of);
+        const Shape weights = weights_shape(std::get<Conv2dSpec>(run.spec));
+        const OperatorRun result = run_given(run, weights, of.filters);
+        check(
+            result,
+            conv2d(of.input, run.input_values, run.parameters[0], run.parameters[1], of.filters, of.window, of.groups),
+            conv2d_gradients(of.input, run.input_values, run.parameters[0], of.filters, of.window, run.output_gradient,
+                             of.groups),
             true, in.tolerance);
+      }
     }
     DYNAMIC_SECTION("dense, " << in.name) {
       OperatorCase run;
@@ -232,13 +266,13 @@ TEST_CASE("an activation in the same pass is the activation of the output") {
         run.replayed = true;
         std::get<Conv2dSpec>(run.spec).activation = kind;
         const Values bias = of.bias ? run.parameters[1] : Values{};
-        const Values output =
-            activation(conv2d(of.input, run.input_values, run.parameters[0], bias, of.filters, of.window), kind);
+        const Values output = activation(
+            conv2d(of.input, run.input_values, run.parameters[0], bias, of.filters, of.window, of.groups), kind);
         const PrepareOptions training{.precision = in.precision};
         const OperatorRun trained = run_operator(*device, run, training);
         check(trained, output,
               conv2d_gradients(of.input, run.input_values, run.parameters[0], of.filters, of.window,
-                               gradient_of(output, trained, run, in)),
+                               gradient_of(output, trained, run, in), of.groups),
               of.bias, tolerance_in(in), tolerance_in(in));
         const auto parameters = device->prepare(run.spec, training)->traits().parameters;
         const PrepareOptions inference{

@@ -32,30 +32,38 @@ const PoolCase kPools[] = {
     {"stride above the window", {1, 17, 9, 11}, {{2, 2}, {3, 4}, {0, 0}}},
     {"stride above the window, padded", {2, 3, 10, 7}, {{2, 3}, {5, 4}, {1, 2}}},
     {"stride above the image", {2, 20, 4, 4}, {{3, 3}, {8, 8}, {0, 0}}},
+    {"one more pixel below and to the right", {3, 20, 6, 6}, {{3, 3}, {2, 2}, {0, 0}, {1, 1}}},
+    {"one more pixel to the right, three channels", {2, 3, 8, 8}, {{2, 3}, {2, 2}, {0, 0}, {0, 1}}},
+    {"padded, one more pixel below", {2, 17, 8, 7}, {{3, 3}, {2, 2}, {1, 1}, {1, 0}}},
+    {"the last window has one pixel of four by four", {2, 16, 5, 9}, {{4, 4}, {4, 4}, {0, 0}, {3, 3}}},
 };
 
 TEST_CASE("pool2d agrees with the reference") {
   const auto device = open_test_device();
-  const PoolKind kind = GENERATE(PoolKind::kMax, PoolKind::kAverage);
+  const auto [kind, count_padding] = GENERATE(
+      table<PoolKind, bool>({{PoolKind::kMax, false}, {PoolKind::kAverage, false}, {PoolKind::kAverage, true}}));
   const bool native = GENERATE(false, true);
   const int threads = GENERATE(1, 3);
   for (const PoolCase& of : kPools) {
-    DYNAMIC_SECTION(of.what << (kind == PoolKind::kMax ? ", max" : ", average") << ", native " << native << ", threads "
+    DYNAMIC_SECTION(of.what << (kind == PoolKind::kMax ? ", max" : ", average")
+                            << (count_padding ? " with zeros, native " : ", native ") << native << ", threads "
                             << threads) {
       for (const Arithmetic& in : tensor_types(*device)) {
         CAPTURE(in.name);
         OperatorCase run;
         run.input =
             native ? native_image_layout(*device, of.input, in.dtype) : device->plain_layout(of.input, in.dtype);
-        run.spec = Pool2dSpec{run.input, kind, of.window};
+        run.spec = Pool2dSpec{run.input, kind, of.window, count_padding};
         run.input_values = random_values(of.input.elements(), 1, in.dtype);
         run.output_gradient = random_values(conv2d_shape(of.input, of.input[1], of.window).elements(), 2, in.dtype);
         run.replayed = true;
 
         const OperatorRun result = run_operator(*device, run, {.threads = threads});
-        CHECK(relative_error(result.output, pool2d(of.input, run.input_values, kind, of.window)) < in.tolerance);
+        CHECK(relative_error(result.output, pool2d(of.input, run.input_values, kind, of.window, count_padding)) <
+              in.tolerance);
         CHECK(relative_error(result.input_gradient, pool2d_gradient(of.input, run.input_values, kind, of.window,
-                                                                    run.output_gradient)) < in.tolerance);
+                                                                    run.output_gradient, count_padding)) <
+              in.tolerance);
         CHECK(result.padding_is_zero);
 
         const OperatorRun inference =

@@ -360,6 +360,8 @@ TEST_CASE("models that do not fit together are refused at the layer") {
              ContainsSubstring("job.txtpb:3:46: error: layer 'a' (max_pool): a 29x2 window"));
   CHECK_THAT(said("layers { name: \"a\" input: \"image\" max_pool { kernel: 2 padding: 2 } }\n" + loss),
              ContainsSubstring("job.txtpb:3:56: error: layer 'a' (max_pool): padding must be smaller"));
+  CHECK_THAT(said("layers { name: \"a\" input: \"image\" conv { filters: 4 kernel: 3 groups: 2 } }\n" + loss),
+             ContainsSubstring("job.txtpb:3:63: error: layer 'a' (conv): groups must divide the 1 channels"));
   CHECK_THAT(said("layers { name: \"a\" input: \"b\" relu {} } layers { name: \"b\" input: \"a\" relu {} }\n" + loss),
              ContainsSubstring("job.txtpb:3:41: error: layer 'b' is part of a cycle"));
   CHECK_THAT(
@@ -381,6 +383,16 @@ TEST_CASE("values of layers out of their range are refused at the value") {
              ContainsSubstring("job.txtpb:3:12: error: layer 'a': kernel is given for both directions at once"));
   CHECK_THAT(said("max_pool { kernel_width: 2 }"),
              ContainsSubstring("job.txtpb:3:12: error: layer 'a': kernel_width is given without kernel_height\n"));
+  CHECK_THAT(said("conv { filters: 1 kernel: 3 dilation: 0 groups: 0 }"),
+             ContainsSubstring("layer 'a': dilation must be in [1, 1024], not 0\n") &&
+                 ContainsSubstring("layer 'a': groups must be in [1, 65536], not 0\n"));
+  CHECK_THAT(
+      said("conv { filters: 1 kernel: 3 padding_mode: SAME padding: 1 }"),
+      ContainsSubstring("job.txtpb:3:48: error: layer 'a': padding is given, but padding_mode: SAME chooses it"));
+  CHECK_THAT(said("max_pool { kernel: 3 padding_mode: SAME ceil_mode: true }"),
+             ContainsSubstring("job.txtpb:3:41: error: layer 'a': ceil_mode does nothing with padding_mode: SAME"));
+  CHECK_THAT(said("max_pool { kernel: 3 count_padding: true }"),
+             ContainsSubstring("job.txtpb:3:22: error: layer 'a': count_padding is for average_pool"));
   CHECK_THAT(said("average_pool {}"), ContainsSubstring("job.txtpb:3:1: error: layer 'a': kernel is missing\n"));
   CHECK_THAT(said("dropout { ratio: 1 }"),
              ContainsSubstring("job.txtpb:3:11: error: layer 'a': ratio must be in [0, 1), not 1\n"));

@@ -27,8 +27,8 @@ void for_each_window(const Shape& input, const Shape& output, const Window& wind
         for (std::int64_t j = 0; j < output[3]; ++j) {
           for (std::int64_t r = 0; r < window.kernel.height; ++r) {
             for (std::int64_t s = 0; s < window.kernel.width; ++s) {
-              const std::int64_t row = i * window.stride.height - window.padding.height + r;
-              const std::int64_t column = j * window.stride.width - window.padding.width + s;
+              const std::int64_t row = i * window.stride.height - window.padding.height + r * window.dilation.height;
+              const std::int64_t column = j * window.stride.width - window.padding.width + s * window.dilation.width;
               if (row < 0 || row >= input[2] || column < 0 || column >= input[3]) continue;
               visit(n, o, i, j, row, column, r, s);
             }
@@ -39,46 +39,61 @@ void for_each_window(const Shape& input, const Shape& output, const Window& wind
   }
 }
 
-Shape weights_shape(const Shape& input, std::int64_t filters, const Window& window) {
-  return {filters, input[1], window.kernel.height, window.kernel.width};
+Shape weights_shape(const Shape& input, std::int64_t filters, const Window& window, std::int64_t groups) {
+  return {filters, input[1] / groups, window.kernel.height, window.kernel.width};
+}
+
+// The channel of the input that the first weight of filter `o` belongs to.
+std::int64_t first_channel(const Shape& weights, std::int64_t o, std::int64_t groups) {
+  return o * groups / weights[0] * weights[1];
 }
 
 }  // namespace
 
 Shape conv2d_shape(const Shape& input, std::int64_t filters, const Window& window) {
-  return {input[0], filters, (input[2] + 2 * window.padding.height - window.kernel.height) / window.stride.height + 1,
-          (input[3] + 2 * window.padding.width - window.kernel.width) / window.stride.width + 1};
+  const auto along = [](std::int64_t extent, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                        std::int64_t extra, std::int64_t dilation) {
+    return (extent + padding + padding + extra - (kernel * dilation - dilation + 1)) / stride + 1;
+  };
+  return {input[0], filters,
+          along(input[2], window.kernel.height, window.stride.height, window.padding.height,
+                window.extra_padding.height, window.dilation.height),
+          along(input[3], window.kernel.width, window.stride.width, window.padding.width, window.extra_padding.width,
+                window.dilation.width)};
 }
 
 Values conv2d(const Shape& shape, const Values& input, const Values& weights, const Values& bias, std::int64_t filters,
-              const Window& window) {
+              const Window& window, std::int64_t groups) {
   const Shape output_shape = conv2d_shape(shape, filters, window);
-  const Shape kernel = weights_shape(shape, filters, window);
+  const Shape kernel = weights_shape(shape, filters, window, groups);
   Values output(static_cast<std::size_t>(output_shape.elements()));
   for (std::size_t e = 0; e < output.size() && !bias.empty(); ++e) {
     output[e] = bias[e / static_cast<std::size_t>(output_shape[2] * output_shape[3]) % bias.size()];
   }
   for_each_window(shape, output_shape, window,
                   [&](auto n, auto o, auto i, auto j, auto row, auto column, auto r, auto s) {
-                    for (std::int64_t c = 0; c < shape[1]; ++c) {
+                    const std::int64_t first = first_channel(kernel, o, groups);
+                    for (std::int64_t c = 0; c < kernel[1]; ++c) {
                       output[index(output_shape, n, o, i, j)] +=
-                          input[index(shape, n, c, row, column)] * weights[index(kernel, o, c, r, s)];
+                          input[index(shape, n, first + c, row, column)] * weights[index(kernel, o, c, r, s)];
                     }
                   });
   return output;
 }
 
 LinearGradients conv2d_gradients(const Shape& shape, const Values& input, const Values& weights, std::int64_t filters,
-                                 const Window& window, const Values& output_gradient) {
+                                 const Window& window, const Values& output_gradient, std::int64_t groups) {
   const Shape output_shape = conv2d_shape(shape, filters, window);
-  const Shape kernel = weights_shape(shape, filters, window);
+  const Shape kernel = weights_shape(shape, filters, window, groups);
   LinearGradients gradients{Values(input.size()), Values(weights.size()), Values(static_cast<std::size_t>(filters))};
   for_each_window(shape, output_shape, window,
                   [&](auto n, auto o, auto i, auto j, auto row, auto column, auto r, auto s) {
                     const double gradient = output_gradient[index(output_shape, n, o, i, j)];
-                    for (std::int64_t c = 0; c < shape[1]; ++c) {
-                      gradients.input[index(shape, n, c, row, column)] += gradient * weights[index(kernel, o, c, r, s)];
-                      gradients.weights[index(kernel, o, c, r, s)] += gradient * input[index(shape, n, c, row, column)];
+                    const std::int64_t first = first_channel(kernel, o, groups);
+                    for (std::int64_t c = 0; c < kernel[1]; ++c) {
+                      const std::size_t read = index(shape, n, first + c, row, column);
+                      gradients.input[read] += gradient * weights[index(kernel, o, c, r, s)];
+                      gradients.weights[index(kernel, o, c, r, s)] += gradient * input[read];
                     }
                   });
   for (std::size_t e = 0; e < output_gradient.size(); ++e) {
@@ -135,6 +150,12 @@ std::vector<std::vector<std::size_t>> windows_of(const Shape& shape, const Windo
   return windows;
 }
 
+// How many elements an average over `window` is of.
+double count_of(const std::vector<std::size_t>& elements, const Window& window, bool count_padding) {
+  return count_padding ? static_cast<double>(window.kernel.height * window.kernel.width)
+                       : static_cast<double>(elements.size());
+}
+
 std::size_t first_largest_of(const Values& input, const std::vector<std::size_t>& window) {
   std::size_t best = window.front();
   for (const std::size_t element : window) {
@@ -145,7 +166,7 @@ std::size_t first_largest_of(const Values& input, const std::vector<std::size_t>
 
 }  // namespace
 
-Values pool2d(const Shape& shape, const Values& input, PoolKind kind, const Window& window) {
+Values pool2d(const Shape& shape, const Values& input, PoolKind kind, const Window& window, bool count_padding) {
   Values output;
   for (const auto& elements : windows_of(shape, window)) {
     if (kind == PoolKind::kMax) {
@@ -153,14 +174,14 @@ Values pool2d(const Shape& shape, const Values& input, PoolKind kind, const Wind
     } else {
       double sum = 0.0;
       for (const std::size_t element : elements) sum += input[element];
-      output.push_back(sum / static_cast<double>(elements.size()));
+      output.push_back(sum / count_of(elements, window, count_padding));
     }
   }
   return output;
 }
 
 Values pool2d_gradient(const Shape& shape, const Values& input, PoolKind kind, const Window& window,
-                       const Values& output_gradient) {
+                       const Values& output_gradient, bool count_padding) {
   Values gradient(input.size());
   std::size_t position = 0;
   for (const auto& elements : windows_of(shape, window)) {
@@ -168,7 +189,8 @@ Values pool2d_gradient(const Shape& shape, const Values& input, PoolKind kind, c
     if (kind == PoolKind::kMax) {
       gradient[first_largest_of(input, elements)] += arriving;
     } else {
-      for (const std::size_t element : elements) gradient[element] += arriving / static_cast<double>(elements.size());
+      const double count = count_of(elements, window, count_padding);
+      for (const std::size_t element : elements) gradient[element] += arriving / count;
     }
   }
   return gradient;

@@ -23,20 +23,23 @@ struct LinearGradients {
   Values bias;
 };
 
-// An empty bias stands for none.
+// An empty bias stands for none. Weights of groups lie one group after the other, [filters, channels / groups, ...].
 engine::Shape conv2d_shape(const engine::Shape& input, std::int64_t filters, const engine::Window& window);
 Values conv2d(const engine::Shape& shape, const Values& input, const Values& weights, const Values& bias,
-              std::int64_t filters, const engine::Window& window);
+              std::int64_t filters, const engine::Window& window, std::int64_t groups = 1);
 LinearGradients conv2d_gradients(const engine::Shape& shape, const Values& input, const Values& weights,
-                                 std::int64_t filters, const engine::Window& window, const Values& output_gradient);
+                                 std::int64_t filters, const engine::Window& window, const Values& output_gradient,
+                                 std::int64_t groups = 1);
 
 Values dense(std::int64_t examples, const Values& input, const Values& weights, const Values& bias, std::int64_t units);
 LinearGradients dense_gradients(std::int64_t examples, const Values& input, const Values& weights, std::int64_t units,
                                 const Values& output_gradient);
 
-Values pool2d(const engine::Shape& shape, const Values& input, engine::PoolKind kind, const engine::Window& window);
+// `count_padding`: in averages, as zeros.
+Values pool2d(const engine::Shape& shape, const Values& input, engine::PoolKind kind, const engine::Window& window,
+              bool count_padding = false);
 Values pool2d_gradient(const engine::Shape& shape, const Values& input, engine::PoolKind kind,
-                       const engine::Window& window, const Values& output_gradient);
+                       const engine::Window& window, const Values& output_gradient, bool count_padding = false);
 
 Values activation(const Values& input, engine::ActivationKind kind);
 Values activation_gradient(const Values& output, engine::ActivationKind kind, const Values& output_gradient);

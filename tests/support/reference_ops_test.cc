@@ -19,24 +19,35 @@ TEST_CASE("reference convolution: a hand-computed example") {
   CHECK(conv2d({1, 1, 2, 2}, {1, 2, 3, 4}, {1, 0, 0, 2}, {0.5}, 1, {{2, 2}, {1, 1}, {0, 0}}) == Values{9.5});
 }
 
+TEST_CASE("reference convolution: a group sees its own channels, a dilated kernel every second pixel") {
+  CHECK(conv2d({1, 4, 1, 1}, {1, 2, 3, 4}, {1, 10, 1, 10}, {}, 2, {}, 2) == Values{21, 43});
+  CHECK(conv2d({1, 2, 1, 1}, {1, 2}, {1, 10, 100, 1000}, {}, 4, {}, 2) == Values{1, 10, 200, 2000});
+  const Window dilated{.kernel = {1, 2}, .stride = {1, 1}, .dilation = {1, 2}};
+  CHECK(conv2d({1, 1, 1, 4}, {1, 2, 3, 4}, {1, 10}, {}, 1, dilated) == Values{31, 42});
+  const Window extra{.kernel = {1, 2}, .stride = {1, 2}, .extra_padding = {0, 1}};
+  CHECK(conv2d({1, 1, 1, 3}, {1, 2, 3}, {1, 10}, {}, 1, extra) == Values{21, 3});
+}
+
 TEST_CASE("reference convolution: gradients are its differences") {
-  const Window window = GENERATE(Window{{3, 3}, {1, 1}, {1, 1}}, Window{{2, 3}, {2, 1}, {0, 1}});
-  const Shape shape{2, 3, 5, 4};
-  const std::int64_t filters = 2;
+  const Window window = GENERATE(Window{{3, 3}, {1, 1}, {1, 1}}, Window{{2, 3}, {2, 1}, {0, 1}},
+                                 Window{{3, 2}, {2, 1}, {1, 0}, {1, 1}, {1, 2}});
+  const std::int64_t groups = GENERATE(1, 2, 4);
+  const Shape shape{2, 4, 5, 4};
+  const std::int64_t filters = 4;
   const Values input = random_values(shape.elements(), 1);
-  const Values weights = random_values(filters * shape[1] * window.kernel.height * window.kernel.width, 2);
+  const Values weights = random_values(filters * shape[1] / groups * window.kernel.height * window.kernel.width, 2);
   const Values bias = random_values(filters, 3);
   const Values direction = random_values(conv2d_shape(shape, filters, window).elements(), 4);
 
-  const LinearGradients gradients = conv2d_gradients(shape, input, weights, filters, window, direction);
+  const LinearGradients gradients = conv2d_gradients(shape, input, weights, filters, window, direction, groups);
   const auto of_input = [&](const Values& x) {
-    return dot(conv2d(shape, x, weights, bias, filters, window), direction);
+    return dot(conv2d(shape, x, weights, bias, filters, window, groups), direction);
   };
   const auto of_weights = [&](const Values& w) {
-    return dot(conv2d(shape, input, w, bias, filters, window), direction);
+    return dot(conv2d(shape, input, w, bias, filters, window, groups), direction);
   };
   const auto of_bias = [&](const Values& b) {
-    return dot(conv2d(shape, input, weights, b, filters, window), direction);
+    return dot(conv2d(shape, input, weights, b, filters, window, groups), direction);
   };
   CHECK(relative_error(gradients.input, central_differences(of_input, input)) < kTolerance);
   CHECK(relative_error(gradients.weights, central_differences(of_weights, weights)) < kTolerance);
@@ -66,15 +77,22 @@ TEST_CASE("reference pooling: padding neither wins nor counts") {
   CHECK(pool2d({1, 1, 2, 2}, input, PoolKind::kAverage, window) == input);
 }
 
+TEST_CASE("reference pooling: zeros may count in averages") {
+  const Window window{{2, 2}, {2, 2}, {1, 1}};
+  CHECK(pool2d({1, 1, 2, 2}, {-4, -8, -12, -16}, PoolKind::kAverage, window, true) == Values{-1, -2, -3, -4});
+}
+
 TEST_CASE("reference pooling: gradients are its differences") {
   const PoolKind kind = GENERATE(PoolKind::kMax, PoolKind::kAverage);
-  const Window window = GENERATE(Window{{2, 2}, {2, 2}, {0, 0}}, Window{{3, 3}, {2, 1}, {1, 1}});
+  const Window window =
+      GENERATE(Window{{2, 2}, {2, 2}, {0, 0}}, Window{{3, 3}, {2, 1}, {1, 1}}, Window{{3, 2}, {2, 2}, {0, 0}, {1, 1}});
+  const bool count_padding = GENERATE(false, true);
   const Shape shape{2, 2, 6, 5};
   const Values input = random_values(shape.elements(), 5);
   const Values direction = random_values(conv2d_shape(shape, shape[1], window).elements(), 6);
-  const auto of_input = [&](const Values& x) { return dot(pool2d(shape, x, kind, window), direction); };
-  CHECK(relative_error(pool2d_gradient(shape, input, kind, window, direction), central_differences(of_input, input)) <
-        kTolerance);
+  const auto of_input = [&](const Values& x) { return dot(pool2d(shape, x, kind, window, count_padding), direction); };
+  CHECK(relative_error(pool2d_gradient(shape, input, kind, window, direction, count_padding),
+                       central_differences(of_input, input)) < kTolerance);
 }
 
 TEST_CASE("reference of joining and shortcuts: hand-computed examples") {
