@@ -19,16 +19,24 @@
 namespace arbalest::dataflow {
 
 // What a job may treat alike, whatever the layer.
-enum class ParameterKind { kWeight, kBias };
+enum class ParameterKind {
+  kWeight,
+  kBias,
+  kNormalization,  // scale and shift of batch norm
+  kStatistic,      // running mean and variance: not trained, but kept with the weights (engine/ops/batch_norm.h)
+};
 
 struct ParameterSpec {
-  std::string name;     // "weight", "bias"
+  std::string name;     // as PyTorch has it: "weight", "bias", "running_mean"
   engine::Shape shape;  // canonical
   Initializer initializer;
   Fan fan;
   float learning_rate_multiplier = 1.0F;
   float decay_multiplier = 1.0F;
   ParameterKind kind = ParameterKind::kWeight;
+  float statistic_momentum = 0.0F;  // of statistics, in (0, 1]
+
+  bool is_statistic() const noexcept { return kind == ParameterKind::kStatistic; }
 };
 
 enum class LayerRole {

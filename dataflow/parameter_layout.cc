@@ -7,14 +7,31 @@
 
 namespace arbalest::dataflow {
 
-void ParameterLayout::append(std::string name, const ParameterSpec& spec, const engine::Layout& native) {
-  ARBALEST_CHECK(native.dtype() == engine::DType::kFloat32 && native.shape().elements() == spec.shape.elements());
-  entries_.push_back({std::move(name), spec, native, elements_});
-  const std::int64_t end = elements_ + static_cast<std::int64_t>(engine::aligned(native.bytes()) / sizeof(float));
-  const engine::UpdateRange range{elements_, end, spec.learning_rate_multiplier, spec.decay_multiplier};
+ParameterLayout::ParameterLayout(std::vector<ParameterEntry> entries) : entries_(std::move(entries)) {
+  place(false);
+  trainable_elements_ = elements_;
+  place(true);
+}
+
+void ParameterLayout::place(bool statistics) {
+  for (ParameterEntry& entry : entries_) {
+    if (entry.spec.is_statistic() != statistics) continue;
+    const engine::Layout& native = entry.native;
+    ARBALEST_CHECK(native.dtype() == engine::DType::kFloat32 &&
+                   native.shape().elements() == entry.spec.shape.elements());
+    entry.offset = elements_;
+    extend_ranges(entry.spec, elements_ + static_cast<std::int64_t>(engine::aligned(native.bytes()) / sizeof(float)));
+  }
+}
+
+void ParameterLayout::extend_ranges(const ParameterSpec& spec, std::int64_t end) {
+  ARBALEST_CHECK(spec.is_statistic() == (spec.statistic_momentum > 0.0F));
+  const engine::UpdateRange range{elements_, end, spec.learning_rate_multiplier, spec.decay_multiplier,
+                                  spec.statistic_momentum};
   const bool continues = !ranges_.empty() &&
                          ranges_.back().learning_rate_multiplier == range.learning_rate_multiplier &&
-                         ranges_.back().decay_multiplier == range.decay_multiplier;
+                         ranges_.back().decay_multiplier == range.decay_multiplier &&
+                         ranges_.back().statistic_momentum == range.statistic_momentum;
   if (continues) {
     ranges_.back().end = end;
   } else {
@@ -24,6 +41,14 @@ void ParameterLayout::append(std::string name, const ParameterSpec& spec, const 
 }
 
 std::int64_t ParameterLayout::parameters() const noexcept {
+  std::int64_t count = 0;
+  for (const ParameterEntry& entry : entries_) {
+    if (!entry.spec.is_statistic()) count += entry.spec.shape.elements();
+  }
+  return count;
+}
+
+std::int64_t ParameterLayout::numbers() const noexcept {
   std::int64_t count = 0;
   for (const ParameterEntry& entry : entries_) count += entry.spec.shape.elements();
   return count;

@@ -1,4 +1,4 @@
-// Where each parameter lies in a replica's flat vector.
+// Where each parameter lies in a replica's flat vector: first what is trained, then the running statistics.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct ParameterEntry {
   std::string name;         // "conv1.weight"
   ParameterSpec spec;       // canonical shape, initializer, multipliers
   engine::Layout native;    // as the device reads it
-  std::int64_t offset = 0;  // first element in the flat vector
+  std::int64_t offset = 0;  // first element in the flat vector; the layout sets it
 };
 
 // A parameter outside of a device, in canonical order.
@@ -29,14 +29,18 @@ struct NamedTensor {
 
 class ParameterLayout {
  public:
-  // Appends a parameter at the next aligned offset.
-  void append(std::string name, const ParameterSpec& spec, const engine::Layout& native);
+  ParameterLayout() = default;
+  // Keeps the order of `entries`, and in it gives each the next aligned offset of its segment.
+  explicit ParameterLayout(std::vector<ParameterEntry> entries);
 
   const std::vector<ParameterEntry>& entries() const noexcept { return entries_; }
-  // Elements of the flat vector, padding included.
+  // Elements of the flat vector, padding included, and of its first segment, which is trained.
   std::int64_t elements() const noexcept { return elements_; }
-  // Trainable numbers, padding not counted.
+  std::int64_t trainable_elements() const noexcept { return trainable_elements_; }
+  std::int64_t statistic_elements() const noexcept { return elements_ - trainable_elements_; }
+  // Trainable numbers, padding not counted; and with the statistics.
   std::int64_t parameters() const noexcept;
+  std::int64_t numbers() const noexcept;
   // Contiguous, covering the vector; alike neighbors are one range.
   std::span<const engine::UpdateRange> update_ranges() const noexcept { return ranges_; }
 
@@ -47,8 +51,13 @@ class ParameterLayout {
   void from_canonical(engine::Device& device, std::span<const NamedTensor> tensors, float* weights) const;
 
  private:
+  // Gives the statistics, or all others, their offsets.
+  void place(bool statistics);
+  void extend_ranges(const ParameterSpec& spec, std::int64_t end);
+
   std::vector<ParameterEntry> entries_;
   std::vector<engine::UpdateRange> ranges_;
+  std::int64_t trainable_elements_ = 0;
   std::int64_t elements_ = 0;
 };
 

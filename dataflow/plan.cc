@@ -35,7 +35,7 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
   const std::vector<engine::Shape> shapes = graph_.shapes(options.batch);
   layouts_.push_back(device.plain_layout(shapes[Graph::kImage], engine::DType::kFloat32));
   layouts_.push_back(device.plain_layout(shapes[Graph::kLabel], engine::DType::kInt32));
-  std::size_t parameter = 0;
+  std::vector<ParameterEntry> parameters;
   bool has_loss = false;
   for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
     const Graph::Node& node = graph_.nodes()[n];
@@ -52,7 +52,7 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
       prepare.input_gradient |= backward.tensor_gradient[at(input)];
     }
     for (std::size_t p = 0; options.parameters != nullptr && p < specs.size(); ++p) {
-      prepare.parameters.push_back(options.parameters->entries()[parameter + p].native);
+      prepare.parameters.push_back(options.parameters->entries()[parameters.size() + p].native);
     }
     Step step;
     try {
@@ -62,7 +62,7 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
     }
     step.backward_label = node.label + " backward";
     step.sum_label = node.label + " gradient sum";
-    step.first_parameter = parameter;
+    step.first_parameter = parameters.size();
     step.runs_forward = forward[n];
     step.runs_backward = backward.node[n];
     has_loss |= step.runs_forward && node.layer->role() == LayerRole::kLoss;
@@ -72,11 +72,11 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
     for (std::size_t p = 0; p < specs.size(); ++p) {
       ParameterSpec spec = specs[p];
       if (std::ranges::count(options.without_decay, spec.kind) > 0) spec.decay_multiplier = 0.0F;
-      parameters_.append(node.name + "." + spec.name, spec, step.op->traits().parameters[p]);
+      parameters.push_back({node.name + "." + spec.name, spec, step.op->traits().parameters[p]});
     }
-    parameter += specs.size();
     steps_.push_back(std::move(step));
   }
+  parameters_ = ParameterLayout(std::move(parameters));
 }
 
 void Plan::place_buffers(const std::vector<bool>& forward, const Backward& backward) {

@@ -10,6 +10,7 @@
 #include "engine/ops/accuracy.h"
 #include "engine/ops/activation.h"
 #include "engine/ops/add.h"
+#include "engine/ops/batch_norm.h"
 #include "engine/ops/concat.h"
 #include "engine/ops/conv2d.h"
 #include "engine/ops/dense.h"
@@ -26,8 +27,9 @@ namespace arbalest::engine {
 class Stream;
 
 // Every backend has one `prepare` per alternative; a missing one does not compile.
-using OperatorSpec = std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec, AddSpec,
-                                  ConcatSpec, PaddedShortcutSpec, SoftmaxCrossEntropySpec, AccuracySpec>;
+using OperatorSpec =
+    std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec, AddSpec, ConcatSpec,
+                 PaddedShortcutSpec, SoftmaxCrossEntropySpec, AccuracySpec, BatchNormSpec>;
 
 enum class OperatorMode { kTraining, kInference };
 
@@ -49,7 +51,7 @@ struct PrepareOptions {
 // What the plan needs to know. A tensor's gradient has the layout of the tensor.
 struct OperatorTraits {
   Layout output;
-  std::vector<Layout> parameters;  // weights, then bias; float32, and so are their gradients
+  std::vector<Layout> parameters;  // in the order of the spec; float32, and so are their gradients
   // The operator reads its weights (parameters[0], not the bias) rounded to bfloat16, in the same order of elements.
   bool low_precision_weights = false;
   std::size_t saved_bytes = 0;    // written by forward, read by backward; 64-byte aligned

@@ -26,7 +26,7 @@ std::int64_t largest_batch(const dataflow::Plan& training, const dataflow::Plan&
 
 std::size_t Learner::device_bytes(const engine::Device& device, const dataflow::Plan& training,
                                   const dataflow::Plan& inference, const engine::UpdateRule& rule) {
-  return Replica::device_bytes(training.parameters().elements(), rule, training.reads_low_precision_weights()) +
+  return Replica::device_bytes(training.parameters(), rule, training.reads_low_precision_weights()) +
          arena_bytes(training, inference) + index_bytes(largest_batch(training, inference)) + sizeof(StepParameters) +
          sizeof(StepResult) + device.stream_bytes({});
 }
@@ -36,7 +36,7 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
     : options_(options),
       training_(training),
       inference_(inference),
-      replica_(device, training.parameters().elements(), options.rule, training.reads_low_precision_weights()),
+      replica_(device, training.parameters(), options.rule, training.reads_low_precision_weights()),
       arena_(device.allocate(arena_bytes(training, inference))),
       indices_(device.allocate(index_bytes(largest_batch(training, inference)))),
       step_(device.allocate(sizeof(StepParameters))),
@@ -83,7 +83,7 @@ void Learner::record_update() {
   stream_->begin_recording();
   if (options_.clip_gradient_norm.has_value()) {
     stream_->enqueue(engine::GradientClip{.gradient = replica_.gradient(),
-                                          .elements = training_.parameters().elements(),
+                                          .elements = training_.parameters().trainable_elements(),
                                           .max_norm = *options_.clip_gradient_norm,
                                           .scale = &result->gradient_scale},
                      "gradient norm");
@@ -174,12 +174,16 @@ std::size_t Learner::vector_bytes() const {
   return static_cast<std::size_t>(training_.parameters().elements()) * sizeof(float);
 }
 
+std::size_t Learner::state_bytes() const {
+  return static_cast<std::size_t>(training_.parameters().trainable_elements()) * sizeof(float);
+}
+
 void Learner::restart(const float* central, const engine::Event& ready) {
   stream_->wait(ready, "wait for the restart");
   stream_->copy(replica_.weights(), central, vector_bytes(), "restart weights");
   round_weights(replica_.weights(), replica_.rounded());
   for (const StateSlot& slot : replica_.state()) {
-    stream_->fill_zero(slot.values.data(), vector_bytes(), "restart optimizer state");
+    stream_->fill_zero(slot.values.data(), state_bytes(), "restart optimizer state");
   }
   steps_ = 0;
 }

@@ -81,6 +81,7 @@ class Learner {
 
  private:
   std::size_t vector_bytes() const;
+  std::size_t state_bytes() const;  // of a vector of the optimizer's
   void round_weights(const float* weights, engine::BFloat16* rounded);
   void record_update();
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dataflow/parameter_layout.h"
 #include "engine/bfloat16.h"
 #include "engine/buffer.h"
 #include "engine/device.h"
@@ -12,7 +13,7 @@
 
 namespace arbalest::learners {
 
-// A vector that the optimizer keeps.
+// A vector that the optimizer keeps, of the trainable elements.
 struct StateSlot {
   std::string name;  // "momentum"
   engine::Buffer values;
@@ -21,17 +22,21 @@ struct StateSlot {
 class Replica {
  public:
   // What one takes of the device's memory.
-  static std::size_t device_bytes(std::int64_t elements, const engine::UpdateRule& rule, bool low_precision) {
-    return (2 + engine::state_slots(rule).size()) * bytes(elements) + (low_precision ? rounded_bytes(elements) : 0);
+  static std::size_t device_bytes(const dataflow::ParameterLayout& layout, const engine::UpdateRule& rule,
+                                  bool low_precision) {
+    return 2 * bytes(layout.elements()) + engine::state_slots(rule).size() * bytes(layout.trainable_elements()) +
+           (low_precision ? rounded_bytes(layout.elements()) : 0);
   }
 
-  // Vectors of `elements` float32 each, zero; and of as many bfloat16, if `low_precision`. Throws kOutOfMemory.
-  Replica(engine::Device& device, std::int64_t elements, const engine::UpdateRule& rule, bool low_precision)
-      : weights_(device.allocate(bytes(elements))),
-        gradient_(device.allocate(bytes(elements))),
-        rounded_(low_precision ? device.allocate(rounded_bytes(elements)) : engine::Buffer()) {
+  // Vectors of float32, zero: weights and gradient of layout.elements(), the optimizer's of trainable_elements(); and
+  // layout.elements() in bfloat16, if `low_precision`. Throws kOutOfMemory.
+  Replica(engine::Device& device, const dataflow::ParameterLayout& layout, const engine::UpdateRule& rule,
+          bool low_precision)
+      : weights_(device.allocate(bytes(layout.elements()))),
+        gradient_(device.allocate(bytes(layout.elements()))),
+        rounded_(low_precision ? device.allocate(rounded_bytes(layout.elements())) : engine::Buffer()) {
     for (const std::string_view name : engine::state_slots(rule)) {
-      state_.push_back({std::string(name), device.allocate(bytes(elements))});
+      state_.push_back({std::string(name), device.allocate(bytes(layout.trainable_elements()))});
     }
   }
 

@@ -59,7 +59,8 @@ void Scheduler::create_learners(engine::Collective& collective) {
   std::vector<engine::Device*> devices;
   for (const auto& pool : pools_) devices.push_back(&pool->device());
   if (learner_count(pools_) > 1) {
-    averager_.emplace(options_.averaging, devices, pools_.front()->training_plan().parameters().elements(), collective,
+    const dataflow::ParameterLayout& layout = pools_.front()->training_plan().parameters();
+    averager_.emplace(options_.averaging, devices, layout.elements(), layout.statistic_elements(), collective,
                       kRunAhead + 1);
   }
   std::vector<std::vector<const float*>> replicas;

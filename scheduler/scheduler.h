@@ -52,8 +52,9 @@ struct Progress {
   std::int64_t examples = 0;
   double loss_sum = 0.0;
   double correct = 0.0;
-  double replica_distance = 0.0;  // sqrt(mean over learners of |w_j - z|^2) at the last averaging that ended; 0 if none
-  double host_seconds = 0.0;      // CPU time of the calling thread to enqueue rounds, sleep not counted
+  // sqrt(mean over learners of |w_j - z|^2), running statistics left out, at the last averaging that ended; 0 if none
+  double replica_distance = 0.0;
+  double host_seconds = 0.0;  // CPU time of the calling thread to enqueue rounds, sleep not counted
 
   void add(const Progress& later);
 };
@@ -72,7 +73,7 @@ class Scheduler {
             engine::Collective& collective);
   // What it takes of host memory while it initializes, and snapshot() later: the model in canonical order.
   static std::size_t host_bytes(const dataflow::ParameterLayout& parameters) {
-    return static_cast<std::size_t>(parameters.parameters()) * sizeof(float);
+    return static_cast<std::size_t>(parameters.numbers()) * sizeof(float);
   }
   // Waits for all that is enqueued.
   ~Scheduler();

@@ -25,8 +25,12 @@ std::size_t Averager::device_bytes(const engine::Device& device, std::int64_t el
 }
 
 Averager::Averager(const Options& options, std::span<engine::Device* const> devices, std::int64_t elements,
-                   engine::Collective& collective, int result_slots)
-    : options_(options), elements_(elements), collective_(collective), result_slots_(result_slots) {
+                   std::int64_t statistics, engine::Collective& collective, int result_slots)
+    : options_(options),
+      elements_(elements),
+      statistics_(statistics),
+      collective_(collective),
+      result_slots_(result_slots) {
   ARBALEST_CHECK(collective.ranks() == static_cast<int>(devices.size()));
   for (engine::Device* device : devices) {
     PerDevice& entry = devices_.emplace_back();
@@ -46,7 +50,12 @@ const float* Averager::central_buffer(int device, int parity) const {
 
 void Averager::set_replicas(std::vector<std::vector<const float*>> replicas) {
   ARBALEST_CHECK(replicas.size() == devices_.size());
-  for (std::size_t d = 0; d < devices_.size(); ++d) devices_[d].replicas = std::move(replicas[d]);
+  std::size_t count = 0;
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    count += replicas[d].size();
+    devices_[d].replicas = std::move(replicas[d]);
+  }
+  mean_factor_ = 1.0F / static_cast<float>(count);
 }
 
 void Averager::set_central(int device, const float* weights) {
@@ -78,7 +87,8 @@ std::span<const engine::Event> Averager::average(std::span<const std::vector<eng
 void Averager::average_alone(PerDevice& entry, float alpha) {
   entry.stream->enqueue(
       engine::LocalAveraging{entry.replicas, entry.central[parity_].as<float>(), entry.central[1 - parity_].as<float>(),
-                             entry.sum.as<float>() + elements_, alpha, options_.central_momentum, elements_},
+                             entry.sum.as<float>() + elements_, alpha, options_.central_momentum, elements_,
+                             statistics_, mean_factor_},
       "averaging");
   events_.front() = entry.stream->record();
 }
@@ -86,17 +96,17 @@ void Averager::average_alone(PerDevice& entry, float alpha) {
 void Averager::average_together(float alpha) {
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     PerDevice& entry = devices_[d];
-    entry.stream->enqueue(
-        engine::ReplicaDifference{entry.replicas, entry.central[parity_].as<float>(), entry.sum.as<float>(), elements_},
-        "averaging read");
+    entry.stream->enqueue(engine::ReplicaDifference{entry.replicas, entry.central[parity_].as<float>(),
+                                                    entry.sum.as<float>(), elements_, statistics_},
+                          "averaging read");
     events_[d] = entry.stream->record();
   }
   collective_.all_reduce_sum(parts_, static_cast<std::size_t>(elements_ + engine::kAveragingTail), "all-reduce");
   for (PerDevice& entry : devices_) {
-    entry.stream->enqueue(
-        engine::CentralUpdate{entry.central[parity_].as<float>(), entry.central[1 - parity_].as<float>(),
-                              entry.sum.as<float>(), alpha, options_.central_momentum, elements_},
-        "central update");
+    entry.stream->enqueue(engine::CentralUpdate{entry.central[parity_].as<float>(),
+                                                entry.central[1 - parity_].as<float>(), entry.sum.as<float>(), alpha,
+                                                options_.central_momentum, elements_, statistics_, mean_factor_},
+                          "central update");
   }
 }
 

@@ -18,7 +18,7 @@ namespace arbalest::sma {
 // What one averaging reports, in host memory.
 struct AveragingResult {
   float non_finite = 0.0F;        // weights that were not finite; if any, z was kept
-  float squared_distance = 0.0F;  // sum over learners of |w_j - z|^2, before the step
+  float squared_distance = 0.0F;  // sum over learners of |w_j - z|^2, before the step, without statistics
 };
 
 struct AveragingTicket {
@@ -33,10 +33,10 @@ class Averager {
   // What one takes of each device's memory.
   static std::size_t device_bytes(const engine::Device& device, std::int64_t elements);
 
-  // `elements`: of every flat vector. z starts as zero; see set_central. The devices and the collective (one rank per
-  // device) must outlive it.
+  // `elements`: of every flat vector; the last `statistics` of them are running statistics. z starts as zero; see
+  // set_central. The devices and the collective (one rank per device) must outlive it.
   Averager(const Options& options, std::span<engine::Device* const> devices, std::int64_t elements,
-           engine::Collective& collective, int result_slots);
+           std::int64_t statistics, engine::Collective& collective, int result_slots);
 
   // The two buffers of z on a device, [elements] float32 each, for the recordings of its learners.
   const float* central_buffer(int device, int parity) const;
@@ -48,7 +48,8 @@ class Averager {
   // z := weights on every device ([elements] of host-readable memory there). Blocks the host; before the first round.
   void set_central(int device, const float* weights);
 
-  // Enqueues one round: S = sum_j (w_j - z^t) over all devices, z^{t+1} = z^t + alpha S + mu (z^t - z^{t-1}).
+  // Enqueues one round: S = sum_j (w_j - z^t) over all devices, z^{t+1} = z^t + alpha S + mu (z^t - z^{t-1}), and of
+  // statistics the replicas' mean.
   //   ready[d][j]: the weights of learner j of device d are those to be averaged.
   // Stream ordering: on the devices' averaging streams; the host does not block. Returns, by device, the event after
   // which the weights may change: the update of each learner waits for it, reads z^t in central_buffer(d, the parity
@@ -87,6 +88,8 @@ class Averager {
 
   Options options_;
   std::int64_t elements_;
+  std::int64_t statistics_;
+  float mean_factor_ = 0.0F;  // 1 / all replicas
   engine::Collective& collective_;
   int result_slots_;
   engine::Buffer results_;  // host: AveragingResult [result_slots]; streams of devices_ write it until they end

@@ -30,4 +30,13 @@ inline ParameterSpec bias_spec(const engine::Shape& shape, const Fan& fan, const
   return spec;
 }
 
+inline ParameterSpec statistic_spec(const char* name, const engine::Shape& shape, float initial, float momentum) {
+  return {.name = name,
+          .shape = shape,
+          .initializer = {.kind = Initializer::Kind::kConstant, .value = initial},
+          .fan = {},
+          .kind = ParameterKind::kStatistic,
+          .statistic_momentum = momentum};
+}
+
 }  // namespace arbalest::dataflow

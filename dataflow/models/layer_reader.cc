@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "dataflow/layers/activation.h"
+#include "dataflow/layers/batch_norm.h"
 #include "dataflow/layers/classification.h"
 #include "dataflow/layers/conv2d.h"
 #include "dataflow/layers/dense.h"
@@ -24,6 +25,8 @@ constexpr Range<int> kStrideLength{1, 1024};
 constexpr Range<int> kDilationLength{1, 1024};
 constexpr Range<int> kPaddingLength{0, 1024};
 constexpr Range<float> kLossWeight = above(0.0F, 1000.0F);
+constexpr Range<float> kVarianceEpsilon{1e-10F, 1.0F};
+constexpr Range<float> kStatisticMomentum = above(0.0F, 1.0F);
 constexpr Range<float> kMultiplier{0.0F, 1000.0F};
 // Initial values. Sums of thousands of products of them stay far from the ends of float32.
 constexpr Range<float> kInitialValue{-1000.0F, 1000.0F};
@@ -77,6 +80,8 @@ class LayerReader {
         return softmax_cross_entropy(message_.softmax_cross_entropy());
       case Kind::kAccuracy:
         return std::make_shared<AccuracyLayer>();
+      case Kind::kBatchNorm:
+        return batch_norm(message_.batch_norm());
       case Kind::KIND_NOT_SET:
         break;
     }
@@ -147,6 +152,16 @@ class LayerReader {
                                                               : "channels is missing: how many the output has");
     report("padded_shortcut.stride", out_of_range("stride", message.stride(), kStrideLength));
     return std::make_shared<PaddedShortcutLayer>(message.channels(), message.stride());
+  }
+
+  std::shared_ptr<const Layer> batch_norm(const v1::BatchNorm& message) {
+    report("batch_norm.epsilon", out_of_range("epsilon", message.epsilon(), kVarianceEpsilon));
+    report("batch_norm.momentum", out_of_range("momentum", message.momentum(), kStatisticMomentum));
+    return std::make_shared<BatchNormLayer>(
+        BatchNormLayer::Options{.epsilon = message.epsilon(),
+                                .momentum = message.momentum(),
+                                .scale = parameter(message.scale(), "batch_norm.scale"),
+                                .shift = parameter(message.shift(), "batch_norm.shift")});
   }
 
   // A length that can be given for both directions at once or for each.

@@ -1,5 +1,6 @@
 #include "dataflow/models/model_defaults.h"
 
+#include "dataflow/layers/batch_norm.h"
 #include "dataflow/layers/parameter_options.h"
 #include "dataflow/models/layer_reader.h"
 
@@ -33,9 +34,11 @@ void choose(v1::Initializer& initializer, Initializer::Kind kind) {
 }
 
 void fill(v1::Initializer& initializer, const Initializer& unless_given) {
-  if (initializer.kind_case() == v1::Initializer::KIND_NOT_SET) choose(initializer, unless_given.kind);
-  if (initializer.has_constant() && !initializer.constant().has_value())
-    initializer.mutable_constant()->set_value(0.0F);
+  const bool is_left_out = initializer.kind_case() == v1::Initializer::KIND_NOT_SET;
+  if (is_left_out) choose(initializer, unless_given.kind);
+  if (initializer.has_constant() && !initializer.constant().has_value()) {
+    initializer.mutable_constant()->set_value(is_left_out ? unless_given.value : 0.0F);
+  }
   if (initializer.has_uniform()) {
     v1::Initializer::Uniform& uniform = *initializer.mutable_uniform();
     if (!uniform.has_low()) uniform.set_low(-kDefaultUniform);
@@ -103,11 +106,20 @@ void fill_average(v1::Pool& pool) {
   if (!pool.has_count_padding()) pool.set_count_padding(false);
 }
 
+void fill(v1::BatchNorm& norm) {
+  const BatchNormLayer::Options defaults;
+  if (!norm.has_epsilon()) norm.set_epsilon(defaults.epsilon);
+  if (!norm.has_momentum()) norm.set_momentum(defaults.momentum);
+  fill(*norm.mutable_scale(), defaults.scale.initializer);
+  fill(*norm.mutable_shift(), defaults.shift.initializer);
+}
+
 void fill(v1::Layer& layer) {
   if (layer.has_conv()) fill(*layer.mutable_conv());
   if (layer.has_max_pool()) fill(*layer.mutable_max_pool());
   if (layer.has_average_pool()) fill_average(*layer.mutable_average_pool());
   if (layer.has_dense()) fill_parameters(*layer.mutable_dense());
+  if (layer.has_batch_norm()) fill(*layer.mutable_batch_norm());
   if (layer.has_dropout() && !layer.dropout().has_ratio()) layer.mutable_dropout()->set_ratio(kDefaultDropout);
   if (layer.has_softmax_cross_entropy() && !layer.softmax_cross_entropy().has_weight()) {
     layer.mutable_softmax_cross_entropy()->set_weight(1.0F);

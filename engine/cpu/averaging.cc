@@ -13,6 +13,8 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
+using elementwise::CentralTerms;
+
 // A vector is cut into this many chunks, however many threads there are, so that sums are added in one order. Within
 // a chunk the replicas are summed block by block, while the block's z and sum stay in the first-level cache.
 constexpr std::int64_t kChunks = 64;
@@ -88,31 +90,50 @@ Tail difference_of_block(std::span<const float* const> replicas, const float* ce
 
 // previous[i] = z^{t+1}[i] for i < count; returns how many are not finite.
 std::int32_t update_central(const float* __restrict central, const float* __restrict sum, float* __restrict previous,
-                            std::int64_t count, float alpha, float central_momentum) {
+                            std::int64_t count, CentralTerms terms) {
   std::int32_t non_finite = 0;
 #pragma omp simd reduction(+ : non_finite)
   for (std::int64_t i = 0; i < count; ++i) {
-    const float next = elementwise::next_central(central[i], previous[i], sum[i], alpha, central_momentum);
+    const float next = elementwise::next_central(central[i], previous[i], sum[i], terms);
     previous[i] = next;
     non_finite += elementwise::count_non_finite(next);
   }
   return non_finite;
 }
 
-// Calls body(begin, count) -> Tail for the blocks of a vector, on `threads` threads; adds the tails up in one order.
+// Calls body(begin, count) -> Tail for the blocks of [first, last), on `threads` threads; adds the tails up in one
+// order.
 template <typename Body>
-Tail for_blocks(std::int64_t elements, int threads, const Body& body) {
+Tail for_blocks(std::int64_t first, std::int64_t last, int threads, const Body& body) {
   std::array<Tail, kChunks> tails;
-  const std::int64_t chunk = ((elements + kChunks - 1) / kChunks + kLanes - 1) / kLanes * kLanes;
+  const std::int64_t chunk = ((last - first + kChunks - 1) / kChunks + kLanes - 1) / kLanes * kLanes;
   for_each_part(threads, kChunks, [&](std::int64_t i) {
-    const std::int64_t end = std::min(elements, (i + 1) * chunk);
-    for (std::int64_t begin = i * chunk; begin < end; begin += kBlock) {
+    const std::int64_t end = std::min(last, first + (i + 1) * chunk);
+    for (std::int64_t begin = first + i * chunk; begin < end; begin += kBlock) {
       tails[static_cast<std::size_t>(i)].add(body(begin, std::min(kBlock, end - begin)));
     }
   });
   Tail total;
   for (const Tail& tail : tails) total.add(tail);
   return total;
+}
+
+// body(first, last, are_statistics) -> Tail, for the weights and for the statistics of a task, if it has any.
+template <typename Task, typename Body>
+Tail for_segments(const Task& task, const Body& body) {
+  const std::int64_t weights = task.elements - task.statistics;
+  Tail tail = body(0, weights, false);
+  if (task.statistics == 0) return tail;
+  Tail of_statistics = body(weights, task.elements, true);
+  of_statistics.squared_distance = 0.0;
+  tail.add(of_statistics);
+  return tail;
+}
+
+template <typename Task>
+CentralTerms terms_of(const Task& task, bool are_statistics) {
+  return are_statistics ? elementwise::statistics_terms(task.mean_factor)
+                        : CentralTerms{task.alpha, task.central_momentum};
 }
 
 void store(const Tail& tail, float* target) {
@@ -124,8 +145,10 @@ void store(const Tail& tail, float* target) {
 
 void run_flat(const ReplicaDifference& task, const TaskContext& context) {
   if (task.replicas.empty()) std::fill_n(task.sum, task.elements, 0.0F);
-  const Tail tail = for_blocks(task.elements, context.threads, [&](std::int64_t begin, std::int64_t count) {
-    return difference_of_block(task.replicas, task.central, begin, count, task.sum + begin);
+  const Tail tail = for_segments(task, [&](std::int64_t first, std::int64_t last, bool /*are_statistics*/) {
+    return for_blocks(first, last, context.threads, [&](std::int64_t begin, std::int64_t count) {
+      return difference_of_block(task.replicas, task.central, begin, count, task.sum + begin);
+    });
   });
   store(tail, task.sum + task.elements);
 }
@@ -133,25 +156,31 @@ void run_flat(const ReplicaDifference& task, const TaskContext& context) {
 void run_flat(const CentralUpdate& task, const TaskContext& context) {
   float& non_finite = task.sum[task.elements + kNonFiniteCount];
   if (non_finite == 0.0F) {
-    std::atomic<std::int32_t> total{0};
-    for_ranges(context.threads, task.elements, [&](std::int64_t begin, std::int64_t end) {
-      total += update_central(task.central + begin, task.sum + begin, task.previous + begin, end - begin, task.alpha,
-                              task.central_momentum);
+    const Tail tail = for_segments(task, [&](std::int64_t first, std::int64_t last, bool are_statistics) {
+      const CentralTerms terms = terms_of(task, are_statistics);
+      std::atomic<std::int32_t> total{0};
+      for_ranges(context.threads, last - first, [&](std::int64_t begin, std::int64_t end) {
+        const std::int64_t at = first + begin;
+        total += update_central(task.central + at, task.sum + at, task.previous + at, end - begin, terms);
+      });
+      return Tail{.non_finite_next = total};
     });
     // Finite differences of several devices may still add up to infinity; every device sees the same sum.
-    non_finite = static_cast<float>(total);
+    non_finite = static_cast<float>(tail.non_finite_next);
   }
   if (non_finite != 0.0F) std::copy_n(task.central, task.elements, task.previous);
 }
 
 void run_flat(const LocalAveraging& task, const TaskContext& context) {
   ARBALEST_CHECK(!task.replicas.empty());
-  Tail tail = for_blocks(task.elements, context.threads, [&](std::int64_t begin, std::int64_t count) {
-    alignas(64) float sum[kBlock];
-    Tail block = difference_of_block(task.replicas, task.central, begin, count, sum);
-    block.non_finite_next =
-        update_central(task.central + begin, sum, task.previous + begin, count, task.alpha, task.central_momentum);
-    return block;
+  Tail tail = for_segments(task, [&](std::int64_t first, std::int64_t last, bool are_statistics) {
+    const CentralTerms terms = terms_of(task, are_statistics);
+    return for_blocks(first, last, context.threads, [&](std::int64_t begin, std::int64_t count) {
+      alignas(64) float sum[kBlock];
+      Tail block = difference_of_block(task.replicas, task.central, begin, count, sum);
+      block.non_finite_next = update_central(task.central + begin, sum, task.previous + begin, count, terms);
+      return block;
+    });
   });
   if (tail.non_finite == 0) tail.non_finite = tail.non_finite_next;
   if (tail.non_finite != 0) std::copy_n(task.central, task.elements, task.previous);

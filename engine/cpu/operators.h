@@ -35,5 +35,7 @@ std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, con
                                         const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
 
 }  // namespace arbalest::engine::cpu

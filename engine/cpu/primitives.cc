@@ -22,7 +22,8 @@ dnnl::prop_kind direction(OperatorMode mode) {
 dnnl::memory::dims pair(const Extent2d& extent) { return {extent.height, extent.width}; }
 
 bool is_reference(const dnnl::primitive_desc_base& description) {
-  return std::string_view(description.impl_info_str()).starts_with("ref");
+  // "ref:any", "bnorm_ref:any"; but "gemm:ref" is a convolution by matrix products
+  return std::string_view(description.impl_info_str()).find("ref:") != std::string_view::npos;
 }
 
 template <typename Description>
@@ -209,6 +210,26 @@ std::optional<Activation> find_activation(const dnnl::engine& engine, OperatorMo
       dnnl::eltwise_backward::primitive_desc(backward, user_scratchpad(), engine, *forward_kernel, true));
   if (!backward_kernel.has_value()) return std::nullopt;
   return Activation{*forward_kernel, *backward_kernel};
+}
+
+std::optional<BatchNormalization> find_batch_normalization(const dnnl::engine& engine, OperatorMode mode,
+                                                           const dnnl::memory::desc& tensor, float epsilon, bool relu) {
+  using Flags = dnnl::normalization_flags;
+  const bool training = mode == OperatorMode::kTraining;
+  Flags flags = Flags::use_scale | Flags::use_shift;
+  if (relu) flags |= Flags::fuse_norm_relu;
+  const Flags forward_flags = training ? flags : flags | Flags::use_global_stats;
+  const dnnl::batch_normalization_forward::desc forward(direction(mode), tensor, epsilon, forward_flags);
+  auto forward_kernel =
+      kernel_or_none(dnnl::batch_normalization_forward::primitive_desc(forward, user_scratchpad(), engine, true));
+  if (!forward_kernel.has_value()) return std::nullopt;
+  if (!training) return BatchNormalization{*forward_kernel, std::nullopt};
+
+  const dnnl::batch_normalization_backward::desc backward(dnnl::prop_kind::backward, tensor, tensor, epsilon, flags);
+  auto backward_kernel = kernel_or_none(
+      dnnl::batch_normalization_backward::primitive_desc(backward, user_scratchpad(), engine, *forward_kernel, true));
+  if (!backward_kernel.has_value()) return std::nullopt;
+  return BatchNormalization{*forward_kernel, *backward_kernel};
 }
 
 }  // namespace arbalest::engine::cpu

@@ -58,4 +58,13 @@ struct Activation {
 std::optional<Activation> find_activation(const dnnl::engine& engine, OperatorMode mode,
                                           const dnnl::memory::desc& tensor, ActivationKind kind);
 
+struct BatchNormalization {
+  dnnl::batch_normalization_forward::primitive_desc forward;
+  std::optional<dnnl::batch_normalization_backward::primitive_desc> backward;  // in training
+};
+// Null where oneDNN has only the reference. Output and gradients lie as the input. In training forward writes the
+// batch's statistics; at inference it reads the running ones.
+std::optional<BatchNormalization> find_batch_normalization(const dnnl::engine& engine, OperatorMode mode,
+                                                           const dnnl::memory::desc& tensor, float epsilon, bool relu);
+
 }  // namespace arbalest::engine::cpu

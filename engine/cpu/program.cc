@@ -54,14 +54,20 @@ class BoundProgram final : public Task {
   std::vector<std::variant<Bound, Program::Function>> steps_;
 };
 
+// Null where there are not so many.
+template <typename Pointer>
+const void* at(std::size_t index, std::span<Pointer const> pointers) {
+  return index < pointers.size() ? pointers[index] : nullptr;
+}
+
 template <typename Pointer>
 const void* first(std::span<Pointer const> pointers) {
-  return pointers.empty() ? nullptr : pointers[0];
+  return at(0, pointers);
 }
 
 template <typename Pointer>
 const void* second(std::span<Pointer const> pointers) {
-  return pointers.size() < 2 ? nullptr : pointers[1];
+  return at(1, pointers);
 }
 
 }  // namespace
@@ -136,6 +142,8 @@ void ProgramOperator::forward(Stream& stream, const char* label, const ForwardOp
   addresses.set(Role::kOutput, operands.output);
   addresses.set(Role::kWeights, first(operands.parameters));
   addresses.set(Role::kBias, second(operands.parameters));
+  addresses.set(Role::kMean, at(2, operands.parameters));
+  addresses.set(Role::kVariance, at(3, operands.parameters));
   addresses.set(Role::kSaved, operands.saved);
   addresses.set(Role::kScratch, operands.scratch);
   addresses.set(Role::kStep, operands.step);
@@ -153,8 +161,11 @@ void ProgramOperator::backward(Stream& stream, const char* label, const Backward
     addresses.set(input_gradient_role(k), operands.input_gradients[k]);
   }
   addresses.set(Role::kWeights, first(operands.parameters));
+  addresses.set(Role::kBias, second(operands.parameters));
   addresses.set(Role::kWeightsGradient, first(operands.parameter_gradients));
   addresses.set(Role::kBiasGradient, second(operands.parameter_gradients));
+  addresses.set(Role::kMeanGradient, at(2, operands.parameter_gradients));
+  addresses.set(Role::kVarianceGradient, at(3, operands.parameter_gradients));
   addresses.set(Role::kSaved, operands.saved);
   addresses.set(Role::kScratch, operands.scratch);
   addresses.set(Role::kStep, operands.step);

@@ -31,8 +31,12 @@ enum class Role : std::size_t {
   kWeightsGradient,
   kBiasGradient,
   kStep,
+  kMean,  // running statistics, and what they are to move to
+  kVariance,
+  kMeanGradient,
+  kVarianceGradient,
 };
-inline constexpr std::size_t kRoles = 12;  // and those of further inputs
+inline constexpr std::size_t kRoles = 16;  // and those of further inputs
 
 // Of operators with several inputs: the k-th, and its gradient. For losses and metrics input 1 is kLabels too.
 inline Role input_role(std::size_t k) { return k == 0 ? Role::kInput : static_cast<Role>(kRoles + 2 * k - 2); }

@@ -12,6 +12,7 @@ namespace arbalest::engine::cpu {
 namespace {
 
 using elementwise::ElementState;
+using elementwise::StatisticStep;
 
 template <typename Step>
 std::int32_t count_refused(const WeightUpdate& task, std::int64_t begin, std::int64_t end, Step step) {
@@ -48,10 +49,19 @@ std::int32_t take_step(const WeightUpdate& task, std::int64_t begin, std::int64_
   return non_finite;
 }
 
-// Runs `pass` over all ranges, each with its step, split between the threads, and adds up what it returns.
-template <typename Step, typename Pass>
+constexpr auto take_statistics = take_step<false, StatisticStep>;
+
+// One pass over elements [begin, end) of a range: of the rule's step, and of running statistics.
+template <typename Step>
+struct Passes {
+  std::int32_t (*rule)(const WeightUpdate&, std::int64_t begin, std::int64_t end, Step);
+  std::int32_t (*statistics)(const WeightUpdate&, std::int64_t begin, std::int64_t end, StatisticStep);
+};
+
+// Runs the passes over all ranges, each with its step, split between the threads, and adds up what they return.
+template <typename Step>
 std::int32_t sum_over_ranges(const WeightUpdate& task, const typename Step::Options& options, int threads,
-                             const Pass& pass) {
+                             const Passes<Step>& passes) {
   std::int64_t elements = 0;
   for (const UpdateRange& range : task.ranges) elements = std::max(elements, range.end);
   const float gradient_scale = task.gradient_scale == nullptr ? 1.0F : *task.gradient_scale;
@@ -60,7 +70,10 @@ std::int32_t sum_over_ranges(const WeightUpdate& task, const typename Step::Opti
     for (const UpdateRange& range : task.ranges) {
       const std::int64_t first = std::max(begin, range.begin);
       const std::int64_t last = std::min(end, range.end);
-      if (first < last) total += pass(task, first, last, Step::make(options, *task.step, range, gradient_scale));
+      if (first >= last) continue;
+      total += range.is_statistic()
+                   ? passes.statistics(task, first, last, StatisticStep::make(range))
+                   : passes.rule(task, first, last, Step::make(options, *task.step, range, gradient_scale));
     }
   });
   return total;
@@ -80,14 +93,14 @@ void run(const WeightUpdate& task, const typename Step::Options& options, const 
   const bool averaged = task.central[0] != nullptr && task.central[1] != nullptr;
   ARBALEST_CHECK(averaged || (task.central[0] == nullptr && task.central[1] == nullptr));
   if (averaged) {
-    const auto pass = task.step->alpha == 0.0F ? take_step<false, Step> : take_step<true, Step>;
-    *task.non_finite = sum_over_ranges<Step>(task, options, threads, pass);
+    const auto rule_pass = task.step->alpha == 0.0F ? take_step<false, Step> : take_step<true, Step>;
+    *task.non_finite = sum_over_ranges<Step>(task, options, threads, {rule_pass, take_statistics});
     round_weights(task, context);
     return;
   }
-  *task.non_finite = sum_over_ranges<Step>(task, options, threads, count_refused<Step>);
+  *task.non_finite = sum_over_ranges<Step>(task, options, threads, {count_refused<Step>, count_refused<StatisticStep>});
   if (*task.non_finite != 0) return;
-  sum_over_ranges<Step>(task, options, threads, take_step<false, Step>);
+  sum_over_ranges<Step>(task, options, threads, {take_step<false, Step>, take_statistics});
   round_weights(task, context);
 }
 

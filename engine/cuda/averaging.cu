@@ -11,6 +11,8 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
+using elementwise::CentralTerms;
+
 // Addresses of replicas travel as a kernel argument, of which there are 4 KB.
 constexpr std::size_t kGroup = 32;
 constexpr std::size_t kLargestGroup = 448;
@@ -61,14 +63,25 @@ __device__ BlockTail sum_of_block(const BlockTail& of_thread) {
   return {block_sum(of_thread.squared_distance), block_sum(of_thread.non_finite), block_sum(of_thread.non_finite_next)};
 }
 
+// Weights, and behind them statistics.
+struct Extent {
+  std::int64_t elements;
+  std::int64_t weights;
+};
+
+template <typename Task>
+Extent extent_of(const Task& task) {
+  return {task.elements, task.elements - task.statistics};
+}
+
 // sum = (is_first ? 0 : sum) + sum_j (w_j - z); tails[block] alike.
-__global__ void add_group(const ReplicaGroup<kGroup> replicas, const float* central, float* sum, std::int64_t elements,
+__global__ void add_group(const ReplicaGroup<kGroup> replicas, const float* central, float* sum, const Extent of,
                           bool is_first, bool is_last, BlockTail* tails) {
   BlockTail tail{};
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
+  for (std::int64_t i = first_element(); i < of.elements; i += element_step()) {
     const ElementSum added = add_differences(replicas, i, central[i], is_first ? 0.0F : sum[i]);
     sum[i] = added.sum;
-    tail.squared_distance += static_cast<double>(added.squares);
+    if (i < of.weights) tail.squared_distance += static_cast<double>(added.squares);
     if (is_last) tail.non_finite += elementwise::count_non_finite(added.sum);
   }
   tail = sum_of_block(tail);
@@ -77,21 +90,28 @@ __global__ void add_group(const ReplicaGroup<kGroup> replicas, const float* cent
   tails[blockIdx.x] = tail;
 }
 
-struct CentralTerms {
-  float alpha;
-  float central_momentum;
+struct SegmentTerms {
+  CentralTerms weights;
+  CentralTerms statistics;
 };
+
+template <typename Task>
+SegmentTerms terms_of(const Task& task) {
+  return {{task.alpha, task.central_momentum}, elementwise::statistics_terms(task.mean_factor)};
+}
 
 template <std::size_t capacity>
 __global__ void average(const ReplicaGroup<capacity> replicas, const float* central, float* previous,
-                        CentralTerms terms, std::int64_t elements, BlockTail* tails) {
+                        const SegmentTerms terms, const Extent of, BlockTail* tails) {
   BlockTail tail{};
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
+  for (std::int64_t i = first_element(); i < of.elements; i += element_step()) {
+    const bool is_weight = i < of.weights;
     const float z = central[i];
     const ElementSum added = add_differences(replicas, i, z, 0.0F);
-    const float next = elementwise::next_central(z, previous[i], added.sum, terms.alpha, terms.central_momentum);
+    const float next =
+        elementwise::next_central(z, previous[i], added.sum, is_weight ? terms.weights : terms.statistics);
     previous[i] = next;
-    tail.squared_distance += static_cast<double>(added.squares);
+    if (is_weight) tail.squared_distance += static_cast<double>(added.squares);
     tail.non_finite += elementwise::count_non_finite(added.sum);
     tail.non_finite_next += elementwise::count_non_finite(next);
   }
@@ -100,13 +120,13 @@ __global__ void average(const ReplicaGroup<capacity> replicas, const float* cent
 }
 
 // Does nothing where the tail counts an element of S that is not finite.
-__global__ void update_central(const float* central, float* previous, const float* sum, CentralTerms terms,
-                               std::int64_t elements, BlockTail* tails) {
+__global__ void update_central(const float* central, float* previous, const float* sum, const SegmentTerms terms,
+                               const Extent of, BlockTail* tails) {
   BlockTail tail{};
-  if (sum[elements + kNonFiniteCount] == 0.0F) {
-    for (std::int64_t i = first_element(); i < elements; i += element_step()) {
+  if (sum[of.elements + kNonFiniteCount] == 0.0F) {
+    for (std::int64_t i = first_element(); i < of.elements; i += element_step()) {
       const float next =
-          elementwise::next_central(central[i], previous[i], sum[i], terms.alpha, terms.central_momentum);
+          elementwise::next_central(central[i], previous[i], sum[i], i < of.weights ? terms.weights : terms.statistics);
       previous[i] = next;
       tail.non_finite_next += elementwise::count_non_finite(next);
     }
@@ -148,8 +168,7 @@ __global__ void keep_central(const float* non_finite, const float* central, floa
 template <std::size_t capacity>
 void launch_average(const LocalAveraging& task, const StreamContext& context) {
   launch(average<capacity>, blocks_for(task.elements), context.stream, make_group<capacity>(task.replicas),
-         task.central, task.previous, CentralTerms{task.alpha, task.central_momentum}, task.elements,
-         block_tails(context));
+         task.central, task.previous, terms_of(task), extent_of(task), block_tails(context));
 }
 
 }  // namespace
@@ -160,7 +179,7 @@ void run_flat(const ReplicaDifference& task, const StreamContext& context) {
   do {
     const std::size_t count = std::min(kGroup, task.replicas.size() - done);
     launch(add_group, blocks, context.stream, make_group<kGroup>(task.replicas.subspan(done, count)), task.central,
-           task.sum, task.elements, done == 0, done + count == task.replicas.size(), block_tails(context));
+           task.sum, extent_of(task), done == 0, done + count == task.replicas.size(), block_tails(context));
     done += count;
   } while (done < task.replicas.size());
   launch(store_tail, 1, context.stream, block_tails(context), blocks, task.sum + task.elements);
@@ -169,8 +188,8 @@ void run_flat(const ReplicaDifference& task, const StreamContext& context) {
 void run_flat(const CentralUpdate& task, const StreamContext& context) {
   const std::int64_t blocks = blocks_for(task.elements);
   float* non_finite = task.sum + task.elements + kNonFiniteCount;
-  launch(update_central, blocks, context.stream, task.central, task.previous, task.sum,
-         CentralTerms{task.alpha, task.central_momentum}, task.elements, block_tails(context));
+  launch(update_central, blocks, context.stream, task.central, task.previous, task.sum, terms_of(task), extent_of(task),
+         block_tails(context));
   launch(count_next, 1, context.stream, block_tails(context), blocks, non_finite);
   launch(keep_central, blocks, context.stream, non_finite, task.central, task.previous, task.elements);
 }

@@ -5,6 +5,7 @@
 
 #include "engine/cuda/activation.h"
 #include "engine/cuda/block.h"
+#include "engine/cuda/columns.h"
 #include "engine/elementwise/bfloat16.h"
 
 namespace arbalest::engine::cuda {
@@ -14,27 +15,7 @@ namespace {
 using elementwise::load;
 using elementwise::store;
 
-constexpr int kWidestTile = 32;             // channels that neighboring threads read side by side
-constexpr std::int64_t kRowsOfThread = 16;  // about so many additions in a row, before partial sums meet
-
-// How a column sum is cut up: blocks of kThreads threads, each of `tile` channels times kThreads / tile rows. The rows
-// are dealt to `slices` blocks a tile.
-struct Cut {
-  int tile = 1;
-  std::int64_t tiles = 1;
-  std::int64_t slices = 1;
-};
-
-std::int64_t lanes_of(const Cut& cut) { return kThreads / cut.tile; }
-
-Cut cut_for(const Rows& of) {
-  Cut cut;
-  while (cut.tile < kWidestTile && cut.tile < of.channels) cut.tile *= 2;
-  cut.tiles = (of.channels + cut.tile - 1) / cut.tile;
-  const std::int64_t most = std::max<std::int64_t>(kMaxBlocks / cut.tiles, 1);
-  cut.slices = std::clamp<std::int64_t>(of.rows / (lanes_of(cut) * kRowsOfThread), 1, most);
-  return cut;
-}
+ColumnCut cut_for(const Rows& of) { return cut_columns(of.rows, of.channels); }
 
 // Where there is no activation.
 struct Identity {
@@ -94,25 +75,21 @@ __global__ void differentiate(T* gradient, const T* output, std::int64_t element
 // sums[slice, c] = sum over the slice's rows of gradient_at(r, c).
 template <typename Function, typename T>
 __global__ void sum_slices(T* gradient, const T* output, float* sums, std::int64_t rows, std::int64_t channels,
-                           Cut cut) {
+                           ColumnCut cut) {
   __shared__ float of_thread[kThreads];
-  const int thread = static_cast<int>(threadIdx.x);
-  const int lane = thread / cut.tile;
-  const int lanes = kThreads / cut.tile;
-  const std::int64_t slice = blockIdx.x / cut.tiles;
-  const std::int64_t channel = blockIdx.x % cut.tiles * cut.tile + thread % cut.tile;
+  const ColumnPlace at(cut);
   float sum = 0.0F;
-  if (channel < channels) {
-    for (std::int64_t r = slice * lanes + lane; r < rows; r += cut.slices * lanes) {
-      sum += gradient_at<Function>(gradient, output, r * channels + channel);
+  if (at.channel < channels) {
+    for (std::int64_t r = at.first_row(); r < rows; r += at.row_step(cut)) {
+      sum += gradient_at<Function>(gradient, output, r * channels + at.channel);
     }
   }
-  of_thread[thread] = sum;
-  for (int half = lanes / 2; half > 0; half /= 2) {
+  of_thread[at.thread] = sum;
+  for (int half = at.lanes / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (lane < half) of_thread[thread] += of_thread[thread + half * cut.tile];
+    if (at.lane < half) of_thread[at.thread] += of_thread[at.thread + half * cut.tile];
   }
-  if (lane == 0 && channel < channels) sums[slice * channels + channel] = of_thread[thread];
+  if (at.lane == 0 && at.channel < channels) sums[at.slice * channels + at.channel] = of_thread[at.thread];
 }
 
 template <typename T>
@@ -126,14 +103,14 @@ void begin_gradient_of(T* gradient, const T* output, std::optional<ActivationKin
     });
     return;
   }
-  const Cut cut = cut_for(of);
+  const ColumnCut cut = cut_for(of);
   with_function_or_none(f, [&](auto function) {
-    launch(sum_slices<decltype(function), T>, cut.tiles * cut.slices, stream, gradient, output,
-           cut.slices == 1 ? sums : partials, of.rows, of.channels, cut);
+    launch(sum_slices<decltype(function), T>, cut.blocks(), stream, gradient, output, cut.slices == 1 ? sums : partials,
+           of.rows, of.channels, cut);
   });
   if (cut.slices == 1) return;
-  const Cut whole{cut.tile, cut.tiles, 1};
-  launch(sum_slices<Identity, float>, whole.tiles, stream, partials, static_cast<const float*>(nullptr), sums,
+  const ColumnCut whole = cut.whole();
+  launch(sum_slices<Identity, float>, whole.blocks(), stream, partials, static_cast<const float*>(nullptr), sums,
          cut.slices, of.channels, whole);
 }
 
@@ -161,7 +138,7 @@ void begin_gradient(void* gradient, const void* output, std::optional<Activation
 }
 
 std::size_t column_sum_bytes(const Rows& of) {
-  const Cut cut = cut_for(of);
+  const ColumnCut cut = cut_for(of);
   return cut.slices == 1 ? 0 : static_cast<std::size_t>(cut.slices * of.channels) * sizeof(float);
 }
 

@@ -18,5 +18,6 @@ std::unique_ptr<Operator> make_operator(const ConcatSpec& spec, const PrepareOpt
 std::unique_ptr<Operator> make_operator(const PaddedShortcutSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& options);
+std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const PrepareOptions& options);
 
 }  // namespace arbalest::engine::cuda

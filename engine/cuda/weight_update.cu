@@ -1,6 +1,7 @@
 #include "engine/elementwise/weight_update.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "engine/cuda/block.h"
 #include "engine/cuda/flat_tasks.h"
@@ -12,6 +13,7 @@ namespace arbalest::engine::cuda {
 namespace {
 
 using elementwise::ElementState;
+using elementwise::StatisticStep;
 
 constexpr std::size_t kRanges = 64;  // of one launch; they travel as a kernel argument
 
@@ -34,8 +36,8 @@ struct RangesUpdate {
 template <typename Step>
 using UpdateBy = RangesUpdate<typename Step::Options>;
 
-// Calls body(i, step) for the elements of all ranges that fall to this thread. The threads share out the ranges as if
-// they lay end to end, so small ranges don't leave the grid idle.
+// Calls body(i, step) for the elements of all ranges that fall to this thread; `step` is a Step or a StatisticStep. The
+// threads share out the ranges as if they lay end to end, so small ranges don't leave the grid idle.
 template <typename Step, typename Body>
 __device__ void for_range_elements(const UpdateBy<Step>& task, const Body& body) {
   const float gradient_scale = task.gradient_scale == nullptr ? 1.0F : *task.gradient_scale;
@@ -43,6 +45,7 @@ __device__ void for_range_elements(const UpdateBy<Step>& task, const Body& body)
   std::int64_t end = 0;    // of the range, end to end
   std::int64_t shift = 0;  // from there to the element
   Step step{};
+  StatisticStep statistic{};
   for (std::int64_t i = first_element(); i < task.elements; i += element_step()) {
     while (i >= end) {
       ++range;
@@ -50,8 +53,13 @@ __device__ void for_range_elements(const UpdateBy<Step>& task, const Body& body)
       shift = of.begin - end;
       end += of.end - of.begin;
       step = Step::make(task.options, *task.step, of, gradient_scale);
+      statistic = StatisticStep::make(of);
     }
-    body(i + shift, step);
+    if (statistic.momentum > 0.0F) {
+      body(i + shift, statistic);
+    } else {
+      body(i + shift, step);
+    }
   }
 }
 
@@ -63,10 +71,25 @@ __device__ void add_count(std::int32_t count, std::int32_t* total) {
 template <typename Step>
 __global__ void count_refused(const UpdateBy<Step> task) {
   std::int32_t refused = 0;
-  for_range_elements<Step>(task, [&](std::int64_t i, const Step& step) {
+  for_range_elements<Step>(task, [&](std::int64_t i, const auto& step) {
     refused += step.refuses(task.weights[i], task.gradient[i]) ? 1 : 0;
   });
   add_count(refused, task.non_finite);
+}
+
+// Moves element i; returns whether that leaves it non-finite. `central`: of the element; not used unless corrected.
+template <bool corrected, typename Task, typename Step>
+__device__ std::int32_t move_one(const Task& task, std::int64_t i, const Step& step, float central, float alpha) {
+  ElementState state{};
+  if constexpr (Step::kSlots > 0) state.slots[0] = task.state[0][i];
+  if constexpr (Step::kSlots > 1) state.slots[1] = task.state[1][i];
+  const auto moved =
+      elementwise::move_element<corrected>(step, task.weights[i], task.gradient[i], central, alpha, state);
+  if constexpr (Step::kSlots > 0) task.state[0][i] = state.slots[0];
+  if constexpr (Step::kSlots > 1) task.state[1][i] = state.slots[1];
+  task.weights[i] = moved.weight;
+  if (task.rounded != nullptr) task.rounded[i] = elementwise::to_bfloat16(moved.weight);
+  return moved.non_finite;
 }
 
 // Returns how many elements this thread leaves non-finite.
@@ -75,17 +98,9 @@ __device__ std::int32_t take_step(const UpdateBy<Step>& task) {
   const float alpha = task.step->alpha;
   const float* central = corrected ? task.central[task.step->parity] : nullptr;
   std::int32_t non_finite = 0;
-  for_range_elements<Step>(task, [&](std::int64_t i, const Step& step) {
-    ElementState state{};
-    if constexpr (Step::kSlots > 0) state.slots[0] = task.state[0][i];
-    if constexpr (Step::kSlots > 1) state.slots[1] = task.state[1][i];
-    const float z = corrected ? central[i] : 0.0F;
-    const auto moved = elementwise::move_element<corrected>(step, task.weights[i], task.gradient[i], z, alpha, state);
-    if constexpr (Step::kSlots > 0) task.state[0][i] = state.slots[0];
-    if constexpr (Step::kSlots > 1) task.state[1][i] = state.slots[1];
-    task.weights[i] = moved.weight;
-    if (task.rounded != nullptr) task.rounded[i] = elementwise::to_bfloat16(moved.weight);
-    non_finite += moved.non_finite;
+  for_range_elements<Step>(task, [&]<typename Kind>(std::int64_t i, const Kind& step) {
+    constexpr bool kPulled = corrected && !std::is_same_v<Kind, StatisticStep>;
+    non_finite += move_one<kPulled>(task, i, step, kPulled ? central[i] : 0.0F, alpha);
   });
   return non_finite;
 }

@@ -148,6 +148,22 @@ struct AdamWStep {
   }
 };
 
+// Of running statistics: towards the mini-batch's, which stands where a gradient would. A batch that is not finite
+// refuses.
+struct StatisticStep {
+  static constexpr int kSlots = 0;
+  static constexpr int kSquares = -1;
+  float momentum;
+
+  static ARBALEST_HOST_DEVICE StatisticStep make(const UpdateRange& range) { return {range.statistic_momentum}; }
+  ARBALEST_HOST_DEVICE bool refuses(float running, float batch) const {
+    return is_too_large(momentum * (batch - running));
+  }
+  ARBALEST_HOST_DEVICE float move(float running, float batch, ElementState& /*state*/) const {
+    return momentum * (batch - running);
+  }
+};
+
 struct MovedElement {
   float weight;
   std::int32_t non_finite;  // 1: the weight or the state is

@@ -1,5 +1,10 @@
 // The passes of model averaging over flat vectors. `sum` has kAveragingTail more elements than the model; they are
 // reduced with it.
+//
+// The last `statistics` of the elements are running statistics (ops/batch_norm.h): their z is the mean of the
+// replicas',
+//   z^{t+1} = z^t + (1/k) sum_j (w_j - z^t)
+// whatever alpha and mu are, and they do not count in distances.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +14,14 @@ namespace arbalest::engine {
 
 enum AveragingTail : std::int64_t { kNonFiniteCount = 0, kSquaredDistance = 1, kAveragingTail = 2 };
 
-// sum = sum_j (w_j - z); tail: elements that are not finite, and sum_j |w_j - z|^2. Fixed order of additions.
+// sum = sum_j (w_j - z); tail: elements that are not finite, and sum_j |w_j - z|^2 without the statistics. Fixed order
+// of additions.
 struct ReplicaDifference {
   std::span<const float* const> replicas;  // w_j; the array must outlive the task
   const float* central = nullptr;          // z^t
   float* sum = nullptr;                    // [elements + kAveragingTail]
   std::int64_t elements = 0;
+  std::int64_t statistics = 0;  // of the elements, the last
 };
 
 // z^{t+1} = z^t + alpha * sum + mu (z^t - z^{t-1}), written over z^{t-1}. If the tail counts an element that is not
@@ -26,6 +33,8 @@ struct CentralUpdate {
   float alpha = 0.0F;
   float central_momentum = 0.0F;  // mu
   std::int64_t elements = 0;
+  std::int64_t statistics = 0;  // of the elements, the last
+  float mean_factor = 0.0F;     // 1/k, with k the number of replicas on all devices
 };
 
 // Both in one pass, where no other device takes part: S stays in the caches and only its tail is stored, so that
@@ -38,6 +47,8 @@ struct LocalAveraging {
   float alpha = 0.0F;
   float central_momentum = 0.0F;  // mu
   std::int64_t elements = 0;
+  std::int64_t statistics = 0;  // of the elements, the last
+  float mean_factor = 0.0F;     // 1/k
 };
 
 }  // namespace arbalest::engine

@@ -3,6 +3,10 @@
 //   c = alpha (w - z^t)     w <- w + d - c
 // with d by the rule (engine/update_rule.h) and c computed from w before the step. Learning rate and weight decay carry
 // the multipliers of each range.
+//
+// A range may be one of running statistics (ops/batch_norm.h) instead, whose gradient g is the mini-batch's statistic:
+//   w <- w + statistic_momentum (g - w)
+// and neither rate, decay, clipping, correction nor the optimizer's state has a part in it.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +23,16 @@ struct UpdateRange {
   std::int64_t end = 0;
   float learning_rate_multiplier = 1.0F;
   float decay_multiplier = 1.0F;
+  float statistic_momentum = 0.0F;  // in (0, 1]: running statistics; 0: the rule's step
+
+  bool is_statistic() const noexcept { return statistic_momentum > 0.0F; }
 };
 
 struct WeightUpdate {
   float* weights = nullptr;
-  BFloat16* rounded = nullptr;                        // out: the new weights in low precision; null: not wanted
-  float* state[kMaxStateSlots] = {nullptr, nullptr};  // as many as state_slots(rule) names, in their order
+  BFloat16* rounded = nullptr;  // out: the new weights in low precision; null: not wanted
+  // As many as state_slots(rule) names, in their order; not read in ranges of statistics.
+  float* state[kMaxStateSlots] = {nullptr, nullptr};
   const float* gradient = nullptr;
   // The two buffers of the central model, read at step->parity when step->alpha is not 0. Both null where there is no
   // averaging: the weights are then the model that is saved, so a step with an element that is not finite (or about to

@@ -51,6 +51,9 @@ class OptimizerReader {
     }
     for (const int group : optimizer_.exclude_from_weight_decay()) {
       if (group == v1::Optimizer::BIASES) options.without_decay.push_back(dataflow::ParameterKind::kBias);
+      if (group == v1::Optimizer::NORMALIZATION) {
+        options.without_decay.push_back(dataflow::ParameterKind::kNormalization);
+      }
     }
     return options;
   }

@@ -39,7 +39,7 @@ void describe_layers(const dataflow::Plan& training, Inspection& result) {
                  .forward_flops = node.layer->forward_flops(inputs),
                  .output_bytes = signed_bytes(training.tensor_bytes(node.output))};
     for (const dataflow::ParameterSpec& parameter : node.layer->parameters(inputs)) {
-      row.parameters += parameter.shape.elements();
+      if (!parameter.is_statistic()) row.parameters += parameter.shape.elements();
     }
     // One pass forward, one for the gradient of the input if there is one, one for the parameters' if there are any.
     const bool input_gradient = backward.tensor_gradient[static_cast<std::size_t>(node.inputs[0])];

@@ -13,8 +13,8 @@ namespace arbalest::jobs {
 struct LayerRow {
   std::string name;
   std::string kind;
-  std::string output;  // shape of one mini-batch, "32x20x24x24"
-  std::int64_t parameters = 0;
+  std::string output;              // shape of one mini-batch, "32x20x24x24"
+  std::int64_t parameters = 0;     // that are trained
   std::int64_t forward_flops = 0;  // per mini-batch
   std::int64_t output_bytes = 0;   // in the device's layout, padding included
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dataflow/layers/activation.h"
+#include "dataflow/layers/batch_norm.h"
 #include "dataflow/layers/classification.h"
 #include "dataflow/layers/conv2d.h"
 #include "dataflow/layers/dense.h"
@@ -32,6 +33,26 @@ inline std::vector<dataflow::LayerDescription> small_network() {
           {"logits", {"dropout"}, std::make_shared<dataflow::DenseLayer>(dense)},
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()},
           {"accuracy", {"logits", "label"}, std::make_shared<dataflow::AccuracyLayer>()}};
+}
+
+// Images, then features; with ReLU and without.
+inline std::vector<dataflow::LayerDescription> normalized_network() {
+  dataflow::Conv2dLayer::Options conv;
+  conv.filters = 5;
+  conv.window = {{3, 3}, {1, 1}};
+  conv.has_bias = false;
+  dataflow::DenseLayer::Options hidden;
+  hidden.units = 6;
+  dataflow::DenseLayer::Options logits;
+  logits.units = 3;
+  const auto norm = std::make_shared<dataflow::BatchNormLayer>(dataflow::BatchNormLayer::Options{});
+  return {{"conv", {"image"}, std::make_shared<dataflow::Conv2dLayer>(conv)},
+          {"norm1", {"conv"}, norm},
+          {"relu", {"norm1"}, std::make_shared<dataflow::ActivationLayer>(engine::ActivationKind::kRelu)},
+          {"hidden", {"relu"}, std::make_shared<dataflow::DenseLayer>(hidden)},
+          {"norm2", {"hidden"}, norm},
+          {"logits", {"norm2"}, std::make_shared<dataflow::DenseLayer>(logits)},
+          {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 
 inline RigOptions options_on(std::vector<std::string> devices, std::vector<int> learners) {

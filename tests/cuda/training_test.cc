@@ -86,6 +86,31 @@ TEST_CASE("the first losses of LeNet on a GPU are those on the CPU", "[training]
   std::printf("largest difference of %zu losses, %.3f to %.3f: %.1e\n", cpu.size(), cpu.front(), cpu.back(), largest);
 }
 
+TEST_CASE("batch norm and its running statistics on a GPU are those on the CPU, and repeat", "[training]") {
+  const int learners = GENERATE(1, 3);
+  use_gpus(1);
+  const auto options_for = [&](const std::string& device) {
+    RigOptions options = options_on({device}, {learners});
+    options.layers = normalized_network();
+    options.averaging.period = 2;
+    options.learning_rate.base = 0.02;
+    options.clip_gradient_norm = 2.0F;
+    return options;
+  };
+  const Trained gpu = train(options_for("cuda:0"));
+  const Trained cpu = train(options_for("cpu"));
+  CHECK(distance(gpu.weights, cpu.weights) < 1e-4);
+  CHECK(std::abs(gpu.evaluation.loss - cpu.evaluation.loss) < 1e-4 * cpu.evaluation.loss);
+  RigOptions options = options_for("cuda:0");
+  check_equal(train(options), gpu);
+  options.graphs = false;
+  check_equal(train(options), gpu);
+  options.precision = engine::Precision::kBFloat16;
+  const Trained halves = train(options);
+  CHECK(distance(halves.weights, gpu.weights) < 5e-2);
+  check_equal(train(options), halves);
+}
+
 TEST_CASE("a GPU gives the same bytes again and again", "[training][repeatability]") {
   use_gpus(1);
   const RigOptions options = options_on({"cuda:0"}, {3});

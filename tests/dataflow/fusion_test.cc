@@ -2,6 +2,7 @@
 #include "dataflow/fusion.h"
 
 #include "dataflow/layers/activation.h"
+#include "dataflow/layers/batch_norm.h"
 #include "dataflow/layers/classification.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
@@ -61,6 +62,22 @@ TEST_CASE("fusion: the second of two activations stays, and so does one of the i
                                   {"logits", {"tanh"}, dense(3)}},
                                  "logits"));
   CHECK(labels(graph) == std::vector<std::string>{"tanh0", "hidden+relu", "tanh", "logits", "loss", "accuracy"});
+}
+
+TEST_CASE("fusion: batch norm takes ReLU, and nothing else") {
+  const auto norm = std::make_shared<BatchNormLayer>(BatchNormLayer::Options{});
+  const Graph graph = fuse(build({{"hidden", {"image"}, dense(5)},
+                                  {"norm1", {"hidden"}, norm},
+                                  {"relu1", {"norm1"}, activation(ActivationKind::kRelu)},
+                                  {"norm2", {"relu1"}, norm},
+                                  {"tanh2", {"norm2"}, activation(ActivationKind::kTanh)},
+                                  {"logits", {"tanh2"}, dense(3)}},
+                                 "logits"));
+  CHECK(labels(graph) ==
+        std::vector<std::string>{"hidden", "norm1+relu1", "norm2", "tanh2", "logits", "loss", "accuracy"});
+  const std::vector<engine::Layout> input{{{2, 5}, engine::DType::kFloat32, 40, nullptr}};
+  CHECK(std::get<engine::BatchNormSpec>(graph.nodes()[1].layer->operator_spec(input, 0)).relu);
+  CHECK_FALSE(std::get<engine::BatchNormSpec>(graph.nodes()[2].layer->operator_spec(input, 0)).relu);
 }
 
 TEST_CASE("fusion: an output that others read too keeps its own place") {

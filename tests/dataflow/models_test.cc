@@ -44,6 +44,7 @@ TEST_CASE("every kind of layer is read as what it is") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_average_pool()->set_kernel(2); }) == "average_pool");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_dense()->set_units(2); }) == "dense");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_flatten(); }) == "flatten");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_batch_norm(); }) == "batch_norm");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_relu(); }) == "relu");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_tanh(); }) == "tanh");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_sigmoid(); }) == "sigmoid");
@@ -55,7 +56,7 @@ TEST_CASE("every kind of layer is read as what it is") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_global_average_pool(); }) == "global_average_pool");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_padded_shortcut()->set_channels(4); }) == "padded_shortcut");
   // A kind that is added to the schema has to be added here.
-  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 15);
+  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 16);
 }
 
 TEST_CASE("windows are read in both directions, with their defaults") {
@@ -200,6 +201,32 @@ TEST_CASE("parameters are read with their initializers and multipliers") {
   CHECK(specs[0].initializer.kind == Initializer::Kind::kHe);
 }
 
+TEST_CASE("batch norm is read with PyTorch's names, and starts as the identity of normalized numbers") {
+  v1::Layer layer;
+  layer.mutable_batch_norm()->set_momentum(0.25F);
+  layer.mutable_batch_norm()->mutable_scale()->set_decay_multiplier(0.0F);
+  layer.mutable_batch_norm()->mutable_shift()->set_learning_rate_multiplier(2.0F);
+  const engine::Shape images{2, 7, 4, 4};
+  const auto specs = read_one(layer)->parameters({&images, 1});
+  REQUIRE(specs.size() == engine::kBatchNormParameters);
+  const char* const names[] = {"weight", "bias", "running_mean", "running_var"};
+  for (std::size_t p = 0; p < specs.size(); ++p) {
+    CHECK(specs[p].name == names[p]);
+    CHECK(specs[p].shape == engine::Shape{7});
+    CHECK(specs[p].initializer.kind == Initializer::Kind::kConstant);
+    CHECK(specs[p].initializer.value == (p == 0 || p == 3 ? 1.0F : 0.0F));
+    CHECK(specs[p].kind == (p < 2 ? ParameterKind::kNormalization : ParameterKind::kStatistic));
+    CHECK(specs[p].statistic_momentum == (p < 2 ? 0.0F : 0.25F));
+  }
+  CHECK(specs[0].decay_multiplier == 0.0F);
+  CHECK(specs[1].learning_rate_multiplier == 2.0F);
+
+  layer.mutable_batch_norm()->mutable_scale()->mutable_initializer()->mutable_constant();
+  CHECK(read_one(layer)->parameters({&images, 1})[0].initializer.value == 0.0F);  // a constant says 0
+  const engine::Shape number{2};
+  CHECK_THROWS_WITH(read_one(layer)->output_shape({&number, 1}), ContainsSubstring("not one number per example"));
+}
+
 TEST_CASE("filling in defaults twice changes nothing") {
   v1::Model model;
   model.mutable_zoo()->mutable_mlp();
@@ -207,6 +234,7 @@ TEST_CASE("filling in defaults twice changes nothing") {
   model.add_layers()->mutable_max_pool()->set_kernel(3);
   model.add_layers()->mutable_dropout();
   model.add_layers()->mutable_conv()->set_padding_mode(v1::Padding::SAME);
+  model.add_layers()->mutable_batch_norm();
   fill_defaults(model);
   v1::Model again = model;
   fill_defaults(again);

@@ -180,6 +180,67 @@ TEST_CASE("averaging in one pass gives the bits of the two passes") {
   }
 }
 
+TEST_CASE("statistics become the replicas' mean, whatever alpha and mu, and count in no distance") {
+  constexpr std::int64_t kReplicas = 4;  // so that the mean is exact
+  const std::int64_t elements = GENERATE(40, 140003);
+  const std::int64_t statistics = GENERATE(1, 24);
+  const int threads = GENERATE(1, 3);
+  const Replicas replicas(kReplicas, elements);
+  const Floats previous(replicas.central.size(), 1.0F);
+  Floats expected;
+  double squares = 0.0;
+  for (std::size_t i = 0; i < previous.size(); ++i) {
+    const float z = replicas.central[i];
+    float sum = 0.0F;
+    float square = 0.0F;
+    for (const Floats& replica : replicas.replicas) {
+      sum += replica[i] - z;
+      square += (replica[i] - z) * (replica[i] - z);
+    }
+    const bool is_statistic = static_cast<std::int64_t>(i) >= elements - statistics;
+    if (!is_statistic) squares += static_cast<double>(square);
+    expected.push_back(is_statistic ? z + 0.25F * sum : z + 0.5F * sum + 0.5F * (z - 1.0F));
+  }
+
+  const auto device = open_test_device();
+  const UploadedReplicas there(*device, replicas);
+  const auto* central = there.central.as<const float>();
+  const auto check = [&](const engine::Buffer& next, const float* tail) {
+    CHECK(download<float>(*device, next.data(), previous.size()) == expected);
+    CHECK(download<float>(*device, tail, engine::kAveragingTail) == Floats{0.0F, static_cast<float>(squares)});
+  };
+  const engine::Buffer one_pass = upload(*device, previous);
+  const engine::Buffer tail = upload(*device, Floats(engine::kAveragingTail, 99.0F));
+  run(*device,
+      LocalAveraging{there.addresses, central, one_pass.as<float>(), tail.as<float>(), 0.5F, 0.5F, elements, statistics,
+                     0.25F},
+      threads);
+  check(one_pass, tail.as<float>());
+
+  const engine::Buffer two_passes = upload(*device, previous);
+  const engine::Buffer sum =
+      upload(*device, Floats(static_cast<std::size_t>(elements + engine::kAveragingTail), 99.0F));
+  run(*device, ReplicaDifference{there.addresses, central, sum.as<float>(), elements, statistics}, threads);
+  run(*device, CentralUpdate{central, two_passes.as<float>(), sum.as<float>(), 0.5F, 0.5F, elements, statistics, 0.25F},
+      threads);
+  check(two_passes, sum.as<float>() + elements);
+}
+
+TEST_CASE("a statistic that is not finite keeps the central model, too") {
+  const auto device = open_test_device();
+  Replicas replicas(2, 40);
+  replicas.replicas[1][39] = std::numeric_limits<float>::infinity();
+  const UploadedReplicas there(*device, replicas);
+  const engine::Buffer next = upload(*device, Floats(40, 1.0F));
+  const engine::Buffer tail = upload(*device, Floats(engine::kAveragingTail, 99.0F));
+  run(*device,
+      LocalAveraging{there.addresses, there.central.as<float>(), next.as<float>(), tail.as<float>(), 0.5F, 0.0F, 40, 8,
+                     0.5F},
+      1);
+  CHECK(download<float>(*device, next.data(), 40) == replicas.central);
+  CHECK(download<float>(*device, tail.data(), 1)[engine::kNonFiniteCount] == 1.0F);
+}
+
 TEST_CASE("the central model is kept when any replica was not finite") {
   const float count = GENERATE(1.0F, 3.0F, std::numeric_limits<float>::quiet_NaN());
   const Floats central{1, 2, 3};

@@ -38,6 +38,12 @@ TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not refe
   const Layout hidden = prepare(engine::DenseSpec{flat, 128});
   CHECK(prepare(engine::DenseSpec{hidden, 10}).shape() == engine::Shape{batch, 10});
 
+  for (const bool relu : {false, true}) {
+    const Layout normalized = prepare(engine::BatchNormSpec{conv1, 1e-5F, relu});  // whose 20 channels fill no vector
+    CHECK(normalized == conv1);
+    if (batch > 1 || mode == engine::OperatorMode::kInference) CHECK(prepare(engine::BatchNormSpec{dense1}) == dense1);
+  }
+
   const Layout colors = device->plain_layout({batch, 3, 32, 32}, DType::kFloat32);
   const Layout stem = prepare(engine::Conv2dSpec{colors, 16, {{3, 3}, {1, 1}, {1, 1}}, false});
   const Layout down = prepare(engine::Conv2dSpec{stem, 32, {{3, 3}, {2, 2}, {1, 1}}, false});
@@ -54,6 +60,8 @@ TEST_CASE("a reference implementation is recognized and refused") {
       {{2, 8, 6, 6}, f32, Tag::abdc}, {{8, 8, 3, 3}, f32, Tag::dcab}, {}, {{2, 8, 4, 4}, f32, Tag::abdc}};
   const engine::Window window{{3, 3}, {1, 1}};
   CHECK_THROWS_WITH(convolution(engine, {}, odd, window, {}), ContainsSubstring("no fast kernel"));
+  const dnnl::memory::desc examples_last({8, 20, 6, 6}, f32, Tag::chwn);
+  CHECK_FALSE(find_batch_normalization(engine, engine::OperatorMode::kTraining, examples_last, 1e-5F, true));
 }
 
 TEST_CASE("convolutions and dense layers apply an activation in their own kernel") {

@@ -229,6 +229,11 @@ OperatorRun run_operator(Device& device, const OperatorCase& of, const PrepareOp
     };
     CHECK(bytes(buffers.output_gradient) == bytes(buffers.arriving));
   }
+  if (!is_loss) {
+    const std::size_t bytes = op->traits().output.bytes();
+    run.output_gradient_is_kept = download<unsigned char>(device, buffers.output_gradient.data(), bytes) ==
+                                  download<unsigned char>(device, buffers.arriving.data(), bytes);
+  }
   for (std::size_t p = 0; p < buffers.parameters.size(); ++p) {
     const Layout& layout = op->traits().parameters[p];
     run.parameter_gradients.push_back(read(device, layout, buffers.parameter_gradients[p].data(), run));

@@ -47,7 +47,8 @@ struct OperatorRun {
   Floats input_gradient;
   std::vector<Floats> other_gradients;  // of the other inputs, empty where not wanted
   std::vector<Floats> parameter_gradients;
-  bool padding_is_zero = true;  // of the output and all gradients
+  bool padding_is_zero = true;          // of the output and all gradients
+  bool output_gradient_is_kept = true;  // backward has not written it
 };
 
 struct OtherInput {

@@ -150,11 +150,11 @@ TEST_CASE("values of optimizers out of their range are refused") {
       optimizer("adamw { beta1: inf }", "21: error: beta1 must be a finite number; the largest is 3.4e+38"),
       optimizer("clip_gradient_norm: 0", "13: error: clip_gradient_norm must be in (0, 1000000000], not 0"),
       optimizer("clip_gradient_norm: -5", "13: error: clip_gradient_norm must be in (0, 1000000000], not -5"),
-      optimizer(
-          "exclude_from_weight_decay: PARAMETER_GROUP_UNSPECIFIED",
-          "13: error: 'PARAMETER_GROUP_UNSPECIFIED' is not a value of exclude_from_weight_decay (values: BIASES)"),
+      optimizer("exclude_from_weight_decay: PARAMETER_GROUP_UNSPECIFIED",
+                "13: error: 'PARAMETER_GROUP_UNSPECIFIED' is not a value of exclude_from_weight_decay (values: BIASES, "
+                "NORMALIZATION)"),
       optimizer("exclude_from_weight_decay: [BIASES, 7]",
-                "49: error: '7' is not a value of exclude_from_weight_decay (values: BIASES)"),
+                "49: error: '7' is not a value of exclude_from_weight_decay (values: BIASES, NORMALIZATION)"),
   });
 }
 
@@ -306,6 +306,22 @@ TEST_CASE("everything wrong is said at once, in the order of the file") {
         "    4 | \ttraining { batch_size: 0 max_epochs: -1 }\n"
         "      | \t                         ^\n"
         "5 errors");
+}
+
+TEST_CASE("numbers of batch norm out of their range are refused") {
+  const std::string text = refusal(
+      with_model("model {\n"
+                 "layers { name: \"n\" input: \"image\" batch_norm { epsilon: 0 momentum: 0 } }\n"
+                 "layers { name: \"m\" input: \"n\" batch_norm { momentum: 1.5 scale { decay_multiplier: -1 } } }\n"
+                 "layers { name: \"logits\" input: \"m\" dense { units: 10 } }\n"
+                 "layers { name: \"loss\" input: [\"logits\", \"label\"] softmax_cross_entropy {} }\n"
+                 "}"));
+  for (const char* said : {"error: layer 'n': epsilon must be in [1e-10, 1], not 0\n",
+                           "error: layer 'n': momentum must be in (0, 1], not 0\n",
+                           "error: layer 'm': momentum must be in (0, 1], not 1.5\n",
+                           "error: layer 'm': decay_multiplier must be in [0, 1000], not -1\n", "\n4 errors"}) {
+    CHECK_THAT(text, ContainsSubstring(said));
+  }
 }
 
 TEST_CASE("a layer that is wrong in itself hides no mistake of another one") {

@@ -142,6 +142,12 @@ TEST_CASE("the schema states the defaults that jobs get") {
   for (const char* field : {"beta1", "beta2", "epsilon", "weight_decay"}) {
     check("optimizer.proto", "AdamW", field, {"optimizer.adamw={}"});
   }
+  for (const char* field : {"epsilon", "momentum"}) {
+    check("model.proto", "BatchNorm", field,
+          {"model={ layers { name: 'norm' input: 'image' batch_norm {} } "
+           "layers { name: 'logits' input: 'norm' dense { units: 10 } } "
+           "layers { name: 'loss' input: ['logits', 'label'] softmax_cross_entropy {} } }"});
+  }
   check("synchronization.proto", "", "central_momentum");
   check("synchronization.proto", "", "period");
   const std::string rates = "learning_rate.proto";
@@ -175,6 +181,8 @@ TEST_CASE("every value of an optimizer arrives where it belongs") {
   const OptimizerOptions both = rule("{ adamw {} clip_gradient_norm: 5 exclude_from_weight_decay: BIASES }");
   CHECK(both.clip_gradient_norm == 5.0F);
   CHECK(both.without_decay == std::vector{dataflow::ParameterKind::kBias});
+  CHECK(rule("{ exclude_from_weight_decay: NORMALIZATION }").without_decay ==
+        std::vector{dataflow::ParameterKind::kNormalization});
 }
 
 TEST_CASE("a schedule with an end ends with the job, unless it says otherwise") {

@@ -235,6 +235,75 @@ Values activation_gradient(const Values& output, ActivationKind kind, const Valu
 
 namespace {
 
+// The elements of each channel.
+std::vector<std::vector<std::size_t>> channels_of(const Shape& shape) {
+  std::vector<std::vector<std::size_t>> channels(static_cast<std::size_t>(shape[1]));
+  const auto pixels = static_cast<std::size_t>(shape.elements() / shape[0] / shape[1]);
+  for (std::size_t e = 0; e < static_cast<std::size_t>(shape.elements()); ++e) {
+    channels[e / pixels % channels.size()].push_back(e);
+  }
+  return channels;
+}
+
+}  // namespace
+
+Values batch_norm_by(const Shape& shape, const Values& input, const Values& scale, const Values& shift,
+                     const Values& mean, const Values& variance, double epsilon) {
+  Values output(input.size());
+  const auto channels = channels_of(shape);
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    for (const std::size_t e : channels[c]) {
+      output[e] = scale[c] * (input[e] - mean[c]) / std::sqrt(variance[c] + epsilon) + shift[c];
+    }
+  }
+  return output;
+}
+
+BatchNormReference batch_norm(const Shape& shape, const Values& input, const Values& scale, const Values& shift,
+                              double epsilon) {
+  BatchNormReference result;
+  for (const auto& elements : channels_of(shape)) {
+    const auto count = static_cast<double>(elements.size());
+    double mean = 0.0;
+    for (const std::size_t e : elements) mean += input[e] / count;
+    double squares = 0.0;
+    for (const std::size_t e : elements) squares += (input[e] - mean) * (input[e] - mean);
+    result.mean.push_back(mean);
+    result.variance.push_back(squares / count);
+    result.unbiased_variance.push_back(squares / (count - 1.0));
+  }
+  result.output = batch_norm_by(shape, input, scale, shift, result.mean, result.variance, epsilon);
+  return result;
+}
+
+// From dL/dx = sum over outputs of dL/dy dy/dx, where mean and variance depend on x, too.
+LinearGradients batch_norm_gradients(const Shape& shape, const Values& input, const Values& scale, double epsilon,
+                                     const Values& output_gradient) {
+  const BatchNormReference batch = batch_norm(shape, input, scale, Values(scale.size()), epsilon);
+  LinearGradients gradients{Values(input.size()), Values(scale.size()), Values(scale.size())};
+  const auto channels = channels_of(shape);
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    const auto count = static_cast<double>(channels[c].size());
+    const double deviation = std::sqrt(batch.variance[c] + epsilon);
+    double of_mean = 0.0;
+    double of_variance = 0.0;
+    for (const std::size_t e : channels[c]) {
+      const double distance = input[e] - batch.mean[c];
+      gradients.weights[c] += output_gradient[e] * distance / deviation;
+      gradients.bias[c] += output_gradient[e];
+      of_mean -= output_gradient[e] * scale[c] / deviation;
+      of_variance -= output_gradient[e] * scale[c] * distance / (2.0 * deviation * deviation * deviation);
+    }
+    for (const std::size_t e : channels[c]) {
+      gradients.input[e] = output_gradient[e] * scale[c] / deviation + of_mean / count +
+                           of_variance * 2.0 * (input[e] - batch.mean[c]) / count;
+    }
+  }
+  return gradients;
+}
+
+namespace {
+
 // Philox4x32-10, from the paper's pseudocode (Salmon et al., SC 2011, section 3.3).
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> x, std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {

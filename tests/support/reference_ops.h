@@ -51,6 +51,20 @@ std::vector<Values> split(const std::vector<engine::Shape>& shapes, const Values
 Values padded_shortcut(const engine::Shape& shape, const Values& input, std::int64_t channels, std::int64_t stride);
 Values padded_shortcut_gradient(const engine::Shape& shape, std::int64_t channels, std::int64_t stride,
                                 const Values& output_gradient);
+struct BatchNormReference {
+  Values output;  // before any activation
+  Values mean;
+  Values variance;           // biased
+  Values unbiased_variance;  // of N - 1
+};
+// `shape`: [n, c] or [n, c, h, w]. By the mini-batch's own statistics, and by given ones.
+BatchNormReference batch_norm(const engine::Shape& shape, const Values& input, const Values& scale, const Values& shift,
+                              double epsilon);
+Values batch_norm_by(const engine::Shape& shape, const Values& input, const Values& scale, const Values& shift,
+                     const Values& mean, const Values& variance, double epsilon);
+// Of the mini-batch's own: weights stand for scale, bias for shift.
+LinearGradients batch_norm_gradients(const engine::Shape& shape, const Values& input, const Values& scale,
+                                     double epsilon, const Values& output_gradient);
 
 // What each element is multiplied with.
 Values dropout_factors(std::int64_t elements, double ratio, std::uint32_t layer, std::uint64_t seed,

@@ -111,6 +111,33 @@ TEST_CASE("reference activations: gradients are their differences") {
                        central_differences(of_input, input)) < kTolerance);
 }
 
+TEST_CASE("reference batch norm: gradients are its differences") {
+  const Shape shape = GENERATE(Shape{3, 2, 2, 3}, Shape{5, 4});
+  const Values input = random_values(shape.elements(), 11);
+  const Values scale = random_values(shape[1], 12);
+  const Values shift = random_values(shape[1], 13);
+  const Values direction = random_values(shape.elements(), 14);
+  constexpr double kEpsilon = 1e-3;
+  const LinearGradients gradients = batch_norm_gradients(shape, input, scale, kEpsilon, direction);
+  const auto along = [&](const Values& x, const Values& a, const Values& b) {
+    return dot(batch_norm(shape, x, a, b, kEpsilon).output, direction);
+  };
+  const auto of_input = [&](const Values& x) { return along(x, scale, shift); };
+  const auto of_scale = [&](const Values& a) { return along(input, a, shift); };
+  const auto of_shift = [&](const Values& b) { return along(input, scale, b); };
+  CHECK(relative_error(gradients.input, central_differences(of_input, input)) < kTolerance);
+  CHECK(relative_error(gradients.weights, central_differences(of_scale, scale)) < kTolerance);
+  CHECK(relative_error(gradients.bias, central_differences(of_shift, shift)) < kTolerance);
+}
+
+TEST_CASE("reference batch norm: mean 0 and variance 1, by hand") {
+  const BatchNormReference of = batch_norm({2, 1, 1, 2}, {1, 3, 5, 7}, {1}, {0}, 0.0);
+  CHECK(of.mean == Values{4});
+  CHECK(of.variance == Values{5});
+  CHECK(of.unbiased_variance[0] == Approx(20.0 / 3.0));
+  CHECK(of.output[3] == Approx(3.0 / std::sqrt(5.0)));
+}
+
 TEST_CASE("reference cross entropy: the gradient is that of the mean over labeled examples") {
   const Values logits = random_values(5 * 4, 9);
   const Labels labels{0, 3, -1, 2, 2};

@@ -2,6 +2,7 @@
 // scheduler, learners and averager together must compute.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -18,12 +19,15 @@ struct ReferenceSma {
   double central_momentum = 0.0;
   engine::UpdateRule rule{};
   std::optional<float> clip_gradient_norm{};
-  std::vector<double> decay_multipliers{};     // by element; empty: all 1
+  std::vector<double> decay_multipliers{};  // by element; empty: all 1
+  // By element, of running statistics, whose "gradient" is the mini-batch's value; 0: trainable. Empty: all are.
+  std::vector<double> statistic_momenta{};
   std::vector<double> central{};               // z
   std::vector<double> previous{};              // z of the round before
   std::vector<std::vector<double>> weights{};  // by learner
   std::vector<ReferenceUpdate> updates{};      // by learner
   std::uint64_t next_task = 0;
+  double distance = 0.0;  // sqrt(mean over learners of |w - z|^2 over what is trained) at the last averaging
 
   using Gradient = std::function<std::vector<double>(std::uint64_t task, const std::vector<double>& weights)>;
 
@@ -38,15 +42,32 @@ struct ReferenceSma {
     start(z);
   }
 
+  bool is_statistic(std::size_t i) const { return !statistic_momenta.empty() && statistic_momenta[i] > 0.0; }
+
+  // Of the trainable part.
+  double clip_scale(std::vector<double> gradient) const {
+    if (!clip_gradient_norm) return 1.0;
+    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = is_statistic(i) ? 0.0 : gradient[i];
+    return reference_clip(gradient, static_cast<double>(*clip_gradient_norm));
+  }
+
   void round(double rate, const Gradient& gradient) {
     std::vector<double> corrections(central.size(), 0.0);
+    std::vector<double> means(central.size(), 0.0);
+    double squares = 0.0;
     for (int step = 1; step <= period; ++step) {
       for (std::size_t j = 0; j < weights.size(); ++j) {
         std::vector<double>& w = weights[j];
         const std::vector<double> g = gradient(next_task++, w);
-        const double scale = clip_gradient_norm ? reference_clip(g, static_cast<double>(*clip_gradient_norm)) : 1.0;
+        const double scale = clip_scale(g);
         updates[j].begin_step();
         for (std::size_t i = 0; i < w.size(); ++i) {
+          if (step == period) means[i] += w[i] / learners;
+          if (is_statistic(i)) {
+            w[i] += statistic_momenta[i] * (g[i] - w[i]);
+            continue;
+          }
+          if (step == period) squares += (w[i] - central[i]) * (w[i] - central[i]);
           const double c = step == period && learners > 1 ? alpha * (w[i] - central[i]) : 0.0;
           const double decay = decay_multipliers.empty() ? 1.0 : decay_multipliers[i];
           w[i] += updates[j].move(i, w[i], scale * g[i], rate, decay) - c;
@@ -54,10 +75,11 @@ struct ReferenceSma {
         }
       }
     }
+    distance = std::sqrt(squares / learners);
     for (std::size_t i = 0; i < central.size(); ++i) {
-      const double next = central[i] + corrections[i] + central_momentum * (central[i] - previous[i]);
+      const double moved = central[i] + corrections[i] + central_momentum * (central[i] - previous[i]);
       previous[i] = central[i];
-      central[i] = next;
+      central[i] = is_statistic(i) ? means[i] : moved;
     }
     if (learners == 1) central = weights[0];  // plain SGD: the central model is the weights
   }

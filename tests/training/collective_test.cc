@@ -98,7 +98,7 @@ TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {
   const auto collective = engine::make_memory_collective(2);
   sma::Options options;
   options.central_momentum = 0.5F;
-  sma::Averager averager(options, devices, kElements, *collective, 4);
+  sma::Averager averager(options, devices, kElements, 0, *collective, 4);
 
   // Four replicas, two on each device; alpha = 1/4 and mu = 1/2 are exact in binary.
   std::vector<std::vector<float>> weights(4, std::vector<float>(kElements));
@@ -152,7 +152,7 @@ TEST_CASE("a weight that is not finite leaves the central model as it was, on ev
     devices.push_back(owned.back().get());
   }
   const auto collective = engine::make_memory_collective(2);
-  sma::Averager averager({}, devices, 4, *collective, 4);
+  sma::Averager averager({}, devices, 4, 0, *collective, 4);
   const std::vector<float> central{1.0F, 2.0F, 3.0F, 4.0F};
   std::vector<std::vector<float>> weights(2, central);
   const bool infinite = GENERATE(true, false);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "dataflow/layers/activation.h"
+#include "dataflow/layers/batch_norm.h"
 #include "dataflow/layers/classification.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
@@ -40,7 +41,8 @@ class Delays final : public engine::StreamObserver {
   dataflow::RandomSequence random_;
 };
 
-// With dropout, so that randomness inside a step is covered.
+// With dropout, so that randomness inside a step is covered, and with batch norm, whose running statistics averaging
+// reads while the next step is under way.
 std::vector<dataflow::LayerDescription> small_network() {
   const auto dense = [](std::int64_t units) {
     dataflow::DenseLayer::Options options;
@@ -48,7 +50,8 @@ std::vector<dataflow::LayerDescription> small_network() {
     return std::make_shared<dataflow::DenseLayer>(options);
   };
   return {{"hidden", {"image"}, dense(24)},
-          {"relu", {"hidden"}, std::make_shared<dataflow::ActivationLayer>(engine::ActivationKind::kRelu)},
+          {"norm", {"hidden"}, std::make_shared<dataflow::BatchNormLayer>(dataflow::BatchNormLayer::Options{})},
+          {"relu", {"norm"}, std::make_shared<dataflow::ActivationLayer>(engine::ActivationKind::kRelu)},
           {"dropout", {"relu"}, std::make_shared<dataflow::DropoutLayer>(0.3F)},
           {"logits", {"dropout"}, dense(3)},
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};

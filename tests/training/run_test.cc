@@ -1,4 +1,6 @@
 // Whole runs through jobs::train: accuracy on digits and MNIST, and what a run leaves behind.
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
@@ -45,6 +47,31 @@ TEST_CASE("every optimizer learns the digits, with clipped gradients and a sched
                   "learning_rate.warm_up.epochs=0.1", "training.max_epochs=1", "learners.per_device.fixed=2"}));
     CHECK(summary.status == RunStatus::kCompleted);
     CHECK(summary.test_accuracy.value() > 0.85);
+  }
+}
+
+TEST_CASE("a net with batch norm learns the digits, and its file evaluates to what the run reported", "[training]") {
+  for (const std::string learners : {"1", "2"}) {
+    CAPTURE(learners);
+    const TemporaryDirectory directory;
+    const std::vector<std::string> overrides{"learners.per_device.fixed=" + learners, "training.max_epochs=1"};
+    const jobs::JobOptions job = load("convnet-digits.txtpb", overrides);
+    const RunSummary summary = run(job, directory.path().string());
+    CHECK(summary.status == RunStatus::kCompleted);
+    CHECK(summary.test_accuracy.value() > 0.95);
+    const std::string model = (directory.path() / "model.safetensors").string();
+    const jobs::EvaluationResult again = jobs::evaluate_run(job, model, summary.model_sha256, {});
+    CHECK(again.test_accuracy == summary.test_accuracy);
+    CHECK(again.test_loss == summary.test_loss);
+    double largest = 0.0;  // of the running variances, which start at 1
+    int statistics = 0;
+    for (const dataflow::NamedTensor& tensor : jobs::read_safetensors(model, summary.model_sha256)) {
+      if (!tensor.name.ends_with(".running_mean") && !tensor.name.ends_with(".running_var")) continue;
+      ++statistics;
+      for (const float value : tensor.values) largest = std::max(largest, std::abs(static_cast<double>(value) - 1.0));
+    }
+    CHECK(statistics == 6);
+    CHECK(largest > 0.1);
   }
 }
 

@@ -1,0 +1,34 @@
+#include "dataflow/layers/batch_norm.h"
+
+namespace arbalest::dataflow {
+
+using engine::Shape;
+
+Shape BatchNormLayer::output_shape(std::span<const Shape> inputs) const {
+  if (inputs[0].rank() != 2 && inputs[0].rank() != 4) {
+    engine::fail(engine::ErrorKind::kInvalidJob,
+                 "needs images [channels, height, width] or a vector of features as input, not one number per example");
+  }
+  return inputs[0];
+}
+
+std::vector<ParameterSpec> BatchNormLayer::parameters(std::span<const Shape> inputs) const {
+  const Shape channels{inputs[0][1]};
+  std::vector<ParameterSpec> specs{parameter_spec("weight", channels, {}, options_.scale),
+                                   parameter_spec("bias", channels, {}, options_.shift)};
+  for (ParameterSpec& spec : specs) spec.kind = ParameterKind::kNormalization;
+  specs.push_back(statistic_spec("running_mean", channels, 0.0F, options_.momentum));
+  specs.push_back(statistic_spec("running_var", channels, 1.0F, options_.momentum));
+  return specs;
+}
+
+// Of each number the sum, the square and its sum, the difference, the product, and scale and shift.
+std::int64_t BatchNormLayer::forward_flops(std::span<const Shape> inputs) const {
+  return inputs[0].elements() * (7 + (relu_ ? 1 : 0));
+}
+
+engine::OperatorSpec BatchNormLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
+  return engine::BatchNormSpec{inputs[0], options_.epsilon, relu_};
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,35 @@
+// `batch_norm { epsilon: 1e-5 momentum: 0.1 }`: [n, c, h, w] or [n, f], channel by channel or feature by feature
+// (engine/ops/batch_norm.h). Its parameters are called as PyTorch calls them: weight, bias, running_mean, running_var.
+#pragma once
+
+#include "dataflow/layer.h"
+#include "dataflow/layers/parameter_options.h"
+
+namespace arbalest::dataflow {
+
+class BatchNormLayer final : public Layer {
+ public:
+  struct Options {
+    float epsilon = 1e-5F;
+    float momentum = 0.1F;  // share of the newest mini-batch in the running statistics
+    ParameterOptions scale{.initializer = {.kind = Initializer::Kind::kConstant, .value = 1.0F}};
+    ParameterOptions shift{.initializer = {.kind = Initializer::Kind::kConstant}};
+  };
+  explicit BatchNormLayer(const Options& options, bool relu = false) : options_(options), relu_(relu) {}
+
+  std::string_view kind() const override { return "batch_norm"; }
+  std::shared_ptr<const Layer> with_activation(engine::ActivationKind kind) const override {
+    if (relu_ || kind != engine::ActivationKind::kRelu) return nullptr;
+    return std::make_shared<BatchNormLayer>(options_, true);
+  }
+  engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
+  std::vector<ParameterSpec> parameters(std::span<const engine::Shape> inputs) const override;
+  std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
+
+ private:
+  Options options_;
+  bool relu_;  // applied to the output
+};
+
+}  // namespace arbalest::dataflow

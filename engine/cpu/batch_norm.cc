@@ -1,0 +1,112 @@
+#include "engine/ops/batch_norm.h"
+
+#include <algorithm>
+
+#include "engine/alignment.h"
+#include "engine/cpu/layout.h"
+#include "engine/cpu/operators.h"
+#include "engine/cpu/primitives.h"
+#include "engine/cpu/program.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+// The kernel for the input as it lies; where there is none, for the input in canonical order.
+BatchNormalization choose_kernels(const BatchNormSpec& spec, OperatorMode mode, const dnnl::engine& engine) {
+  const Shape& shape = spec.input.shape();
+  for (const auto& layout : {descriptor(spec.input), plain_descriptor(shape, DType::kFloat32)}) {
+    if (auto kernels = find_batch_normalization(engine, mode, layout, spec.epsilon, spec.relu)) return *kernels;
+  }
+  fail(ErrorKind::kDevice, "oneDNN has no fast kernel for batch norm of {}", to_string(shape));
+}
+
+// What forward saves for backward: statistics of the batch and, with ReLU, where it let numbers pass.
+struct Saved {
+  Saved(std::int64_t channels, const dnnl::memory::desc& passed)
+      : mean{Role::kSaved, plain_descriptor({channels}, DType::kFloat32)},
+        variance{Role::kSaved, mean.descriptor, aligned(mean.descriptor.get_size())},
+        workspace{Role::kSaved, passed, 2 * variance.offset} {}
+
+  bool has_workspace() const { return workspace.descriptor.get_size() > 0; }
+  std::size_t bytes() const { return workspace.offset + aligned(workspace.descriptor.get_size()); }
+
+  Operand mean;
+  Operand variance;
+  Operand workspace;
+};
+
+// Writes what the running statistics are to move to.
+void hand_over_statistics(Program& program, const Saved& saved, std::int64_t channels, std::int64_t numbers) {
+  program.add([saved, channels, numbers](const TaskContext&, const Addresses& addresses) {
+    std::copy_n(saved.mean.at<const float>(addresses), channels, static_cast<float*>(addresses[Role::kMeanGradient]));
+    const auto unbiased = static_cast<float>(static_cast<double>(numbers) / static_cast<double>(numbers - 1));
+    std::transform(saved.variance.at<const float>(addresses), saved.variance.at<const float>(addresses) + channels,
+                   static_cast<float*>(addresses[Role::kVarianceGradient]),
+                   [unbiased](float variance) { return unbiased * variance; });
+  });
+}
+
+Program make_backward(const BatchNormSpec& spec, const PrepareOptions& options, const BatchNormalization& kernels,
+                      const Saved& saved, const dnnl::engine& engine) {
+  const Shape& shape = spec.input.shape();
+  const auto& kernel = *kernels.backward;
+  const dnnl::memory::desc& vector = saved.mean.descriptor;
+  Program program(engine);
+  const Operand input = program.read_as({Role::kInput, descriptor(spec.input)}, kernel.src_desc());
+  const Operand target{Role::kInputGradient, descriptor(spec.input)};
+  // The kernel computes it, wanted or not.
+  const Operand produced = options.input_gradient ? program.write_as(target, kernel.diff_src_desc())
+                                                  : program.scratch(kernel.diff_src_desc());
+  Program::Arguments arguments{{DNNL_ARG_SRC, input},
+                               {DNNL_ARG_MEAN, saved.mean},
+                               {DNNL_ARG_VARIANCE, saved.variance},
+                               {DNNL_ARG_SCALE, {Role::kWeights, vector}},
+                               {DNNL_ARG_SHIFT, {Role::kBias, vector}},  // must be there, though nothing reads it
+                               {DNNL_ARG_DIFF_DST, {Role::kOutputGradient, kernel.diff_dst_desc()}},
+                               {DNNL_ARG_DIFF_SRC, produced},
+                               {DNNL_ARG_DIFF_SCALE, {Role::kWeightsGradient, vector}},
+                               {DNNL_ARG_DIFF_SHIFT, {Role::kBiasGradient, vector}}};
+  if (saved.has_workspace()) arguments.push_back({DNNL_ARG_WORKSPACE, saved.workspace});
+  program.add(kernel, std::move(arguments));
+  if (options.input_gradient) program.deliver(produced, target);
+  hand_over_statistics(program, saved, shape[1], numbers_of_channel(spec));
+  return program;
+}
+
+}  // namespace
+
+std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine) {
+  const bool training = options.mode == OperatorMode::kTraining;
+  const std::int64_t channels = spec.input.shape()[1];
+  if (training) numbers_of_channel(spec);
+  const BatchNormalization kernels = choose_kernels(spec, options.mode, engine);
+  const Saved saved(channels, kernels.forward.workspace_desc());
+  const dnnl::memory::desc& vector = saved.mean.descriptor;
+
+  OperatorTraits traits;
+  traits.output = make_layout(kernels.forward.dst_desc());
+  traits.parameters.assign(kBatchNormParameters, make_layout(vector));
+  const bool in_place = traits.output == spec.input;
+  traits.in_place_forward = in_place && !training;
+  traits.in_place_backward = in_place && training;
+  traits.backward_reads_inputs = training;
+  if (training) traits.saved_bytes = saved.bytes();
+
+  Program forward(engine);
+  Program::Arguments arguments{
+      {DNNL_ARG_SRC, forward.read_as({Role::kInput, descriptor(spec.input)}, kernels.forward.src_desc())},
+      {DNNL_ARG_MEAN, training ? saved.mean : Operand{Role::kMean, vector}},
+      {DNNL_ARG_VARIANCE, training ? saved.variance : Operand{Role::kVariance, vector}},
+      {DNNL_ARG_SCALE, {Role::kWeights, vector}},
+      {DNNL_ARG_SHIFT, {Role::kBias, vector}},
+      {DNNL_ARG_DST, {Role::kOutput, kernels.forward.dst_desc()}}};
+  if (training && saved.has_workspace()) arguments.push_back({DNNL_ARG_WORKSPACE, saved.workspace});
+  forward.add(kernels.forward, std::move(arguments));
+  std::optional<Program> backward;
+  if (training) backward = make_backward(spec, options, kernels, saved, engine);
+  return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));
+}
+
+}  // namespace arbalest::engine::cpu

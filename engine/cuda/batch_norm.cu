@@ -1,0 +1,351 @@
+#include "engine/ops/batch_norm.h"
+
+#include <cmath>
+#include <optional>
+
+#include "engine/alignment.h"
+#include "engine/cuda/block.h"
+#include "engine/cuda/columns.h"
+#include "engine/cuda/layout.h"
+#include "engine/cuda/operators.h"
+#include "engine/cuda/stream.h"
+#include "engine/elementwise/bfloat16.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+using elementwise::load;
+using elementwise::store;
+
+// The input as a matrix [rows, channels]: a row is a pixel of an image, or an example of features.
+struct Geometry {
+  std::int64_t rows;
+  std::int64_t channels;
+  std::int64_t pixels;  // of an image
+  bool channels_last;
+
+  __device__ std::int64_t index(std::int64_t row, std::int64_t channel) const {
+    if (channels_last) return row * channels + channel;
+    return (row / pixels * channels + channel) * pixels + row % pixels;
+  }
+};
+
+Geometry geometry_of(const Layout& input) {
+  const Shape& shape = input.shape();
+  const std::int64_t pixels = shape.rank() == 4 ? shape[2] * shape[3] : 1;
+  // With one channel or one pixel the orders are one, but only the canonical one has a name.
+  const bool channels_last = pixels == 1 || shape[1] == 1 || order_of(input) == Order::kChannelsLast;
+  return {shape[0] * pixels, shape[1], pixels, channels_last};
+}
+
+// Calls body(element, its channel) for the elements that fall to this thread.
+template <typename Body>
+__device__ void for_elements(const Geometry& of, const Body& body) {
+  const std::int64_t elements = of.rows * of.channels;
+  if (of.channels_last) {
+    // One division a thread: the channel moves on by the same distance with each step.
+    std::int64_t channel = first_element() % of.channels;
+    const std::int64_t channel_step = element_step() % of.channels;
+    for (std::int64_t i = first_element(); i < elements; i += element_step()) {
+      body(i, channel);
+      channel += channel_step;
+      if (channel >= of.channels) channel -= of.channels;
+    }
+  } else {
+    for (std::int64_t i = first_element(); i < elements; i += element_step()) body(i, i / of.pixels % of.channels);
+  }
+}
+
+// Of some numbers of a channel. Joined as Chan, Golub and LeVeque (1979) do it, so that a mean far from zero costs no
+// precision of the variance.
+struct Moments {
+  float count;
+  float mean;
+  float squares;  // sum of (x - mean)^2
+
+  __device__ Moments joined(const Moments& other) const {
+    if (other.count == 0.0F) return *this;
+    const float total = count + other.count;
+    const float distance = other.mean - mean;
+    const float share = other.count / total;
+    return {total, mean + distance * share, squares + other.squares + distance * distance * (count * share)};
+  }
+};
+
+// What backward and the running statistics want to know of a batch; [channels] each.
+struct BatchStatistics {
+  float* mean;
+  float* inverse;   // 1 / sqrt(variance + epsilon), of the biased variance
+  float* unbiased;  // variance
+};
+
+// Gradients of scale and shift, before they are called so.
+struct GradientSums {
+  float product;  // sum of dy times the normalized x
+  float gradient;
+
+  __device__ GradientSums joined(const GradientSums& other) const {
+    return {product + other.product, gradient + other.gradient};
+  }
+};
+
+// `of_thread` of all lanes of the channel, joined in one order; in the first lane. All threads of the block call it.
+template <typename T>
+__device__ T join_lanes(const T& of_thread, const ColumnPlace& at, const ColumnCut& cut) {
+  __shared__ T all[kThreads];
+  all[at.thread] = of_thread;
+  for (int half = at.lanes / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (at.lane < half) all[at.thread] = all[at.thread].joined(all[at.thread + half * cut.tile]);
+  }
+  return all[at.thread];
+}
+
+__device__ void store_statistics(const BatchStatistics& target, std::int64_t channel, const Moments& of,
+                                 float epsilon) {
+  target.mean[channel] = of.mean;
+  target.inverse[channel] = 1.0F / std::sqrt(of.squares / of.count + epsilon);
+  target.unbiased[channel] = of.squares / (of.count - 1.0F);
+}
+
+// Of the slices' rows: to `partials` [slices, channels], or to `statistics` if there is one slice.
+template <typename T>
+__global__ void measure(const T* input, const Geometry of, const ColumnCut cut, float epsilon,
+                        const BatchStatistics statistics, Moments* partials) {
+  const ColumnPlace at(cut);
+  Moments moments{0.0F, 0.0F, 0.0F};
+  if (at.channel < of.channels && at.first_row() < of.rows) {
+    const float origin = load(input[of.index(at.first_row(), at.channel)]);  // not far from the mean
+    float sum = 0.0F;
+    float squares = 0.0F;
+    for (std::int64_t r = at.first_row(); r < of.rows; r += at.row_step(cut)) {
+      const float distance = load(input[of.index(r, at.channel)]) - origin;
+      sum += distance;
+      squares += distance * distance;
+      moments.count += 1.0F;
+    }
+    const float mean = sum / moments.count;
+    moments.mean = origin + mean;
+    moments.squares = squares - sum * mean;
+  }
+  const Moments total = join_lanes(moments, at, cut);
+  if (at.lane != 0 || at.channel >= of.channels) return;
+  if (cut.slices == 1) {
+    store_statistics(statistics, at.channel, total, epsilon);
+  } else {
+    partials[at.slice * of.channels + at.channel] = total;
+  }
+}
+
+// The column of `partials` [slices, channels], joined; in the first lane of the channel. `zero` joins without a trace.
+template <typename T>
+__device__ T join_slices(const T* partials, std::int64_t slices, std::int64_t channels, const T& zero,
+                         const ColumnPlace& at, const ColumnCut& whole) {
+  T of_thread = zero;
+  if (at.channel < channels) {
+    for (std::int64_t s = at.lane; s < slices; s += at.lanes) {
+      of_thread = of_thread.joined(partials[s * channels + at.channel]);
+    }
+  }
+  return join_lanes(of_thread, at, whole);
+}
+
+__global__ void finish_statistics(const Moments* partials, std::int64_t slices, std::int64_t channels,
+                                  const ColumnCut whole, float epsilon, const BatchStatistics statistics) {
+  const ColumnPlace at(whole);
+  const Moments total = join_slices(partials, slices, channels, Moments{0.0F, 0.0F, 0.0F}, at, whole);
+  if (at.lane == 0 && at.channel < channels) store_statistics(statistics, at.channel, total, epsilon);
+}
+
+// The parameters, and the statistics that are in force. Either `inverse` or, at inference, `variance`.
+struct Terms {
+  const float* scale;
+  const float* shift;
+  const float* mean;
+  const float* inverse;
+  const float* variance;
+  float epsilon;
+  bool relu;
+
+  __device__ float normalized(float x, std::int64_t channel) const {
+    const float factor = inverse != nullptr ? inverse[channel] : 1.0F / std::sqrt(variance[channel] + epsilon);
+    return (x - mean[channel]) * factor;
+  }
+  // Before ReLU. Forward and backward compute the same bits, so they agree on what ReLU lets pass.
+  __device__ float output(float normalized, std::int64_t channel) const {
+    return normalized * scale[channel] + shift[channel];
+  }
+  // dy on the near side of ReLU.
+  __device__ float gradient(float normalized, float dy, std::int64_t channel) const {
+    return relu && !(output(normalized, channel) > 0.0F) ? 0.0F : dy;
+  }
+};
+
+template <typename T>
+__global__ void normalize(const T* input, T* output, const Geometry of, const Terms terms) {
+  for_elements(of, [&](std::int64_t i, std::int64_t channel) {
+    const float y = terms.output(terms.normalized(load(input[i]), channel), channel);
+    store(terms.relu && y < 0.0F ? 0.0F : y, output[i]);  // NaN stays NaN
+  });
+}
+
+// [channels] each: what backward writes, the last two for the running statistics.
+struct ParameterGradients {
+  float* scale;
+  float* shift;
+  float* mean;
+  float* variance;
+};
+
+__device__ void store_gradients(const ParameterGradients& target, std::int64_t channel, const GradientSums& sums,
+                                const BatchStatistics& batch) {
+  target.scale[channel] = sums.product;
+  target.shift[channel] = sums.gradient;
+  target.mean[channel] = batch.mean[channel];
+  target.variance[channel] = batch.unbiased[channel];
+}
+
+// Of the slices' rows: to `partials` [slices, channels], or to `gradients` if there is one slice.
+template <typename T>
+__global__ void sum_gradients(const T* input, const T* output_gradient, const Geometry of, const ColumnCut cut,
+                              const Terms terms, const BatchStatistics batch, const ParameterGradients gradients,
+                              GradientSums* partials) {
+  const ColumnPlace at(cut);
+  GradientSums sums{0.0F, 0.0F};
+  if (at.channel < of.channels) {
+    for (std::int64_t r = at.first_row(); r < of.rows; r += at.row_step(cut)) {
+      const std::int64_t i = of.index(r, at.channel);
+      const float normalized = terms.normalized(load(input[i]), at.channel);
+      const float gradient = terms.gradient(normalized, load(output_gradient[i]), at.channel);
+      sums.product += gradient * normalized;
+      sums.gradient += gradient;
+    }
+  }
+  const GradientSums total = join_lanes(sums, at, cut);
+  if (at.lane != 0 || at.channel >= of.channels) return;
+  if (cut.slices == 1) {
+    store_gradients(gradients, at.channel, total, batch);
+  } else {
+    partials[at.slice * of.channels + at.channel] = total;
+  }
+}
+
+__global__ void finish_gradients(const GradientSums* partials, std::int64_t slices, std::int64_t channels,
+                                 const ColumnCut whole, const BatchStatistics batch,
+                                 const ParameterGradients gradients) {
+  const ColumnPlace at(whole);
+  const GradientSums total = join_slices(partials, slices, channels, GradientSums{0.0F, 0.0F}, at, whole);
+  if (at.lane == 0 && at.channel < channels) store_gradients(gradients, at.channel, total, batch);
+}
+
+// dx = scale / sqrt(v + epsilon) (dy - mean of dy - n mean of (dy n)), n the normalized x. The gradients may be one.
+template <typename T>
+__global__ void find_input_gradient(const T* input, const T* output_gradient, T* input_gradient, const Geometry of,
+                                    const Terms terms, const ParameterGradients sums) {
+  const float share = 1.0F / static_cast<float>(of.rows);
+  for_elements(of, [&](std::int64_t i, std::int64_t channel) {
+    const float normalized = terms.normalized(load(input[i]), channel);
+    const float gradient = terms.gradient(normalized, load(output_gradient[i]), channel);
+    const float centered = gradient - (sums.shift[channel] + normalized * sums.scale[channel]) * share;
+    store(terms.scale[channel] * terms.inverse[channel] * centered, input_gradient[i]);
+  });
+}
+
+template <typename T>
+class BatchNorm final : public Operator {
+ public:
+  BatchNorm(const BatchNormSpec& spec, const PrepareOptions& options)
+      : of_(geometry_of(spec.input)),
+        cut_(cut_columns(of_.rows, of_.channels)),
+        epsilon_(spec.epsilon),
+        relu_(spec.relu),
+        training_(options.mode == OperatorMode::kTraining),
+        input_gradient_(options.input_gradient) {
+    traits_.output = spec.input;
+    traits_.parameters.assign(kBatchNormParameters, make_layout({of_.channels}, DType::kFloat32, Order::kCanonical));
+    traits_.in_place_forward = !training_;
+    if (!training_) return;
+    numbers_of_channel(spec);
+    traits_.in_place_backward = true;
+    traits_.backward_reads_inputs = true;
+    traits_.saved_bytes = aligned(static_cast<std::size_t>(3 * of_.channels) * sizeof(float));
+    if (cut_.slices > 1) {
+      traits_.scratch_bytes = aligned(static_cast<std::size_t>(cut_.slices * of_.channels) * sizeof(Moments));
+    }
+  }
+
+  void forward(Stream& stream, const char* label, const ForwardOperands& operands) const override {
+    const auto* input = static_cast<const T*>(operands.inputs[0]);
+    auto* output = static_cast<T*>(operands.output);
+    auto* partials = static_cast<Moments*>(operands.scratch);
+    const BatchStatistics batch = statistics_in(operands.saved);
+    const Terms terms = training_ ? terms_of(operands.parameters, batch) : running_terms(operands.parameters);
+    as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
+      if (training_) {
+        launch(measure<T>, cut_.blocks(), context.stream, input, of_, cut_, epsilon_, batch, partials);
+        if (cut_.slices > 1) {
+          launch(finish_statistics, cut_.whole().blocks(), context.stream, partials, cut_.slices, of_.channels,
+                 cut_.whole(), epsilon_, batch);
+        }
+      }
+      launch(normalize<T>, blocks_for(of_.rows * of_.channels), context.stream, input, output, of_, terms);
+    });
+  }
+
+  void backward(Stream& stream, const char* label, const BackwardOperands& operands) const override {
+    ARBALEST_CHECK(training_);
+    const auto* input = static_cast<const T*>(operands.inputs[0]);
+    const auto* output_gradient = static_cast<const T*>(operands.output_gradient);
+    auto* input_gradient = input_gradient_ ? static_cast<T*>(operands.input_gradients[0]) : nullptr;
+    auto* partials = static_cast<GradientSums*>(operands.scratch);
+    const BatchStatistics batch = statistics_in(const_cast<void*>(operands.saved));  // only read
+    const Terms terms = terms_of(operands.parameters, batch);
+    const auto gradient = [&](std::size_t p) { return static_cast<float*>(operands.parameter_gradients[p]); };
+    const ParameterGradients gradients{gradient(0), gradient(1), gradient(2), gradient(3)};
+    as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
+      launch(sum_gradients<T>, cut_.blocks(), context.stream, input, output_gradient, of_, cut_, terms, batch,
+             gradients, partials);
+      if (cut_.slices > 1) {
+        launch(finish_gradients, cut_.whole().blocks(), context.stream, partials, cut_.slices, of_.channels,
+               cut_.whole(), batch, gradients);
+      }
+      if (input_gradient == nullptr) return;
+      launch(find_input_gradient<T>, blocks_for(of_.rows * of_.channels), context.stream, input, output_gradient,
+             input_gradient, of_, terms, gradients);
+    });
+  }
+
+ private:
+  BatchStatistics statistics_in(void* saved) const {
+    auto* values = static_cast<float*>(saved);
+    if (values == nullptr) return {};
+    return {values, values + of_.channels, values + 2 * of_.channels};
+  }
+
+  static const float* at(std::span<const void* const> parameters, std::size_t index) {
+    return static_cast<const float*>(parameters[index]);
+  }
+  Terms terms_of(std::span<const void* const> parameters, const BatchStatistics& batch) const {
+    return {at(parameters, 0), at(parameters, 1), batch.mean, batch.inverse, nullptr, epsilon_, relu_};
+  }
+  Terms running_terms(std::span<const void* const> parameters) const {
+    return {at(parameters, 0), at(parameters, 1), at(parameters, 2), nullptr, at(parameters, 3), epsilon_, relu_};
+  }
+
+  const Geometry of_;
+  const ColumnCut cut_;
+  const float epsilon_;
+  const bool relu_;
+  const bool training_;
+  const bool input_gradient_;
+};
+
+}  // namespace
+
+std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const PrepareOptions& options) {
+  if (is_bfloat16(spec.input)) return std::make_unique<BatchNorm<BFloat16>>(spec, options);
+  return std::make_unique<BatchNorm<float>>(spec, options);
+}
+
+}  // namespace arbalest::engine::cuda

@@ -1,0 +1,35 @@
+// Batch normalization (Ioffe and Szegedy, ICML 2015) of each channel c over its N numbers in a mini-batch:
+//   y = scale[c] (x - m[c]) / sqrt(v[c] + epsilon) + shift[c]
+// In training m and v are the batch's mean and (biased, / N) variance; at inference the running ones. Parameters:
+// scale, shift, running mean, running variance, [c] each.
+//
+// Forward does not touch the running statistics: other streams may be reading them. Instead backward writes into their
+// "gradients" what they are to move to, the batch's mean and unbiased (/ (N - 1)) variance, for the update
+// (ops/weight_update.h) to do running <- running + momentum (batch - running).
+#pragma once
+
+#include "engine/error.h"
+#include "engine/layout.h"
+
+namespace arbalest::engine {
+
+struct BatchNormSpec {
+  Layout input;           // [n, c] or [n, c, h, w], float32 or bfloat16; output alike. Statistics are float32
+  float epsilon = 1e-5F;  // above 0
+  bool relu = false;      // max(0, y) in the same pass
+};
+
+inline constexpr std::size_t kBatchNormParameters = 4;
+
+// N of a training step. Throws ErrorKind::kInvalidJob if it is 1: there is no variance of one number.
+inline std::int64_t numbers_of_channel(const BatchNormSpec& spec) {
+  const Shape& shape = spec.input.shape();
+  const std::int64_t numbers = shape.elements() / shape[1];
+  if (numbers < 2) {
+    fail(ErrorKind::kInvalidJob,
+         "batch norm has only one number of each channel to learn from; use a larger training.batch_size");
+  }
+  return numbers;
+}
+
+}  // namespace arbalest::engine

@@ -1,0 +1,221 @@
+// Running statistics of batch norm on the whole road, against SMA in plain double arithmetic; and that they are as
+// repeatable as the weights.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "dataflow/layers/activation.h"
+#include "dataflow/layers/batch_norm.h"
+#include "dataflow/layers/classification.h"
+#include "dataflow/layers/dense.h"
+#include "engine/host/topology.h"
+#include "tests/support/catch.h"
+#include "tests/support/numbers.h"
+#include "tests/support/reference_ops.h"
+#include "tests/support/reference_sma.h"
+#include "tests/support/skip.h"
+#include "tests/support/training_rig.h"
+
+namespace arbalest::tests {
+namespace {
+
+constexpr std::int64_t kPixels = 16;
+constexpr std::int64_t kHidden = 6;
+constexpr std::int64_t kClasses = 3;
+constexpr float kEpsilon = 1e-3F;
+constexpr float kMomentum = 0.2F;
+
+// dense - batch norm - ReLU - dense.
+std::vector<dataflow::LayerDescription> network() {
+  const auto dense = [](std::int64_t units) {
+    dataflow::DenseLayer::Options options;
+    options.units = units;
+    return std::make_shared<dataflow::DenseLayer>(options);
+  };
+  dataflow::BatchNormLayer::Options norm;
+  norm.epsilon = kEpsilon;
+  norm.momentum = kMomentum;
+  return {{"hidden", {"image"}, dense(kHidden)},
+          {"norm", {"hidden"}, std::make_shared<dataflow::BatchNormLayer>(norm)},
+          {"relu", {"norm"}, std::make_shared<dataflow::ActivationLayer>(engine::ActivationKind::kRelu)},
+          {"logits", {"relu"}, dense(kClasses)},
+          {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
+}
+
+// Lengths of its parameters, in order: the running statistics are numbers 4 and 5.
+const std::vector<std::int64_t> kLengths{kHidden * kPixels, kHidden, kHidden,           kHidden,
+                                         kHidden,           kHidden, kClasses* kHidden, kClasses};
+
+std::vector<Values> split(const Values& flat) {
+  std::vector<Values> parts;
+  auto at = flat.begin();
+  for (const std::int64_t length : kLengths) {
+    parts.emplace_back(at, at + length);
+    at += length;
+  }
+  REQUIRE(at == flat.end());
+  return parts;
+}
+
+Values by_parameter(const std::vector<double>& values) {
+  Values flat;
+  for (std::size_t p = 0; p < kLengths.size(); ++p)
+    flat.insert(flat.end(), static_cast<std::size_t>(kLengths[p]), values[p]);
+  return flat;
+}
+
+Values flatten(const std::vector<dataflow::NamedTensor>& tensors) {
+  Values values;
+  for (const auto& tensor : tensors) values.insert(values.end(), tensor.values.begin(), tensor.values.end());
+  return values;
+}
+
+// Of one mini-batch; where a running statistic stands, the mini-batch's.
+Values gradient(TrainingRig& rig, std::uint64_t task, const Values& flat) {
+  const std::int64_t batch = rig.order().batch_size();
+  std::vector<std::int64_t> examples(static_cast<std::size_t>(batch));
+  rig.order().indices(task, examples);
+  Values images;
+  Labels labels;
+  std::vector<float> image(static_cast<std::size_t>(kPixels));
+  for (const std::int64_t example : examples) {
+    rig.data().read(example, {}, image.data());
+    images.insert(images.end(), image.begin(), image.end());
+    labels.push_back(rig.data().label(example));
+  }
+  const std::vector<Values> w = split(flat);
+  const engine::Shape shape{batch, kHidden};
+  const Values hidden = dense(batch, images, w[0], w[1], kHidden);
+  const BatchNormReference norm = batch_norm(shape, hidden, w[2], w[3], double{kEpsilon});
+  const Values active = activation(norm.output, engine::ActivationKind::kRelu);
+  const Values logits = dense(batch, active, w[6], w[7], kClasses);
+  const LinearGradients last =
+      dense_gradients(batch, active, w[6], kClasses, softmax_cross_entropy_gradient(kClasses, logits, labels));
+  const Values arriving = activation_gradient(active, engine::ActivationKind::kRelu, last.input);
+  const LinearGradients middle = batch_norm_gradients(shape, hidden, w[2], double{kEpsilon}, arriving);
+  const LinearGradients first = dense_gradients(batch, images, w[0], kHidden, middle.input);
+  Values result;
+  for (const Values& part : {first.weights, first.bias, middle.weights, middle.bias, norm.mean, norm.unbiased_variance,
+                             last.weights, last.bias}) {
+    result.insert(result.end(), part.begin(), part.end());
+  }
+  return result;
+}
+
+RigOptions options_for(std::vector<int> learners) {
+  RigOptions options;
+  options.layers = network();
+  options.learners = std::move(learners);
+  options.batch = 8;
+  options.averaging.central_momentum = 0.5F;
+  return options;
+}
+
+void compare_with_reference(const RigOptions& options, int rounds) {
+  TrainingRig rig(options);
+  ReferenceSma reference{.learners = rig.scheduler().learners(),
+                         .period = options.averaging.period,
+                         .alpha = options.averaging.alpha_for(rig.scheduler().learners()),
+                         .central_momentum = options.averaging.central_momentum,
+                         .rule = options.rule,
+                         .clip_gradient_norm = options.clip_gradient_norm,
+                         .statistic_momenta = by_parameter({0, 0, 0, 0, kMomentum, kMomentum, 0, 0})};
+  reference.start(flatten(rig.scheduler().snapshot()));
+  if (!options.without_decay.empty()) reference.decay_multipliers = by_parameter({1, 1, 0, 0, 1, 1, 1, 1});
+  int drops = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const double progress =
+        static_cast<double>(reference.next_task) / static_cast<double>(rig.order().batches_per_epoch());
+    if (options.learning_rate.drops_before(progress) != drops) {
+      drops = options.learning_rate.drops_before(progress);
+      if (reference.learners > 1) reference.restart();
+    }
+    reference.round(options.learning_rate.at(progress, reference.learners),
+                    [&](std::uint64_t task, const Values& w) { return gradient(rig, task, w); });
+  }
+  const scheduler::Progress progress = rig.run(rounds);
+  if (reference.learners > 1) CHECK(progress.replica_distance == Approx(reference.distance).epsilon(1e-3));
+  const std::vector<Values> expected = split(reference.central);
+  const std::vector<Values> found = split(flatten(rig.scheduler().snapshot()));
+  for (std::size_t p = 0; p < found.size(); ++p) {
+    if (p == 1) continue;  // batch norm takes away what the bias before it adds
+    CAPTURE(p);
+    CHECK(relative_error(found[p], expected[p]) < 2e-4);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("running statistics on one device: each learner's own, z's their mean", "[training]") {
+  for (const int learners : {1, 2, 4}) {
+    for (const int period : {1, 3}) {
+      CAPTURE(learners, period);
+      RigOptions options = options_for({learners});
+      options.averaging.period = period;
+      compare_with_reference(options, 20);
+    }
+  }
+}
+
+TEST_CASE("running statistics on two devices: z's are the mean over all learners", "[training]") {
+  const auto devices = two_devices(engine::host::allowed_cores());
+  if (devices.empty()) skip_test("needs two cores");
+  for (const int period : {1, 3}) {
+    for (const auto& [first, second] : {std::pair(1, 1), std::pair(3, 1), std::pair(2, 2)}) {
+      CAPTURE(period, first, second);
+      RigOptions options = options_for({first, second});
+      options.devices = devices;
+      options.averaging.period = period;
+      compare_with_reference(options, 20);
+    }
+  }
+}
+
+TEST_CASE("running statistics are z's after a restart, and know no alpha, decay, clipping or optimizer", "[training]") {
+  for (const int learners : {1, 3}) {
+    CAPTURE(learners);
+    RigOptions options = options_for({learners});
+    options.learning_rate.curve = scheduler::StepDrops{1.0, 0.5};
+    options.rule = engine::Sgd{.momentum = 0.9F, .nesterov = true, .weight_decay = 0.1F};
+    options.without_decay = {dataflow::ParameterKind::kNormalization};
+    options.clip_gradient_norm = 0.5F;
+    if (learners > 1) options.averaging.alpha = 0.2F;
+    compare_with_reference(options, 20);
+  }
+}
+
+TEST_CASE("a mini-batch whose statistics are not finite stops the run, and z stays finite", "[training]") {
+  for (const int learners : {1, 2}) {
+    CAPTURE(learners);
+    RigOptions options = options_for({learners});
+    TrainingRig rig(options);
+    std::vector<dataflow::NamedTensor> model = rig.scheduler().snapshot();
+    std::ranges::fill(model[0].values, 2e19F);  // the variance overflows, and ReLU hides what the loss would show
+    std::ranges::fill(model[6].values, 0.0F);
+    rig.scheduler().load(model);
+    CHECK_THROWS_WITH(rig.run(1), ContainsSubstring("training diverged"));
+    for (const auto& tensor : rig.scheduler().snapshot()) {
+      CHECK(std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); }));
+    }
+  }
+}
+
+TEST_CASE("running statistics are kept behind what is trained, and are not counted", "[training]") {
+  const TrainingRig rig(options_for({1}));
+  const dataflow::ParameterLayout& layout = rig.pools().front()->training_plan().parameters();
+  CHECK(layout.parameters() == kHidden * kPixels + 3 * kHidden + kClasses * kHidden + kClasses);
+  CHECK(layout.numbers() == layout.parameters() + 2 * kHidden);
+  std::vector<std::string> names;
+  for (const dataflow::ParameterEntry& entry : layout.entries()) {
+    names.push_back(entry.name);
+    CHECK((entry.offset >= layout.trainable_elements()) == entry.spec.is_statistic());
+  }
+  CHECK(names == std::vector<std::string>{"hidden.weight", "hidden.bias", "norm.weight", "norm.bias",
+                                          "norm.running_mean", "norm.running_var", "logits.weight", "logits.bias"});
+  const std::span<const engine::UpdateRange> ranges = layout.update_ranges();
+  CHECK(ranges.back().statistic_momentum == kMomentum);
+  CHECK(ranges.back().begin == layout.trainable_elements());
+  CHECK(ranges.back().end == layout.elements());
+}
+
+}  // namespace arbalest::tests
