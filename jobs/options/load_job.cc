@@ -8,6 +8,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "dataflow/models/model_defaults.h"
+#include "dataflow/models/zoo/zoo.h"
 #include "engine/error.h"
 #include "jobs/options/blame.h"
 #include "jobs/options/issue_report.h"
@@ -109,6 +111,23 @@ JobOptions parse_job(const SourceText& source, std::span<const std::string> over
   throw_if_any(issues, source, outline, applied, Blame(overrides, applied, find_wrong));
   options.resolved_text = kHeader + print_text(job);
   return options;
+}
+
+std::string expand_job(const SourceText& source, std::span<const std::string> overrides) {
+  const JobOptions options = parse_job(source, overrides);
+  v1::Job job;
+  const TextOutline outline(source, *v1::Job::descriptor());
+  parse_text(source, outline, job);
+  const Overrides applied(overrides, job);
+  job.set_name(options.name);  // whatever the name of the file that this text is written to
+  if (job.model().has_zoo()) {
+    v1::Model& model = *job.mutable_model();
+    dataflow::fill_defaults(model);
+    dataflow::FieldIssues none;
+    *model.mutable_layers() = dataflow::expand(model.zoo(), options.data.input, none);
+    model.clear_zoo();
+  }
+  return kHeader + print_text(job, *v1::Model::descriptor()->FindFieldByName("layers"));
 }
 
 JobOptions with_learners(const JobOptions& job, int per_device, const std::string& why) {

@@ -140,6 +140,30 @@ class Reader {
   SyntaxReport report_;
 };
 
+std::string print(TextFormat::Printer& printer, const Message& message) {
+  printer.SetUseUtf8StringEscaping(true);
+  std::string text;
+  ARBALEST_CHECK(printer.PrintToString(message, &text));
+  return text;
+}
+
+class OneLinePrinter final : public TextFormat::FastFieldValuePrinter {
+ public:
+  void PrintMessageStart(const Message&, int, int, bool, TextFormat::BaseTextGenerator* generator) const override {
+    generator->PrintLiteral(" { ");
+  }
+  bool PrintMessageContent(const Message& message, int, int, bool,
+                           TextFormat::BaseTextGenerator* generator) const override {
+    TextFormat::Printer printer;
+    printer.SetSingleLineMode(true);
+    generator->PrintString(print(printer, message));  // ends with a space
+    return true;
+  }
+  void PrintMessageEnd(const Message&, int, int, bool, TextFormat::BaseTextGenerator* generator) const override {
+    generator->PrintLiteral("}\n");
+  }
+};
+
 }  // namespace
 
 SyntaxReport parse_text(const SourceText& source, const TextOutline& outline, Message& message) {
@@ -148,10 +172,13 @@ SyntaxReport parse_text(const SourceText& source, const TextOutline& outline, Me
 
 std::string print_text(const Message& message) {
   TextFormat::Printer printer;
-  printer.SetUseUtf8StringEscaping(true);
-  std::string text;
-  ARBALEST_CHECK(printer.PrintToString(message, &text));
-  return text;
+  return print(printer, message);
+}
+
+std::string print_text(const Message& message, const google::protobuf::FieldDescriptor& list) {
+  TextFormat::Printer printer;
+  ARBALEST_CHECK(printer.RegisterFieldValuePrinter(&list, new OneLinePrinter));  // which it owns
+  return print(printer, message);
 }
 
 }  // namespace arbalest::jobs

@@ -35,5 +35,7 @@ SyntaxReport parse_text(const SourceText& source, const TextOutline& outline, go
 
 // Reading it gives the same message.
 std::string print_text(const google::protobuf::Message& message);
+// The same with each element of `list`, a list of messages, on a line of its own.
+std::string print_text(const google::protobuf::Message& message, const google::protobuf::FieldDescriptor& list);
 
 }  // namespace arbalest::jobs

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "dataflow/models/lenet.h"
 #include "engine/elementwise/bfloat16.h"
 #include "tests/cuda/gpu_training.h"
 #include "tests/cuda/gpus.h"
 #include "tests/support/device_memory.h"
+#include "tests/support/zoo_layers.h"
 
 namespace arbalest::tests {
 namespace {
@@ -28,7 +28,7 @@ std::vector<double> lenet_losses(Precision precision) {
   RigOptions options;
   options.devices = {"cuda:0"};
   options.precision = precision;
-  options.layers = dataflow::lenet(10);
+  options.layers = arbalest::tests::lenet();
   options.image = {1, 28, 28};
   options.classes = 10;
   options.batch = 16;

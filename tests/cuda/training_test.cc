@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "dataflow/models/lenet.h"
 #include "tests/cuda/gpu_training.h"
 #include "tests/cuda/gpus.h"
+#include "tests/support/zoo_layers.h"
 
 namespace arbalest::tests {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 std::vector<double> first_losses(const std::string& device) {
   RigOptions options;
   options.devices = {device};
-  options.layers = dataflow::lenet(10);
+  options.layers = arbalest::tests::lenet();
   options.image = {1, 28, 28};
   options.classes = 10;
   options.batch = 32;

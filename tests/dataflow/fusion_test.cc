@@ -6,8 +6,8 @@
 #include "dataflow/layers/classification.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
-#include "dataflow/models/lenet.h"
 #include "tests/support/catch.h"
+#include "tests/support/zoo_layers.h"
 
 namespace arbalest::tests {
 namespace {
@@ -33,7 +33,7 @@ std::vector<std::string> labels(const Graph& graph) {
 }
 
 TEST_CASE("fusion: an activation becomes part of the layer that it alone reads") {
-  const Graph lenet_graph = Graph::build({{1, 28, 28}, 10}, lenet(10));
+  const Graph lenet_graph = Graph::build({{1, 28, 28}, 10}, arbalest::tests::lenet());
   const Graph fused = fuse(lenet_graph);
   CHECK(labels(fused) ==
         std::vector<std::string>{"conv1", "pool1", "conv2", "pool2", "dense1+relu1", "logits", "loss", "accuracy"});

@@ -10,8 +10,8 @@
 #include "dataflow/layers/joining.h"
 #include "dataflow/layers/padded_shortcut.h"
 #include "dataflow/layers/pool2d.h"
-#include "dataflow/models/lenet.h"
 #include "tests/support/catch.h"
+#include "tests/support/zoo_layers.h"
 
 namespace {
 
@@ -240,7 +240,7 @@ TEST_CASE("layers whose parameters the loss does not depend on are refused, each
 }
 
 TEST_CASE("LeNet has Caffe's parameters and FLOPs") {
-  const Graph graph = Graph::build({{1, 28, 28}, 10}, lenet(10));
+  const Graph graph = Graph::build({{1, 28, 28}, 10}, arbalest::tests::lenet());
   const std::vector<Shape> shapes = graph.shapes(1);
   std::int64_t parameters = 0;
   std::int64_t conv_and_dense_flops = 0;

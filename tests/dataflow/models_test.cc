@@ -1,12 +1,9 @@
-// The zoo, and layers read from the model schema.
+// Layers read from the model schema.
 #include <functional>
 
 #include <fmt/format.h>
 
 #include "arbalest/v1/model.pb.h"
-#include "dataflow/models/lenet.h"
-#include "dataflow/models/logistic_regression.h"
-#include "dataflow/models/mlp.h"
 #include "dataflow/models/model_defaults.h"
 #include "dataflow/models/model_reader.h"
 #include "tests/support/catch.h"
@@ -16,23 +13,6 @@ namespace arbalest::dataflow {
 namespace {
 
 const InputDescription kMnist{{1, 28, 28}, 10};
-
-std::int64_t parameter_count(const Graph& graph) {
-  std::int64_t count = 0;
-  const auto shapes = graph.shapes(1);
-  for (const Graph::Node& node : graph.nodes()) {
-    for (const ParameterSpec& spec : node.layer->parameters(Graph::input_shapes(node, shapes))) {
-      count += spec.shape.elements();
-    }
-  }
-  return count;
-}
-
-std::vector<std::string> shapes_of(const Graph& graph, std::int64_t batch) {
-  std::vector<std::string> texts;
-  for (const engine::Shape& shape : graph.shapes(batch)) texts.push_back(to_string(shape));
-  return texts;
-}
 
 // Reads a model of one layer, which must be right.
 std::shared_ptr<const Layer> read_one(const v1::Layer& layer) {
@@ -48,40 +28,6 @@ std::shared_ptr<const Layer> read_one(const v1::Layer& layer) {
 }
 
 }  // namespace
-
-TEST_CASE("LeNet is Caffe's") {
-  const Graph graph = Graph::build(kMnist, lenet(10));
-  CHECK(parameter_count(graph) == 431080);
-  CHECK(shapes_of(graph, 2) == std::vector<std::string>{"2x1x28x28", "2", "2x20x24x24", "2x20x12x12", "2x50x8x8",
-                                                        "2x50x4x4", "2x500", "2x500", "2x10", "1", "1"});
-  for (const Graph::Node& node : graph.nodes()) {
-    const auto shapes = graph.shapes(1);
-    const auto specs = node.layer->parameters(Graph::input_shapes(node, shapes));
-    if (specs.empty()) continue;
-    CHECK(specs[0].initializer.kind == Initializer::Kind::kXavier);
-    CHECK(specs[1].initializer.kind == Initializer::Kind::kConstant);
-  }
-}
-
-TEST_CASE("logistic regression is one dense layer") {
-  const Graph graph = Graph::build(kMnist, logistic_regression(10));
-  CHECK(parameter_count(graph) == 7850);
-  CHECK(graph.nodes()[0].layer->kind() == "dense");
-}
-
-TEST_CASE("a multilayer perceptron has the widths that it is given") {
-  const std::vector<std::int64_t> hidden{256, 128};
-  CHECK(parameter_count(Graph::build(kMnist, mlp(hidden, 10))) == 784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10);
-  CHECK(parameter_count(Graph::build(kMnist, mlp({}, 10))) == 7850);
-}
-
-TEST_CASE("the zoo follows the number of classes") {
-  const InputDescription input{{3, 32, 32}, 100};
-  for (const auto& layers : {lenet(100), logistic_regression(100), mlp(std::vector<std::int64_t>{8}, 100)}) {
-    const Graph graph = Graph::build(input, layers);
-    CHECK(graph.shapes(1)[static_cast<std::size_t>(graph.nodes().back().inputs[0])] == engine::Shape{1, 100});
-  }
-}
 
 TEST_CASE("every kind of layer is read as what it is") {
   const auto kind_of = [](auto set) {

@@ -12,9 +12,9 @@
 #include "dataflow/layers/dropout.h"
 #include "dataflow/layers/flatten.h"
 #include "dataflow/layers/pool2d.h"
-#include "dataflow/models/lenet.h"
 #include "engine/devices.h"
 #include "tests/support/catch.h"
+#include "tests/support/zoo_layers.h"
 
 namespace {
 
@@ -135,7 +135,7 @@ TEST_CASE("the gradient of a whole model agrees with central differences") {
 }
 
 TEST_CASE("an inference plan reads the training plan's parameters and needs a smaller arena") {
-  const Graph graph = Graph::build({{1, 28, 28}, 10}, lenet(10));
+  const Graph graph = Graph::build({{1, 28, 28}, 10}, tests::lenet());
   const auto device = engine::open_device(engine::parse_device("cpu"));
   const Plan training(graph, *device, {.batch = 32});
   const Plan inference(graph, *device,
@@ -169,7 +169,7 @@ TEST_CASE("without reuse means a buffer for each layer's output and one for its 
   CHECK(bytes(small, kBatch, engine::OperatorMode::kTraining) == (64 + 2 * kOutputs) * kBatch * sizeof(float));
 
   // With saved values, scratch memory and the device's own layouts.
-  const Graph graph = Graph::build({{1, 28, 28}, 10}, lenet(10));
+  const Graph graph = Graph::build({{1, 28, 28}, 10}, tests::lenet());
   const auto device = engine::open_device(engine::parse_device("cpu"));
   const Plan plan(graph, *device, {.batch = 32});
   std::size_t expected = 0;
@@ -209,7 +209,7 @@ TEST_CASE("weight decay leaves alone the parameters that it is told to, whatever
 }
 
 TEST_CASE("parameters survive the way to the device's layout and back") {
-  PlanRun run(Graph::build({{1, 28, 28}, 10}, lenet(10)), {.batch = 4});
+  PlanRun run(Graph::build({{1, 28, 28}, 10}, tests::lenet()), {.batch = 4});
   const ParameterLayout& layout = run.plan().parameters();
   std::vector<NamedTensor> tensors = layout.to_canonical(run.device(), run.weights());
   REQUIRE(tensors.size() == 8);

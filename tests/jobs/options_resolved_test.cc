@@ -1,9 +1,11 @@
 // Good jobs: their defaults, and the text that stands for them in the run directory.
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "arbalest/v1/zoo.pb.h"
 #include "engine/devices.h"
 #include "engine/host/topology.h"
 #include "jobs/options/learners_reader.h"
@@ -269,6 +271,58 @@ TEST_CASE("LeNet as a list of layers is LeNet of the zoo") {
   const std::string configs = tests::source_directory() + "/configs/";
   require_same_graph(*load_job(configs + "lenet-layers-digits.txtpb").graph,
                      *load_job(configs + "lenet-digits.txtpb").graph);
+}
+
+TEST_CASE("an expanded job lists its layers, briefly, and is the same job") {
+  const auto expand = [](const std::string& text, const std::vector<std::string>& overrides = {}) {
+    return expand_job(SourceText("job.txtpb", text), overrides);
+  };
+  const std::string text = expand(kShortest, {"training.batch_size=16"});
+  CHECK(text ==
+        "# proto-file: arbalest/v1/job.proto\n# proto-message: arbalest.v1.Job\n\n"
+        "name: \"job\"\nmodel {\n"
+        "  layers { name: \"conv1\" input: \"image\" conv { filters: 20 kernel: 5 weight { initializer { xavier { } } "
+        "} } }\n"
+        "  layers { name: \"pool1\" input: \"conv1\" max_pool { kernel: 2 stride: 2 } }\n"
+        "  layers { name: \"conv2\" input: \"pool1\" conv { filters: 50 kernel: 5 weight { initializer { xavier { } } "
+        "} } }\n"
+        "  layers { name: \"pool2\" input: \"conv2\" max_pool { kernel: 2 stride: 2 } }\n"
+        "  layers { name: \"dense1\" input: \"pool2\" dense { units: 500 weight { initializer { xavier { } } } } }\n"
+        "  layers { name: \"relu1\" input: \"dense1\" relu { } }\n"
+        "  layers { name: \"logits\" input: \"relu1\" dense { units: 10 weight { initializer { xavier { } } } } }\n"
+        "  layers { name: \"loss\" input: \"logits\" input: \"label\" softmax_cross_entropy { } }\n"
+        "}\ndata {\n  digits {\n  }\n}\ntraining {\n  batch_size: 16\n}\nlearning_rate {\n  base: 0.01\n}\n");
+  CHECK(expand(text) == text);
+  const JobOptions whole = parse(kShortest, {"training.batch_size=16"});
+  const JobOptions listed = parse(text);
+  require_same_graph(*listed.graph, *whole.graph);
+  // But for the model, the same to the last default.
+  const auto without_model = [](const std::string& resolved) {
+    const std::size_t model = resolved.find("\nmodel {");
+    return resolved.substr(0, model) + resolved.substr(resolved.find("\n}", model));
+  };
+  CHECK(without_model(listed.resolved_text) == without_model(whole.resolved_text));
+  CHECK_THROWS_AS(expand(with_model("model { zoo { mlp { hidden: 0 } } }")), engine::Error);
+}
+
+TEST_CASE("every model of the zoo is its list of layers") {
+  const std::vector<std::string> models{
+      "logistic_regression {}",
+      "mlp {}",
+      "mlp { hidden: [5, 4, 3] }",
+      "lenet {}",
+  };
+  std::set<std::string> kinds;
+  for (const std::string& model : models) {
+    CAPTURE(model);
+    kinds.insert(model.substr(0, model.find(' ')));
+    const std::string job = "model { zoo { " + model +
+                            " } } data { npy { directory: \"d\" channels: 3 height: 299 width: 299 classes: 7 } } "
+                            "learning_rate { base: 0.01 }";
+    require_same_graph(*parse(expand_job(SourceText("job.txtpb", job))).graph, *parse(job).graph);
+  }
+  const auto& all = *v1::Zoo::descriptor();
+  for (int i = 0; i < all.field_count(); ++i) CHECK(kinds.contains(all.field(i)->name()));
 }
 
 TEST_CASE("settings that work and may surprise are warned of") {

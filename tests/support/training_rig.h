@@ -12,7 +12,8 @@
 #include "dataflow/input/byte_images.h"
 #include "dataflow/input/random_sequence.h"
 #include "dataflow/input/resident_data.h"
-#include "dataflow/models/logistic_regression.h"
+#include "dataflow/layers/classification.h"
+#include "dataflow/layers/dense.h"
 #include "engine/devices.h"
 #include "engine/host/pool.h"
 #include "scheduler/scheduler.h"
@@ -67,6 +68,13 @@ inline std::unique_ptr<dataflow::ByteImages> as_bytes(const MadeUpImages& images
                                                 std::move(labels));
 }
 
+inline std::vector<dataflow::LayerDescription> logistic_regression(std::int64_t classes) {
+  const dataflow::DenseLayer::Options logits{
+      .units = classes, .weight = {.initializer = {.kind = dataflow::Initializer::Kind::kConstant}}};
+  return {{"logits", {"image"}, std::make_shared<dataflow::DenseLayer>(logits)},
+          {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
+}
+
 // How the made-up images come to the learners.
 enum class RigInput {
   kFloats,   // through a ring
@@ -104,7 +112,7 @@ class TrainingRig {
         test_order_(options.examples, options.batch) {
     const int learners =
         std::max(options.most_learners, std::accumulate(options.learners.begin(), options.learners.end(), 0));
-    const auto layers = options.layers.empty() ? dataflow::logistic_regression(options.classes) : options.layers;
+    const auto layers = options.layers.empty() ? logistic_regression(options.classes) : options.layers;
     const dataflow::Graph graph = dataflow::Graph::build(data_->description(), layers);
     for (const std::string& name : options.devices) {
       devices_.push_back(

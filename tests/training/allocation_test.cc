@@ -9,12 +9,12 @@
 #include <string>
 #include <string_view>
 
-#include "dataflow/models/lenet.h"
 #include "engine/host/topology.h"
 #include "engine/stream_observer.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/training_rig.h"
+#include "tests/support/zoo_layers.h"
 
 namespace {
 
@@ -64,7 +64,7 @@ void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); 
 TEST_CASE("a round in steady state allocates nothing", "[allocation]") {
   StepMarker marker;
   arbalest::tests::RigOptions options;
-  options.layers = arbalest::dataflow::lenet(10);
+  options.layers = arbalest::tests::lenet();
   options.image = {1, 28, 28};
   options.classes = 10;
   options.learners = {2};

@@ -9,12 +9,12 @@
 #include "dataflow/layers/classification.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
-#include "dataflow/models/lenet.h"
 #include "engine/host/topology.h"
 #include "engine/stream_observer.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/training_rig.h"
+#include "tests/support/zoo_layers.h"
 
 namespace {
 
@@ -149,7 +149,7 @@ TEST_CASE("two threads per learner give the same bits in every run", "[training]
   // Two devices on the same two cores, so that all threads get in each other's way.
   const std::string pair = "cpu:" + std::to_string(cores[0]) + "," + std::to_string(cores[1]);
   RigOptions options;
-  options.layers = dataflow::lenet(10);  // large enough for oneDNN to split its work
+  options.layers = tests::lenet();  // large enough for oneDNN to split its work
   options.image = {1, 28, 28};
   options.classes = 10;
   options.batch = 8;

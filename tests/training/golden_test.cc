@@ -1,11 +1,11 @@
 // LeNet's first losses, against the same training in double precision and against recorded values.
 #include <array>
 
-#include "dataflow/models/lenet.h"
 #include "tests/support/catch.h"
 #include "tests/support/reference_lenet.h"
 #include "tests/support/reference_sma.h"
 #include "tests/support/training_rig.h"
+#include "tests/support/zoo_layers.h"
 
 namespace {
 
@@ -24,7 +24,7 @@ constexpr std::array<double, kRounds> kTwoLearners{2.3100317803, 2.2910148483, 2
 
 void check_first_losses(int learners, const std::array<double, kRounds>& golden) {
   RigOptions options;
-  options.layers = dataflow::lenet(10);
+  options.layers = tests::lenet();
   options.image = {1, 28, 28};
   options.classes = 10;
   options.batch = 8;

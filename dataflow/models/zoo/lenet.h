@@ -1,13 +1,10 @@
 // LeNet as Caffe trains it on MNIST (after LeCun et al., 1998): 431,080 parameters for 28x28 images and 10 classes.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
-#include "dataflow/graph.h"
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 
-std::vector<LayerDescription> lenet(std::int64_t classes);
+void lenet(ZooBuilder& model);
 
 }  // namespace arbalest::dataflow

@@ -1,0 +1,10 @@
+#include "dataflow/models/zoo/logistic_regression.h"
+
+namespace arbalest::dataflow {
+
+void logistic_regression(ZooBuilder& model) {
+  // The problem is convex: zeros are as good a start as any.
+  model.classify("logits").mutable_weight()->mutable_initializer()->mutable_constant();
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,44 @@
+#include "dataflow/models/zoo/zoo.h"
+
+#include "dataflow/models/zoo/lenet.h"
+#include "dataflow/models/zoo/logistic_regression.h"
+#include "dataflow/models/zoo/mlp.h"
+
+namespace arbalest::dataflow {
+
+namespace {
+
+// "lenet", as in a job file.
+std::string name_of(const v1::Zoo& zoo) {
+  return zoo.GetReflection()->GetOneofFieldDescriptor(zoo, zoo.GetDescriptor()->oneof_decl(0))->name();
+}
+
+void build(const v1::Zoo& zoo, ZooBuilder& builder) {
+  switch (zoo.model_case()) {
+    case v1::Zoo::kLogisticRegression:
+      return logistic_regression(builder);
+    case v1::Zoo::kMlp:
+      return mlp(zoo.mlp(), builder);
+    case v1::Zoo::kLenet:
+      return lenet(builder);
+    case v1::Zoo::MODEL_NOT_SET:
+      break;
+  }
+  engine::fail(engine::ErrorKind::kInternal, "this model of the zoo has no builder");
+}
+
+}  // namespace
+
+LayerMessages expand(const v1::Zoo& zoo, const InputDescription& input, FieldIssues& issues) {
+  if (zoo.model_case() == v1::Zoo::MODEL_NOT_SET) {
+    issues.add("zoo", "zoo names no model; choose one, such as logistic_regression {}, mlp {} or lenet {}");
+    return {};
+  }
+  ZooBuilder builder("zoo." + name_of(zoo), input, issues);
+  build(zoo, builder);
+  LayerMessages layers = builder.take_layers();
+  if (input.classes == 0) layers.Clear();
+  return layers;
+}
+
+}  // namespace arbalest::dataflow

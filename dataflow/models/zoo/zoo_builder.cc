@@ -1,0 +1,99 @@
+#include "dataflow/models/zoo/zoo_builder.h"
+
+#include <utility>
+
+namespace arbalest::dataflow {
+
+namespace {
+
+// In the shortest form.
+template <typename Message>
+void set_kernel(Message& message, const Sides& kernel) {
+  if (kernel.height == kernel.width) {
+    message.set_kernel(kernel.height);
+  } else {
+    message.set_kernel_height(kernel.height);
+    message.set_kernel_width(kernel.width);
+  }
+}
+
+template <typename Message>
+void set_padding(Message& message, const Sides& padding) {
+  if (padding.height != padding.width) {
+    message.set_padding_height(padding.height);
+    message.set_padding_width(padding.width);
+  } else if (padding.height != 0) {
+    message.set_padding(padding.height);
+  }
+}
+
+void set_pool(v1::Pool& message, const FilterOptions& window) {
+  set_kernel(message, window.kernel);
+  message.set_stride(window.stride);
+  set_padding(message, window.padding);
+}
+
+}  // namespace
+
+ZooBuilder::ZooBuilder(std::string path, const InputDescription& input, FieldIssues& issues)
+    : path_(std::move(path)), input_(input), issues_(issues), issues_before_(issues.all().size()) {}
+
+void ZooBuilder::require_sides(std::int64_t least) {
+  if (input_.classes == 0) return;
+  const engine::Shape& image = input_.image;
+  if (image.rank() == 3 && image[1] >= least && image[2] >= least) return;
+  issues_.add_another(path_, fmt::format("{} needs images of {}x{} pixels or larger; those of the data are {}",
+                                         path_.substr(path_.rfind('.') + 1), least, least, to_string(image)));
+}
+
+LayerMessages ZooBuilder::take_layers() {
+  if (issues_.all().size() > issues_before_) return {};
+  return std::move(layers_);
+}
+
+ZooBuilder& ZooBuilder::from(const std::string& tensor) {
+  last_ = tensor;
+  return *this;
+}
+
+v1::Conv& ZooBuilder::conv(const std::string& name, int filters, const FilterOptions& filter) {
+  v1::Conv& conv = *add(name).mutable_conv();
+  conv.set_filters(filters);
+  set_kernel(conv, filter.kernel);
+  if (filter.stride != 1) conv.set_stride(filter.stride);
+  set_padding(conv, filter.padding);
+  return conv;
+}
+
+v1::Pool& ZooBuilder::max_pool(const std::string& name, const FilterOptions& window) {
+  v1::Pool& pool = *add(name).mutable_max_pool();
+  set_pool(pool, window);
+  return pool;
+}
+
+v1::Dense& ZooBuilder::dense(const std::string& name, int units) {
+  v1::Dense& dense = *add(name).mutable_dense();
+  dense.set_units(units);
+  return dense;
+}
+
+void ZooBuilder::relu(const std::string& name) { add(name).mutable_relu(); }
+
+v1::Dense& ZooBuilder::classify(const std::string& name) {
+  v1::Dense& logits = dense(name, static_cast<int>(input_.classes));
+  start_with_xavier(logits);
+  v1::Layer& loss = add("loss");
+  loss.add_input("label");
+  loss.mutable_softmax_cross_entropy();
+  return logits;
+}
+
+v1::Layer& ZooBuilder::add(const std::string& name) {
+  v1::Layer& layer = *layers_.Add();
+  layer.set_name(name);
+  layer.add_input(last_);
+  last_ = name;
+  return layer;
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,17 @@
+// Models of the zoo, for tests below the job file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dataflow/graph.h"
+
+namespace arbalest::tests {
+
+// `model` as in a job file, "vgg { depth: 11 }"; it must be right.
+std::vector<dataflow::LayerDescription> zoo_layers(const std::string& model, const dataflow::InputDescription& input);
+
+// LeNet for MNIST.
+inline std::vector<dataflow::LayerDescription> lenet() { return zoo_layers("lenet {}", {{1, 28, 28}, 10}); }
+
+}  // namespace arbalest::tests
