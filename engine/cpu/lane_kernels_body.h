@@ -57,6 +57,11 @@ void compute_row(const RowTask task) {
           for (int c = 0; c < channels; ++c) {
             for (int v = 0; v < vectors; ++v) sums[c][v] += read[v] * weight[c];
           }
+          // What the same tap needs of the next channel, from the second-level cache: a tenth of the time.
+          for (int v = 0; v < vectors; ++v) {
+            __builtin_prefetch(pixel + v * task.source_pair + task.source_plane);
+          }
+          __builtin_prefetch(weight + weight_plane);
           pixel += next_pixel;
           weight += next_weight;
         }
@@ -78,9 +83,10 @@ void compute_row(const RowTask task) {
 // So many taps of the kernel are correlated at once.
 inline constexpr int kGroup = 5;
 
-// sums[f, t] += over all positions, for the taps from `first` on and all lanes of one block of examples.
+// sums[f, t] += over all positions and all lanes of one block of examples. The taps read at `offsets` from the input.
 template <int width, int filters, int taps>
-void correlate_group(const CorrelationTask task, const float* input, const float* gradient, Index first, float* sums) {
+void correlate_group(const CorrelationTask task, const float* input, const Index* offsets, const float* gradient,
+                     float* sums) {
   using Vector = typename VectorOf<width>::Type;
   Vector totals[filters][taps];
   for (int f = 0; f < filters; ++f) {
@@ -89,11 +95,8 @@ void correlate_group(const CorrelationTask task, const float* input, const float
   const Index next_pixel = task.stride_x * kLanes;
   for (Index half = 0; half < kLanes; half += width) {
     for (Index y = 0; y < task.height; ++y) {
-      const float* row = input + y * task.stride_y * task.input_row + half;
       const float* pixels[taps];
-      for (int t = 0; t < taps; ++t) {
-        pixels[t] = row + (first + t) / task.kernel_width * task.input_row + (first + t) % task.kernel_width * kLanes;
-      }
+      for (int t = 0; t < taps; ++t) pixels[t] = input + y * task.stride_y * task.input_row + half + offsets[t];
       const float* arriving = gradient + y * task.width * kLanes + half;
       for (Index x = 0; x < task.width; ++x) {
         Vector factors[filters];
@@ -157,16 +160,22 @@ void correlate_filters(const CorrelationTask task) {
   alignas(64) float sums[kVectors * width];
   alignas(64) float totals[kVectors];
   for (Index i = 0; i < (taps * filters + width) * width; ++i) sums[i] = 0.0F;
-  using Correlate = void (*)(CorrelationTask, const float*, const float*, Index, float*);
+  using Correlate = void (*)(CorrelationTask, const float*, const Index*, const float*, float*);
   constexpr Correlate kBySize[kGroup] = {correlate_group<width, filters, 1>, correlate_group<width, filters, 2>,
                                          correlate_group<width, filters, 3>, correlate_group<width, filters, 4>,
                                          correlate_group<width, filters, 5>};
+  Index offsets[kMaxTaps];
+  for (Index i = 0; i < task.kernel_height; ++i) {
+    for (Index j = 0; j < task.kernel_width; ++j) {
+      offsets[i * task.kernel_width + j] = i * task.input_row + j * kLanes;
+    }
+  }
   for (Index block = 0; block < task.blocks; ++block) {
     const float* input = task.input + block * task.input_block;
     const float* gradient = task.gradient + block * task.gradient_block;
     for (Index first = 0; first < taps; first += kGroup) {
       const Index size = taps - first < kGroup ? taps - first : kGroup;
-      kBySize[size - 1](task, input, gradient, first, sums + first * filters * width);
+      kBySize[size - 1](task, input, offsets + first, gradient, sums + first * filters * width);
     }
   }
   for (Index i = 0; i < taps * filters; i += width) add_elements<width>(sums + i * width, totals + i);

@@ -1,3 +1,5 @@
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -18,11 +20,22 @@ namespace {
 constexpr int kVector = 8;
 typedef float Floats __attribute__((vector_size(kVector * sizeof(float)), may_alias));
 typedef std::int32_t Numbers __attribute__((vector_size(kVector * sizeof(float)), may_alias));
-typedef std::uint8_t Bytes __attribute__((vector_size(kVector), may_alias));
 
 template <typename Vector, typename Element>
 Vector& vector_at(Element* address) {
   return *reinterpret_cast<Vector*>(address);
+}
+
+// Numbers below 256 of kLanes examples, in a byte each. GCC's own conversion takes them apart one by one.
+void store_bytes(const Numbers (&numbers)[2], std::uint8_t* target) {
+  constexpr int kInOrder = 0b11011000;  // packing works on each half of a register
+  const auto words = _mm256_permute4x64_epi64(
+      _mm256_packus_epi32(reinterpret_cast<__m256i>(numbers[0]), reinterpret_cast<__m256i>(numbers[1])), kInOrder);
+  _mm_store_si128(reinterpret_cast<__m128i*>(target),
+                  _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+}
+Numbers load_bytes(const std::uint8_t* source) {
+  return reinterpret_cast<Numbers>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(source))));
 }
 
 struct MaxPooling {
@@ -67,49 +80,6 @@ struct MaxPooling {
     }
   }
 
-  // One plane. winners: the tap that won each maximum; null where nobody asks.
-  template <std::int64_t common>
-  void forward(const float* input, float* output, std::uint8_t* winners) const {
-    for (std::int64_t y = 0; y < output_height; ++y) {
-      for (std::int64_t x = 0; x < output_width; ++x) {
-        for (std::int64_t lane = 0; lane < kLanes; lane += kVector) {
-          Floats best{};
-          Numbers winner = Numbers{} - 1;
-          for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
-            const auto value = vector_at<const Floats>(input + pixel * kLanes + lane);
-            // The first maximum wins; a NaN wins always, so that it is found.
-            const Numbers wins = (winner < 0) | (value > best) | (value != value);
-            best = wins ? value : best;
-            winner = wins ? Numbers{} + tap : winner;
-          });
-          const std::int64_t target = (y * output_width + x) * kLanes + lane;
-          vector_at<Floats>(output + target) = best;
-          if (winners != nullptr) vector_at<Bytes>(winners + target) = __builtin_convertvector(winner, Bytes);
-        }
-      }
-    }
-  }
-
-  template <std::int64_t common>
-  void backward(const float* gradient, const std::uint8_t* winners, float* input_gradient) const {
-    const bool tiled = tiles();
-    if (!tiled) std::fill_n(input_gradient, height * width * kLanes, 0.0F);
-    for (std::int64_t y = 0; y < output_height; ++y) {
-      for (std::int64_t x = 0; x < output_width; ++x) {
-        for (std::int64_t lane = 0; lane < kLanes; lane += kVector) {
-          const std::int64_t source = (y * output_width + x) * kLanes + lane;
-          const auto arriving = vector_at<const Floats>(gradient + source);
-          const auto winner = __builtin_convertvector(vector_at<const Bytes>(winners + source), Numbers);
-          for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
-            auto& target = vector_at<Floats>(input_gradient + pixel * kLanes + lane);
-            const Floats passed = winner == Numbers{} + tap ? arriving : Floats{};
-            target = tiled ? passed : target + passed;
-          });
-        }
-      }
-    }
-  }
-
   // The function's template argument for this window.
   template <typename Call>
   void choose(const Call& call) const {
@@ -121,6 +91,50 @@ struct MaxPooling {
   std::int64_t planes, height, width, output_height, output_width;
   Window window;
 };
+
+// One plane. winners: the tap that won each maximum; null where nobody asks. `pooling` by value: a copy that no store
+// can change.
+template <std::int64_t common>
+void maximize(const MaxPooling pooling, const float* input, float* output, std::uint8_t* winners) {
+  for (std::int64_t y = 0; y < pooling.output_height; ++y) {
+    for (std::int64_t x = 0; x < pooling.output_width; ++x) {
+      Floats best[2] = {};
+      Numbers winner[2] = {Numbers{} - 1, Numbers{} - 1};
+      pooling.for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
+        for (int half = 0; half < 2; ++half) {
+          const auto value = vector_at<const Floats>(input + pixel * kLanes + half * kVector);
+          // The first maximum wins; a NaN wins always, so that it is found.
+          const Numbers wins = (winner[half] < 0) | (value > best[half]) | (value != value);
+          best[half] = wins ? value : best[half];
+          winner[half] = wins ? Numbers{} + tap : winner[half];
+        }
+      });
+      const std::int64_t target = (y * pooling.output_width + x) * kLanes;
+      for (int half = 0; half < 2; ++half) vector_at<Floats>(output + target + half * kVector) = best[half];
+      if (winners != nullptr) store_bytes(winner, winners + target);
+    }
+  }
+}
+
+template <std::int64_t common>
+void pass_back(const MaxPooling pooling, const float* gradient, const std::uint8_t* winners, float* input_gradient) {
+  const bool tiled = pooling.tiles();
+  if (!tiled) std::fill_n(input_gradient, pooling.height * pooling.width * kLanes, 0.0F);
+  for (std::int64_t y = 0; y < pooling.output_height; ++y) {
+    for (std::int64_t x = 0; x < pooling.output_width; ++x) {
+      for (std::int64_t lane = 0; lane < kLanes; lane += kVector) {
+        const std::int64_t source = (y * pooling.output_width + x) * kLanes + lane;
+        const auto arriving = vector_at<const Floats>(gradient + source);
+        const Numbers winner = load_bytes(winners + source);
+        pooling.for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
+          auto& target = vector_at<Floats>(input_gradient + pixel * kLanes + lane);
+          const Floats passed = winner == Numbers{} + tap ? arriving : Floats{};
+          target = tiled ? passed : target + passed;
+        });
+      }
+    }
+  }
+}
 
 }  // namespace
 
@@ -144,7 +158,7 @@ std::unique_ptr<Operator> make_lane_pool2d(const Pool2dSpec& spec, const Prepare
     for_each_part(context.threads, pooling.planes, [&](std::int64_t plane) {
       auto* of_plane = winners == nullptr ? nullptr : winners + plane * output_plane;
       pooling.choose([&](auto common) {
-        pooling.forward<common>(read + plane * input_plane, written + plane * output_plane, of_plane);
+        maximize<common>(pooling, read + plane * input_plane, written + plane * output_plane, of_plane);
       });
     });
   });
@@ -158,8 +172,8 @@ std::unique_ptr<Operator> make_lane_pool2d(const Pool2dSpec& spec, const Prepare
       auto* written = static_cast<float*>(addresses[Role::kInputGradient]);
       for_each_part(context.threads, pooling.planes, [&](std::int64_t plane) {
         pooling.choose([&](auto common) {
-          pooling.backward<common>(gradient + plane * output_plane, winners + plane * output_plane,
-                                   written + plane * input_plane);
+          pass_back<common>(pooling, gradient + plane * output_plane, winners + plane * output_plane,
+                            written + plane * input_plane);
         });
       });
     });
