@@ -1,3 +1,4 @@
+#include "engine/cpu/lanes.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/linear.h"
 #include "engine/cpu/operators.h"
@@ -7,6 +8,7 @@ namespace arbalest::engine::cpu {
 
 std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {
+  if (prefers_lanes(spec, options)) return make_lane_conv2d(spec, options, engine);
   const Shape& input = spec.input.shape();
   const Shape weights = weights_shape(spec);
   dnnl::memory::dims weights_dims = dims(weights);

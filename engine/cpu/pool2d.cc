@@ -1,4 +1,5 @@
 #include "engine/alignment.h"
+#include "engine/cpu/lanes.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/primitives.h"
@@ -23,6 +24,7 @@ Pooling choose_kernels(const Pool2dSpec& spec, const PrepareOptions& options, co
 
 std::unique_ptr<Operator> make_operator(const Pool2dSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {
+  if (keeps_lanes(spec)) return make_lane_pool2d(spec, options, engine);
   const Pooling kernels = choose_kernels(spec, options, engine);
   const Operand workspace{Role::kSaved, kernels.forward.workspace_desc()};  // which element won each maximum
   const bool has_workspace = workspace.descriptor.get_size() > 0;

@@ -25,7 +25,8 @@ TEST_CASE("activations agree with the reference, in place too") {
   const ActivationKind kind = GENERATE(ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid);
   const bool in_place = GENERATE(false, true);
   const int threads = GENERATE(1, 3);
-  const Shape shape = GENERATE(Shape{5, 33}, Shape{1, 1}, Shape{5, 20, 7, 3}, Shape{1, 17, 1, 1}, Shape{1, 1, 1, 1});
+  const Shape shape = GENERATE(Shape{5, 33}, Shape{1, 1}, Shape{5, 20, 7, 3}, Shape{16, 5, 3, 2}, Shape{1, 17, 1, 1},
+                               Shape{1, 1, 1, 1});
   const bool native = shape.rank() == 4 && GENERATE(false, true);
   for (const Arithmetic& in : tensor_types(*device)) {
     CAPTURE(to_string(shape), native, in.name);
@@ -68,7 +69,8 @@ TEST_CASE("flatten gives canonical order, and gradients go back to the input's l
   const auto device = open_test_device();
   const bool native = GENERATE(false, true);
   const bool in_place = GENERATE(false, true);
-  const Shape shape = GENERATE(Shape{5, 20, 3, 4}, Shape{1, 17, 1, 1}, Shape{3, 17, 1, 1}, Shape{1, 1, 1, 1});
+  const Shape shape =
+      GENERATE(Shape{5, 20, 3, 4}, Shape{16, 5, 3, 2}, Shape{1, 17, 1, 1}, Shape{3, 17, 1, 1}, Shape{1, 1, 1, 1});
   for (const Arithmetic& in : tensor_types(*device)) {
     CAPTURE(to_string(shape), in.name);
     OperatorCase of;

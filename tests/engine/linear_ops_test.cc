@@ -45,6 +45,8 @@ const ConvCase kConvolutions[] = {
     {"stride above the kernel, canonical order, padded", {1, 3, 10, 7}, 5, {{2, 2}, {4, 3}, {1, 1}}, false},
     {"stride above the image", {2, 19, 4, 4}, 7, {{3, 3}, {8, 8}, {0, 0}}, true},
     {"padding as large as the kernel", {2, 4, 5, 5}, 20, {{1, 1}, {1, 1}, {1, 1}}, true},
+    {"sixteen examples", {16, 5, 9, 8}, 7, {{3, 2}, {2, 1}}, true},
+    {"48 examples in canonical order, no bias", {48, 1, 6, 5}, 18, {{3, 3}, {1, 1}}, false, false},
     {"padding above the image", {2, 17, 2, 2}, 3, {{5, 5}, {1, 1}, {3, 3}}, true},
     {"dilated", {3, 16, 12, 9}, 32, {{3, 3}, {1, 1}, {2, 2}, {0, 0}, {2, 2}}, true},
     {"dilated, not square, three channels", {2, 3, 12, 14}, 20, {{3, 2}, {2, 1}, {1, 0}, {0, 0}, {3, 4}}, false},
@@ -209,6 +211,7 @@ const DenseCase kDenseLayers[] = {
     {"a single number", {1, 1}, 1, false},
     {"one example, one pixel, 17 channels", {1, 17, 1, 1}, 33, true},
     {"one example of images of one row", {1, 17, 1, 9}, 5, true},
+    {"sixteen examples of images", {16, 5, 3, 2}, 7, true},
 };
 
 OperatorCase make_case(engine::Device& device, const DenseCase& of, DType dtype = DType::kFloat32) {

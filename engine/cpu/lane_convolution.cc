@@ -1,0 +1,142 @@
+#include "engine/cpu/lane_convolution.h"
+
+#include <algorithm>
+
+#include "engine/cpu/parallel.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+std::vector<Taps> taps_of_outputs(std::int64_t outputs, std::int64_t kernel, std::int64_t stride) {
+  std::vector<Taps> taps;
+  for (std::int64_t position = 0; position < outputs; ++position) taps.push_back({position * stride, 0, kernel});
+  return taps;
+}
+
+// Tap t of output o reads pixel o * stride + t. From one such t of a pixel to the next: t + stride, o - 1.
+std::vector<Taps> taps_of_inputs(std::int64_t inputs, std::int64_t outputs, std::int64_t kernel, std::int64_t stride) {
+  std::vector<Taps> taps;
+  for (std::int64_t pixel = 0; pixel < inputs; ++pixel) {
+    const std::int64_t source = std::min(pixel / stride, outputs - 1);
+    const std::int64_t tap = pixel - source * stride;
+    const std::int64_t of_kernel = tap < kernel ? (kernel - 1 - tap) / stride + 1 : 0;
+    taps.push_back({source, tap, std::min(of_kernel, source + 1)});
+  }
+  return taps;
+}
+
+// [0, count) in equal parts of at most `largest`.
+template <typename Body>
+void for_parts_of(std::int64_t count, std::int64_t largest, const Body& body) {
+  const std::int64_t parts = (count + largest - 1) / largest;
+  for (std::int64_t part = 0; part < parts; ++part) body(part * count / parts, (part + 1) * count / parts);
+}
+
+}  // namespace
+
+LaneConvolution::LaneConvolution(const Shape& input, std::int64_t filters, const Window& window,
+                                 const LaneKernels& kernels)
+    : kernels_(kernels),
+      blocks_(input[0] / kLanes),
+      input_{input[1], input[2], input[3]},
+      window_{window.kernel, window.stride} {
+  const Shape output = window_output_shape(input, window_, filters);
+  ARBALEST_CHECK(input[0] % kLanes == 0 && window.kernel.height * window.kernel.width <= kMaxTaps);
+  output_ = {filters, output[2], output[3]};
+  forward_y_ = taps_of_outputs(output_.height, window.kernel.height, window.stride.height);
+  forward_x_ = taps_of_outputs(output_.width, window.kernel.width, window.stride.width);
+  backward_y_ = taps_of_inputs(input_.height, output_.height, window.kernel.height, window.stride.height);
+  backward_x_ = taps_of_inputs(input_.width, output_.width, window.kernel.width, window.stride.width);
+}
+
+void LaneConvolution::run_rows(int threads, RowTask task, const Images& source, const Images& target,
+                               const std::vector<Taps>& y) const {
+  task.channels = source.channels;
+  task.source_plane = source.plane();
+  task.source_row = source.row();
+  task.kernel_height = window_.kernel.height;
+  task.kernel_width = window_.kernel.width;
+  task.weight_step = target.channels;
+  task.target_plane = target.plane();
+  task.positions = target.width;
+  // The two vectors that share a weight: of two blocks, or the halves of one.
+  const bool pairs_blocks = kernels_.vector == kLanes;
+  const std::int64_t step = pairs_blocks ? 2 : 1;
+  task.source_pair = pairs_blocks ? source.block() : kernels_.vector;
+  task.target_pair = pairs_blocks ? target.block() : kernels_.vector;
+  for_each_part(threads, (blocks_ + step - 1) / step * target.height, [&](std::int64_t part) {
+    const std::int64_t block = part / target.height * step;
+    const std::int64_t row = part % target.height;
+    const std::int64_t vectors = pairs_blocks ? std::min(step, blocks_ - block) : 2;
+    for_parts_of(target.channels, kernels_.max_channels, [&](std::int64_t begin, std::int64_t end) {
+      RowTask some = task;
+      some.source += block * source.block();
+      some.weights += begin;
+      if (some.bias != nullptr) some.bias += begin;
+      some.target += block * target.block() + begin * target.plane() + row * target.row();
+      some.y = y[static_cast<std::size_t>(row)];
+      kernels_.row(end - begin, vectors, some);
+    });
+  });
+}
+
+void LaneConvolution::forward(int threads, const float* input, const float* weights, const float* bias, bool relu,
+                              float* output) const {
+  RowTask task{};
+  task.source = input;
+  task.weights = weights;
+  task.bias = bias;
+  task.target = output;
+  task.x = forward_x_.data();
+  task.source_step = task.tap_step_y = task.tap_step_x = 1;
+  task.relu = relu;
+  run_rows(threads, task, input_, output_, forward_y_);
+}
+
+void LaneConvolution::input_gradient(int threads, const float* output_gradient, const float* weights,
+                                     float* gradient) const {
+  RowTask task{};
+  task.source = output_gradient;
+  task.weights = weights;
+  task.target = gradient;
+  task.x = backward_x_.data();
+  task.source_step = -1;
+  task.tap_step_y = window_.stride.height;
+  task.tap_step_x = window_.stride.width;
+  run_rows(threads, task, output_, input_, backward_y_);
+}
+
+void LaneConvolution::weights_gradient(int threads, const float* input, const float* output_gradient,
+                                       float* weights_gradient, float* bias_gradient) const {
+  const std::int64_t filters = output_.channels;
+  CorrelationTask task{};
+  task.blocks = blocks_;
+  task.input_block = input_.block();
+  task.input_row = input_.row();
+  task.gradient_block = output_.block();
+  task.gradient_plane = output_.plane();
+  task.height = output_.height;
+  task.width = output_.width;
+  task.stride_y = window_.stride.height;
+  task.stride_x = window_.stride.width;
+  task.kernel_height = window_.kernel.height;
+  task.kernel_width = window_.kernel.width;
+  task.weight_step = filters;
+  const std::int64_t parts = (filters + kernels_.max_filters - 1) / kernels_.max_filters;
+  const std::int64_t channels = input_.channels;
+  for_each_part(threads, parts * channels, [&](std::int64_t part) {
+    const std::int64_t channel = part % channels;
+    const std::int64_t begin = part / channels * filters / parts;
+    const std::int64_t end = (part / channels + 1) * filters / parts;
+    CorrelationTask some = task;
+    some.input = input + channel * input_.plane();
+    some.gradient = output_gradient + begin * output_.plane();
+    some.weights_gradient = weights_gradient + channel * task.kernel_height * task.kernel_width * filters + begin;
+    if (bias_gradient != nullptr && channel == 0) some.bias_gradient = bias_gradient + begin;
+    kernels_.correlate(end - begin, some);
+  });
+}
+
+}  // namespace arbalest::engine::cpu

@@ -1,0 +1,48 @@
+// Convolution of tensors whose examples lie side by side (engine/cpu/lanes.h), without padding. The same bits for every
+// number of threads.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/cpu/lane_kernels.h"
+#include "engine/ops/window.h"
+
+namespace arbalest::engine::cpu {
+
+class LaneConvolution {
+ public:
+  // input [n, c, h, w], n a multiple of kLanes; of the window kernel and stride count, and it must fit. The kernels
+  // must outlive this.
+  LaneConvolution(const Shape& input, std::int64_t filters, const Window& window, const LaneKernels& kernels);
+
+  // weights [c, h, w, filters] in this order in memory; bias [filters] or null.
+  void forward(int threads, const float* input, const float* weights, const float* bias, bool relu,
+               float* output) const;
+  // weights [filters, h, w, c].
+  void input_gradient(int threads, const float* output_gradient, const float* weights, float* gradient) const;
+  // weights_gradient [c, h, w, filters]; bias_gradient [filters] or null.
+  void weights_gradient(int threads, const float* input, const float* output_gradient, float* weights_gradient,
+                        float* bias_gradient) const;
+
+ private:
+  struct Images {
+    std::int64_t channels, height, width;
+    std::int64_t row() const { return width * kLanes; }
+    std::int64_t plane() const { return height * row(); }
+    std::int64_t block() const { return channels * plane(); }
+  };
+  // All rows of `target` by `task`, in which what differs from row to row is not set.
+  void run_rows(int threads, RowTask task, const Images& source, const Images& target,
+                const std::vector<Taps>& y) const;
+
+  const LaneKernels& kernels_;
+  std::int64_t blocks_;
+  Images input_;
+  Images output_;
+  Window window_;
+  std::vector<Taps> forward_y_, forward_x_;    // by position of the output
+  std::vector<Taps> backward_y_, backward_x_;  // by pixel of the input
+};
+
+}  // namespace arbalest::engine::cpu

@@ -1,0 +1,84 @@
+// The loops of convolutions on tensors whose examples lie side by side (engine/cpu/lanes.h), for one instruction set.
+// A vector holds the same pixel of some of the kLanes examples of a block; a weight is one number for all of them.
+#pragma once
+
+#include <cstdint>
+
+namespace arbalest::engine::cpu {
+
+inline constexpr std::int64_t kLanes = 16;
+
+// Kernels of more taps have other implementations.
+inline constexpr std::int64_t kMaxTaps = 64;
+
+// What reaches a position along one axis: `count` taps from number `tap` on, the first of which reads pixel `source`.
+struct Taps {
+  std::int64_t source;
+  std::int64_t tap;
+  std::int64_t count;
+};
+
+// One row of a target for a few of its channels c, for one vector of examples or two:
+//   target[c, p] = bias[c] + sum over channels k and taps (i, j) of source[k, y_i, x_j] * weights[k, i, j, c]
+// Distances are in floats.
+struct RowTask {
+  const float* source;
+  std::int64_t channels;  // k
+  std::int64_t source_plane;
+  std::int64_t source_row;
+  std::int64_t source_pair;  // from one vector to the other
+  const float* weights;      // [channels, kernel_height, kernel_width, weight_step] from the first c on
+  std::int64_t kernel_height;
+  std::int64_t kernel_width;
+  std::int64_t weight_step;
+  const float* bias;  // null: zeros
+  float* target;
+  std::int64_t target_plane;
+  std::int64_t target_pair;
+  std::int64_t positions;  // p
+  Taps y;
+  const Taps* x;             // by position
+  std::int64_t source_step;  // pixels from what a tap reads to what the next one reads: 1 or -1
+  std::int64_t tap_step_y;   // from the number of a tap to that of the next one
+  std::int64_t tap_step_x;
+  bool relu;  // max(0, .) of the sum; NaN stays
+};
+
+// The gradient of the weights between one channel of the input and a few filters f, and of their biases:
+//   weights_gradient[i, j, f] = sum over examples and positions of
+//                               gradient[f, y, x] * input[y * stride_y + i, x * stride_x + j]
+// Distances are in floats.
+struct CorrelationTask {
+  std::int64_t blocks;  // of kLanes examples
+  const float* input;
+  std::int64_t input_block;
+  std::int64_t input_row;
+  const float* gradient;  // of the output
+  std::int64_t gradient_block;
+  std::int64_t gradient_plane;
+  std::int64_t height;  // of the output
+  std::int64_t width;
+  std::int64_t stride_y;
+  std::int64_t stride_x;
+  std::int64_t kernel_height;
+  std::int64_t kernel_width;
+  float* weights_gradient;  // [kernel_height, kernel_width, weight_step] from the first f on
+  std::int64_t weight_step;
+  float* bias_gradient;  // null: not wanted
+};
+
+struct LaneKernels {
+  std::int64_t vector;        // floats: kLanes, or a part of them
+  std::int64_t max_channels;  // c at a time
+  void (*row)(std::int64_t channels, std::int64_t vectors, const RowTask& task);
+  std::int64_t max_filters;  // f at a time
+  void (*correlate)(std::int64_t filters, const CorrelationTask& task);
+};
+
+extern const LaneKernels kAvx2LaneKernels;
+extern const LaneKernels kAvx512LaneKernels;  // only on a processor that has AVX-512
+
+// The widest for the processor that runs this.
+const LaneKernels& lane_kernels();
+
+}  // namespace arbalest::engine::cpu

@@ -1,0 +1,221 @@
+// The bodies behind engine/cpu/lane_kernels.h. Compiled once for each instruction set, with its own vector width as
+// template argument, so it must name nothing that other files share: the linker would keep either version.
+//
+// Sums stay in registers until they are complete. Each product needs its factors from the first-level cache, which
+// delivers two vectors in the time of two products, so both factors are used for several sums: a source vector for
+// all channels, a weight for two vectors.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cpu/lane_kernels.h"
+
+namespace arbalest::engine::cpu::lane_kernels_body {
+
+using Index = std::int64_t;
+
+template <int width>
+struct VectorOf {
+  typedef float Type __attribute__((vector_size(width * sizeof(float)), may_alias));
+  typedef std::int32_t Order __attribute__((vector_size(width * sizeof(float))));
+};
+
+template <int width>
+auto& vector_at(float* address) {
+  return *reinterpret_cast<typename VectorOf<width>::Type*>(address);
+}
+template <int width>
+const auto& vector_at(const float* address) {
+  return *reinterpret_cast<const typename VectorOf<width>::Type*>(address);
+}
+
+// `task` by value: a copy that no store can change.
+template <int width, int channels, int vectors>
+void compute_row(const RowTask task) {
+  using Vector = typename VectorOf<width>::Type;
+  const Index next_pixel = task.source_step * kLanes;
+  const Index next_row = task.source_step * task.source_row;
+  const Index next_weight = task.tap_step_x * task.weight_step;
+  const Index next_weight_row = task.tap_step_y * task.kernel_width * task.weight_step;
+  const Index weight_plane = task.kernel_height * task.kernel_width * task.weight_step;
+  for (Index position = 0; position < task.positions; ++position) {
+    const Taps x = task.x[position];
+    Vector sums[channels][vectors];
+    for (int c = 0; c < channels; ++c) {
+      for (int v = 0; v < vectors; ++v) sums[c][v] = Vector{} + (task.bias == nullptr ? 0.0F : task.bias[c]);
+    }
+    const float* plane = task.source + task.y.source * task.source_row + x.source * kLanes;
+    const float* weights = task.weights + (task.y.tap * task.kernel_width + x.tap) * task.weight_step;
+    for (Index channel = 0; channel < task.channels; ++channel) {
+      for (Index i = 0; i < task.y.count; ++i) {
+        const float* pixel = plane + i * next_row;
+        const float* weight = weights + i * next_weight_row;
+        for (Index j = 0; j < x.count; ++j) {
+          Vector read[vectors];
+          for (int v = 0; v < vectors; ++v) read[v] = vector_at<width>(pixel + v * task.source_pair);
+#pragma GCC unroll 16
+          for (int c = 0; c < channels; ++c) {
+            for (int v = 0; v < vectors; ++v) sums[c][v] += read[v] * weight[c];
+          }
+          // What the same tap needs of the next channel, from the second-level cache: a tenth of the time.
+          for (int v = 0; v < vectors; ++v) {
+            __builtin_prefetch(pixel + v * task.source_pair + task.source_plane);
+          }
+          __builtin_prefetch(weight + weight_plane);
+          pixel += next_pixel;
+          weight += next_weight;
+        }
+      }
+      plane += task.source_plane;
+      weights += weight_plane;
+    }
+    float* target = task.target + position * kLanes;
+    for (int c = 0; c < channels; ++c) {
+      for (int v = 0; v < vectors; ++v) {
+        const Vector sum = sums[c][v];
+        vector_at<width>(target + c * task.target_plane + v * task.target_pair) =
+            task.relu ? (sum < 0.0F ? Vector{} : sum) : sum;
+      }
+    }
+  }
+}
+
+// So many taps of the kernel are correlated at once.
+inline constexpr int kGroup = 5;
+
+// sums[f, t] += over all positions and all lanes of one block of examples. The taps read at `offsets` from the input.
+template <int width, int filters, int taps>
+void correlate_group(const CorrelationTask task, const float* input, const Index* offsets, const float* gradient,
+                     float* sums) {
+  using Vector = typename VectorOf<width>::Type;
+  Vector totals[filters][taps];
+  for (int f = 0; f < filters; ++f) {
+    for (int t = 0; t < taps; ++t) totals[f][t] = vector_at<width>(sums + (f * taps + t) * width);
+  }
+  const Index next_pixel = task.stride_x * kLanes;
+  for (Index half = 0; half < kLanes; half += width) {
+    for (Index y = 0; y < task.height; ++y) {
+      const float* pixels[taps];
+      for (int t = 0; t < taps; ++t) pixels[t] = input + y * task.stride_y * task.input_row + half + offsets[t];
+      const float* arriving = gradient + y * task.width * kLanes + half;
+      for (Index x = 0; x < task.width; ++x) {
+        Vector factors[filters];
+        for (int f = 0; f < filters; ++f) {
+          factors[f] = vector_at<width>(arriving + x * kLanes + f * task.gradient_plane);
+        }
+#pragma GCC unroll 8
+        for (int t = 0; t < taps; ++t) {
+          const Vector pixel = vector_at<width>(pixels[t] + x * next_pixel);
+#pragma GCC unroll 8
+          for (int f = 0; f < filters; ++f) totals[f][t] += factors[f] * pixel;
+        }
+      }
+    }
+  }
+  for (int f = 0; f < filters; ++f) {
+    for (int t = 0; t < taps; ++t) vector_at<width>(sums + (f * taps + t) * width) = totals[f][t];
+  }
+}
+
+// The sums of `width` vectors' elements, as one vector: neighbors are added until one number of each vector is left.
+template <int width>
+void add_elements(const float* vectors, float* totals) {
+  using Vector = typename VectorOf<width>::Type;
+  typename VectorOf<width>::Order even, odd;
+  for (int i = 0; i < width; ++i) {
+    even[i] = 2 * i;
+    odd[i] = 2 * i + 1;
+  }
+  Vector left[width];
+  for (int i = 0; i < width; ++i) left[i] = vector_at<width>(vectors + i * width);
+#pragma GCC unroll 4
+  for (int count = width / 2; count > 0; count /= 2) {
+    for (int i = 0; i < count; ++i) {
+      left[i] =
+          __builtin_shuffle(left[2 * i], left[2 * i + 1], even) + __builtin_shuffle(left[2 * i], left[2 * i + 1], odd);
+    }
+  }
+  vector_at<width>(totals) = left[0];
+}
+
+template <int width, int filters>
+void sum_biases(const CorrelationTask task) {
+  for (int f = 0; f < filters; ++f) {
+    typename VectorOf<width>::Type lanes = {};
+    for (Index block = 0; block < task.blocks; ++block) {
+      const float* plane = task.gradient + block * task.gradient_block + f * task.gradient_plane;
+      for (Index i = 0; i < task.height * task.width * kLanes; i += width) lanes += vector_at<width>(plane + i);
+    }
+    float total = 0.0F;
+    for (int i = 0; i < width; ++i) total += lanes[i];
+    task.bias_gradient[f] = total;
+  }
+}
+
+template <int width, int filters>
+void correlate_filters(const CorrelationTask task) {
+  // Groups of [filters, kGroup] vectors, the last with fewer taps; filled up to a whole number of add_elements.
+  constexpr Index kVectors = kMaxTaps * filters + width;
+  const Index taps = task.kernel_height * task.kernel_width;
+  alignas(64) float sums[kVectors * width];
+  alignas(64) float totals[kVectors];
+  for (Index i = 0; i < (taps * filters + width) * width; ++i) sums[i] = 0.0F;
+  using Correlate = void (*)(CorrelationTask, const float*, const Index*, const float*, float*);
+  constexpr Correlate kBySize[kGroup] = {correlate_group<width, filters, 1>, correlate_group<width, filters, 2>,
+                                         correlate_group<width, filters, 3>, correlate_group<width, filters, 4>,
+                                         correlate_group<width, filters, 5>};
+  Index offsets[kMaxTaps];
+  for (Index i = 0; i < task.kernel_height; ++i) {
+    for (Index j = 0; j < task.kernel_width; ++j) {
+      offsets[i * task.kernel_width + j] = i * task.input_row + j * kLanes;
+    }
+  }
+  for (Index block = 0; block < task.blocks; ++block) {
+    const float* input = task.input + block * task.input_block;
+    const float* gradient = task.gradient + block * task.gradient_block;
+    for (Index first = 0; first < taps; first += kGroup) {
+      const Index size = taps - first < kGroup ? taps - first : kGroup;
+      kBySize[size - 1](task, input, offsets + first, gradient, sums + first * filters * width);
+    }
+  }
+  for (Index i = 0; i < taps * filters; i += width) add_elements<width>(sums + i * width, totals + i);
+  for (Index tap = 0; tap < taps; ++tap) {
+    const Index first = tap / kGroup * kGroup;
+    const Index size = taps - first < kGroup ? taps - first : kGroup;
+    for (Index f = 0; f < filters; ++f) {
+      task.weights_gradient[tap * task.weight_step + f] = totals[first * filters + f * size + tap - first];
+    }
+  }
+  if (task.bias_gradient != nullptr) sum_biases<width, filters>(task);
+}
+
+// The kernel whose template argument is `count`, of 1 to `max`.
+template <int width, int max, int vectors>
+void row_of(Index count, const RowTask& task) {
+  if constexpr (max > 0) {
+    if (count == max) return compute_row<width, max, vectors>(task);
+    row_of<width, max - 1, vectors>(count, task);
+  }
+}
+
+template <int width, int max>
+void any_row(Index channels, Index vectors, const RowTask& task) {
+  if (vectors == 2) return row_of<width, max, 2>(channels, task);
+  row_of<width, max, 1>(channels, task);
+}
+
+template <int width, int max>
+void correlate(Index filters, const CorrelationTask& task) {
+  if constexpr (max > 0) {
+    if (filters == max) return correlate_filters<width, max>(task);
+    correlate<width, max - 1>(filters, task);
+  }
+}
+
+// `channels` and `filters`: as many as leave their sums, and what is multiplied, in registers.
+template <int width, int channels, int filters>
+constexpr LaneKernels make_kernels() {
+  return {width, channels, any_row<width, channels>, filters, correlate<width, filters>};
+}
+
+}  // namespace arbalest::engine::cpu::lane_kernels_body

@@ -1,0 +1,184 @@
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "engine/alignment.h"
+#include "engine/cpu/lane_kernels.h"
+#include "engine/cpu/lanes.h"
+#include "engine/cpu/layout.h"
+#include "engine/cpu/parallel.h"
+#include "engine/cpu/program.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+constexpr int kVector = 8;
+typedef float Floats __attribute__((vector_size(kVector * sizeof(float)), may_alias));
+typedef std::int32_t Numbers __attribute__((vector_size(kVector * sizeof(float)), may_alias));
+
+template <typename Vector, typename Element>
+Vector& vector_at(Element* address) {
+  return *reinterpret_cast<Vector*>(address);
+}
+
+// Numbers below 256 of kLanes examples, in a byte each. GCC's own conversion takes them apart one by one.
+void store_bytes(const Numbers (&numbers)[2], std::uint8_t* target) {
+  constexpr int kInOrder = 0b11011000;  // packing works on each half of a register
+  const auto words = _mm256_permute4x64_epi64(
+      _mm256_packus_epi32(reinterpret_cast<__m256i>(numbers[0]), reinterpret_cast<__m256i>(numbers[1])), kInOrder);
+  _mm_store_si128(reinterpret_cast<__m128i*>(target),
+                  _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+}
+Numbers load_bytes(const std::uint8_t* source) {
+  return reinterpret_cast<Numbers>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(source))));
+}
+
+struct MaxPooling {
+  MaxPooling(const Shape& input, const Shape& output, const Window& of)
+      : planes(input[0] / kLanes * input[1]),
+        height(input[2]),
+        width(input[3]),
+        output_height(output[2]),
+        output_width(output[3]),
+        window(of) {}
+
+  // Every pixel is in exactly one window.
+  bool tiles() const {
+    const Window whole{window.kernel, window.kernel};
+    return window == whole && height % window.kernel.height == 0 && width % window.kernel.width == 0;
+  }
+
+  // Calls body(pixel, tap) for the pixels of a window. One that is wholly inside, of a common size, becomes straight
+  // code.
+  template <std::int64_t common, typename Body>
+  void for_window(std::int64_t y, std::int64_t x, const Body& body) const {
+    const std::int64_t top = y * window.stride.height - window.padding.height;
+    const std::int64_t left = x * window.stride.width - window.padding.width;
+    if constexpr (common > 0) {
+      if (top >= 0 && left >= 0 && top + common <= height && left + common <= width) {
+#pragma GCC unroll 4
+        for (std::int64_t i = 0; i < common; ++i) {
+#pragma GCC unroll 4
+          for (std::int64_t j = 0; j < common; ++j) {
+            body((top + i) * width + left + j, static_cast<std::int32_t>(i * common + j));
+          }
+        }
+        return;
+      }
+    }
+    const std::int64_t bottom = std::min(height, top + window.kernel.height);
+    const std::int64_t right = std::min(width, left + window.kernel.width);
+    for (std::int64_t i = std::max<std::int64_t>(0, top); i < bottom; ++i) {
+      for (std::int64_t j = std::max<std::int64_t>(0, left); j < right; ++j) {
+        body(i * width + j, static_cast<std::int32_t>((i - top) * window.kernel.width + j - left));
+      }
+    }
+  }
+
+  // The function's template argument for this window.
+  template <typename Call>
+  void choose(const Call& call) const {
+    if (window.kernel == Extent2d{2, 2}) return call(std::integral_constant<std::int64_t, 2>{});
+    if (window.kernel == Extent2d{3, 3}) return call(std::integral_constant<std::int64_t, 3>{});
+    call(std::integral_constant<std::int64_t, 0>{});
+  }
+
+  std::int64_t planes, height, width, output_height, output_width;
+  Window window;
+};
+
+// One plane. winners: the tap that won each maximum; null where nobody asks. `pooling` by value: a copy that no store
+// can change.
+template <std::int64_t common>
+void maximize(const MaxPooling pooling, const float* input, float* output, std::uint8_t* winners) {
+  for (std::int64_t y = 0; y < pooling.output_height; ++y) {
+    for (std::int64_t x = 0; x < pooling.output_width; ++x) {
+      Floats best[2] = {};
+      Numbers winner[2] = {Numbers{} - 1, Numbers{} - 1};
+      pooling.for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
+        for (int half = 0; half < 2; ++half) {
+          const auto value = vector_at<const Floats>(input + pixel * kLanes + half * kVector);
+          // The first maximum wins; a NaN wins always, so that it is found.
+          const Numbers wins = (winner[half] < 0) | (value > best[half]) | (value != value);
+          best[half] = wins ? value : best[half];
+          winner[half] = wins ? Numbers{} + tap : winner[half];
+        }
+      });
+      const std::int64_t target = (y * pooling.output_width + x) * kLanes;
+      for (int half = 0; half < 2; ++half) vector_at<Floats>(output + target + half * kVector) = best[half];
+      if (winners != nullptr) store_bytes(winner, winners + target);
+    }
+  }
+}
+
+template <std::int64_t common>
+void pass_back(const MaxPooling pooling, const float* gradient, const std::uint8_t* winners, float* input_gradient) {
+  const bool tiled = pooling.tiles();
+  if (!tiled) std::fill_n(input_gradient, pooling.height * pooling.width * kLanes, 0.0F);
+  for (std::int64_t y = 0; y < pooling.output_height; ++y) {
+    for (std::int64_t x = 0; x < pooling.output_width; ++x) {
+      for (std::int64_t lane = 0; lane < kLanes; lane += kVector) {
+        const std::int64_t source = (y * pooling.output_width + x) * kLanes + lane;
+        const auto arriving = vector_at<const Floats>(gradient + source);
+        const Numbers winner = load_bytes(winners + source);
+        pooling.for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
+          auto& target = vector_at<Floats>(input_gradient + pixel * kLanes + lane);
+          const Floats passed = winner == Numbers{} + tap ? arriving : Floats{};
+          target = tiled ? passed : target + passed;
+        });
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Operator> make_lane_pool2d(const Pool2dSpec& spec, const PrepareOptions& options,
+                                           const dnnl::engine& engine) {
+  const Shape& input = spec.input.shape();
+  const Shape output = window_output_shape(input, spec.window, input[1]);
+  const MaxPooling pooling(input, output, spec.window);
+  const bool training = options.mode == OperatorMode::kTraining;
+  const std::int64_t input_plane = input[2] * input[3] * kLanes;
+  const std::int64_t output_plane = output[2] * output[3] * kLanes;
+  OperatorTraits traits;
+  traits.output = make_layout(lane_descriptor(output));
+  if (training) traits.saved_bytes = aligned(static_cast<std::size_t>(output.elements()));
+
+  Program forward(engine);
+  forward.add([=](const TaskContext& context, const Addresses& addresses) {
+    const auto* read = static_cast<const float*>(addresses[Role::kInput]);
+    auto* written = static_cast<float*>(addresses[Role::kOutput]);
+    auto* winners = training ? static_cast<std::uint8_t*>(addresses[Role::kSaved]) : nullptr;
+    for_each_part(context.threads, pooling.planes, [&](std::int64_t plane) {
+      auto* of_plane = winners == nullptr ? nullptr : winners + plane * output_plane;
+      pooling.choose([&](auto common) {
+        maximize<common>(pooling, read + plane * input_plane, written + plane * output_plane, of_plane);
+      });
+    });
+  });
+  if (!training) return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::nullopt);
+
+  Program backward(engine);
+  if (options.input_gradient) {
+    backward.add([=](const TaskContext& context, const Addresses& addresses) {
+      const auto* gradient = static_cast<const float*>(addresses[Role::kOutputGradient]);
+      const auto* winners = static_cast<const std::uint8_t*>(addresses[Role::kSaved]);
+      auto* written = static_cast<float*>(addresses[Role::kInputGradient]);
+      for_each_part(context.threads, pooling.planes, [&](std::int64_t plane) {
+        pooling.choose([&](auto common) {
+          pass_back<common>(pooling, gradient + plane * output_plane, winners + plane * output_plane,
+                            written + plane * input_plane);
+        });
+      });
+    });
+  }
+  return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));
+}
+
+}  // namespace arbalest::engine::cpu

@@ -1,0 +1,50 @@
+#include "engine/cpu/lanes.h"
+
+#include <cstdint>
+#include <limits>
+
+#include "engine/cpu/lane_kernels.h"
+#include "engine/cpu/layout.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+// What part of oneDNN's work on so many channels is not on padding.
+double useful_part(std::int64_t channels, std::int64_t block) {
+  const std::int64_t padded = (channels + block - 1) / block * block;
+  return static_cast<double>(channels) / static_cast<double>(padded);
+}
+
+}  // namespace
+
+dnnl::memory::desc lane_descriptor(const Shape& images) {
+  return {dims(images), dnnl::memory::data_type::f32, dnnl::memory::format_tag::Abcd16a};
+}
+
+bool lies_in_lanes(const Layout& tensor) {
+  const Shape& shape = tensor.shape();
+  return tensor.dtype() == DType::kFloat32 && shape.rank() == 4 && shape[0] % kLanes == 0 &&
+         descriptor(tensor) == lane_descriptor(shape);
+}
+
+bool prefers_lanes(const Conv2dSpec& spec, const PrepareOptions& options) {
+  const Shape& input = spec.input.shape();
+  const Window& window = spec.window;
+  if (options.precision != Precision::kFloat32 || input[0] % kLanes != 0) return false;
+  if (window != Window{window.kernel, window.stride}) return false;  // it is padded, say
+  if (window.kernel.height * window.kernel.width > kMaxTaps) return false;
+  const std::int64_t channels = input[1];
+  const std::int64_t block = lane_kernels().vector;
+  constexpr double kWorthwhile = 0.75;
+  constexpr std::int64_t kColors = 3;  // oneDNN does not pad up to so many channels of its input
+  const double of_input = channels <= kColors ? 1.0 : useful_part(channels, block);
+  return channels == 1 || of_input * useful_part(spec.filters, block) <= kWorthwhile;
+}
+
+bool keeps_lanes(const Pool2dSpec& spec) {
+  return spec.kind == PoolKind::kMax && lies_in_lanes(spec.input) &&
+         spec.window.kernel.height * spec.window.kernel.width <= std::numeric_limits<std::uint8_t>::max();
+}
+
+}  // namespace arbalest::engine::cpu

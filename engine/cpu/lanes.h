@@ -1,0 +1,29 @@
+// Images whose examples lie side by side: [n / 16, c, h, w, 16]. oneDNN's blocked convolutions pad channels to a
+// multiple of 16, which wastes half of their work on LeNet's 20 and 50; here examples fill the vectors and no channel
+// is padded. Whether a convolution makes this layout is decided in this file alone. A maximum pooling keeps it; every
+// other operator sees one more memory descriptor, which it works on or copies from.
+#pragma once
+
+#include <memory>
+
+#include <dnnl.hpp>
+
+#include "engine/operator.h"
+
+namespace arbalest::engine::cpu {
+
+// float32. n is a multiple of 16, so that nothing is padded.
+dnnl::memory::desc lane_descriptor(const Shape& images);
+bool lies_in_lanes(const Layout& tensor);
+
+// Whether the kernels for this layout beat oneDNN's.
+bool prefers_lanes(const Conv2dSpec& spec, const PrepareOptions& options);
+std::unique_ptr<Operator> make_lane_conv2d(const Conv2dSpec& spec, const PrepareOptions& options,
+                                           const dnnl::engine& engine);
+
+// Whether there is a kernel that keeps the layout of the input.
+bool keeps_lanes(const Pool2dSpec& spec);
+std::unique_ptr<Operator> make_lane_pool2d(const Pool2dSpec& spec, const PrepareOptions& options,
+                                           const dnnl::engine& engine);
+
+}  // namespace arbalest::engine::cpu

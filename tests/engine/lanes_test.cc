@@ -1,0 +1,266 @@
+// Images whose examples lie side by side: the kernels of every instruction set, who chooses the layout, who keeps it.
+#include "engine/cpu/lanes.h"
+
+#include "engine/alignment.h"
+#include "engine/cpu/lane_convolution.h"
+#include "tests/engine/operator_run.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::Conv2dSpec;
+using engine::Device;
+using engine::DType;
+using engine::Layout;
+using engine::OperatorMode;
+using engine::Pool2dSpec;
+using engine::PoolKind;
+using engine::Shape;
+using engine::Window;
+using engine::cpu::kLanes;
+using engine::cpu::LaneConvolution;
+using engine::cpu::LaneKernels;
+using engine::cpu::lies_in_lanes;
+
+struct Case {
+  const char* what;
+  Shape input;
+  std::int64_t filters;
+  Window window;
+};
+
+const Case kCases[] = {
+    {"LeNet conv1", {32, 1, 28, 28}, 20, {{5, 5}, {1, 1}}},
+    {"LeNet conv2, a block without a partner", {48, 20, 12, 12}, 50, {{5, 5}, {1, 1}}},
+    {"one filter", {16, 3, 5, 4}, 1, {{2, 3}, {1, 1}}},
+    {"strides", {32, 7, 11, 9}, 17, {{3, 2}, {2, 3}}},
+    {"stride above the kernel", {16, 2, 9, 11}, 6, {{2, 1}, {3, 4}}},
+    {"window as large as the image", {16, 4, 8, 8}, 27, {{8, 8}, {1, 1}}},
+    {"one by one", {32, 14, 3, 3}, 13, {{1, 1}, {1, 1}}},
+};
+
+std::vector<const LaneKernels*> kernels_of_this_processor() {
+  std::vector<const LaneKernels*> kernels{&engine::cpu::kAvx2LaneKernels};
+  if (&engine::cpu::lane_kernels() != kernels[0]) kernels.push_back(&engine::cpu::lane_kernels());
+  return kernels;
+}
+
+// Vectors are loaded from whole cache lines.
+struct alignas(engine::kAlignment) Line {
+  float values[16] = {};
+};
+class Tensor {
+ public:
+  explicit Tensor(std::int64_t count) : lines_(static_cast<std::size_t>((count + 15) / 16)) {}
+  float* data() { return lines_.data()->values; }
+
+ private:
+  std::vector<Line> lines_;
+};
+
+// Calls body(canonical index, index in lanes).
+template <typename Body>
+void for_images(const Shape& shape, const Body& body) {
+  const std::int64_t example = shape.elements_per_example();
+  for (std::int64_t i = 0; i < shape.elements(); ++i) {
+    const std::int64_t n = i / example;
+    body(i, (n / kLanes * example + i % example) * kLanes + n % kLanes);
+  }
+}
+Tensor to_lanes(const Shape& shape, const Values& values) {
+  Tensor tensor(shape.elements());
+  for_images(shape, [&](std::int64_t canonical, std::int64_t lane) {
+    tensor.data()[lane] = static_cast<float>(values[static_cast<std::size_t>(canonical)]);
+  });
+  return tensor;
+}
+Floats from_lanes(const Shape& shape, Tensor& tensor) {
+  Floats values(static_cast<std::size_t>(shape.elements()));
+  for_images(shape, [&](std::int64_t canonical, std::int64_t lane) {
+    values[static_cast<std::size_t>(canonical)] = tensor.data()[lane];
+  });
+  return values;
+}
+
+// values [rows, middle, columns] as [columns, middle, rows].
+template <typename Number>
+Floats swapped(const std::vector<Number>& values, std::int64_t rows, std::int64_t middle, std::int64_t columns) {
+  Floats result;
+  for (std::int64_t column = 0; column < columns; ++column) {
+    for (std::int64_t m = 0; m < middle; ++m) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        result.push_back(static_cast<float>(values[static_cast<std::size_t>((row * columns + column) * middle + m)]));
+      }
+    }
+  }
+  return result;
+}
+// [filters, channels, taps] as [filters, taps, channels].
+Floats channels_last(const Values& weights, std::int64_t channels, std::int64_t taps) {
+  Floats result(weights.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const std::int64_t filter = at / (channels * taps);
+    result[static_cast<std::size_t>((filter * taps + at % taps) * channels + at / taps % channels)] =
+        static_cast<float>(weights[i]);
+  }
+  return result;
+}
+
+struct Results {
+  Floats output, input_gradient, weights_gradient, bias_gradient;
+  bool operator==(const Results&) const = default;
+};
+
+// weights_gradient in the order of the kernels: [channels, taps, filters].
+Results run(const Case& of, const LaneKernels& kernels, int threads, const Values& input, const Values& weights,
+            const Values& bias, const Values& output_gradient) {
+  const Shape output = conv2d_shape(of.input, of.filters, of.window);
+  const std::int64_t channels = of.input[1];
+  const std::int64_t taps = of.window.kernel.height * of.window.kernel.width;
+  const LaneConvolution convolution(of.input, of.filters, of.window, kernels);
+  Tensor x = to_lanes(of.input, input);
+  Tensor arriving = to_lanes(output, output_gradient);
+  Tensor y(output.elements());
+  Tensor leaving(of.input.elements());
+  const Floats by_filter = swapped(weights, of.filters, taps, channels);
+  const Floats by_channel = channels_last(weights, channels, taps);
+  const Floats biases(bias.begin(), bias.end());
+  Results results;
+  results.weights_gradient.resize(weights.size());
+  results.bias_gradient.resize(bias.size());
+  convolution.forward(threads, x.data(), by_filter.data(), biases.data(), false, y.data());
+  convolution.input_gradient(threads, arriving.data(), by_channel.data(), leaving.data());
+  convolution.weights_gradient(threads, x.data(), arriving.data(), results.weights_gradient.data(),
+                               results.bias_gradient.data());
+  results.output = from_lanes(output, y);
+  results.input_gradient = from_lanes(of.input, leaving);
+  return results;
+}
+
+TEST_CASE("the kernels of every instruction set agree with the reference, for every number of threads") {
+  for (const Case& of : kCases) {
+    const std::int64_t channels = of.input[1];
+    const std::int64_t taps = of.window.kernel.height * of.window.kernel.width;
+    const Values input = random_values(of.input.elements(), 1);
+    const Values weights = random_values(of.filters * channels * taps, 2);
+    const Values bias = random_values(of.filters, 3);
+    const Values arriving = random_values(conv2d_shape(of.input, of.filters, of.window).elements(), 4);
+    const Values output = conv2d(of.input, input, weights, bias, of.filters, of.window);
+    const LinearGradients gradients = conv2d_gradients(of.input, input, weights, of.filters, of.window, arriving);
+    for (const LaneKernels* kernels : kernels_of_this_processor()) {
+      DYNAMIC_SECTION(of.what << ", vectors of " << kernels->vector) {
+        const Results one = run(of, *kernels, 1, input, weights, bias, arriving);
+        CHECK(relative_error(one.output, output) < 1e-5);
+        CHECK(relative_error(one.input_gradient, gradients.input) < 1e-5);
+        const Floats expected = swapped(gradients.weights, of.filters, taps, channels);
+        CHECK(relative_error(one.weights_gradient, Values(expected.begin(), expected.end())) < 1e-5);
+        CHECK(relative_error(one.bias_gradient, gradients.bias) < 1e-4);  // few sums, which may cancel
+        CHECK(run(of, *kernels, 3, input, weights, bias, arriving) == one);
+      }
+    }
+  }
+}
+
+Layout plain(Device& device, const Shape& shape) { return device.plain_layout(shape, DType::kFloat32); }
+
+TEST_CASE("LeNet's convolutions and poolings keep examples side by side and copy nothing in between") {
+  const auto device = open_test_device();
+  const auto mode = GENERATE(OperatorMode::kTraining, OperatorMode::kInference);
+  const auto prepare = [&](const engine::OperatorSpec& spec) {
+    return device->prepare(spec, {.mode = mode})->traits();
+  };
+  const auto conv1 = prepare(Conv2dSpec{plain(*device, {32, 1, 28, 28}), 20, {{5, 5}, {1, 1}}});
+  const auto pool1 = prepare(Pool2dSpec{conv1.output, PoolKind::kMax, {{2, 2}, {2, 2}}});
+  const auto conv2 = prepare(Conv2dSpec{pool1.output, 50, {{5, 5}, {1, 1}}});
+  const auto relu = prepare(engine::ActivationSpec{conv2.output, engine::ActivationKind::kRelu});
+  const auto pool2 = prepare(Pool2dSpec{relu.output, PoolKind::kMax, {{2, 2}, {2, 2}}});
+  for (const auto* traits : {&conv1, &pool1, &conv2, &relu, &pool2}) CHECK(lies_in_lanes(traits->output));
+  for (const auto* traits : {&pool1, &relu, &pool2}) CHECK(traits->scratch_bytes == 0);
+  CHECK(conv2.saved_bytes == 0);
+  CHECK(conv2.backward_reads_inputs == (mode == OperatorMode::kTraining));
+  // Its weights in another order, for the gradient of the input.
+  constexpr std::size_t kWeightBytes = 50 * 20 * 5 * 5 * sizeof(float);
+  CHECK(conv2.scratch_bytes == (mode == OperatorMode::kTraining ? engine::aligned(kWeightBytes) : 0));
+  CHECK(conv2.parameters[0].bytes() == kWeightBytes);  // nothing is padded
+}
+
+TEST_CASE("convolutions that oneDNN does well, or that these kernels cannot do, stay with oneDNN") {
+  const auto device = open_test_device();
+  const auto in_lanes = [&](const Shape& input, std::int64_t filters, const Window& window) {
+    return lies_in_lanes(device->prepare(Conv2dSpec{plain(*device, input), filters, window}, {})->traits().output);
+  };
+  const Window window{{5, 5}, {1, 1}};
+  CHECK(in_lanes({16, 20, 12, 12}, 50, window));
+  CHECK_FALSE(in_lanes({20, 20, 12, 12}, 50, window));
+  CHECK_FALSE(in_lanes({16, 20, 12, 12}, 50, {{5, 5}, {1, 1}, {2, 2}}));
+  CHECK_FALSE(in_lanes({16, 20, 12, 12}, 50, {{9, 8}, {1, 1}}));
+  CHECK_FALSE(in_lanes({16, 16, 12, 12}, 32, window));
+  CHECK_FALSE(in_lanes({16, 3, 12, 12}, 64, window));
+}
+
+TEST_CASE("what keeps its examples apart copies from images in lanes") {
+  const auto device = open_test_device();
+  const Shape shape{16, 5, 6, 6};
+  OperatorCase of;
+  of.input = native_image_layout(*device, shape);
+  REQUIRE(lies_in_lanes(of.input));
+  of.spec = Pool2dSpec{of.input, PoolKind::kAverage, {{3, 3}, {2, 2}, {1, 1}}};
+  of.input_values = random_values(shape.elements(), 1);
+  const Window& window = std::get<Pool2dSpec>(of.spec).window;
+  of.output_gradient = random_values(conv2d_shape(shape, 5, window).elements(), 2);
+  const OperatorRun run = run_operator(*device, of, {});
+  CHECK(relative_error(run.output, pool2d(shape, of.input_values, PoolKind::kAverage, window)) < 1e-5);
+  CHECK(relative_error(run.input_gradient,
+                       pool2d_gradient(shape, of.input_values, PoolKind::kAverage, window, of.output_gradient)) < 1e-5);
+}
+
+TEST_CASE("a convolution reads parameters that lie for the other kind of kernel") {
+  const auto device = open_test_device();
+  const auto [trained, evaluated] = GENERATE(std::pair{32, 20}, std::pair{20, 32});
+  const Window window{{3, 3}, {1, 1}};
+  const auto spec_of = [&](std::int64_t batch) { return Conv2dSpec{plain(*device, {batch, 20, 6, 6}), 18, window}; };
+  const auto parameters = device->prepare(spec_of(trained), {})->traits().parameters;
+  OperatorCase of;
+  of.spec = spec_of(evaluated);
+  of.input = spec_of(evaluated).input;
+  of.input_values = random_values(of.input.shape().elements(), 1);
+  of.parameters = {random_values(18 * 20 * 9, 2), random_values(18, 3)};
+  of.output_gradient = random_values(conv2d_shape(of.input.shape(), 18, window).elements(), 4);
+  const OperatorRun run = run_operator(*device, of, {.parameters = parameters});
+  CHECK(relative_error(run.output, conv2d(of.input.shape(), of.input_values, of.parameters[0], of.parameters[1], 18,
+                                          window)) < 1e-5);
+  const LinearGradients gradients =
+      conv2d_gradients(of.input.shape(), of.input_values, of.parameters[0], 18, window, of.output_gradient);
+  CHECK(relative_error(run.parameter_gradients[0], gradients.weights) < 1e-5);
+  CHECK(relative_error(run.input_gradient, gradients.input) < 1e-5);
+  CHECK(run.padding_is_zero);
+}
+
+TEST_CASE("maximum pooling in lanes: a NaN wins, the first of equals wins") {
+  const auto device = open_test_device();
+  const Shape shape{16, 1, 2, 2};
+  OperatorCase of;
+  of.input = native_image_layout(*device, shape);
+  REQUIRE(lies_in_lanes(of.input));
+  of.spec = Pool2dSpec{of.input, PoolKind::kMax, {{2, 2}, {2, 2}}};
+  of.input_values.assign(64, -1.0);
+  of.input_values[4 + 1] = NAN;                             // example 1
+  of.input_values[8] = of.input_values[8 + 1] = -HUGE_VAL;  // example 2
+  of.input_values[8 + 2] = of.input_values[8 + 3] = -HUGE_VAL;
+  of.output_gradient.assign(16, 3.0);
+  const OperatorRun run = run_operator(*device, of, {});
+  CHECK(run.output[0] == -1.0F);
+  CHECK(std::isnan(run.output[1]));
+  CHECK(run.output[2] == -HUGE_VALF);
+  const auto of_example = [&](std::ptrdiff_t n) {
+    return Floats(run.input_gradient.begin() + 4 * n, run.input_gradient.begin() + 4 * n + 4);
+  };
+  CHECK(of_example(0) == Floats{3, 0, 0, 0});
+  CHECK(of_example(1) == Floats{0, 3, 0, 0});
+  CHECK(of_example(2) == Floats{3, 0, 0, 0});
+}
+
+}  // namespace
+}  // namespace arbalest::tests
