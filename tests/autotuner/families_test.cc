@@ -102,6 +102,7 @@ TEST_CASE("tuner: chooses within 5 % of the best of every family, in few probes,
     CHECK(tally.worst_restlessness <= 1.0);
     if (family != Family::kDrifting) CHECK(tally.changed_choices <= 0.12 * kCases);
     CHECK(tally.most_windows <= 8 * (40 + 2));
+    CHECK(tally.lost_windows <= (family == Family::kNoisy ? 40.0 : 20.0) * kCases);
   }
   INFO(report);
   CHECK(good >= 0.95 * kCases * static_cast<double>(std::size(kFamilies)));
