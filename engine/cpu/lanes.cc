@@ -31,7 +31,7 @@ bool lies_in_lanes(const Layout& tensor) {
 bool prefers_lanes(const Conv2dSpec& spec, const PrepareOptions& options) {
   const Shape& input = spec.input.shape();
   const Window& window = spec.window;
-  if (options.precision != Precision::kFloat32 || input[0] % kLanes != 0) return false;
+  if (options.precision != Precision::kFloat32 || input[0] % kLanes != 0 || spec.groups != 1) return false;
   if (window != Window{window.kernel, window.stride}) return false;  // it is padded, say
   if (window.kernel.height * window.kernel.width > kMaxTaps) return false;
   const std::int64_t channels = input[1];
