@@ -76,8 +76,8 @@ std::optional<Decision> Tuner::probe(double rate) {
   rates_.push_back(rate);
   ++measured_windows_;
   if (!is_enough()) return std::nullopt;
-  noise_.add(rates_);
   curve_.set(measured());
+  noise_.add(rates_);
   return next();
 }
 
@@ -169,11 +169,13 @@ bool Tuner::may_look() const {
 
 // The present count is known from watching it, and needs no probe: from the last `windows` windows.
 void Tuner::begin_search(int windows) {
+  const std::vector<double> rates = watch_->last(windows);
+  const auto known = static_cast<int>(rates.size());
   extent_ = Extent::kAround;
   noise_ = NoiseEstimate();
+  noise_.add(rates);
   curve_ = Curve();
-  windows = std::min(windows, watch_->windows());
-  incumbent_ = Point{present_, watch_->latest(windows), watch_->latest_error(windows), windows};
+  incumbent_ = Point{present_, median(rates), median_error(noise_.with({}), known), known};
   incumbent_baseline_ = watch_->baseline();
   curve_.set(*incumbent_);
   probes_ = 0;

@@ -33,7 +33,7 @@ std::optional<double> Watch::add(double rate) {
     return direction(ratio, noise_, kBaselineWindows) != 0 ? std::optional(ratio) : std::nullopt;
   }
   if ((windows_ - kBaselineWindows) % kBlockWindows != 0) return std::nullopt;
-  const double ratio = latest(kBlockWindows) / baseline();
+  const double ratio = median(last(kBlockWindows)) / baseline();
   const int moved = direction(ratio, noise_, kBlockWindows);
   const bool lasting = moved != 0 && moved == moved_;
   moved_ = moved;
@@ -41,13 +41,6 @@ std::optional<double> Watch::add(double rate) {
 }
 
 double Watch::baseline() const { return median(baseline_.empty() ? recent_ : baseline_); }
-
-double Watch::latest(int windows) const { return median(last(windows)); }
-
-double Watch::latest_error(int windows) const {
-  const std::vector<double> rates = last(windows);
-  return median_error(noise_of(rates), static_cast<int>(rates.size()));
-}
 
 std::vector<double> Watch::last(int windows) const {
   const auto count = std::min(std::ssize(recent_), static_cast<std::ptrdiff_t>(windows));

@@ -28,18 +28,14 @@ class Watch {
   int windows() const noexcept { return windows_; }
   // Median of the first windows; of those that there are while they are fewer. Not before the first.
   double baseline() const;
-  // Median of the last `windows` windows, of those that there are if they are fewer, and its relative standard error.
-  // Not before the first window, and at most kRecentWindows of them.
-  double latest(int windows) const;
-  double latest_error(int windows) const;
-
- private:
+  // The rates of the last `windows` windows, at most kRecentWindows; of those that there are if they are fewer.
   std::vector<double> last(int windows) const;
 
+ private:
   double expected_;
   int windows_ = 0;
   std::vector<double> baseline_;
-  std::vector<double> recent_;  // the last ones, oldest first; at least those that latest() may ask for
+  std::vector<double> recent_;  // the last ones, oldest first; at least kRecentWindows
   double noise_ = 0.0;
   int moved_ = 0;  // -1, 1: so was the last block
 };

@@ -63,7 +63,8 @@ TEST_CASE("architecture: the source tree keeps the rules") {
     violations.insert(violations.end(), found.begin(), found.end());
   }
   CHECK(describe(violations) == "");
-  for (const char* folder : {"engine", "dataflow", "learners", "sma", "scheduler", "jobs", "cli", "tests"}) {
+  for (const char* folder :
+       {"engine", "dataflow", "learners", "sma", "autotuner", "scheduler", "jobs", "cli", "tests"}) {
     CHECK(folders.contains(folder));  // the walk has seen the tree
   }
 }

@@ -24,6 +24,7 @@ struct Tally {
   double lost_windows = 0.0;
   double worst_restlessness = 0.0;  // resizes per 100 windows after the choice or the drift
   double resizes = 0.0;
+  int changed_choices = 0;  // later searches that chose another count
   double hundreds = 0.0;
 };
 
@@ -34,6 +35,17 @@ bool is_good(const SimulatedDevice& device, const SimulatedRun& run, Family fami
   const int window = drifts ? kWindows - 1 : 0;
   const int count = drifts ? run.learners.back() : run.chosen;
   return device.throughput(count, window) >= kGoodEnough * best_of(device, window).throughput;
+}
+
+int changed_choices(const SimulatedRun& run) {
+  int changed = 0;
+  int present = run.chosen;
+  for (const autotuner::Decision& decision : run.decisions) {
+    if (!decision.done || decision.to.learners == present) continue;
+    present = decision.to.learners;
+    ++changed;
+  }
+  return changed;
 }
 
 void count(const SimulatedDevice& device, const SimulatedRun& run, Family family, Tally& tally) {
@@ -50,6 +62,7 @@ void count(const SimulatedDevice& device, const SimulatedRun& run, Family family
   const int after = resizes(run, rests_from, kWindows);
   tally.worst_restlessness = std::max(tally.worst_restlessness, after / hundreds);
   tally.resizes += after;
+  tally.changed_choices += changed_choices(run);
   tally.hundreds += hundreds;
 }
 
@@ -66,10 +79,10 @@ std::string describe(Family family, const Tally& tally) {
   return fmt::format(
       "{:10s} within 5 %: {:5.1f} %; probes at most {} (16), {} (32); windows to the choice {:.0f} (at most {}), "
       "{:.1f} "
-      "of them lost; resizes per 100 windows afterwards {:.3f}, at most {:.2f}",
+      "of them lost; resizes per 100 windows afterwards {:.3f}, at most {:.2f}; choices changed {:.3f} times",
       name_of(family), 100.0 * tally.good / tally.runs, tally.most_probes_of_16, tally.most_probes_of_32,
       tally.windows / tally.runs, tally.most_windows, tally.lost_windows / tally.runs, tally.resizes / tally.hundreds,
-      tally.worst_restlessness);
+      tally.worst_restlessness, static_cast<double>(tally.changed_choices) / tally.runs);
 }
 
 }  // namespace
@@ -87,7 +100,9 @@ TEST_CASE("tuner: chooses within 5 % of the best of every family, in few probes,
     CHECK(tally.most_probes_of_16 <= 6);
     CHECK(tally.most_probes_of_32 <= 8);
     CHECK(tally.worst_restlessness <= 1.0);
+    if (family != Family::kDrifting) CHECK(tally.changed_choices <= 0.12 * kCases);
     CHECK(tally.most_windows <= 8 * (40 + 2));
+    CHECK(tally.lost_windows <= (family == Family::kNoisy ? 40.0 : 20.0) * kCases);
   }
   INFO(report);
   CHECK(good >= 0.95 * kCases * static_cast<double>(std::size(kFamilies)));

@@ -88,6 +88,19 @@ TEST_CASE("tuner: a guess that is right is compared with the octaves beside it a
   CHECK(Tuner({}, all_counts({2, 6}), 40).first().learners == 6);  // the nearest
 }
 
+TEST_CASE("tuner: four cores cost few windows, with the cores as a guess and without") {
+  const tests::SimulatedDevice device{.space = counts_of_cores({1, 4}, 4),
+                                      .throughput = [](int learners, int) { return learners / 4.0; }};
+  const tests::SimulatedRun guessed = tests::simulate(device, 1, 100, {}, 4);
+  CHECK(guessed.chosen == 4);
+  CHECK(tried(guessed) == std::vector{2, 4});
+  CHECK(guessed.lost_windows <= 6.0);
+  const tests::SimulatedRun unguessed = tests::simulate(device, 1, 100);
+  CHECK(unguessed.chosen == 4);
+  CHECK(tried(unguessed) == std::vector{4, 4});  // 1 learner is not worth a look
+  CHECK(unguessed.lost_windows <= 8.0);
+}
+
 TEST_CASE("tuner: one count is a choice that needs no probe of another, and is never left") {
   const tests::SimulatedDevice device{.space = all_counts({3, 3}),
                                       .throughput = [](int, int window) { return window < 500 ? 1.0 : 0.2; }};
