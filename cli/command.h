@@ -16,6 +16,7 @@ Command add_train(CLI::App& program);
 Command add_evaluate(CLI::App& program);
 Command add_validate(CLI::App& program);
 Command add_inspect(CLI::App& program);
+Command add_tune(CLI::App& program);
 Command add_data(CLI::App& program);
 Command add_devices(CLI::App& program);
 Command add_env(CLI::App& program);

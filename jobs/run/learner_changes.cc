@@ -1,22 +1,16 @@
 #include "jobs/run/learner_changes.h"
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <utility>
 
 #include "engine/error.h"
+#include "jobs/options/learners_reader.h"
 
 namespace arbalest::jobs {
 
-namespace {
-
-// Devices that are alike, and which of the job's devices they are.
-struct Kind {
-  autotuner::DeviceKind described;
-  std::vector<std::size_t> devices;
-};
-
-std::vector<Kind> find_kinds(const JobOptions& job, int ceiling) {
+std::vector<TunedChanges::Kind> TunedChanges::find_kinds(const JobOptions& job, int ceiling) {
   const autotuner::Bounds bounds{job.tuned->min, ceiling};
   std::vector<Kind> kinds;
   for (std::size_t d = 0; d < job.devices.size(); ++d) {
@@ -34,78 +28,80 @@ std::vector<Kind> find_kinds(const JobOptions& job, int ceiling) {
   return kinds;
 }
 
-class TunedChanges final : public LearnerChanges {
- public:
-  TunedChanges(const JobOptions& job, Session& session)
-      : session_(session),
-        kinds_(find_kinds(job, session.learner_ceiling())),
-        tuner_(make_tuner(kinds_)),
-        present_(job.learners_per_device) {
-    const std::vector<int> first = by_device(tuner_.present());
-    if (first == present_) return;
-    session_.prepare(first);
-    change_ = {first, "the search for the fastest number of learners begins here", std::nullopt};
+autotuner::FleetTuner TunedChanges::make_tuner(const std::vector<Kind>& kinds, int guess) {
+  std::vector<autotuner::DeviceKind> described;
+  for (const Kind& kind : kinds) described.push_back(kind.described);
+  try {
+    return {{}, std::move(described), guess > 0 ? std::optional(guess) : std::nullopt};
+  } catch (const std::invalid_argument& error) {
+    engine::fail(engine::ErrorKind::kInvalidJob, "learners.per_device.auto: {}; widen its bounds", error.what());
   }
-  // The preparation uses the session.
-  ~TunedChanges() override {
-    if (preparation_.valid()) preparation_.wait();
-  }
+}
 
-  void observe(const scheduler::Progress& progress, double seconds) override {
-    if (change_ || (progress.tasks == 0 && seconds == 0.0)) return;
-    if (const auto decision = tuner_.add(progress.tasks, progress.examples, seconds)) decide(*decision);
-  }
+TunedChanges::TunedChanges(const JobOptions& job, Session& session, int guess)
+    : session_(session),
+      kinds_(find_kinds(job, session.learner_ceiling())),
+      tuner_(make_tuner(kinds_, guess)),
+      present_(job.learners_per_device) {
+  const std::vector<int> first = by_device(tuner_.present());
+  if (first == present_) return;
+  session_.prepare(first);
+  change_ = {first, "the search for the fastest number of learners begins here", std::nullopt};
+}
 
-  std::optional<LearnerChange> due(std::uint64_t /*batch*/) override {
-    if (!change_ || !is_prepared()) return std::nullopt;
-    try {
-      if (preparation_.valid()) preparation_.get();
-    } catch (const engine::Error& error) {
-      if (error.kind() != engine::ErrorKind::kOutOfMemory) throw;
-      decide(tuner_.out_of_memory());
-      return due(0);
-    }
-    present_ = change_->to;
-    return std::exchange(change_, std::nullopt);
-  }
+// The preparation uses the session.
+TunedChanges::~TunedChanges() {
+  if (preparation_.valid()) preparation_.wait();
+}
 
- private:
-  static autotuner::FleetTuner make_tuner(const std::vector<Kind>& kinds) {
-    std::vector<autotuner::DeviceKind> described;
-    for (const Kind& kind : kinds) described.push_back(kind.described);
-    try {
-      return autotuner::FleetTuner({}, std::move(described));
-    } catch (const std::invalid_argument& error) {
-      engine::fail(engine::ErrorKind::kInvalidJob, "learners.per_device.auto: {}; widen its bounds", error.what());
-    }
-  }
+// While learners are prepared nothing counts: that shares the cores with the training.
+void TunedChanges::observe(const scheduler::Progress& progress, double seconds) {
+  if (change_) return;
+  if (const auto decision = tuner_.add(progress.tasks, progress.examples, seconds)) decide(*decision);
+}
 
-  std::vector<int> by_device(const std::vector<autotuner::Configuration>& by_kind) const {
-    std::vector<int> counts(present_.size());
-    for (std::size_t k = 0; k < kinds_.size(); ++k) {
-      for (const std::size_t device : kinds_[k].devices) counts[device] = by_kind[k].learners;
-    }
-    return counts;
+std::optional<LearnerChange> TunedChanges::due(std::uint64_t batch) {
+  if (!change_ || !is_prepared()) return std::nullopt;
+  try {
+    if (preparation_.valid()) preparation_.get();
+  } catch (const engine::Error& error) {
+    if (error.kind() != engine::ErrorKind::kOutOfMemory) throw;
+    decide(tuner_.out_of_memory());
+    return due(batch);
   }
+  present_ = change_->to;
+  return std::exchange(change_, std::nullopt);
+}
 
-  bool is_prepared() const {
-    return !preparation_.valid() || preparation_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+std::vector<int> TunedChanges::by_device(const std::vector<autotuner::Configuration>& by_kind) const {
+  std::vector<int> counts(present_.size());
+  for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    for (const std::size_t device : kinds_[k].devices) counts[device] = by_kind[k].learners;
   }
+  return counts;
+}
 
-  // What the training goes on meanwhile does not count: it shares its cores.
-  void decide(const autotuner::FleetDecision& decision) {
-    change_ = {by_device(decision.to), decision.step.reason, decision.step.evidence};
-    if (change_->to == present_) return;
-    preparation_ = std::async(std::launch::async, [this, to = change_->to] { session_.prepare(to); });
+bool TunedChanges::is_prepared() const {
+  return !preparation_.valid() || preparation_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+void TunedChanges::decide(const autotuner::FleetDecision& decision) {
+  change_ = {by_device(decision.to), decision.step.reason, decision.step.evidence};
+  if (change_->to == present_) return;
+  preparation_ = std::async(std::launch::async, [this, to = change_->to] { session_.prepare(to); });
+}
+
+int first_guess(const JobOptions& job) {
+  int guess = 0;
+  for (const engine::DeviceSpec& device : job.devices) {
+    if (device.is_cuda()) return 0;
+    const int cores = default_learners(device);
+    guess = guess == 0 ? cores : std::min(guess, cores);
   }
+  return guess;
+}
 
-  Session& session_;
-  std::vector<Kind> kinds_;
-  autotuner::FleetTuner tuner_;
-  std::vector<int> present_;             // by device
-  std::optional<LearnerChange> change_;  // decided, and being prepared
-  std::future<void> preparation_;
-};
+namespace {
 
 class ScheduledChanges final : public LearnerChanges {
  public:
@@ -136,7 +132,7 @@ class ScheduledChanges final : public LearnerChanges {
 }  // namespace
 
 std::unique_ptr<LearnerChanges> make_learner_changes(const JobOptions& job, Session& session) {
-  if (job.tuned) return std::make_unique<TunedChanges>(job, session);
+  if (job.tuned) return std::make_unique<TunedChanges>(job, session, first_guess(job));
   if (job.schedule.size() > 1) return std::make_unique<ScheduledChanges>(job.schedule, session);
   return nullptr;
 }

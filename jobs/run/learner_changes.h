@@ -33,6 +33,45 @@ class LearnerChanges {
   virtual std::optional<LearnerChange> due(std::uint64_t batch) = 0;
 };
 
+// By the auto-tuner, fed with what the run reports and preparing on a thread of its own what it decides.
+class TunedChanges final : public LearnerChanges {
+ public:
+  // Of a job with bounds. `guess`: a number of learners to begin the search at; 0: none.
+  TunedChanges(const JobOptions& job, Session& session, int guess = 0);
+  ~TunedChanges() override;
+
+  void observe(const scheduler::Progress& progress, double seconds) override;
+  std::optional<LearnerChange> due(std::uint64_t batch) override;
+
+  const autotuner::FleetTuner& tuner() const noexcept { return tuner_; }
+  // Whether the search has ended, and its choice was answered by due().
+  bool is_settled() const noexcept { return !tuner_.searching() && !change_; }
+  // Numbers that it chooses among, of devices that are all alike; else of the first kind.
+  const std::vector<autotuner::Configuration>& space() const { return kinds_.front().described.space; }
+
+ private:
+  // Devices that are alike, and which of the job's devices they are.
+  struct Kind {
+    autotuner::DeviceKind described;
+    std::vector<std::size_t> devices;
+  };
+  static std::vector<Kind> find_kinds(const JobOptions& job, int ceiling);
+  static autotuner::FleetTuner make_tuner(const std::vector<Kind>& kinds, int guess);
+  std::vector<int> by_device(const std::vector<autotuner::Configuration>& by_kind) const;
+  bool is_prepared() const;
+  void decide(const autotuner::FleetDecision& decision);
+
+  Session& session_;
+  std::vector<Kind> kinds_;
+  autotuner::FleetTuner tuner_;
+  std::vector<int> present_;             // by device
+  std::optional<LearnerChange> change_;  // decided, and being prepared
+  std::future<void> preparation_;
+};
+
+// A number of learners to begin the search at: on a CPU as many as it has cores; 0 where nothing is known.
+int first_guess(const JobOptions& job);
+
 // Of a job with bounds, a schedule, or (null) neither.
 std::unique_ptr<LearnerChanges> make_learner_changes(const JobOptions& job, Session& session);
 

@@ -98,6 +98,12 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
   if (!problem.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", problem);
 }
 
+std::int64_t Session::learner_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& pool : pools_) bytes += pool->count() * static_cast<std::int64_t>(pool->learner_bytes());
+  return bytes;
+}
+
 void Session::prepare(std::span<const int> learners_per_device) {
   for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->prepare(learners_per_device[d]);
 }

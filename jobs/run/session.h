@@ -49,6 +49,8 @@ class Session {
   // once the scheduler is drained.
   void prepare(std::span<const int> learners_per_device);
   void resize(std::span<const int> learners_per_device);
+  // What the present learners take of their devices' memory.
+  std::int64_t learner_bytes() const;
   // The most learners that each device may get, of which memory has no more.
   int learner_ceiling() const noexcept { return learner_ceiling_; }
 
