@@ -26,8 +26,11 @@ void ParameterLayout::place(bool statistics) {
 
 void ParameterLayout::extend_ranges(const ParameterSpec& spec, std::int64_t end) {
   ARBALEST_CHECK(spec.is_statistic() == (spec.statistic_momentum > 0.0F));
-  const engine::UpdateRange range{elements_, end, spec.learning_rate_multiplier, spec.decay_multiplier,
-                                  spec.statistic_momentum};
+  const engine::UpdateRange range{.begin = elements_,
+                                  .end = end,
+                                  .learning_rate_multiplier = spec.learning_rate_multiplier,
+                                  .decay_multiplier = spec.decay_multiplier,
+                                  .statistic_momentum = spec.statistic_momentum};
   const bool continues = !ranges_.empty() &&
                          ranges_.back().learning_rate_multiplier == range.learning_rate_multiplier &&
                          ranges_.back().decay_multiplier == range.decay_multiplier &&

@@ -18,15 +18,16 @@ namespace {
 using elementwise::load;
 using elementwise::store;
 
-// The input as a matrix [rows, channels]: a row is a pixel of an image, or an example of features.
+// The input as a matrix [rows, channels]: a row is a pixel of an image, or an example of features. Here and below, all
+// bytes of what a kernel gets have a value: no padding.
 struct Geometry {
   std::int64_t rows;
   std::int64_t channels;
-  std::int64_t pixels;  // of an image
-  bool channels_last;
+  std::int64_t pixels;  // that follow each other, of one channel: an image's in canonical order, else 1
 
+  __device__ bool has_channels_last() const { return pixels == 1; }
   __device__ std::int64_t index(std::int64_t row, std::int64_t channel) const {
-    if (channels_last) return row * channels + channel;
+    if (has_channels_last()) return row * channels + channel;
     return (row / pixels * channels + channel) * pixels + row % pixels;
   }
 };
@@ -34,16 +35,16 @@ struct Geometry {
 Geometry geometry_of(const Layout& input) {
   const Shape& shape = input.shape();
   const std::int64_t pixels = shape.rank() == 4 ? shape[2] * shape[3] : 1;
-  // With one channel or one pixel the orders are one, but only the canonical one has a name.
-  const bool channels_last = pixels == 1 || shape[1] == 1 || order_of(input) == Order::kChannelsLast;
-  return {shape[0] * pixels, shape[1], pixels, channels_last};
+  // With one channel the orders are one, but only the canonical one has a name.
+  const bool channels_last = shape[1] == 1 || order_of(input) == Order::kChannelsLast;
+  return {shape[0] * pixels, shape[1], channels_last ? 1 : pixels};
 }
 
 // Calls body(element, its channel) for the elements that fall to this thread.
 template <typename Body>
 __device__ void for_elements(const Geometry& of, const Body& body) {
   const std::int64_t elements = of.rows * of.channels;
-  if (of.channels_last) {
+  if (of.has_channels_last()) {
     // One division a thread: the channel moves on by the same distance with each step.
     std::int64_t channel = first_element() % of.channels;
     const std::int64_t channel_step = element_step() % of.channels;
@@ -95,7 +96,7 @@ template <typename T>
 __device__ T join_lanes(const T& of_thread, const ColumnPlace& at, const ColumnCut& cut) {
   __shared__ T all[kThreads];
   all[at.thread] = of_thread;
-  for (int half = at.lanes / 2; half > 0; half /= 2) {
+  for (std::int64_t half = at.lanes / 2; half > 0; half /= 2) {
     __syncthreads();
     if (at.lane < half) all[at.thread] = all[at.thread].joined(all[at.thread + half * cut.tile]);
   }
@@ -166,7 +167,7 @@ struct Terms {
   const float* inverse;
   const float* variance;
   float epsilon;
-  bool relu;
+  std::int32_t relu;  // 1 or 0
 
   __device__ float normalized(float x, std::int64_t channel) const {
     const float factor = inverse != nullptr ? inverse[channel] : 1.0F / std::sqrt(variance[channel] + epsilon);
@@ -178,7 +179,7 @@ struct Terms {
   }
   // dy on the near side of ReLU.
   __device__ float gradient(float normalized, float dy, std::int64_t channel) const {
-    return relu && !(output(normalized, channel) > 0.0F) ? 0.0F : dy;
+    return relu != 0 && !(output(normalized, channel) > 0.0F) ? 0.0F : dy;
   }
 };
 
@@ -186,7 +187,7 @@ template <typename T>
 __global__ void normalize(const T* input, T* output, const Geometry of, const Terms terms) {
   for_elements(of, [&](std::int64_t i, std::int64_t channel) {
     const float y = terms.output(terms.normalized(load(input[i]), channel), channel);
-    store(terms.relu && y < 0.0F ? 0.0F : y, output[i]);  // NaN stays NaN
+    store(terms.relu != 0 && y < 0.0F ? 0.0F : y, output[i]);  // NaN stays NaN
   });
 }
 
@@ -259,7 +260,7 @@ class BatchNorm final : public Operator {
       : of_(geometry_of(spec.input)),
         cut_(cut_columns(of_.rows, of_.channels)),
         epsilon_(spec.epsilon),
-        relu_(spec.relu),
+        relu_(spec.relu ? 1 : 0),
         training_(options.mode == OperatorMode::kTraining),
         input_gradient_(options.input_gradient) {
     traits_.output = spec.input;
@@ -336,7 +337,7 @@ class BatchNorm final : public Operator {
   const Geometry of_;
   const ColumnCut cut_;
   const float epsilon_;
-  const bool relu_;
+  const std::int32_t relu_;
   const bool training_;
   const bool input_gradient_;
 };

@@ -85,7 +85,7 @@ __global__ void sum_slices(T* gradient, const T* output, float* sums, std::int64
     }
   }
   of_thread[at.thread] = sum;
-  for (int half = at.lanes / 2; half > 0; half /= 2) {
+  for (std::int64_t half = at.lanes / 2; half > 0; half /= 2) {
     __syncthreads();
     if (at.lane < half) of_thread[at.thread] += of_thread[at.thread + half * cut.tile];
   }

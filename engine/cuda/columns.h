@@ -11,7 +11,7 @@ namespace arbalest::engine::cuda {
 // Blocks of kThreads threads, each of `tile` channels times kThreads / tile rows (lanes). The rows are dealt to
 // `slices` blocks a tile.
 struct ColumnCut {
-  int tile = 1;  // a power of two
+  std::int64_t tile = 1;  // a power of two
   std::int64_t tiles = 1;
   std::int64_t slices = 1;
 
@@ -22,7 +22,7 @@ struct ColumnCut {
 
 // Depends on the extents only, and so does the order of additions.
 inline ColumnCut cut_columns(std::int64_t rows, std::int64_t channels) {
-  constexpr int kWidestTile = 32;             // channels that neighboring threads read side by side
+  constexpr std::int64_t kWidestTile = 32;    // channels that neighboring threads read side by side
   constexpr std::int64_t kRowsOfThread = 16;  // about so many additions in a row, before partial sums meet
   ColumnCut cut;
   while (cut.tile < kWidestTile && cut.tile < channels) cut.tile *= 2;
@@ -34,14 +34,14 @@ inline ColumnCut cut_columns(std::int64_t rows, std::int64_t channels) {
 
 // Where a thread stands in a cut.
 struct ColumnPlace {
-  int thread;
-  int lane;   // of its block
-  int lanes;  // of a block
+  std::int64_t thread;
+  std::int64_t lane;   // of its block
+  std::int64_t lanes;  // of a block
   std::int64_t slice;
   std::int64_t channel;  // may lie behind the last one
 
   __device__ explicit ColumnPlace(const ColumnCut& cut)
-      : thread(static_cast<int>(threadIdx.x)),
+      : thread(threadIdx.x),
         lane(thread / cut.tile),
         lanes(kThreads / cut.tile),
         slice(blockIdx.x / cut.tiles),

@@ -24,6 +24,7 @@ struct UpdateRange {
   float learning_rate_multiplier = 1.0F;
   float decay_multiplier = 1.0F;
   float statistic_momentum = 0.0F;  // in (0, 1]: running statistics; 0: the rule's step
+  std::uint32_t reserved = 0;       // so that all bytes that a kernel gets have a value
 
   bool is_statistic() const noexcept { return statistic_momentum > 0.0F; }
 };
