@@ -74,7 +74,11 @@ TEST_CASE("a learner allocates what is said before, the arena among it as it was
       graph, device, {.batch = 8, .mode = engine::OperatorMode::kInference, .parameters = &training.parameters()});
   REQUIRE(device.allocated.empty());  // plans take nothing
   const engine::UpdateRule rule = engine::Sgd{.momentum = 0.9F};
-  const learners::Learner learner(device, training, inference, {.rule = rule});
+  const Buffer evaluated =  // of the pool, not of a learner
+      device.allocate(static_cast<std::size_t>(training.parameters().elements()) * sizeof(float));
+  device.allocated.clear();
+  const learners::Learner learner(device, training, inference,
+                                  {.rule = rule, .evaluation_weights = evaluated.as<float>()});
   CHECK(std::accumulate(device.allocated.begin(), device.allocated.end(), std::size_t{0}) ==
         learners::Learner::device_bytes(device, training, inference, rule));
   REQUIRE(training.arena_bytes() > inference.arena_bytes());
