@@ -39,7 +39,7 @@ struct PrepareOptions {
   bool input_gradient = true;          // false for layers that read only the batch: backward computes no input gradient
   std::vector<bool> no_gradient = {};  // by input: gets none though another does; empty: no such input
   std::vector<Layout> parameters = {};        // fixed layouts to read the parameters in; empty: the operator chooses
-  bool adds_to_loss = false;  // of a loss: to what a loss before it in the same step has written
+  bool adds_to_loss = false;                  // of a loss: to what a loss before it in the same step has written
   Precision precision = Precision::kFloat32;  // of convolutions and dense layers; others compute in their input's type
 
   // Whether backward computes the gradient of input k.

@@ -12,8 +12,8 @@ namespace arbalest::engine {
 inline constexpr std::int32_t kNoLabel = -1;
 
 struct SoftmaxCrossEntropySpec {
-  Layout logits;  // [n, classes] float32 or bfloat16
-  Layout labels;  // [n] int32 in [0, classes), or kNoLabel
+  Layout logits;        // [n, classes] float32 or bfloat16
+  Layout labels;        // [n] int32 in [0, classes), or kNoLabel
   float weight = 1.0F;  // above 0; at inference it is 1
 };
 

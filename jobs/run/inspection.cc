@@ -42,7 +42,8 @@ void describe_layers(const dataflow::Plan& training, Inspection& result) {
       if (!parameter.is_statistic()) row.parameters += parameter.shape.elements();
     }
     // One pass forward, one for the gradient of the input if there is one, one for the parameters' if there are any.
-    const bool input_gradient = backward.tensor_gradient[static_cast<std::size_t>(node.inputs[0])];
+    const bool input_gradient = std::ranges::any_of(
+        node.inputs, [&](int input) { return backward.tensor_gradient[static_cast<std::size_t>(input)]; });
     const std::int64_t passes = 1 + (backward.node[n] && input_gradient ? 1 : 0) + (row.parameters > 0 ? 1 : 0);
     result.training_flops += passes * row.forward_flops;
     result.forward_flops += row.forward_flops;

@@ -38,8 +38,8 @@ TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not refe
   const Layout hidden = prepare(engine::DenseSpec{flat, 128});
   CHECK(prepare(engine::DenseSpec{hidden, 10}).shape() == engine::Shape{batch, 10});
 
-  for (const bool relu : {false, true}) {
-    const Layout normalized = prepare(engine::BatchNormSpec{conv1, 1e-5F, relu});  // whose 20 channels fill no vector
+  for (const bool has_relu : {false, true}) {
+    const Layout normalized = prepare(engine::BatchNormSpec{conv1, 1e-5F, has_relu});  // whose 20 channels fill no vector
     CHECK(normalized == conv1);
     if (batch > 1 || mode == engine::OperatorMode::kInference) CHECK(prepare(engine::BatchNormSpec{dense1}) == dense1);
   }

@@ -1,4 +1,6 @@
 // Softmax cross entropy and accuracy against the references.
+#include <bit>
+
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
@@ -56,6 +58,28 @@ TEST_CASE("softmax cross entropy agrees with the reference") {
     CHECK(threaded.input_gradient == run.input_gradient);
     CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == run.output);
   }
+}
+
+TEST_CASE("training weighs a loss and adds it to another; inference takes it as it is") {
+  const auto device = open_test_device();
+  constexpr std::int64_t kClasses = 17;
+  const std::int64_t examples = GENERATE(3, 90);
+  const Values logits = random_values(examples * kClasses, 1);
+  const Labels labels = random_labels(examples, kClasses, 2);
+  OperatorCase of = make_case<SoftmaxCrossEntropySpec>(*device, kClasses, logits, labels);
+  std::get<SoftmaxCrossEntropySpec>(of.spec).weight = 0.4F;
+  const double loss = softmax_cross_entropy(kClasses, logits, labels);
+  Values gradient = softmax_cross_entropy_gradient(kClasses, logits, labels);
+  for (double& value : gradient) value *= 0.4;
+  const OperatorRun first = run_operator(*device, of, {});
+  CHECK(static_cast<double>(first.output.at(0)) == Approx(0.4 * loss).epsilon(1e-5));
+  CHECK(relative_error(first.input_gradient, gradient) < 1e-5);
+  const OperatorRun second = run_operator(*device, of, {.adds_to_loss = true});
+  const float before = std::bit_cast<float>(0x41414141U);  // what the output holds before the run
+  CHECK(static_cast<double>(second.output.at(0)) == Approx(0.4 * loss + static_cast<double>(before)).epsilon(1e-5));
+  CHECK(second.input_gradient == first.input_gradient);
+  const OperatorRun inference = run_operator(*device, of, {.mode = OperatorMode::kInference});
+  CHECK(static_cast<double>(inference.output.at(0)) == Approx(loss).epsilon(1e-5));
 }
 
 TEST_CASE("examples without label count neither in the loss nor in the mean") {

@@ -410,6 +410,11 @@ TEST_CASE("values of layers out of their range are refused at the value") {
   CHECK_THAT(said("max_pool { kernel: 3 count_padding: true }"),
              ContainsSubstring("job.txtpb:3:22: error: layer 'a': count_padding is for average_pool"));
   CHECK_THAT(said("average_pool {}"), ContainsSubstring("job.txtpb:3:1: error: layer 'a': kernel is missing\n"));
+  CHECK_THAT(said("padded_shortcut { stride: 0 }"),
+             ContainsSubstring("layer 'a': channels is missing: how many the output has\n") &&
+                 ContainsSubstring("job.txtpb:3:19: error: layer 'a': stride must be in [1, 1024], not 0\n"));
+  CHECK_THAT(said("softmax_cross_entropy { weight: 0 }"),
+             ContainsSubstring("job.txtpb:3:25: error: layer 'a': weight must be in (0, 1000], not 0\n"));
   CHECK_THAT(said("dropout { ratio: 1 }"),
              ContainsSubstring("job.txtpb:3:11: error: layer 'a': ratio must be in [0, 1), not 1\n"));
   CHECK_THAT(said("dense { units: 3 use_bias: false bias {} }"),

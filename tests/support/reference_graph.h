@@ -11,8 +11,8 @@
 namespace arbalest::tests {
 
 struct GraphRun {
-  double loss = 0.0;                        // what is trained: mean over labeled examples, losses with their weights
-  double main_loss = 0.0;                   // of the last loss alone
+  double loss = 0.0;       // what is trained: mean over labeled examples, losses with their weights
+  double main_loss = 0.0;  // of the last loss alone
   std::int64_t correct = 0;
   std::map<std::string, Values> gradients;  // by name of the parameter: "conv1.weight"
 };
