@@ -35,9 +35,10 @@ double cpu_seconds_per_second(jobs::Session& session, double duration) {
   return (cpu_seconds() - cpu_start) / elapsed();
 }
 
-int run(int core, int turns) {
+int run(int core, int turns, int batch) {
   const std::string device = fmt::format("cpu:{}", core);
-  const std::vector<std::string> overrides{"devices=" + device, "learners.per_device.fixed=1"};
+  const std::vector<std::string> overrides{"devices=" + device, "learners.per_device.fixed=1",
+                                           fmt::format("training.batch_size={}", batch)};
   const jobs::JobOptions job = jobs::load_job("configs/lenet-digits.txtpb", overrides);
   jobs::Session session(job, "", jobs::Session::Purpose::kTraining, {});
   engine::cpu::pin_this_thread({core});
@@ -55,7 +56,7 @@ int run(int core, int turns) {
                                            }}};
   const std::vector<Measurement> results = measure_in_turns(contenders, {.turns = turns, .seconds_per_turn = 0.3});
   const double examples = static_cast<double>(kSteps * job.training.batch_size);
-  nlohmann::ordered_json fields;
+  nlohmann::ordered_json fields{{"batch", batch}};
   for (const Measurement& result : results) {
     fields["contenders"].push_back(to_json(result));
     fmt::print("{:<16} {:>8.0f} images/s  spread {:.1f} %\n", result.name, examples / result.seconds,
@@ -73,11 +74,15 @@ int run(int core, int turns) {
 }  // namespace arbalest::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"One learner against the bare oneDNN primitives of LeNet, b = 32, one thread on one core."};
+  CLI::App app{"One learner against the bare oneDNN primitives of LeNet, one thread on one core."};
   int core = 0;
   int turns = 15;
+  int batch = 24;
   app.add_option("--core", core, "core that both run on");
   app.add_option("--turns", turns, "turns of each")->check(CLI::Range(3, 1000));
+  app.add_option("--batch", batch,
+                 "examples of a mini-batch; with a multiple of 16 the learner has convolutions of its own")
+      ->check(CLI::Range(1, 4096));
   CLI11_PARSE(app, argc, argv);
-  return arbalest::bench::run(core, turns);
+  return arbalest::bench::run(core, turns, batch);
 }

@@ -28,18 +28,24 @@ bool lies_in_lanes(const Layout& tensor) {
          descriptor(tensor) == lane_descriptor(shape);
 }
 
+// Measured on a Cascade Lake core, forward and both gradients together: 2.2 times as fast as oneDNN where it pads
+// LeNet's 20 and 50 channels, 1.2 where three quarters of its work are of use, 0.7 where all of it is, and 0.7 for
+// kernels of one tap, which are products of matrices. Without AVX-512 oneDNN pads less, but has only products of
+// matrices for the gradients of a single channel, and takes 3 to 7 times as long.
 bool prefers_lanes(const Conv2dSpec& spec, const PrepareOptions& options) {
   const Shape& input = spec.input.shape();
   const Window& window = spec.window;
   if (options.precision != Precision::kFloat32 || input[0] % kLanes != 0 || spec.groups != 1) return false;
   if (window != Window{window.kernel, window.stride}) return false;  // it is padded, say
-  if (window.kernel.height * window.kernel.width > kMaxTaps) return false;
+  const std::int64_t taps = window.kernel.height * window.kernel.width;
+  if (taps == 1 || taps > kMaxTaps) return false;
   const std::int64_t channels = input[1];
   const std::int64_t block = lane_kernels().vector;
+  if (channels == 1 && block < kLanes) return true;
   constexpr double kWorthwhile = 0.75;
   constexpr std::int64_t kColors = 3;  // oneDNN does not pad up to so many channels of its input
   const double of_input = channels <= kColors ? 1.0 : useful_part(channels, block);
-  return channels == 1 || of_input * useful_part(spec.filters, block) <= kWorthwhile;
+  return of_input * useful_part(spec.filters, block) <= kWorthwhile;
 }
 
 bool keeps_lanes(const Pool2dSpec& spec) {

@@ -196,6 +196,7 @@ TEST_CASE("convolutions that oneDNN does well, or that these kernels cannot do, 
   CHECK_FALSE(in_lanes({20, 20, 12, 12}, 50, window));
   CHECK_FALSE(in_lanes({16, 20, 12, 12}, 50, {{5, 5}, {1, 1}, {2, 2}}));
   CHECK_FALSE(in_lanes({16, 20, 12, 12}, 50, {{9, 8}, {1, 1}}));
+  CHECK_FALSE(in_lanes({16, 20, 12, 12}, 50, {{1, 1}, {1, 1}}));
   CHECK_FALSE(in_lanes({16, 16, 12, 12}, 32, window));
   CHECK_FALSE(in_lanes({16, 3, 12, 12}, 64, window));
 }

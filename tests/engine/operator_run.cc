@@ -181,9 +181,10 @@ Values representable(Values values, DType dtype) {
 }
 
 Layout native_image_layout(Device& device, const Shape& shape, DType dtype) {
-  const Layout input = device.plain_layout(shape, dtype);
+  const Layout input = device.plain_layout({shape[0], shape[1], shape[2] + 1, shape[3] + 1}, dtype);
   const Precision precision = dtype == DType::kBFloat16 ? Precision::kBFloat16 : Precision::kFloat32;
-  return device.prepare(engine::Conv2dSpec{input, shape[1], {}, false}, {.precision = precision})->traits().output;
+  const engine::Conv2dSpec convolution{input, shape[1], {{2, 2}, {1, 1}}, false};
+  return device.prepare(convolution, {.precision = precision})->traits().output;
 }
 
 OperatorRun run_operator(Device& device, const OperatorCase& of, const PrepareOptions& options) {
