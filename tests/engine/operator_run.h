@@ -38,8 +38,8 @@ inline Values random_values(std::int64_t count, unsigned seed, engine::DType dty
   return representable(random_values(count, seed), dtype);
 }
 
-// A layout that convolutions of this device produce: blocked, with padded channels, where the device likes that, or with
-// examples side by side.
+// A layout that convolutions of this device produce: blocked, with padded channels, where the device likes that, or
+// with examples side by side.
 engine::Layout native_image_layout(engine::Device& device, const engine::Shape& shape,
                                    engine::DType dtype = engine::DType::kFloat32);
 
