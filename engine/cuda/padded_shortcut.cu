@@ -20,15 +20,15 @@ struct Geometry {
   Extents output;
   std::int64_t before;  // channels of zeros before the input's
   std::int64_t stride;
-  bool channels_last;  // of both
+  std::int64_t channels_last;  // 1: of both. As wide as the others, so that kernels are passed no padding.
 };
 
 struct Place {
   std::int64_t example, channel, row, column;
 };
 
-__device__ Place locate(std::int64_t i, const Extents& of, bool channels_last) {
-  if (channels_last) {
+__device__ Place locate(std::int64_t i, const Extents& of, std::int64_t channels_last) {
+  if (channels_last != 0) {
     const std::int64_t pixel = i / of.channels;
     const std::int64_t line = pixel / of.columns;
     return {line / of.rows, i % of.channels, line % of.rows, pixel % of.columns};
@@ -38,8 +38,8 @@ __device__ Place locate(std::int64_t i, const Extents& of, bool channels_last) {
   return {plane / of.channels, plane % of.channels, line % of.rows, i % of.columns};
 }
 
-__device__ std::int64_t index(const Place& at, const Extents& of, bool channels_last) {
-  if (channels_last) return ((at.example * of.rows + at.row) * of.columns + at.column) * of.channels + at.channel;
+__device__ std::int64_t index(const Place& at, const Extents& of, std::int64_t channels_last) {
+  if (channels_last != 0) return ((at.example * of.rows + at.row) * of.columns + at.column) * of.channels + at.channel;
   return ((at.example * of.channels + at.channel) * of.rows + at.row) * of.columns + at.column;
 }
 
@@ -75,7 +75,7 @@ std::unique_ptr<Operator> make_shortcut(const PaddedShortcutSpec& spec, const Sh
                           {output[1], output[2], output[3]},
                           (output[1] - input[1]) / 2,
                           spec.stride,
-                          order == Order::kChannelsLast};
+                          order == Order::kChannelsLast ? 1 : 0};
   const auto forward = [geometry, elements = output.elements()](const ForwardAddresses& addresses,
                                                                 const StreamContext& context) {
     launch(shortcut<T>, blocks_for(elements), context.stream, static_cast<const T*>(addresses.input),

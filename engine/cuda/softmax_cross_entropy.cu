@@ -34,11 +34,11 @@ struct Saved {
 // Of the sum of the losses, before it is written, or added to what is there.
 struct Weighting {
   float weight;
-  bool adds;
+  std::int32_t adds;  // 1 or 0
 };
 
 __device__ void finish_loss(double sum, const Weighting& weighting, float* result) {
-  *result = static_cast<float>(static_cast<double>(weighting.weight) * sum) + (weighting.adds ? *result : 0.0F);
+  *result = static_cast<float>(static_cast<double>(weighting.weight) * sum) + (weighting.adds != 0 ? *result : 0.0F);
 }
 
 __device__ bool is_class(std::int32_t label, std::int64_t classes) { return label >= 0 && label < classes; }
@@ -184,7 +184,7 @@ std::unique_ptr<Operator> make_loss(const SoftmaxCrossEntropySpec& spec, const P
   OperatorTraits traits;
   traits.output = make_layout({1}, DType::kFloat32, Order::kCanonical);
   traits.scratch_bytes = aligned(static_cast<std::size_t>(extents.examples) * sizeof(double));  // losses
-  const Weighting weighting{training ? spec.weight : 1.0F, options.adds_to_loss};
+  const Weighting weighting{training ? spec.weight : 1.0F, options.adds_to_loss ? 1 : 0};
   KernelOperator::Backward backward;
   if (training) {
     traits.saved_bytes = aligned((static_cast<std::size_t>(logits.elements()) + 1) * sizeof(float));
