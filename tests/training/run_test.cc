@@ -58,7 +58,8 @@ TEST_CASE("a net with batch norm learns the digits, and its file evaluates to wh
     const jobs::JobOptions job = load("convnet-digits.txtpb", overrides);
     const RunSummary summary = run(job, directory.path().string());
     CHECK(summary.status == RunStatus::kCompleted);
-    CHECK(summary.test_accuracy.value() > 0.95);
+    // Two learners take half the steps each.
+    CHECK(summary.test_accuracy.value() > (learners == "1" ? 0.95 : 0.8));
     const std::string model = (directory.path() / "model.safetensors").string();
     const jobs::EvaluationResult again = jobs::evaluate_run(job, model, summary.model_sha256, {});
     CHECK(again.test_accuracy == summary.test_accuracy);
