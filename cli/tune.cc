@@ -11,7 +11,7 @@
 #include "cli/job_arguments.h"
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
-#include "jobs/report/tune_report.h"
+#include "jobs/study/tune_report.h"
 
 namespace arbalest::cli {
 

@@ -114,7 +114,9 @@ struct Tolerance {
 
 std::vector<Tolerance> tolerances(const engine::Device& device) {
   std::vector<Tolerance> all{{Precision::kFloat32, 1e-4}};
-  if (device.is_cuda()) all.push_back({Precision::kBFloat16, 6e-2});
+  // Each tensor is rounded to 8 bits, and some gradients are small differences of large ones; one that lacks a reader's
+  // contribution is off by more than half.
+  if (device.is_cuda()) all.push_back({Precision::kBFloat16, 0.25});
   return all;
 }
 

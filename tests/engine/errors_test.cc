@@ -86,7 +86,7 @@ TEST_CASE("an operator that oneDNN refuses to describe is an error of the device
     device->prepare(engine::DenseSpec{features, 4}, {.parameters = {features, features}});
   });
   CHECK(dense.kind() == ErrorKind::kDevice);
-  CHECK_THAT(dense.what(), ContainsSubstring("oneDNN: could not create") && ContainsSubstring("inner product"));
+  CHECK_THAT(dense.what(), ContainsSubstring("oneDNN: could not"));
 }
 
 TEST_CASE("a stream whose thread cannot be started is an error that names it") {

@@ -60,7 +60,7 @@ TEST_CASE("softmax cross entropy agrees with the reference") {
   }
 }
 
-TEST_CASE("training weighs a loss and adds it to another; inference takes it as it is") {
+TEST_CASE("training weighs a loss and adds it to another, and inference takes it as it is") {
   const auto device = open_test_device();
   constexpr std::int64_t kClasses = 17;
   const std::int64_t examples = GENERATE(3, 90);

@@ -1,4 +1,4 @@
-#include "jobs/report/tune_report.h"
+#include "jobs/study/tune_report.h"
 
 #include <algorithm>
 #include <cmath>
