@@ -20,6 +20,7 @@ constexpr Range<int> kUnits{1, 1048576};
 constexpr Range<int> kStrideLength{1, 1024};
 constexpr Range<int> kDilationLength{1, 1024};
 constexpr Range<int> kPaddingLength{0, 1024};
+constexpr Range<float> kSlope{0.0F, 1.0F};
 constexpr Range<float> kMultiplier{0.0F, 1000.0F};
 // Initial values. Sums of thousands of products of them stay far from the ends of float32.
 constexpr Range<float> kInitialValue{-1000.0F, 1000.0F};
@@ -59,6 +60,12 @@ class LayerReader {
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kTanh);
       case Kind::kSigmoid:
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kSigmoid);
+      case Kind::kLeakyRelu:
+        return leaky_relu(message_.leaky_relu());
+      case Kind::kGelu:
+        return std::make_shared<ActivationLayer>(engine::ActivationKind::kGelu);
+      case Kind::kSilu:
+        return std::make_shared<ActivationLayer>(engine::ActivationKind::kSilu);
       case Kind::kDropout:
         return dropout(message_.dropout());
       case Kind::kSoftmaxCrossEntropy:
@@ -118,6 +125,12 @@ class LayerReader {
                                                             .has_bias = message.use_bias(),
                                                             .weight = parameter(message.weight(), "dense.weight"),
                                                             .bias = bias(message, "dense.bias")});
+  }
+
+  std::shared_ptr<const Layer> leaky_relu(const v1::LeakyRelu& message) {
+    report("leaky_relu.slope", out_of_range("slope", message.slope(), kSlope));
+    return std::make_shared<ActivationLayer>(
+        engine::ActivationFunction(engine::ActivationKind::kLeakyRelu, message.slope()));
   }
 
   std::shared_ptr<const Layer> dropout(const v1::Dropout& message) {

@@ -11,6 +11,7 @@ constexpr int kDefaultHidden[] = {256, 128};
 constexpr float kDefaultUniform = 0.05F;
 constexpr float kDefaultStddev = 0.01F;
 constexpr float kDefaultDropout = 0.5F;
+constexpr float kDefaultSlope = 0.01F;
 
 void choose(v1::Initializer& initializer, Initializer::Kind kind) {
   switch (kind) {
@@ -109,6 +110,7 @@ void fill(v1::Layer& layer) {
   if (layer.has_average_pool()) fill_average(*layer.mutable_average_pool());
   if (layer.has_dense()) fill_parameters(*layer.mutable_dense());
   if (layer.has_dropout() && !layer.dropout().has_ratio()) layer.mutable_dropout()->set_ratio(kDefaultDropout);
+  if (layer.has_leaky_relu() && !layer.leaky_relu().has_slope()) layer.mutable_leaky_relu()->set_slope(kDefaultSlope);
 }
 
 }  // namespace

@@ -12,12 +12,13 @@ namespace arbalest::tests {
 namespace {
 
 using namespace dataflow;
+using engine::ActivationFunction;
 using engine::ActivationKind;
 
 std::shared_ptr<const Layer> dense(std::int64_t units) {
   return std::make_shared<DenseLayer>(DenseLayer::Options{units});
 }
-std::shared_ptr<const Layer> activation(ActivationKind kind) { return std::make_shared<ActivationLayer>(kind); }
+std::shared_ptr<const Layer> activation(const ActivationFunction& f) { return std::make_shared<ActivationLayer>(f); }
 
 Graph build(const std::vector<LayerDescription>& hidden, const std::string& logits) {
   std::vector<LayerDescription> layers = hidden;
@@ -61,6 +62,19 @@ TEST_CASE("fusion: the second of two activations stays, and so does one of the i
                                   {"logits", {"tanh"}, dense(3)}},
                                  "logits"));
   CHECK(labels(graph) == std::vector<std::string>{"tanh0", "hidden+relu", "tanh", "logits", "loss", "accuracy"});
+}
+
+TEST_CASE("fusion: an activation keeps its slope, and one that is differentiated by its input stays") {
+  const ActivationFunction leaky(ActivationKind::kLeakyRelu, 0.25F);
+  const Graph graph = fuse(build({{"hidden", {"image"}, dense(5)},
+                                  {"leaky", {"hidden"}, activation(leaky)},
+                                  {"wide", {"leaky"}, dense(7)},
+                                  {"gelu", {"wide"}, activation(ActivationKind::kGelu)},
+                                  {"logits", {"gelu"}, dense(3)}},
+                                 "logits"));
+  CHECK(labels(graph) == std::vector<std::string>{"hidden+leaky", "wide", "gelu", "logits", "loss", "accuracy"});
+  const std::vector<engine::Layout> input{{{2, 16}, engine::DType::kFloat32, 128, nullptr}};
+  CHECK(std::get<engine::DenseSpec>(graph.nodes()[0].layer->operator_spec(input, 0)).activation == leaky);
 }
 
 TEST_CASE("fusion: an output that others read too keeps its own place") {

@@ -58,8 +58,8 @@ TEST_CASE("a reference implementation is recognized and refused") {
 
 TEST_CASE("convolutions and dense layers apply an activation in their own kernel") {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const auto kind =
-      GENERATE(engine::ActivationKind::kRelu, engine::ActivationKind::kTanh, engine::ActivationKind::kSigmoid);
+  const auto kind = GENERATE(engine::ActivationKind::kRelu, engine::ActivationKind::kTanh,
+                             engine::ActivationKind::kSigmoid, engine::ActivationKind::kLeakyRelu);
   using engine::cpu::any_layout;
   const engine::cpu::LinearTensors images{
       any_layout({8, 16, 12, 12}), any_layout({32, 16, 3, 3}), {}, any_layout({8, 32, 10, 10})};

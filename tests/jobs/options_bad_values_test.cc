@@ -394,6 +394,8 @@ TEST_CASE("values of layers out of their range are refused at the value") {
   CHECK_THAT(said("max_pool { kernel: 3 count_padding: true }"),
              ContainsSubstring("job.txtpb:3:22: error: layer 'a': count_padding is for average_pool"));
   CHECK_THAT(said("average_pool {}"), ContainsSubstring("job.txtpb:3:1: error: layer 'a': kernel is missing\n"));
+  CHECK_THAT(said("leaky_relu { slope: -0.5 }"),
+             ContainsSubstring("job.txtpb:3:14: error: layer 'a': slope must be in [0, 1], not -0.5\n"));
   CHECK_THAT(said("dropout { ratio: 1 }"),
              ContainsSubstring("job.txtpb:3:11: error: layer 'a': ratio must be in [0, 1), not 1\n"));
   CHECK_THAT(said("dense { units: 3 use_bias: false bias {} }"),

@@ -3,9 +3,11 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace arbalest::tests {
 
+using engine::ActivationFunction;
 using engine::ActivationKind;
 using engine::PoolKind;
 using engine::Shape;
@@ -196,10 +198,10 @@ Values pool2d_gradient(const Shape& shape, const Values& input, PoolKind kind, c
   return gradient;
 }
 
-Values activation(const Values& input, ActivationKind kind) {
+Values activation(const Values& input, const ActivationFunction& f) {
   Values output;
   for (const double x : input) {
-    switch (kind) {
+    switch (f.kind) {
       case ActivationKind::kRelu:
         output.push_back(x > 0.0 ? x : 0.0);
         break;
@@ -209,16 +211,25 @@ Values activation(const Values& input, ActivationKind kind) {
       case ActivationKind::kSigmoid:
         output.push_back(1.0 / (1.0 + std::exp(-x)));
         break;
+      case ActivationKind::kLeakyRelu:
+        output.push_back(x > 0.0 ? x : static_cast<double>(f.slope) * x);
+        break;
+      case ActivationKind::kGelu:
+        output.push_back(0.5 * x * std::erfc(-x / std::sqrt(2.0)));
+        break;
+      case ActivationKind::kSilu:
+        output.push_back(x / (1.0 + std::exp(-x)));
+        break;
     }
   }
   return output;
 }
 
-Values activation_gradient(const Values& output, ActivationKind kind, const Values& output_gradient) {
+Values activation_gradient(const Values& read, const ActivationFunction& f, const Values& output_gradient) {
   Values gradient;
-  for (std::size_t e = 0; e < output.size(); ++e) {
-    const double y = output[e];
-    switch (kind) {
+  for (std::size_t e = 0; e < read.size(); ++e) {
+    const double y = read[e];
+    switch (f.kind) {
       case ActivationKind::kRelu:
         gradient.push_back(y > 0.0 ? output_gradient[e] : 0.0);
         break;
@@ -228,6 +239,18 @@ Values activation_gradient(const Values& output, ActivationKind kind, const Valu
       case ActivationKind::kSigmoid:
         gradient.push_back(output_gradient[e] * y * (1.0 - y));
         break;
+      case ActivationKind::kLeakyRelu:
+        gradient.push_back(output_gradient[e] * (y > 0.0 ? 1.0 : static_cast<double>(f.slope)));
+        break;
+      case ActivationKind::kGelu:
+        gradient.push_back(output_gradient[e] * (0.5 * std::erfc(-y / std::sqrt(2.0)) +
+                                                 y * std::exp(-0.5 * y * y) / std::sqrt(2.0 * std::numbers::pi)));
+        break;
+      case ActivationKind::kSilu: {
+        const double s = 1.0 / (1.0 + std::exp(-y));
+        gradient.push_back(output_gradient[e] * (s + y * s * (1.0 - s)));
+        break;
+      }
     }
   }
   return gradient;

@@ -41,8 +41,9 @@ Values pool2d(const engine::Shape& shape, const Values& input, engine::PoolKind 
 Values pool2d_gradient(const engine::Shape& shape, const Values& input, engine::PoolKind kind,
                        const engine::Window& window, const Values& output_gradient, bool count_padding = false);
 
-Values activation(const Values& input, engine::ActivationKind kind);
-Values activation_gradient(const Values& output, engine::ActivationKind kind, const Values& output_gradient);
+Values activation(const Values& input, const engine::ActivationFunction& f);
+//   read: the output, or the input of functions that differentiate that
+Values activation_gradient(const Values& read, const engine::ActivationFunction& f, const Values& output_gradient);
 
 // What each element is multiplied with.
 Values dropout_factors(std::int64_t elements, double ratio, std::uint32_t layer, std::uint64_t seed,
