@@ -34,7 +34,7 @@ struct ParameterSpec {
 enum class LayerRole {
   kHidden,  // its output feeds other layers
   kLoss,    // StepResult::loss_sum; where backward starts
-  kMetric,  // StepResult::correct; no gradient
+  kMetric,  // StepResult::correct and correct_top5; no gradient
 };
 
 // A value of the layer does not fit its input.

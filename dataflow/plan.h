@@ -58,7 +58,8 @@ class Plan {
   float* images(std::byte* arena) const;
   std::int32_t* labels(std::byte* arena) const;
 
-  // Stream ordering: enqueue (or record) on `stream` and return. forward writes result->loss_sum and ->correct;
+  // Stream ordering: enqueue (or record) on `stream` and return. forward writes result->loss_sum, ->correct and
+  // ->correct_top5;
   // backward overwrites the gradient, and follows a forward with the same buffers.
   void forward(engine::Stream& stream, const PlanBuffers& buffers) const;
   void backward(engine::Stream& stream, const PlanBuffers& buffers) const;

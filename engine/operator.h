@@ -14,6 +14,7 @@
 #include "engine/ops/dropout.h"
 #include "engine/ops/flatten.h"
 #include "engine/ops/pool2d.h"
+#include "engine/ops/softmax.h"
 #include "engine/ops/softmax_cross_entropy.h"
 #include "engine/ops/step_parameters.h"
 #include "engine/precision.h"
@@ -24,7 +25,7 @@ class Stream;
 
 // Every backend has one `prepare` per alternative; a missing one does not compile.
 using OperatorSpec = std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec,
-                                  SoftmaxCrossEntropySpec, AccuracySpec>;
+                                  SoftmaxSpec, SoftmaxCrossEntropySpec, AccuracySpec>;
 
 enum class OperatorMode { kTraining, kInference };
 

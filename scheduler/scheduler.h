@@ -52,6 +52,7 @@ struct Progress {
   std::int64_t examples = 0;
   double loss_sum = 0.0;
   double correct = 0.0;
+  double correct_top5 = 0.0;
   double replica_distance = 0.0;  // sqrt(mean over learners of |w_j - z|^2) at the last averaging that ended; 0 if none
   double host_seconds = 0.0;      // CPU time of the calling thread to enqueue rounds, sleep not counted
 
@@ -61,6 +62,7 @@ struct Progress {
 struct Evaluation {
   double loss = 0.0;  // mean over the examples
   double accuracy = 0.0;
+  double top5_accuracy = 0.0;  // share of examples whose label is among the five largest logits
   std::int64_t examples = 0;
 };
 

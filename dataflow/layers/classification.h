@@ -8,12 +8,21 @@ namespace arbalest::dataflow {
 
 class SoftmaxCrossEntropyLayer final : public Layer {
  public:
+  struct Options {
+    float label_smoothing = 0.0F;  // in training
+  };
+  SoftmaxCrossEntropyLayer() = default;
+  explicit SoftmaxCrossEntropyLayer(const Options& options) : options_(options) {}
+
   std::string_view kind() const override { return "softmax_cross_entropy"; }
   LayerRole role() const override { return LayerRole::kLoss; }
   int input_count() const override { return 2; }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
+
+ private:
+  Options options_;
 };
 
 class AccuracyLayer final : public Layer {

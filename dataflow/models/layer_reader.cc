@@ -9,6 +9,7 @@
 #include "dataflow/layers/dropout.h"
 #include "dataflow/layers/flatten.h"
 #include "dataflow/layers/pool2d.h"
+#include "dataflow/layers/softmax.h"
 
 namespace arbalest::dataflow {
 
@@ -69,7 +70,9 @@ class LayerReader {
       case Kind::kDropout:
         return dropout(message_.dropout());
       case Kind::kSoftmaxCrossEntropy:
-        return std::make_shared<SoftmaxCrossEntropyLayer>();
+        return softmax_cross_entropy(message_.softmax_cross_entropy());
+      case Kind::kSoftmax:
+        return std::make_shared<SoftmaxLayer>();
       case Kind::kAccuracy:
         return std::make_shared<AccuracyLayer>();
       case Kind::KIND_NOT_SET:
@@ -131,6 +134,13 @@ class LayerReader {
     report("leaky_relu.slope", out_of_range("slope", message.slope(), kSlope));
     return std::make_shared<ActivationLayer>(
         engine::ActivationFunction(engine::ActivationKind::kLeakyRelu, message.slope()));
+  }
+
+  std::shared_ptr<const Layer> softmax_cross_entropy(const v1::SoftmaxCrossEntropy& message) {
+    report("softmax_cross_entropy.label_smoothing",
+           out_of_range("label_smoothing", message.label_smoothing(), below(0.0F, 1.0F)));
+    return std::make_shared<SoftmaxCrossEntropyLayer>(
+        SoftmaxCrossEntropyLayer::Options{.label_smoothing = message.label_smoothing()});
   }
 
   std::shared_ptr<const Layer> dropout(const v1::Dropout& message) {

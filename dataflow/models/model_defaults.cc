@@ -104,12 +104,17 @@ void fill_average(v1::Pool& pool) {
   if (!pool.has_count_padding()) pool.set_count_padding(false);
 }
 
+void fill(v1::SoftmaxCrossEntropy& loss) {
+  if (!loss.has_label_smoothing()) loss.set_label_smoothing(0.0F);
+}
+
 void fill(v1::Layer& layer) {
   if (layer.has_conv()) fill(*layer.mutable_conv());
   if (layer.has_max_pool()) fill(*layer.mutable_max_pool());
   if (layer.has_average_pool()) fill_average(*layer.mutable_average_pool());
   if (layer.has_dense()) fill_parameters(*layer.mutable_dense());
   if (layer.has_dropout() && !layer.dropout().has_ratio()) layer.mutable_dropout()->set_ratio(kDefaultDropout);
+  if (layer.has_softmax_cross_entropy()) fill(*layer.mutable_softmax_cross_entropy());
   if (layer.has_leaky_relu() && !layer.leaky_relu().has_slope()) layer.mutable_leaky_relu()->set_slope(kDefaultSlope);
 }
 

@@ -105,10 +105,11 @@ TEST_CASE("every kind of layer is read as what it is") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_gelu(); }) == "gelu");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_silu(); }) == "silu");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_dropout(); }) == "dropout");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_softmax(); }) == "softmax");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_softmax_cross_entropy(); }) == "softmax_cross_entropy");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_accuracy(); }) == "accuracy");
   // A kind that is added to the schema has to be added here.
-  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 14);
+  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 15);
 }
 
 TEST_CASE("windows are read in both directions, with their defaults") {

@@ -231,7 +231,7 @@ TEST_CASE("the resolved text says everything and stands for the same job") {
            "seed: 7\n", "weight_decay: 0.0005\n", "directory: \"fashion-mnist\"\n", "mean: 0.3\n", "stddev: 0.353\n",
            "batch_size: 32\n", "with_learners: SQRT\n", "devices: \"" + engine::list_devices().front().name + "\"\n",
            "fixed: 2\n", "stride: 2\n", "padding_mode: EXPLICIT\n", "padding_mode: SAME\n", "ceil_mode: false\n",
-           "dilation: 1\n", "groups: 1\n", "groups: 3\n", "ratio: 0.5\n", "slope: 0.01\n",
+           "dilation: 1\n", "groups: 1\n", "groups: 3\n", "ratio: 0.5\n", "label_smoothing: 0\n", "slope: 0.01\n",
            "base: 0.012345678901234567\n"}) {
     CHECK_THAT(job.resolved_text, ContainsSubstring(said));
   }

@@ -50,9 +50,14 @@ Values dropout_factors(std::int64_t elements, double ratio, std::uint32_t layer,
                        std::uint64_t task);
 
 // Sum over labeled examples; the gradient is that of their mean.
-double softmax_cross_entropy(std::int64_t classes, const Values& logits, const Labels& labels);
-Values softmax_cross_entropy_gradient(std::int64_t classes, const Values& logits, const Labels& labels);
+double softmax_cross_entropy(std::int64_t classes, const Values& logits, const Labels& labels, double smoothing = 0.0);
+Values softmax_cross_entropy_gradient(std::int64_t classes, const Values& logits, const Labels& labels,
+                                      double smoothing = 0.0);
 
-std::int64_t count_correct(std::int64_t classes, const Values& logits, const Labels& labels);
+Values softmax(std::int64_t classes, const Values& logits);
+Values softmax_gradient(std::int64_t classes, const Values& logits, const Values& output_gradient);
+
+// Labeled examples whose label is among the `most` largest logits; of equal ones the first count as larger.
+std::int64_t count_correct(std::int64_t classes, const Values& logits, const Labels& labels, int most = 1);
 
 }  // namespace arbalest::tests

@@ -110,10 +110,29 @@ TEST_CASE("reference activations: gradients are their differences") {
 TEST_CASE("reference cross entropy: the gradient is that of the mean over labeled examples") {
   const Values logits = random_values(5 * 4, 9);
   const Labels labels{0, 3, -1, 2, 2};
-  const auto mean = [&](const Values& a) { return softmax_cross_entropy(4, a, labels) / 4.0; };
-  CHECK(relative_error(softmax_cross_entropy_gradient(4, logits, labels), central_differences(mean, logits)) <
-        kTolerance);
+  const double smoothing = GENERATE(0.0, 0.1);
+  const auto mean = [&](const Values& a) { return softmax_cross_entropy(4, a, labels, smoothing) / 4.0; };
+  CHECK(relative_error(softmax_cross_entropy_gradient(4, logits, labels, smoothing),
+                       central_differences(mean, logits)) < kTolerance);
+  // -(0.7 log p_0 + 0.1 (log p_1 + log p_2 + log p_3)) for p = 1/2, 1/4, 1/8, 1/8
+  const double log2 = std::log(2.0);
+  CHECK(softmax_cross_entropy(4, {0, -log2, -2 * log2, -2 * log2}, {0}, 0.4) == Approx((0.7 + 0.1 * 8) * log2));
   CHECK(softmax_cross_entropy(2, {0, 0}, {1}) == Approx(std::log(2.0)));
+}
+
+TEST_CASE("reference softmax: gradients are its differences") {
+  const Values logits = random_values(5 * 4, 9);
+  const Values direction = random_values(5 * 4, 10);
+  const auto of_logits = [&](const Values& a) { return dot(softmax(4, a), direction); };
+  CHECK(relative_error(softmax_gradient(4, logits, direction), central_differences(of_logits, logits)) < kTolerance);
+  const Values p = softmax(2, {0, std::log(3.0)});
+  CHECK(p[0] == Approx(0.25));
+  CHECK(p[1] == Approx(0.75));
+}
+
+TEST_CASE("reference accuracy: the label may be among the largest") {
+  CHECK(count_correct(4, {4, 3, 2, 1, 4, 3, 2, 1, 4, 3, 2, 1}, {0, 1, 2}, 2) == 2);
+  CHECK(count_correct(3, {1, 1, 1, 1, 1, 1}, {1, 2}, 2) == 1);
 }
 
 TEST_CASE("reference accuracy: ties go to the first, NaN never wins") {
