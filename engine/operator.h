@@ -13,6 +13,7 @@
 #include "engine/ops/dense.h"
 #include "engine/ops/dropout.h"
 #include "engine/ops/flatten.h"
+#include "engine/ops/local_response_norm.h"
 #include "engine/ops/pool2d.h"
 #include "engine/ops/softmax.h"
 #include "engine/ops/softmax_cross_entropy.h"
@@ -25,7 +26,7 @@ class Stream;
 
 // Every backend has one `prepare` per alternative; a missing one does not compile.
 using OperatorSpec = std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec,
-                                  SoftmaxSpec, SoftmaxCrossEntropySpec, AccuracySpec>;
+                                  LocalResponseNormSpec, SoftmaxSpec, SoftmaxCrossEntropySpec, AccuracySpec>;
 
 enum class OperatorMode { kTraining, kInference };
 

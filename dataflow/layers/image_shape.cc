@@ -22,13 +22,16 @@ void pad_to_same(std::int64_t input, std::int64_t span, std::int64_t stride, std
 
 }  // namespace
 
+void check_images(const engine::Shape& input) {
+  if (input.rank() == 4) return;
+  engine::fail(engine::ErrorKind::kInvalidJob,
+               "needs images [channels, height, width] as input, not {} features per example; layers on images must "
+               "stand before dense and flatten",
+               input.elements_per_example());
+}
+
 engine::Window place_window(const engine::Shape& input, const engine::Window& window, PaddingMode mode) {
-  if (input.rank() != 4) {
-    engine::fail(engine::ErrorKind::kInvalidJob,
-                 "needs images [channels, height, width] as input, not {} features per example; layers on images must "
-                 "stand before dense and flatten",
-                 input.elements_per_example());
-  }
+  check_images(input);
   engine::Window placed = window;
   const engine::Extent2d span = engine::window_span(window);
   if (mode == PaddingMode::kSame) {

@@ -6,6 +6,9 @@
 
 namespace arbalest::dataflow {
 
+// Throws kInvalidJob if the input is no image [n, c, h, w].
+void check_images(const engine::Shape& input);
+
 enum class PaddingMode {
   kExplicit,  // the window's
   kSame,  // so much that the output has ceil(input / stride) pixels; of an odd number one more below or to the right

@@ -8,6 +8,7 @@
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
 #include "dataflow/layers/flatten.h"
+#include "dataflow/layers/local_response_norm.h"
 #include "dataflow/layers/pool2d.h"
 #include "dataflow/layers/softmax.h"
 
@@ -21,6 +22,10 @@ constexpr Range<int> kUnits{1, 1048576};
 constexpr Range<int> kStrideLength{1, 1024};
 constexpr Range<int> kDilationLength{1, 1024};
 constexpr Range<int> kPaddingLength{0, 1024};
+constexpr Range<int> kNormSize{1, 1023};
+constexpr Range<float> kNormAlpha{0.0F, 1000.0F};
+constexpr Range<float> kNormBeta{0.0F, 10.0F};
+constexpr Range<float> kNormOffset{1e-5F, 1000.0F};
 constexpr Range<float> kSlope{0.0F, 1.0F};
 constexpr Range<float> kMultiplier{0.0F, 1000.0F};
 // Initial values. Sums of thousands of products of them stay far from the ends of float32.
@@ -61,6 +66,8 @@ class LayerReader {
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kTanh);
       case Kind::kSigmoid:
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kSigmoid);
+      case Kind::kLocalResponseNorm:
+        return local_response_norm(message_.local_response_norm());
       case Kind::kLeakyRelu:
         return leaky_relu(message_.leaky_relu());
       case Kind::kGelu:
@@ -128,6 +135,19 @@ class LayerReader {
                                                             .has_bias = message.use_bias(),
                                                             .weight = parameter(message.weight(), "dense.weight"),
                                                             .bias = bias(message, "dense.bias")});
+  }
+
+  std::shared_ptr<const Layer> local_response_norm(const v1::LocalResponseNorm& message) {
+    const auto check = [&](const char* name, const std::string& message_or_none) {
+      report(fmt::format("local_response_norm.{}", name), message_or_none);
+    };
+    check("size", out_of_range("size", message.size(), kNormSize));
+    if (message.size() % 2 == 0) check("size", fmt::format("size must be odd, not {}", message.size()));
+    check("alpha", out_of_range("alpha", message.alpha(), kNormAlpha));
+    check("beta", out_of_range("beta", message.beta(), kNormBeta));
+    check("k", out_of_range("k", message.k(), kNormOffset));
+    return std::make_shared<LocalResponseNormLayer>(LocalResponseNormLayer::Options{
+        .size = message.size(), .alpha = message.alpha(), .beta = message.beta(), .k = message.k()});
   }
 
   std::shared_ptr<const Layer> leaky_relu(const v1::LeakyRelu& message) {

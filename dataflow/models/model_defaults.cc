@@ -1,5 +1,6 @@
 #include "dataflow/models/model_defaults.h"
 
+#include "dataflow/layers/local_response_norm.h"
 #include "dataflow/layers/parameter_options.h"
 #include "dataflow/models/layer_reader.h"
 
@@ -104,6 +105,14 @@ void fill_average(v1::Pool& pool) {
   if (!pool.has_count_padding()) pool.set_count_padding(false);
 }
 
+void fill(v1::LocalResponseNorm& norm) {
+  constexpr LocalResponseNormLayer::Options kDefaults;
+  if (!norm.has_size()) norm.set_size(static_cast<int>(kDefaults.size));
+  if (!norm.has_alpha()) norm.set_alpha(kDefaults.alpha);
+  if (!norm.has_beta()) norm.set_beta(kDefaults.beta);
+  if (!norm.has_k()) norm.set_k(kDefaults.k);
+}
+
 void fill(v1::SoftmaxCrossEntropy& loss) {
   if (!loss.has_label_smoothing()) loss.set_label_smoothing(0.0F);
 }
@@ -115,6 +124,7 @@ void fill(v1::Layer& layer) {
   if (layer.has_dense()) fill_parameters(*layer.mutable_dense());
   if (layer.has_dropout() && !layer.dropout().has_ratio()) layer.mutable_dropout()->set_ratio(kDefaultDropout);
   if (layer.has_softmax_cross_entropy()) fill(*layer.mutable_softmax_cross_entropy());
+  if (layer.has_local_response_norm()) fill(*layer.mutable_local_response_norm());
   if (layer.has_leaky_relu() && !layer.leaky_relu().has_slope()) layer.mutable_leaky_relu()->set_slope(kDefaultSlope);
 }
 

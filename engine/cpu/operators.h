@@ -26,6 +26,8 @@ std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOp
                                         const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const FlattenSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const LocalResponseNormSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const SoftmaxSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options,

@@ -28,6 +28,7 @@ struct BackwardAddresses {
   const void* output_gradient = nullptr;
   void* input_gradient = nullptr;
   const void* saved = nullptr;
+  void* scratch = nullptr;
   const StepParameters* step = nullptr;
 };
 
@@ -57,6 +58,7 @@ class KernelOperator final : public Operator {
                                       .output_gradient = operands.output_gradient,
                                       .input_gradient = operands.input_gradients[0],
                                       .saved = operands.saved,
+                                      .scratch = operands.scratch,
                                       .step = operands.step};
     as_cuda(stream).submit(label, [this, addresses](const StreamContext& context) { backward_(addresses, context); });
   }

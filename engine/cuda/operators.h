@@ -13,6 +13,7 @@ std::unique_ptr<Operator> make_operator(const Pool2dSpec& spec, const PrepareOpt
 std::unique_ptr<Operator> make_operator(const ActivationSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const FlattenSpec& spec, const PrepareOptions& options);
+std::unique_ptr<Operator> make_operator(const LocalResponseNormSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const SoftmaxSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& options);

@@ -101,6 +101,7 @@ TEST_CASE("every kind of layer is read as what it is") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_relu(); }) == "relu");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_tanh(); }) == "tanh");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_sigmoid(); }) == "sigmoid");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_local_response_norm(); }) == "local_response_norm");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_leaky_relu(); }) == "leaky_relu");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_gelu(); }) == "gelu");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_silu(); }) == "silu");
@@ -109,7 +110,7 @@ TEST_CASE("every kind of layer is read as what it is") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_softmax_cross_entropy(); }) == "softmax_cross_entropy");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_accuracy(); }) == "accuracy");
   // A kind that is added to the schema has to be added here.
-  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 15);
+  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 16);
 }
 
 TEST_CASE("windows are read in both directions, with their defaults") {

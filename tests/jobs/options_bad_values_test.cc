@@ -396,6 +396,11 @@ TEST_CASE("values of layers out of their range are refused at the value") {
   CHECK_THAT(said("max_pool { kernel: 3 count_padding: true }"),
              ContainsSubstring("job.txtpb:3:22: error: layer 'a': count_padding is for average_pool"));
   CHECK_THAT(said("average_pool {}"), ContainsSubstring("job.txtpb:3:1: error: layer 'a': kernel is missing\n"));
+  CHECK_THAT(said("local_response_norm { size: 4 k: 0 alpha: -1 beta: 11 }"),
+             ContainsSubstring("job.txtpb:3:23: error: layer 'a': size must be odd, not 4\n") &&
+                 ContainsSubstring("layer 'a': k must be in [1e-05, 1000], not 0\n") &&
+                 ContainsSubstring("layer 'a': alpha must be in [0, 1000], not -1\n") &&
+                 ContainsSubstring("layer 'a': beta must be in [0, 10], not 11\n"));
   CHECK_THAT(said("leaky_relu { slope: -0.5 }"),
              ContainsSubstring("job.txtpb:3:14: error: layer 'a': slope must be in [0, 1], not -0.5\n"));
   CHECK_THAT(said("softmax_cross_entropy { label_smoothing: 1 }"),
