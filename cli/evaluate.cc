@@ -60,8 +60,9 @@ int evaluate(const EvaluateArguments& arguments) {
   if (arguments.json) {
     fmt::print("{}\n", jobs::to_json(result).dump(2));
   } else {
-    fmt::print("test_accuracy {}\ntest_loss {}\nexamples {}\n", result.test_accuracy,
-               jobs::unsigned_nan(result.test_loss), result.examples);
+    fmt::print("test_accuracy {}\n", result.test_accuracy);
+    if (result.test_top5_accuracy) fmt::print("test_top5_accuracy {}\n", *result.test_top5_accuracy);
+    fmt::print("test_loss {}\nexamples {}\n", jobs::unsigned_nan(result.test_loss), result.examples);
   }
   return kOk;
 }

@@ -42,7 +42,7 @@ struct ParameterSpec {
 enum class LayerRole {
   kHidden,  // its output feeds other layers
   kLoss,    // StepResult::loss_sum; where backward starts
-  kMetric,  // StepResult::correct; no gradient
+  kMetric,  // StepResult::correct and correct_top5; no gradient
 };
 
 // A value of the layer does not fit its input.
@@ -73,8 +73,10 @@ class Layer {
 
   // What fusion (dataflow/fusion.h) asks: the elementwise function that is all a layer does, and a layer that does this
   // one's work and then such a function in the same pass, or null where there is none.
-  virtual std::optional<engine::ActivationKind> activation() const { return std::nullopt; }
-  virtual std::shared_ptr<const Layer> with_activation(engine::ActivationKind /*kind*/) const { return nullptr; }
+  virtual std::optional<engine::ActivationFunction> activation() const { return std::nullopt; }
+  virtual std::shared_ptr<const Layer> with_activation(const engine::ActivationFunction& /*f*/) const {
+    return nullptr;
+  }
 
   // All shapes here are those of a mini-batch, first extent n. Throws engine::Error (kInvalidJob), a LayerError where
   // a value of the layer is to blame, saying what does not fit; the caller adds the layer's name.

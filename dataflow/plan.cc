@@ -112,6 +112,8 @@ void* Plan::forward_output(const Graph::Node& node, const PlanBuffers& buffers) 
     case LayerRole::kLoss:
       return &buffers.result->loss_sum;
     case LayerRole::kMetric:
+      static_assert(offsetof(engine::StepResult, correct_top5) ==
+                    offsetof(engine::StepResult, correct) + sizeof(float));
       return &buffers.result->correct;
     case LayerRole::kHidden:
       break;

@@ -59,7 +59,7 @@ class Plan {
   std::int32_t* labels(std::byte* arena) const;
 
   // Stream ordering: enqueue (or record) on `stream` and return. forward writes result->loss_sum (in training
-  // the weighted sum of all losses) and ->correct;
+  // the weighted sum of all losses), ->correct and ->correct_top5;
   // backward overwrites the gradient, and follows a forward with the same buffers.
   void forward(engine::Stream& stream, const PlanBuffers& buffers) const;
   void backward(engine::Stream& stream, const PlanBuffers& buffers) const;

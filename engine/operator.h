@@ -16,8 +16,10 @@
 #include "engine/ops/dense.h"
 #include "engine/ops/dropout.h"
 #include "engine/ops/flatten.h"
+#include "engine/ops/local_response_norm.h"
 #include "engine/ops/padded_shortcut.h"
 #include "engine/ops/pool2d.h"
+#include "engine/ops/softmax.h"
 #include "engine/ops/softmax_cross_entropy.h"
 #include "engine/ops/step_parameters.h"
 #include "engine/precision.h"
@@ -27,9 +29,9 @@ namespace arbalest::engine {
 class Stream;
 
 // Every backend has one `prepare` per alternative; a missing one does not compile.
-using OperatorSpec =
-    std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec, BatchNormSpec, AddSpec,
-                 ConcatSpec, PaddedShortcutSpec, SoftmaxCrossEntropySpec, AccuracySpec>;
+using OperatorSpec = std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec,
+                                  BatchNormSpec, LocalResponseNormSpec, AddSpec, ConcatSpec, PaddedShortcutSpec,
+                                  SoftmaxSpec, SoftmaxCrossEntropySpec, AccuracySpec>;
 
 enum class OperatorMode { kTraining, kInference };
 

@@ -35,6 +35,7 @@ void Progress::add(const Progress& later) {
   examples += later.examples;
   loss_sum += later.loss_sum;
   correct += later.correct;
+  correct_top5 += later.correct_top5;
   if (later.replica_distance > 0.0) replica_distance = later.replica_distance;
   host_seconds += later.host_seconds;
 }
@@ -209,6 +210,7 @@ void Scheduler::pop_task(Progress& progress) {
   progress.examples += task.ticket.examples;
   progress.loss_sum += static_cast<double>(task.ticket.result->loss_sum);
   progress.correct += static_cast<double>(task.ticket.result->correct);
+  progress.correct_top5 += static_cast<double>(task.ticket.result->correct_top5);
 }
 
 void Scheduler::check_finite(const Task& task) const {
@@ -246,6 +248,7 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
     sums.examples += ticket.examples;
     sums.loss_sum += static_cast<double>(ticket.result->loss_sum);
     sums.correct += static_cast<double>(ticket.result->correct);
+    sums.correct_top5 += static_cast<double>(ticket.result->correct_top5);
   };
   std::size_t next_learner = 0;
   while (const auto batch = ring.next()) {
@@ -260,7 +263,10 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
                  "no example of the test data can be read; `arbalest data verify` names them with their reasons");
   }
   const auto examples = static_cast<double>(sums.examples);
-  return {sums.loss_sum / examples, sums.correct / examples, sums.examples};
+  return {.loss = sums.loss_sum / examples,
+          .accuracy = sums.correct / examples,
+          .top5_accuracy = sums.correct_top5 / examples,
+          .examples = sums.examples};
 }
 
 void Scheduler::resize(std::span<const int> learners) {

@@ -53,6 +53,7 @@ struct Progress {
   std::int64_t examples = 0;
   double loss_sum = 0.0;
   double correct = 0.0;
+  double correct_top5 = 0.0;
   // sqrt(mean over learners of |w_j - z|^2), running statistics left out, at the last averaging that ended; 0 if none
   double replica_distance = 0.0;
   double host_seconds = 0.0;  // CPU time of the calling thread to enqueue rounds, sleep not counted
@@ -63,6 +64,7 @@ struct Progress {
 struct Evaluation {
   double loss = 0.0;  // mean over the examples
   double accuracy = 0.0;
+  double top5_accuracy = 0.0;  // share of examples whose label is among the five largest logits
   std::int64_t examples = 0;
 };
 

@@ -1,4 +1,4 @@
-// `relu {}`, `tanh {}`, `sigmoid {}`: elementwise, any shape.
+// `relu {}`, `tanh {}`, `sigmoid {}`, `leaky_relu {}`, `gelu {}`, `silu {}`: elementwise, any shape.
 #pragma once
 
 #include "dataflow/layer.h"
@@ -7,15 +7,15 @@ namespace arbalest::dataflow {
 
 class ActivationLayer final : public Layer {
  public:
-  explicit ActivationLayer(engine::ActivationKind kind) : kind_(kind) {}
+  explicit ActivationLayer(const engine::ActivationFunction& function) : function_(function) {}
 
   std::string_view kind() const override;
-  std::optional<engine::ActivationKind> activation() const override { return kind_; }
+  std::optional<engine::ActivationFunction> activation() const override { return function_; }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override { return inputs[0]; }
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 
  private:
-  engine::ActivationKind kind_;
+  engine::ActivationFunction function_;
 };
 
 }  // namespace arbalest::dataflow

@@ -18,8 +18,8 @@ class BatchNormLayer final : public Layer {
   explicit BatchNormLayer(const Options& options, bool relu = false) : options_(options), relu_(relu) {}
 
   std::string_view kind() const override { return "batch_norm"; }
-  std::shared_ptr<const Layer> with_activation(engine::ActivationKind kind) const override {
-    if (relu_ || kind != engine::ActivationKind::kRelu) return nullptr;
+  std::shared_ptr<const Layer> with_activation(const engine::ActivationFunction& f) const override {
+    if (relu_ || f.kind != engine::ActivationKind::kRelu) return nullptr;
     return std::make_shared<BatchNormLayer>(options_, true);
   }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;

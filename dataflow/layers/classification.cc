@@ -8,8 +8,7 @@ using engine::Shape;
 
 namespace {
 
-// One number for the mini-batch.
-Shape scalar_of(std::span<const Shape> inputs) {
+void check_inputs(std::span<const Shape> inputs) {
   const Shape& logits = inputs[0];
   if (logits.rank() != 2) {
     engine::fail(engine::ErrorKind::kInvalidJob,
@@ -19,12 +18,14 @@ Shape scalar_of(std::span<const Shape> inputs) {
   if (inputs[1].rank() != 1) {
     engine::fail(engine::ErrorKind::kInvalidJob, "needs \"label\" as its second input");
   }
-  return {1};
 }
 
 }  // namespace
 
-Shape SoftmaxCrossEntropyLayer::output_shape(std::span<const Shape> inputs) const { return scalar_of(inputs); }
+Shape SoftmaxCrossEntropyLayer::output_shape(std::span<const Shape> inputs) const {
+  check_inputs(inputs);
+  return {1};
+}
 
 // exp, sum, division and difference per logit.
 std::int64_t SoftmaxCrossEntropyLayer::forward_flops(std::span<const Shape> inputs) const {
@@ -33,10 +34,13 @@ std::int64_t SoftmaxCrossEntropyLayer::forward_flops(std::span<const Shape> inpu
 
 engine::OperatorSpec SoftmaxCrossEntropyLayer::operator_spec(std::span<const engine::Layout> inputs,
                                                              std::uint32_t) const {
-  return engine::SoftmaxCrossEntropySpec{inputs[0], inputs[1], weight_};
+  return engine::SoftmaxCrossEntropySpec{inputs[0], inputs[1], options_.weight, options_.label_smoothing};
 }
 
-Shape AccuracyLayer::output_shape(std::span<const Shape> inputs) const { return scalar_of(inputs); }
+Shape AccuracyLayer::output_shape(std::span<const Shape> inputs) const {
+  check_inputs(inputs);
+  return {2};
+}
 
 std::int64_t AccuracyLayer::forward_flops(std::span<const Shape> inputs) const { return inputs[0].elements(); }
 

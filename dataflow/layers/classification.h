@@ -8,8 +8,12 @@ namespace arbalest::dataflow {
 
 class SoftmaxCrossEntropyLayer final : public Layer {
  public:
-  // `weight`: in the sum of the model's losses that is trained.
-  explicit SoftmaxCrossEntropyLayer(float weight = 1.0F) : weight_(weight) {}
+  struct Options {
+    float weight = 1.0F;           // in the sum of the model's losses that is trained
+    float label_smoothing = 0.0F;  // in training
+  };
+  SoftmaxCrossEntropyLayer() = default;
+  explicit SoftmaxCrossEntropyLayer(const Options& options) : options_(options) {}
 
   std::string_view kind() const override { return "softmax_cross_entropy"; }
   LayerRole role() const override { return LayerRole::kLoss; }
@@ -19,7 +23,7 @@ class SoftmaxCrossEntropyLayer final : public Layer {
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 
  private:
-  float weight_;
+  Options options_;
 };
 
 class AccuracyLayer final : public Layer {

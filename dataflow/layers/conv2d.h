@@ -18,13 +18,14 @@ class Conv2dLayer final : public Layer {
     ParameterOptions weight{.initializer = kDefaultWeight};
     ParameterOptions bias{.initializer = kDefaultBias};
   };
-  explicit Conv2dLayer(const Options& options, std::optional<engine::ActivationKind> activation = std::nullopt)
+  explicit Conv2dLayer(const Options& options, std::optional<engine::ActivationFunction> activation = std::nullopt)
       : options_(options), activation_(activation) {}
 
   std::string_view kind() const override { return "conv"; }
   std::string width_field() const override { return "filters"; }
-  std::shared_ptr<const Layer> with_activation(engine::ActivationKind kind) const override {
-    return activation_.has_value() ? nullptr : std::make_shared<Conv2dLayer>(options_, kind);
+  std::shared_ptr<const Layer> with_activation(const engine::ActivationFunction& f) const override {
+    const bool is_possible = !activation_.has_value() && !engine::differentiates_input(f.kind);
+    return is_possible ? std::make_shared<Conv2dLayer>(options_, f) : nullptr;
   }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::vector<ParameterSpec> parameters(std::span<const engine::Shape> inputs) const override;
@@ -33,7 +34,7 @@ class Conv2dLayer final : public Layer {
 
  private:
   Options options_;
-  std::optional<engine::ActivationKind> activation_;  // applied to the output
+  std::optional<engine::ActivationFunction> activation_;  // applied to the output
 };
 
 }  // namespace arbalest::dataflow

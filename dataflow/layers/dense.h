@@ -14,13 +14,14 @@ class DenseLayer final : public Layer {
     ParameterOptions weight{.initializer = kDefaultWeight};
     ParameterOptions bias{.initializer = kDefaultBias};
   };
-  explicit DenseLayer(const Options& options, std::optional<engine::ActivationKind> activation = std::nullopt)
+  explicit DenseLayer(const Options& options, std::optional<engine::ActivationFunction> activation = std::nullopt)
       : options_(options), activation_(activation) {}
 
   std::string_view kind() const override { return "dense"; }
   std::string width_field() const override { return "units"; }
-  std::shared_ptr<const Layer> with_activation(engine::ActivationKind kind) const override {
-    return activation_.has_value() ? nullptr : std::make_shared<DenseLayer>(options_, kind);
+  std::shared_ptr<const Layer> with_activation(const engine::ActivationFunction& f) const override {
+    const bool is_possible = !activation_.has_value() && !engine::differentiates_input(f.kind);
+    return is_possible ? std::make_shared<DenseLayer>(options_, f) : nullptr;
   }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::vector<ParameterSpec> parameters(std::span<const engine::Shape> inputs) const override;
@@ -29,7 +30,7 @@ class DenseLayer final : public Layer {
 
  private:
   Options options_;
-  std::optional<engine::ActivationKind> activation_;  // applied to the output
+  std::optional<engine::ActivationFunction> activation_;  // applied to the output
 };
 
 }  // namespace arbalest::dataflow

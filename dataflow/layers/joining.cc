@@ -7,9 +7,9 @@ namespace arbalest::dataflow {
 using engine::ErrorKind;
 using engine::Shape;
 
-std::shared_ptr<const Layer> AddLayer::with_activation(engine::ActivationKind kind) const {
-  if (activation_.has_value() || kind != engine::ActivationKind::kRelu) return nullptr;
-  return std::make_shared<AddLayer>(kind);
+std::shared_ptr<const Layer> AddLayer::with_activation(const engine::ActivationFunction& f) const {
+  if (activation_.has_value() || f.kind != engine::ActivationKind::kRelu) return nullptr;
+  return std::make_shared<AddLayer>(f.kind);
 }
 
 Shape AddLayer::output_shape(std::span<const Shape> inputs) const {

@@ -11,8 +11,10 @@
 #include "dataflow/layers/flatten.h"
 #include "dataflow/layers/global_average_pool.h"
 #include "dataflow/layers/joining.h"
+#include "dataflow/layers/local_response_norm.h"
 #include "dataflow/layers/padded_shortcut.h"
 #include "dataflow/layers/pool2d.h"
+#include "dataflow/layers/softmax.h"
 
 namespace arbalest::dataflow {
 
@@ -27,6 +29,11 @@ constexpr Range<int> kPaddingLength{0, 1024};
 constexpr Range<float> kLossWeight = above(0.0F, 1000.0F);
 constexpr Range<float> kVarianceEpsilon{1e-10F, 1.0F};
 constexpr Range<float> kStatisticMomentum = above(0.0F, 1.0F);
+constexpr Range<int> kNormSize{1, 1023};
+constexpr Range<float> kNormAlpha{0.0F, 1000.0F};
+constexpr Range<float> kNormBeta{0.0F, 10.0F};
+constexpr Range<float> kNormOffset{1e-5F, 1000.0F};
+constexpr Range<float> kSlope{0.0F, 1.0F};
 constexpr Range<float> kMultiplier{0.0F, 1000.0F};
 // Initial values. Sums of thousands of products of them stay far from the ends of float32.
 constexpr Range<float> kInitialValue{-1000.0F, 1000.0F};
@@ -66,6 +73,14 @@ class LayerReader {
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kTanh);
       case Kind::kSigmoid:
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kSigmoid);
+      case Kind::kLocalResponseNorm:
+        return local_response_norm(message_.local_response_norm());
+      case Kind::kLeakyRelu:
+        return leaky_relu(message_.leaky_relu());
+      case Kind::kGelu:
+        return std::make_shared<ActivationLayer>(engine::ActivationKind::kGelu);
+      case Kind::kSilu:
+        return std::make_shared<ActivationLayer>(engine::ActivationKind::kSilu);
       case Kind::kDropout:
         return dropout(message_.dropout());
       case Kind::kAdd:
@@ -78,6 +93,8 @@ class LayerReader {
         return padded_shortcut(message_.padded_shortcut());
       case Kind::kSoftmaxCrossEntropy:
         return softmax_cross_entropy(message_.softmax_cross_entropy());
+      case Kind::kSoftmax:
+        return std::make_shared<SoftmaxLayer>();
       case Kind::kAccuracy:
         return std::make_shared<AccuracyLayer>();
       case Kind::kBatchNorm:
@@ -137,14 +154,36 @@ class LayerReader {
                                                             .bias = bias(message, "dense.bias")});
   }
 
-  std::shared_ptr<const Layer> dropout(const v1::Dropout& message) {
-    report("dropout.ratio", out_of_range("ratio", message.ratio(), below(0.0F, 1.0F)));
-    return std::make_shared<DropoutLayer>(message.ratio());
+  std::shared_ptr<const Layer> local_response_norm(const v1::LocalResponseNorm& message) {
+    const auto check = [&](const char* name, const std::string& message_or_none) {
+      report(fmt::format("local_response_norm.{}", name), message_or_none);
+    };
+    check("size", out_of_range("size", message.size(), kNormSize));
+    if (message.size() % 2 == 0) check("size", fmt::format("size must be odd, not {}", message.size()));
+    check("alpha", out_of_range("alpha", message.alpha(), kNormAlpha));
+    check("beta", out_of_range("beta", message.beta(), kNormBeta));
+    check("k", out_of_range("k", message.k(), kNormOffset));
+    return std::make_shared<LocalResponseNormLayer>(LocalResponseNormLayer::Options{
+        .size = message.size(), .alpha = message.alpha(), .beta = message.beta(), .k = message.k()});
+  }
+
+  std::shared_ptr<const Layer> leaky_relu(const v1::LeakyRelu& message) {
+    report("leaky_relu.slope", out_of_range("slope", message.slope(), kSlope));
+    return std::make_shared<ActivationLayer>(
+        engine::ActivationFunction(engine::ActivationKind::kLeakyRelu, message.slope()));
   }
 
   std::shared_ptr<const Layer> softmax_cross_entropy(const v1::SoftmaxCrossEntropy& message) {
     report("softmax_cross_entropy.weight", out_of_range("weight", message.weight(), kLossWeight));
-    return std::make_shared<SoftmaxCrossEntropyLayer>(message.weight());
+    report("softmax_cross_entropy.label_smoothing",
+           out_of_range("label_smoothing", message.label_smoothing(), below(0.0F, 1.0F)));
+    return std::make_shared<SoftmaxCrossEntropyLayer>(
+        SoftmaxCrossEntropyLayer::Options{.weight = message.weight(), .label_smoothing = message.label_smoothing()});
+  }
+
+  std::shared_ptr<const Layer> dropout(const v1::Dropout& message) {
+    report("dropout.ratio", out_of_range("ratio", message.ratio(), below(0.0F, 1.0F)));
+    return std::make_shared<DropoutLayer>(message.ratio());
   }
 
   std::shared_ptr<const Layer> padded_shortcut(const v1::PaddedShortcut& message) {

@@ -1,6 +1,7 @@
 #include "dataflow/models/model_defaults.h"
 
 #include "dataflow/layers/batch_norm.h"
+#include "dataflow/layers/local_response_norm.h"
 #include "dataflow/layers/parameter_options.h"
 #include "dataflow/models/layer_reader.h"
 
@@ -12,6 +13,7 @@ constexpr int kDefaultHidden[] = {256, 128};
 constexpr float kDefaultUniform = 0.05F;
 constexpr float kDefaultStddev = 0.01F;
 constexpr float kDefaultDropout = 0.5F;
+constexpr float kDefaultSlope = 0.01F;
 
 void choose(v1::Initializer& initializer, Initializer::Kind kind) {
   switch (kind) {
@@ -114,6 +116,19 @@ void fill(v1::BatchNorm& norm) {
   fill(*norm.mutable_shift(), defaults.shift.initializer);
 }
 
+void fill(v1::LocalResponseNorm& norm) {
+  constexpr LocalResponseNormLayer::Options kDefaults;
+  if (!norm.has_size()) norm.set_size(static_cast<int>(kDefaults.size));
+  if (!norm.has_alpha()) norm.set_alpha(kDefaults.alpha);
+  if (!norm.has_beta()) norm.set_beta(kDefaults.beta);
+  if (!norm.has_k()) norm.set_k(kDefaults.k);
+}
+
+void fill(v1::SoftmaxCrossEntropy& loss) {
+  if (!loss.has_weight()) loss.set_weight(1.0F);
+  if (!loss.has_label_smoothing()) loss.set_label_smoothing(0.0F);
+}
+
 void fill(v1::Layer& layer) {
   if (layer.has_conv()) fill(*layer.mutable_conv());
   if (layer.has_max_pool()) fill(*layer.mutable_max_pool());
@@ -121,12 +136,12 @@ void fill(v1::Layer& layer) {
   if (layer.has_dense()) fill_parameters(*layer.mutable_dense());
   if (layer.has_batch_norm()) fill(*layer.mutable_batch_norm());
   if (layer.has_dropout() && !layer.dropout().has_ratio()) layer.mutable_dropout()->set_ratio(kDefaultDropout);
-  if (layer.has_softmax_cross_entropy() && !layer.softmax_cross_entropy().has_weight()) {
-    layer.mutable_softmax_cross_entropy()->set_weight(1.0F);
-  }
   if (layer.has_padded_shortcut() && !layer.padded_shortcut().has_stride()) {
     layer.mutable_padded_shortcut()->set_stride(1);
   }
+  if (layer.has_softmax_cross_entropy()) fill(*layer.mutable_softmax_cross_entropy());
+  if (layer.has_local_response_norm()) fill(*layer.mutable_local_response_norm());
+  if (layer.has_leaky_relu() && !layer.leaky_relu().has_slope()) layer.mutable_leaky_relu()->set_slope(kDefaultSlope);
 }
 
 }  // namespace

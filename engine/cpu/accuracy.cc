@@ -1,20 +1,21 @@
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/program.h"
+#include "engine/elementwise/rank.h"
 #include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 
 namespace {
 
-// Index of the first largest number; -1 if all are NaN, which is never equal to itself.
-std::int64_t first_largest(const float* values, std::int64_t count) {
-  std::int64_t best = -1;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const bool is_number = values[i] == values[i];
-    if (is_number && (best < 0 || values[i] > values[best])) best = i;
+// How many logits are larger than the label's; -1 if that is no number, or the label no class.
+std::int64_t rank_of(const float* logits, std::int64_t classes, std::int32_t label) {
+  if (label < 0 || label >= classes || logits[label] != logits[label]) return -1;
+  std::int64_t rank = 0;
+  for (std::int64_t c = 0; c < classes; ++c) {
+    rank += elementwise::ranks_before(logits[c], c, logits[label], label) ? 1 : 0;
   }
-  return best;
+  return rank;
 }
 
 }  // namespace
@@ -32,14 +33,19 @@ std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareO
     const auto* rows = logits.at<const float>(addresses);
     const auto* labels = static_cast<const std::int32_t*>(addresses[Role::kLabels]);
     std::int64_t correct = 0;
+    std::int64_t correct_top5 = 0;
     for (std::int64_t n = 0; n < examples; ++n) {
-      if (labels[n] != kNoLabel && first_largest(rows + n * classes, classes) == labels[n]) ++correct;
+      const std::int64_t rank = rank_of(rows + n * classes, classes, labels[n]);
+      correct += rank == 0 ? 1 : 0;
+      correct_top5 += rank >= 0 && rank < kTopRanks ? 1 : 0;
     }
-    *static_cast<float*>(addresses[Role::kOutput]) = static_cast<float>(correct);
+    auto* result = static_cast<float*>(addresses[Role::kOutput]);
+    result[0] = static_cast<float>(correct);
+    result[1] = static_cast<float>(correct_top5);
   });
 
   OperatorTraits traits;
-  traits.output = make_layout(plain_descriptor({1}, DType::kFloat32));
+  traits.output = make_layout(plain_descriptor({2}, DType::kFloat32));
   return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::nullopt);
 }
 

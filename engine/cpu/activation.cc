@@ -7,14 +7,14 @@
 namespace arbalest::engine::cpu {
 
 ActivationSteps::ActivationSteps(const dnnl::engine& engine, OperatorMode mode, const Layout& tensor,
-                                 ActivationKind kind)
-    : choice_(choose(engine, mode, tensor, kind)) {}
+                                 const ActivationFunction& f)
+    : choice_(choose(engine, mode, tensor, f)), reads_input_(differentiates_input(f.kind)) {}
 
 // The kernel for the tensor as it lies; where there is none, for the tensor in canonical order.
 ActivationSteps::Choice ActivationSteps::choose(const dnnl::engine& engine, OperatorMode mode, const Layout& tensor,
-                                                ActivationKind kind) {
+                                                const ActivationFunction& f) {
   for (const auto& layout : {descriptor(tensor), plain_descriptor(tensor.shape(), DType::kFloat32)}) {
-    if (auto kernels = find_activation(engine, mode, layout, kind)) return {*kernels, layout};
+    if (auto kernels = find_activation(engine, mode, layout, f)) return {*kernels, layout};
   }
   fail(ErrorKind::kDevice, "oneDNN has no fast kernel for an activation of {}", to_string(tensor.shape()));
 }
@@ -26,26 +26,29 @@ void ActivationSteps::forward(Program& program, const Operand& input, const Oper
   program.deliver(written, output);
 }
 
-void ActivationSteps::backward(Program& program, const Operand& output, const Operand& output_gradient,
+void ActivationSteps::backward(Program& program, const Operand& read, const Operand& output_gradient,
                                const Operand& input_gradient) const {
   const Operand arriving = program.read_as(output_gradient, choice_.layout);
   const Operand leaving = arriving.role == Role::kScratch ? arriving : input_gradient;
-  program.add(*choice_.kernels.backward, {{DNNL_ARG_DST, program.read_as(output, choice_.layout)},
-                                          {DNNL_ARG_DIFF_DST, arriving},
-                                          {DNNL_ARG_DIFF_SRC, leaving}});
+  program.add(*choice_.kernels.backward,
+              {{reads_input_ ? DNNL_ARG_SRC : DNNL_ARG_DST, program.read_as(read, choice_.layout)},
+               {DNNL_ARG_DIFF_DST, arriving},
+               {DNNL_ARG_DIFF_SRC, leaving}});
   program.deliver(leaving, input_gradient);
 }
 
 std::unique_ptr<Operator> make_operator(const ActivationSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {
   const dnnl::memory::desc tensor = descriptor(spec.input);
-  const ActivationSteps steps(engine, options.mode, spec.input, spec.kind);
+  const ActivationSteps steps(engine, options.mode, spec.input, spec.function);
   const bool training = options.mode == OperatorMode::kTraining;
 
   OperatorTraits traits;
   traits.output = spec.input;
-  traits.in_place_forward = true;
-  traits.backward_reads_output = training;
+  const bool reads_input = differentiates_input(spec.function.kind);
+  traits.in_place_forward = !training || !reads_input;
+  traits.backward_reads_inputs = training && reads_input;
+  traits.backward_reads_output = training && !reads_input;
   traits.in_place_backward = training;
   Program forward(engine);
   steps.forward(forward, {Role::kInput, tensor}, {Role::kOutput, tensor});
@@ -53,7 +56,7 @@ std::unique_ptr<Operator> make_operator(const ActivationSpec& spec, const Prepar
   if (training) {
     backward.emplace(engine);
     if (options.input_gradient) {
-      steps.backward(*backward, {Role::kOutput, tensor}, {Role::kOutputGradient, tensor},
+      steps.backward(*backward, {reads_input ? Role::kInput : Role::kOutput, tensor}, {Role::kOutputGradient, tensor},
                      {Role::kInputGradient, tensor});
     }
   }

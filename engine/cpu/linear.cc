@@ -67,14 +67,17 @@ void add_backward(Program& program, const LinearKernels& kernels, const Layout& 
 }  // namespace
 
 std::unique_ptr<Operator> make_linear(const Layout& input, const Shape& weights, const LinearKernels& kernels,
-                                      std::optional<ActivationKind> kind, const PrepareOptions& options,
+                                      std::optional<ActivationFunction> f, const PrepareOptions& options,
                                       const dnnl::engine& engine) {
   const dnnl::primitive_desc_base& kernel = kernels.forward;
   const bool training = options.mode == OperatorMode::kTraining;
   OperatorTraits traits = make_traits(kernels, weights, options);
   const dnnl::memory::desc weights_layout = cut_as(descriptor(traits.parameters[0]), kernel.weights_desc());
   std::optional<ActivationSteps> activation;
-  if (kind.has_value()) activation.emplace(engine, options.mode, traits.output, *kind);
+  if (f.has_value()) {
+    ARBALEST_CHECK(!differentiates_input(f->kind));
+    activation.emplace(engine, options.mode, traits.output, *f);
+  }
 
   Program forward(engine);
   Operand read{Role::kInput, descriptor(input)};

@@ -16,7 +16,7 @@ namespace arbalest::engine::cpu {
 // `weights`: their shape in canonical order, of which the kernels may see an axis cut in two.
 // `activation`: of the output; a step of its own where the kernels do not apply it.
 std::unique_ptr<Operator> make_linear(const Layout& input, const Shape& weights, const LinearKernels& kernels,
-                                      std::optional<ActivationKind> activation, const PrepareOptions& options,
+                                      std::optional<ActivationFunction> activation, const PrepareOptions& options,
                                       const dnnl::engine& engine);
 
 }  // namespace arbalest::engine::cpu

@@ -31,6 +31,10 @@ std::unique_ptr<Operator> make_operator(const ConcatSpec& spec, const PrepareOpt
                                         const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const PaddedShortcutSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const LocalResponseNormSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const SoftmaxSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& options,

@@ -40,15 +40,20 @@ std::optional<Description> kernel_or_none(Description description) {
   return description;
 }
 
-// As a step of its own, whose backward reads the output.
+// Those whose backward reads the output where there is a choice.
 dnnl::algorithm algorithm_of(ActivationKind kind) {
   switch (kind) {
     case ActivationKind::kRelu:
+    case ActivationKind::kLeakyRelu:
       return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
     case ActivationKind::kTanh:
       return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
     case ActivationKind::kSigmoid:
       return dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
+    case ActivationKind::kGelu:
+      return dnnl::algorithm::eltwise_gelu_erf;
+    case ActivationKind::kSilu:
+      return dnnl::algorithm::eltwise_swish;
   }
   fail(ErrorKind::kInternal, "unknown activation {}", static_cast<int>(kind));
 }
@@ -59,10 +64,16 @@ dnnl::algorithm algorithm_of(const Pool2dSpec& spec) {
                             : dnnl::algorithm::pooling_avg_exclude_padding;
 }
 
+// What oneDNN calls alpha: the slope of a ReLU; swish is x / (1 + exp(-alpha x)).
+float alpha_of(const ActivationFunction& f) {
+  if (f.kind == ActivationKind::kLeakyRelu) return f.slope;
+  return f.kind == ActivationKind::kSilu ? 1.0F : 0.0F;
+}
+
 // The same function behind another primitive, in its attributes.
-dnnl::primitive_attr followed_by(ActivationKind kind) {
+dnnl::primitive_attr followed_by(const ActivationFunction& f) {
   dnnl::post_ops after;
-  after.append_eltwise(1.0F, algorithm_of(kind), 0.0F, 0.0F);
+  after.append_eltwise(1.0F, algorithm_of(f.kind), alpha_of(f), 0.0F);
   dnnl::primitive_attr attributes = user_scratchpad();
   attributes.set_post_ops(after);
   return attributes;
@@ -84,7 +95,7 @@ typename Primitive::primitive_desc choose_forward(const dnnl::engine& engine, co
 // The same kernel on the same layouts, with the activation in it; `chosen` itself where it cannot.
 template <typename Description, typename Describe>
 LinearKernels with_activation(const dnnl::engine& engine, const Description& chosen, const LinearTensors& of,
-                              const Describe& describe, std::optional<ActivationKind> activation) {
+                              const Describe& describe, std::optional<ActivationFunction> activation) {
   if (!activation.has_value()) return {chosen};
   const LinearTensors same{chosen.src_desc(), chosen.weights_desc(), of.bias, chosen.dst_desc()};
   const auto both = kernel_or_none(Description(describe(same), followed_by(*activation), engine, true));
@@ -141,7 +152,7 @@ dnnl::memory::desc cut_as(const dnnl::memory::desc& tensor, const dnnl::memory::
 }
 
 LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
-                          const Window& window, std::optional<ActivationKind> activation) {
+                          const Window& window, std::optional<ActivationFunction> activation) {
   const Slides by(window);
   const auto describe = [&](const LinearTensors& tensors) { return convolution_desc(options.mode, tensors, by); };
   const auto forward = choose_forward<dnnl::convolution_forward>(engine, options, of, describe, "convolution");
@@ -160,7 +171,7 @@ LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& opti
 }
 
 LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
-                            std::optional<ActivationKind> activation) {
+                            std::optional<ActivationFunction> activation) {
   const auto describe = [&](const LinearTensors& tensors) { return inner_product_desc(options.mode, tensors); };
   const auto forward = choose_forward<dnnl::inner_product_forward>(engine, options, of, describe, "dense layer");
   LinearKernels kernels = with_activation(engine, forward, of, describe, activation);
@@ -199,13 +210,13 @@ std::optional<Pooling> find_pooling(const dnnl::engine& engine, OperatorMode mod
 }
 
 std::optional<Activation> find_activation(const dnnl::engine& engine, OperatorMode mode,
-                                          const dnnl::memory::desc& tensor, ActivationKind kind) {
-  const dnnl::eltwise_forward::desc forward(direction(mode), algorithm_of(kind), tensor, 0.0F, 0.0F);
+                                          const dnnl::memory::desc& tensor, const ActivationFunction& f) {
+  const dnnl::eltwise_forward::desc forward(direction(mode), algorithm_of(f.kind), tensor, alpha_of(f), 0.0F);
   auto forward_kernel = kernel_or_none(dnnl::eltwise_forward::primitive_desc(forward, user_scratchpad(), engine, true));
   if (!forward_kernel.has_value()) return std::nullopt;
   if (mode == OperatorMode::kInference) return Activation{*forward_kernel, std::nullopt};
 
-  const dnnl::eltwise_backward::desc backward(algorithm_of(kind), tensor, tensor, 0.0F, 0.0F);
+  const dnnl::eltwise_backward::desc backward(algorithm_of(f.kind), tensor, tensor, alpha_of(f), 0.0F);
   auto backward_kernel = kernel_or_none(
       dnnl::eltwise_backward::primitive_desc(backward, user_scratchpad(), engine, *forward_kernel, true));
   if (!backward_kernel.has_value()) return std::nullopt;

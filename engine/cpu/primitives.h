@@ -37,9 +37,9 @@ dnnl::memory::desc cut_as(const dnnl::memory::desc& tensor, const dnnl::memory::
 // Weights that the options fix are read as they lie if there is a kernel for that; else the kernel wants them
 // otherwise. An activation is part of `forward` where the kernel that is chosen without it can apply it.
 LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
-                          const Window& window, std::optional<ActivationKind> activation);
+                          const Window& window, std::optional<ActivationFunction> activation);
 LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
-                            std::optional<ActivationKind> activation);
+                            std::optional<ActivationFunction> activation);
 
 struct Pooling {
   dnnl::pooling_forward::primitive_desc forward;
@@ -52,11 +52,12 @@ std::optional<Pooling> find_pooling(const dnnl::engine& engine, OperatorMode mod
 
 struct Activation {
   dnnl::eltwise_forward::primitive_desc forward;
-  std::optional<dnnl::eltwise_backward::primitive_desc> backward;  // in training; reads the output, not the input
+  std::optional<dnnl::eltwise_backward::primitive_desc>
+      backward;  // in training; reads the output unless the function differentiates its input
 };
 // Null where oneDNN has only the reference, as for a sigmoid of a tensor with padding.
 std::optional<Activation> find_activation(const dnnl::engine& engine, OperatorMode mode,
-                                          const dnnl::memory::desc& tensor, ActivationKind kind);
+                                          const dnnl::memory::desc& tensor, const ActivationFunction& f);
 
 struct BatchNormalization {
   dnnl::batch_normalization_forward::primitive_desc forward;

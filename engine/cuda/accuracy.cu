@@ -4,70 +4,80 @@
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
 #include "engine/elementwise/bfloat16.h"
+#include "engine/elementwise/rank.h"
 #include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 
 namespace {
 
-// A number of a row and where it stands; place < 0: none yet.
-struct Candidate {
-  float value;
-  std::int64_t place;
+static_assert(kMaxBlocks * 2 <= kPartials);
+
+// What has been counted, both below 2^31.
+struct Counts {
+  std::int32_t correct;
+  std::int32_t top;
 };
 
-// The larger; the first, in a tie.
-__device__ bool beats(const Candidate& challenger, const Candidate& best) {
-  if (challenger.place < 0 || best.place < 0) return challenger.place >= 0;
-  return challenger.value > best.value || (challenger.value == best.value && challenger.place < best.place);
+__device__ Counts block_sum_of(const Counts& counts) { return {block_sum(counts.correct), block_sum(counts.top)}; }
+
+__device__ void write_result(const Counts& counts, float* result) {
+  result[0] = static_cast<float>(counts.correct);
+  result[1] = static_cast<float>(counts.top);
 }
 
-// correct[block] = examples of the block that are right; with a single block it is the result, as a float.
+// How many of the lane's logits are larger than the label's.
+template <typename T>
+__device__ std::int32_t rank_of_lane(const T* logits, std::int64_t classes, std::int32_t label, int lane) {
+  const float of_label = elementwise::load(logits[label]);
+  std::int32_t rank = 0;
+  for (std::int64_t c = lane; c < classes; c += kRowLanes) {
+    rank += elementwise::ranks_before(elementwise::load(logits[c]), c, of_label, label) ? 1 : 0;
+  }
+  return rank;
+}
+
+// blocks[block] = examples of the block that are right; with a single block that is the result.
 // `T`: of the logits.
 template <typename T>
 __global__ void count_correct(const T* logits, const std::int32_t* labels, std::int64_t examples, std::int64_t classes,
-                              std::int32_t* correct, float* result) {
-  __shared__ float values[kBlockRows][kRowLanes];
-  __shared__ std::int64_t places[kBlockRows][kRowLanes];
+                              Counts* blocks, float* result) {
+  __shared__ std::int32_t ranks[kBlockRows][kRowLanes];
   const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
   const auto slot = static_cast<int>(threadIdx.x / kRowLanes);
-  std::int32_t count = 0;
+  Counts counts{0, 0};
   for (std::int64_t first = std::int64_t{blockIdx.x} * kBlockRows; first < examples;
        first += std::int64_t{gridDim.x} * kBlockRows) {
     const std::int64_t example = first + slot;
-    Candidate best{0.0F, -1};
-    for (std::int64_t c = lane; example < examples && c < classes; c += kRowLanes) {
-      const Candidate here{elementwise::load(logits[example * classes + c]), c};
-      const bool is_number = here.value == here.value;
-      if (is_number && beats(here, best)) best = here;
-    }
-    values[slot][lane] = best.value;
-    places[slot][lane] = best.place;
+    const std::int32_t label = example < examples ? labels[example] : kNoLabel;
+    const bool is_class = label >= 0 && label < classes;
+    const T* row = logits + example * classes;
+    ranks[slot][lane] = is_class ? rank_of_lane(row, classes, label, lane) : 0;
     __syncthreads();
-    if (lane == 0 && example < examples) {
-      for (int other = 1; other < kRowLanes; ++other) {
-        const Candidate there{values[slot][other], places[slot][other]};
-        if (beats(there, best)) best = there;
-      }
-      const std::int32_t label = labels[example];
-      if (label != kNoLabel && best.place == label) ++count;
+    if (lane == 0 && is_class && elementwise::load(row[label]) == elementwise::load(row[label])) {
+      const std::int32_t rank = sum_of_lanes(ranks[slot]);
+      counts.correct += rank == 0 ? 1 : 0;
+      counts.top += rank < kTopRanks ? 1 : 0;
     }
-    __syncthreads();
+    __syncthreads();  // the array is written again
   }
-  count = block_sum(count);
+  counts = block_sum_of(counts);
   if (threadIdx.x != 0) return;
   if (gridDim.x == 1) {
-    *result = static_cast<float>(count);
+    write_result(counts, result);
   } else {
-    correct[blockIdx.x] = count;
+    blocks[blockIdx.x] = counts;
   }
 }
 
-__global__ void sum_correct(const std::int32_t* correct, std::int64_t blocks, float* result) {
-  std::int32_t count = 0;
-  for (std::int64_t i = threadIdx.x; i < blocks; i += kThreads) count += correct[i];
-  count = block_sum(count);
-  if (threadIdx.x == 0) *result = static_cast<float>(count);
+__global__ void sum_correct(const Counts* blocks, std::int64_t count, float* result) {
+  Counts counts{0, 0};
+  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
+    counts.correct += blocks[i].correct;
+    counts.top += blocks[i].top;
+  }
+  counts = block_sum_of(counts);
+  if (threadIdx.x == 0) write_result(counts, result);
 }
 
 template <typename T>
@@ -79,15 +89,15 @@ std::unique_ptr<Operator> make_accuracy(const AccuracySpec& spec) {
   const auto forward = [examples = shape[0], classes = shape[1]](const ForwardAddresses& addresses,
                                                                  const StreamContext& context) {
     const std::int64_t blocks = row_blocks(examples, classes);
-    auto* correct = reinterpret_cast<std::int32_t*>(context.partials);
+    auto* of_blocks = reinterpret_cast<Counts*>(context.partials);
     auto* result = static_cast<float*>(addresses.output);
     launch(count_correct<T>, blocks, context.stream, static_cast<const T*>(addresses.input), addresses.labels, examples,
-           classes, correct, result);
-    if (blocks > 1) launch(sum_correct, 1, context.stream, correct, blocks, result);
+           classes, of_blocks, result);
+    if (blocks > 1) launch(sum_correct, 1, context.stream, of_blocks, blocks, result);
   };
 
   OperatorTraits traits;
-  traits.output = make_layout({1}, DType::kFloat32, Order::kCanonical);
+  traits.output = make_layout({2}, DType::kFloat32, Order::kCanonical);
   return std::make_unique<KernelOperator>(std::move(traits), forward, nullptr);
 }
 

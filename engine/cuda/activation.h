@@ -1,5 +1,5 @@
-// Nonlinearities for kernels, by kind: of the activation operator, and behind a convolution or a dense layer. Each has
-//   output(x) and gradient(y, dy), the derivative times dy, from the output y.
+// Nonlinearities for kernels: of the activation operator, and behind a convolution or a dense layer. Each has output(x)
+// and gradient(r, dy), the derivative times dy, where r is the output y, or x where kReadsInput.
 #pragma once
 
 #include <cmath>
@@ -11,33 +11,75 @@
 namespace arbalest::engine::cuda {
 
 struct Relu {
+  static constexpr bool kReadsInput = false;
   // NaN stays NaN, so that it is found.
-  static __device__ float output(float x) { return x < 0.0F ? 0.0F : x; }
-  static __device__ float gradient(float y, float dy) { return y > 0.0F ? dy : 0.0F; }
+  __device__ float output(float x) const { return x < 0.0F ? 0.0F : x; }
+  __device__ float gradient(float y, float dy) const { return y > 0.0F ? dy : 0.0F; }
+};
+
+struct LeakyRelu {
+  static constexpr bool kReadsInput = false;
+  float slope = 0.0F;
+  __device__ float output(float x) const { return x < 0.0F ? slope * x : x; }
+  __device__ float gradient(float y, float dy) const { return y > 0.0F ? dy : slope * dy; }
 };
 
 struct Tanh {
-  static __device__ float output(float x) { return std::tanh(x); }
-  static __device__ float gradient(float y, float dy) { return dy * (1.0F - y) * (1.0F + y); }
+  static constexpr bool kReadsInput = false;
+  __device__ float output(float x) const { return std::tanh(x); }
+  __device__ float gradient(float y, float dy) const { return dy * (1.0F - y) * (1.0F + y); }
 };
 
 struct Sigmoid {
-  static __device__ float output(float x) { return 1.0F / (1.0F + elementwise::exponential(-x)); }
-  static __device__ float gradient(float y, float dy) { return dy * y * (1.0F - y); }
+  static constexpr bool kReadsInput = false;
+  __device__ float output(float x) const { return 1.0F / (1.0F + elementwise::exponential(-x)); }
+  __device__ float gradient(float y, float dy) const { return dy * y * (1.0F - y); }
 };
 
-// Returns body(Relu{}), body(Tanh{}) or body(Sigmoid{}).
+struct Gelu {
+  static constexpr bool kReadsInput = true;
+  __device__ float normal(float x) const { return 0.5F + 0.5F * std::erf(x * 0.70710678F); }  // its distribution
+  __device__ float output(float x) const { return x * normal(x); }
+  __device__ float gradient(float x, float dy) const {
+    const float density = 0.39894228F * elementwise::exponential(-0.5F * x * x);
+    return dy * (normal(x) + x * density);
+  }
+};
+
+struct Silu {
+  static constexpr bool kReadsInput = true;
+  __device__ float output(float x) const { return x * Sigmoid{}.output(x); }
+  __device__ float gradient(float x, float dy) const {
+    const float s = Sigmoid{}.output(x);
+    return dy * s * (1.0F + x * (1.0F - s));
+  }
+};
+
+// Returns body(Relu{}), body(Tanh{}) ... of those that differentiate their output.
 template <typename Body>
-auto with_function(ActivationKind kind, const Body& body) {
-  switch (kind) {
+auto with_function(const ActivationFunction& f, const Body& body) {
+  switch (f.kind) {
     case ActivationKind::kRelu:
       return body(Relu{});
     case ActivationKind::kTanh:
       return body(Tanh{});
     case ActivationKind::kSigmoid:
       return body(Sigmoid{});
+    case ActivationKind::kLeakyRelu:
+      return body(LeakyRelu{f.slope});
+    case ActivationKind::kGelu:
+    case ActivationKind::kSilu:
+      break;
   }
-  fail(ErrorKind::kInternal, "unknown activation {}", static_cast<int>(kind));
+  fail(ErrorKind::kInternal, "activation {} is no part of another operator", static_cast<int>(f.kind));
+}
+
+// The same of all.
+template <typename Body>
+auto with_any_function(const ActivationFunction& f, const Body& body) {
+  if (f.kind == ActivationKind::kGelu) return body(Gelu{});
+  if (f.kind == ActivationKind::kSilu) return body(Silu{});
+  return with_function(f, body);
 }
 
 }  // namespace arbalest::engine::cuda

@@ -17,7 +17,7 @@ template <typename T>
 __global__ void add(const T* a, const T* b, T* sum, std::int64_t elements, bool relu) {
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     const float value = load(a[i]) + load(b[i]);
-    store(relu ? Relu::output(value) : value, sum[i]);
+    store(relu ? Relu{}.output(value) : value, sum[i]);
   }
 }
 
@@ -26,7 +26,7 @@ template <typename T>
 __global__ void add_backward(const T* arriving, const T* output, T* gradient, T* another, std::int64_t elements) {
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     const float value = load(arriving[i]);
-    const float of_sum = output == nullptr ? value : Relu::gradient(load(output[i]), value);
+    const float of_sum = output == nullptr ? value : Relu{}.gradient(load(output[i]), value);
     store(of_sum, gradient[i]);
     if (another != nullptr) store(of_sum, another[i]);
   }

@@ -19,15 +19,15 @@ ColumnCut cut_for(const Rows& of) { return cut_columns(of.rows, of.channels); }
 
 // Where there is no activation.
 struct Identity {
-  static __device__ float output(float x) { return x; }
+  __device__ float output(float x) const { return x; }
 };
 
 template <typename Body>
-void with_function_or_none(std::optional<ActivationKind> kind, const Body& body) {
-  if (!kind.has_value()) {
+void with_function_or_none(const std::optional<ActivationFunction>& f, const Body& body) {
+  if (!f.has_value()) {
     body(Identity{});
   } else {
-    with_function(*kind, body);
+    with_function(*f, body);
   }
 }
 
@@ -43,13 +43,13 @@ void with_element(DType dtype, const Body& body) {
 
 // Below, `T` is the type of output and gradient.
 template <typename Function, typename T>
-__global__ void finish(T* values, const float* bias, std::int64_t elements, std::int64_t channels) {
+__global__ void finish(Function f, T* values, const float* bias, std::int64_t elements, std::int64_t channels) {
   // One division a thread: the channel moves on by the same distance with each step.
   std::int64_t channel = first_element() % channels;
   const std::int64_t channel_step = element_step() % channels;
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     const float value = load(values[i]);
-    store(Function::output(bias == nullptr ? value : value + bias[channel]), values[i]);
+    store(f.output(bias == nullptr ? value : value + bias[channel]), values[i]);
     channel += channel_step;
     if (channel >= channels) channel -= channels;
   }
@@ -58,30 +58,30 @@ __global__ void finish(T* values, const float* bias, std::int64_t elements, std:
 // The gradient on the other side of the activation, written back where it was; without one nothing is read of `output`
 // and nothing written.
 template <typename Function, typename T>
-__device__ float gradient_at(T* gradient, const T* output, std::int64_t i) {
+__device__ float gradient_at(const Function& f, T* gradient, const T* output, std::int64_t i) {
   if constexpr (!std::is_same_v<Function, Identity>) {
-    store(Function::gradient(load(output[i]), load(gradient[i])), gradient[i]);
+    store(f.gradient(load(output[i]), load(gradient[i])), gradient[i]);
   }
   return load(gradient[i]);
 }
 
 template <typename Function, typename T>
-__global__ void differentiate(T* gradient, const T* output, std::int64_t elements) {
+__global__ void differentiate(Function f, T* gradient, const T* output, std::int64_t elements) {
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-    gradient_at<Function>(gradient, output, i);
+    gradient_at(f, gradient, output, i);
   }
 }
 
 // sums[slice, c] = sum over the slice's rows of gradient_at(r, c).
 template <typename Function, typename T>
-__global__ void sum_slices(T* gradient, const T* output, float* sums, std::int64_t rows, std::int64_t channels,
-                           ColumnCut cut) {
+__global__ void sum_slices(Function f, T* gradient, const T* output, float* sums, std::int64_t rows,
+                           std::int64_t channels, ColumnCut cut) {
   __shared__ float of_thread[kThreads];
   const ColumnPlace at(cut);
   float sum = 0.0F;
   if (at.channel < channels) {
     for (std::int64_t r = at.first_row(); r < rows; r += at.row_step(cut)) {
-      sum += gradient_at<Function>(gradient, output, r * channels + at.channel);
+      sum += gradient_at(f, gradient, output, r * channels + at.channel);
     }
   }
   of_thread[at.thread] = sum;
@@ -93,44 +93,44 @@ __global__ void sum_slices(T* gradient, const T* output, float* sums, std::int64
 }
 
 template <typename T>
-void begin_gradient_of(T* gradient, const T* output, std::optional<ActivationKind> f, float* sums, const Rows& of,
+void begin_gradient_of(T* gradient, const T* output, std::optional<ActivationFunction> f, float* sums, const Rows& of,
                        float* partials, cudaStream_t stream) {
   if (sums == nullptr) {
     if (!f.has_value()) return;
     const std::int64_t elements = of.rows * of.channels;
     with_function(*f, [&](auto function) {
-      launch(differentiate<decltype(function), T>, blocks_for(elements), stream, gradient, output, elements);
+      launch(differentiate<decltype(function), T>, blocks_for(elements), stream, function, gradient, output, elements);
     });
     return;
   }
   const ColumnCut cut = cut_for(of);
   with_function_or_none(f, [&](auto function) {
-    launch(sum_slices<decltype(function), T>, cut.blocks(), stream, gradient, output, cut.slices == 1 ? sums : partials,
-           of.rows, of.channels, cut);
+    launch(sum_slices<decltype(function), T>, cut.blocks(), stream, function, gradient, output,
+           cut.slices == 1 ? sums : partials, of.rows, of.channels, cut);
   });
   if (cut.slices == 1) return;
   const ColumnCut whole = cut.whole();
-  launch(sum_slices<Identity, float>, whole.blocks(), stream, partials, static_cast<const float*>(nullptr), sums,
-         cut.slices, of.channels, whole);
+  launch(sum_slices<Identity, float>, whole.blocks(), stream, Identity{}, partials, static_cast<const float*>(nullptr),
+         sums, cut.slices, of.channels, whole);
 }
 
 }  // namespace
 
-void finish_output(void* values, const float* bias, std::optional<ActivationKind> f, const Rows& of,
+void finish_output(void* values, const float* bias, std::optional<ActivationFunction> f, const Rows& of,
                    cudaStream_t stream) {
   if (bias == nullptr && !f.has_value()) return;
   const std::int64_t elements = of.rows * of.channels;
   with_element(of.dtype, [&](auto element) {
     using T = decltype(element);
     with_function_or_none(f, [&](auto function) {
-      launch(finish<decltype(function), T>, blocks_for(elements), stream, static_cast<T*>(values), bias, elements,
-             of.channels);
+      launch(finish<decltype(function), T>, blocks_for(elements), stream, function, static_cast<T*>(values), bias,
+             elements, of.channels);
     });
   });
 }
 
-void begin_gradient(void* gradient, const void* output, std::optional<ActivationKind> f, float* sums, const Rows& of,
-                    float* partials, cudaStream_t stream) {
+void begin_gradient(void* gradient, const void* output, std::optional<ActivationFunction> f, float* sums,
+                    const Rows& of, float* partials, cudaStream_t stream) {
   with_element(of.dtype, [&](auto element) {
     using T = decltype(element);
     begin_gradient_of(static_cast<T*>(gradient), static_cast<const T*>(output), f, sums, of, partials, stream);

@@ -22,14 +22,14 @@ struct Rows {
 
 // values[r, c] = f(values[r, c] + bias[c]); `bias` null: none. Enqueues one kernel, or nothing if there is nothing to
 // do.
-void finish_output(void* values, const float* bias, std::optional<ActivationKind> f, const Rows& of,
+void finish_output(void* values, const float* bias, std::optional<ActivationFunction> f, const Rows& of,
                    cudaStream_t stream);
 
 // gradient[r, c] *= f'(r, c), with f' from the output of finish_output, then sums[c] = sum over r of gradient[r, c], as
 // it is stored; `sums` null: none. The order of additions depends on the extents only. Enqueues at most two kernels.
 //   output: only read if there is an activation    partials: device memory of column_sum_bytes(of)
-void begin_gradient(void* gradient, const void* output, std::optional<ActivationKind> f, float* sums, const Rows& of,
-                    float* partials, cudaStream_t stream);
+void begin_gradient(void* gradient, const void* output, std::optional<ActivationFunction> f, float* sums,
+                    const Rows& of, float* partials, cudaStream_t stream);
 std::size_t column_sum_bytes(const Rows& of);
 
 }  // namespace arbalest::engine::cuda

@@ -2,21 +2,66 @@
 // row, and a lane has every kRowLanes-th class of it.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "engine/cuda/launch.h"
+#include "engine/elementwise/bfloat16.h"
+#include "engine/elementwise/exponential.h"
 
 namespace arbalest::engine::cuda {
 
 inline constexpr int kRowLanes = 16;
 inline constexpr int kBlockRows = kThreads / kRowLanes;
 
+// Blocks in which every row has its lanes.
+inline std::int64_t blocks_of_rows(std::int64_t rows) {
+  return std::clamp<std::int64_t>((rows + kBlockRows - 1) / kBlockRows, 1, kMaxBlocks);
+}
+
 // A single block where that is less work than the second kernel that adds up what several blocks found.
 inline std::int64_t row_blocks(std::int64_t examples, std::int64_t classes) {
   constexpr std::int64_t kOneBlock = 1024;  // elements
   if (examples * classes <= kOneBlock) return 1;
-  return std::min<std::int64_t>((examples + kBlockRows - 1) / kBlockRows, kMaxBlocks);
+  return blocks_of_rows(examples);
+}
+
+// Below, `T` is the type of the logits of one row.
+
+template <typename T>
+__device__ float largest_of_lane(const T* logits, std::int64_t classes, int lane) {
+  float largest = -std::numeric_limits<float>::infinity();
+  for (std::int64_t c = lane; c < classes; c += kRowLanes) largest = std::max(largest, elementwise::load(logits[c]));
+  return largest;
+}
+
+// exp(a - largest) of the lane's classes, summed; written to `row`, unless null.
+template <typename T>
+__device__ float sum_exponentials(const T* logits, float largest, std::int64_t classes, int lane, float* row) {
+  float sum = 0.0F;
+  for (std::int64_t c = lane; c < classes; c += kRowLanes) {
+    const float value = elementwise::exponential(elementwise::load(logits[c]) - largest);
+    sum += value;
+    if (row != nullptr) row[c] = value;
+  }
+  return sum;
+}
+
+// Over what the lanes of a row have found, in one order.
+__device__ inline float largest_of_lanes(const float* lanes) {
+  float largest = lanes[0];
+  for (int lane = 1; lane < kRowLanes; ++lane) largest = std::max(largest, lanes[lane]);
+  return largest;
+}
+
+template <typename T>
+__device__ T sum_of_lanes(const T* lanes) {
+  T sum = 0;
+  for (int lane = 0; lane < kRowLanes; ++lane) sum += lanes[lane];
+  return sum;
 }
 
 }  // namespace arbalest::engine::cuda

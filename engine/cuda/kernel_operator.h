@@ -22,11 +22,13 @@ struct ForwardAddresses {
 };
 
 struct BackwardAddresses {
+  const void* input = nullptr;  // valid if backward_reads_inputs
   const std::int32_t* labels = nullptr;
   const void* output = nullptr;
   const void* output_gradient = nullptr;
   void* input_gradient = nullptr;
   const void* saved = nullptr;
+  void* scratch = nullptr;
   const StepParameters* step = nullptr;
 };
 
@@ -50,8 +52,14 @@ class KernelOperator final : public Operator {
 
   void backward(Stream& stream, const char* label, const BackwardOperands& operands) const override {
     if (!backward_) return;
-    const BackwardAddresses addresses{labels_of(operands.inputs),  operands.output, operands.output_gradient,
-                                      operands.input_gradients[0], operands.saved,  operands.step};
+    const BackwardAddresses addresses{.input = operands.inputs[0],
+                                      .labels = labels_of(operands.inputs),
+                                      .output = operands.output,
+                                      .output_gradient = operands.output_gradient,
+                                      .input_gradient = operands.input_gradients[0],
+                                      .saved = operands.saved,
+                                      .scratch = operands.scratch,
+                                      .step = operands.step};
     as_cuda(stream).submit(label, [this, addresses](const StreamContext& context) { backward_(addresses, context); });
   }
 

@@ -61,7 +61,7 @@ class LinearOperator : public Operator {
   }
 
  protected:
-  LinearOperator(const PrepareOptions& options, bool bias, std::optional<ActivationKind> activation)
+  LinearOperator(const PrepareOptions& options, bool bias, std::optional<ActivationFunction> activation)
       : type_(options.precision == Precision::kBFloat16 ? DType::kBFloat16 : DType::kFloat32),
         training_(options.mode == OperatorMode::kTraining),
         input_gradient_(training_ && options.input_gradient),
@@ -87,7 +87,7 @@ class LinearOperator : public Operator {
   const bool training_;
   const bool input_gradient_;
   const bool bias_;
-  const std::optional<ActivationKind> activation_;
+  const std::optional<ActivationFunction> activation_;
 
  private:
   // Both enqueue one pass.

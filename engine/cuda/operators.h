@@ -16,6 +16,8 @@ std::unique_ptr<Operator> make_operator(const FlattenSpec& spec, const PrepareOp
 std::unique_ptr<Operator> make_operator(const AddSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const ConcatSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const PaddedShortcutSpec& spec, const PrepareOptions& options);
+std::unique_ptr<Operator> make_operator(const LocalResponseNormSpec& spec, const PrepareOptions& options);
+std::unique_ptr<Operator> make_operator(const SoftmaxSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const PrepareOptions& options);

@@ -8,7 +8,6 @@
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
 #include "engine/elementwise/bfloat16.h"
-#include "engine/elementwise/exponential.h"
 #include "engine/error.h"
 
 namespace arbalest::engine::cuda {
@@ -59,23 +58,11 @@ __device__ void total_losses(const double* losses, const std::int32_t* labels, s
   if (saved.labeled != nullptr) *saved.labeled = static_cast<float>(labeled);
 }
 
-// exp(a - largest) of the lane's classes, summed; written to `row`, unless null.
 template <typename T>
-__device__ float sum_exponentials(const T* logits, float largest, std::int64_t classes, int lane, float* row) {
-  float sum = 0.0F;
-  for (std::int64_t c = lane; c < classes; c += kRowLanes) {
-    const float value = elementwise::exponential(load(logits[c]) - largest);
-    sum += value;
-    if (row != nullptr) row[c] = value;
-  }
+__device__ double sum_of_lane(const T* logits, std::int64_t classes, int lane) {
+  double sum = 0.0;
+  for (std::int64_t c = lane; c < classes; c += kRowLanes) sum += static_cast<double>(load(logits[c]));
   return sum;
-}
-
-template <typename T>
-__device__ float largest_of_lane(const T* logits, std::int64_t classes, int lane) {
-  float largest = -std::numeric_limits<float>::infinity();
-  for (std::int64_t c = lane; c < classes; c += kRowLanes) largest = std::max(largest, load(logits[c]));
-  return largest;
 }
 
 // log(sum_c exp(a_c)) - a_y. NaN and infinite logits give NaN or infinity, never a harmless number. A label that is no
@@ -87,9 +74,11 @@ __device__ double example_loss(const T* logits, std::int64_t classes, std::int32
 }
 
 // The losses of all examples, and their sum where there is a single block.
+//   smoothing: adds smoothing (a_y - mean_c a_c) to each loss
 template <typename T>
-__global__ void forward_rows(const T* logits, const std::int32_t* labels, Extents extents, Saved saved, double* losses,
-                             Weighting weighting, float* result) {
+__global__ void forward_rows(const T* logits, const std::int32_t* labels, Extents extents, float smoothing, Saved saved,
+                             double* losses, Weighting weighting, float* result) {
+  __shared__ double logit_sums[kBlockRows][kRowLanes];
   __shared__ float largest_of[kBlockRows][kRowLanes];
   __shared__ float sums[kBlockRows][kRowLanes];
   const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
@@ -104,17 +93,20 @@ __global__ void forward_rows(const T* logits, const std::int32_t* labels, Extent
     float* probabilities = saved.probabilities == nullptr ? nullptr : saved.probabilities + n * extents.classes;
     largest_of[slot][lane] = largest_of_lane(row, classes, lane);
     __syncthreads();
-    float largest = largest_of[slot][0];
-    for (int other = 1; other < kRowLanes; ++other) largest = std::max(largest, largest_of[slot][other]);
+    const float largest = largest_of_lanes(largest_of[slot]);
     sums[slot][lane] = sum_exponentials(row, largest, classes, lane, probabilities);
+    if (smoothing > 0.0F) logit_sums[slot][lane] = sum_of_lane(row, classes, lane);
     __syncthreads();
-    float sum = 0.0F;
-    for (int other = 0; other < kRowLanes; ++other) sum += sums[slot][other];
+    const float sum = sum_of_lanes(sums[slot]);
     if (probabilities != nullptr) {
       for (std::int64_t c = lane; c < classes; c += kRowLanes) probabilities[c] /= sum;
     }
     if (is_there && lane == 0) {
       losses[n] = label == kNoLabel ? 0.0 : example_loss(row, classes, label, largest, sum);
+      if (smoothing > 0.0F && is_class(label, classes)) {
+        const double mean = sum_of_lanes(logit_sums[slot]) / static_cast<double>(classes);
+        losses[n] += static_cast<double>(smoothing) * (static_cast<double>(load(row[label])) - mean);
+      }
     }
   }
   if (gridDim.x > 1) return;
@@ -127,10 +119,16 @@ __global__ void sum_losses(const double* losses, const std::int32_t* labels, std
   total_losses(losses, labels, examples, saved, weighting, result);
 }
 
-// (softmax(a)_c - [c = y]) / labeled; zero without a label, NaN where the label is no class.
+// What a class should have: the label's, and any other.
+struct Targets {
+  float label;
+  float other;
+};
+
+// weight (softmax(a)_c - target) / labeled; zero without a label, NaN where the label is no class.
 template <typename T>
 __global__ void backward_elements(const float* probabilities, const float* labeled, const std::int32_t* labels,
-                                  Extents extents, float weight, T* gradient) {
+                                  Extents extents, Targets targets, float weight, T* gradient) {
   for (std::int64_t i = first_element(); i < extents.examples * extents.classes; i += element_step()) {
     const std::int64_t n = i / extents.classes;
     const std::int32_t label = labels[n];
@@ -139,14 +137,15 @@ __global__ void backward_elements(const float* probabilities, const float* label
     } else if (!is_class(label, extents.classes)) {
       store(std::numeric_limits<float>::quiet_NaN(), gradient[i]);
     } else {
-      const float target = i - n * extents.classes == label ? 1.0F : 0.0F;
+      const float target = i - n * extents.classes == label ? targets.label : targets.other;
       store(weight * ((probabilities[i] - target) / *labeled), gradient[i]);
     }
   }
 }
 
 template <typename T>
-KernelOperator::Forward make_forward(const Extents& extents, bool training, const Weighting& weighting) {
+KernelOperator::Forward make_forward(const Extents& extents, float smoothing, bool training,
+                                     const Weighting& weighting) {
   return [=](const ForwardAddresses& addresses, const StreamContext& context) {
     auto* losses = static_cast<double*>(addresses.scratch);
     auto* result = static_cast<float*>(addresses.output);
@@ -157,19 +156,19 @@ KernelOperator::Forward make_forward(const Extents& extents, bool training, cons
     }
     const std::int64_t blocks = row_blocks(extents.examples, extents.classes);
     launch(forward_rows<T>, blocks, context.stream, static_cast<const T*>(addresses.input), addresses.labels, extents,
-           saved, losses, weighting, result);
+           smoothing, saved, losses, weighting, result);
     if (blocks > 1)
       launch(sum_losses, 1, context.stream, losses, addresses.labels, extents.examples, saved, weighting, result);
   };
 }
 
 template <typename T>
-KernelOperator::Backward make_backward(const Extents& extents, float weight) {
+KernelOperator::Backward make_backward(const Extents& extents, const Targets& targets, float weight) {
   return [=](const BackwardAddresses& addresses, const StreamContext& context) {
     const std::int64_t elements = extents.examples * extents.classes;
     const auto* probabilities = static_cast<const float*>(addresses.saved);
     launch(backward_elements<T>, blocks_for(elements), context.stream, probabilities, probabilities + elements,
-           addresses.labels, extents, weight, static_cast<T*>(addresses.input_gradient));
+           addresses.labels, extents, targets, weight, static_cast<T*>(addresses.input_gradient));
   };
 }
 
@@ -180,6 +179,7 @@ std::unique_ptr<Operator> make_loss(const SoftmaxCrossEntropySpec& spec, const P
   ARBALEST_CHECK(spec.labels.dtype() == DType::kInt32);
   const Extents extents{logits[0], logits[1]};
   const bool training = options.mode == OperatorMode::kTraining;
+  const float smoothing = training ? spec.label_smoothing : 0.0F;
 
   OperatorTraits traits;
   traits.output = make_layout({1}, DType::kFloat32, Order::kCanonical);
@@ -188,9 +188,12 @@ std::unique_ptr<Operator> make_loss(const SoftmaxCrossEntropySpec& spec, const P
   KernelOperator::Backward backward;
   if (training) {
     traits.saved_bytes = aligned((static_cast<std::size_t>(logits.elements()) + 1) * sizeof(float));
-    if (options.input_gradient) backward = make_backward<T>(extents, spec.weight);
+    if (options.input_gradient) {
+      const float other = target_of_others(spec);
+      backward = make_backward<T>(extents, {other + (1.0F - spec.label_smoothing), other}, spec.weight);
+    }
   }
-  return std::make_unique<KernelOperator>(std::move(traits), make_forward<T>(extents, training, weighting),
+  return std::make_unique<KernelOperator>(std::move(traits), make_forward<T>(extents, smoothing, training, weighting),
                                           std::move(backward));
 }
 

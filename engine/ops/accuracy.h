@@ -1,10 +1,13 @@
-// Number of labeled examples whose largest logit (the first, in a tie) is their label's. NaN is never largest.
-// Inputs: logits, labels. Output: StepResult::correct, a float32 [1]. Has no gradient.
+// Labeled examples whose label has the largest logit, and those where it is among the kTopRanks largest. Of equal
+// logits the first counts as larger; NaN is never among the largest, and as a label's logit never right. Inputs:
+// logits, labels. Output: StepResult::correct and correct_top5, a float32 [2]. Has no gradient.
 #pragma once
 
 #include "engine/layout.h"
 
 namespace arbalest::engine {
+
+inline constexpr int kTopRanks = 5;
 
 struct AccuracySpec {
   Layout logits;  // [n, classes] float32 or bfloat16

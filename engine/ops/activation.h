@@ -1,15 +1,31 @@
-// Elementwise nonlinearities. The backward pass reads the output, never the input, so both may run in place.
+// Elementwise nonlinearities:
+//   relu max(x, 0)   tanh   sigmoid 1 / (1 + exp(-x))   leaky_relu x if x > 0, else slope x
+//   gelu x (1 + erf(x / sqrt 2)) / 2 (Hendrycks and Gimpel, 2016)   silu x sigmoid(x)
+// The backward pass reads the output, so both passes may run in place; that of gelu and silu needs the input.
 #pragma once
 
 #include "engine/layout.h"
 
 namespace arbalest::engine {
 
-enum class ActivationKind { kRelu, kTanh, kSigmoid };
+enum class ActivationKind { kRelu, kTanh, kSigmoid, kLeakyRelu, kGelu, kSilu };
+
+struct ActivationFunction {
+  constexpr ActivationFunction(ActivationKind of_kind, float of_slope = 0.0F) : kind(of_kind), slope(of_slope) {}
+  bool operator==(const ActivationFunction&) const = default;
+
+  ActivationKind kind;
+  float slope;  // of kLeakyRelu; at least 0
+};
+
+// The derivative follows from the input, not from the output: such a function is no part of another operator.
+constexpr bool differentiates_input(ActivationKind kind) {
+  return kind == ActivationKind::kGelu || kind == ActivationKind::kSilu;
+}
 
 struct ActivationSpec {
   Layout input;  // any shape, float32 or bfloat16; output alike
-  ActivationKind kind = ActivationKind::kRelu;
+  ActivationFunction function = ActivationKind::kRelu;
 };
 
 }  // namespace arbalest::engine

@@ -21,8 +21,9 @@ struct Conv2dSpec {
   std::int64_t filters = 0;
   Window window;
   bool bias = true;
-  std::optional<ActivationKind> activation = {};  // applied to the output in the same pass; backward reads the output
-  std::int64_t groups = 1;                        // divides o and c
+  std::optional<ActivationFunction> activation =
+      {};                   // applied to the output in the same pass; backward reads the output
+  std::int64_t groups = 1;  // divides o and c
 };
 
 inline Shape weights_shape(const Conv2dSpec& spec) {

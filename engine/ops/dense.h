@@ -14,7 +14,8 @@ struct DenseSpec {
                  // counts as features
   std::int64_t units = 0;  // o; output [n, o], weights [o, features], bias [o]
   bool bias = true;
-  std::optional<ActivationKind> activation = {};  // applied to the output in the same pass; backward reads the output
+  std::optional<ActivationFunction> activation =
+      {};  // applied to the output in the same pass; backward reads the output
 };
 
 }  // namespace arbalest::engine

@@ -23,6 +23,7 @@ struct StepParameters {
 struct StepResult {
   float loss_sum = 0.0F;        // over the labeled examples of the mini-batch
   float correct = 0.0F;         // labeled examples whose largest logit is their label's (exact below 2^24)
+  float correct_top5 = 0.0F;    // and those where it is among the five largest (ops/accuracy.h)
   std::int32_t non_finite = 0;  // elements that the update refused, or left non-finite (ops/weight_update.h)
   float gradient_scale = 0.0F;  // of clipping (ops/gradient_clip.h); 0 where there is none
 };

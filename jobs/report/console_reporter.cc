@@ -50,6 +50,13 @@ std::string start_text(const RunStart& start) {
   return table(rows, 2);
 }
 
+// " (top-5 80.00 %)" where there are so many classes that it tells something, else "".
+std::string top5_text(const RunStart& start, const std::optional<double>& top5_accuracy) {
+  constexpr std::int64_t kManyClasses = 100;
+  if (start.classes < kManyClasses || !top5_accuracy) return "";
+  return fmt::format(" (top-5 {})", percent(*top5_accuracy));
+}
+
 // "98.12 % after 4 epochs (best 98.30 %)"; for a summary with a test accuracy.
 std::string accuracy_text(const RunSummary& summary) {
   const bool whole = summary.status == RunStatus::kCompleted || summary.status == RunStatus::kTargetReached;
@@ -81,7 +88,9 @@ std::string stop_text(int signal) {
 
 std::string summary_text(const RunStart& start, const RunSummary& summary) {
   std::vector<std::vector<std::string>> rows;
-  if (summary.test_accuracy) rows.push_back({"test accuracy", accuracy_text(summary)});
+  if (summary.test_accuracy) {
+    rows.push_back({"test accuracy", accuracy_text(summary) + top5_text(start, summary.test_top5_accuracy)});
+  }
   if (start.target_accuracy) {
     const std::string target = percent(*start.target_accuracy);
     rows.push_back(
@@ -161,9 +170,9 @@ void ConsoleReporter::on_progress(const RunProgress& progress) {
 void ConsoleReporter::on_epoch(const EpochRow& row) {
   if (options_.quiet) return;
   next_line_seconds_ = row.elapsed_seconds + kLineIntervalSeconds;
-  say(fmt::format("epoch {}/{}  train loss {}  test loss {}  test accuracy {}  {}  {:.1f} s\n", row.epoch,
+  say(fmt::format("epoch {}/{}  train loss {}  test loss {}  test accuracy {}{}  {}  {:.1f} s\n", row.epoch,
                   start_.max_epochs, loss_text(row.train_loss), loss_text(row.test_loss), percent(row.test_accuracy),
-                  rate(row.images_per_second), row.elapsed_seconds));
+                  top5_text(start_, row.test_top5_accuracy), rate(row.images_per_second), row.elapsed_seconds));
 }
 
 void ConsoleReporter::on_resize(const ResizeRow& row) {

@@ -75,6 +75,7 @@ ordered_json to_json(const EpochRow& row) {
           {"train_loss", null_unless_finite(row.train_loss)},
           {"test_loss", null_unless_finite(row.test_loss)},
           {"test_accuracy", finite("test_accuracy", row.test_accuracy)},
+          {"test_top5_accuracy", finite_if_set("test_top5_accuracy", row.test_top5_accuracy)},
           {"images_per_second", finite("images_per_second", row.images_per_second)},
           {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
           {"learning_rate", finite("learning_rate", row.learning_rate)},
@@ -109,6 +110,7 @@ ordered_json to_json(const RunSummary& summary) {
           {"status", to_string(summary.status)},
           {"message", summary.message},
           {"test_accuracy", finite_if_set("test_accuracy", summary.test_accuracy)},
+          {"test_top5_accuracy", finite_if_set("test_top5_accuracy", summary.test_top5_accuracy)},
           {"best_test_accuracy", finite_if_set("best_test_accuracy", summary.best_test_accuracy)},
           {"test_loss", summary.test_loss ? null_unless_finite(*summary.test_loss) : ordered_json()},
           {"epochs", summary.epochs},
@@ -127,6 +129,7 @@ ordered_json to_json(const RunSummary& summary) {
 
 ordered_json to_json(const EvaluationResult& result) {
   return {{"test_accuracy", finite("test_accuracy", result.test_accuracy)},
+          {"test_top5_accuracy", finite_if_set("test_top5_accuracy", result.test_top5_accuracy)},
           {"test_loss", null_unless_finite(result.test_loss)},
           {"examples", result.examples}};
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/error.h"
+#include "engine/ops/accuracy.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/run/session.h"
 #include "jobs/wording/text.h"
@@ -16,6 +17,11 @@ void require_finite(const scheduler::Evaluation& evaluation, std::string_view wh
                "training diverged: {} the model's loss on the test set is {}; lower learning_rate.base, or check the "
                "initial values of its layers and the data's normalization",
                when, unsigned_nan(evaluation.loss));
+}
+
+std::optional<double> top5_accuracy(const scheduler::Evaluation& evaluation, std::int64_t classes) {
+  if (classes <= engine::kTopRanks) return std::nullopt;
+  return evaluation.top5_accuracy;
 }
 
 EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
@@ -42,7 +48,10 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
                  "saved it had diverged",
                  model_path, unsigned_nan(evaluation.loss), percent(evaluation.accuracy));
   }
-  return {evaluation.loss, evaluation.accuracy, evaluation.examples};
+  return {.test_loss = evaluation.loss,
+          .test_accuracy = evaluation.accuracy,
+          .test_top5_accuracy = top5_accuracy(evaluation, job.data.input.classes),
+          .examples = evaluation.examples};
 }
 
 }  // namespace arbalest::jobs

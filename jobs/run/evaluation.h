@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,7 @@ namespace arbalest::jobs {
 struct EvaluationResult {
   double test_loss = 0.0;
   double test_accuracy = 0.0;
+  std::optional<double> test_top5_accuracy;  // as top5_accuracy gives it
   std::int64_t examples = 0;
 };
 
@@ -21,6 +23,9 @@ struct EvaluationResult {
 // unknown), and kDiverged if its loss is not finite.
 EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
                               const RunContext& context);
+
+// Share of examples whose label is among the five largest of `classes` logits; none where there are not more than five.
+std::optional<double> top5_accuracy(const scheduler::Evaluation& evaluation, std::int64_t classes);
 
 // Throws kDiverged if the loss is not finite. `when`: "after epoch 3".
 void require_finite(const scheduler::Evaluation& evaluation, std::string_view when);

@@ -17,6 +17,7 @@ struct RunStart {
   std::string data;   // one line: "mnist: 60,000 training and 10,000 test examples"
   std::vector<std::string> devices;
   std::vector<int> learners_per_device;
+  std::int64_t classes = 0;
   std::int64_t batch_size = 0;  // per learner
   engine::Precision precision = engine::Precision::kFloat32;
   int max_epochs = 0;
@@ -43,7 +44,8 @@ struct EpochRow {
   double train_loss = 0.0;
   double test_loss = 0.0;
   double test_accuracy = 0.0;
-  double images_per_second = 0.0;  // training examples / seconds of training, evaluation not counted
+  std::optional<double> test_top5_accuracy;  // where there are more than five classes
+  double images_per_second = 0.0;            // training examples / seconds of training, evaluation not counted
   double elapsed_seconds = 0.0;
   double learning_rate = 0.0;
   std::vector<int> learners_per_device;
@@ -71,6 +73,7 @@ struct RunSummary {
   std::string message;  // why, unless completed or target reached; "" otherwise
   // Of the model as it is at the end; none where it has not been measured.
   std::optional<double> test_accuracy;
+  std::optional<double> test_top5_accuracy;  // where there are more than five classes
   std::optional<double> test_loss;
   std::optional<double> best_test_accuracy;  // none before the first evaluation
   int epochs = 0;                            // completed

@@ -82,6 +82,7 @@ class Trainer {
                             counted(session_->test_data().size(), "test example")),
         .devices = summary_.devices,
         .learners_per_device = summary_.learners_per_device,
+        .classes = job_.data.input.classes,
         .batch_size = job_.training.batch_size,
         .precision = job_.training.precision,
         .max_epochs = job_.training.max_epochs,
@@ -233,6 +234,7 @@ class Trainer {
                        .train_loss = mean_of(epoch_.loss_sum, epoch_.examples),
                        .test_loss = evaluation.loss,
                        .test_accuracy = evaluation.accuracy,
+                       .test_top5_accuracy = top5_accuracy(evaluation, job_.data.input.classes),
                        .images_per_second = static_cast<double>(epoch_.examples) / epoch_seconds_,
                        .elapsed_seconds = elapsed,
                        .learning_rate = epoch_learning_rate_,
@@ -267,6 +269,7 @@ class Trainer {
     if (evaluation_.has_value()) {
       summary_.test_loss = evaluation_->loss;
       summary_.test_accuracy = evaluation_->accuracy;
+      summary_.test_top5_accuracy = top5_accuracy(*evaluation_, job_.data.input.classes);
       if (std::isfinite(evaluation_->loss)) {
         summary_.best_test_accuracy = std::max(target_.best().value_or(0.0), evaluation_->accuracy);
       }

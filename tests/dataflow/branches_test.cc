@@ -155,10 +155,12 @@ TEST_CASE("gradients of inception modules agree with the reference", "[training]
 
 TEST_CASE("several losses are trained by their weighted sum, and tests see the main one only", "[training][branches]") {
   Layers layers = inception(5);
-  const auto loss = [](float weight) { return std::make_shared<SoftmaxCrossEntropyLayer>(weight); };
+  const auto loss = [](float weight, float smoothing = 0.0F) {
+    return std::make_shared<SoftmaxCrossEntropyLayer>(SoftmaxCrossEntropyLayer::Options{weight, smoothing});
+  };
   layers.push_back({"side_pool", {"join_relu"}, std::make_shared<GlobalAveragePoolLayer>()});
   layers.push_back({"side_logits", {"side_pool"}, dense(3)});
-  layers.push_back({"side_loss", {"side_logits", "label"}, loss(0.4F)});
+  layers.push_back({"side_loss", {"side_logits", "label"}, loss(0.4F, 0.1F)});
   layers.push_back({"logits", {"hidden_sum"}, dense(3)});
   layers.push_back({"again", {"logits", "label"}, loss(0.25F)});
   layers.push_back({"loss", {"logits", "label"}, loss(2.0F)});

@@ -6,6 +6,7 @@
 #include "dataflow/layers/classification.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
+#include "dataflow/layers/joining.h"
 #include "tests/support/catch.h"
 #include "tests/support/zoo_layers.h"
 
@@ -13,12 +14,13 @@ namespace arbalest::tests {
 namespace {
 
 using namespace dataflow;
+using engine::ActivationFunction;
 using engine::ActivationKind;
 
 std::shared_ptr<const Layer> dense(std::int64_t units) {
   return std::make_shared<DenseLayer>(DenseLayer::Options{units});
 }
-std::shared_ptr<const Layer> activation(ActivationKind kind) { return std::make_shared<ActivationLayer>(kind); }
+std::shared_ptr<const Layer> activation(const ActivationFunction& f) { return std::make_shared<ActivationLayer>(f); }
 
 Graph build(const std::vector<LayerDescription>& hidden, const std::string& logits) {
   std::vector<LayerDescription> layers = hidden;
@@ -64,20 +66,38 @@ TEST_CASE("fusion: the second of two activations stays, and so does one of the i
   CHECK(labels(graph) == std::vector<std::string>{"tanh0", "hidden+relu", "tanh", "logits", "loss", "accuracy"});
 }
 
-TEST_CASE("fusion: batch norm takes ReLU, and nothing else") {
+TEST_CASE("fusion: batch norm and add take ReLU, and nothing else") {
+  const auto leaky = activation(ActivationFunction(ActivationKind::kLeakyRelu, 0.25F));
   const auto norm = std::make_shared<BatchNormLayer>(BatchNormLayer::Options{});
   const Graph graph = fuse(build({{"hidden", {"image"}, dense(5)},
                                   {"norm1", {"hidden"}, norm},
                                   {"relu1", {"norm1"}, activation(ActivationKind::kRelu)},
                                   {"norm2", {"relu1"}, norm},
                                   {"tanh2", {"norm2"}, activation(ActivationKind::kTanh)},
-                                  {"logits", {"tanh2"}, dense(3)}},
+                                  {"norm3", {"tanh2"}, norm},
+                                  {"leaky3", {"norm3"}, leaky},
+                                  {"sum", {"leaky3", "tanh2"}, std::make_shared<AddLayer>()},
+                                  {"leaky4", {"sum"}, leaky},
+                                  {"logits", {"leaky4"}, dense(3)}},
                                  "logits"));
-  CHECK(labels(graph) ==
-        std::vector<std::string>{"hidden", "norm1+relu1", "norm2", "tanh2", "logits", "loss", "accuracy"});
+  CHECK(labels(graph) == std::vector<std::string>{"hidden", "norm1+relu1", "norm2", "tanh2", "norm3", "leaky3", "sum",
+                                                  "leaky4", "logits", "loss", "accuracy"});
   const std::vector<engine::Layout> input{{{2, 5}, engine::DType::kFloat32, 40, nullptr}};
   CHECK(std::get<engine::BatchNormSpec>(graph.nodes()[1].layer->operator_spec(input, 0)).relu);
   CHECK_FALSE(std::get<engine::BatchNormSpec>(graph.nodes()[2].layer->operator_spec(input, 0)).relu);
+}
+
+TEST_CASE("fusion: an activation keeps its slope, and one that is differentiated by its input stays") {
+  const ActivationFunction leaky(ActivationKind::kLeakyRelu, 0.25F);
+  const Graph graph = fuse(build({{"hidden", {"image"}, dense(5)},
+                                  {"leaky", {"hidden"}, activation(leaky)},
+                                  {"wide", {"leaky"}, dense(7)},
+                                  {"gelu", {"wide"}, activation(ActivationKind::kGelu)},
+                                  {"logits", {"gelu"}, dense(3)}},
+                                 "logits"));
+  CHECK(labels(graph) == std::vector<std::string>{"hidden+leaky", "wide", "gelu", "logits", "loss", "accuracy"});
+  const std::vector<engine::Layout> input{{{2, 16}, engine::DType::kFloat32, 128, nullptr}};
+  CHECK(std::get<engine::DenseSpec>(graph.nodes()[0].layer->operator_spec(input, 0)).activation == leaky);
 }
 
 TEST_CASE("fusion: an output that others read too keeps its own place") {

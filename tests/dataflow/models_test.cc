@@ -48,7 +48,12 @@ TEST_CASE("every kind of layer is read as what it is") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_relu(); }) == "relu");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_tanh(); }) == "tanh");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_sigmoid(); }) == "sigmoid");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_local_response_norm(); }) == "local_response_norm");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_leaky_relu(); }) == "leaky_relu");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_gelu(); }) == "gelu");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_silu(); }) == "silu");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_dropout(); }) == "dropout");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_softmax(); }) == "softmax");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_softmax_cross_entropy(); }) == "softmax_cross_entropy");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_accuracy(); }) == "accuracy");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_add(); }) == "add");
@@ -56,7 +61,7 @@ TEST_CASE("every kind of layer is read as what it is") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_global_average_pool(); }) == "global_average_pool");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_padded_shortcut()->set_channels(4); }) == "padded_shortcut");
   // A kind that is added to the schema has to be added here.
-  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 16);
+  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 21);
 }
 
 TEST_CASE("windows are read in both directions, with their defaults") {
@@ -166,6 +171,14 @@ TEST_CASE("a filter of a group reads the channels of its group") {
   const engine::Shape odd{2, 5, 5, 5};
   CHECK_THROWS_WITH(conv->output_shape({&odd, 1}),
                     ContainsSubstring("groups must divide the 5 channels of its input and its 8 filters; 2 does not"));
+}
+
+TEST_CASE("the slope of leaky_relu is read, with its default") {
+  v1::Layer layer;
+  layer.mutable_leaky_relu();
+  CHECK(read_one(layer)->activation() == engine::ActivationFunction(engine::ActivationKind::kLeakyRelu, 0.01F));
+  layer.mutable_leaky_relu()->set_slope(0.2F);
+  CHECK(read_one(layer)->activation()->slope == 0.2F);
 }
 
 TEST_CASE("parameters are read with their initializers and multipliers") {

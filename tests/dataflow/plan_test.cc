@@ -11,7 +11,9 @@
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
 #include "dataflow/layers/flatten.h"
+#include "dataflow/layers/local_response_norm.h"
 #include "dataflow/layers/pool2d.h"
+#include "dataflow/layers/softmax.h"
 #include "engine/devices.h"
 #include "tests/support/catch.h"
 #include "tests/support/zoo_layers.h"
@@ -48,6 +50,38 @@ Graph every_layer() {
       {"drop", {"sigmoid"}, std::make_shared<DropoutLayer>(0.25F)},
       {"logits", {"drop"}, dense(3)},
       {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}};
+  return Graph::build({{2, 8, 8}, 3}, layers);
+}
+
+// Layers and options that every_layer() has not.
+Graph more_layers() {
+  Conv2dLayer::Options grouped;
+  grouped.filters = 8;
+  grouped.window = {.kernel = {3, 3}, .stride = {2, 2}};
+  grouped.padding_mode = PaddingMode::kSame;
+  grouped.groups = 2;
+  Conv2dLayer::Options depthwise;
+  depthwise.filters = 8;
+  depthwise.window = {.kernel = {2, 2}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {2, 2}};
+  depthwise.groups = 8;
+  const Pool2dLayer::Options ceil{.kind = engine::PoolKind::kAverage,
+                                  .window = {.kernel = {3, 3}, .stride = {2, 2}},
+                                  .ceil_mode = true,
+                                  .count_padding = true};
+  const auto activation = [](engine::ActivationKind kind) { return std::make_shared<ActivationLayer>(kind); };
+  const std::vector<LayerDescription> layers{
+      {"grouped", {"image"}, std::make_shared<Conv2dLayer>(grouped)},
+      {"gelu", {"grouped"}, activation(engine::ActivationKind::kGelu)},
+      {"norm", {"gelu"}, std::make_shared<LocalResponseNormLayer>(LocalResponseNormLayer::Options{.alpha = 0.5F})},
+      {"depthwise", {"norm"}, std::make_shared<Conv2dLayer>(depthwise)},
+      {"silu", {"depthwise"}, activation(engine::ActivationKind::kSilu)},
+      {"average", {"silu"}, std::make_shared<Pool2dLayer>(ceil)},
+      {"hidden", {"average"}, dense(7)},
+      {"softmax", {"hidden"}, std::make_shared<SoftmaxLayer>()},
+      {"logits", {"softmax"}, dense(3)},
+      {"loss",
+       {"logits", "label"},
+       std::make_shared<SoftmaxCrossEntropyLayer>(SoftmaxCrossEntropyLayer::Options{.label_smoothing = 0.2F})}};
   return Graph::build({{2, 8, 8}, 3}, layers);
 }
 
@@ -105,8 +139,9 @@ class PlanRun {
 }  // namespace
 
 TEST_CASE("the gradient of a whole model agrees with central differences") {
+  const bool more = GENERATE(false, true);
   for (const int threads : {1, 2}) {
-    PlanRun run(every_layer(), {.batch = 6, .threads = threads});
+    PlanRun run(more ? more_layers() : every_layer(), {.batch = 6, .threads = threads});
     run.run(true);
     const std::vector<NamedTensor> gradient = run.plan().parameters().to_canonical(run.device(), run.gradient());
     std::vector<NamedTensor> weights = run.plan().parameters().to_canonical(run.device(), run.weights());

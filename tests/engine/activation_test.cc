@@ -6,6 +6,7 @@
 namespace arbalest::tests {
 namespace {
 
+using engine::ActivationFunction;
 using engine::ActivationKind;
 using engine::ActivationSpec;
 using engine::DType;
@@ -22,7 +23,9 @@ Floats to_floats(const Values& values) {
 
 TEST_CASE("activations agree with the reference, in place too") {
   const auto device = open_test_device();
-  const ActivationKind kind = GENERATE(ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid);
+  const ActivationFunction f =
+      GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid,
+               ActivationFunction(ActivationKind::kLeakyRelu, 0.25F), ActivationKind::kGelu, ActivationKind::kSilu);
   const bool in_place = GENERATE(false, true);
   const int threads = GENERATE(1, 3);
   const Shape shape = GENERATE(Shape{5, 33}, Shape{1, 1}, Shape{5, 20, 7, 3}, Shape{16, 5, 3, 2}, Shape{1, 17, 1, 1},
@@ -35,17 +38,18 @@ TEST_CASE("activations agree with the reference, in place too") {
 
     OperatorCase of;
     of.input = layout;
-    of.spec = ActivationSpec{layout, kind};
+    of.spec = ActivationSpec{layout, f};
     of.input_values = random_values(layout.shape().elements(), 1, in.dtype);
     for (double& value : of.input_values) value *= 4.0;
     of.output_gradient = random_values(layout.shape().elements(), 2, in.dtype);
     of.in_place = in_place;
     const OperatorRun run = run_operator(*device, of, {.threads = threads});
 
-    const Values expected = activation(of.input_values, kind);
+    const Values expected = activation(of.input_values, f);
     CHECK(relative_error(run.output, expected) < in.tolerance);
     // The backward pass reads the output as it is stored.
-    const Values gradient = activation_gradient(representable(expected, in.dtype), kind, of.output_gradient);
+    const Values read = differentiates_input(f.kind) ? of.input_values : representable(expected, in.dtype);
+    const Values gradient = activation_gradient(read, f, of.output_gradient);
     CHECK(relative_error(run.input_gradient, gradient) < in.tolerance);
     CHECK(run.padding_is_zero);
     const OperatorRun inference = run_operator(*device, of, {.mode = OperatorMode::kInference, .threads = threads});
@@ -63,6 +67,35 @@ TEST_CASE("an activation that runs twice in place would be wrong: the traits ask
   CHECK(op->traits().backward_reads_output);
   CHECK_FALSE(op->traits().backward_reads_inputs);
   CHECK(op->traits().saved_bytes == 0);
+}
+
+TEST_CASE("an activation that is differentiated by its input keeps it for the backward pass") {
+  const auto device = open_test_device();
+  const auto kind = GENERATE(ActivationKind::kGelu, ActivationKind::kSilu);
+  const Layout layout = device->plain_layout({4, 4}, DType::kFloat32);
+  const auto op = device->prepare(ActivationSpec{layout, kind}, {});
+  CHECK_FALSE(op->traits().in_place_forward);
+  CHECK(op->traits().in_place_backward);
+  CHECK(op->traits().backward_reads_inputs);
+  CHECK_FALSE(op->traits().backward_reads_output);
+  CHECK(device->prepare(ActivationSpec{layout, kind}, {.mode = OperatorMode::kInference})->traits().in_place_forward);
+}
+
+TEST_CASE("activations of numbers that are not, and far from zero") {
+  const auto device = open_test_device();
+  const ActivationFunction f = GENERATE(as<ActivationFunction>{}, ActivationFunction(ActivationKind::kLeakyRelu, 0.25F),
+                                        ActivationKind::kGelu, ActivationKind::kSilu);
+  OperatorCase of;
+  of.input = device->plain_layout({4}, DType::kFloat32);
+  of.spec = ActivationSpec{of.input, f};
+  of.input_values = {std::nan(""), 1000.0, -1000.0, 0.0};
+  of.output_gradient = {1.0, 1.0, 1.0, 1.0};
+  const OperatorRun run = run_operator(*device, of, {});
+  CHECK(std::isnan(run.output[0]));
+  const float left = f.kind == ActivationKind::kLeakyRelu ? 0.25F : 0.0F;
+  CHECK(Floats(run.output.begin() + 1, run.output.end()) == Floats{1000.0F, -1000.0F * left, 0.0F});
+  CHECK(run.input_gradient[1] == 1.0F);
+  CHECK(run.input_gradient[2] == left);
 }
 
 TEST_CASE("flatten gives canonical order, and gradients go back to the input's layout") {

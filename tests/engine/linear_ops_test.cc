@@ -246,15 +246,16 @@ TEST_CASE("dense agrees with the reference") {
 
 TEST_CASE("an activation in the same pass is the activation of the output") {
   const auto device = open_test_device();
-  const auto kind =
-      GENERATE(engine::ActivationKind::kRelu, engine::ActivationKind::kTanh, engine::ActivationKind::kSigmoid);
+  using engine::ActivationKind;
+  const auto f = GENERATE(as<engine::ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh,
+                          ActivationKind::kSigmoid, engine::ActivationFunction(ActivationKind::kLeakyRelu, 0.25F));
   // The backward pass reads the output as it was stored. In less than FP32 that may be on the other side of a kink than
   // the reference.
   const auto gradient_of = [&](const Values& output, const OperatorRun& trained, const OperatorCase& run,
                                const Arithmetic& in) {
     const bool is_exact = in.precision == engine::Precision::kFloat32;
     const Values stored(trained.output.begin(), trained.output.end());
-    return activation_gradient(is_exact ? output : stored, kind, run.output_gradient);
+    return activation_gradient(is_exact ? output : stored, f, run.output_gradient);
   };
   // One more rounding: of the gradient on the other side of the activation.
   const auto tolerance_in = [](const Arithmetic& in) {
@@ -262,15 +263,15 @@ TEST_CASE("an activation in the same pass is the activation of the output") {
   };
   for (const ConvCase& of : kConvolutions) {
     if (of.input[0] == 32) continue;  // takes long, and tests of training have one
-    DYNAMIC_SECTION(of.what << ", " << static_cast<int>(kind)) {
+    DYNAMIC_SECTION(of.what << ", " << static_cast<int>(f.kind)) {
       for (const Arithmetic& in : arithmetics(*device)) {
         CAPTURE(in.name);
         OperatorCase run = make_case(*device, of, in.dtype);
         run.replayed = true;
-        std::get<Conv2dSpec>(run.spec).activation = kind;
+        std::get<Conv2dSpec>(run.spec).activation = f;
         const Values bias = of.bias ? run.parameters[1] : Values{};
         const Values output = activation(
-            conv2d(of.input, run.input_values, run.parameters[0], bias, of.filters, of.window, of.groups), kind);
+            conv2d(of.input, run.input_values, run.parameters[0], bias, of.filters, of.window, of.groups), f);
         const PrepareOptions training{.precision = in.precision};
         const OperatorRun trained = run_operator(*device, run, training);
         check(trained, output,
@@ -286,14 +287,14 @@ TEST_CASE("an activation in the same pass is the activation of the output") {
   }
   for (const DenseCase& of : kDenseLayers) {
     if (of.input[0] == 32) continue;  // takes long, and tests of training have one
-    DYNAMIC_SECTION(of.what << ", " << static_cast<int>(kind)) {
+    DYNAMIC_SECTION(of.what << ", " << static_cast<int>(f.kind)) {
       for (const Arithmetic& in : arithmetics(*device)) {
         CAPTURE(in.name);
         OperatorCase run = make_case(*device, of, in.dtype);
         run.replayed = true;
-        std::get<DenseSpec>(run.spec).activation = kind;
+        std::get<DenseSpec>(run.spec).activation = f;
         const Values bias = of.bias ? run.parameters[1] : Values{};
-        const Values output = activation(dense(of.input[0], run.input_values, run.parameters[0], bias, of.units), kind);
+        const Values output = activation(dense(of.input[0], run.input_values, run.parameters[0], bias, of.units), f);
         const OperatorRun trained = run_operator(*device, run, {.precision = in.precision});
         check(trained, output,
               dense_gradients(of.input[0], run.input_values, run.parameters[0], of.units,

@@ -64,12 +64,14 @@ TEST_CASE("training weighs a loss and adds it to another, and inference takes it
   const auto device = open_test_device();
   constexpr std::int64_t kClasses = 17;
   const std::int64_t examples = GENERATE(3, 90);
+  const float smoothing = GENERATE(0.0F, 0.125F);
   const Values logits = random_values(examples * kClasses, 1);
   const Labels labels = random_labels(examples, kClasses, 2);
   OperatorCase of = make_case<SoftmaxCrossEntropySpec>(*device, kClasses, logits, labels);
   std::get<SoftmaxCrossEntropySpec>(of.spec).weight = 0.4F;
-  const double loss = softmax_cross_entropy(kClasses, logits, labels);
-  Values gradient = softmax_cross_entropy_gradient(kClasses, logits, labels);
+  std::get<SoftmaxCrossEntropySpec>(of.spec).label_smoothing = smoothing;
+  const double loss = softmax_cross_entropy(kClasses, logits, labels, smoothing);
+  Values gradient = softmax_cross_entropy_gradient(kClasses, logits, labels, smoothing);
   for (double& value : gradient) value *= 0.4;
   const OperatorRun first = run_operator(*device, of, {});
   CHECK(static_cast<double>(first.output.at(0)) == Approx(0.4 * loss).epsilon(1e-5));
@@ -79,7 +81,36 @@ TEST_CASE("training weighs a loss and adds it to another, and inference takes it
   CHECK(static_cast<double>(second.output.at(0)) == Approx(0.4 * loss + static_cast<double>(before)).epsilon(1e-5));
   CHECK(second.input_gradient == first.input_gradient);
   const OperatorRun inference = run_operator(*device, of, {.mode = OperatorMode::kInference});
-  CHECK(static_cast<double>(inference.output.at(0)) == Approx(loss).epsilon(1e-5));
+  const double plain_loss = softmax_cross_entropy(kClasses, logits, labels);
+  CHECK(static_cast<double>(inference.output.at(0)) == Approx(plain_loss).epsilon(1e-5));
+}
+
+TEST_CASE("label smoothing shares out a part of the target, in training only") {
+  const auto device = open_test_device();
+  const auto [examples, classes] =
+      GENERATE(table<std::int64_t, std::int64_t>({{1, 1}, {1, 2}, {5, 10}, {32, 1000}, {64, 17}}));
+  constexpr float kSmoothing = 0.125F;
+  Values logits = random_values(examples * classes, 1);
+  for (double& logit : logits) logit *= 10.0;
+  Labels labels = random_labels(examples, classes, 2);
+  if (examples > 1) labels[1] = engine::kNoLabel;
+  for (const Arithmetic& in : tensor_types(*device)) {
+    CAPTURE(in.name, examples, classes);
+    logits = representable(logits, in.dtype);
+    OperatorCase of = make_case<SoftmaxCrossEntropySpec>(*device, classes, logits, labels, in.dtype);
+    const OperatorRun plain = run_operator(*device, of, {.mode = OperatorMode::kInference});
+    std::get<SoftmaxCrossEntropySpec>(of.spec).label_smoothing = kSmoothing;
+
+    const OperatorRun run = run_operator(*device, of, {});
+    CHECK(static_cast<double>(run.output.at(0)) ==
+          Approx(softmax_cross_entropy(classes, logits, labels, kSmoothing)).epsilon(1e-5));
+    CHECK(relative_error(run.input_gradient, softmax_cross_entropy_gradient(classes, logits, labels, kSmoothing)) <
+          in.tolerance);
+    const OperatorRun threaded = run_operator(*device, of, {.threads = 3});
+    CHECK(threaded.output == run.output);
+    CHECK(threaded.input_gradient == run.input_gradient);
+    CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == plain.output);
+  }
 }
 
 TEST_CASE("examples without label count neither in the loss nor in the mean") {
@@ -133,6 +164,12 @@ TEST_CASE("a label outside the classes never passes for a loss") {
                     ContainsSubstring("label " + std::to_string(label) + " of example 1"));
 }
 
+// Right answers, and labels among the five largest.
+Floats counts(std::int64_t classes, const Values& logits, const Labels& labels) {
+  return {static_cast<float>(count_correct(classes, logits, labels)),
+          static_cast<float>(count_correct(classes, logits, labels, engine::kTopRanks))};
+}
+
 TEST_CASE("accuracy counts what the reference counts") {
   const auto device = open_test_device();
   const double nan = std::nan("");
@@ -142,19 +179,48 @@ TEST_CASE("accuracy counts what the reference counts") {
   for (const Arithmetic& in : tensor_types(*device)) {
     const OperatorRun run = run_operator(*device, make_case<AccuracySpec>(*device, 2, logits, labels, in.dtype),
                                          {.mode = OperatorMode::kInference});
-    CHECK(run.output == Floats{static_cast<float>(count_correct(2, logits, labels))});
+    CHECK(run.output == counts(2, logits, labels));
   }
+}
+
+TEST_CASE("the label is among the five largest logits if fewer than five stand before it") {
+  const auto device = open_test_device();
+  const double nan = std::nan("");
+  const double infinity = HUGE_VAL;
+  Values logits{
+      6,         5,         4,         3,         2,         1,  //
+      6,         5,         4,         3,         2,         1,  //
+      1,         1,         1,         1,         1,         1,  // of equal ones the first
+      1,         1,         1,         1,         1,         1,  //
+      nan,       6,         5,         4,         3,         2,  //
+      nan,       6,         5,         4,         3,         2,  // NaN stands before nobody, and is never right
+      -infinity, -infinity, -infinity, -infinity, -infinity, infinity,
+  };
+  const Labels labels{4, 5, 4, 5, 5, 0, 4};
+  for (const Arithmetic& in : tensor_types(*device)) {
+    const OperatorRun run = run_operator(*device, make_case<AccuracySpec>(*device, 6, logits, labels, in.dtype),
+                                         {.mode = OperatorMode::kInference});
+    CHECK(run.output == Floats{0.0F, 3.0F});
+    CHECK(run.output == counts(6, logits, labels));
+  }
+}
+
+TEST_CASE("a label outside the classes is no right answer") {
+  const auto device = open_test_device();
+  const OperatorCase of = make_case<AccuracySpec>(*device, 3, {1, 2, 3, 1, 2, 3}, {3, -7});
+  CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == Floats{0.0F, 0.0F});
 }
 
 TEST_CASE("accuracy on random logits") {
   const auto device = open_test_device();
-  const auto [examples, classes] = GENERATE(table<std::int64_t, std::int64_t>({{257, 10}, {1, 17}, {1, 1}}));
-  const Labels labels = random_labels(examples, classes, 2);
+  const auto [examples, classes] =
+      GENERATE(table<std::int64_t, std::int64_t>({{257, 10}, {64, 1000}, {1, 17}, {1, 1}, {9, 5}}));
+  Labels labels = random_labels(examples, classes, 2);
+  if (examples > 1) labels[1] = engine::kNoLabel;
   for (const Arithmetic& in : tensor_types(*device)) {
     const Values logits = random_values(examples * classes, 1, in.dtype);
     const OperatorCase of = make_case<AccuracySpec>(*device, classes, logits, labels, in.dtype);
-    CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output ==
-          Floats{static_cast<float>(count_correct(classes, logits, labels))});
+    CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == counts(classes, logits, labels));
   }
 }
 

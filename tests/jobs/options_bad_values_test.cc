@@ -376,6 +376,8 @@ TEST_CASE("models that do not fit together are refused at the layer") {
              ContainsSubstring("job.txtpb:3:46: error: layer 'a' (max_pool): a 29x2 window"));
   CHECK_THAT(said("layers { name: \"a\" input: \"image\" max_pool { kernel: 2 padding: 2 } }\n" + loss),
              ContainsSubstring("job.txtpb:3:56: error: layer 'a' (max_pool): padding must be smaller"));
+  CHECK_THAT(said("layers { name: \"a\" input: \"image\" softmax {} }\n" + loss),
+             ContainsSubstring("layer 'a' (softmax): needs a vector of features per example, not 1x1x28x28"));
   CHECK_THAT(said("layers { name: \"a\" input: \"image\" conv { filters: 4 kernel: 3 groups: 2 } }\n" + loss),
              ContainsSubstring("job.txtpb:3:63: error: layer 'a' (conv): groups must divide the 1 channels"));
   CHECK_THAT(said("layers { name: \"a\" input: \"b\" relu {} } layers { name: \"b\" input: \"a\" relu {} }\n" + loss),
@@ -415,6 +417,15 @@ TEST_CASE("values of layers out of their range are refused at the value") {
                  ContainsSubstring("job.txtpb:3:19: error: layer 'a': stride must be in [1, 1024], not 0\n"));
   CHECK_THAT(said("softmax_cross_entropy { weight: 0 }"),
              ContainsSubstring("job.txtpb:3:25: error: layer 'a': weight must be in (0, 1000], not 0\n"));
+  CHECK_THAT(said("local_response_norm { size: 4 k: 0 alpha: -1 beta: 11 }"),
+             ContainsSubstring("job.txtpb:3:23: error: layer 'a': size must be odd, not 4\n") &&
+                 ContainsSubstring("layer 'a': k must be in [1e-05, 1000], not 0\n") &&
+                 ContainsSubstring("layer 'a': alpha must be in [0, 1000], not -1\n") &&
+                 ContainsSubstring("layer 'a': beta must be in [0, 10], not 11\n"));
+  CHECK_THAT(said("leaky_relu { slope: -0.5 }"),
+             ContainsSubstring("job.txtpb:3:14: error: layer 'a': slope must be in [0, 1], not -0.5\n"));
+  CHECK_THAT(said("softmax_cross_entropy { label_smoothing: 1 }"),
+             ContainsSubstring("job.txtpb:3:25: error: layer 'a': label_smoothing must be in [0, 1), not 1\n"));
   CHECK_THAT(said("dropout { ratio: 1 }"),
              ContainsSubstring("job.txtpb:3:11: error: layer 'a': ratio must be in [0, 1), not 1\n"));
   CHECK_THAT(said("dense { units: 3 use_bias: false bias {} }"),

@@ -227,7 +227,9 @@ TEST_CASE("the resolved text says everything and stands for the same job") {
            layers { name: "c" input: "p" conv {
              filters: 3 kernel_height: 3 kernel_width: 5 padding: 1 use_bias: false } }
            layers { name: "e" input: "c" conv { filters: 3 kernel: 3 stride: 2 padding_mode: SAME groups: 3 } }
-           layers { name: "d" input: "e" dropout {} }
+           layers { name: "g" input: "e" local_response_norm {} }
+           layers { name: "f" input: "g" leaky_relu {} }
+           layers { name: "d" input: "f" dropout {} }
            layers { name: "logits" input: "d" dense { units: 10 bias { initializer { gaussian {} } } } }
            layers { name: "loss" input: "logits" input: "label" softmax_cross_entropy {} }
          }
@@ -236,11 +238,28 @@ TEST_CASE("the resolved text says everything and stands for the same job") {
       {"training.seed=7", "optimizer.sgd.weight_decay=5e-4"});
   CHECK_THAT(job.resolved_text, Catch::Matchers::StartsWith("# proto-file: arbalest/v1/job.proto\n"
                                                             "# proto-message: arbalest.v1.Job\n\nname: \"j\"\n"));
-  for (const std::string& said : std::vector<std::string>{
-           "seed: 7\n", "weight_decay: 0.0005\n", "directory: \"fashion-mnist\"\n", "mean: 0.3\n", "stddev: 0.353\n",
-           "batch_size: 32\n", "with_learners: SQRT\n", "devices: \"" + engine::list_devices().front().name + "\"\n",
-           "fixed: 2\n", "stride: 2\n", "padding_mode: EXPLICIT\n", "padding_mode: SAME\n", "ceil_mode: false\n",
-           "dilation: 1\n", "groups: 1\n", "groups: 3\n", "ratio: 0.5\n", "base: 0.012345678901234567\n"}) {
+  for (const std::string& said : std::vector<std::string>{"seed: 7\n",
+                                                          "weight_decay: 0.0005\n",
+                                                          "directory: \"fashion-mnist\"\n",
+                                                          "mean: 0.3\n",
+                                                          "stddev: 0.353\n",
+                                                          "batch_size: 32\n",
+                                                          "with_learners: SQRT\n",
+                                                          "devices: \"" + engine::list_devices().front().name + "\"\n",
+                                                          "fixed: 2\n",
+                                                          "stride: 2\n",
+                                                          "padding_mode: EXPLICIT\n",
+                                                          "padding_mode: SAME\n",
+                                                          "ceil_mode: false\n",
+                                                          "dilation: 1\n",
+                                                          "groups: 1\n",
+                                                          "groups: 3\n",
+                                                          "ratio: 0.5\n",
+                                                          "label_smoothing: 0\n",
+                                                          "slope: 0.01\n",
+                                                          "size: 5\n",
+                                                          "beta: 0.75\n",
+                                                          "base: 0.012345678901234567\n"}) {
     CHECK_THAT(job.resolved_text, ContainsSubstring(said));
   }
   require_same(parse(job.resolved_text), job);

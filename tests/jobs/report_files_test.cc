@@ -145,14 +145,14 @@ TEST_CASE("metrics: a line that does not reach the disk is an error") {
 }
 
 TEST_CASE("report: epoch rows and the summary have the documented names") {
-  CHECK(names_of(to_json(some_row())) == std::vector<std::string>{"epoch", "train_loss", "test_loss", "test_accuracy",
-                                                                  "images_per_second", "elapsed_seconds",
-                                                                  "learning_rate", "learners_per_device",
-                                                                  "replica_distance", "host_microseconds_per_step"});
+  CHECK(names_of(to_json(some_row())) ==
+        std::vector<std::string>{"epoch", "train_loss", "test_loss", "test_accuracy", "test_top5_accuracy",
+                                 "images_per_second", "elapsed_seconds", "learning_rate", "learners_per_device",
+                                 "replica_distance", "host_microseconds_per_step"});
   const ordered_json summary = to_json(some_summary());
-  for (const char* name : {"status", "test_accuracy", "best_test_accuracy", "epochs", "examples", "train_seconds",
-                           "time_to_accuracy_seconds", "images_per_second", "learners", "learners_per_device",
-                           "devices", "precision", "seed", "model_sha256"}) {
+  for (const char* name : {"status", "test_accuracy", "test_top5_accuracy", "best_test_accuracy", "epochs", "examples",
+                           "train_seconds", "time_to_accuracy_seconds", "images_per_second", "learners",
+                           "learners_per_device", "devices", "precision", "seed", "model_sha256"}) {
     CHECK(summary.contains(name));
   }
   CHECK(summary["status"] == "completed");
@@ -164,7 +164,9 @@ TEST_CASE("report: what was not measured is null, not zero") {
   summary.test_accuracy = 0.0;
   summary.test_loss = 0.0;
   summary.best_test_accuracy = 0.0;
-  for (const char* field : {"test_accuracy", "test_loss", "best_test_accuracy"}) {
+  summary.test_top5_accuracy = 0.0;
+  CHECK(to_json(EpochRow{})["test_top5_accuracy"].is_null());
+  for (const char* field : {"test_accuracy", "test_top5_accuracy", "test_loss", "best_test_accuracy"}) {
     INFO(field);
     CHECK(to_json(summary)[field] == 0.0);
     CHECK(to_json(RunSummary{})[field].is_null());

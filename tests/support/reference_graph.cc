@@ -107,10 +107,11 @@ class Runner {
     give(node, 0, pool2d_gradient(shape(node), input(node), spec.kind, spec.window, arriving(node)));
   }
   Values forward(const Graph::Node& node, const engine::ActivationSpec& spec) const {
-    return activation(input(node), spec.kind);
+    return activation(input(node), spec.function);
   }
   void backward(const Graph::Node& node, const engine::ActivationSpec& spec) {
-    give(node, 0, activation_gradient(values_[at(node.output)], spec.kind, arriving(node)));
+    const Values& read = engine::differentiates_input(spec.function.kind) ? input(node) : values_[at(node.output)];
+    give(node, 0, activation_gradient(read, spec.function, arriving(node)));
   }
   Values forward(const Graph::Node& node, const engine::FlattenSpec&) const { return input(node); }
   void backward(const Graph::Node& node, const engine::FlattenSpec&) { give(node, 0, Values(arriving(node))); }
@@ -142,13 +143,16 @@ class Runner {
   Values forward(const Graph::Node& node, const engine::SoftmaxCrossEntropySpec& spec) {
     double labeled = 0.0;
     for (const std::int32_t label : labels_) labeled += label < 0 ? 0.0 : 1.0;
-    const double own = softmax_cross_entropy(shape(node)[1], input(node), labels_) / labeled;
-    result_.loss += static_cast<double>(spec.weight) * own;
-    if (!node.training_only) result_.main_loss = own;
+    const auto mean = [&](double smoothing) {
+      return softmax_cross_entropy(shape(node)[1], input(node), labels_, smoothing) / labeled;
+    };
+    result_.loss += static_cast<double>(spec.weight) * mean(static_cast<double>(spec.label_smoothing));
+    if (!node.training_only) result_.main_loss = mean(0.0);
     return {};
   }
   void backward(const Graph::Node& node, const engine::SoftmaxCrossEntropySpec& spec) {
-    Values gradient = softmax_cross_entropy_gradient(shape(node)[1], input(node), labels_);
+    const auto smoothing = static_cast<double>(spec.label_smoothing);
+    Values gradient = softmax_cross_entropy_gradient(shape(node)[1], input(node), labels_, smoothing);
     for (double& value : gradient) value *= static_cast<double>(spec.weight);
     give(node, 0, gradient);
   }

@@ -1,11 +1,14 @@
 #include "tests/support/reference_ops.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace arbalest::tests {
 
+using engine::ActivationFunction;
 using engine::ActivationKind;
 using engine::PoolKind;
 using engine::Shape;
@@ -196,10 +199,10 @@ Values pool2d_gradient(const Shape& shape, const Values& input, PoolKind kind, c
   return gradient;
 }
 
-Values activation(const Values& input, ActivationKind kind) {
+Values activation(const Values& input, const ActivationFunction& f) {
   Values output;
   for (const double x : input) {
-    switch (kind) {
+    switch (f.kind) {
       case ActivationKind::kRelu:
         output.push_back(x > 0.0 ? x : 0.0);
         break;
@@ -209,16 +212,25 @@ Values activation(const Values& input, ActivationKind kind) {
       case ActivationKind::kSigmoid:
         output.push_back(1.0 / (1.0 + std::exp(-x)));
         break;
+      case ActivationKind::kLeakyRelu:
+        output.push_back(x > 0.0 ? x : static_cast<double>(f.slope) * x);
+        break;
+      case ActivationKind::kGelu:
+        output.push_back(0.5 * x * std::erfc(-x / std::sqrt(2.0)));
+        break;
+      case ActivationKind::kSilu:
+        output.push_back(x / (1.0 + std::exp(-x)));
+        break;
     }
   }
   return output;
 }
 
-Values activation_gradient(const Values& output, ActivationKind kind, const Values& output_gradient) {
+Values activation_gradient(const Values& read, const ActivationFunction& f, const Values& output_gradient) {
   Values gradient;
-  for (std::size_t e = 0; e < output.size(); ++e) {
-    const double y = output[e];
-    switch (kind) {
+  for (std::size_t e = 0; e < read.size(); ++e) {
+    const double y = read[e];
+    switch (f.kind) {
       case ActivationKind::kRelu:
         gradient.push_back(y > 0.0 ? output_gradient[e] : 0.0);
         break;
@@ -228,6 +240,18 @@ Values activation_gradient(const Values& output, ActivationKind kind, const Valu
       case ActivationKind::kSigmoid:
         gradient.push_back(output_gradient[e] * y * (1.0 - y));
         break;
+      case ActivationKind::kLeakyRelu:
+        gradient.push_back(output_gradient[e] * (y > 0.0 ? 1.0 : static_cast<double>(f.slope)));
+        break;
+      case ActivationKind::kGelu:
+        gradient.push_back(output_gradient[e] * (0.5 * std::erfc(-y / std::sqrt(2.0)) +
+                                                 y * std::exp(-0.5 * y * y) / std::sqrt(2.0 * std::numbers::pi)));
+        break;
+      case ActivationKind::kSilu: {
+        const double s = 1.0 / (1.0 + std::exp(-y));
+        gradient.push_back(output_gradient[e] * (s + y * s * (1.0 - s)));
+        break;
+      }
     }
   }
   return gradient;
@@ -331,7 +355,42 @@ Values dropout_factors(std::int64_t elements, double ratio, std::uint32_t layer,
   return factors;
 }
 
-double softmax_cross_entropy(std::int64_t classes, const Values& logits, const Labels& labels) {
+Values softmax(std::int64_t classes, const Values& logits) {
+  const auto columns = static_cast<std::size_t>(classes);
+  Values probabilities;
+  for (std::size_t first = 0; first < logits.size(); first += columns) {
+    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(first);
+    const double largest = *std::max_element(row, row + static_cast<std::ptrdiff_t>(columns));
+    double sum = 0.0;
+    for (std::size_t c = first; c < first + columns; ++c) sum += std::exp(logits[c] - largest);
+    for (std::size_t c = first; c < first + columns; ++c) probabilities.push_back(std::exp(logits[c] - largest) / sum);
+  }
+  return probabilities;
+}
+
+Values softmax_gradient(std::int64_t classes, const Values& logits, const Values& output_gradient) {
+  const auto columns = static_cast<std::size_t>(classes);
+  const Values p = softmax(classes, logits);
+  Values gradient(logits.size());
+  for (std::size_t e = 0; e < logits.size(); ++e) {
+    for (std::size_t d = 0; d < columns; ++d) {
+      const std::size_t other = e / columns * columns + d;
+      gradient[e] += output_gradient[other] * p[other] * ((other == e ? 1.0 : 0.0) - p[e]);
+    }
+  }
+  return gradient;
+}
+
+namespace {
+
+// What probability class `c` should have.
+double target_of(std::size_t c, std::int32_t label, std::size_t classes, double smoothing) {
+  return (static_cast<std::size_t>(label) == c ? 1.0 - smoothing : 0.0) + smoothing / static_cast<double>(classes);
+}
+
+}  // namespace
+
+double softmax_cross_entropy(std::int64_t classes, const Values& logits, const Labels& labels, double smoothing) {
   const auto columns = static_cast<std::size_t>(classes);
   double loss = 0.0;
   for (std::size_t n = 0; n < labels.size(); ++n) {
@@ -340,41 +399,42 @@ double softmax_cross_entropy(std::int64_t classes, const Values& logits, const L
     for (std::size_t c = 0; c < columns; ++c) largest = std::fmax(largest, logits[n * columns + c]);
     double sum = 0.0;
     for (std::size_t c = 0; c < columns; ++c) sum += std::exp(logits[n * columns + c] - largest);
-    loss += std::log(sum) + largest - logits[n * columns + static_cast<std::size_t>(labels[n])];
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double target = target_of(c, labels[n], columns, smoothing);
+      if (target > 0.0) loss += target * (std::log(sum) + largest - logits[n * columns + c]);
+    }
   }
   return loss;
 }
 
-Values softmax_cross_entropy_gradient(std::int64_t classes, const Values& logits, const Labels& labels) {
+Values softmax_cross_entropy_gradient(std::int64_t classes, const Values& logits, const Labels& labels,
+                                      double smoothing) {
   const auto columns = static_cast<std::size_t>(classes);
+  const Values p = softmax(classes, logits);
   Values gradient(logits.size());
   double labeled = 0.0;
   for (const std::int32_t label : labels) labeled += label < 0 ? 0.0 : 1.0;
   for (std::size_t n = 0; n < labels.size(); ++n) {
     if (labels[n] < 0) continue;
     for (std::size_t c = 0; c < columns; ++c) {
-      double inverse = 0.0;  // of the probability: sum over d of exp(a_d - a_c)
-      for (std::size_t d = 0; d < columns; ++d) inverse += std::exp(logits[n * columns + d] - logits[n * columns + c]);
-      const double target = static_cast<std::size_t>(labels[n]) == c ? 1.0 : 0.0;
-      gradient[n * columns + c] = (1.0 / inverse - target) / labeled;
+      gradient[n * columns + c] = (p[n * columns + c] - target_of(c, labels[n], columns, smoothing)) / labeled;
     }
   }
   return gradient;
 }
 
-std::int64_t count_correct(std::int64_t classes, const Values& logits, const Labels& labels) {
-  const auto columns = static_cast<std::size_t>(classes);
+std::int64_t count_correct(std::int64_t classes, const Values& logits, const Labels& labels, int most) {
+  const auto columns = static_cast<std::ptrdiff_t>(classes);
   std::int64_t correct = 0;
   for (std::size_t n = 0; n < labels.size(); ++n) {
-    std::int64_t best = -1;
-    double largest = 0.0;
-    for (std::size_t c = 0; c < columns; ++c) {
-      const double logit = logits[n * columns + c];
-      if (std::isnan(logit) || (best >= 0 && !(logit > largest))) continue;
-      best = static_cast<std::int64_t>(c);
-      largest = logit;
+    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(n) * columns;
+    std::vector<std::int32_t> order;  // numbers only, the largest first
+    for (std::int32_t c = 0; c < columns; ++c) {
+      if (!std::isnan(row[c])) order.push_back(c);
     }
-    if (labels[n] >= 0 && best == labels[n]) ++correct;
+    std::ranges::stable_sort(order, [&](std::int32_t a, std::int32_t b) { return row[a] > row[b]; });
+    order.resize(std::min(order.size(), static_cast<std::size_t>(most)));
+    if (labels[n] >= 0 && std::ranges::count(order, labels[n]) > 0) ++correct;
   }
   return correct;
 }

@@ -41,8 +41,20 @@ Values pool2d(const engine::Shape& shape, const Values& input, engine::PoolKind 
 Values pool2d_gradient(const engine::Shape& shape, const Values& input, engine::PoolKind kind,
                        const engine::Window& window, const Values& output_gradient, bool count_padding = false);
 
-Values activation(const Values& input, engine::ActivationKind kind);
-Values activation_gradient(const Values& output, engine::ActivationKind kind, const Values& output_gradient);
+// Across channels (engine/ops/local_response_norm.h).
+struct ResponseNorm {
+  std::int64_t size;
+  double alpha;
+  double beta;
+  double k;
+};
+Values local_response_norm(const engine::Shape& shape, const Values& input, const ResponseNorm& norm);
+Values local_response_norm_gradient(const engine::Shape& shape, const Values& input, const ResponseNorm& norm,
+                                    const Values& output_gradient);
+
+Values activation(const Values& input, const engine::ActivationFunction& f);
+//   read: the output, or the input of functions that differentiate that
+Values activation_gradient(const Values& read, const engine::ActivationFunction& f, const Values& output_gradient);
 
 // Tensors of `shapes`, joined along axis 1; and the inverse: the parts of `joined`.
 Values concat(const std::vector<engine::Shape>& shapes, const std::vector<Values>& inputs);
@@ -72,9 +84,14 @@ Values dropout_factors(std::int64_t elements, double ratio, std::uint32_t layer,
                        std::uint64_t task);
 
 // Sum over labeled examples; the gradient is that of their mean.
-double softmax_cross_entropy(std::int64_t classes, const Values& logits, const Labels& labels);
-Values softmax_cross_entropy_gradient(std::int64_t classes, const Values& logits, const Labels& labels);
+double softmax_cross_entropy(std::int64_t classes, const Values& logits, const Labels& labels, double smoothing = 0.0);
+Values softmax_cross_entropy_gradient(std::int64_t classes, const Values& logits, const Labels& labels,
+                                      double smoothing = 0.0);
 
-std::int64_t count_correct(std::int64_t classes, const Values& logits, const Labels& labels);
+Values softmax(std::int64_t classes, const Values& logits);
+Values softmax_gradient(std::int64_t classes, const Values& logits, const Values& output_gradient);
+
+// Labeled examples whose label is among the `most` largest logits; of equal ones the first count as larger.
+std::int64_t count_correct(std::int64_t classes, const Values& logits, const Labels& labels, int most = 1);
 
 }  // namespace arbalest::tests

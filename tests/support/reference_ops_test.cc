@@ -6,6 +6,7 @@
 namespace arbalest::tests {
 namespace {
 
+using engine::ActivationFunction;
 using engine::ActivationKind;
 using engine::PoolKind;
 using engine::Shape;
@@ -102,13 +103,31 @@ TEST_CASE("reference of joining and shortcuts: hand-computed examples") {
   CHECK(padded_shortcut_gradient({1, 1, 3, 2}, 4, 2, {9, 9, 1, 2, 9, 9, 9, 9}) == Values{1, 0, 0, 0, 2, 0});
 }
 
+TEST_CASE("reference local response normalization: two channels by hand, and gradients are its differences") {
+  // 3 / (1 + 2/1 * 9), 4 / (1 + 2/1 * 16); then both of 1 + 2/3 * 25
+  CHECK(local_response_norm({1, 2, 1, 1}, {3, 4}, {1, 2.0, 1.0, 1.0}) == Values{3.0 / 19.0, 4.0 / 33.0});
+  const Values both = local_response_norm({1, 2, 1, 1}, {3, 4}, {3, 2.0, 1.0, 1.0});
+  CHECK(both[0] == Approx(9.0 / 53.0));
+  CHECK(both[1] == Approx(12.0 / 53.0));
+
+  const ResponseNorm norm{5, 0.8, 0.75, 1.5};
+  const Shape shape{2, 7, 2, 3};
+  const Values input = random_values(shape.elements(), 5);
+  const Values direction = random_values(shape.elements(), 6);
+  const auto of_input = [&](const Values& x) { return dot(local_response_norm(shape, x, norm), direction); };
+  CHECK(relative_error(local_response_norm_gradient(shape, input, norm, direction),
+                       central_differences(of_input, input)) < kTolerance);
+}
+
 TEST_CASE("reference activations: gradients are their differences") {
-  const ActivationKind kind = GENERATE(ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid);
+  const ActivationFunction f =
+      GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid,
+               ActivationFunction(ActivationKind::kLeakyRelu, 0.25F), ActivationKind::kGelu, ActivationKind::kSilu);
   const Values input = random_values(40, 7);
   const Values direction = random_values(40, 8);
-  const auto of_input = [&](const Values& x) { return dot(activation(x, kind), direction); };
-  CHECK(relative_error(activation_gradient(activation(input, kind), kind, direction),
-                       central_differences(of_input, input)) < kTolerance);
+  const auto of_input = [&](const Values& x) { return dot(activation(x, f), direction); };
+  const Values read = differentiates_input(f.kind) ? input : activation(input, f);
+  CHECK(relative_error(activation_gradient(read, f, direction), central_differences(of_input, input)) < kTolerance);
 }
 
 TEST_CASE("reference batch norm: gradients are its differences") {
@@ -141,10 +160,29 @@ TEST_CASE("reference batch norm: mean 0 and variance 1, by hand") {
 TEST_CASE("reference cross entropy: the gradient is that of the mean over labeled examples") {
   const Values logits = random_values(5 * 4, 9);
   const Labels labels{0, 3, -1, 2, 2};
-  const auto mean = [&](const Values& a) { return softmax_cross_entropy(4, a, labels) / 4.0; };
-  CHECK(relative_error(softmax_cross_entropy_gradient(4, logits, labels), central_differences(mean, logits)) <
-        kTolerance);
+  const double smoothing = GENERATE(0.0, 0.1);
+  const auto mean = [&](const Values& a) { return softmax_cross_entropy(4, a, labels, smoothing) / 4.0; };
+  CHECK(relative_error(softmax_cross_entropy_gradient(4, logits, labels, smoothing),
+                       central_differences(mean, logits)) < kTolerance);
+  // -(0.7 log p_0 + 0.1 (log p_1 + log p_2 + log p_3)) for p = 1/2, 1/4, 1/8, 1/8
+  const double log2 = std::log(2.0);
+  CHECK(softmax_cross_entropy(4, {0, -log2, -2 * log2, -2 * log2}, {0}, 0.4) == Approx((0.7 + 0.1 * 8) * log2));
   CHECK(softmax_cross_entropy(2, {0, 0}, {1}) == Approx(std::log(2.0)));
+}
+
+TEST_CASE("reference softmax: gradients are its differences") {
+  const Values logits = random_values(5 * 4, 9);
+  const Values direction = random_values(5 * 4, 10);
+  const auto of_logits = [&](const Values& a) { return dot(softmax(4, a), direction); };
+  CHECK(relative_error(softmax_gradient(4, logits, direction), central_differences(of_logits, logits)) < kTolerance);
+  const Values p = softmax(2, {0, std::log(3.0)});
+  CHECK(p[0] == Approx(0.25));
+  CHECK(p[1] == Approx(0.75));
+}
+
+TEST_CASE("reference accuracy: the label may be among the largest") {
+  CHECK(count_correct(4, {4, 3, 2, 1, 4, 3, 2, 1, 4, 3, 2, 1}, {0, 1, 2}, 2) == 2);
+  CHECK(count_correct(3, {1, 1, 1, 1, 1, 1}, {1, 2}, 2) == 1);
 }
 
 TEST_CASE("reference accuracy: ties go to the first, NaN never wins") {

@@ -117,6 +117,8 @@ TEST_CASE("the same job writes the same model, another seed another", "[training
   const jobs::EvaluationResult again =
       jobs::evaluate_run(job, (directory.path() / "a" / "model.safetensors").string(), first.model_sha256, {});
   CHECK(again.test_accuracy == first.test_accuracy);
+  CHECK(first.test_top5_accuracy > first.test_accuracy);
+  CHECK(again.test_top5_accuracy == first.test_top5_accuracy);
   CHECK(again.test_loss == first.test_loss);
   CHECK(again.examples == 5000);
 }

@@ -66,6 +66,9 @@ TEST_CASE("evaluation counts every example once and judges the central model", "
     CHECK(after.examples == 51);
     CHECK(after.loss < before.loss);
     CHECK(after.accuracy > 0.9);
+    CHECK(before.top5_accuracy > before.accuracy);
+    CHECK(after.top5_accuracy >= after.accuracy);
+    CHECK(after.top5_accuracy <= 1.0);
     const scheduler::Evaluation again = rig.scheduler().evaluate(rig.test_ring());
     CHECK(again.loss == after.loss);
     CHECK(again.accuracy == after.accuracy);

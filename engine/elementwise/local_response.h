@@ -1,0 +1,36 @@
+// Local response normalization of one element (engine/ops/local_response_norm.h), in float32.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "engine/elementwise/portable.h"
+
+namespace arbalest::engine::elementwise {
+
+struct LocalResponse {
+  std::int32_t reach;  // channels on each side; as wide as the others, so that kernels are passed no padding
+  float share;         // alpha / size
+  float beta;
+  float k;
+};
+
+// s, of the sum of squares.
+ARBALEST_HOST_DEVICE float response_scale(const LocalResponse& of, float squares) { return of.k + of.share * squares; }
+
+// s^-beta. That of the usual beta by square roots: a vector of them takes what one power takes.
+ARBALEST_HOST_DEVICE float response_factor(const LocalResponse& of, float scale) {
+  if (of.beta == 0.75F) {
+    const float root = std::sqrt(scale);
+    return 1.0F / (root * std::sqrt(root));
+  }
+  return std::pow(scale, -of.beta);
+}
+
+// dx, of the factor s^-beta and the sum over the neighbors of dy x s^(-beta - 1).
+ARBALEST_HOST_DEVICE float response_gradient(const LocalResponse& of, float x, float dy, float factor,
+                                             float neighbors) {
+  return dy * factor - 2.0F * of.share * of.beta * x * neighbors;
+}
+
+}  // namespace arbalest::engine::elementwise

@@ -1,0 +1,15 @@
+// What stands before a label in the order of logits.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/elementwise/portable.h"
+
+namespace arbalest::engine::elementwise {
+
+// Whether the logit at `place` is larger than the label's; of equal ones, the first is. Never of a NaN on either side.
+ARBALEST_HOST_DEVICE bool ranks_before(float logit, std::int64_t place, float logit_of_label, std::int64_t label) {
+  return logit > logit_of_label || (logit == logit_of_label && place < label);
+}
+
+}  // namespace arbalest::engine::elementwise
