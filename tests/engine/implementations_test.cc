@@ -40,7 +40,8 @@ TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not refe
   CHECK(prepare(engine::DenseSpec{hidden, 10}).shape() == engine::Shape{batch, 10});
 
   for (const bool has_relu : {false, true}) {
-    const Layout normalized = prepare(engine::BatchNormSpec{conv1, 1e-5F, has_relu});  // whose 20 channels fill no vector
+    const Layout normalized =
+        prepare(engine::BatchNormSpec{conv1, 1e-5F, has_relu});  // whose 20 channels fill no vector
     if (!engine::cpu::lies_in_lanes(conv1)) CHECK(normalized == conv1);
     if (batch > 1 || mode == engine::OperatorMode::kInference) CHECK(prepare(engine::BatchNormSpec{dense1}) == dense1);
   }
@@ -62,7 +63,8 @@ TEST_CASE("a reference implementation is recognized and refused") {
   const engine::Window window{{3, 3}, {1, 1}};
   CHECK_THROWS_WITH(convolution(engine, {}, odd, window, {}), ContainsSubstring("no fast kernel"));
   const dnnl::memory::desc examples_last({8, 20, 6, 6}, f32, Tag::chwn);
-  CHECK_FALSE(engine::cpu::find_batch_normalization(engine, engine::OperatorMode::kTraining, examples_last, 1e-5F, true));
+  CHECK_FALSE(
+      engine::cpu::find_batch_normalization(engine, engine::OperatorMode::kTraining, examples_last, 1e-5F, true));
 }
 
 TEST_CASE("convolutions and dense layers apply an activation in their own kernel") {
