@@ -4,12 +4,12 @@
 #include "dataflow/layers/local_response_norm.h"
 #include "dataflow/layers/parameter_options.h"
 #include "dataflow/models/layer_reader.h"
+#include "dataflow/models/zoo/zoo_defaults.h"
 
 namespace arbalest::dataflow {
 
 namespace {
 
-constexpr int kDefaultHidden[] = {256, 128};
 constexpr float kDefaultUniform = 0.05F;
 constexpr float kDefaultStddev = 0.01F;
 constexpr float kDefaultDropout = 0.5F;
@@ -147,9 +147,7 @@ void fill(v1::Layer& layer) {
 }  // namespace
 
 void fill_defaults(v1::Model& model) {
-  if (model.zoo().has_mlp() && model.zoo().mlp().hidden().empty()) {
-    for (const int width : kDefaultHidden) model.mutable_zoo()->mutable_mlp()->add_hidden(width);
-  }
+  if (model.has_zoo()) fill_zoo_defaults(*model.mutable_zoo());
   for (v1::Layer& layer : *model.mutable_layers()) fill(layer);
 }
 

@@ -21,8 +21,8 @@ SourceText read_job_file(const std::string& path);
 // The same as load_job for text that is in memory.
 JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides = {});
 
-// What the job says, changed by `overrides`, with the layers of a model of the zoo listed one by one: a text of the same
-// job. Throws as parse_job does.
+// What the job says, changed by `overrides`, with the layers of a model of the zoo listed one by one: a text of the
+// same job. Throws as parse_job does.
 std::string expand_job(const SourceText& source, std::span<const std::string> overrides = {});
 
 // The same job with `per_device` learners on each device, for where the number that follows from the devices is not the

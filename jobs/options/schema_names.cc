@@ -22,20 +22,27 @@ std::vector<std::string> field_names(const Descriptor& type) {
   return names;
 }
 
-// The path from `type` to the first field for which `matches` holds, "training.batch_size"; "" if there is none. The
-// schema has no recursive message.
+// The path from `type` to the first field for which `matches` holds, "training.batch_size", elements of lists only if
+// `in_lists`; "" if there is none. The schema has no recursive message.
 template <typename Predicate>
-std::string find_path(const Descriptor& type, const Predicate& matches) {
+std::string find_path(const Descriptor& type, const Predicate& matches, bool in_lists) {
   for (int i = 0; i < type.field_count(); ++i) {
     if (matches(*type.field(i))) return type.field(i)->name();
   }
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
-    if (field.message_type() == nullptr) continue;
-    const std::string path = find_path(*field.message_type(), matches);
+    if (field.message_type() == nullptr || (field.is_repeated() && !in_lists)) continue;
+    const std::string path = find_path(*field.message_type(), matches, in_lists);
     if (!path.empty()) return field.name() + "." + path;
   }
   return "";
+}
+
+// Outside of lists if there is such a field, for what stands there is there once.
+template <typename Predicate>
+std::string find_path(const Descriptor& type, const Predicate& matches) {
+  std::string path = find_path(type, matches, false);
+  return path.empty() ? find_path(type, matches, true) : path;
 }
 
 // "training" for the message Training, "the job" for Job.

@@ -62,7 +62,7 @@ const std::vector<VendorRule>& vendor_rules() {
       {R"(google/protobuf/.*)", "protobuf", {"dataflow/models", "dataflow/input", "jobs", "cli"}},
       {R"(tensorflow/.*\.pb\.h)", "the schema of TFRecord files", {"dataflow/input"}},
       {R"((jpeglib|jerror|png)\.h)", "libjpeg-turbo and libpng", {"dataflow/input"}},
-      {R"(arbalest/v1/model\.pb\.h)", "the model's schema", {"dataflow/models", "jobs", "cli"}},
+      {R"(arbalest/v1/(model|zoo)\.pb\.h)", "the model's schema", {"dataflow/models", "jobs", "cli"}},
       {R"(arbalest/.*\.pb\.h)", "the schema", {"jobs", "cli"}},
   };
   return kRules;

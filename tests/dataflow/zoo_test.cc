@@ -1,5 +1,9 @@
 // The zoo: what its models are made of, and which data they fit.
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
+#include <google/protobuf/text_format.h>
 
 #include "arbalest/v1/model.pb.h"
 #include "dataflow/models/model_defaults.h"
@@ -18,12 +22,20 @@ Graph build(const std::string& model, const InputDescription& input = kMnist) {
   return Graph::build(input, tests::zoo_layers(model, input));
 }
 
+// With its defaults.
+v1::Model parse(const std::string& zoo) {
+  v1::Model model;
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(zoo, model.mutable_zoo()));
+  fill_defaults(model);
+  return model;
+}
+
 std::int64_t parameter_count(const Graph& graph) {
   std::int64_t count = 0;
   const auto shapes = graph.shapes(1);
   for (const Graph::Node& node : graph.nodes()) {
     for (const ParameterSpec& spec : node.layer->parameters(Graph::input_shapes(node, shapes))) {
-      count += spec.shape.elements();
+      if (!spec.is_statistic()) count += spec.shape.elements();
     }
   }
   return count;
@@ -65,9 +77,129 @@ TEST_CASE("zoo: a multilayer perceptron has the widths that it is given") {
   CHECK(parameter_count(build("mlp { hidden: 8 }")) == 784 * 8 + 8 + 8 * 10 + 10);
 }
 
+TEST_CASE("zoo: parameters are as many as PyTorch has") {
+  const InputDescription cifar{{3, 32, 32}, 10};
+  const InputDescription cifar100{{3, 32, 32}, 100};
+  const InputDescription imagenet{{3, 224, 224}, 1000};
+  const InputDescription larger{{3, 299, 299}, 1000};
+  struct Case {
+    const char* model;
+    InputDescription input;
+    std::int64_t parameters;
+  };
+  const std::vector<Case> cases{
+      {"lenet { batch_norm: true }", kMnist, 431'650},
+      {"cifar_quick {}", cifar, 145'578},
+      {"alexnet {}", imagenet, 61'100'840},
+      {"vgg { depth: 11 }", imagenet, 132'863'336},
+      {"vgg {}", imagenet, 138'357'544},
+      {"vgg { depth: 19 }", imagenet, 143'667'240},
+      {"vgg { depth: 11 batch_norm: true }", imagenet, 132'868'840},
+      {"vgg { depth: 16 batch_norm: true }", imagenet, 138'365'992},
+      {"vgg { depth: 19 batch_norm: true }", imagenet, 143'678'248},
+      {"vgg { depth: 16 batch_norm: true head: CIFAR }", cifar100, 15'037'092},
+      {"resnet_cifar {}", cifar, 269'722},
+      {"resnet_cifar { depth: 32 }", cifar, 464'154},
+      {"resnet_cifar { depth: 44 }", cifar, 658'586},
+      {"resnet_cifar { depth: 56 }", cifar, 853'018},
+      {"resnet_cifar { depth: 110 }", cifar, 1'727'962},
+      {"resnet { depth: 18 }", imagenet, 11'689'512},
+      {"resnet { depth: 34 }", imagenet, 21'797'672},
+      {"resnet {}", imagenet, 25'557'032},
+      {"resnet { depth: 101 }", imagenet, 44'549'160},
+      {"resnet { depth: 152 }", imagenet, 60'192'808},
+      {"resnet { depth: 50 version: V1 }", imagenet, 25'557'032},
+      {"resnet { depth: 18 version: V2 }", imagenet, 11'687'720},
+      {"resnet { depth: 34 version: V2 }", imagenet, 21'795'880},
+      {"resnet { depth: 50 version: V2 }", imagenet, 25'549'352},
+      {"resnet { depth: 101 version: V2 }", imagenet, 44'541'480},
+      {"resnet { depth: 152 version: V2 }", imagenet, 60'185'128},
+      {"inception_v3 {}", larger, 27'161'264},
+      {"inception_v3 { auxiliary_head: false }", larger, 23'834'568},
+      {"mobilenet_v1 {}", imagenet, 4'231'976},
+  };
+  for (const Case& of : cases) {
+    CAPTURE(of.model);
+    CHECK(parameter_count(build(of.model, of.input)) == of.parameters);
+  }
+}
+
+TEST_CASE("zoo: the stride of a bottleneck is where its version has it") {
+  const InputDescription imagenet{{3, 224, 224}, 1000};
+  const auto height_of = [&](const Graph& graph, const std::string& layer) {
+    const auto node = std::ranges::find(graph.nodes(), layer, &Graph::Node::name);
+    REQUIRE(node != graph.nodes().end());
+    return graph.shapes(1)[static_cast<std::size_t>(node->output)][2];
+  };
+  CHECK(height_of(build("resnet { version: V1 }", imagenet), "layer2.0.conv1") == 28);
+  CHECK(height_of(build("resnet { version: V1_5 }", imagenet), "layer2.0.conv1") == 56);
+  CHECK(height_of(build("resnet { version: V1_5 }", imagenet), "layer2.0.conv2") == 28);
+  CHECK(height_of(build("resnet { version: V2 }", imagenet), "layer2.0.conv1") == 56);
+}
+
+TEST_CASE("zoo: a dropout of 0 leaves the layer out") {
+  const InputDescription input{{3, 96, 96}, 10};
+  const auto dropouts = [&](const std::string& model) {
+    return std::ranges::count_if(build(model, input).nodes(),
+                                 [](const Graph::Node& node) { return node.layer->kind() == "dropout"; });
+  };
+  for (const auto& [model, expected] : std::map<std::string, int>{{"alexnet", 2}, {"vgg", 2}, {"inception_v3", 1}}) {
+    CAPTURE(model);
+    const std::string common = model == "inception_v3" ? "auxiliary_head: false " : "";
+    CHECK(dropouts(model + " { " + common + "}") == expected);
+    CHECK(dropouts(model + " { " + common + "dropout: 0 }") == 0);
+  }
+}
+
+TEST_CASE("zoo: images may be as small as the model allows, and no smaller") {
+  const auto expand_for = [](const std::string& model, std::int64_t side, FieldIssues& issues) {
+    return expand(parse(model).zoo(), {{3, side, side}, 10}, issues);
+  };
+  const std::map<std::string, std::int64_t> least{
+      {"lenet {}", 16},          {"lenet { batch_norm: true }", 16},
+      {"cifar_quick {}", 8},     {"alexnet {}", 63},
+      {"vgg { depth: 11 }", 32}, {"resnet_cifar {}", 1},
+      {"resnet {}", 1},          {"resnet { version: V2 }", 1},
+      {"inception_v3 {}", 299},  {"inception_v3 { auxiliary_head: false }", 75},
+      {"mobilenet_v1 {}", 1}};
+  for (const auto& [model, side] : least) {
+    CAPTURE(model, side);
+    FieldIssues issues;
+    CHECK_FALSE(expand_for(model, side, issues).empty());
+    CHECK(issues.empty());
+    CHECK_NOTHROW(build(model, {{3, side, side}, 10}));
+    if (side == 1) continue;
+    CHECK(expand_for(model, side - 1, issues).empty());
+    REQUIRE(issues.all().size() == 1);
+    const std::string name = model.substr(0, model.find(' '));
+    CHECK(issues.all()[0].path == "zoo." + name);
+    CHECK(issues.all()[0].message ==
+          fmt::format("{0} needs images of {1}x{1} pixels or larger; those of the data are 3x{2}x{2}", name, side,
+                      side - 1));
+  }
+}
+
+TEST_CASE("zoo: bad options are refused") {
+  const auto refusal = [](const std::string& model) {
+    FieldIssues issues;
+    CHECK(read_model(parse(model), {{3, 299, 299}, 10}, issues).empty());
+    REQUIRE(issues.all().size() == 1);
+    return issues.all()[0].path + " | " + issues.all()[0].message;
+  };
+  CHECK(refusal("vgg { depth: 13 }") == "zoo.vgg.depth | depth must be one of 11, 16, 19, not 13");
+  CHECK(refusal("resnet { depth: 20 }") == "zoo.resnet.depth | depth must be one of 18, 34, 50, 101, 152, not 20");
+  CHECK(refusal("resnet_cifar { depth: 18 }") ==
+        "zoo.resnet_cifar.depth | depth must be one of 20, 32, 44, 56, 110, not 18");
+  CHECK(refusal("mlp { hidden: [3, 0] }") == "zoo.mlp.hidden[1] | hidden[1] must be in [1, 1048576], not 0");
+  for (const char* model : {"alexnet", "vgg", "inception_v3"}) {
+    CHECK(refusal(fmt::format("{} {{ dropout: 1 }}", model)) ==
+          fmt::format("zoo.{}.dropout | dropout must be in [0, 1), not 1", model));
+  }
+}
+
 TEST_CASE("zoo: the models follow the number of classes") {
   const InputDescription input{{3, 32, 32}, 100};
-  for (const char* model : {"lenet {}", "logistic_regression {}", "mlp { hidden: 8 }"}) {
+  for (const char* model : {"lenet {}", "logistic_regression {}", "mlp { hidden: 8 }", "resnet_cifar {}"}) {
     CAPTURE(model);
     const Graph graph = build(model, input);
     CHECK(graph.shapes(1)[static_cast<std::size_t>(graph.nodes().back().inputs[0])] == engine::Shape{1, 100});

@@ -48,7 +48,7 @@ struct OperatorRun {
   Floats input_gradient;
   std::vector<Floats> other_gradients;  // of the other inputs, empty where not wanted
   std::vector<Floats> parameter_gradients;
-  bool padding_is_zero = true;          // of the output and all gradients
+  bool padding_is_zero = true;  // of the output and all gradients
 };
 
 struct OtherInput {

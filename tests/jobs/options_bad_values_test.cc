@@ -166,7 +166,7 @@ TEST_CASE("what a job must say is asked for") {
        "1:1: error: no model is chosen; add one, as in model { zoo { lenet {} } }, or list its layers"},
       {"base: 0.01", "fixed {}", "5:1: error: learning_rate.base is missing: the length of the steps, such as 0.01"},
       {"zoo { lenet {} }", "zoo {}",
-       "2:9: error: zoo names no model; choose one, such as logistic_regression {}, mlp {} or lenet {}"},
+       "2:9: error: zoo names no model; choose one, such as lenet {} or resnet { depth: 50 }"},
       {"zoo { lenet {} }", "",
        "2:1: error: the model is empty; choose one, as in model { zoo { lenet {} } }, or list its layers"},
       {"lenet {} }", "lenet {} } layers { name: \"a\" relu {} }",

@@ -325,12 +325,27 @@ TEST_CASE("an expanded job lists its layers, briefly, and is the same job") {
 }
 
 TEST_CASE("every model of the zoo is its list of layers") {
-  const std::vector<std::string> models{
-      "logistic_regression {}",
-      "mlp {}",
-      "mlp { hidden: [5, 4, 3] }",
-      "lenet {}",
-  };
+  const std::vector<std::string> models{"logistic_regression {}",
+                                        "mlp {}",
+                                        "mlp { hidden: [5, 4, 3] }",
+                                        "lenet {}",
+                                        "lenet { batch_norm: true }",
+                                        "cifar_quick {}",
+                                        "alexnet {}",
+                                        "alexnet { dropout: 0.25 }",
+                                        "vgg {}",
+                                        "vgg { depth: 11 batch_norm: true head: CIFAR dropout: 0 }",
+                                        "vgg { depth: 19 }",
+                                        "resnet_cifar {}",
+                                        "resnet_cifar { depth: 110 }",
+                                        "resnet {}",
+                                        "resnet { depth: 18 }",
+                                        "resnet { depth: 34 version: V2 }",
+                                        "resnet { depth: 101 version: V1 }",
+                                        "resnet { depth: 152 version: V2 }",
+                                        "inception_v3 {}",
+                                        "inception_v3 { auxiliary_head: false dropout: 0.25 }",
+                                        "mobilenet_v1 {}"};
   std::set<std::string> kinds;
   for (const std::string& model : models) {
     CAPTURE(model);

@@ -2,14 +2,35 @@
 
 namespace arbalest::dataflow {
 
-void lenet(ZooBuilder& model) {
+namespace {
+
+// Normalization makes a bias superfluous.
+template <typename Message>
+void start(Message& layer, bool batch_norm) {
+  start_with_xavier(layer);
+  if (batch_norm) layer.set_use_bias(false);
+}
+
+void halved_features(ZooBuilder& model, int number, int filters, bool batch_norm) {
+  const std::string n = std::to_string(number);
+  start(model.conv("conv" + n, filters, {.kernel = 5}), batch_norm);
+  if (batch_norm) {
+    model.batch_norm("bn" + n);
+    model.relu("relu" + n);
+  }
+  model.max_pool("pool" + n, {.kernel = 2, .stride = 2});
+}
+
+}  // namespace
+
+void lenet(const v1::Lenet& options, ZooBuilder& model) {
   model.require_sides(16);
-  start_with_xavier(model.conv("conv1", 20, {.kernel = 5}));
-  model.max_pool("pool1", {.kernel = 2, .stride = 2});
-  start_with_xavier(model.conv("conv2", 50, {.kernel = 5}));
-  model.max_pool("pool2", {.kernel = 2, .stride = 2});
-  start_with_xavier(model.dense("dense1", 500));
-  model.relu("relu1");
+  const bool batch_norm = options.batch_norm();
+  halved_features(model, 1, 20, batch_norm);
+  halved_features(model, 2, 50, batch_norm);
+  start(model.dense("dense1", 500), batch_norm);
+  if (batch_norm) model.batch_norm("bn3");
+  model.relu(batch_norm ? "relu3" : "relu1");
   model.classify("logits");
 }
 

@@ -5,6 +5,6 @@
 
 namespace arbalest::dataflow {
 
-void lenet(ZooBuilder& model);
+void lenet(const v1::Lenet& options, ZooBuilder& model);
 
 }  // namespace arbalest::dataflow

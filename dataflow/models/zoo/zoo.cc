@@ -1,8 +1,15 @@
 #include "dataflow/models/zoo/zoo.h"
 
+#include "dataflow/models/zoo/alexnet.h"
+#include "dataflow/models/zoo/cifar_quick.h"
+#include "dataflow/models/zoo/inception_v3.h"
 #include "dataflow/models/zoo/lenet.h"
 #include "dataflow/models/zoo/logistic_regression.h"
 #include "dataflow/models/zoo/mlp.h"
+#include "dataflow/models/zoo/mobilenet_v1.h"
+#include "dataflow/models/zoo/resnet.h"
+#include "dataflow/models/zoo/resnet_cifar.h"
+#include "dataflow/models/zoo/vgg.h"
 
 namespace arbalest::dataflow {
 
@@ -20,7 +27,21 @@ void build(const v1::Zoo& zoo, ZooBuilder& builder) {
     case v1::Zoo::kMlp:
       return mlp(zoo.mlp(), builder);
     case v1::Zoo::kLenet:
-      return lenet(builder);
+      return lenet(zoo.lenet(), builder);
+    case v1::Zoo::kCifarQuick:
+      return cifar_quick(builder);
+    case v1::Zoo::kAlexnet:
+      return alexnet(zoo.alexnet(), builder);
+    case v1::Zoo::kVgg:
+      return vgg(zoo.vgg(), builder);
+    case v1::Zoo::kResnetCifar:
+      return resnet_cifar(zoo.resnet_cifar(), builder);
+    case v1::Zoo::kResnet:
+      return resnet(zoo.resnet(), builder);
+    case v1::Zoo::kInceptionV3:
+      return inception_v3(zoo.inception_v3(), builder);
+    case v1::Zoo::kMobilenetV1:
+      return mobilenet_v1(builder);
     case v1::Zoo::MODEL_NOT_SET:
       break;
   }
@@ -31,7 +52,7 @@ void build(const v1::Zoo& zoo, ZooBuilder& builder) {
 
 LayerMessages expand(const v1::Zoo& zoo, const InputDescription& input, FieldIssues& issues) {
   if (zoo.model_case() == v1::Zoo::MODEL_NOT_SET) {
-    issues.add("zoo", "zoo names no model; choose one, such as logistic_regression {}, mlp {} or lenet {}");
+    issues.add("zoo", "zoo names no model; choose one, such as lenet {} or resnet { depth: 50 }");
     return {};
   }
   ZooBuilder builder("zoo." + name_of(zoo), input, issues);

@@ -57,38 +57,92 @@ ZooBuilder& ZooBuilder::from(const std::string& tensor) {
 }
 
 v1::Conv& ZooBuilder::conv(const std::string& name, int filters, const FilterOptions& filter) {
-  v1::Conv& conv = *add(name).mutable_conv();
+  v1::Conv& conv = *add_layer(name).mutable_conv();
   conv.set_filters(filters);
   set_kernel(conv, filter.kernel);
   if (filter.stride != 1) conv.set_stride(filter.stride);
   set_padding(conv, filter.padding);
+  if (filter.groups != 1) conv.set_groups(filter.groups);
   return conv;
 }
 
+v1::BatchNorm& ZooBuilder::conv_bn(const std::string& name, const std::string& bn_name, int filters,
+                                   const FilterOptions& filter) {
+  conv(name, filters, filter).set_use_bias(false);
+  return batch_norm(bn_name);
+}
+
+v1::BatchNorm& ZooBuilder::batch_norm(const std::string& name) { return *add_layer(name).mutable_batch_norm(); }
+
 v1::Pool& ZooBuilder::max_pool(const std::string& name, const FilterOptions& window) {
-  v1::Pool& pool = *add(name).mutable_max_pool();
+  v1::Pool& pool = *add_layer(name).mutable_max_pool();
   set_pool(pool, window);
   return pool;
 }
 
+v1::Pool& ZooBuilder::average_pool(const std::string& name, const FilterOptions& window) {
+  v1::Pool& pool = *add_layer(name).mutable_average_pool();
+  set_pool(pool, window);
+  return pool;
+}
+
+void ZooBuilder::global_average_pool(const std::string& name) { add_layer(name).mutable_global_average_pool(); }
+
 v1::Dense& ZooBuilder::dense(const std::string& name, int units) {
-  v1::Dense& dense = *add(name).mutable_dense();
+  v1::Dense& dense = *add_layer(name).mutable_dense();
   dense.set_units(units);
   return dense;
 }
 
-void ZooBuilder::relu(const std::string& name) { add(name).mutable_relu(); }
+void ZooBuilder::relu(const std::string& name) { add_layer(name).mutable_relu(); }
+
+void ZooBuilder::dropout(const std::string& name, float ratio) {
+  if (ratio != 0.0F) add_layer(name).mutable_dropout()->set_ratio(ratio);
+}
+
+void ZooBuilder::padded_shortcut(const std::string& name, int channels, int stride) {
+  v1::PaddedShortcut& shortcut = *add_layer(name).mutable_padded_shortcut();
+  shortcut.set_channels(channels);
+  shortcut.set_stride(stride);
+}
+
+void ZooBuilder::add(const std::string& name, const std::string& a, const std::string& b) {
+  add_joining(name, {a, b}).mutable_add();
+}
+
+void ZooBuilder::concat(const std::string& name, const std::vector<std::string>& inputs) {
+  add_joining(name, inputs).mutable_concat();
+}
 
 v1::Dense& ZooBuilder::classify(const std::string& name) {
   v1::Dense& logits = dense(name, static_cast<int>(input_.classes));
   start_with_xavier(logits);
-  v1::Layer& loss = add("loss");
-  loss.add_input("label");
-  loss.mutable_softmax_cross_entropy();
+  add_loss("loss");
   return logits;
 }
 
-v1::Layer& ZooBuilder::add(const std::string& name) {
+void ZooBuilder::auxiliary_classify(const std::string& name, const std::string& loss, float weight) {
+  start_with_xavier(dense(name, static_cast<int>(input_.classes)));
+  add_loss(loss).set_weight(weight);
+}
+
+v1::Layer& ZooBuilder::add_joining(const std::string& name, const std::vector<std::string>& inputs) {
+  v1::Layer& layer = add_layer(name);
+  layer.mutable_input()->Assign(inputs.begin(), inputs.end());
+  return layer;
+}
+
+v1::SoftmaxCrossEntropy& ZooBuilder::add_loss(const std::string& name) {
+  v1::Layer& loss = add_layer(name);
+  loss.add_input("label");
+  return *loss.mutable_softmax_cross_entropy();
+}
+
+void ZooBuilder::report_unknown(const std::string& field, int value, const std::vector<int>& known) {
+  issues_.add(path_ + "." + field, fmt::format("{} must be one of {}, not {}", field, fmt::join(known, ", "), value));
+}
+
+v1::Layer& ZooBuilder::add_layer(const std::string& name) {
   v1::Layer& layer = *layers_.Add();
   layer.set_name(name);
   layer.add_input(last_);

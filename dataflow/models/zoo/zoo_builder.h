@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,7 +27,10 @@ struct FilterOptions {
   Sides kernel;
   int stride = 1;
   Sides padding = 0;
+  int groups = 1;
 };
+
+inline constexpr Range<float> kDropoutRatio{0.0F, 1.0F, false, true};
 
 // What is not said of a layer has the default of the schema. Every layer is added behind the last one, unless from()
 // names another input; its message is returned for what only one model says.
@@ -42,6 +45,16 @@ class ZooBuilder {
   void check_range(const std::string& field, T value, const Range<T>& range) {
     issues_.add(path_ + "." + field, out_of_range(field, value, range));
   }
+  // What `choices` has for `value`, or null if nothing.
+  template <typename T>
+  const T* choose(const std::string& field, int value, const std::map<int, T>& choices) {
+    const auto found = choices.find(value);
+    if (found != choices.end()) return &found->second;
+    std::vector<int> known;
+    for (const auto& [choice, meaning] : choices) known.push_back(choice);
+    report_unknown(field, value, known);
+    return nullptr;
+  }
   // A model whose windows would stand out of smaller images.
   void require_sides(std::int64_t least);
 
@@ -54,14 +67,30 @@ class ZooBuilder {
   const std::string& last() const noexcept { return last_; }
 
   v1::Conv& conv(const std::string& name, int filters, const FilterOptions& filter);
+  // A convolution without bias, and batch normalization.
+  v1::BatchNorm& conv_bn(const std::string& name, const std::string& bn_name, int filters, const FilterOptions& filter);
+  v1::BatchNorm& batch_norm(const std::string& name);
   v1::Pool& max_pool(const std::string& name, const FilterOptions& window);
+  v1::Pool& average_pool(const std::string& name, const FilterOptions& window);
+  void global_average_pool(const std::string& name);
   v1::Dense& dense(const std::string& name, int units);
   void relu(const std::string& name);
-  // A dense layer of as many units as there are classes, with Xavier's initial weights, and the model's loss.
+  // No layer if the ratio is 0.
+  void dropout(const std::string& name, float ratio);
+  void padded_shortcut(const std::string& name, int channels, int stride);
+  void add(const std::string& name, const std::string& a, const std::string& b);
+  void concat(const std::string& name, const std::vector<std::string>& inputs);
+
+  // A dense layer of as many units as there are classes, with Xavier's initial weights, and the model's loss "loss".
   v1::Dense& classify(const std::string& name);
+  // The same with a loss that is not the main one.
+  void auxiliary_classify(const std::string& name, const std::string& loss, float weight);
 
  private:
-  v1::Layer& add(const std::string& name);
+  v1::Layer& add_layer(const std::string& name);
+  v1::Layer& add_joining(const std::string& name, const std::vector<std::string>& inputs);
+  v1::SoftmaxCrossEntropy& add_loss(const std::string& name);
+  void report_unknown(const std::string& field, int value, const std::vector<int>& known);
 
   std::string path_;
   const InputDescription& input_;

@@ -1,0 +1,10 @@
+// AlexNet (Krizhevsky et al., 2012), as torchvision has it.
+#pragma once
+
+#include "dataflow/models/zoo/zoo_builder.h"
+
+namespace arbalest::dataflow {
+
+void alexnet(const v1::Alexnet& options, ZooBuilder& model);
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,65 @@
+// arbalest tune.
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+std::vector<std::string> tune(std::vector<std::string> more) {
+  std::vector<std::string> arguments = {"tune", Program::config("logistic-digits")};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+}  // namespace
+
+TEST_CASE("tune: measures every number of a sweep, chooses one and keeps curve and picture") {
+  const Program program;
+  const Completed result =
+      program.run(tune({"--set", "learners.per_device.auto={max: 2}", "--sweep", "--output", "tuning", "--json"}));
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto tuned = nlohmann::json::parse(result.out);
+  CHECK(nlohmann::json::parse(read_text(program / "tuning/tune.json")) == tuned);
+  REQUIRE(tuned["chosen"].size() == 1);
+  std::vector<int> counts;
+  double best = 0.0;
+  double chosen = 0.0;
+  for (const auto& point : tuned["sweep"]) {
+    counts.push_back(point["learners"]);
+    CHECK(point["images_per_second"] > 0.0);
+    CHECK(point["learner_bytes"] > 0);
+    best = std::max(best, point["images_per_second"].get<double>());
+    if (point["learners"] == tuned["chosen"][0]) chosen = point["images_per_second"];
+  }
+  CHECK(std::ranges::count(counts, tuned["chosen"][0].get<int>()) == 1);
+  CHECK(std::ranges::is_sorted(counts));
+  CHECK(counts.back() <= 2);
+  CHECK(tuned["regret"].get<double>() == Approx(1.0 - chosen / best));
+  CHECK_FALSE(tuned["points"].empty());
+  CHECK_FALSE(tuned["reason"].get<std::string>().empty());
+  CHECK_THAT(read_text(program / "tuning/tune.svg"), ContainsSubstring("<svg") && ContainsSubstring("</svg>"));
+  CHECK_FALSE(std::filesystem::exists(program / "tuning/model.safetensors"));
+
+  const Completed again = program.run(tune({"--output", "tuning"}));
+  CHECK(again.exit_code == 2);
+  CHECK_THAT(again.err, ContainsSubstring("tune.json' is there already"));
+}
+
+TEST_CASE("tune: a job's own number is no bound, and wrong bounds are refused") {
+  const Program program;
+  const Completed result = program.run(tune({"--set", "learners.per_device.fixed=1"}));
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("images/s") && ContainsSubstring("chosen"));
+  const Completed wrong = program.run(tune({"--set", "learners.per_device.auto={min: 3 max: 2}"}));
+  CHECK(wrong.exit_code == 2);
+  CHECK_THAT(wrong.err, ContainsSubstring("min must not be above max"));
+}
+
+}  // namespace arbalest::tests

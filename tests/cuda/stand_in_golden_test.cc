@@ -1,0 +1,12 @@
+// Models of the zoo on the stand-in, against PyTorch in float64. Not on a real GPU, whose machine has not got the
+// goldens.
+#include "tests/support/catch.h"
+#include "tests/support/golden_model.h"
+
+namespace arbalest::tests {
+
+TEST_CASE("golden: small models on the stand-in", "[training]") {
+  for (const char* name : {"mlp", "lenet", "cifar_quick", "resnet_cifar20"}) check_golden(name, "cuda:0");
+}
+
+}  // namespace arbalest::tests

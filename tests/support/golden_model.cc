@@ -1,0 +1,197 @@
+#include "tests/support/golden_model.h"
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "dataflow/plan.h"
+#include "engine/devices.h"
+#include "tests/support/catch.h"
+#include "tests/support/source_directory.h"
+#include "tests/support/zoo_layers.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+using dataflow::NamedTensor;
+
+// Of the norm of a parameter's gradient: ReLUs and maxima that are almost ties fall the other way in float32, and the
+// more layers there are, the further an error is carried.
+constexpr double kShallow = 1e-4;
+constexpr double kDeep = 1e-3;
+constexpr std::int64_t kMostShallowLayers = 20;
+// Of the norm of all gradients together, for those that vanish, as that of a bias in front of a normalization does.
+constexpr double kFloor = 1e-6;
+
+// splitmix64 of (FNV-1a of a name) + index, as in make_goldens.py.
+class RandomWords {
+ public:
+  explicit RandomWords(const std::string& name) {
+    for (const char c : name) seed_ = (seed_ ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+  }
+
+  std::uint64_t at(std::uint64_t index) const {
+    std::uint64_t x = seed_ + (index + 1) * 0x9E3779B97F4A7C15U;
+    x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9U;
+    x = (x ^ (x >> 27U)) * 0x94D049BB133111EBU;
+    return x ^ (x >> 31U);
+  }
+  // An odd multiple of 2^-24 in (-1, 1).
+  float uniform(std::uint64_t index) const {
+    const auto odd = 2 * static_cast<std::int64_t>(at(index) >> 40U) - (std::int64_t{1} << 24U) + 1;
+    return static_cast<float>(odd) * 0x1.0p-24F;
+  }
+
+ private:
+  std::uint64_t seed_ = 0xCBF29CE484222325U;
+};
+
+// `shift`: of batch normalization.
+void fill_parameter(NamedTensor& tensor, std::optional<float> shift) {
+  const RandomWords random(tensor.name);
+  const bool is_weight = tensor.name.ends_with("weight");
+  const auto spread = static_cast<float>(std::sqrt(6.0 / static_cast<double>(tensor.shape.elements_per_example())));
+  for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+    const float value = random.uniform(i);
+    if (tensor.shape.rank() > 1) {
+      tensor.values[i] = spread * value;
+    } else if (shift && is_weight) {
+      tensor.values[i] = 1.0F + 0.25F * value;
+    } else if (shift) {
+      tensor.values[i] = *shift + 0.1F * value;
+    } else {
+      tensor.values[i] = 0.1F * value;
+    }
+  }
+}
+
+void fill_parameters(std::vector<NamedTensor>& tensors, float shift) {
+  std::set<std::string> normalizations;
+  for (const NamedTensor& tensor : tensors) {
+    if (tensor.name.ends_with(".running_mean")) normalizations.insert(tensor.name.substr(0, tensor.name.rfind('.')));
+  }
+  for (NamedTensor& tensor : tensors) {
+    if (tensor.name.find(".running_") != std::string::npos) continue;
+    const bool is_normalization = normalizations.contains(tensor.name.substr(0, tensor.name.rfind('.')));
+    fill_parameter(tensor, is_normalization ? std::optional(shift) : std::nullopt);
+  }
+}
+
+struct Results {
+  double loss = 0.0;
+  std::map<std::string, NamedTensor> gradient;
+};
+
+Results train(const nlohmann::json& golden, const dataflow::Graph& graph, const std::string& device_name) {
+  const auto device = engine::open_device(engine::parse_device(device_name));
+  const auto batch = golden.at("batch").get<std::int64_t>();
+  const int threads = std::min(device->cores(), 2);
+  const dataflow::Plan plan(graph, *device, {.batch = batch, .threads = threads});
+  const dataflow::ParameterLayout& layout = plan.parameters();
+  const std::size_t vector_bytes = static_cast<std::size_t>(layout.elements()) * sizeof(float);
+  engine::Buffer weights = device->allocate(vector_bytes);
+  engine::Buffer gradient = device->allocate(vector_bytes);
+  engine::Buffer arena = device->allocate(plan.arena_bytes());
+  engine::Buffer step = device->allocate(sizeof(engine::StepParameters));
+  engine::Buffer result = device->allocate(sizeof(engine::StepResult));
+
+  layout.initialize(*device, 1, weights.as<float>());
+  std::vector<NamedTensor> tensors = layout.to_canonical(*device, weights.as<float>());
+  fill_parameters(tensors, golden.at("shift").get<float>());
+  layout.from_canonical(*device, tensors, weights.as<float>());
+
+  const std::string salt = std::to_string(golden.at("salt").get<int>());
+  std::vector<float> images(plan.tensor_bytes(dataflow::Graph::kImage) / sizeof(float));
+  const RandomWords pixel("image " + salt);
+  for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<float>(std::sqrt(3.0)) * pixel.uniform(i);
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(batch));
+  const RandomWords label("label " + salt);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    labels[i] = static_cast<std::int32_t>(label.at(i) % golden.at("classes").get<std::uint64_t>());
+  }
+
+  const auto stream = device->create_stream({.name = "golden", .threads = threads});
+  const engine::StepParameters parameters;
+  engine::StepResult computed;
+  stream->copy(step.data(), &parameters, sizeof(parameters), "parameters");
+  stream->copy(plan.images(arena.as<std::byte>()), images.data(), images.size() * sizeof(float), "images");
+  stream->copy(plan.labels(arena.as<std::byte>()), labels.data(), labels.size() * sizeof(std::int32_t), "labels");
+  stream->fill_zero(result.data(), sizeof(engine::StepResult), "result");
+  const dataflow::PlanBuffers buffers{.weights = weights.as<float>(),
+                                      .gradient = gradient.as<float>(),
+                                      .arena = arena.as<std::byte>(),
+                                      .step = step.as<engine::StepParameters>(),
+                                      .result = result.as<engine::StepResult>()};
+  plan.forward(*stream, buffers);
+  plan.backward(*stream, buffers);
+  stream->copy(&computed, result.data(), sizeof(computed), "result");
+  stream->record().synchronize();
+
+  Results results{.loss = static_cast<double>(computed.loss_sum) / static_cast<double>(batch), .gradient = {}};
+  for (NamedTensor& tensor : layout.to_canonical(*device, gradient.as<float>())) {
+    std::string name = tensor.name;
+    results.gradient.emplace(std::move(name), std::move(tensor));
+  }
+  return results;
+}
+
+double norm(const std::vector<double>& values) {
+  return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
+}
+
+struct Tolerance {
+  double relative;
+  double floor;  // of the norm of a whole tensor
+};
+
+void check_tensor(const NamedTensor& tensor, const nlohmann::json& golden, const Tolerance& tolerance) {
+  const std::vector<double> all(tensor.values.begin(), tensor.values.end());
+  const auto expected_norm = golden.at("norm").get<double>();
+  CHECK(std::abs(norm(all) - expected_norm) <= tolerance.relative * expected_norm + tolerance.floor);
+  if (!golden.contains("entries")) return;
+
+  const RandomWords place("entries " + tensor.name);
+  const auto expected = golden.at("entries").get<std::vector<double>>();
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < expected.size(); ++i) differences.push_back(all[place.at(i) % all.size()] - expected[i]);
+  const double share = std::sqrt(static_cast<double>(expected.size()) / static_cast<double>(all.size()));
+  CHECK(norm(differences) <= tolerance.relative * norm(expected) + tolerance.floor * share);
+}
+
+}  // namespace
+
+void check_golden(const std::string& name, const std::string& device) {
+  CAPTURE(name);
+  std::ifstream file(source_directory() + "/tests/goldens/" + name + ".json");
+  const nlohmann::json golden = nlohmann::json::parse(file);
+  dataflow::InputDescription input{{}, golden.at("classes").get<std::int64_t>()};
+  for (const auto& extent : golden.at("image")) input.image.append(extent.get<std::int64_t>());
+  const dataflow::Graph graph = dataflow::Graph::build(input, zoo_layers(golden.at("model").get<std::string>(), input));
+  const Results results = train(golden, graph, device);
+
+  double square_sum = 0.0;
+  std::int64_t layers = 0;
+  for (const auto& [tensor, values] : golden.at("tensors").items()) {
+    const auto of_tensor = values.at("norm").get<double>();
+    square_sum += of_tensor * of_tensor;
+    const auto found = results.gradient.find(tensor);
+    if (found == results.gradient.end()) FAIL("no parameter is called " << tensor);
+    // A shortcut lies beside the layers.
+    if (found->second.shape.rank() > 1 && tensor.find("downsample") == std::string::npos) ++layers;
+  }
+  const double usual = layers > kMostShallowLayers ? kDeep : kShallow;
+  const Tolerance tolerance{golden.value("tolerance", usual), kFloor * std::sqrt(square_sum)};
+  CHECK(results.loss == Approx(golden.at("loss").get<double>()).epsilon(tolerance.relative));
+  for (const auto& [tensor, values] : golden.at("tensors").items()) {
+    CAPTURE(tensor, layers);
+    check_tensor(results.gradient.at(tensor), values, tolerance);
+  }
+}
+
+}  // namespace arbalest::tests
