@@ -91,6 +91,8 @@ TEST_CASE("zoo: parameters are as many as PyTorch has") {
       {"lenet { batch_norm: true }", kMnist, 431'650},
       {"cifar_quick {}", cifar, 145'578},
       {"alexnet {}", imagenet, 61'100'840},
+      {"alexnet { variant: GROUPED }", imagenet, 60'965'224},
+      {"alexnet { variant: GROUPED }", {{3, 227, 227}, 1000}, 60'965'224},
       {"vgg { depth: 11 }", imagenet, 132'863'336},
       {"vgg {}", imagenet, 138'357'544},
       {"vgg { depth: 19 }", imagenet, 143'667'240},
@@ -155,13 +157,18 @@ TEST_CASE("zoo: images may be as small as the model allows, and no smaller") {
   const auto expand_for = [](const std::string& model, std::int64_t side, FieldIssues& issues) {
     return expand(parse(model).zoo(), {{3, side, side}, 10}, issues);
   };
-  const std::map<std::string, std::int64_t> least{
-      {"lenet {}", 16},          {"lenet { batch_norm: true }", 16},
-      {"cifar_quick {}", 8},     {"alexnet {}", 63},
-      {"vgg { depth: 11 }", 32}, {"resnet_cifar {}", 1},
-      {"resnet {}", 1},          {"resnet { version: V2 }", 1},
-      {"inception_v3 {}", 299},  {"inception_v3 { auxiliary_head: false }", 75},
-      {"mobilenet_v1 {}", 1}};
+  const std::map<std::string, std::int64_t> least{{"lenet {}", 16},
+                                                  {"lenet { batch_norm: true }", 16},
+                                                  {"cifar_quick {}", 8},
+                                                  {"alexnet {}", 63},
+                                                  {"alexnet { variant: GROUPED }", 63},
+                                                  {"vgg { depth: 11 }", 32},
+                                                  {"resnet_cifar {}", 1},
+                                                  {"resnet {}", 1},
+                                                  {"resnet { version: V2 }", 1},
+                                                  {"inception_v3 {}", 299},
+                                                  {"inception_v3 { auxiliary_head: false }", 75},
+                                                  {"mobilenet_v1 {}", 1}};
   for (const auto& [model, side] : least) {
     CAPTURE(model, side);
     FieldIssues issues;

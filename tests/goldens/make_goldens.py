@@ -160,6 +160,23 @@ def alexnet(image, classes):
     return Features(features, dense)
 
 
+def alexnet_grouped(image, classes):
+    features = nn.Sequential()
+    for name, module in {
+        "conv1": nn.Conv2d(image[0], 96, 11, 4, 2), "relu1": nn.ReLU(), "norm1": nn.LocalResponseNorm(5),
+        "pool1": nn.MaxPool2d(3, 2),
+        "conv2": nn.Conv2d(96, 256, 5, 1, 2, groups=2), "relu2": nn.ReLU(), "norm2": nn.LocalResponseNorm(5),
+        "pool2": nn.MaxPool2d(3, 2),
+        "conv3": nn.Conv2d(256, 384, 3, 1, 1), "relu3": nn.ReLU(),
+        "conv4": nn.Conv2d(384, 384, 3, 1, 1, groups=2), "relu4": nn.ReLU(),
+        "conv5": nn.Conv2d(384, 256, 3, 1, 1, groups=2), "relu5": nn.ReLU(), "pool5": nn.MaxPool2d(3, 2),
+    }.items():
+        features.add_module(name, module)
+    inputs = features(torch.zeros([2] + image)).shape[1:].numel()
+    return Sequence(**dict(features.named_children()), flatten=nn.Flatten(), fc6=nn.Linear(inputs, 4096),
+                    relu6=nn.ReLU(), fc7=nn.Linear(4096, 4096), relu7=nn.ReLU(), fc8=nn.Linear(4096, classes))
+
+
 def vgg(image, classes, depth, batch_norm=False, head="CIFAR"):
     features = getattr(torchvision.models, f"vgg{depth}" + ("_bn" if batch_norm else ""))().features
     inputs = features(torch.zeros([2] + image)).shape[1:].numel()
@@ -314,6 +331,7 @@ CASES = {
     "lenet_bn": ("lenet { batch_norm: true }", lambda i, c: lenet(i, c, True), GRAY, 10, 8),
     "cifar_quick": ("cifar_quick {}", cifar_quick, colored(32), 10, 4),
     "alexnet": ("alexnet { dropout: 0 }", alexnet, colored(95), 10, 2),
+    "alexnet_grouped": ("alexnet { variant: GROUPED dropout: 0 }", alexnet_grouped, colored(95), 10, 2),
     "vgg11": ("vgg { depth: 11 head: CIFAR dropout: 0 }", lambda i, c: vgg(i, c, 11), colored(32), 10, 2),
     "vgg16_bn": ("vgg { depth: 16 batch_norm: true head: CIFAR dropout: 0 }", lambda i, c: vgg(i, c, 16, True), colored(32), 100, 8),
     "vgg19_imagenet": ("vgg { depth: 19 head: IMAGENET dropout: 0 }", lambda i, c: vgg(i, c, 19, head="IMAGENET"),

@@ -332,7 +332,7 @@ TEST_CASE("every model of the zoo is its list of layers") {
                                         "lenet { batch_norm: true }",
                                         "cifar_quick {}",
                                         "alexnet {}",
-                                        "alexnet { dropout: 0.25 }",
+                                        "alexnet { variant: GROUPED dropout: 0.25 }",
                                         "vgg {}",
                                         "vgg { depth: 11 batch_norm: true head: CIFAR dropout: 0 }",
                                         "vgg { depth: 19 }",

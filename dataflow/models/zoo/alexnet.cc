@@ -4,7 +4,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-// Three poolings, after the first, the second and the last convolution.
+// The same in both: three poolings, after the first, the second and the last convolution.
 constexpr int kSmallestSide = 63;
 const FilterOptions kPool{.kernel = 3, .stride = 2};
 
@@ -36,12 +36,42 @@ void torchvision_alexnet(float dropout, ZooBuilder& model) {
   model.classify("classifier.6");
 }
 
+// The network of the paper, which lay on two GPUs.
+void grouped_alexnet(float dropout, ZooBuilder& model) {
+  const auto normalized_pool = [&](const std::string& number) {
+    model.relu("relu" + number);
+    model.local_response_norm("norm" + number);
+    model.max_pool("pool" + number, kPool);
+  };
+  model.conv("conv1", 96, {.kernel = 11, .stride = 4, .padding = 2});
+  normalized_pool("1");
+  model.conv("conv2", 256, {.kernel = 5, .padding = 2, .groups = 2});
+  normalized_pool("2");
+  model.conv("conv3", 384, {.kernel = 3, .padding = 1});
+  model.relu("relu3");
+  model.conv("conv4", 384, {.kernel = 3, .padding = 1, .groups = 2});
+  model.relu("relu4");
+  model.conv("conv5", 256, {.kernel = 3, .padding = 1, .groups = 2});
+  model.relu("relu5");
+  model.max_pool("pool5", kPool);
+  for (const std::string number : {"6", "7"}) {
+    model.dense("fc" + number, 4096);
+    model.relu("relu" + number);
+    model.dropout("drop" + number, dropout);
+  }
+  model.classify("fc8");
+}
+
 }  // namespace
 
 void alexnet(const v1::Alexnet& options, ZooBuilder& model) {
   model.check_range("dropout", options.dropout(), kDropoutRatio);
   model.require_sides(kSmallestSide);
-  torchvision_alexnet(options.dropout(), model);
+  if (options.variant() == v1::Alexnet::GROUPED) {
+    grouped_alexnet(options.dropout(), model);
+  } else {
+    torchvision_alexnet(options.dropout(), model);
+  }
 }
 
 }  // namespace arbalest::dataflow

@@ -1,4 +1,4 @@
-// AlexNet (Krizhevsky et al., 2012), as torchvision has it.
+// AlexNet (Krizhevsky et al., 2012), as torchvision or as Caffe has it; layers are named as there.
 #pragma once
 
 #include "dataflow/models/zoo/zoo_builder.h"

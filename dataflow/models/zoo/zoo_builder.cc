@@ -96,6 +96,8 @@ v1::Dense& ZooBuilder::dense(const std::string& name, int units) {
 
 void ZooBuilder::relu(const std::string& name) { add_layer(name).mutable_relu(); }
 
+void ZooBuilder::local_response_norm(const std::string& name) { add_layer(name).mutable_local_response_norm(); }
+
 void ZooBuilder::dropout(const std::string& name, float ratio) {
   if (ratio != 0.0F) add_layer(name).mutable_dropout()->set_ratio(ratio);
 }

@@ -75,6 +75,7 @@ class ZooBuilder {
   void global_average_pool(const std::string& name);
   v1::Dense& dense(const std::string& name, int units);
   void relu(const std::string& name);
+  void local_response_norm(const std::string& name);
   // No layer if the ratio is 0.
   void dropout(const std::string& name, float ratio);
   void padded_shortcut(const std::string& name, int channels, int stride);

@@ -17,6 +17,7 @@ void fill(v1::Lenet& lenet) {
 }
 
 void fill(v1::Alexnet& alexnet) {
+  if (!alexnet.has_variant()) alexnet.set_variant(v1::Alexnet::TORCHVISION);
   if (!alexnet.has_dropout()) alexnet.set_dropout(kDropout);
 }
 
