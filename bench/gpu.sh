@@ -115,12 +115,12 @@ report_accuracy() {
 }
 
 run_benches() {
-  step launch_floor 60 bench/gpu_launch_bench
-  step learners 90 bench/gpu_learners_bench
+  step launch_floor 60 bench/gpu_bench launch
+  step learners 90 bench/gpu_bench learners
   # Streams share hardware queues, 8 unless the driver is asked for more.
-  step learners_32_queues 90 env CUDA_DEVICE_MAX_CONNECTIONS=32 bench/gpu_learners_bench --no-all-reduce
+  step learners_32_queues 90 env CUDA_DEVICE_MAX_CONNECTIONS=32 bench/gpu_bench learners --no-all-reduce
   for precision in TF32 BF16; do
-    step "learners_$precision" 60 bench/gpu_learners_bench --no-all-reduce --precision "$precision" --learners 1 8 16 32
+    step "learners_$precision" 60 bench/gpu_bench learners --no-all-reduce --precision "$precision" --learners 1 8 16 32
   done
 }
 

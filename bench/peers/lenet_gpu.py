@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast does PyTorch train Arbalest's LeNet on a GPU, at the same batch size?
 
-The peers of `gpu_learners_bench`: PyTorch as one writes it first (eager), with the optimizer's update fused, compiled,
+The peers of `gpu_bench learners`: PyTorch as one writes it first (eager), with the optimizer's update fused, compiled,
 and with the whole step captured as a CUDA graph; each also with channels last. All get their data for nothing: the images
 lie on the GPU as float32, normalized, and a mini-batch is a view of them.
 

@@ -53,7 +53,7 @@ TEST_CASE("zoo: LeNet is Caffe's") {
   const Graph graph = build("lenet {}");
   CHECK(parameter_count(graph) == 431080);
   CHECK(shapes_of(graph, 2) == std::vector<std::string>{"2x1x28x28", "2", "2x20x24x24", "2x20x12x12", "2x50x8x8",
-                                                        "2x50x4x4", "2x500", "2x500", "2x10", "1", "1"});
+                                                        "2x50x4x4", "2x500", "2x500", "2x10", "1", "2"});
   for (const Graph::Node& node : graph.nodes()) {
     const auto shapes = graph.shapes(1);
     const auto specs = node.layer->parameters(Graph::input_shapes(node, shapes));

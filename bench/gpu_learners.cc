@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/gpu.h"
+#include "bench/gpu_questions.h"
 #include "bench/harness.h"
 #include "bench/step_clock.h"
 #include "engine/cuda_devices.h"
@@ -204,7 +205,7 @@ void print_line(const nlohmann::ordered_json& point) {
       100.0 * point["streams_busy"].get<double>());
 }
 
-int run(const Arguments& arguments) {
+void run(const Arguments& arguments) {
   const std::string gpu = gpu_or_skip(arguments.device);
   std::vector<std::unique_ptr<Point>> points;
   for (const int learners : arguments.learners) points.push_back(std::make_unique<Point>(arguments, learners));
@@ -240,25 +241,25 @@ int run(const Arguments& arguments) {
                 {"curve", curve},
                 {"best_learners", best.learners()},
                 {"gain", gain}});
-  return 0;
 }
 
 }  // namespace
-}  // namespace arbalest::bench
 
-int main(int argc, char** argv) {
-  CLI::App app{"A GPU's images/s over its number of learners, with and without averaging every step."};
-  arbalest::bench::Arguments arguments;
-  app.add_option("--job", arguments.job, "job file")->capture_default_str();
-  app.add_option("--set", arguments.overrides, "path=value: another value for a field of the job");
-  app.add_option("--device", arguments.device, "GPU")->capture_default_str();
-  app.add_option("--batch", arguments.batch, "examples of a mini-batch")->capture_default_str();
-  app.add_option("--precision", arguments.precision, "FP32, TF32 or BF16")->capture_default_str();
-  app.add_option("--learners", arguments.learners, "numbers of learners; the first is the control")
+void add_learners(CLI::App& app) {
+  CLI::App* const command =
+      app.add_subcommand("learners", "Images/s over the number of learners, with and without averaging every step.");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--job", arguments->job, "job file")->capture_default_str();
+  command->add_option("--set", arguments->overrides, "path=value: another value for a field of the job");
+  command->add_option("--device", arguments->device, "GPU")->capture_default_str();
+  command->add_option("--batch", arguments->batch, "examples of a mini-batch")->capture_default_str();
+  command->add_option("--precision", arguments->precision, "FP32, TF32 or BF16")->capture_default_str();
+  command->add_option("--learners", arguments->learners, "numbers of learners; the first is the control")
       ->capture_default_str();
-  app.add_option("--turns", arguments.turns, "turns of each")->check(CLI::Range(1, 1000));
-  app.add_option("--seconds", arguments.seconds, "length of a turn")->check(CLI::Range(0.01, 600.0));
-  app.add_flag("!--no-all-reduce", arguments.all_reduce, "do not measure NCCL's all-reduce of one rank");
-  CLI11_PARSE(app, argc, argv);
-  return arbalest::bench::run(arguments);
+  command->add_option("--turns", arguments->turns, "turns of each")->check(CLI::Range(1, 1000));
+  command->add_option("--seconds", arguments->seconds, "length of a turn")->check(CLI::Range(0.01, 600.0));
+  command->add_flag("!--no-all-reduce", arguments->all_reduce, "do not measure NCCL's all-reduce of one rank");
+  command->callback([arguments] { run(*arguments); });
 }
+
+}  // namespace arbalest::bench

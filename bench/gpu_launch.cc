@@ -1,6 +1,7 @@
 // How far is a learner's step from its launch floor: as many empty kernels, one after the other, as it has nodes?
 // (Formulas: bench/README.md.)
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "bench/empty_kernels.h"
 #include "bench/gpu.h"
+#include "bench/gpu_questions.h"
 #include "bench/harness.h"
 #include "engine/cuda/handle.h"
 #include "engine/cuda/stream.h"
@@ -21,6 +23,13 @@ namespace {
 
 using engine::cuda::CudaStream;
 using engine::cuda::StreamContext;
+
+struct Arguments {
+  std::string job = "configs/lenet-digits.txtpb";
+  std::string device = "cuda:0";
+  int batch = 32;
+  int turns = 21;
+};
 
 constexpr int kSteps = 16;  // of a call: hides the pipeline's filling and draining behind work
 
@@ -70,10 +79,11 @@ class Graph {
   engine::cuda::Handle<cudaGraphExec_t, cudaGraphExecDestroy> executable_;
 };
 
-jobs::JobOptions load(const std::string& job, const std::string& device, int batch) {
-  const std::vector<std::string> overrides{"devices=" + device, "learners.per_device.fixed=1",
-                                           fmt::format("training.batch_size={}", batch), "learning_rate.base=0.001"};
-  return jobs::load_job(job, overrides);
+jobs::JobOptions load(const Arguments& arguments) {
+  const std::vector<std::string> overrides{"devices=" + arguments.device, "learners.per_device.fixed=1",
+                                           fmt::format("training.batch_size={}", arguments.batch),
+                                           "learning_rate.base=0.001"};
+  return jobs::load_job(arguments.job, overrides);
 }
 
 void train(jobs::Session& session, int steps) {
@@ -81,9 +91,9 @@ void train(jobs::Session& session, int steps) {
   session.scheduler().drain();
 }
 
-int run(const std::string& path, const std::string& device, int batch, int turns) {
-  const std::string gpu = gpu_or_skip(device);
-  const jobs::JobOptions job = load(path, device, batch);
+void run(const Arguments& arguments) {
+  const std::string gpu = gpu_or_skip(arguments.device);
+  const jobs::JobOptions job = load(arguments);
   const auto training = jobs::Session::Purpose::kTraining;
   jobs::Session with_graphs(job, "data", training, {});
   jobs::Session without_graphs(job, "data", training, {.graphs = false});
@@ -106,36 +116,35 @@ int run(const std::string& path, const std::string& device, int batch, int turns
                                           {"the step as one graph", [&] { step.replay(kSteps); }},
                                           {"one learner", [&] { train(with_graphs, kSteps); }},
                                           {"one learner, no graphs", [&] { train(without_graphs, kSteps); }}};
-  const std::vector<Measurement> results = measure_in_turns(contenders, {.turns = turns, .seconds_per_turn = 0.05});
-  nlohmann::ordered_json fields{{"job", path}, {"batch", batch}, {"gpu", gpu}, {"nodes", step.nodes()}};
+  const std::vector<Measurement> results =
+      measure_in_turns(contenders, {.turns = arguments.turns, .seconds_per_turn = 0.05});
+  nlohmann::ordered_json fields{
+      {"job", arguments.job}, {"batch", arguments.batch}, {"gpu", gpu}, {"nodes", step.nodes()}};
   for (const Measurement& result : results) {
     const double seconds = result.seconds / kSteps;
     fields["contenders"].push_back({{"name", result.name},
                                     {"step_seconds", seconds},
                                     {"over_floor", result.seconds / results.front().seconds},
-                                    {"images_per_second", batch / seconds},
+                                    {"images_per_second", arguments.batch / seconds},
                                     {"spread", result.spread}});
     fmt::print(stderr, "{:<24} {:>8.2f} us a step, {:.2f} x the floor, spread {:.1f} %\n", result.name, 1e6 * seconds,
                result.seconds / results.front().seconds, 100.0 * result.spread);
   }
   fmt::print(stderr, "a step has {} nodes\n", step.nodes());
   print_result("launch floor", fields);
-  return 0;
 }
 
 }  // namespace
-}  // namespace arbalest::bench
 
-int main(int argc, char** argv) {
-  CLI::App app{"One learner's step on a GPU against as many empty kernels as it has nodes."};
-  std::string job = "configs/lenet-digits.txtpb";
-  std::string device = "cuda:0";
-  int batch = 32;
-  int turns = 21;
-  app.add_option("--job", job, "job file")->capture_default_str();
-  app.add_option("--device", device, "GPU")->capture_default_str();
-  app.add_option("--batch", batch, "examples of a mini-batch")->capture_default_str();
-  app.add_option("--turns", turns, "turns of each")->check(CLI::Range(3, 1000));
-  CLI11_PARSE(app, argc, argv);
-  return arbalest::bench::run(job, device, batch, turns);
+void add_launch(CLI::App& app) {
+  CLI::App* const command =
+      app.add_subcommand("launch", "One learner's step against as many empty kernels as it has nodes.");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--job", arguments->job, "job file")->capture_default_str();
+  command->add_option("--device", arguments->device, "GPU")->capture_default_str();
+  command->add_option("--batch", arguments->batch, "examples of a mini-batch")->capture_default_str();
+  command->add_option("--turns", arguments->turns, "turns of each")->check(CLI::Range(3, 1000));
+  command->callback([arguments] { run(*arguments); });
 }
+
+}  // namespace arbalest::bench
