@@ -142,6 +142,15 @@ std::vector<const void*> Plan::parameter_addresses(const Step& step, const PlanB
   return addresses;
 }
 
+std::vector<void*> Plan::gradient_addresses(const Step& step, const PlanBuffers& buffers) const {
+  if (buffers.gradient == nullptr) return {};
+  std::vector<void*> addresses;
+  for (std::size_t p = 0; p < step.op->traits().parameters.size(); ++p) {
+    addresses.push_back(buffers.gradient + parameters_.entries()[step.first_parameter + p].offset);
+  }
+  return addresses;
+}
+
 void Plan::forward(engine::Stream& stream, const PlanBuffers& buffers) const {
   for (std::size_t n = 0; n < steps_.size(); ++n) {
     const Graph::Node& node = graph_.nodes()[n];
@@ -149,10 +158,12 @@ void Plan::forward(engine::Stream& stream, const PlanBuffers& buffers) const {
     if (!step.runs_forward) continue;
     const std::vector<const void*> inputs = input_addresses(node, buffers.arena);
     const std::vector<const void*> parameters = parameter_addresses(step, buffers);
+    const std::vector<void*> gradients = gradient_addresses(step, buffers);
     step.op->forward(stream, node.label.c_str(),
                      {.inputs = inputs,
                       .output = forward_output(node, buffers),
                       .parameters = parameters,
+                      .parameter_gradients = gradients,
                       .saved = address(buffers.arena, step.saved_offset, kNowhere),
                       .scratch = address(buffers.arena, step.forward_scratch_offset, kNowhere),
                       .step = buffers.step});
@@ -181,10 +192,7 @@ void Plan::run_backward(engine::Stream& stream, const PlanBuffers& buffers, cons
   for (const InputGradientOffsets& of : step.gradients.inputs) {
     input_gradients.push_back(address(buffers.arena, of.written, kNowhere));
   }
-  std::vector<void*> parameter_gradients;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    parameter_gradients.push_back(buffers.gradient + parameters_.entries()[step.first_parameter + p].offset);
-  }
+  const std::vector<void*> parameter_gradients = gradient_addresses(step, buffers);
   step.op->backward(stream, step.backward_label.c_str(),
                     {.inputs = inputs,
                      .output = forward_output(node, buffers),

@@ -59,8 +59,8 @@ class Plan {
   std::int32_t* labels(std::byte* arena) const;
 
   // Stream ordering: enqueue (or record) on `stream` and return. forward writes result->loss_sum (in training
-  // the weighted sum of all losses), ->correct and ->correct_top5;
-  // backward overwrites the gradient, and follows a forward with the same buffers.
+  // the weighted sum of all losses), ->correct and ->correct_top5, and in training the statistics' part of the gradient
+  // (engine/ops/batch_norm.h); backward overwrites the rest of it, and follows a forward with the same buffers.
   void forward(engine::Stream& stream, const PlanBuffers& buffers) const;
   void backward(engine::Stream& stream, const PlanBuffers& buffers) const;
 
@@ -98,6 +98,7 @@ class Plan {
   void* forward_output(const Graph::Node& node, const PlanBuffers& buffers) const;
   std::vector<const void*> input_addresses(const Graph::Node& node, std::byte* arena) const;
   std::vector<const void*> parameter_addresses(const Step& step, const PlanBuffers& buffers) const;
+  std::vector<void*> gradient_addresses(const Step& step, const PlanBuffers& buffers) const;
   void run_backward(engine::Stream& stream, const PlanBuffers& buffers, const Graph::Node& node,
                     const Step& step) const;
   void sum_gradients(engine::Stream& stream, std::byte* arena, const Graph::Node& node, const Step& step) const;

@@ -76,6 +76,8 @@ struct ForwardOperands {
   std::span<const void* const> inputs;
   void* output = nullptr;
   std::span<const void* const> parameters;
+  // Training: those of running statistics are overwritten (ops/batch_norm.h), the others left alone.
+  std::span<void* const> parameter_gradients;
   void* saved = nullptr;
   void* scratch = nullptr;
   const StepParameters* step = nullptr;  // fixed address; its content is read at run time
@@ -89,7 +91,7 @@ struct BackwardOperands {
   void* output_gradient = nullptr;
   std::span<void* const> input_gradients;  // overwritten; null where not wanted
   std::span<const void* const> parameters;
-  std::span<void* const> parameter_gradients;  // overwritten, padding zero
+  std::span<void* const> parameter_gradients;  // overwritten, padding zero; forward has written the statistics'
   const void* saved = nullptr;
   void* scratch = nullptr;
   const StepParameters* step = nullptr;

@@ -66,6 +66,14 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   enqueue_gather(inference_, options_.evaluation_data);
   inference_.forward(*stream_, evaluation);
   evaluation_graph_ = stream_->end_recording();
+
+  if (statistics_bytes() == 0) return;
+  statistics_ring_ = device.allocate_host(slots_bytes(options.result_slots, statistics_bytes()));
+  evaluation.gradient = replica_.gradient();
+  stream_->begin_recording();
+  enqueue_gather(training_, options_.training_data);
+  training_.forward(*stream_, evaluation);
+  statistics_graph_ = stream_->end_recording();
 }
 
 std::unique_ptr<engine::TaskGraph> Learner::record_update(const float* const (&central)[2]) {
@@ -128,15 +136,20 @@ void Learner::finish(Ticket& ticket) {
   ++tasks_;
 }
 
-Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& parameters) {
-  check_slot();
+void Learner::set_parameters(const StepParameters& parameters) {
   StepParameters& step = parameters_ring_.as<StepParameters>()[slot()];
   step = parameters;
+  stream_->copy(step_.data(), &step, sizeof(StepParameters), "parameters");
+}
+
+Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& parameters) {
+  check_slot();
+  StepParameters step = parameters;
   std::ranges::copy(engine::moment_corrections(options_.rule, ++steps_), step.moment_corrections);
   stream_->begin_task(batch.number);
-  stream_->copy(step_.data(), &step, sizeof(StepParameters), "parameters");
+  set_parameters(step);
   copy_in(training_, options_.training_data, batch);
-  const Ticket ticket{batch.number, batch.examples, {}, nullptr};
+  const Ticket ticket{.task = batch.number, .examples = batch.examples};
   stream_->launch(*gradient_graph_, "gradient");
   return ticket;
 }
@@ -158,8 +171,26 @@ Ticket Learner::evaluate(const dataflow::Batch& batch, const engine::Event& weig
   stream_->begin_task(batch.number);
   stream_->wait(weights_ready, "wait for the central model's copy");
   copy_in(inference_, options_.evaluation_data, batch);
-  Ticket ticket{batch.number, batch.examples, {}, nullptr};
+  Ticket ticket{.task = batch.number, .examples = batch.examples};
   stream_->launch(*evaluation_graph_, "evaluate");
+  finish(ticket);
+  return ticket;
+}
+
+Ticket Learner::measure_statistics(const dataflow::Batch& batch, const StepParameters& parameters,
+                                   const engine::Event& weights_ready) {
+  ARBALEST_CHECK(statistics_graph_ != nullptr);
+  check_slot();
+  stream_->begin_task(batch.number);
+  stream_->wait(weights_ready, "wait for the central model's copy");
+  set_parameters(parameters);
+  copy_in(training_, options_.training_data, batch);
+  Ticket ticket{.task = batch.number, .examples = batch.examples};
+  stream_->launch(*statistics_graph_, "statistics");
+  auto* statistics = statistics_ring_.as<std::byte>() + slots_bytes(static_cast<int>(slot()), statistics_bytes());
+  stream_->copy(statistics, replica_.gradient() + training_.parameters().trainable_elements(), statistics_bytes(),
+                "statistics of the mini-batch");
+  ticket.statistics = reinterpret_cast<const float*>(statistics);
   finish(ticket);
   return ticket;
 }
@@ -183,6 +214,10 @@ std::size_t Learner::vector_bytes() const {
 
 std::size_t Learner::state_bytes() const {
   return static_cast<std::size_t>(training_.parameters().trainable_elements()) * sizeof(float);
+}
+
+std::size_t Learner::statistics_bytes() const {
+  return static_cast<std::size_t>(training_.parameters().statistic_elements()) * sizeof(float);
 }
 
 void Learner::restart(const float* central, const engine::Event& ready) {

@@ -19,8 +19,10 @@ namespace arbalest::learners {
 struct Ticket {
   std::uint64_t task = 0;                      // number of the mini-batch
   int examples = 0;                            // labeled ones in it
-  engine::Event done;                          // *result is there
+  engine::Event done = {};                     // *result is there
   const engine::StepResult* result = nullptr;  // host memory, valid until result_slots more tasks were enqueued
+  // [statistic_elements()] alike, of measure_statistics() only: what running statistics are to move to.
+  const float* statistics = nullptr;
 };
 
 struct LearnerOptions {
@@ -69,6 +71,11 @@ class Learner {
   // Loss and accuracy of the evaluation weights on one mini-batch, after `weights_ready`.
   Ticket evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready);
 
+  // The forward pass of training on the evaluation weights, after `weights_ready`, for the statistics of its mini-batch
+  // (engine/ops/batch_norm.h). Only where there are running statistics. It overwrites the gradient.
+  Ticket measure_statistics(const dataflow::Batch& batch, const engine::StepParameters& parameters,
+                            const engine::Event& weights_ready);
+
   // Copies the weights as they are after the last update to `target` and, unless it is null, rounds them to `rounded`
   // ([elements] on the device each); returns the event after which they are there.
   engine::Event copy_weights(float* target, engine::BFloat16* rounded);
@@ -83,9 +90,11 @@ class Learner {
  private:
   std::size_t vector_bytes() const;
   std::size_t state_bytes() const;  // of a vector of the optimizer's
+  std::size_t statistics_bytes() const;
   void round_weights(const float* weights, engine::BFloat16* rounded);
   std::unique_ptr<engine::TaskGraph> record_update(const float* const (&central)[2]);
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
+  void set_parameters(const engine::StepParameters& parameters);
   void copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch);
   void check_slot() const;
   void finish(Ticket& ticket);
@@ -103,6 +112,7 @@ class Learner {
   engine::Buffer result_;            // StepResult alike
   engine::Buffer parameters_ring_;   // host: StepParameters [result_slots]
   engine::Buffer result_ring_;       // host: StepResult [result_slots]
+  engine::Buffer statistics_ring_;   // host: [result_slots, statistic_elements()]
   std::vector<engine::Event> done_;  // [result_slots] of the last task in each
   std::uint64_t tasks_ = 0;          // enqueued so far, evaluation included
   std::uint64_t steps_ = 0;          // of training, enqueued since the last restart
@@ -110,7 +120,8 @@ class Learner {
   std::unique_ptr<engine::TaskGraph> update_graph_;  // null: it is always alone
   std::unique_ptr<engine::TaskGraph> update_alone_graph_;
   std::unique_ptr<engine::TaskGraph> evaluation_graph_;
-  std::unique_ptr<engine::Stream> stream_;  // last: its work ends before what it uses goes
+  std::unique_ptr<engine::TaskGraph> statistics_graph_;  // null: there are none
+  std::unique_ptr<engine::Stream> stream_;               // last: its work ends before what it uses goes
 };
 
 }  // namespace arbalest::learners

@@ -5,6 +5,7 @@
 
 #include "engine/error.h"
 #include "engine/host/thread_time.h"
+#include "scheduler/spread_batches.h"
 
 namespace arbalest::scheduler {
 
@@ -66,6 +67,7 @@ void Scheduler::create_learners(engine::Collective& collective) {
                                      averager_ ? averager_->central_buffer(device, 1) : nullptr};
     pools_[p]->create(central);
   }
+  if (options_.statistics_ring != nullptr) statistics_.emplace(*pools_.front());
   collect_learners();
 }
 
@@ -97,6 +99,7 @@ void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
     }
     if (averager_) averager_->set_central(static_cast<int>(p), pool.learners().front()->weights());
   }
+  if (statistics_) statistics_->forget();
 }
 
 double Scheduler::progress() const noexcept {
@@ -234,30 +237,44 @@ void Scheduler::refresh_evaluation_weights() {
     evaluation_ready_[p] = averages() ? averager_->copy_central(static_cast<int>(p), target, rounded)
                                       : learners_.front()->copy_weights(target, rounded);
   }
+  if (!statistics_) return;
+  if (!statistics_->are_of(batches_)) measure_statistics();
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
+    evaluation_ready_[p] = statistics_->enqueue_copy(*pools_[p], evaluation_ready_[p]);
+  }
+}
+
+void Scheduler::measure_statistics() {
+  // What statistics_ holds may still be on its way to a device.
+  for (const engine::Event& ready : evaluation_ready_) wait(ready);
+  statistics_->start(batches_);
+  spread_batches(
+      *options_.statistics_ring, learners_.size(), kRunAhead,
+      [&](std::size_t j, const dataflow::Batch& batch) {
+        return learners_[j]->measure_statistics(batch, {.task = batch.number, .seed = options_.seed},
+                                                evaluation_ready_[pool_of_[j]]);
+      },
+      [&](const engine::Event& event) { wait(event); },
+      [&](const Ticket& ticket) { statistics_->add(ticket.statistics); });
+  statistics_->finish();
 }
 
 Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
   ARBALEST_CHECK(tasks_.empty());
   refresh_evaluation_weights();
-  RingQueue<Ticket> outstanding(learners_.size() * kRunAhead);
   Progress sums;
-  const auto pop = [&] {
-    const Ticket ticket = outstanding.pop();
-    wait(ticket.done);
-    ring.release(ticket.task);
-    sums.examples += ticket.examples;
-    sums.loss_sum += static_cast<double>(ticket.result->loss_sum);
-    sums.correct += static_cast<double>(ticket.result->correct);
-    sums.correct_top5 += static_cast<double>(ticket.result->correct_top5);
-  };
-  std::size_t next_learner = 0;
-  while (const auto batch = ring.next()) {
-    if (outstanding.size() == learners_.size() * kRunAhead) pop();
-    outstanding.push(learners_[next_learner]->evaluate(*batch, evaluation_ready_[pool_of_[next_learner]]));
-    next_learner = (next_learner + 1) % learners_.size();
-  }
-  while (!outstanding.empty()) pop();
-  ring.restart();
+  spread_batches(
+      ring, learners_.size(), kRunAhead,
+      [&](std::size_t j, const dataflow::Batch& batch) {
+        return learners_[j]->evaluate(batch, evaluation_ready_[pool_of_[j]]);
+      },
+      [&](const engine::Event& event) { wait(event); },
+      [&](const Ticket& ticket) {
+        sums.examples += ticket.examples;
+        sums.loss_sum += static_cast<double>(ticket.result->loss_sum);
+        sums.correct += static_cast<double>(ticket.result->correct);
+        sums.correct_top5 += static_cast<double>(ticket.result->correct_top5);
+      });
   if (sums.examples == 0) {
     engine::fail(engine::ErrorKind::kData,
                  "no example of the test data can be read; `arbalest data verify` names them with their reasons");

@@ -12,6 +12,7 @@
 #include "dataflow/input/batch_ring.h"
 #include "engine/collective.h"
 #include "learners/learner_pool.h"
+#include "scheduler/central_statistics.h"
 #include "scheduler/learning_rate.h"
 #include "scheduler/ring_queue.h"
 #include "sma/averager.h"
@@ -24,6 +25,9 @@ struct Options {
   std::uint64_t seed = 1;
   std::int64_t batches_per_epoch = 1;
   bool may_resize = false;  // one learner alone is then ready for averaging with others
+  // Training mini-batches, finitely many, on which the central model's running statistics are measured whenever it is
+  // evaluated or saved; null: it keeps those that averaging carries along, or that were loaded.
+  dataflow::BatchRing* statistics_ring = nullptr;
 };
 
 // Rounds that may be enqueued before the oldest has ended; enough to keep every stream busy.
@@ -71,7 +75,7 @@ struct Evaluation {
 class Scheduler {
  public:
   // Creates the learners, initializes z and every replica with the job's seed, and leaves everything ready to run.
-  // Pools (one per device), ring and collective (one rank per pool) must outlive it.
+  // Pools (one per device), rings and collective (one rank per pool) must outlive it.
   Scheduler(const Options& options, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
             engine::Collective& collective);
   // What it takes of host memory while it initializes, and snapshot() later: the model in canonical order.
@@ -107,7 +111,7 @@ class Scheduler {
   // Options::may_resize; the ring must have the slots for so many (needed_ring_slots).
   void resize(std::span<const int> learners);
 
-  // The central model in canonical order. Waits for all that is enqueued and drops its Progress.
+  // The central model in canonical order, as evaluate() sees it. Waits for all that is enqueued and drops its Progress.
   std::vector<dataflow::NamedTensor> snapshot();
   // z and every replica := `tensors`. Before the first round.
   void load(std::span<const dataflow::NamedTensor> tensors);
@@ -132,8 +136,10 @@ class Scheduler {
   void pop_round(Progress& progress);
   void pop_task(Progress& progress);
   void check_finite(const Task& task) const;
-  // Copies the present model to every pool's evaluation weights, which nobody may be reading.
+  // Copies the present model to every pool's evaluation weights, which nobody may be reading, and sees to its running
+  // statistics. Only when drained.
   void refresh_evaluation_weights();
+  void measure_statistics();
   // Blocks the host until `event` has passed, and throws the first error of the work before it.
   void wait(const engine::Event& event);
   // Waits for all streams and forgets what is enqueued.
@@ -152,6 +158,7 @@ class Scheduler {
   std::vector<std::vector<engine::Event>> ready_;  // by pool and learner: the weights may be averaged
   std::vector<learners::Ticket> last_tasks_;       // of the round being enqueued, by learner
   std::vector<engine::Event> evaluation_ready_;    // by pool: the evaluation weights are there
+  std::optional<CentralStatistics> statistics_;
 };
 
 }  // namespace arbalest::scheduler

@@ -60,6 +60,21 @@ class ShuffledOrder final : public BatchOrder {
   std::array<Epoch, 2> epochs_;
 };
 
+// The first batches of another order, which must outlive it, and no more.
+class FirstBatches final : public BatchOrder {
+ public:
+  FirstBatches(BatchOrder& order, std::int64_t batches) : order_(order), batches_(batches) {}
+
+  std::int64_t batch_size() const noexcept override { return order_.batch_size(); }
+  std::int64_t batches_per_epoch() const noexcept override { return batches_; }
+  std::optional<std::uint64_t> batches() const noexcept override { return static_cast<std::uint64_t>(batches_); }
+  void indices(std::uint64_t batch, std::span<std::int64_t> out) override { order_.indices(batch, out); }
+
+ private:
+  BatchOrder& order_;
+  std::int64_t batches_;
+};
+
 // For evaluation: every example once, in the dataset's order; the last batch is padded with kNoExample.
 class SequentialOrder final : public BatchOrder {
  public:

@@ -49,7 +49,6 @@ void hand_over_statistics(Program& program, const Saved& saved, std::int64_t cha
 
 Program make_backward(const BatchNormSpec& spec, const PrepareOptions& options, const BatchNormalization& kernels,
                       const Saved& saved, const dnnl::engine& engine) {
-  const Shape& shape = spec.input.shape();
   const auto& kernel = *kernels.backward;
   const dnnl::memory::desc& vector = saved.mean.descriptor;
   Program program(engine);
@@ -70,7 +69,6 @@ Program make_backward(const BatchNormSpec& spec, const PrepareOptions& options, 
   if (saved.has_workspace()) arguments.push_back({DNNL_ARG_WORKSPACE, saved.workspace});
   program.add(kernel, std::move(arguments));
   if (options.input_gradient) program.deliver(produced, target);
-  hand_over_statistics(program, saved, shape[1], numbers_of_channel(spec));
   return program;
 }
 
@@ -80,7 +78,6 @@ std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const Prepare
                                         const dnnl::engine& engine) {
   const bool training = options.mode == OperatorMode::kTraining;
   const std::int64_t channels = spec.input.shape()[1];
-  if (training) numbers_of_channel(spec);
   const BatchNormalization kernels = choose_kernels(spec, options.mode, engine);
   const Saved saved(channels, kernels.forward.workspace_desc());
   const dnnl::memory::desc& vector = saved.mean.descriptor;
@@ -104,6 +101,7 @@ std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const Prepare
       {DNNL_ARG_DST, {Role::kOutput, kernels.forward.dst_desc()}}};
   if (training && saved.has_workspace()) arguments.push_back({DNNL_ARG_WORKSPACE, saved.workspace});
   forward.add(kernels.forward, std::move(arguments));
+  if (training) hand_over_statistics(forward, saved, channels, numbers_of_channel(spec));
   std::optional<Program> backward;
   if (training) backward = make_backward(spec, options, kernels, saved, engine);
   return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));

@@ -144,6 +144,8 @@ void ProgramOperator::forward(Stream& stream, const char* label, const ForwardOp
   addresses.set(Role::kBias, second(operands.parameters));
   addresses.set(Role::kMean, at(2, operands.parameters));
   addresses.set(Role::kVariance, at(3, operands.parameters));
+  addresses.set(Role::kMeanGradient, at(2, operands.parameter_gradients));
+  addresses.set(Role::kVarianceGradient, at(3, operands.parameter_gradients));
   addresses.set(Role::kSaved, operands.saved);
   addresses.set(Role::kScratch, operands.scratch);
   addresses.set(Role::kStep, operands.step);
@@ -164,8 +166,6 @@ void ProgramOperator::backward(Stream& stream, const char* label, const Backward
   addresses.set(Role::kBias, second(operands.parameters));
   addresses.set(Role::kWeightsGradient, first(operands.parameter_gradients));
   addresses.set(Role::kBiasGradient, second(operands.parameter_gradients));
-  addresses.set(Role::kMeanGradient, at(2, operands.parameter_gradients));
-  addresses.set(Role::kVarianceGradient, at(3, operands.parameter_gradients));
   addresses.set(Role::kSaved, operands.saved);
   addresses.set(Role::kScratch, operands.scratch);
   addresses.set(Role::kStep, operands.step);

@@ -74,10 +74,16 @@ struct Moments {
   }
 };
 
-// What backward and the running statistics want to know of a batch; [channels] each.
+// What backward wants to know of a batch; [channels] each.
 struct BatchStatistics {
   float* mean;
-  float* inverse;   // 1 / sqrt(variance + epsilon), of the biased variance
+  float* inverse;  // 1 / sqrt(variance + epsilon), of the biased variance
+};
+
+// What forward measures, the last two for the running statistics; [channels] each.
+struct Measured {
+  BatchStatistics batch;
+  float* mean;
   float* unbiased;  // variance
 };
 
@@ -103,17 +109,17 @@ __device__ T join_lanes(const T& of_thread, const ColumnPlace& at, const ColumnC
   return all[at.thread];
 }
 
-__device__ void store_statistics(const BatchStatistics& target, std::int64_t channel, const Moments& of,
-                                 float epsilon) {
+__device__ void store_statistics(const Measured& target, std::int64_t channel, const Moments& of, float epsilon) {
+  target.batch.mean[channel] = of.mean;
+  target.batch.inverse[channel] = 1.0F / std::sqrt(of.squares / of.count + epsilon);
   target.mean[channel] = of.mean;
-  target.inverse[channel] = 1.0F / std::sqrt(of.squares / of.count + epsilon);
   target.unbiased[channel] = of.squares / (of.count - 1.0F);
 }
 
-// Of the slices' rows: to `partials` [slices, channels], or to `statistics` if there is one slice.
+// Of the slices' rows: to `partials` [slices, channels], or to `target` if there is one slice.
 template <typename T>
-__global__ void measure(const T* input, const Geometry of, const ColumnCut cut, float epsilon,
-                        const BatchStatistics statistics, Moments* partials) {
+__global__ void measure(const T* input, const Geometry of, const ColumnCut cut, float epsilon, const Measured target,
+                        Moments* partials) {
   const ColumnPlace at(cut);
   Moments moments{0.0F, 0.0F, 0.0F};
   if (at.channel < of.channels && at.first_row() < of.rows) {
@@ -133,7 +139,7 @@ __global__ void measure(const T* input, const Geometry of, const ColumnCut cut, 
   const Moments total = join_lanes(moments, at, cut);
   if (at.lane != 0 || at.channel >= of.channels) return;
   if (cut.slices == 1) {
-    store_statistics(statistics, at.channel, total, epsilon);
+    store_statistics(target, at.channel, total, epsilon);
   } else {
     partials[at.slice * of.channels + at.channel] = total;
   }
@@ -153,10 +159,10 @@ __device__ T join_slices(const T* partials, std::int64_t slices, std::int64_t ch
 }
 
 __global__ void finish_statistics(const Moments* partials, std::int64_t slices, std::int64_t channels,
-                                  const ColumnCut whole, float epsilon, const BatchStatistics statistics) {
+                                  const ColumnCut whole, float epsilon, const Measured target) {
   const ColumnPlace at(whole);
   const Moments total = join_slices(partials, slices, channels, Moments{0.0F, 0.0F, 0.0F}, at, whole);
-  if (at.lane == 0 && at.channel < channels) store_statistics(statistics, at.channel, total, epsilon);
+  if (at.lane == 0 && at.channel < channels) store_statistics(target, at.channel, total, epsilon);
 }
 
 // The parameters, and the statistics that are in force. Either `inverse` or, at inference, `variance`.
@@ -191,27 +197,21 @@ __global__ void normalize(const T* input, T* output, const Geometry of, const Te
   });
 }
 
-// [channels] each: what backward writes, the last two for the running statistics.
+// [channels] each: what backward writes.
 struct ParameterGradients {
   float* scale;
   float* shift;
-  float* mean;
-  float* variance;
 };
 
-__device__ void store_gradients(const ParameterGradients& target, std::int64_t channel, const GradientSums& sums,
-                                const BatchStatistics& batch) {
+__device__ void store_gradients(const ParameterGradients& target, std::int64_t channel, const GradientSums& sums) {
   target.scale[channel] = sums.product;
   target.shift[channel] = sums.gradient;
-  target.mean[channel] = batch.mean[channel];
-  target.variance[channel] = batch.unbiased[channel];
 }
 
 // Of the slices' rows: to `partials` [slices, channels], or to `gradients` if there is one slice.
 template <typename T>
 __global__ void sum_gradients(const T* input, const T* output_gradient, const Geometry of, const ColumnCut cut,
-                              const Terms terms, const BatchStatistics batch, const ParameterGradients gradients,
-                              GradientSums* partials) {
+                              const Terms terms, const ParameterGradients gradients, GradientSums* partials) {
   const ColumnPlace at(cut);
   GradientSums sums{0.0F, 0.0F};
   if (at.channel < of.channels) {
@@ -226,18 +226,17 @@ __global__ void sum_gradients(const T* input, const T* output_gradient, const Ge
   const GradientSums total = join_lanes(sums, at, cut);
   if (at.lane != 0 || at.channel >= of.channels) return;
   if (cut.slices == 1) {
-    store_gradients(gradients, at.channel, total, batch);
+    store_gradients(gradients, at.channel, total);
   } else {
     partials[at.slice * of.channels + at.channel] = total;
   }
 }
 
 __global__ void finish_gradients(const GradientSums* partials, std::int64_t slices, std::int64_t channels,
-                                 const ColumnCut whole, const BatchStatistics batch,
-                                 const ParameterGradients gradients) {
+                                 const ColumnCut whole, const ParameterGradients gradients) {
   const ColumnPlace at(whole);
   const GradientSums total = join_slices(partials, slices, channels, GradientSums{0.0F, 0.0F}, at, whole);
-  if (at.lane == 0 && at.channel < channels) store_gradients(gradients, at.channel, total, batch);
+  if (at.lane == 0 && at.channel < channels) store_gradients(gradients, at.channel, total);
 }
 
 // dx = scale / sqrt(v + epsilon) (dy - mean of dy - n mean of (dy n)), n the normalized x. The gradients may be one.
@@ -270,7 +269,7 @@ class BatchNorm final : public Operator {
     numbers_of_channel(spec);
     traits_.in_place_backward = true;
     traits_.backward_reads_inputs = true;
-    traits_.saved_bytes = aligned(static_cast<std::size_t>(3 * of_.channels) * sizeof(float));
+    traits_.saved_bytes = aligned(static_cast<std::size_t>(2 * of_.channels) * sizeof(float));
     if (cut_.slices > 1) {
       traits_.scratch_bytes = aligned(static_cast<std::size_t>(cut_.slices * of_.channels) * sizeof(Moments));
     }
@@ -281,13 +280,16 @@ class BatchNorm final : public Operator {
     auto* output = static_cast<T*>(operands.output);
     auto* partials = static_cast<Moments*>(operands.scratch);
     const BatchStatistics batch = statistics_in(operands.saved);
+    const Measured measured =
+        training_ ? Measured{batch, at(operands.parameter_gradients, 2), at(operands.parameter_gradients, 3)}
+                  : Measured{};
     const Terms terms = training_ ? terms_of(operands.parameters, batch) : running_terms(operands.parameters);
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
       if (training_) {
-        launch(measure<T>, cut_.blocks(), context.stream, input, of_, cut_, epsilon_, batch, partials);
+        launch(measure<T>, cut_.blocks(), context.stream, input, of_, cut_, epsilon_, measured, partials);
         if (cut_.slices > 1) {
           launch(finish_statistics, cut_.whole().blocks(), context.stream, partials, cut_.slices, of_.channels,
-                 cut_.whole(), epsilon_, batch);
+                 cut_.whole(), epsilon_, measured);
         }
       }
       launch(normalize<T>, blocks_for(of_.rows * of_.channels), context.stream, input, output, of_, terms);
@@ -302,14 +304,13 @@ class BatchNorm final : public Operator {
     auto* partials = static_cast<GradientSums*>(operands.scratch);
     const BatchStatistics batch = statistics_in(const_cast<void*>(operands.saved));  // only read
     const Terms terms = terms_of(operands.parameters, batch);
-    const auto gradient = [&](std::size_t p) { return static_cast<float*>(operands.parameter_gradients[p]); };
-    const ParameterGradients gradients{gradient(0), gradient(1), gradient(2), gradient(3)};
+    const ParameterGradients gradients{at(operands.parameter_gradients, 0), at(operands.parameter_gradients, 1)};
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
-      launch(sum_gradients<T>, cut_.blocks(), context.stream, input, output_gradient, of_, cut_, terms, batch,
-             gradients, partials);
+      launch(sum_gradients<T>, cut_.blocks(), context.stream, input, output_gradient, of_, cut_, terms, gradients,
+             partials);
       if (cut_.slices > 1) {
         launch(finish_gradients, cut_.whole().blocks(), context.stream, partials, cut_.slices, of_.channels,
-               cut_.whole(), batch, gradients);
+               cut_.whole(), gradients);
       }
       if (input_gradient == nullptr) return;
       launch(find_input_gradient<T>, blocks_for(of_.rows * of_.channels), context.stream, input, output_gradient,
@@ -321,11 +322,14 @@ class BatchNorm final : public Operator {
   BatchStatistics statistics_in(void* saved) const {
     auto* values = static_cast<float*>(saved);
     if (values == nullptr) return {};
-    return {values, values + of_.channels, values + 2 * of_.channels};
+    return {values, values + of_.channels};
   }
 
   static const float* at(std::span<const void* const> parameters, std::size_t index) {
     return static_cast<const float*>(parameters[index]);
+  }
+  static float* at(std::span<void* const> gradients, std::size_t index) {
+    return static_cast<float*>(gradients[index]);
   }
   Terms terms_of(std::span<const void* const> parameters, const BatchStatistics& batch) const {
     return {at(parameters, 0), at(parameters, 1), batch.mean, batch.inverse, nullptr, epsilon_, relu_};

@@ -3,7 +3,7 @@
 // In training m and v are the batch's mean and (biased, / N) variance; at inference the running ones. Parameters:
 // scale, shift, running mean, running variance, [c] each.
 //
-// Forward does not touch the running statistics: other streams may be reading them. Instead backward writes into their
+// Forward does not touch the running statistics: other streams may be reading them. Instead it writes into their
 // "gradients" what they are to move to, the batch's mean and unbiased (/ (N - 1)) variance, for the update
 // (ops/weight_update.h) to do running <- running + momentum (batch - running).
 #pragma once

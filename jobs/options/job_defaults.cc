@@ -30,6 +30,10 @@ void fill_training(v1::Training& training) {
   if (!training.has_max_epochs()) training.set_max_epochs(defaults.max_epochs);
   if (!training.has_seed()) training.set_seed(defaults.seed);
   if (!training.has_precision()) training.set_precision(to_proto(defaults.precision));
+  if (!training.has_batch_norm_statistics()) {
+    training.set_batch_norm_statistics(defaults.reestimates_statistics ? v1::Training::REESTIMATED
+                                                                       : v1::Training::AVERAGED);
+  }
 }
 
 void fill_synchronization(v1::Sma& sma) {

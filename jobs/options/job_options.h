@@ -47,6 +47,7 @@ struct TrainingOptions {
   std::optional<double> target_accuracy;  // in (0, 1]
   std::uint64_t seed = 1;
   engine::Precision precision = engine::Precision::kFloat32;
+  bool reestimates_statistics = true;  // of batch normalization, for the central model
 };
 
 struct OptimizerOptions {

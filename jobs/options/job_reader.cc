@@ -89,7 +89,8 @@ class JobReader {
                          .max_epochs = training.max_epochs(),
                          .target_accuracy = std::nullopt,
                          .seed = training.seed(),
-                         .precision = jobs::from_proto(training.precision())};
+                         .precision = jobs::from_proto(training.precision()),
+                         .reestimates_statistics = training.batch_norm_statistics() == v1::Training::REESTIMATED};
     if (training.has_target_accuracy()) {
       options_.training.target_accuracy = training.target_accuracy();
       issues_.add("training.target_accuracy", check_target(training.target_accuracy()));

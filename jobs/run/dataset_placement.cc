@@ -23,10 +23,22 @@ std::int64_t evaluation_batch_size(const JobOptions& job) {
   return std::max(job.training.batch_size, kSmallest);
 }
 
+bool reestimates_statistics(const JobOptions& job, const learners::LearnerPool& pool) {
+  return job.training.reestimates_statistics && pool.training_plan().parameters().statistic_elements() > 0;
+}
+
 RingSize training_ring_size(const JobOptions& job, const SplitSize& split) {
   const std::int64_t batch = job.training.batch_size;
   return {split.is_resident, batch, job.data.input.image.elements(), split.examples / batch,
           job.synchronization.period};
+}
+
+RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training) {
+  // As many as leave the accuracy unmoved by which they are (bench/results/), and a small share of an epoch.
+  constexpr std::int64_t kExamples = 2048;
+  const std::int64_t batch = job.training.batch_size;
+  const std::int64_t batches = std::clamp((kExamples + batch - 1) / batch, std::int64_t{1}, training.examples / batch);
+  return {training.is_resident, batch, job.data.input.image.elements(), batches, 1};
 }
 
 RingSize test_ring_size(const JobOptions& job, const SplitSize& split) {

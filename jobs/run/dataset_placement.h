@@ -13,6 +13,7 @@
 #include "dataflow/input/resident_data.h"
 #include "engine/device.h"
 #include "jobs/options/job_options.h"
+#include "learners/learner_pool.h"
 
 namespace arbalest::jobs {
 
@@ -35,11 +36,16 @@ struct RingSize {
   std::size_t bytes(int learners) const;  // of host memory
 };
 
+// Whether statistics are estimated anew for the central model.
+bool reestimates_statistics(const JobOptions& job, const learners::LearnerPool& pool);
+
 // Examples of an evaluation mini-batch. A function of the job alone, so that a saved model is evaluated again as it
 // was.
 std::int64_t evaluation_batch_size(const JobOptions& job);
 
 RingSize training_ring_size(const JobOptions& job, const SplitSize& split);
+// Of the mini-batches on which batch normalization's statistics are estimated anew.
+RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training);
 RingSize test_ring_size(const JobOptions& job, const SplitSize& split);
 
 // Whether a dataset of so many bytes may lie on the device: on a GPU if it takes at most a quarter of the free memory,

@@ -50,6 +50,7 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
   if (training) {
     splits.push_back(*training);
     rings_.push_back(training_ring_size(job, *training));
+    if (reestimates_statistics(job, *pools.front())) rings_.push_back(statistics_ring_size(job, *training));
   }
   for (const SplitSize& split : splits) {
     dataset_bytes_ += signed_bytes(split.bytes);

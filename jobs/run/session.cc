@@ -70,13 +70,15 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
   if (training) {
     training_ring_ = make_ring(*training_data_, *training_order_, training_ring_size(job, *training), learners);
     batches_per_epoch = training_order_->batches_per_epoch();
+    if (reestimates_statistics(job, *pools_.front())) make_statistics_ring(job, *training, learners);
   }
   collective_ = engine::make_collective(devices_);
   scheduler_ = std::make_unique<scheduler::Scheduler>(scheduler::Options{.learning_rate = job.learning_rate,
                                                                          .averaging = job.synchronization,
                                                                          .seed = job.training.seed,
                                                                          .batches_per_epoch = batches_per_epoch,
-                                                                         .may_resize = may_resize(job)},
+                                                                         .may_resize = may_resize(job),
+                                                                         .statistics_ring = statistics_ring_.get()},
                                                       pools_, *collective_);
 }
 
@@ -119,6 +121,14 @@ std::unique_ptr<dataflow::BatchRing> Session::make_ring(const dataflow::Dataset&
   const int slots = size.slots(learners);
   if (size.is_resident) return std::make_unique<dataflow::BatchRing>(order, device, host_pool_, slots);
   return std::make_unique<dataflow::BatchRing>(data, order, device, host_pool_, slots);
+}
+
+void Session::make_statistics_ring(const JobOptions& job, const SplitSize& training, int learners) {
+  const RingSize size = statistics_ring_size(job, training);
+  statistics_examples_ =
+      std::make_unique<dataflow::ShuffledOrder>(training.examples, job.training.batch_size, job.training.seed);
+  statistics_order_ = std::make_unique<dataflow::FirstBatches>(*statistics_examples_, size.batches_per_epoch);
+  statistics_ring_ = make_ring(*training_data_, *statistics_order_, size, learners);
 }
 
 std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,

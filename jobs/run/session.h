@@ -62,6 +62,7 @@ class Session {
 
  private:
   void load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input);
+  void make_statistics_ring(const JobOptions& job, const SplitSize& training, int learners);
   std::unique_ptr<dataflow::BatchRing> make_ring(const dataflow::Dataset& data, dataflow::BatchOrder& order,
                                                  const RingSize& size, int learners);
 
@@ -74,7 +75,10 @@ class Session {
   std::vector<dataflow::ResidentData> resident_test_data_;      // alike
   std::unique_ptr<dataflow::ShuffledOrder> training_order_;
   std::unique_ptr<dataflow::SequentialOrder> test_order_;
+  std::unique_ptr<dataflow::ShuffledOrder> statistics_examples_;  // the training order again, whose place is its own
+  std::unique_ptr<dataflow::FirstBatches> statistics_order_;
   std::unique_ptr<dataflow::BatchRing> training_ring_;
+  std::unique_ptr<dataflow::BatchRing> statistics_ring_;  // null: statistics are not estimated anew
   std::unique_ptr<dataflow::BatchRing> test_ring_;
   std::unique_ptr<engine::Collective> collective_;
   std::vector<std::unique_ptr<learners::LearnerPool>> pools_;  // by device

@@ -88,10 +88,12 @@ TEST_CASE("the first losses of LeNet on a GPU are those on the CPU", "[training]
 
 TEST_CASE("batch norm and its running statistics on a GPU are those on the CPU, and repeat", "[training]") {
   const int learners = GENERATE(1, 3);
+  const int statistic_batches = GENERATE(0, 5);
   use_gpus(1);
   const auto options_for = [&](const std::string& device) {
     RigOptions options = options_on({device}, {learners});
     options.layers = normalized_network();
+    options.statistic_batches = statistic_batches;
     options.averaging.period = 2;
     options.learning_rate.base = 0.02;
     options.clip_gradient_norm = 2.0F;

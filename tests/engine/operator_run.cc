@@ -107,6 +107,7 @@ void forward(const Operator& op, engine::Stream& stream, const Buffers& buffers)
   operands.inputs = buffers.inputs;
   operands.output = buffers.output_address;
   operands.parameters = buffers.parameter_addresses;
+  operands.parameter_gradients = buffers.gradient_addresses;
   operands.saved = buffers.saved.data();
   operands.scratch = buffers.scratch.data();
   operands.step = buffers.step.as<const engine::StepParameters>();

@@ -101,6 +101,7 @@ struct RigOptions {
   engine::StreamObserver* observer = nullptr;
   bool graphs = true;  // GPU
   RigInput input = RigInput::kFloats;
+  std::int64_t statistic_batches = 0;  // on which the central model's statistics are estimated anew; 0: they are not
 };
 
 class TrainingRig {
@@ -109,6 +110,7 @@ class TrainingRig {
       : data_(make_data(options)),
         host_pool_(2),
         order_(options.examples, options.batch, options.seed),
+        statistics_order_(order_, options.statistic_batches),
         test_order_(options.examples, options.batch) {
     const int learners =
         std::max(options.most_learners, std::accumulate(options.learners.begin(), options.learners.end(), 0));
@@ -120,6 +122,7 @@ class TrainingRig {
     }
     ring_ = make_ring(options, order_, learners, options.averaging.period);
     test_ring_ = make_ring(options, test_order_, learners, 1);
+    if (options.statistic_batches > 0) statistics_ring_ = make_ring(options, statistics_order_, learners, 1);
     for (std::size_t d = 0; d < devices_.size() && options.input == RigInput::kResident; ++d) {
       resident_.emplace_back(*data_, *devices_[d]);
     }
@@ -144,7 +147,8 @@ class TrainingRig {
                                                                   .averaging = options.averaging,
                                                                   .seed = options.seed,
                                                                   .batches_per_epoch = order_.batches_per_epoch(),
-                                                                  .may_resize = options.most_learners > 0},
+                                                                  .may_resize = options.most_learners > 0,
+                                                                  .statistics_ring = statistics_ring_.get()},
                                                pools_, *collective_);
   }
 
@@ -191,9 +195,11 @@ class TrainingRig {
   std::vector<std::unique_ptr<engine::Device>> devices_;
   std::vector<dataflow::ResidentData> resident_;  // by device, or none
   dataflow::ShuffledOrder order_;
+  dataflow::FirstBatches statistics_order_;
   dataflow::SequentialOrder test_order_;
   std::unique_ptr<dataflow::BatchRing> ring_;
   std::unique_ptr<dataflow::BatchRing> test_ring_;
+  std::unique_ptr<dataflow::BatchRing> statistics_ring_;
   std::unique_ptr<engine::Collective> collective_;
   std::vector<std::unique_ptr<learners::LearnerPool>> pools_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;

@@ -144,6 +144,22 @@ void compare_with_reference(const RigOptions& options, int rounds) {
   }
 }
 
+constexpr std::size_t kMean = 4;
+constexpr std::size_t kVariance = 5;
+
+// The mean of the mini-batches' statistics under the weights `flat`: [running mean, running variance].
+std::pair<Values, Values> statistics_under(TrainingRig& rig, const Values& flat, std::int64_t batches) {
+  std::pair<Values, Values> sums{Values(kHidden, 0.0), Values(kHidden, 0.0)};
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
+    const std::vector<Values> found = split(gradient(rig, static_cast<std::uint64_t>(batch), flat));
+    for (std::size_t c = 0; c < kHidden; ++c) {
+      sums.first[c] += found[kMean][c] / static_cast<double>(batches);
+      sums.second[c] += found[kVariance][c] / static_cast<double>(batches);
+    }
+  }
+  return sums;
+}
+
 }  // namespace
 
 TEST_CASE("running statistics on one device: each learner's own, z's their mean", "[training]") {
@@ -197,6 +213,62 @@ TEST_CASE("a mini-batch whose statistics are not finite stops the run, and z sta
     for (const auto& tensor : rig.scheduler().snapshot()) {
       CHECK(std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); }));
     }
+  }
+}
+
+TEST_CASE("z's statistics, estimated anew, are what mini-batches have under z, and training knows nothing of it",
+          "[training]") {
+  constexpr std::int64_t kBatches = 5;
+  const auto devices = two_devices(engine::host::allowed_cores());
+  std::vector<std::vector<int>> arrangements{{1}, {2}, {4}};
+  if (!devices.empty()) arrangements.push_back({2, 1});
+  for (const std::vector<int>& learners : arrangements) {
+    for (const int period : {1, 3}) {
+      CAPTURE(learners, period);
+      RigOptions options = options_for(learners);
+      options.averaging.period = period;
+      if (learners.size() > 1) options.devices = devices;
+      TrainingRig averaged(options);
+      options.statistic_batches = kBatches;
+      TrainingRig estimated(options);
+      for (int part = 0; part < 2; ++part) {
+        averaged.run(4);
+        estimated.run(4);
+        const std::vector<Values> without = split(flatten(averaged.scheduler().snapshot()));
+        const Values flat = flatten(estimated.scheduler().snapshot());
+        const std::vector<Values> with = split(flat);
+        for (std::size_t p = 0; p < with.size(); ++p) {
+          if (p != kMean && p != kVariance) CHECK(with[p] == without[p]);
+        }
+        const auto [mean, variance] = statistics_under(estimated, flat, kBatches);
+        CHECK(relative_error(with[kMean], mean) < 1e-5);
+        CHECK(relative_error(with[kVariance], variance) < 1e-5);
+        CHECK(relative_error(without[kMean], mean) > 1e-3);
+        CHECK(flatten(estimated.scheduler().snapshot()) == flat);
+        // Evaluation goes by them: what an evaluation alone makes of the saved model is the same.
+        RigOptions loading = options_for({1});
+        TrainingRig loaded(loading);
+        loaded.scheduler().load(estimated.scheduler().snapshot());
+        CHECK(estimated.scheduler().evaluate(estimated.test_ring()).loss ==
+              Approx(loaded.scheduler().evaluate(loaded.test_ring()).loss).epsilon(1e-5));
+      }
+    }
+  }
+}
+
+TEST_CASE("z keeps the replicas' statistics where its own would not be finite", "[training]") {
+  for (const int learners : {1, 2}) {
+    CAPTURE(learners);
+    RigOptions options = options_for({learners});
+    options.statistic_batches = 2;
+    TrainingRig rig(options);
+    std::vector<dataflow::NamedTensor> model = rig.scheduler().snapshot();
+    std::ranges::fill(model[0].values, 2e19F);
+    rig.scheduler().load(model);
+    const std::vector<dataflow::NamedTensor> found = rig.scheduler().snapshot();
+    CHECK(found[0].values == model[0].values);
+    CHECK(std::ranges::all_of(found[kMean].values, [](float value) { return std::isfinite(value); }));
+    CHECK(found[kVariance].values == model[kVariance].values);
   }
 }
 

@@ -1,0 +1,35 @@
+// Work on every batch of a finite ring, spread over learners.
+#pragma once
+
+#include <cstddef>
+
+#include "dataflow/input/batch_ring.h"
+#include "learners/learner.h"
+#include "scheduler/ring_queue.h"
+
+namespace arbalest::scheduler {
+
+// Calls enqueue(number of a learner, batch) for every batch of `ring`, the learners taking turns, and take(ticket) for
+// each once it is done, in the sequence of the batches; `ahead` of them may be under way on a learner. wait(event)
+// blocks the host. Leaves the ring at its start.
+template <typename Enqueue, typename Wait, typename Take>
+void spread_batches(dataflow::BatchRing& ring, std::size_t learners, std::size_t ahead, const Enqueue& enqueue,
+                    const Wait& wait, const Take& take) {
+  RingQueue<learners::Ticket> outstanding(learners * ahead);
+  const auto pop = [&] {
+    const learners::Ticket ticket = outstanding.pop();
+    wait(ticket.done);
+    ring.release(ticket.task);
+    take(ticket);
+  };
+  std::size_t learner = 0;
+  while (const auto batch = ring.next()) {
+    if (outstanding.size() == learners * ahead) pop();
+    outstanding.push(enqueue(learner, *batch));
+    learner = (learner + 1) % learners;
+  }
+  while (!outstanding.empty()) pop();
+  ring.restart();
+}
+
+}  // namespace arbalest::scheduler
