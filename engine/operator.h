@@ -15,12 +15,15 @@
 #include "engine/ops/conv2d.h"
 #include "engine/ops/dense.h"
 #include "engine/ops/dropout.h"
+#include "engine/ops/embedding.h"
 #include "engine/ops/flatten.h"
+#include "engine/ops/inner_product.h"
 #include "engine/ops/local_response_norm.h"
 #include "engine/ops/padded_shortcut.h"
 #include "engine/ops/pool2d.h"
 #include "engine/ops/softmax.h"
 #include "engine/ops/softmax_cross_entropy.h"
+#include "engine/ops/squared_error.h"
 #include "engine/ops/step_parameters.h"
 #include "engine/precision.h"
 
@@ -29,9 +32,10 @@ namespace arbalest::engine {
 class Stream;
 
 // Every backend has one `prepare` per alternative; a missing one does not compile.
-using OperatorSpec = std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec,
-                                  BatchNormSpec, LocalResponseNormSpec, AddSpec, ConcatSpec, PaddedShortcutSpec,
-                                  SoftmaxSpec, SoftmaxCrossEntropySpec, AccuracySpec>;
+using OperatorSpec =
+    std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec, BatchNormSpec,
+                 LocalResponseNormSpec, AddSpec, ConcatSpec, PaddedShortcutSpec, SoftmaxSpec, SoftmaxCrossEntropySpec,
+                 AccuracySpec, EmbeddingSpec, InnerProductSpec, SquaredErrorSpec>;
 
 enum class OperatorMode { kTraining, kInference };
 

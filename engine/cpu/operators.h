@@ -41,5 +41,11 @@ std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareO
                                         const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const EmbeddingSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const InnerProductSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const SquaredErrorSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
 
 }  // namespace arbalest::engine::cpu

@@ -2,23 +2,11 @@
 #include "engine/cpu/operators.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/program.h"
+#include "engine/cpu/rows.h"
 #include "engine/cpu/softmax_rows.h"
 #include "engine/error.h"
 
 namespace arbalest::engine::cpu {
-
-namespace {
-
-// sum over c of a_c b_c.
-float dot(const float* a, const float* b, std::int64_t count) {
-  float lanes[kSumLanes] = {};
-  for (std::int64_t c = 0; c < count; ++c) lanes[c % kSumLanes] += a[c] * b[c];
-  float sum = 0.0F;
-  for (const float lane : lanes) sum += lane;
-  return sum;
-}
-
-}  // namespace
 
 std::unique_ptr<Operator> make_operator(const SoftmaxSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {

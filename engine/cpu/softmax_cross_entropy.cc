@@ -6,6 +6,7 @@
 #include "engine/cpu/operators.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/program.h"
+#include "engine/cpu/rows.h"
 #include "engine/cpu/softmax_rows.h"
 #include "engine/error.h"
 

@@ -5,17 +5,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "engine/cpu/rows.h"
 #include "engine/elementwise/exponential.h"
 
 namespace arbalest::engine::cpu {
-
-// Below this much work the threads' meeting costs more than the rows.
-inline int threads_for_rows(int threads, std::int64_t rows, std::int64_t classes) {
-  return rows * classes < 16384 ? 1 : threads;
-}
-
-// Sixteen partial sums in fixed order: vectors without giving up reproducibility.
-inline constexpr std::int64_t kSumLanes = 16;
 
 struct RowSum {
   float largest;

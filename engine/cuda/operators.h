@@ -21,5 +21,8 @@ std::unique_ptr<Operator> make_operator(const SoftmaxSpec& spec, const PrepareOp
 std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const PrepareOptions& options);
+std::unique_ptr<Operator> make_operator(const EmbeddingSpec& spec, const PrepareOptions& options);
+std::unique_ptr<Operator> make_operator(const InnerProductSpec& spec, const PrepareOptions& options);
+std::unique_ptr<Operator> make_operator(const SquaredErrorSpec& spec, const PrepareOptions& options);
 
 }  // namespace arbalest::engine::cuda

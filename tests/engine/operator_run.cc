@@ -48,6 +48,7 @@ Buffer garbage(Device& device, std::size_t bytes, Buffers& buffers) {
 }
 
 Buffer to_device(Device& device, const Layout& layout, const Values& values) {
+  if (layout.dtype() == DType::kInt32) return upload(device, std::vector<std::int32_t>(values.begin(), values.end()));
   Floats floats;
   for (const double value : values) floats.push_back(static_cast<float>(value));
   Buffer buffer = device.allocate(layout.bytes());

@@ -63,7 +63,7 @@ struct OperatorCase {
   std::vector<OtherInput> others = {};  // inputs behind the first, with gradients
   std::vector<Values> parameters = {};
   Values output_gradient = {};  // empty: forward only, or a loss
-  Labels labels = {};
+  Labels labels = {};           // of a loss of numbers: their bits
   engine::StepParameters step = {};
   bool in_place = false;  // where the traits allow it; of symmetric inputs the last that may
   bool replayed = false;  // record forward and backward, run them twice, look at the second run

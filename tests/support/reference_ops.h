@@ -88,6 +88,19 @@ double softmax_cross_entropy(std::int64_t classes, const Values& logits, const L
 Values softmax_cross_entropy_gradient(std::int64_t classes, const Values& logits, const Labels& labels,
                                       double smoothing = 0.0);
 
+// Rows of a table [rows, width]; and the gradient of the table.
+Values embedding(std::int64_t width, const Values& table, const Labels& ids);
+Values embedding_gradient(std::int64_t rows, std::int64_t width, const Labels& ids, const Values& output_gradient);
+
+// Of two inputs [examples, features] and a bias, which stand for input, weights and bias in the gradients.
+Values inner_product(std::int64_t features, const Values& a, const Values& b, double bias);
+LinearGradients inner_product_gradients(std::int64_t features, const Values& a, const Values& b,
+                                        const Values& output_gradient);
+
+// Sum over labeled examples, those whose label is not NaN; the gradient is that of their mean.
+double squared_error(const Values& predictions, const Values& labels);
+Values squared_error_gradient(const Values& predictions, const Values& labels);
+
 Values softmax(std::int64_t classes, const Values& logits);
 Values softmax_gradient(std::int64_t classes, const Values& logits, const Values& output_gradient);
 

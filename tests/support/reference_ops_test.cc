@@ -170,6 +170,39 @@ TEST_CASE("reference cross entropy: the gradient is that of the mean over labele
   CHECK(softmax_cross_entropy(2, {0, 0}, {1}) == Approx(std::log(2.0)));
 }
 
+TEST_CASE("reference embedding: rows of the table, and gradients that are its differences") {
+  CHECK(embedding(2, {1, 2, 3, 4, 5, 6}, {2, 0, 2}) == Values{5, 6, 1, 2, 5, 6});
+  const Labels ids{3, 0, 3, 3, 1};
+  const Values table = random_values(5 * 4, 15);
+  const Values direction = random_values(5 * 4, 16);
+  const auto of_table = [&](const Values& w) { return dot(embedding(4, w, ids), direction); };
+  CHECK(relative_error(embedding_gradient(5, 4, ids, direction), central_differences(of_table, table)) < kTolerance);
+}
+
+TEST_CASE("reference inner product: gradients are its differences") {
+  CHECK(inner_product(2, {1, 2, 3, 4}, {10, 1, 1, 100}, 0.5) == Values{12.5, 403.5});
+  const Values a = random_values(3 * 4, 17);
+  const Values b = random_values(3 * 4, 18);
+  const Values direction = random_values(3, 19);
+  const LinearGradients gradients = inner_product_gradients(4, a, b, direction);
+  const auto of_a = [&](const Values& x) { return dot(inner_product(4, x, b, 0.25), direction); };
+  const auto of_b = [&](const Values& x) { return dot(inner_product(4, a, x, 0.25), direction); };
+  const auto of_bias = [&](const Values& x) { return dot(inner_product(4, a, b, x[0]), direction); };
+  CHECK(relative_error(gradients.input, central_differences(of_a, a)) < kTolerance);
+  CHECK(relative_error(gradients.weights, central_differences(of_b, b)) < kTolerance);
+  CHECK(relative_error(gradients.bias, central_differences(of_bias, {0.25})) < kTolerance);
+}
+
+TEST_CASE("reference squared error: the gradient is that of the mean over labeled examples") {
+  const double none = std::nan("");
+  CHECK(squared_error({1, 2, 3}, {0, none, 5}) == 5.0);
+  const Values predictions = random_values(4, 20);
+  const Values labels{0.5, -1.0, none, 2.0};
+  const auto mean = [&](const Values& p) { return squared_error(p, labels) / 3.0; };
+  CHECK(relative_error(squared_error_gradient(predictions, labels), central_differences(mean, predictions)) <
+        kTolerance);
+}
+
 TEST_CASE("reference softmax: gradients are its differences") {
   const Values logits = random_values(5 * 4, 9);
   const Values direction = random_values(5 * 4, 10);
