@@ -4,6 +4,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "cli/command.h"
 #include "cli/environment.h"
@@ -22,6 +23,7 @@ struct TuneArguments {
   std::string output;
   std::string data_root;
   bool sweep = false;
+  bool no_cache = false;
   bool json = false;
 };
 
@@ -46,6 +48,22 @@ void take_directory(const std::filesystem::path& directory) {
   }
 }
 
+// Where a later run with `auto {}` begins. The answer is on its way to the user already, so nothing fails here.
+void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
+  const auto cache = learner_cache();
+  if (!cache) {
+    spdlog::warn("neither XDG_CACHE_HOME nor HOME names a directory, so runs with 'auto {{}}' do not learn of this");
+    return;
+  }
+  try {
+    cache->remember(job, result.chosen, result.images_per_second);
+    fmt::print(stderr, "remembered in '{}' for runs with learners {{ per_device {{ auto {{}} }} }}\n",
+               cache->file_of(job).string());
+  } catch (const engine::Error& error) {
+    spdlog::warn("runs with 'auto {{}}' do not learn of this: {}", error.what());
+  }
+}
+
 int tune(const TuneArguments& arguments) {
   const jobs::JobOptions job = load_with_bounds(arguments.job);
   log_warnings(job.warnings);
@@ -61,6 +79,7 @@ int tune(const TuneArguments& arguments) {
     jobs::write_file(directory / "tune.svg", jobs::to_svg(result));
   }
   fmt::print("{}", arguments.json ? json : jobs::to_text(result));
+  if (!arguments.no_cache) remember(job, result);
   return kOk;
 }
 
@@ -76,13 +95,16 @@ Command add_tune(CLI::App& program) {
       "  arbalest tune configs/lenet-mnist.txtpb --sweep --output tuning   # tuning/tune.json and tune.svg\n"
       "\n"
       "What it finds can be written into the job: learners { per_device { fixed: 4 } }.\n"
-      "With learners { per_device { auto {} } } a training run searches by itself.\n");
+      "With learners { per_device { auto {} } } a training run searches by itself. It begins where a\n"
+      "tune of the same model, data, mini-batch, precision and devices has ended, by the same version:\n"
+      "that is remembered below $XDG_CACHE_HOME (else ~/.cache) in arbalest/learners/.\n");
   add_job_arguments(*command, arguments->job);
   command->add_option("--output", arguments->output, "Directory for tune.json and tune.svg; else nothing is kept")
       ->type_name("DIR")
       ->check(check_name);
   add_data_root(*command, arguments->data_root);
   command->add_flag("--sweep", arguments->sweep, "Measure every number, and by how much the chosen one is slower");
+  command->add_flag("--no-cache", arguments->no_cache, "Do not remember what was found");
   command->add_flag("--json", arguments->json, "Print JSON");
   return {command, [arguments] { return tune(*arguments); }};
 }

@@ -51,6 +51,57 @@ TEST_CASE("tune: measures every number of a sweep, chooses one and keeps curve a
   CHECK_THAT(again.err, ContainsSubstring("tune.json' is there already"));
 }
 
+TEST_CASE("tune: what it found is remembered, and a run with auto begins there") {
+  Program program;
+  const auto home = program / "home";
+  program.set_environment("HOME=" + home.string());
+  const Completed untouched = program.run(tune({"--set", "learners.per_device.auto={max: 1}", "--no-cache"}));
+  CHECK(untouched.exit_code == 0);
+  CHECK_FALSE(std::filesystem::exists(home));
+
+  const Completed tuned = program.run(tune({"--set", "learners.per_device.auto={max: 1}"}));
+  INFO(tuned.err);
+  REQUIRE(tuned.exit_code == 0);
+  const auto directory = home / ".cache/arbalest/learners";
+  REQUIRE(std::filesystem::exists(directory));
+  const std::filesystem::path file = *std::filesystem::directory_iterator(directory);
+  CHECK_THAT(tuned.err, ContainsSubstring("remembered in '" + file.string() + "'"));
+
+  int runs = 0;
+  const auto train = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"train", Program::config("logistic-digits"), "--output",
+                                          "run" + std::to_string(++runs)};
+    for (const char* setting : {"training.max_epochs=1", "learners.per_device.auto={max: 2}"}) {
+      arguments.insert(arguments.end(), {"--set", setting});
+    }
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Completed result = program.run(arguments);
+    CAPTURE(result.err);
+    CHECK(result.exit_code == 0);
+    return result.err;
+  };
+  const std::string from_there = "begins where `arbalest tune` has ended (" + file.string() + ")";
+  CHECK_THAT(train({}), ContainsSubstring(from_there));
+  CHECK_THAT(train({"--no-cache"}), !ContainsSubstring("arbalest tune"));
+  CHECK_THAT(train({"--set", "training.batch_size=16"}), !ContainsSubstring("arbalest tune"));
+
+  const std::string whole = read_text(file);
+  write_text(file, whole.substr(0, whole.size() / 2));
+  CHECK_THAT(train({}), ContainsSubstring("warning: '" + file.string() + "' should say where") &&
+                            ContainsSubstring("it is not JSON") && !ContainsSubstring("has ended"));
+  REQUIRE(program.run(tune({"--set", "learners.per_device.auto={max: 1}"})).exit_code == 0);
+  CHECK(nlohmann::json::parse(read_text(file))["key"] == nlohmann::json::parse(whole)["key"]);
+
+  program.set_environment("XDG_CACHE_HOME=" + (program / "cache").string());
+  CHECK_THAT(train({}), !ContainsSubstring("arbalest tune"));
+  std::filesystem::create_directories(program / "cache");
+  write_text(program / "cache/arbalest", "in the way");
+  const Completed blocked = program.run(tune({"--set", "learners.per_device.auto={max: 1}"}));
+  CHECK(blocked.exit_code == 0);
+  CHECK_THAT(blocked.out, ContainsSubstring("chosen"));
+  CHECK_THAT(blocked.err, ContainsSubstring("warning: runs with 'auto {}' do not learn of this: cannot write"));
+}
+
 TEST_CASE("tune: a job's own number is no bound, and wrong bounds are refused") {
   const Program program;
   const Completed result = program.run(tune({"--set", "learners.per_device.fixed=1"}));
