@@ -1,14 +1,12 @@
 #include "jobs/options/throughput_key.h"
 
 #include <algorithm>
-#include <span>
 #include <string>
 
 #include "arbalest/v1/job.pb.h"
 #include "dataflow/models/model_defaults.h"
 #include "dataflow/models/zoo/zoo.h"
 #include "engine/error.h"
-#include "jobs/export/sha256.h"
 #include "jobs/options/text_format.h"
 
 namespace arbalest::jobs {
@@ -31,12 +29,6 @@ std::string alternative(const google::protobuf::Message& message, const char* on
   return field == nullptr ? "none" : field->name();
 }
 
-std::string hash(const std::string& text) {
-  Sha256 sha;
-  sha.update(std::as_bytes(std::span(text)));
-  return sha.finish();
-}
-
 }  // namespace
 
 nlohmann::ordered_json throughput_key(const JobOptions& job) {
@@ -51,7 +43,7 @@ nlohmann::ordered_json throughput_key(const JobOptions& job) {
   }
   std::string data = print_text(written.data());
   std::ranges::replace(data, '\n', ' ');
-  return {{"model_sha256", hash(print_text(model))},
+  return {{"model", print_text(model)},
           {"data", data},
           {"batch_size", job.training.batch_size},
           {"precision", to_string(job.training.precision)},

@@ -64,6 +64,12 @@ class File {
   int descriptor_;
 };
 
+std::string hash(const std::string& text) {
+  Sha256 sha;
+  sha.update(std::as_bytes(std::span(text)));
+  return sha.finish();
+}
+
 ordered_json describe(const engine::DeviceSpec& device) {
   if (device.is_cuda()) {
     const engine::CudaDeviceInfo gpu = engine::find_cuda_device(device);
@@ -102,6 +108,7 @@ LearnerCache::LearnerCache(std::filesystem::path directory, std::string program_
 
 ordered_json LearnerCache::key_of(const JobOptions& job) const {
   ordered_json key = throughput_key(job);
+  key["model"] = hash(key["model"].get<std::string>());  // it may have thousands of lines
   key["devices"] = ordered_json::array();
   for (const engine::DeviceSpec& device : job.devices) key["devices"].push_back(describe(device));
   key["arbalest"] = program_version_;
@@ -110,10 +117,7 @@ ordered_json LearnerCache::key_of(const JobOptions& job) const {
 }
 
 std::filesystem::path LearnerCache::file_of(const ordered_json& key) const {
-  Sha256 sha;
-  const std::string text = key.dump();
-  sha.update(std::as_bytes(std::span(text)));
-  return directory_ / (sha.finish().substr(0, 32) + ".json");
+  return directory_ / (hash(key.dump()).substr(0, 32) + ".json");
 }
 
 std::filesystem::path LearnerCache::file_of(const JobOptions& job) const { return file_of(key_of(job)); }

@@ -25,13 +25,17 @@ bool is_shortage(const std::exception& error) {
 
 }  // namespace
 
+std::vector<autotuner::Configuration> counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds) {
+  if (device.is_cuda()) return autotuner::all_counts(bounds);
+  return autotuner::counts_of_cores(bounds, engine::core_count(device));
+}
+
 std::vector<TunedChanges::Kind> TunedChanges::find_kinds(const JobOptions& job, int ceiling) {
   const autotuner::Bounds bounds{job.tuned->min, ceiling};
   std::vector<Kind> kinds;
   for (std::size_t d = 0; d < job.devices.size(); ++d) {
     const engine::DeviceSpec& device = job.devices[d];
-    auto space = device.is_cuda() ? autotuner::all_counts(bounds)
-                                  : autotuner::counts_of_cores(bounds, engine::core_count(device));
+    auto space = counts_on(device, bounds);
     const auto alike = std::ranges::find_if(kinds, [&](const Kind& kind) { return kind.described.space == space; });
     if (alike == kinds.end()) {
       kinds.push_back({{1, std::move(space)}, {d}});

@@ -34,6 +34,9 @@ class LearnerChanges {
   virtual std::optional<LearnerChange> due(std::uint64_t batch) = 0;
 };
 
+// Numbers of learners that a device may be tuned to, ascending. Throws std::invalid_argument unless 1 <= min <= max.
+std::vector<autotuner::Configuration> counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds);
+
 // Where a search begins.
 struct FirstGuess {
   int learners = 0;      // of each device; 0: nothing is known
