@@ -128,7 +128,13 @@ bool TunedChanges::is_prepared() const {
 void TunedChanges::decide(const autotuner::FleetDecision& decision) {
   change_ = {by_device(decision.to), decision.step.reason, decision.step.evidence};
   if (change_->to == present_) return;
-  preparation_ = std::async(std::launch::async, [this, to = change_->to] { session_.prepare(to); });
+  try {
+    preparation_ = std::async(std::launch::async, [this, to = change_->to] { session_.prepare(to); });
+  } catch (const std::system_error&) {  // there is no thread for it: as if it had failed
+    std::promise<void> failed;
+    failed.set_exception(std::current_exception());
+    preparation_ = failed.get_future();
+  }
 }
 
 FirstGuess first_guess(const JobOptions& job) {
