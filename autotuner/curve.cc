@@ -60,8 +60,8 @@ void Curve::set(const Point& point) {
   }
 }
 
-void Curve::drop_from(int learners) {
-  std::erase_if(points_, [&](const Point& point) { return point.configuration.learners >= learners; });
+void Curve::drop_if(const std::function<bool(const Configuration&)>& is_lost) {
+  std::erase_if(points_, [&](const Point& point) { return is_lost(point.configuration); });
 }
 
 const Point* Curve::find(int learners) const {

@@ -1,6 +1,7 @@
 // Throughput over the number of learners, as far as it is measured, and how much more may lie between.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -20,8 +21,8 @@ class Curve {
  public:
   // Replaces the point of the same count.
   void set(const Point& point);
-  // Forgets the counts from `learners` on.
-  void drop_from(int learners);
+  // Forgets the counts that are lost.
+  void drop_if(const std::function<bool(const Configuration&)>& is_lost);
   std::span<const Point> points() const noexcept { return points_; }  // ascending in learners
   bool empty() const noexcept { return points_.empty(); }
   // nullptr if the count is not measured.

@@ -58,7 +58,7 @@ class Search {
 
  private:
   bool may_try(const Configuration& configuration) const {
-    return configuration.learners <= space_.back().learners && curve_.find(configuration.learners) == nullptr;
+    return std::ranges::find(space_, configuration) != space_.end() && curve_.find(configuration.learners) == nullptr;
   }
 
   std::span<const Configuration> space_;

@@ -207,18 +207,25 @@ Decision Tuner::look_back() {
 }
 
 Decision Tuner::out_of_memory() {
-  if (!grew_) throw std::logic_error("out of memory was reported, but the last decision was not to grow");
+  if (last_action_ == Action::kKeep) {
+    throw std::logic_error("out of memory was reported, but the last decision was not to resize");
+  }
   const Configuration failed = present_;
-  std::erase_if(space_, [&](const Configuration& c) { return c.learners >= failed.learners; });
-  if (remembered_ && remembered_->configuration.learners >= failed.learners) remembered_.reset();
+  const bool grew = last_action_ == Action::kGrow;
+  const auto is_lost = [&](const Configuration& c) {
+    return grew ? c.learners >= failed.learners : c.learners == failed.learners;
+  };
+  std::erase_if(space_, is_lost);
+  if (remembered_ && is_lost(remembered_->configuration)) remembered_.reset();
   looking_back_ = false;
   rates_.clear();
-  curve_.drop_from(failed.learners);
-  if (incumbent_ && incumbent_->configuration.learners >= failed.learners) incumbent_.reset();
+  curve_.drop_if(is_lost);
+  if (incumbent_ && is_lost(incumbent_->configuration)) incumbent_.reset();
   state_ = State::kReturning;
+  const std::string limit =
+      grew ? fmt::format("and no more than {} from now on", describe(space_.back())) : "as both are needed for a while";
   return go(last_good_, false,
-            fmt::format("{} do not fit in memory: back to {}, and no more than {} from now on", describe(failed),
-                        describe(last_good_), describe(space_.back())));
+            fmt::format("{} do not fit in memory: back to {}, {}", describe(failed), describe(last_good_), limit));
 }
 
 Evidence Tuner::evidence() const {
@@ -241,7 +248,7 @@ Decision Tuner::go(Configuration to, bool done, std::string reason) {
   Decision decision{.from = present_, .to = to, .done = done, .reason = std::move(reason), .evidence = evidence()};
   if (to.learners > present_.learners) decision.action = Action::kGrow;
   if (to.learners < present_.learners) decision.action = Action::kShrink;
-  grew_ = decision.action == Action::kGrow;
+  last_action_ = decision.action;
   if (decision.action != Action::kKeep) {
     if (watch_) ++resizes_since_choice_;
     last_good_ = present_;

@@ -8,7 +8,7 @@
 //      they took. Evaluations, checkpoints and resizes are left out: their seconds are nobody's throughput.
 //   3. If add() returns a decision: log it, and unless it keeps, resize at the next averaging point to decision.to.
 //      Nothing is to be reported when that has worked. Windows count again after a settling time.
-//   4. If a resize to more learners runs out of memory: out_of_memory(), whose decision is carried out and logged
+//   4. If a resize runs out of memory: out_of_memory(), whose decision is carried out and logged
 //      instead. That resize goes back to a count that has trained before.
 //   5. With several processes rank 0 does this, and broadcasts the decision.
 // A resize that worked is worth a line in the recorded schedule (replay.h); a run that replays one needs no Tuner.
@@ -60,7 +60,8 @@ class Tuner {
   // `tasks` (mini-batches) with `examples` ended in the last `seconds`, over all devices.
   std::optional<Decision> add(std::int64_t tasks, std::int64_t examples, double seconds);
   // The resize that was decided last did not find the memory. The count that failed is never tried again, nor any
-  // above it. Throws std::logic_error if the last decision was not to grow.
+  // above it if that was to grow; fewer learners fail where they are others, of more threads, for which there is no
+  // memory beside the present ones. Throws std::logic_error if the last decision was to keep.
   Decision out_of_memory();
 
   // Whether a search is under way; otherwise present() is its choice.
@@ -101,7 +102,7 @@ class Tuner {
   Configuration first_;
   Configuration present_;
   Configuration last_good_;  // has trained before present_
-  bool grew_ = false;        // by the last decision
+  Action last_action_ = Action::kKeep;
   State state_ = State::kProbing;
   WindowMeter meter_;
 

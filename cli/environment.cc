@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include <spdlog/cfg/env.h>
@@ -26,6 +27,14 @@ std::string data_root(const std::string& option) {
   if (!option.empty()) return option;
   const std::string from_environment = variable("ARBALEST_DATA");
   return from_environment.empty() ? "data" : from_environment;
+}
+
+std::optional<jobs::LearnerCache> learner_cache() {
+  std::filesystem::path base = variable("XDG_CACHE_HOME");
+  // A relative one is to be ignored (XDG Base Directory Specification).
+  if (!base.is_absolute()) base = std::filesystem::path(variable("HOME")) / ".cache";
+  if (!base.is_absolute()) return std::nullopt;
+  return jobs::LearnerCache(base / "arbalest" / "learners", ARBALEST_VERSION);
 }
 
 jobs::ConsoleOptions console_options(bool quiet) {

@@ -1,5 +1,6 @@
 // arbalest train JOB
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -26,6 +27,7 @@ struct TrainArguments {
   bool dry_run = false;
   bool quiet = false;
   bool no_graph = false;
+  bool no_cache = false;
 };
 
 // There is nothing to save, so signals end it as they end any program.
@@ -50,6 +52,8 @@ int train(const TrainArguments& arguments) {
   context.data_root = data_root(arguments.data_root);
   context.device_options.graphs = !arguments.no_graph;
   context.stop_signal = &stop_signal;
+  const auto cache = arguments.no_cache ? std::nullopt : learner_cache();
+  if (cache) context.learner_cache = &*cache;
   jobs::RunDirectory directory(arguments.output, job.name);
   spdlog::info("the run is kept in '{}', datasets are looked for in '{}'", directory.path().string(),
                context.data_root);
@@ -85,6 +89,8 @@ Command add_train(CLI::App& program) {
   command->add_flag("-q,--quiet", arguments->quiet, "Show no progress");
   command->add_flag("--no-graph", arguments->no_graph,
                     "GPU: run operator by operator and not as CUDA graphs, so that an error names the operator");
+  command->add_flag("--no-cache", arguments->no_cache,
+                    "With learners { per_device { auto {} } }: do not begin where 'arbalest tune' has ended");
   return {command, [arguments] { return arguments->dry_run ? dry_run(*arguments) : train(*arguments); }};
 }
 

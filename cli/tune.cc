@@ -1,9 +1,11 @@
 // arbalest tune JOB
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "cli/command.h"
 #include "cli/environment.h"
@@ -11,17 +13,24 @@
 #include "cli/job_arguments.h"
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/study/accuracy_study.h"
 #include "jobs/study/tune_report.h"
 
 namespace arbalest::cli {
 
 namespace {
 
+constexpr const char* kThroughput = "throughput";
+constexpr const char* kTimeToAccuracy = "time-to-accuracy";
+
 struct TuneArguments {
   JobArguments job;
+  std::string objective = kThroughput;
+  std::optional<double> target;
   std::string output;
   std::string data_root;
   bool sweep = false;
+  bool no_cache = false;
   bool json = false;
 };
 
@@ -46,22 +55,73 @@ void take_directory(const std::filesystem::path& directory) {
   }
 }
 
-int tune(const TuneArguments& arguments) {
-  const jobs::JobOptions job = load_with_bounds(arguments.job);
-  log_warnings(job.warnings);
+// Where a later run with `auto {}` begins. The answer is on its way to the user already, so nothing fails here.
+void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
+  const auto cache = learner_cache();
+  if (!cache) {
+    spdlog::warn("neither XDG_CACHE_HOME nor HOME names a directory, so runs with 'auto {{}}' do not learn of this");
+    return;
+  }
+  try {
+    cache->remember(job, result.chosen, result.images_per_second);
+    fmt::print(stderr, "remembered in '{}' for runs with learners {{ per_device {{ auto {{}} }} }}\n",
+               cache->file_of(job).string());
+  } catch (const engine::Error& error) {
+    spdlog::warn("runs with 'auto {{}}' do not learn of this: {}", error.what());
+  }
+}
+
+void tell(const std::string& line) { fmt::print(stderr, "{}\n", line); }
+
+// The --target, or the job's own.
+double target_of(const TuneArguments& arguments, const jobs::JobOptions& job) {
+  const std::optional<double> target = arguments.target ? arguments.target : job.training.target_accuracy;
+  if (!target) {
+    engine::fail(engine::ErrorKind::kUsage,
+                 "--objective {} needs a test accuracy: --target 0.99, or training.target_accuracy in the job",
+                 kTimeToAccuracy);
+  }
+  if (!(*target > 0.0 && *target <= 1.0)) {
+    engine::fail(engine::ErrorKind::kUsage, "--target must be in (0, 1], not {}", *target);
+  }
+  return *target;
+}
+
+int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& job, const jobs::RunContext& context) {
+  const jobs::AccuracyStudyOptions options{.target = target_of(arguments, job), .every_count = arguments.sweep};
   const std::filesystem::path directory = arguments.output;
   take_directory(directory);
-  jobs::RunContext context;
-  context.data_root = data_root(arguments.data_root);
-  const jobs::TuneResult result = jobs::tune(job, context, {.sweep = arguments.sweep},
-                                             [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  const jobs::AccuracyStudy study = jobs::study_accuracy(job, context, options, tell);
+  const std::string json = jobs::to_json(study).dump(2) + "\n";
+  if (!directory.empty()) jobs::write_file(directory / "tune.json", json);
+  fmt::print("{}", arguments.json ? json : jobs::to_text(study));
+  return study.chosen ? kOk : kTargetNotReached;
+}
+
+int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job, const jobs::RunContext& context) {
+  if (arguments.target) {
+    engine::fail(engine::ErrorKind::kUsage, "--target is for --objective {}", kTimeToAccuracy);
+  }
+  const std::filesystem::path directory = arguments.output;
+  take_directory(directory);
+  const jobs::TuneResult result = jobs::tune(job, context, {.sweep = arguments.sweep}, tell);
   const std::string json = jobs::to_json(result).dump(2) + "\n";
   if (!directory.empty()) {
     jobs::write_file(directory / "tune.json", json);
     jobs::write_file(directory / "tune.svg", jobs::to_svg(result));
   }
   fmt::print("{}", arguments.json ? json : jobs::to_text(result));
+  if (!arguments.no_cache) remember(job, result);
   return kOk;
+}
+
+int tune(const TuneArguments& arguments) {
+  const jobs::JobOptions job = load_with_bounds(arguments.job);
+  log_warnings(job.warnings);
+  jobs::RunContext context;
+  context.data_root = data_root(arguments.data_root);
+  return arguments.objective == kThroughput ? tune_throughput(arguments, job, context)
+                                            : tune_accuracy(arguments, job, context);
 }
 
 }  // namespace
@@ -74,15 +134,32 @@ Command add_tune(CLI::App& program) {
       "Examples:\n"
       "  arbalest tune configs/lenet-mnist.txtpb\n"
       "  arbalest tune configs/lenet-mnist.txtpb --sweep --output tuning   # tuning/tune.json and tune.svg\n"
+      "  arbalest tune configs/lenet-mnist.txtpb --objective time-to-accuracy --target 0.99\n"
       "\n"
       "What it finds can be written into the job: learners { per_device { fixed: 4 } }.\n"
-      "With learners { per_device { auto {} } } a training run searches by itself.\n");
+      "With learners { per_device { auto {} } } a training run searches by itself. It begins where a\n"
+      "tune of the same model, data, mini-batch, precision and devices has ended, by the same version:\n"
+      "that is remembered below $XDG_CACHE_HOME (else ~/.cache) in arbalest/learners/, but for answers\n"
+      "by time to accuracy, which say nothing of throughput.\n");
   add_job_arguments(*command, arguments->job);
   command->add_option("--output", arguments->output, "Directory for tune.json and tune.svg; else nothing is kept")
       ->type_name("DIR")
       ->check(check_name);
   add_data_root(*command, arguments->data_root);
-  command->add_flag("--sweep", arguments->sweep, "Measure every number, and by how much the chosen one is slower");
+  command
+      ->add_option("--objective", arguments->objective,
+                   "throughput: images/s; time-to-accuracy: which number reaches --target first in trainings of "
+                   "training.max_epochs epochs, and the accuracy that each ends with")
+      ->check(CLI::IsMember({kThroughput, kTimeToAccuracy}))
+      ->type_name("WHAT")
+      ->capture_default_str();
+  command
+      ->add_option("--target", arguments->target, "Test accuracy, in (0, 1]; else training.target_accuracy of the job")
+      ->type_name("A");
+  command->add_flag("--sweep", arguments->sweep,
+                    "Measure every number, and by how much the chosen one is slower; with time-to-accuracy: train "
+                    "with every number, not only 1, 2, 4 ...");
+  command->add_flag("--no-cache", arguments->no_cache, "Do not remember what was found");
   command->add_flag("--json", arguments->json, "Print JSON");
   return {command, [arguments] { return tune(*arguments); }};
 }

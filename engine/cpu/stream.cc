@@ -43,7 +43,7 @@ CpuStream::CpuStream(Options options)
   try {
     worker_ = std::thread([this] { work_loop(); });
   } catch (const std::system_error& error) {
-    fail(ErrorKind::kDevice, "{}: cannot start its thread: {}; look at 'ulimit -u' and at pids.max", options_.name,
+    fail(ErrorKind::kOutOfMemory, "{}: cannot start its thread: {}; look at 'ulimit -u' and at pids.max", options_.name,
          error.code().message());
   }
 }

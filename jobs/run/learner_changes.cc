@@ -3,20 +3,39 @@
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "engine/error.h"
 #include "jobs/options/learners_reader.h"
+#include "jobs/wording/failure.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
+
+namespace {
+
+// That more learners do not fit, or cannot have their threads: a run goes on with those it has.
+bool is_shortage(const std::exception& error) {
+  if (const auto* system = dynamic_cast<const std::system_error*>(&error)) {
+    if (system->code() == std::errc::resource_unavailable_try_again) return true;
+  }
+  return as_error(error).kind() == engine::ErrorKind::kOutOfMemory;
+}
+
+}  // namespace
+
+std::vector<autotuner::Configuration> counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds) {
+  if (device.is_cuda()) return autotuner::all_counts(bounds);
+  return autotuner::counts_of_cores(bounds, engine::core_count(device));
+}
 
 std::vector<TunedChanges::Kind> TunedChanges::find_kinds(const JobOptions& job, int ceiling) {
   const autotuner::Bounds bounds{job.tuned->min, ceiling};
   std::vector<Kind> kinds;
   for (std::size_t d = 0; d < job.devices.size(); ++d) {
     const engine::DeviceSpec& device = job.devices[d];
-    auto space = device.is_cuda() ? autotuner::all_counts(bounds)
-                                  : autotuner::counts_of_cores(bounds, engine::core_count(device));
+    auto space = counts_on(device, bounds);
     const auto alike = std::ranges::find_if(kinds, [&](const Kind& kind) { return kind.described.space == space; });
     if (alike == kinds.end()) {
       kinds.push_back({{1, std::move(space)}, {d}});
@@ -38,15 +57,34 @@ autotuner::FleetTuner TunedChanges::make_tuner(const std::vector<Kind>& kinds, i
   }
 }
 
-TunedChanges::TunedChanges(const JobOptions& job, Session& session, int guess)
+TunedChanges::TunedChanges(const JobOptions& job, Session& session, const FirstGuess& guess)
     : session_(session),
       kinds_(find_kinds(job, session.learner_ceiling())),
-      tuner_(make_tuner(kinds_, guess)),
+      tuner_(make_tuner(kinds_, guess.learners)),
       present_(job.learners_per_device) {
-  const std::vector<int> first = by_device(tuner_.present());
-  if (first == present_) return;
-  session_.prepare(first);
-  change_ = {first, "the search for the fastest number of learners begins here", std::nullopt};
+  begin(job, guess);
+}
+
+// The session has as many learners as the bounds ask for at least, so the last of these numbers needs no more memory.
+void TunedChanges::begin(const JobOptions& job, const FirstGuess& guess) {
+  std::string reason = guess.reason;
+  for (;;) {
+    const std::vector<int> first = by_device(tuner_.present());
+    if (first == present_ && reason.empty()) return;
+    try {
+      if (first != present_) session_.prepare(first);
+      change_ = {first, reason.empty() ? "the search for the fastest number of learners begins here" : reason,
+                 std::nullopt};
+      return;
+    } catch (const std::exception& error) {
+      if (!is_shortage(error)) throw;
+      const int failed = std::ranges::max(first);
+      kinds_ = find_kinds(job, failed - 1);
+      tuner_ = make_tuner(kinds_, failed / 2);
+      reason = fmt::format("the search begins here, as {} on each device do not fit: {}", counted(failed, "learner"),
+                           as_error(error).what());
+    }
+  }
 }
 
 // The preparation uses the session.
@@ -64,9 +102,11 @@ std::optional<LearnerChange> TunedChanges::due(std::uint64_t batch) {
   if (!change_ || !is_prepared()) return std::nullopt;
   try {
     if (preparation_.valid()) preparation_.get();
-  } catch (const engine::Error& error) {
-    if (error.kind() != engine::ErrorKind::kOutOfMemory) throw;
+  } catch (const std::exception& error) {
+    if (!is_shortage(error)) throw;
+    const int failed = std::ranges::max(change_->to);
     decide(tuner_.out_of_memory());
+    change_->reason += fmt::format(" ({}: {})", counted(failed, "learner"), as_error(error).what());
     return due(batch);
   }
   present_ = change_->to;
@@ -88,17 +128,23 @@ bool TunedChanges::is_prepared() const {
 void TunedChanges::decide(const autotuner::FleetDecision& decision) {
   change_ = {by_device(decision.to), decision.step.reason, decision.step.evidence};
   if (change_->to == present_) return;
-  preparation_ = std::async(std::launch::async, [this, to = change_->to] { session_.prepare(to); });
+  try {
+    preparation_ = std::async(std::launch::async, [this, to = change_->to] { session_.prepare(to); });
+  } catch (const std::system_error&) {  // there is no thread for it: as if it had failed
+    std::promise<void> failed;
+    failed.set_exception(std::current_exception());
+    preparation_ = failed.get_future();
+  }
 }
 
-int first_guess(const JobOptions& job) {
+FirstGuess first_guess(const JobOptions& job) {
   int guess = 0;
   for (const engine::DeviceSpec& device : job.devices) {
-    if (device.is_cuda()) return 0;
+    if (device.is_cuda()) return {};
     const int cores = default_learners(device);
     guess = guess == 0 ? cores : std::min(guess, cores);
   }
-  return guess;
+  return {guess, ""};
 }
 
 namespace {
@@ -131,8 +177,17 @@ class ScheduledChanges final : public LearnerChanges {
 
 }  // namespace
 
-std::unique_ptr<LearnerChanges> make_learner_changes(const JobOptions& job, Session& session) {
-  if (job.tuned) return std::make_unique<TunedChanges>(job, session, first_guess(job));
+std::unique_ptr<LearnerChanges> make_learner_changes(JobOptions& job, Session& session, const LearnerCache* cache) {
+  if (job.tuned) {
+    FirstGuess guess = first_guess(job);
+    const auto remembered = cache == nullptr ? std::nullopt : cache->find(job, job.warnings);
+    if (remembered) {
+      guess = {std::ranges::max(*remembered),
+               fmt::format("the search for the fastest number of learners begins where `arbalest tune` has ended ({})",
+                           cache->file_of(job).string())};
+    }
+    return std::make_unique<TunedChanges>(job, session, guess);
+  }
   if (job.schedule.size() > 1) return std::make_unique<ScheduledChanges>(job.schedule, session);
   return nullptr;
 }

@@ -10,6 +10,7 @@
 
 #include "autotuner/fleet_tuner.h"
 #include "jobs/options/job_options.h"
+#include "jobs/run/learner_cache.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::jobs {
@@ -33,11 +34,20 @@ class LearnerChanges {
   virtual std::optional<LearnerChange> due(std::uint64_t batch) = 0;
 };
 
+// Numbers of learners that a device may be tuned to, ascending. Throws std::invalid_argument unless 1 <= min <= max.
+std::vector<autotuner::Configuration> counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds);
+
+// Where a search begins.
+struct FirstGuess {
+  int learners = 0;      // of each device; 0: nothing is known
+  std::string reason{};  // a sentence to be told even if the run begins with that number anyway; "": nothing to tell
+};
+
 // By the auto-tuner, fed with what the run reports and preparing on a thread of its own what it decides.
 class TunedChanges final : public LearnerChanges {
  public:
-  // Of a job with bounds. `guess`: a number of learners to begin the search at; 0: none.
-  TunedChanges(const JobOptions& job, Session& session, int guess = 0);
+  // Of a job with bounds. Where the first number does not fit into memory after all, the search begins below it.
+  TunedChanges(const JobOptions& job, Session& session, const FirstGuess& guess);
   ~TunedChanges() override;
 
   void observe(const scheduler::Progress& progress, double seconds) override;
@@ -59,6 +69,7 @@ class TunedChanges final : public LearnerChanges {
   static autotuner::FleetTuner make_tuner(const std::vector<Kind>& kinds, int guess);
   std::vector<int> by_device(const std::vector<autotuner::Configuration>& by_kind) const;
   bool is_prepared() const;
+  void begin(const JobOptions& job, const FirstGuess& guess);
   void decide(const autotuner::FleetDecision& decision);
 
   Session& session_;
@@ -69,10 +80,11 @@ class TunedChanges final : public LearnerChanges {
   std::future<void> preparation_;
 };
 
-// A number of learners to begin the search at: on a CPU as many as it has cores; 0 where nothing is known.
-int first_guess(const JobOptions& job);
+// Without an answer of an earlier search: on a CPU as many as it has cores.
+FirstGuess first_guess(const JobOptions& job);
 
-// Of a job with bounds, a schedule, or (null) neither.
-std::unique_ptr<LearnerChanges> make_learner_changes(const JobOptions& job, Session& session);
+// Of a job with bounds, a schedule, or (null) neither. With bounds the search begins where `cache` (unless null) says
+// that an earlier one has ended; what is wrong with its file becomes a warning of the job.
+std::unique_ptr<LearnerChanges> make_learner_changes(JobOptions& job, Session& session, const LearnerCache* cache);
 
 }  // namespace arbalest::jobs

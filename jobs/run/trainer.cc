@@ -52,7 +52,7 @@ class Trainer {
       for (RunObserver* observer : context_.observers) observer->on_prepare();
       session_ = open_session(job_, context_.data_root, Session::Purpose::kTraining, context_.device_options);
       count_learners();  // there may be fewer than the job asked for
-      changes_ = make_learner_changes(job_, *session_);
+      changes_ = make_learner_changes(job_, *session_, context_.learner_cache);
       announce();
       train();
       save_and_evaluate();

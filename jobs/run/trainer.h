@@ -11,11 +11,14 @@
 
 namespace arbalest::jobs {
 
+class LearnerCache;
+
 struct RunContext {
   std::string data_root;                          // where datasets lie
   std::string output_directory;                   // exists and is writable; "" keeps nothing (dry runs, benchmarks)
   std::vector<RunObserver*> observers;            // told in order
   const std::atomic<int>* stop_signal = nullptr;  // not 0: end the round, save, return kStopped
+  const LearnerCache* learner_cache = nullptr;    // where `auto {}` begins; null: nothing is remembered
   engine::DeviceOptions device_options;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 #include "tests/autotuner/simulated_run.h"
 #include "tests/support/catch.h"
 
@@ -147,8 +149,23 @@ TEST_CASE("tuner: a choice that no longer fits is given up for the next best") {
   CHECK(feed(tuner, 2000, 20)->to.learners == 8);
   std::optional<Decision> decision = feed(tuner, 3000, 20);
   while (!decision->done) decision = feed(tuner, 3000, 20);
-  CHECK(decision->to.learners == 4);  // fewer: no growth, so no memory is asked for
-  CHECK_THROWS_AS(tuner.out_of_memory(), std::logic_error);
+  CHECK(decision->to.learners == 4);
+  const Decision back = tuner.out_of_memory();  // fewer, but others: of two threads each, say
+  CHECK(back.action == Action::kGrow);
+  CHECK(back.to == decision->from);
+  CHECK(back.reason ==
+        fmt::format("4 learners do not fit in memory: back to {} learners, as both are needed for a while",
+                    decision->from.learners));
+  CHECK(tuner.ceiling() == 8);
+  CHECK(tuner.curve().find(4) == nullptr);
+  CHECK(tuner.curve().find(8) != nullptr);
+  const auto rate = [](int learners) { return learners == 8 ? 3000.0 : 2500.0; };
+  for (int i = 0; i < 3000; ++i) {
+    const auto next = tuner.add(std::int64_t{4} * 8, std::llround(rate(tuner.present().learners)), 1.0);
+    if (next) CHECK(next->to.learners != 4);
+  }
+  CHECK_FALSE(tuner.searching());
+  CHECK(tuner.present().learners == 8);
 }
 
 TEST_CASE("tuner: out of memory on the way back to the best is a choice among the rest") {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/cli/small_run.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::tests {
@@ -49,6 +50,111 @@ TEST_CASE("tune: measures every number of a sweep, chooses one and keeps curve a
   const Completed again = program.run(tune({"--output", "tuning"}));
   CHECK(again.exit_code == 2);
   CHECK_THAT(again.err, ContainsSubstring("tune.json' is there already"));
+}
+
+TEST_CASE("tune: what it found is remembered, and a run with auto begins there") {
+  Program program;
+  const auto home = program / "home";
+  program.set_environment("HOME=" + home.string());
+  const Completed untouched = program.run(tune({"--set", "learners.per_device.auto={max: 1}", "--no-cache"}));
+  CHECK(untouched.exit_code == 0);
+  CHECK_FALSE(std::filesystem::exists(home));
+
+  const Completed tuned = program.run(tune({"--set", "learners.per_device.auto={max: 1}"}));
+  INFO(tuned.err);
+  REQUIRE(tuned.exit_code == 0);
+  const auto directory = home / ".cache/arbalest/learners";
+  REQUIRE(std::filesystem::exists(directory));
+  const std::filesystem::path file = *std::filesystem::directory_iterator(directory);
+  CHECK_THAT(tuned.err, ContainsSubstring("remembered in '" + file.string() + "'"));
+
+  int runs = 0;
+  const auto train = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"train", Program::config("logistic-digits"), "--output",
+                                          "run" + std::to_string(++runs)};
+    for (const char* setting : {"training.max_epochs=1", "learners.per_device.auto={max: 2}"}) {
+      arguments.insert(arguments.end(), {"--set", setting});
+    }
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Completed result = program.run(arguments);
+    CAPTURE(result.err);
+    CHECK(result.exit_code == 0);
+    return result.err;
+  };
+  const std::string from_there = "begins where `arbalest tune` has ended (" + file.string() + ")";
+  CHECK_THAT(train({}), ContainsSubstring(from_there));
+  CHECK_THAT(train({"--no-cache"}), !ContainsSubstring("arbalest tune"));
+  CHECK_THAT(train({"--set", "training.batch_size=16"}), !ContainsSubstring("arbalest tune"));
+
+  const std::string whole = read_text(file);
+  write_text(file, whole.substr(0, whole.size() / 2));
+  CHECK_THAT(train({}), ContainsSubstring("warning: '" + file.string() + "' should say where") &&
+                            ContainsSubstring("it is not JSON") && !ContainsSubstring("has ended"));
+  REQUIRE(program.run(tune({"--set", "learners.per_device.auto={max: 1}"})).exit_code == 0);
+  CHECK(nlohmann::json::parse(read_text(file))["key"] == nlohmann::json::parse(whole)["key"]);
+
+  program.set_environment("XDG_CACHE_HOME=" + (program / "cache").string());
+  CHECK_THAT(train({}), !ContainsSubstring("arbalest tune"));
+  std::filesystem::create_directories(program / "cache");
+  write_text(program / "cache/arbalest", "in the way");
+  const Completed blocked = program.run(tune({"--set", "learners.per_device.auto={max: 1}"}));
+  CHECK(blocked.exit_code == 0);
+  CHECK_THAT(blocked.out, ContainsSubstring("chosen"));
+  CHECK_THAT(blocked.err, ContainsSubstring("warning: runs with 'auto {}' do not learn of this: cannot write"));
+}
+
+TEST_CASE("tune: by time to accuracy, each number trains as a run with it does") {
+  Program program;
+  program.set_environment("HOME=" + (program / "home").string());
+  const std::vector<std::string> short_job = {"--set", "training.max_epochs=2", "--set",
+                                              "learners.per_device.auto={min: 2 max: 4}"};
+  const auto study = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"--objective", "time-to-accuracy", "--json"};
+    arguments.insert(arguments.end(), short_job.begin(), short_job.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return program.run(tune(arguments));
+  };
+  const Completed easy = study({"--target", "0.5", "--output", "tuning"});
+  INFO(easy.err);
+  REQUIRE(easy.exit_code == 0);
+  const auto tuned = nlohmann::json::parse(easy.out);
+  CHECK(nlohmann::json::parse(read_text(program / "tuning/tune.json")) == tuned);
+  CHECK(tuned["target_accuracy"] == 0.5);
+  REQUIRE_FALSE(tuned["points"].empty());
+  bool chosen_is_there = false;
+  for (const auto& point : tuned["points"]) {
+    chosen_is_there = chosen_is_there || point["learners"] == tuned["chosen"][0];
+    CHECK(point["epochs_to_accuracy"] == 1);
+    CHECK(point["time_to_accuracy_seconds"] > 0.0);
+    CHECK(point["train_seconds"] > point["time_to_accuracy_seconds"]);  // it goes on to the last epoch
+    CHECK(point["learner_bytes"] > 0);
+    const std::string learners = std::to_string(point["learners"].get<int>());
+    const Completed run = program.run({"train", Program::config("logistic-digits"), "--set", "training.max_epochs=2",
+                                       "--set", "learners.per_device.fixed=" + learners, "--output", "run" + learners});
+    REQUIRE(run.exit_code == 0);
+    CHECK(summary_of(program / ("run" + learners))["test_accuracy"] == point["test_accuracy"]);
+  }
+  CHECK(chosen_is_there);
+  CHECK_FALSE(std::filesystem::exists(program / "home"));  // says nothing of throughput
+
+  const Completed hard = study({"--target", "1"});
+  CHECK(hard.exit_code == 9);
+  CHECK(nlohmann::json::parse(hard.out)["chosen"].is_null());
+  CHECK_THAT(hard.out, ContainsSubstring("no number of learners reached 100.00 % within 2 epochs"));
+
+  for (const auto& [more, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{}, "needs a test accuracy: --target 0.99"},
+           {{"--target", "0"}, "--target must be in (0, 1], not 0"},
+           {{"--target", "99"}, "--target must be in (0, 1], not 99"},
+           {{"--target", "nan"}, "--target must be in (0, 1], not nan"}}) {
+    const Completed wrong = study(more);
+    CHECK(wrong.exit_code == 2);
+    CHECK_THAT(wrong.err, ContainsSubstring(message));
+  }
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{{"--target", "0.9"}, {"--objective", "speed"}}) {
+    CHECK(program.run(tune(wrong)).exit_code == 2);
+  }
 }
 
 TEST_CASE("tune: a job's own number is no bound, and wrong bounds are refused") {

@@ -95,7 +95,7 @@ TEST_CASE("a stream whose thread cannot be started is an error that names it") {
     const NoMoreThreads limit;
     device->create_stream({.name = "learner 3"});
   });
-  CHECK(error.kind() == ErrorKind::kDevice);
+  CHECK(error.kind() == ErrorKind::kOutOfMemory);  // fewer learners may do
   CHECK_THAT(error.what(), ContainsSubstring("cpu learner 3: cannot start its thread"));
 }
 

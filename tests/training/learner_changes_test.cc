@@ -1,13 +1,20 @@
 // Runs whose number of learners changes: by the auto-tuner, and as its record says.
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/host/topology.h"
 #include "jobs/report/run_directory.h"
+#include "jobs/run/inspection.h"
+#include "jobs/run/learner_cache.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/training/memory_limit.h"
 #include "tests/training/whole_run.h"
 
 namespace arbalest::tests {
@@ -75,6 +82,59 @@ TEST_CASE("a run of the auto-tuner explains its learners, and its record trains 
   CHECK(again.model_sha256 == found.model_sha256);
   CHECK(again.test_accuracy == found.test_accuracy);
   CHECK(replayed.learners == tuned.learners);
+}
+
+namespace {
+
+// Takes the memory away when the run has begun, gives it back when that is told, and ends the run.
+class Squeeze final : public jobs::RunObserver {
+ public:
+  explicit Squeeze(std::int64_t bytes) : bytes_(bytes) {}
+
+  void on_start(const jobs::RunStart& /*start*/) override { limit_.emplace(bytes_); }
+  void on_progress(const jobs::RunProgress& /*progress*/) override {}
+  void on_epoch(const jobs::EpochRow& /*row*/) override { ++epochs; }
+  void on_resize(const jobs::ResizeRow& row) override {
+    rows.push_back(row);
+    if (row.reason.find("do not fit in memory") == std::string::npos) return;
+    limit_.reset();
+    stop_signal = 15;
+  }
+  void on_finish(const RunSummary& /*summary*/) override { limit_.reset(); }
+
+  std::vector<jobs::ResizeRow> rows;
+  std::atomic<int> stop_signal = 0;
+  int epochs = 0;
+
+ private:
+  std::int64_t bytes_;
+  std::optional<AddressSpaceLimit> limit_;
+};
+
+}  // namespace
+
+TEST_CASE("where there is no memory for more learners, the run goes on with those that it has", "[training][memory]") {
+  const TemporaryDirectory directory;
+  const jobs::LearnerCache cache(directory / "cache", "1");
+  jobs::JobOptions job = wide_job(4'000, "auto { max: 2 }");
+  job.training.max_epochs = 20;
+  job.devices = {engine::parse_device(fmt::format("cpu:{}", engine::host::allowed_cores().front()))};
+  cache.remember(job, {1}, 1.0);
+  Squeeze squeeze(jobs::inspect(job).learner_bytes / 2);
+  jobs::RunContext context;
+  context.observers = {&squeeze};
+  context.stop_signal = &squeeze.stop_signal;
+  context.learner_cache = &cache;
+  const RunSummary summary = jobs::train(job, context);
+  CHECK(summary.status == jobs::RunStatus::kStopped);
+  CHECK(summary.learners == 1);
+  REQUIRE(squeeze.rows.size() == 2);
+  CHECK_THAT(squeeze.rows[0].reason, ContainsSubstring("where `arbalest tune` has ended"));
+  const jobs::ResizeRow& row = squeeze.rows[1];
+  CHECK(row.from == std::vector<int>{1});
+  CHECK(row.to == row.from);
+  CHECK_THAT(row.reason, ContainsSubstring("2 learners do not fit in memory: back to 1 learner"));
+  CHECK(summary.examples > static_cast<std::int64_t>(row.batch) * job.training.batch_size);
 }
 
 TEST_CASE("a schedule of learners is followed across epochs, and learns", "[training]") {

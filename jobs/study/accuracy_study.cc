@@ -1,0 +1,183 @@
+#include "jobs/study/accuracy_study.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "autotuner/search.h"
+#include "engine/error.h"
+#include "jobs/options/load_job.h"
+#include "jobs/run/accuracy_target.h"
+#include "jobs/run/inspection.h"
+#include "jobs/run/learner_changes.h"
+#include "jobs/wording/text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// Notes when the target was reached, but lets the training go on.
+class Watcher final : public RunObserver {
+ public:
+  Watcher(AccuracyPoint& point, double target, int max_epochs, const std::function<void(const std::string&)>& tell)
+      : point_(point), target_(target), max_epochs_(max_epochs), tell_(tell) {}
+
+  void on_start(const RunStart& /*start*/) override {}
+  void on_progress(const RunProgress& /*progress*/) override {}
+  void on_epoch(const EpochRow& row) override {
+    // That of a model without a finite loss means nothing.
+    const bool reached = std::isfinite(row.test_loss) && target_.add(row.test_accuracy);
+    const bool first = reached && !point_.seconds;
+    if (first) {
+      point_.seconds = row.elapsed_seconds;
+      point_.epochs = row.epoch;
+    }
+    tell_(fmt::format("{}: epoch {}/{}, test accuracy {}, {:.1f} s{}", counted(point_.learners, "learner"), row.epoch,
+                      max_epochs_, percent(row.test_accuracy), row.elapsed_seconds,
+                      first ? ", the target is reached" : ""));
+  }
+  void on_finish(const RunSummary& summary) override {
+    point_.accuracy = summary.test_accuracy;
+    point_.best_accuracy = summary.best_test_accuracy;
+    point_.total_seconds = summary.train_seconds;
+    point_.images_per_second = summary.images_per_second;
+  }
+
+ private:
+  AccuracyPoint& point_;
+  AccuracyTarget target_;
+  int max_epochs_;
+  const std::function<void(const std::string&)>& tell_;
+};
+
+AccuracyPoint train_point(const JobOptions& job, RunContext context, const autotuner::Configuration& at, double target,
+                          const std::function<void(const std::string&)>& tell) {
+  const std::string learners = fmt::format("learners.per_device.fixed={}", at.learners);
+  JobOptions fixed = parse_job(SourceText(job.name, job.resolved_text), {&learners, 1});
+  fixed.training.target_accuracy.reset();  // nothing stops it early: the accuracy at the end is wanted, too
+  AccuracyPoint point{.learners = at.learners, .threads = at.threads};
+  const Inspection inspection = inspect(fixed);
+  point.learner_bytes = inspection.learner_bytes * at.learners * static_cast<std::int64_t>(job.devices.size());
+  Watcher watcher(point, target, fixed.training.max_epochs, tell);
+  context.observers = {&watcher};
+  context.output_directory.clear();
+  context.learner_cache = nullptr;
+  if (const RunSummary summary = train(fixed, context); summary.status == RunStatus::kDiverged) {
+    tell(fmt::format("{}: {}", counted(at.learners, "learner"), summary.message));
+  }
+  return point;
+}
+
+std::string explain(const AccuracyPoint* chosen, const AccuracyStudy& study) {
+  if (chosen == nullptr) {
+    return fmt::format("no number of learners reached {} within {}", percent(study.target),
+                       epochs_text(study.max_epochs));
+  }
+  const auto tried = static_cast<std::int64_t>(study.points.size());
+  std::string reason =
+      fmt::format("{} on each device reached {} after {:.1f} s ({}), the fewest learners within 3 % of the first of {}",
+                  counted(chosen->learners, "learner"), percent(study.target), chosen->seconds.value_or(0.0),
+                  epochs_text(chosen->epochs.value_or(0)), counted(tried, "training"));
+  if (chosen->accuracy) reason += fmt::format(", and ended at {}", percent(*chosen->accuracy));
+  return reason;
+}
+
+template <typename T>
+ordered_json null_unless_set(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json();
+}
+
+std::string percent_or_dash(const std::optional<double>& fraction) { return fraction ? percent(*fraction) : "-"; }
+
+}  // namespace
+
+const AccuracyPoint* choose(const std::vector<AccuracyPoint>& points) {
+  constexpr double kAlike = 1.03;
+  const AccuracyPoint* first = nullptr;
+  for (const AccuracyPoint& point : points) {
+    if (point.seconds && (first == nullptr || *point.seconds < *first->seconds)) first = &point;
+  }
+  if (first == nullptr) return nullptr;
+  const AccuracyPoint* chosen = first;
+  for (const AccuracyPoint& point : points) {
+    if (point.seconds && *point.seconds <= kAlike * *first->seconds && point.learners < chosen->learners) {
+      chosen = &point;
+    }
+  }
+  return chosen;
+}
+
+AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, const AccuracyStudyOptions& options,
+                             const std::function<void(const std::string&)>& tell) {
+  ARBALEST_CHECK(job.tuned.has_value());
+  AccuracyStudy study{.job = job.name,
+                      .devices = {},
+                      .batch_size = job.training.batch_size,
+                      .precision = to_string(job.training.precision),
+                      .seed = job.training.seed,
+                      .target = options.target,
+                      .max_epochs = job.training.max_epochs,
+                      .reason = {},
+                      .points = {}};
+  for (const engine::DeviceSpec& device : job.devices) study.devices.push_back(device.name);
+  const auto space = counts_on(job.devices.front(), {job.tuned->min, job.tuned->max});
+  for (const autotuner::Configuration& at : options.every_count ? space : autotuner::octaves_of(space)) {
+    try {
+      study.points.push_back(train_point(job, context, at, options.target, tell));
+    } catch (const engine::Error& error) {
+      if (error.kind() != engine::ErrorKind::kOutOfMemory || study.points.empty()) throw;
+      tell(fmt::format("{} and more are left out: {}", counted(at.learners, "learner"), error.what()));
+      break;
+    }
+  }
+  const AccuracyPoint* chosen = choose(study.points);
+  if (chosen != nullptr) study.chosen = chosen->learners;
+  study.reason = explain(chosen, study);
+  return study;
+}
+
+ordered_json to_json(const AccuracyStudy& study) {
+  auto points = ordered_json::array();
+  for (const AccuracyPoint& point : study.points) {
+    points.push_back({{"learners", point.learners},
+                      {"threads", point.threads},
+                      {"time_to_accuracy_seconds", null_unless_set(point.seconds)},
+                      {"epochs_to_accuracy", null_unless_set(point.epochs)},
+                      {"test_accuracy", null_unless_set(point.accuracy)},
+                      {"best_test_accuracy", null_unless_set(point.best_accuracy)},
+                      {"train_seconds", point.total_seconds},
+                      {"images_per_second", point.images_per_second},
+                      {"learner_bytes", point.learner_bytes}});
+  }
+  const auto chosen =
+      study.chosen ? ordered_json(std::vector<int>(study.devices.size(), *study.chosen)) : ordered_json();
+  return {{"job", study.job},
+          {"objective", "time-to-accuracy"},
+          {"devices", study.devices},
+          {"batch_size", study.batch_size},
+          {"precision", study.precision},
+          {"seed", study.seed},
+          {"target_accuracy", study.target},
+          {"max_epochs", study.max_epochs},
+          {"chosen", chosen},
+          {"reason", study.reason},
+          {"points", points}};
+}
+
+std::string to_text(const AccuracyStudy& study) {
+  std::vector<std::vector<std::string>> rows = {
+      {"learners", "threads each", "seconds to target", "epochs", "final accuracy", "best", "images/s", "memory", ""}};
+  for (const AccuracyPoint& point : study.points) {
+    rows.push_back({std::to_string(point.learners), std::to_string(point.threads),
+                    point.seconds ? fmt::format("{:.1f}", *point.seconds) : "-",
+                    point.epochs ? std::to_string(*point.epochs) : "-", percent_or_dash(point.accuracy),
+                    percent_or_dash(point.best_accuracy), grouped(std::llround(point.images_per_second)),
+                    bytes_text(point.learner_bytes), point.learners == study.chosen ? "chosen" : ""});
+  }
+  return fmt::format("{}\n{}\n", table(rows, 0), study.reason);
+}
+
+}  // namespace arbalest::jobs

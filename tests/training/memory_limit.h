@@ -1,0 +1,50 @@
+// Jobs that take much memory, and a process that gets no more of it.
+#pragma once
+
+#include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include "tests/training/whole_run.h"
+
+namespace arbalest::tests {
+
+// A dense layer of so many units; 784 times as many weights.
+inline jobs::JobOptions wide_job(std::int64_t units, const std::string& learners) {
+  return parse("name: 'wide' model { layers { name: 'd' input: 'image' dense { units: " + std::to_string(units) +
+               " } } layers { name: 'logits' input: 'd' dense { units: 10 } }\n"
+               "layers { name: 'loss' input: ['logits', 'label'] softmax_cross_entropy {} } }\n"
+               "data { digits {} } training { batch_size: 16 max_epochs: 1 } learning_rate { base: 0.01 }\n"
+               "devices: 'cpu' learners { per_device { " +
+               learners + " } }");
+}
+
+inline jobs::JobOptions wide_job(std::int64_t units, int learners) {
+  return wide_job(units, "fixed: " + std::to_string(learners));
+}
+
+// In its scope the process's address space may grow by so many bytes.
+class AddressSpaceLimit {
+ public:
+  explicit AddressSpaceLimit(std::int64_t bytes) {
+    std::ifstream file("/proc/self/statm");
+    std::int64_t size = 0;
+    file >> size;
+    mallopt(M_ARENA_MAX, 1);  // else each thread that starts reserves 64 MiB of addresses and more
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit limit{static_cast<rlim_t>(size * sysconf(_SC_PAGESIZE) + bytes), before_.rlim_max};
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~AddressSpaceLimit() { setrlimit(RLIMIT_AS, &before_); }
+  AddressSpaceLimit(const AddressSpaceLimit&) = delete;
+  AddressSpaceLimit& operator=(const AddressSpaceLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+}  // namespace arbalest::tests
