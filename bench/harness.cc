@@ -52,8 +52,9 @@ std::vector<Measurement> measure_in_turns(const std::vector<Contender>& contende
   }
   std::vector<Measurement> measurements;
   for (std::size_t c = 0; c < contenders.size(); ++c) {
+    const double fastest = *std::min_element(samples[c].begin(), samples[c].end());
     const Summary summary = summarize(std::move(samples[c]));
-    measurements.push_back({contenders[c].name, summary.median, summary.spread(), options.turns, calls[c]});
+    measurements.push_back({contenders[c].name, summary.median, fastest, summary.spread(), options.turns, calls[c]});
   }
   return measurements;
 }
@@ -84,6 +85,7 @@ nlohmann::ordered_json to_json(const Summary& summary) {
 nlohmann::ordered_json to_json(const Measurement& measurement) {
   return {{"name", measurement.name},
           {"seconds", measurement.seconds},
+          {"fastest_seconds", measurement.fastest_seconds},
           {"spread", measurement.spread},
           {"turns", measurement.turns},
           {"calls_per_turn", measurement.calls_per_turn}};

@@ -28,8 +28,9 @@ struct Contender {
 
 struct Measurement {
   std::string name;
-  double seconds = 0.0;  // of one call of work: median over the turns
-  double spread = 0.0;   // (third quartile - first quartile) / median; judge no ratio whose control is above 0.05
+  double seconds = 0.0;          // of one call of work: median over the turns
+  double fastest_seconds = 0.0;  // of one call, in the fastest turn: what a shared machine disturbs least
+  double spread = 0.0;  // (third quartile - first quartile) / median; judge no ratio whose control is above 0.05
   int turns = 0;
   int calls_per_turn = 0;
 };

@@ -1,4 +1,4 @@
-#include "bench/bare_lenet.h"
+#include "bench/bare_network.h"
 
 #include <algorithm>
 #include <iterator>
@@ -14,29 +14,58 @@ using Tag = memory::format_tag;
 constexpr auto kFloat = memory::data_type::f32;
 constexpr auto kTraining = dnnl::prop_kind::forward_training;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
-constexpr auto kMax = dnnl::algorithm::pooling_max;
 const memory::dims kZero{0, 0};
 
 memory::desc any(const memory::dims& dims) { return {dims, kFloat, Tag::any}; }
 
 }  // namespace
 
-BareLenet::BareLenet(std::int64_t batch) : target_(&calls_) {
-  Tensor image{allocate({{batch, 1, 28, 28}, kFloat, Tag::nchw}), {}};
+BareNetwork BareNetwork::lenet(std::int64_t batch) {
+  constexpr auto kMax = dnnl::algorithm::pooling_max;
+  BareNetwork net;
+  Tensor image = net.image({batch, 1, 28, 28});
   Tensor conv1, pool1, conv2, pool2, dense1, dense2;
-  convolution(image, conv1, 20, true);
-  pooling(conv1, pool1);
-  convolution(pool1, conv2, 50, false);
-  pooling(conv2, pool2);
-  dense(pool2, dense1, 500);
-  relu(dense1);
-  dense(dense1, dense2, 10);
+  net.convolution(image, conv1, 20, {.size = 5}, true);
+  net.pooling(conv1, pool1, kMax, 2);
+  net.convolution(pool1, conv2, 50, {.size = 5});
+  net.pooling(conv2, pool2, kMax, 2);
+  net.dense(pool2, dense1, 500);
+  net.relu(dense1);
+  net.dense(dense1, dense2, 10);
+  net.finish();
+  return net;
+}
+
+BareNetwork BareNetwork::resnet_cifar(int depth, std::int64_t batch) {
+  BareNetwork net;
+  Tensor last = net.image({batch, 3, 32, 32});
+  const auto layer = [&](std::int64_t filters, std::int64_t stride, bool first) {
+    Tensor convolved, normalized;
+    net.convolution(last, convolved, filters, {.size = 3, .stride = stride, .padding = 1, .bias = false}, first);
+    net.batch_norm_relu(convolved, normalized);
+    last = normalized;
+  };
+  layer(16, 1, true);
+  const int layers_of_stage = (depth - 2) / 3;
+  for (int stage = 0; stage < 3; ++stage) {
+    for (int i = 0; i < layers_of_stage; ++i) layer(16 << stage, stage > 0 && i == 0 ? 2 : 1, false);
+  }
+  Tensor pooled, logits;
+  net.pooling(last, pooled, dnnl::algorithm::pooling_avg, 8);
+  net.dense(pooled, logits, 10);
+  net.finish();
+  return net;
+}
+
+BareNetwork::Tensor BareNetwork::image(const memory::dims& dims) { return {allocate({dims, kFloat, Tag::nchw}), {}}; }
+
+void BareNetwork::finish() {
   for (auto layer = backward_.rbegin(); layer != backward_.rend(); ++layer) {
     std::ranges::move(*layer, std::back_inserter(calls_));
   }
 }
 
-void BareLenet::step() {
+void BareNetwork::step() {
   for (const Call& call : calls_) {
     const dnnl_status_t status = dnnl_primitive_execute(call.primitive.get(), stream_.get(),
                                                         static_cast<int>(call.arguments.size()), call.arguments.data());
@@ -44,7 +73,7 @@ void BareLenet::step() {
   }
 }
 
-dnnl::memory BareLenet::allocate(const Description& description) {
+dnnl::memory BareNetwork::allocate(const Description& description) {
   memories_.emplace_back(description, engine_);
   auto* values = static_cast<float*>(memories_.back().get_data_handle());
   // Values of ordinary size: denormal numbers would slow the primitives down.
@@ -52,27 +81,41 @@ dnnl::memory BareLenet::allocate(const Description& description) {
   return memories_.back();
 }
 
-void BareLenet::add(const dnnl::primitive& primitive, const std::vector<std::pair<int, Memory>>& arguments) {
-  Call call{primitive, {}};
-  for (const auto& [index, memory] : arguments) call.arguments.push_back({index, memory.get()});
-  target_->push_back(std::move(call));
+dnnl::memory BareNetwork::allocate_workspace(const Description& description) {
+  memories_.emplace_back(description, engine_);
+  return memories_.back();
 }
 
-dnnl::memory BareLenet::as(const Memory& source, const Description& wanted) {
+void BareNetwork::begin_backward() {
+  backward_.emplace_back();
+  in_backward_ = true;
+}
+
+void BareNetwork::add(const dnnl::primitive& primitive, const std::vector<std::pair<int, Memory>>& arguments) {
+  Call call{primitive, {}};
+  for (const auto& [index, memory] : arguments) call.arguments.push_back({index, memory.get()});
+  (in_backward_ ? backward_.back() : calls_).push_back(std::move(call));
+}
+
+dnnl::memory BareNetwork::as(const Memory& source, const Description& wanted) {
   if (source.get_desc() == wanted) return source;
   const Memory copy = allocate(wanted);
   add(dnnl::reorder(source, copy), {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, copy}});
   return copy;
 }
 
-void BareLenet::convolution(Tensor& input, Tensor& output, std::int64_t filters, bool first) {
+void BareNetwork::convolution(Tensor& input, Tensor& output, std::int64_t filters, const Kernel& kernel, bool first) {
   const memory::dims x = input.value.get_desc().dims();
-  const memory::dims y{x[0], filters, x[2] - 4, x[3] - 4};
-  const memory::dims w{filters, x[1], 5, 5};
-  const Description bias({filters}, kFloat, Tag::a);
-  const memory::dims stride{1, 1};
+  const auto positions = [&](std::int64_t extent) {
+    return (extent + 2 * kernel.padding - kernel.size) / kernel.stride + 1;
+  };
+  const memory::dims y{x[0], filters, positions(x[2]), positions(x[3])};
+  const memory::dims w{filters, x[1], kernel.size, kernel.size};
+  const Description bias = kernel.bias ? Description({filters}, kFloat, Tag::a) : Description();
+  const memory::dims stride{kernel.stride, kernel.stride};
+  const memory::dims padding{kernel.padding, kernel.padding};
   const dnnl::convolution_forward::primitive_desc forward(
-      {kTraining, kDirect, any(x), any(w), bias, any(y), stride, kZero, kZero}, engine_);
+      {kTraining, kDirect, any(x), any(w), bias, any(y), stride, padding, padding}, engine_);
   const Memory weights = allocate(forward.weights_desc());
   const Memory bias_memory = allocate(bias);
   const Memory source = as(input.value, forward.src_desc());
@@ -82,9 +125,9 @@ void BareLenet::convolution(Tensor& input, Tensor& output, std::int64_t filters,
                                            {DNNL_ARG_BIAS, bias_memory},
                                            {DNNL_ARG_DST, output.value}});
 
-  target_ = &backward_.emplace_back();
+  begin_backward();
   const dnnl::convolution_backward_weights::primitive_desc of_weights(
-      {kDirect, any(x), any(w), bias, any(y), stride, kZero, kZero}, engine_, forward);
+      {kDirect, any(x), any(w), bias, any(y), stride, padding, padding}, engine_, forward);
   const Memory weights_gradient = allocate(of_weights.diff_weights_desc());
   add(dnnl::convolution_backward_weights(of_weights),
       {{DNNL_ARG_SRC, as(source, of_weights.src_desc())},
@@ -94,37 +137,73 @@ void BareLenet::convolution(Tensor& input, Tensor& output, std::int64_t filters,
   as(weights_gradient, weights.get_desc());
   if (!first) {
     const dnnl::convolution_backward_data::primitive_desc of_input(
-        {kDirect, any(x), any(w), any(y), stride, kZero, kZero}, engine_, forward);
+        {kDirect, any(x), any(w), any(y), stride, padding, padding}, engine_, forward);
     const Memory gradient = allocate(of_input.diff_src_desc());
     add(dnnl::convolution_backward_data(of_input), {{DNNL_ARG_DIFF_DST, as(output.gradient, of_input.diff_dst_desc())},
                                                     {DNNL_ARG_WEIGHTS, as(weights, of_input.weights_desc())},
                                                     {DNNL_ARG_DIFF_SRC, gradient}});
     as(gradient, input.value.get_desc());
   }
-  target_ = &calls_;
+  in_backward_ = false;
 }
 
-void BareLenet::pooling(Tensor& input, Tensor& output) {
+void BareNetwork::batch_norm_relu(Tensor& input, Tensor& output) {
+  using Flags = dnnl::normalization_flags;
+  constexpr float kEpsilon = 1e-5F;
+  const Flags flags = Flags::use_scale | Flags::use_shift | Flags::fuse_norm_relu;
   const Description x = input.value.get_desc();
-  const memory::dims two{2, 2};
-  const dnnl::pooling_forward::primitive_desc forward(
-      {kTraining, kMax, x, any({x.dims()[0], x.dims()[1], x.dims()[2] / 2, x.dims()[3] / 2}), two, two, kZero, kZero},
-      engine_);
+  const Description channels({x.dims()[1]}, kFloat, Tag::a);
+  const dnnl::batch_normalization_forward::primitive_desc forward({kTraining, x, kEpsilon, flags}, engine_);
+  output = {allocate(x), allocate(x)};
+  const Memory mean = allocate(channels);
+  const Memory variance = allocate(channels);
+  const Memory scale = allocate(channels);
+  const Memory shift = allocate(channels);
+  const Memory workspace = allocate_workspace(forward.workspace_desc());
+  add(dnnl::batch_normalization_forward(forward), {{DNNL_ARG_SRC, input.value},
+                                                   {DNNL_ARG_MEAN, mean},
+                                                   {DNNL_ARG_VARIANCE, variance},
+                                                   {DNNL_ARG_SCALE, scale},
+                                                   {DNNL_ARG_SHIFT, shift},
+                                                   {DNNL_ARG_DST, output.value},
+                                                   {DNNL_ARG_WORKSPACE, workspace}});
+
+  begin_backward();
+  const dnnl::batch_normalization_backward::primitive_desc backward({dnnl::prop_kind::backward, x, x, kEpsilon, flags},
+                                                                    engine_, forward);
+  add(dnnl::batch_normalization_backward(backward), {{DNNL_ARG_SRC, input.value},
+                                                     {DNNL_ARG_MEAN, mean},
+                                                     {DNNL_ARG_VARIANCE, variance},
+                                                     {DNNL_ARG_SCALE, scale},
+                                                     {DNNL_ARG_SHIFT, shift},
+                                                     {DNNL_ARG_WORKSPACE, workspace},
+                                                     {DNNL_ARG_DIFF_DST, output.gradient},
+                                                     {DNNL_ARG_DIFF_SRC, input.gradient},
+                                                     {DNNL_ARG_DIFF_SCALE, allocate(channels)},
+                                                     {DNNL_ARG_DIFF_SHIFT, allocate(channels)}});
+  in_backward_ = false;
+}
+
+void BareNetwork::pooling(Tensor& input, Tensor& output, dnnl::algorithm algorithm, std::int64_t size) {
+  const Description x = input.value.get_desc();
+  const memory::dims window{size, size};
+  const memory::dims y{x.dims()[0], x.dims()[1], x.dims()[2] / size, x.dims()[3] / size};
+  const dnnl::pooling_forward::primitive_desc forward({kTraining, algorithm, x, any(y), window, window, kZero, kZero},
+                                                      engine_);
   output = {allocate(forward.dst_desc()), allocate(forward.dst_desc())};
-  memories_.emplace_back(forward.workspace_desc(), engine_);
-  const Memory workspace = memories_.back();
+  const Memory workspace = allocate_workspace(forward.workspace_desc());
   add(dnnl::pooling_forward(forward),
       {{DNNL_ARG_SRC, input.value}, {DNNL_ARG_DST, output.value}, {DNNL_ARG_WORKSPACE, workspace}});
 
-  target_ = &backward_.emplace_back();
-  const dnnl::pooling_backward::primitive_desc backward({kMax, x, forward.dst_desc(), two, two, kZero, kZero}, engine_,
-                                                        forward);
+  begin_backward();
+  const dnnl::pooling_backward::primitive_desc backward(
+      {algorithm, x, forward.dst_desc(), window, window, kZero, kZero}, engine_, forward);
   add(dnnl::pooling_backward(backward),
       {{DNNL_ARG_DIFF_DST, output.gradient}, {DNNL_ARG_WORKSPACE, workspace}, {DNNL_ARG_DIFF_SRC, input.gradient}});
-  target_ = &calls_;
+  in_backward_ = false;
 }
 
-void BareLenet::dense(Tensor& input, Tensor& output, std::int64_t units) {
+void BareNetwork::dense(Tensor& input, Tensor& output, std::int64_t units) {
   // Features in canonical order, as weights [units, features] need them.
   const memory::dims given = input.value.get_desc().dims();
   std::int64_t features = 1;
@@ -148,7 +227,7 @@ void BareLenet::dense(Tensor& input, Tensor& output, std::int64_t units) {
                                              {DNNL_ARG_BIAS, bias_memory},
                                              {DNNL_ARG_DST, output.value}});
 
-  target_ = &backward_.emplace_back();
+  begin_backward();
   const dnnl::inner_product_backward_weights::primitive_desc of_weights({flat, any(w), bias, y}, engine_, forward);
   const Memory weights_gradient = allocate(of_weights.diff_weights_desc());
   add(dnnl::inner_product_backward_weights(of_weights), {{DNNL_ARG_SRC, source},
@@ -166,21 +245,21 @@ void BareLenet::dense(Tensor& input, Tensor& output, std::int64_t units) {
   if (images) {
     add(dnnl::reorder(gradient, input.gradient), {{DNNL_ARG_FROM, gradient}, {DNNL_ARG_TO, input.gradient}});
   }
-  target_ = &calls_;
+  in_backward_ = false;
 }
 
-void BareLenet::relu(Tensor& tensor) {
+void BareNetwork::relu(Tensor& tensor) {
   const Description description = tensor.value.get_desc();
   const dnnl::eltwise_forward::primitive_desc forward(
       {kTraining, dnnl::algorithm::eltwise_relu, description, 0.0F, 0.0F}, engine_);
   add(dnnl::eltwise_forward(forward), {{DNNL_ARG_SRC, tensor.value}, {DNNL_ARG_DST, tensor.value}});
 
-  target_ = &backward_.emplace_back();
+  begin_backward();
   const dnnl::eltwise_backward::primitive_desc backward(
       {dnnl::algorithm::eltwise_relu, description, description, 0.0F, 0.0F}, engine_, forward);
   add(dnnl::eltwise_backward(backward),
       {{DNNL_ARG_SRC, tensor.value}, {DNNL_ARG_DIFF_DST, tensor.gradient}, {DNNL_ARG_DIFF_SRC, tensor.gradient}});
-  target_ = &calls_;
+  in_backward_ = false;
 }
 
 }  // namespace arbalest::bench
