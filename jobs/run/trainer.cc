@@ -52,6 +52,8 @@ class Trainer {
       for (RunObserver* observer : context_.observers) observer->on_prepare();
       session_ = open_session(job_, context_.data_root, Session::Purpose::kTraining, context_.device_options);
       count_learners();  // there may be fewer than the job asked for
+      session_->training_ring().set_observer(context_.training_input);
+      session_->test_ring().set_observer(context_.evaluation_input);
       changes_ = make_learner_changes(job_, *session_);
       announce();
       train();
