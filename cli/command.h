@@ -17,6 +17,7 @@ Command add_evaluate(CLI::App& program);
 Command add_validate(CLI::App& program);
 Command add_inspect(CLI::App& program);
 Command add_tune(CLI::App& program);
+Command add_bench(CLI::App& program);
 Command add_data(CLI::App& program);
 Command add_devices(CLI::App& program);
 Command add_env(CLI::App& program);

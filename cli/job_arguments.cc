@@ -9,8 +9,12 @@ namespace arbalest::cli {
 
 void add_job_arguments(CLI::App& command, JobArguments& arguments) {
   command.add_option("JOB", arguments.path, "Job file (*.txtpb)")->required()->check(check_name);
+  add_settings(command, arguments.overrides);
+}
+
+void add_settings(CLI::App& command, std::vector<std::string>& settings) {
   command
-      .add_option("--set", arguments.overrides,
+      .add_option("--set", settings,
                   "Replace a field of the job, such as training.batch_size=16; may be given several times")
       ->type_name("PATH=VALUE")
       ->expected(1)

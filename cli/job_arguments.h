@@ -18,6 +18,9 @@ struct JobArguments {
 // JOB and --set. `arguments` must outlive the parsing.
 void add_job_arguments(CLI::App& command, JobArguments& arguments);
 
+// --set. `settings` must outlive the parsing.
+void add_settings(CLI::App& command, std::vector<std::string>& settings);
+
 void add_data_root(CLI::App& command, std::string& data_root);
 
 // For arguments that name a file or directory: what is wrong with an empty one (a variable that is not set) or one that

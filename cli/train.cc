@@ -14,6 +14,7 @@
 #include "engine/error.h"
 #include "jobs/report/console_reporter.h"
 #include "jobs/report/run_directory.h"
+#include "jobs/report/trace.h"
 #include "jobs/run/trainer.h"
 
 namespace arbalest::cli {
@@ -24,6 +25,7 @@ struct TrainArguments {
   JobArguments job;
   std::string output;
   std::string data_root;
+  std::string trace;
   bool dry_run = false;
   bool quiet = false;
   bool no_graph = false;
@@ -35,6 +37,9 @@ int dry_run(const TrainArguments& arguments) {
   if (!arguments.output.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "--output and --dry-run cannot stand together: a dry run keeps nothing");
   }
+  if (!arguments.trace.empty()) {
+    engine::fail(engine::ErrorKind::kUsage, "--trace and --dry-run cannot stand together: a dry run keeps nothing");
+  }
   const jobs::JobOptions job = load(arguments.job);
   jobs::RunContext context;
   context.data_root = data_root(arguments.data_root);
@@ -43,6 +48,14 @@ int dry_run(const TrainArguments& arguments) {
   log_warnings(done.warnings);
   fmt::print("{}\n", done.text);
   return kOk;
+}
+
+// The first to be told: others say what it has found.
+void watch(jobs::Trace& trace, jobs::RunContext& context) {
+  context.device_options.observer = &trace;
+  context.training_input = &trace.training_input();
+  context.evaluation_input = &trace.evaluation_input();
+  context.observers.insert(context.observers.begin(), &trace);
 }
 
 int train(const TrainArguments& arguments) {
@@ -54,14 +67,23 @@ int train(const TrainArguments& arguments) {
   context.stop_signal = &stop_signal;
   const auto cache = arguments.no_cache ? std::nullopt : learner_cache();
   if (cache) context.learner_cache = &*cache;
+  std::optional<jobs::Trace> trace;
+  if (!arguments.trace.empty()) trace.emplace(arguments.trace);
   jobs::RunDirectory directory(arguments.output, job.name);
   spdlog::info("the run is kept in '{}', datasets are looked for in '{}'", directory.path().string(),
                context.data_root);
-  jobs::ConsoleReporter console(console_options(arguments.quiet));
+  jobs::ConsoleOptions console_choices = console_options(arguments.quiet);
+  if (trace) console_choices.epoch_note = [&trace] { return trace->epoch_text(); };
+  jobs::ConsoleReporter console(console_choices);
   context.output_directory = directory.path().string();
   // The console last: it names files that are there.
   context.observers = {&directory, &console};
+  if (trace) watch(*trace, context);
   const jobs::RunSummary summary = jobs::train(job, context);
+  if (trace && trace->dropped() > 0) {
+    spdlog::warn("'{}' lacks {} spans: of each stream it has the first {}", arguments.trace, trace->dropped(),
+                 jobs::Trace::kSpansPerTrack);
+  }
   return exit_code(summary.status, stop_signal.load());
 }
 
@@ -84,8 +106,13 @@ Command add_train(CLI::App& program) {
       ->type_name("DIR")
       ->check(check_name);
   add_data_root(*command, arguments->data_root);
+  command
+      ->add_option("--trace", arguments->trace,
+                   "New file for what ran when, for ui.perfetto.dev; each epoch then tells how busy the devices were")
+      ->type_name("FILE")
+      ->check(check_name);
   command->add_flag("-n,--dry-run", arguments->dry_run,
-                    "Run one step of each phase, and keep nothing; not with --output");
+                    "Run one step of each phase, and keep nothing; not with --output or --trace");
   command->add_flag("-q,--quiet", arguments->quiet, "Show no progress");
   command->add_flag("--no-graph", arguments->no_graph,
                     "GPU: run operator by operator and not as CUDA graphs, so that an error names the operator");

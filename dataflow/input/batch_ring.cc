@@ -90,7 +90,9 @@ std::optional<Batch> BatchRing::next() {
   if (!ready()) {
     submit_fills(1);
     consumer_waits_ = true;
+    if (observer_ != nullptr) observer_->before_wait();
     filled_.wait(lock, ready);
+    if (observer_ != nullptr) observer_->after_wait();
     consumer_waits_ = false;
   }
   if (slot.failure) std::rethrow_exception(slot.failure);
@@ -98,6 +100,11 @@ std::optional<Batch> BatchRing::next() {
   skipped_ += slot.skipped;
   ++next_out_;
   return slot.batch;
+}
+
+void BatchRing::set_observer(InputObserver* observer) {
+  const std::lock_guard lock(mutex_);
+  observer_ = observer;
 }
 
 void BatchRing::release(std::uint64_t number) {
@@ -151,6 +158,8 @@ std::size_t BatchRing::fillable() {
 void BatchRing::fill_group(std::uint64_t first) noexcept {
   std::unique_lock lock(mutex_);
   const std::size_t count = slot_of(first).group;
+  InputObserver* const observer = observer_;
+  if (observer != nullptr) observer->before_fill();
   for (std::size_t i = 0; i < count; ++i) {
     Slot& slot = slot_of(first + i);
     if (!stopping_) {
@@ -162,6 +171,8 @@ void BatchRing::fill_group(std::uint64_t first) noexcept {
       }
       lock.lock();
     }
+    // Before the last one counts as filled: the ring, and with it the observer, may be gone afterwards.
+    if (observer != nullptr && i + 1 == count) observer->after_fill();
     slot.state = State::kReady;
     --batches_filling_;
     if (consumer_waits_) filled_.notify_one();

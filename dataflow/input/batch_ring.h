@@ -12,6 +12,7 @@
 
 #include "dataflow/input/batch_order.h"
 #include "dataflow/input/dataset.h"
+#include "dataflow/input/input_observer.h"
 #include "engine/buffer.h"
 #include "engine/device.h"
 #include "engine/host/pool.h"
@@ -50,6 +51,9 @@ class BatchRing {
   std::optional<Batch> next();
   // Gives the batch's slot back to be refilled. Each batch is released once.
   void release(std::uint64_t number);
+
+  // From now on; what is being filled already goes unseen. `observer` must outlive the ring's tasks; null: nobody.
+  void set_observer(InputObserver* observer);
 
   // How many examples were left out of the batches handed out so far, because the dataset skips what cannot be read.
   std::int64_t skipped() const noexcept { return skipped_; }
@@ -94,6 +98,7 @@ class BatchRing {
   std::int64_t skipped_ = 0;
 
   std::mutex mutex_;
+  InputObserver* observer_ = nullptr;
   std::condition_variable filled_;
   std::uint64_t next_out_;    // what next() returns
   std::uint64_t next_fill_;   // the first batch that no task has been submitted for

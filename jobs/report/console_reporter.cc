@@ -173,6 +173,8 @@ void ConsoleReporter::on_epoch(const EpochRow& row) {
   say(fmt::format("epoch {}/{}  train loss {}  test loss {}  test accuracy {}{}  {}  {:.1f} s\n", row.epoch,
                   start_.max_epochs, loss_text(row.train_loss), loss_text(row.test_loss), percent(row.test_accuracy),
                   top5_text(start_, row.test_top5_accuracy), rate(row.images_per_second), row.elapsed_seconds));
+  const std::string note = options_.epoch_note ? options_.epoch_note() : std::string();
+  if (!note.empty()) say(fmt::format("  {}\n", note));
 }
 
 void ConsoleReporter::on_resize(const ResizeRow& row) {

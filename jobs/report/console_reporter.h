@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
+#include <string>
 #include <string_view>
 
 #include "jobs/run/run_observer.h"
@@ -14,7 +16,8 @@ struct ConsoleOptions {
   bool quiet = false;  // neither table nor progress; warnings, the result and answers to signals are still shown
   bool bar = false;    // `messages` is a terminal that can rewrite a line; else one line per interval
   bool color = false;
-  int columns = 80;  // of the terminal
+  int columns = 80;                              // of the terminal
+  std::function<std::string()> epoch_note = {};  // what else there is to say of an epoch; "": nothing
 };
 
 // Failures to write messages are not errors: a run must outlive the terminal that started it. Whoever owns `results`

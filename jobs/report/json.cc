@@ -67,6 +67,7 @@ ordered_json to_json(const RunStart& start) {
           {"max_epochs", start.max_epochs},
           {"target_accuracy", null_unless_set(start.target_accuracy)},
           {"dropped_examples", start.dropped_examples},
+          {"elapsed_seconds", finite("elapsed_seconds", start.elapsed_seconds)},
           {"warnings", start.warnings}};
 }
 
@@ -81,6 +82,8 @@ ordered_json to_json(const EpochRow& row) {
           {"learning_rate", finite("learning_rate", row.learning_rate)},
           {"learners_per_device", per_device(row.learners_per_device)},
           {"replica_distance", null_unless_finite(row.replica_distance)},
+          {"training_seconds", finite("training_seconds", row.training_seconds)},
+          {"evaluation_seconds", finite("evaluation_seconds", row.evaluation_seconds)},
           {"host_microseconds_per_step", finite("host_microseconds_per_step", row.host_microseconds_per_step)}};
 }
 

@@ -23,6 +23,7 @@ struct RunStart {
   int max_epochs = 0;
   std::optional<double> target_accuracy;
   std::int64_t dropped_examples = 0;  // of every epoch: the last partial mini-batch
+  double elapsed_seconds = 0.0;       // since the clock started: reading data and preparing learners
   std::vector<std::string> warnings;
   std::string output_directory;
   std::string job_text;  // JobOptions::resolved_text of the job that runs
@@ -49,7 +50,9 @@ struct EpochRow {
   double elapsed_seconds = 0.0;
   double learning_rate = 0.0;
   std::vector<int> learners_per_device;
-  double replica_distance = 0.0;            // sqrt(mean over learners of |w_j - z|^2) at the last averaging
+  double replica_distance = 0.0;  // sqrt(mean over learners of |w_j - z|^2) at the last averaging
+  double training_seconds = 0.0;  // of this epoch, without its evaluation
+  double evaluation_seconds = 0.0;
   double host_microseconds_per_step = 0.0;  // CPU time of the one host thread that enqueues, per mini-batch
 };
 

@@ -52,6 +52,8 @@ class Trainer {
       for (RunObserver* observer : context_.observers) observer->on_prepare();
       session_ = open_session(job_, context_.data_root, Session::Purpose::kTraining, context_.device_options);
       count_learners();  // there may be fewer than the job asked for
+      session_->training_ring().set_observer(context_.training_input);
+      session_->test_ring().set_observer(context_.evaluation_input);
       changes_ = make_learner_changes(job_, *session_, context_.learner_cache);
       announce();
       train();
@@ -88,6 +90,7 @@ class Trainer {
         .max_epochs = job_.training.max_epochs,
         .target_accuracy = job_.training.target_accuracy,
         .dropped_examples = session_->training_order().dropped_examples(),
+        .elapsed_seconds = seconds_since(start_),
         .warnings = job_.warnings,
         .output_directory = context_.output_directory,
         .job_text = job_.resolved_text};
@@ -223,8 +226,10 @@ class Trainer {
   // True if the target is reached.
   bool evaluate_epoch(int epoch) {
     scheduler::Scheduler& scheduler = session_->scheduler();
+    const Clock::time_point evaluation_start = Clock::now();
     evaluation_ = scheduler.evaluate(session_->test_ring());
     const scheduler::Evaluation& evaluation = *evaluation_;
+    const double evaluation_seconds = seconds_since(evaluation_start);
     const double elapsed = seconds_since(start_);
     // That of a model without a finite loss means nothing.
     const bool reached = std::isfinite(evaluation.loss) && target_.add(evaluation.accuracy);
@@ -240,6 +245,8 @@ class Trainer {
                        .learning_rate = epoch_learning_rate_,
                        .learners_per_device = summary_.learners_per_device,
                        .replica_distance = epoch_.replica_distance,
+                       .training_seconds = epoch_seconds_,
+                       .evaluation_seconds = evaluation_seconds,
                        .host_microseconds_per_step = mean_of(1e6 * epoch_.host_seconds, epoch_.tasks)};
     for (RunObserver* observer : context_.observers) observer->on_epoch(row);
     require_finite(evaluation, fmt::format("after epoch {}", epoch));

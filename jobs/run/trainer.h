@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dataflow/input/input_observer.h"
 #include "engine/devices.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/run_observer.h"
@@ -20,6 +21,8 @@ struct RunContext {
   const std::atomic<int>* stop_signal = nullptr;  // not 0: end the round, save, return kStopped
   const LearnerCache* learner_cache = nullptr;    // where `auto {}` begins; null: nothing is remembered
   engine::DeviceOptions device_options;
+  dataflow::InputObserver* training_input = nullptr;  // watches it; must outlive the run
+  dataflow::InputObserver* evaluation_input = nullptr;
 };
 
 // Trains until the target, the last epoch, a stop signal or divergence, and writes model.safetensors. A diverged or

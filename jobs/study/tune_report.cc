@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "jobs/study/svg_chart.h"
 #include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
@@ -26,19 +27,6 @@ nlohmann::ordered_json to_json(const std::vector<TunePoint>& points) {
 const std::vector<TunePoint>& curve_of(const TuneResult& result) {
   return result.sweep.empty() ? result.points : result.sweep;
 }
-
-// The largest of the curve and a little more, as one digit and zeros.
-double top_of(const std::vector<TunePoint>& curve) {
-  double most = 1.0;
-  for (const TunePoint& point : curve) most = std::max(most, point.images_per_second);
-  const double unit = std::pow(10.0, std::floor(std::log10(most)));
-  return unit * std::ceil(most / unit);
-}
-
-constexpr double kLeft = 80.0;
-constexpr double kRight = 620.0;
-constexpr double kTop = 40.0;
-constexpr double kBottom = 320.0;
 
 }  // namespace
 
@@ -74,36 +62,20 @@ std::string to_text(const TuneResult& result) {
 
 std::string to_svg(const TuneResult& result) {
   const std::vector<TunePoint>& curve = curve_of(result);
-  const double top = top_of(curve);
-  const double most = std::log2(static_cast<double>(std::max(2, curve.empty() ? 2 : curve.back().learners)));
-  const auto x = [&](int learners) { return kLeft + (kRight - kLeft) * std::log2(learners) / most; };
-  const auto y = [&](double rate) { return kBottom - (kBottom - kTop) * rate / top; };
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 660 380\" font-family=\"sans-serif\" font-size=\"13\">\n"
-      "<style>:root{{color-scheme:light dark}}svg{{background:Canvas;color:CanvasText}}text{{fill:CanvasText}}"
-      ".axis{{stroke:GrayText;stroke-width:1}}.curve{{fill:none;stroke:#2a7fba;stroke-width:2}}"
-      ".point{{fill:#2a7fba}}.chosen{{fill:#d9622b}}</style>\n"
-      "<title>{0}: images per second over learners</title>\n"
-      "<text x=\"{1}\" y=\"22\">{0}: images/s over learners per device, mini-batches of {2}</text>\n"
-      "<path class=\"axis\" d=\"M{1} {3}V{4}H{5}\" fill=\"none\"/>\n",
-      result.job, kLeft, result.batch_size, kTop, kBottom, kRight);
-  for (const double part : {0.0, 0.5, 1.0}) {
-    svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8.0, y(part * top) + 4.0,
-                       grouped(std::llround(part * top)));
-  }
-  std::string path;
-  std::string marks;
+  ChartSeries series{.color = 0, .dots = true, .points = {}};
+  double most = 1.0;
   for (const TunePoint& point : curve) {
-    const double at_x = x(point.learners);
-    const double at_y = y(point.images_per_second);
-    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", at_x, at_y);
-    const bool is_chosen = point.learners == result.chosen.front();
-    marks += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>\n",
-                         is_chosen ? "chosen" : "point", at_x, at_y, is_chosen ? 6 : 4);
-    marks += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", at_x, kBottom + 20.0,
-                         point.learners);
+    series.points.push_back(
+        {static_cast<double>(point.learners), point.images_per_second, point.learners == result.chosen.front()});
+    most = std::max(most, point.images_per_second);
   }
-  return svg + fmt::format("<path class=\"curve\" d=\"{}\"/>\n{}</svg>\n", path, marks);
+  const LineChart chart{
+      .title = fmt::format("{}: images/s over learners per device, mini-batches of {}", result.job, result.batch_size),
+      .x = doubling_axis("learners per device", curve.empty() ? 2.0 : curve.back().learners),
+      .y = linear_axis("images/s", 0.0, most, tick_text),
+      .series = {series},
+      .level = {}};
+  return as_document(to_svg(chart));
 }
 
 }  // namespace arbalest::jobs

@@ -41,7 +41,7 @@ const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
       {"jobs/options", {"jobs/wording"}},
       {"jobs/run", {"jobs/options", "jobs/export", "jobs/wording"}},
       {"jobs/report", {"jobs/run", "jobs/options", "jobs/export", "jobs/wording"}},
-      {"jobs/study", {"jobs/run", "jobs/options", "jobs/export", "jobs/wording"}},
+      {"jobs/study", {"jobs/report", "jobs/run", "jobs/options", "jobs/export", "jobs/wording"}},
   };
   return kArrows;
 }

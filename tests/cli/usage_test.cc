@@ -34,7 +34,8 @@ TEST_CASE("usage: help and version go to stdout and succeed") {
   CHECK(help.err.empty());
   CHECK(help.out.starts_with("Examples:"));
   CHECK_THAT(help.out, ContainsSubstring("129, 130 or 143 stopped by SIGHUP, SIGINT or SIGTERM"));
-  for (const char* command : {"train", "evaluate", "validate", "inspect", "data", "devices", "env", "help"}) {
+  for (const char* command :
+       {"train", "evaluate", "validate", "inspect", "tune", "bench", "data", "devices", "env", "help"}) {
     INFO(command);
     CHECK_THAT(help.out, ContainsSubstring(std::string("\n  ") + command + " "));
     const Completed of_command = program.run({command, "--help"});
@@ -54,7 +55,7 @@ TEST_CASE("usage: help and version go to stdout and succeed") {
 
 TEST_CASE("usage: the help of train and evaluate tells the exit codes") {
   const Program program;
-  for (const char* command : {"train", "evaluate"}) {
+  for (const char* command : {"train", "evaluate", "bench"}) {
     const std::string help = program.run({command, "--help"}).out;
     CHECK_THAT(help, ContainsSubstring("Exit codes: 0 done") && ContainsSubstring("5 saved model damaged"));
     CHECK(help.find("Excludes") == std::string::npos);

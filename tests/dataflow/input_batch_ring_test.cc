@@ -1,6 +1,7 @@
 #include "dataflow/input/batch_ring.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <random>
@@ -103,7 +104,68 @@ class FailingDataset final : public Dataset {
   InputDescription description_{Shape{1, 1, 1}, 10};
 };
 
+// Cannot be read before somebody opens it.
+class ClosedDataset final : public Dataset {
+ public:
+  const std::string& name() const noexcept override { return name_; }
+  const InputDescription& description() const noexcept override { return description_; }
+  std::int64_t size() const noexcept override { return 12; }
+  void read(std::int64_t, const arbalest::dataflow::ExamplePlace&, float* image) const override {
+    open.wait(false);
+    *image = 1.0F;
+  }
+  std::int32_t label(std::int64_t) const override { return 0; }
+
+  std::atomic<bool> open{false};
+
+ private:
+  std::string name_ = "closed";
+  InputDescription description_{Shape{1, 1, 1}, 10};
+};
+
+// Counts, and opens the dataset that the consumer waits for.
+class Opener final : public arbalest::dataflow::InputObserver {
+ public:
+  explicit Opener(ClosedDataset& data) : data_(data) {}
+  void before_fill() override { ++fills_begun; }
+  void after_fill() override { ++fills_ended; }
+  void before_wait() override {
+    ++waits_begun;
+    data_.open = true;
+    data_.open.notify_all();
+  }
+  void after_wait() override { ++waits_ended; }
+
+  std::atomic<int> fills_begun{0};
+  std::atomic<int> fills_ended{0};
+  int waits_begun = 0;
+  int waits_ended = 0;
+
+ private:
+  ClosedDataset& data_;
+};
+
 }  // namespace
+
+TEST_CASE("an observer is told when batches are filled, and when they must be waited for", "[input]") {
+  ClosedDataset data;
+  Opener opener(data);
+  Rig rig(2);
+  {
+    SequentialOrder order(data.size(), 1);
+    BatchRing ring(data, order, rig.device(), rig.pool(), 2);
+    ring.set_observer(&opener);
+    int batches = 0;
+    while (const auto batch = ring.next()) {
+      if (batches++ == 0) CHECK(opener.waits_begun == 1);
+      ring.release(batch->number);
+    }
+    CHECK(batches == 12);
+    CHECK(opener.waits_ended == opener.waits_begun);
+  }
+  CHECK(opener.fills_begun > 0);
+  CHECK(opener.fills_ended == opener.fills_begun);
+}
 
 TEST_CASE("batches come in sequence under random delays, several out, released in any order", "[input]") {
   const int threads = GENERATE(1, 2, 4);

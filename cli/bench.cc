@@ -1,0 +1,157 @@
+// arbalest bench JOB...
+#include <unistd.h>
+
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/environment.h"
+#include "cli/exit_codes.h"
+#include "cli/job_arguments.h"
+#include "cli/machine_report.h"
+#include "cli/stop_signals.h"
+#include "engine/error.h"
+#include "jobs/study/bench.h"
+#include "jobs/study/bench_report.h"
+
+namespace arbalest::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct BenchArguments {
+  jobs::BenchRequest request{.jobs = {}, .settings = {}, .variations = {}, .seeds = "1..5", .target = {}};
+  std::string output;
+  std::string data_root;
+  bool json = false;
+};
+
+// A new directory: what another bench has left is never touched.
+fs::path make_directory(const std::string& output, const std::string& job) {
+  const std::time_t now = std::time(nullptr);
+  const std::string base =
+      output.empty() ? fmt::format("runs/bench-{}-{:%Y%m%d-%H%M%S}", job, fmt::localtime(now)) : output;
+  std::error_code error;
+  fs::path path = base;
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
+  for (int number = 2; !error; ++number) {
+    if (fs::create_directory(path, error)) return path;
+    if (error || !output.empty()) break;
+    path = fmt::format("{}-{}", base, number);  // another bench has begun in the same second
+  }
+  if (!error) {
+    engine::fail(engine::ErrorKind::kUsage, "'{}' is there already; choose another directory with --output",
+                 path.string());
+  }
+  engine::fail(engine::ErrorKind::kUsage, "cannot create the output directory '{}': {}; choose another with --output",
+               path.string(), error.message());
+}
+
+// As a shell would take it.
+std::string command_line(const BenchArguments& arguments) {
+  const auto quoted = [](const std::string& word) {
+    constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:@+";
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+    std::string text = "'";
+    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return text + "'";
+  };
+  std::string command = "arbalest bench";
+  for (const std::string& job : arguments.request.jobs) command += " " + quoted(job);
+  for (const std::string& setting : arguments.request.settings) command += " --set " + quoted(setting);
+  for (const std::string& variation : arguments.request.variations) command += " --vary " + quoted(variation);
+  if (arguments.request.target) command += fmt::format(" --target {}", *arguments.request.target);
+  command += " --seeds " + quoted(arguments.request.seeds);
+  return command;
+}
+
+// The first of: stopped, a run that died (as itself ended), the target not reached in all runs.
+int exit_code(const jobs::BenchResult& result) {
+  if (result.signal != 0) return kSignalBase + result.signal;
+  int code = kOk;
+  for (const jobs::BenchRun& run : result.runs) {
+    if (run.outcome == jobs::BenchOutcome::kDied) {
+      const bool has_code = run.exit_code > kOk && run.exit_code < kSignalBase && run.exit_code != kUsageError;
+      return has_code ? run.exit_code : kInternalError;
+    }
+    if (run.outcome != jobs::BenchOutcome::kReached) code = kTargetNotReached;
+  }
+  return code;
+}
+
+int bench(const BenchArguments& arguments) {
+  const std::atomic<int>& stop_signal = catch_stop_signals();
+  const jobs::BenchPlan plan = jobs::plan_bench(arguments.request);
+  jobs::BenchContext context;
+  context.directory = make_directory(arguments.output, plan.cases.front().job);
+  // Not its path: the very file that runs now, whatever a build puts in its place meanwhile.
+  context.program = "/proc/self/exe";
+  context.environment = environ;
+  context.data_root = data_root(arguments.data_root);
+  context.stop_signal = &stop_signal;
+  context.tell = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  context.command = command_line(arguments);
+  context.machine = environment_report();
+  const jobs::BenchResult result = jobs::bench(plan, context);
+  jobs::write_bench(result, context.directory);
+  if (arguments.json) {
+    fmt::print("{}\n", jobs::to_json(result).dump(2));
+  } else {
+    fmt::print("{}", jobs::to_text(result));
+  }
+  fmt::print(stderr, "{}kept in '{}': {}, {}\n", result.signal == 0 ? "" : "stopped; what has been measured is ",
+             context.directory.string(), jobs::kBenchPage, jobs::kBenchJson);
+  return exit_code(result);
+}
+
+}  // namespace
+
+Command add_bench(CLI::App& program) {
+  auto arguments = std::make_shared<BenchArguments>();
+  CLI::App* command = program.add_subcommand("bench", "Measure the time to an accuracy, over seeds and variations");
+  command->footer(
+      "Examples:\n"
+      "  arbalest bench configs/lenet-mnist.txtpb --target 0.99 --seeds 1..5\n"
+      "  arbalest bench configs/lenet-mnist.txtpb --target 0.99 --vary training.batch_size=16,32,64 \\\n"
+      "      --vary learners.per_device.fixed=1,2,4                       every combination\n"
+      "  arbalest bench A.txtpb B.txtpb --target 0.99                     one job beside another\n"
+      "\n"
+      "Every run is a process of its own, `arbalest train` with that seed; runs follow one another, the\n"
+      "jobs in turn. The clock covers preparation, training and evaluation; the target is reached when\n"
+      "the lower median of the last five test accuracies is at it. A run that does not reach it counts as\n"
+      "slower than all that do. Ctrl-C stops the run under way and keeps what has been measured.\n"
+      "\n" +
+      std::string(kExitCodesHelp));
+  command->add_option("JOB", arguments->request.jobs, "Job files (*.txtpb)")->required()->check(check_name);
+  add_settings(*command, arguments->request.settings);
+  command
+      ->add_option("--vary", arguments->request.variations,
+                   "Run the jobs with each of these values of a field; given several times, with every combination")
+      ->type_name("PATH=VALUE,VALUE")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--seeds", arguments->request.seeds, "Seeds, as 1..5 or 1,2,7; 1..5 if not given")
+      ->type_name("SEEDS");
+  command
+      ->add_option("--target", arguments->request.target,
+                   "Test accuracy to be reached, such as 0.99; else the jobs' own")
+      ->type_name("ACCURACY");
+  command
+      ->add_option("--output", arguments->output,
+                   "New directory for bench.html, bench.json and the runs; else one below runs/")
+      ->type_name("DIR")
+      ->check(check_name);
+  add_data_root(*command, arguments->data_root);
+  command->add_flag("--json", arguments->json, "Print JSON");
+  return {command, [arguments] { return bench(*arguments); }};
+}
+
+}  // namespace arbalest::cli

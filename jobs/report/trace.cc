@@ -1,0 +1,194 @@
+#include "jobs/report/trace.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <pthread.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/error.h"
+#include "engine/stream.h"
+#include "jobs/export/atomic_file.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+constexpr double kNanoseconds = 1e9;
+constexpr const char* kLearner = " learner ";
+
+TraceTime nanoseconds(double seconds) { return static_cast<TraceTime>(kNanoseconds * seconds); }
+double seconds(TraceTime time) { return static_cast<double>(time) / kNanoseconds; }
+
+bool is_on_gpu(std::string_view stream) { return stream.starts_with("cuda"); }
+
+// Of a thread that lives as long as the trace.
+const void* this_thread() { return reinterpret_cast<const void*>(pthread_self()); }
+
+const char* category_of(std::string_view track, std::string_view span) {
+  if (span.starts_with("wait")) return "wait";
+  if (track.find("input") != std::string_view::npos) return "input";
+  if (track.ends_with("averaging")) return "averaging";
+  return span == "evaluate" ? "evaluation" : "training";
+}
+
+// Times are microseconds there.
+std::string span_text(std::string_view name, const char* category, int track, TraceTime begin, TraceTime end) {
+  return fmt::format("{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}}},\n",
+                     nlohmann::json(name).dump(), category, track, static_cast<double>(begin) / 1e3,
+                     static_cast<double>(end - begin) / 1e3);
+}
+
+std::string name_text(const char* what, int track, std::string_view name) {
+  return fmt::format("{{\"ph\":\"M\",\"name\":\"{}\",\"pid\":1,\"tid\":{},\"args\":{{\"name\":{}}}}},\n", what, track,
+                     nlohmann::json(name).dump());
+}
+
+std::string shares_text(const TraceShares& shares, bool on_gpu, TraceTime at) {
+  const std::string input = fmt::format("\"input wait\":{:.6f}", shares.input_wait);
+  const std::string learners =
+      on_gpu ? std::string()
+             : fmt::format("\"device busy\":{:.6f},\"averaging wait\":{:.6f},", shares.busy, shares.averaging_wait);
+  return fmt::format("{{\"ph\":\"C\",\"name\":\"shares\",\"pid\":1,\"ts\":{:.3f},\"args\":{{{}{}}}}},\n",
+                     static_cast<double>(at) / 1e3, learners, input);
+}
+
+}  // namespace
+
+Trace::Trace(std::filesystem::path path, std::size_t spans_per_track)
+    : path_(std::move(path)), tracks_(spans_per_track) {
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path_, error))) {
+    engine::fail(engine::ErrorKind::kUsage, "--trace {}: it is there already; choose another name", path_.string());
+  }
+  const std::filesystem::path directory = path_.has_parent_path() ? path_.parent_path() : ".";
+  if (!std::filesystem::is_directory(directory, error)) {
+    engine::fail(engine::ErrorKind::kUsage, "--trace {}: there is no directory '{}'", path_.string(),
+                 directory.string());
+  }
+}
+
+TraceTime Trace::now() const {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void Trace::before_task(const engine::Stream& stream, const char* /*label*/) {
+  if (TraceTrack* track = tracks_.find(&stream, stream.name())) track->begin(now());
+}
+
+void Trace::after_task(const engine::Stream& stream, const char* label) {
+  if (TraceTrack* track = tracks_.find(&stream, stream.name())) track->end(label, now());
+}
+
+void Trace::Input::before_fill() {
+  if (TraceTrack* track = trace_.tracks_.find(this_thread(), name_)) track->begin(trace_.now());
+}
+
+void Trace::Input::after_fill() {
+  if (TraceTrack* track = trace_.tracks_.find(this_thread(), name_)) track->end("fill", trace_.now());
+}
+
+void Trace::Input::before_wait() {
+  if (TraceTrack* track = trace_.tracks_.find(this_thread(), wait_name_)) track->begin(trace_.now());
+}
+
+void Trace::Input::after_wait() {
+  if (TraceTrack* track = trace_.tracks_.find(this_thread(), wait_name_)) track->end("wait for input", trace_.now());
+}
+
+void Trace::on_prepare() { last_ = now(); }
+
+void Trace::on_start(const RunStart& start) {
+  on_gpu_ = std::ranges::any_of(start.devices, is_on_gpu);
+  const TraceTime at = now();
+  phases_.push_back({"preparation", last_, at});
+  last_ = at;
+  learners_before_ = sums_of(kLearner);
+  input_before_ = sums_of(training_input_.wait_name());
+}
+
+TraceSums Trace::sums_of(std::string_view part_of_name) const {
+  TraceSums sums;
+  tracks_.for_each([&](const TraceTrack& track) {
+    // "evaluation input wait" holds "input wait", too, and is another.
+    const bool is_whole = part_of_name == training_input_.wait_name();
+    if (is_whole ? track.name() != part_of_name : track.name().find(part_of_name) == std::string::npos) return;
+    sums.busy += track.sums().busy;
+    sums.waiting += track.sums().waiting;
+  });
+  return sums;
+}
+
+void Trace::measure(const EpochRow& row) {
+  const TraceSums learners = sums_of(kLearner);
+  const TraceSums input = sums_of(training_input_.wait_name());
+  const int count = std::accumulate(row.learners_per_device.begin(), row.learners_per_device.end(), 0);
+  const double whole = row.training_seconds * count;
+  shares_ = TraceShares{};
+  if (whole > 0.0) {
+    shares_ = TraceShares{.busy = seconds(learners.busy - learners_before_.busy) / whole,
+                          .averaging_wait = seconds(learners.waiting - learners_before_.waiting) / whole,
+                          .input_wait = seconds(input.waiting - input_before_.waiting) / row.training_seconds};
+  }
+  learners_before_ = learners;
+  input_before_ = input;
+}
+
+// Called right after the evaluation.
+void Trace::on_epoch(const EpochRow& row) {
+  const TraceTime at = now();
+  const TraceTime evaluation = std::max(last_, at - nanoseconds(row.evaluation_seconds));
+  const TraceTime training = std::max(last_, evaluation - nanoseconds(row.training_seconds));
+  phases_.push_back({fmt::format("epoch {}", row.epoch), training, at});
+  phases_.push_back({"training", training, evaluation});
+  phases_.push_back({"evaluation", evaluation, at});
+  last_ = at;
+  measure(row);
+  epochs_.push_back({training, *shares_});
+}
+
+void Trace::on_finish(const RunSummary& /*summary*/) {
+  phases_.push_back({"end of the run", last_, now()});
+  write_file(path_, to_json());
+}
+
+std::string Trace::epoch_text() const {
+  if (!shares_) return "";
+  const std::string input = fmt::format("input wait {:.1f} %", 100.0 * shares_->input_wait);
+  if (on_gpu_) return input;
+  return fmt::format("device busy {:.1f} %, averaging wait {:.1f} %, {}", 100.0 * shares_->busy,
+                     100.0 * shares_->averaging_wait, input);
+}
+
+std::uint64_t Trace::dropped() const {
+  std::uint64_t dropped = tracks_.refused();
+  tracks_.for_each([&](const TraceTrack& track) { dropped += track.dropped(); });
+  return dropped;
+}
+
+std::string Trace::to_json() const {
+  std::vector<const TraceTrack*> tracks;
+  tracks_.for_each([&](const TraceTrack& track) { tracks.push_back(&track); });
+  std::ranges::stable_sort(tracks, {}, &TraceTrack::name);
+  std::string text = fmt::format(
+      "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"dropped_spans\":{},\"spans_are\":\"{}\"}},\"traceEvents\":[\n",
+      dropped(), on_gpu_ ? "where the host enqueues tasks" : "where tasks run");
+  constexpr int kRun = 0;
+  for (const Phase& phase : phases_) text += span_text(phase.name, "run", kRun, phase.begin, phase.end);
+  for (const Epoch& epoch : epochs_) text += shares_text(epoch.shares, on_gpu_, epoch.begin);
+  int id = kRun;
+  for (const TraceTrack* track : tracks) {
+    text += name_text("thread_name", ++id, track->name());
+    for (const TraceSpan& span : track->spans()) {
+      text += span_text(span.name, category_of(track->name(), span.name), id, span.begin, span.end);
+    }
+  }
+  text += name_text("thread_name", kRun, "run");
+  text += name_text("process_name", kRun, "arbalest train");
+  text.resize(text.size() - 2);  // the last comma
+  return text + "\n]}\n";
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,100 @@
+// What a run does when, for ui.perfetto.dev and chrome://tracing (the trace event format of Chrome): the tasks of each
+// learner and of averaging, the filling of mini-batches, waiting, epochs and their evaluations. And, for each epoch,
+// how busy the devices were.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataflow/input/input_observer.h"
+#include "engine/stream_observer.h"
+#include "jobs/report/trace_tracks.h"
+#include "jobs/run/run_observer.h"
+
+namespace arbalest::jobs {
+
+// Shares of an epoch's training, without its evaluation.
+struct TraceShares {
+  double busy = 0.0;            // of the learners' streams: neither waiting nor without work; mean over the learners
+  double averaging_wait = 0.0;  // of the same: waiting for averaging
+  double input_wait = 0.0;      // the host thread that feeds them waits for a mini-batch
+};
+
+// On a CPU device a span lies where a task runs. On a GPU it lies where the host enqueues the task, and there are no
+// shares of busy and waiting time.
+class Trace final : public engine::StreamObserver, public RunObserver {
+ public:
+  static constexpr std::size_t kSpansPerTrack = std::size_t{1} << 17U;  // 3 MB; minutes of a small model
+
+  // Of the spans of a stream or thread the first `spans_per_track` are kept. The file is written when the run ends,
+  // however it ends. Throws kUsage if there is one, or its directory is not there.
+  explicit Trace(std::filesystem::path path, std::size_t spans_per_track = kSpansPerTrack);
+
+  dataflow::InputObserver& training_input() { return training_input_; }
+  dataflow::InputObserver& evaluation_input() { return evaluation_input_; }
+
+  void before_task(const engine::Stream& stream, const char* label) override;
+  void after_task(const engine::Stream& stream, const char* label) override;
+
+  void on_prepare() override;
+  void on_start(const RunStart& start) override;
+  void on_progress(const RunProgress&) override {}
+  void on_epoch(const EpochRow& row) override;
+  void on_finish(const RunSummary& summary) override;
+
+  // Of the last epoch; none before the first.
+  const std::optional<TraceShares>& shares() const noexcept { return shares_; }
+  // "device busy 93.1 %, averaging wait 2.1 %, input wait 0.3 %"; "" before the first epoch.
+  std::string epoch_text() const;
+  // Spans that there was no room for.
+  std::uint64_t dropped() const;
+
+ private:
+  class Input final : public dataflow::InputObserver {
+   public:
+    Input(Trace& trace, std::string name) : trace_(trace), name_(std::move(name)), wait_name_(name_ + " wait") {}
+    void before_fill() override;
+    void after_fill() override;
+    void before_wait() override;
+    void after_wait() override;
+    const std::string& wait_name() const noexcept { return wait_name_; }
+
+   private:
+    Trace& trace_;
+    const std::string name_;
+    const std::string wait_name_;
+  };
+  struct Phase {
+    std::string name;
+    TraceTime begin = 0;
+    TraceTime end = 0;
+  };
+  struct Epoch {
+    TraceTime begin = 0;  // of its training
+    TraceShares shares;
+  };
+
+  TraceTime now() const;
+  TraceSums sums_of(std::string_view part_of_name) const;
+  void measure(const EpochRow& row);
+  std::string to_json() const;
+
+  const std::filesystem::path path_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  TraceTracks tracks_;
+  Input training_input_{*this, "input"};
+  Input evaluation_input_{*this, "evaluation input"};
+  std::vector<Phase> phases_;
+  std::vector<Epoch> epochs_;
+  TraceTime last_ = 0;  // end of the last phase
+  TraceSums learners_before_;
+  TraceSums input_before_;
+  std::optional<TraceShares> shares_;
+  bool on_gpu_ = false;
+};
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,75 @@
+#include "jobs/report/trace_tracks.h"
+
+#include <utility>
+
+namespace arbalest::jobs {
+
+TraceTrack::TraceTrack(std::string name, std::size_t capacity)
+    : name_(std::move(name)),
+      capacity_(capacity),
+      spans_(std::make_unique_for_overwrite<TraceSpan[]>(capacity)) {}  // the system gives pages as they are written
+
+// There is one writer: no need for an atomic addition.
+void TraceTrack::add(std::atomic<TraceTime>& sum, TraceTime time) noexcept {
+  sum.store(sum.load(std::memory_order_relaxed) + time, std::memory_order_relaxed);
+}
+
+void TraceTrack::keep(const TraceSpan& span) noexcept {
+  const std::size_t count = count_.load(std::memory_order_relaxed);
+  if (count == capacity_) {
+    dropped_.store(dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return;
+  }
+  spans_[count] = span;
+  count_.store(count + 1, std::memory_order_release);
+}
+
+void TraceTrack::end(const char* name, TraceTime now) noexcept {
+  const std::string_view text = name;
+  // How a learner's step begins, and its evaluation of a batch, which one learner alone begins without a wait
+  // (learners/learner.cc).
+  if (text == "parameters") evaluates_ = false;
+  if (text == "evaluate" || text == "wait for the central model's copy") evaluates_ = true;
+  if (!evaluates_) add(text.starts_with("wait") ? waiting_ : busy_, now - begin_);
+  keep({begin_, now, name});
+}
+
+TraceSums TraceTrack::sums() const noexcept {
+  return {busy_.load(std::memory_order_relaxed), waiting_.load(std::memory_order_relaxed)};
+}
+
+TraceTracks::~TraceTracks() {
+  for (std::atomic<Entry*>& place : places_) delete place.load();
+}
+
+TraceTrack* TraceTracks::find(const void* key, std::string_view name) {
+  const std::size_t first = std::hash<const void*>()(key) >> 4U;  // addresses are multiples of 16
+  const auto probe = [&](std::size_t& at) -> Entry* {
+    for (std::size_t i = 0; i < kPlaces; ++i) {
+      at = (first + i) % kPlaces;
+      Entry* entry = places_[at].load(std::memory_order_acquire);
+      if (entry == nullptr || (entry->key == key && entry->track.name() == name)) return entry;
+    }
+    at = kPlaces;
+    return nullptr;
+  };
+  std::size_t at = 0;
+  if (Entry* entry = probe(at)) return &entry->track;
+  const std::lock_guard lock(adding_);
+  if (Entry* entry = probe(at)) return &entry->track;
+  if (at == kPlaces) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  auto* entry = new Entry{key, TraceTrack(std::string(name), spans_per_track_)};
+  places_[at].store(entry, std::memory_order_release);
+  return &entry->track;
+}
+
+void TraceTracks::for_each(const std::function<void(const TraceTrack&)>& visit) const {
+  for (const std::atomic<Entry*>& place : places_) {
+    if (const Entry* entry = place.load(std::memory_order_acquire)) visit(entry->track);
+  }
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,91 @@
+// What many threads do when, noted without locks: a track for each stream and thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace arbalest::jobs {
+
+// Nanoseconds since the trace began.
+using TraceTime = std::int64_t;
+
+struct TraceSpan {
+  TraceTime begin = 0;
+  TraceTime end = 0;
+  const char* name = "";
+};
+
+// Sums over all spans of a track, those that it could not keep included.
+struct TraceSums {
+  TraceTime busy = 0;     // in training
+  TraceTime waiting = 0;  // in training
+};
+
+// Begun and ended by one thread at a time, read by any. Spans of a track follow one another.
+class TraceTrack {
+ public:
+  TraceTrack(std::string name, std::size_t capacity);
+
+  const std::string& name() const noexcept { return name_; }
+
+  void begin(TraceTime now) noexcept { begin_ = now; }
+  // `name` must outlive the track. Names that begin with "wait" are waiting.
+  void end(const char* name, TraceTime now) noexcept;
+
+  // The first ones; when there is no room for more, those that follow are only counted.
+  std::span<const TraceSpan> spans() const noexcept { return {spans_.get(), count_.load(std::memory_order_acquire)}; }
+  std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
+  TraceSums sums() const noexcept;
+
+ private:
+  void add(std::atomic<TraceTime>& sum, TraceTime time) noexcept;
+  void keep(const TraceSpan& span) noexcept;
+
+  const std::string name_;
+  const std::size_t capacity_;
+  const std::unique_ptr<TraceSpan[]> spans_;
+  std::atomic<std::size_t> count_{0};
+  std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<TraceTime> busy_{0};
+  std::atomic<TraceTime> waiting_{0};
+  TraceTime begin_ = 0;
+  bool evaluates_ = false;  // the spans belong to an evaluation
+};
+
+class TraceTracks {
+ public:
+  explicit TraceTracks(std::size_t spans_per_track) : spans_per_track_(spans_per_track) {}
+  ~TraceTracks();
+  TraceTracks(const TraceTracks&) = delete;
+  TraceTracks& operator=(const TraceTracks&) = delete;
+
+  // The track of `key`, an address that may be another one's later, and `name`; made if it is not there, which
+  // allocates. Null once there are too many.
+  TraceTrack* find(const void* key, std::string_view name);
+  void for_each(const std::function<void(const TraceTrack&)>& visit) const;
+  // Calls of find() that got null.
+  std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Entry {
+    const void* key;
+    TraceTrack track;
+  };
+  static constexpr std::size_t kPlaces = 1024;  // learners of all sizes that a run has had; a power of two
+
+  const std::size_t spans_per_track_;
+  std::array<std::atomic<Entry*>, kPlaces> places_{};  // by hash of the key, or the next free one
+  std::mutex adding_;
+  std::atomic<std::uint64_t> refused_{0};
+};
+
+}  // namespace arbalest::jobs

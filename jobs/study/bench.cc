@@ -1,0 +1,128 @@
+#include "jobs/study/bench.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "engine/error.h"
+#include "jobs/study/child_process.h"
+#include "jobs/wording/text.h"
+
+namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kExitDiverged = 7;
+constexpr int kSignalBase = 128;
+
+std::int64_t now_in_milliseconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+std::vector<std::string> train_arguments(const BenchCase& of, const BenchRun& run, double target,
+                                         const BenchContext& context) {
+  std::vector<std::string> arguments = {"arbalest", "train", of.job_path};
+  std::vector<std::string> settings = of.settings;
+  settings.push_back(fmt::format("training.target_accuracy={}", target));
+  settings.push_back(fmt::format("training.seed={}", run.seed));
+  for (const std::string& setting : settings) {
+    arguments.emplace_back("--set");
+    arguments.push_back(setting);
+  }
+  arguments.insert(arguments.end(), {"--output", (context.directory / run.directory).string()});
+  if (!context.data_root.empty()) arguments.insert(arguments.end(), {"--data-root", context.data_root});
+  return arguments;
+}
+
+std::string how_it_ended(const ChildEnd& end) {
+  if (end.signal == 0) return fmt::format("it ended with exit code {}", end.exit_code);
+  const char* name = sigabbrev_np(end.signal);
+  return fmt::format("it was ended by {}",
+                     name == nullptr ? fmt::format("signal {}", end.signal) : fmt::format("SIG{}", name));
+}
+
+void judge(const ChildEnd& end, const fs::path& directory, BenchRun& run) {
+  run.exit_code = end.signal == 0 ? end.exit_code : kSignalBase + end.signal;
+  const std::string problem = read_run(directory / run.directory, run);
+  const bool is_clean = end.signal == 0 && (end.exit_code == 0 || end.exit_code == kExitDiverged);
+  if (is_clean && problem.empty() && run.is_measured()) return;
+  if (end.was_stopped) {
+    run.outcome = BenchOutcome::kStopped;
+    return;
+  }
+  run.outcome = BenchOutcome::kDied;
+  run.message = how_it_ended(end);
+  if (is_clean) run.message += "; " + problem;
+  const std::string last = last_line(directory / run.log);
+  if (!last.empty()) run.message += ": " + last;
+}
+
+std::string end_text(const BenchRun& run, const BenchContext& context, double target) {
+  const std::string accuracy =
+      run.best_test_accuracy ? fmt::format(", best {}", percent(*run.best_test_accuracy)) : std::string();
+  switch (run.outcome) {
+    case BenchOutcome::kReached:
+      return fmt::format("reached {} after {}, {:.1f} s", percent(target), counted(run.epochs, "epoch"),
+                         run.time_to_accuracy_seconds.value_or(0.0));
+    case BenchOutcome::kNotReached:
+      return fmt::format("did not reach {} in {}{}", percent(target), counted(run.epochs, "epoch"), accuracy);
+    case BenchOutcome::kDiverged:
+      return fmt::format("diverged after {}{}", counted(run.epochs, "epoch"), accuracy);
+    case BenchOutcome::kStopped:
+      return "stopped";
+    default:
+      return fmt::format("died: {}; all that it said is in '{}'", run.message, (context.directory / run.log).string());
+  }
+}
+
+std::vector<BenchRun> list_runs(const BenchPlan& plan) {
+  std::vector<BenchRun> runs;
+  for (const std::uint64_t seed : plan.seeds) {
+    for (std::size_t index = 0; index < plan.cases.size(); ++index) {
+      BenchRun& run = runs.emplace_back();
+      run.case_index = index;
+      run.seed = seed;
+    }
+  }
+  return runs;
+}
+
+}  // namespace
+
+BenchResult bench(const BenchPlan& plan, const BenchContext& context) {
+  const std::time_t now = std::time(nullptr);
+  BenchResult result{.plan = plan,
+                     .command = context.command,
+                     .machine = context.machine,
+                     .started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now)),
+                     .signal = 0,
+                     .runs = list_runs(plan)};
+  for (std::size_t i = 0; i < result.runs.size() && *context.stop_signal == 0; ++i) {
+    BenchRun& run = result.runs[i];
+    const BenchCase& of = plan.cases[run.case_index];
+    fs::create_directories(context.directory / of.directory);
+    run.directory = fmt::format("{}/seed-{}", of.directory, run.seed);
+    run.log = run.directory + ".log";
+    run.start_milliseconds = now_in_milliseconds();
+    const std::string name = fmt::format("run {} of {}: {}, seed {}", i + 1, result.runs.size(), of.label, run.seed);
+    context.tell(name);
+    const ChildEnd end = run_child({.program = context.program,
+                                    .arguments = train_arguments(of, run, plan.target, context),
+                                    .environment = context.environment,
+                                    .log = context.directory / run.log},
+                                   *context.stop_signal);
+    judge(end, context.directory, run);
+    context.tell(fmt::format("{}: {}", name, end_text(run, context, plan.target)));
+  }
+  result.signal = *context.stop_signal;
+  return result;
+}
+
+}  // namespace arbalest::jobs

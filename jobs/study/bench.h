@@ -1,0 +1,42 @@
+// Time to accuracy, measured: every job of a plan trained once per seed, each time in a process of its own.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "jobs/study/bench_plan.h"
+#include "jobs/study/bench_run.h"
+
+namespace arbalest::jobs {
+
+struct BenchContext {
+  std::string program;                 // path of a program that understands `train JOB --set ... --output DIR`
+  char* const* environment = nullptr;  // of its processes
+  std::string data_root;               // "": as the program itself finds it
+  std::filesystem::path directory;     // exists, and is empty
+  const std::atomic<int>* stop_signal = nullptr;
+  std::function<void(const std::string&)> tell;  // gets a line when a run begins or ends
+  std::string command;                           // as the user has given it, for the report
+  nlohmann::ordered_json machine;                // what the program and the machine are, for the report
+};
+
+struct BenchResult {
+  BenchPlan plan;
+  std::string command;
+  nlohmann::ordered_json machine;
+  std::string started;         // "2025-01-31T14:25:30Z"
+  int signal = 0;              // that stopped the bench, or 0
+  std::vector<BenchRun> runs;  // all that were planned, in the order in which they ran or would have
+};
+
+// Runs one after another, the cases in turn for each seed, so that what disturbs the machine disturbs all of them. A
+// run that dies does not end the others. On a stop signal the run under way gets it, and no other begins.
+// Throws where a process cannot be started or a file not be written.
+BenchResult bench(const BenchPlan& plan, const BenchContext& context);
+
+}  // namespace arbalest::jobs

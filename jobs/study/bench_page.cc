@@ -1,0 +1,194 @@
+#include "jobs/study/bench_page.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "jobs/study/bench_report.h"
+#include "jobs/study/bench_statistics.h"
+#include "jobs/study/svg_chart.h"
+#include "jobs/wording/text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+constexpr const char* kPageStyle =
+    "body{font:15px/1.5 sans-serif;max-width:1400px;margin:2em auto;padding:0 1em;background:Canvas;color:CanvasText}\n"
+    "h1{font-size:1.5em}h2{font-size:1.2em;margin-top:2em}\n"
+    "table{border-collapse:collapse}th,td{padding:.25em .8em;text-align:right;border-bottom:1px solid GrayText;"
+    "font-variant-numeric:tabular-nums}th:first-child,td:first-child,td.text,th.text{text-align:left}\n"
+    ".wide{overflow-x:auto}.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));"
+    "gap:1em}figure{margin:0;border:1px solid GrayText;border-radius:6px;padding:.5em}svg{width:100%;height:auto}\n"
+    ".legend{list-style:none;display:flex;flex-wrap:wrap;gap:.3em 1.5em;padding:0 1em;margin:.3em 0}"
+    ".legend i{display:inline-block;width:1em;height:.7em;margin-right:.5em;background:var(--c)}\n"
+    ".bad{font-weight:bold}code,pre{font-family:monospace}pre{white-space:pre-wrap;overflow-wrap:anywhere}\n";
+
+struct Name {
+  int color = 0;
+  std::string text;
+};
+
+std::string legend(const std::vector<Name>& names) {
+  std::string html = "<ul class=\"legend\">\n";
+  for (const Name& name : names) {
+    html += fmt::format("<li class=\"{}\"><i></i>{}</li>\n", color_class(name.color), escaped(name.text));
+  }
+  return html + "</ul>\n";
+}
+
+std::string figure(const std::string& svg, const std::vector<Name>& names) {
+  return "<figure>\n" + svg + legend(names) + "</figure>\n";
+}
+
+std::vector<Name> case_names(const BenchResult& result) {
+  std::vector<Name> names;
+  for (const BenchCase& of : result.plan.cases) names.push_back({static_cast<int>(names.size()), of.label});
+  return names;
+}
+
+std::string accuracy_text(double accuracy) { return tick_text(100.0 * accuracy) + " %"; }
+
+// A curve for each run, over what `x_of` takes from a row.
+std::string accuracy_chart(const BenchResult& result, const std::string& title, const std::string& x_title,
+                           const std::function<double(const BenchEpoch&)>& x_of) {
+  LineChart chart{.title = title, .x = {}, .y = {}, .series = {}, .level = result.plan.target};
+  double most_x = 0.0;
+  double least_y = result.plan.target;
+  double most_y = result.plan.target;
+  for (const BenchRun& run : result.runs) {
+    ChartSeries series{.color = static_cast<int>(run.case_index), .points = {}};
+    for (const BenchEpoch& row : run.rows) {
+      const bool reaches = run.outcome == BenchOutcome::kReached && &row == &run.rows.back();
+      series.points.push_back({x_of(row), row.test_accuracy, reaches});
+      most_x = std::max(most_x, x_of(row));
+      least_y = std::min(least_y, row.test_accuracy);
+      most_y = std::max(most_y, row.test_accuracy);
+    }
+    chart.series.push_back(std::move(series));
+  }
+  chart.x = linear_axis(x_title, 0.0, most_x, tick_text);
+  chart.y = linear_axis("test accuracy", least_y, most_y, accuracy_text);
+  return figure(to_svg(chart), case_names(result));
+}
+
+// A point for each run, and a curve through the medians of equal numbers of learners.
+std::string throughput_chart(const BenchResult& result) {
+  std::vector<Name> names;
+  std::map<std::string, std::map<int, std::vector<double>>> rates;
+  double most_rate = 0.0;
+  double most_learners = 1.0;
+  for (const BenchRun& run : result.runs) {
+    if (run.images_per_second <= 0.0) continue;
+    const std::string& series = result.plan.cases[run.case_index].series;
+    if (!rates.contains(series)) names.push_back({static_cast<int>(names.size()), series});
+    rates[series][run.learners].push_back(run.images_per_second);
+    most_rate = std::max(most_rate, run.images_per_second);
+    most_learners = std::max(most_learners, static_cast<double>(run.learners));
+  }
+  LineChart chart{.title = "Throughput over learners (medians)",
+                  .x = doubling_axis("learners, of all devices", most_learners),
+                  .y = linear_axis("images/s", 0.0, most_rate, tick_text),
+                  .series = {},
+                  .level = {}};
+  for (const Name& name : names) {
+    ChartSeries series{.color = name.color, .dots = true, .points = {}};
+    for (auto& [learners, of] : rates[name.text]) {
+      std::ranges::sort(of);
+      const double median = (of[(of.size() - 1) / 2] + of[of.size() / 2]) / 2.0;
+      series.points.push_back({static_cast<double>(learners), median});
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return figure(to_svg(chart), names);
+}
+
+std::string phase_chart(const BenchResult& result) {
+  BarChart chart{.title = "Where the time goes (means over the runs of a job)", .unit = "s", .bars = {}};
+  for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {
+    const BenchPhases phases = summarize(runs_of(result, i)).phases;
+    chart.bars.push_back(
+        {result.plan.cases[i].label, {phases.preparation, phases.training, phases.evaluation, phases.other}});
+  }
+  return figure(to_svg(chart),
+                {{0, "preparation: data, plans, learners"}, {1, "training"}, {2, "evaluation"}, {3, "other"}});
+}
+
+std::string row_of(const std::vector<std::string>& cells, const char* tag) {
+  std::string html = "<tr>";
+  for (const std::string& cell : cells) html += fmt::format("<{0}>{1}</{0}>", tag, escaped(cell));
+  return html + "</tr>\n";
+}
+
+std::string case_table(const BenchResult& result) {
+  std::string html = "<div class=\"wide\"><table>\n" +
+                     row_of({"job", "reached", "not converged", "died", "stopped", "epochs to target",
+                             "seconds per epoch", "seconds to target", "trimmed mean", "images/s", "test accuracy"},
+                            "th");
+  for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {
+    const BenchStatistics of = summarize(runs_of(result, i));
+    html += row_of(
+        {result.plan.cases[i].label, fmt::format("{} of {}", of.reached, of.runs), std::to_string(of.not_converged),
+         std::to_string(of.died), std::to_string(of.stopped), spread_text(of.epochs_to_target, of.measured, 0),
+         spread_text(of.seconds_per_epoch, of.measured, 2), spread_text(of.time_to_accuracy, of.measured, 2),
+         of.trimmed_mean_seconds ? fmt::format("{:.2f}", *of.trimmed_mean_seconds) : "-",
+         spread_text(of.images_per_second, of.measured, 0),
+         of.test_accuracy.median ? percent(*of.test_accuracy.median) : "-"},
+        "td");
+  }
+  return html + "</table></div>\n";
+}
+
+std::string run_table(const BenchResult& result) {
+  std::string html = "<div class=\"wide\"><table>\n" + row_of({"job", "seed", "outcome", "epochs", "seconds to target",
+                                                               "test accuracy", "images/s", "learners", "log"},
+                                                              "th");
+  for (const BenchRun& run : result.runs) {
+    const bool told = run.is_measured();
+    html +=
+        row_of({result.plan.cases[run.case_index].label, std::to_string(run.seed),
+                run.message.empty() ? std::string(to_string(run.outcome))
+                                    : fmt::format("{}: {}", to_string(run.outcome), run.message),
+                told ? std::to_string(run.epochs) : "-",
+                run.time_to_accuracy_seconds ? fmt::format("{:.2f}", *run.time_to_accuracy_seconds) : "-",
+                run.test_accuracy ? percent(*run.test_accuracy) : "-", told ? tick_text(run.images_per_second) : "-",
+                told ? std::to_string(run.learners) : "-", run.log.empty() ? "-" : run.log},
+               "td");
+  }
+  return html + "</table></div>\n";
+}
+
+std::string how_it_ended(const BenchResult& result) {
+  if (result.signal == 0) return "";
+  return "<p class=\"bad\">The bench was stopped before all of its runs had ended.</p>\n";
+}
+
+}  // namespace
+
+std::string to_page(const BenchResult& result) {
+  std::string html = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+      "<title>Time to {0} test accuracy</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n"
+      "<h1>Time to {0} test accuracy</h1>\n{3}<p>{4}. Medians (and least to most) over {5}; a run that did not reach "
+      "the "
+      "target counts as slower than all that did.</p>\n<pre>{6}</pre>\n",
+      percent(result.plan.target), chart_style(), kPageStyle, how_it_ended(result), result.started,
+      counted(static_cast<std::int64_t>(result.plan.seeds.size()), "seed"), escaped(result.command));
+  html += case_table(result);
+  html +=
+      "<h2>Charts</h2>\n<p>A curve for each run; the dashed line is the target, a ring the evaluation that reached "
+      "it.</p>\n<div class=\"charts\">\n";
+  html += accuracy_chart(result, "Test accuracy over time", "seconds since the start of the run",
+                         [](const BenchEpoch& row) { return row.elapsed_seconds; });
+  html += accuracy_chart(result, "Test accuracy over epochs", "epochs",
+                         [](const BenchEpoch& row) { return static_cast<double>(row.epoch); });
+  html += throughput_chart(result) + phase_chart(result) + "</div>\n";
+  html += "<h2>Runs</h2>\n<p>In the order in which they ran.</p>\n" + run_table(result);
+  html += fmt::format("<h2>Machine</h2>\n<pre>{}</pre>\n</body>\n</html>\n",
+                      escaped(result.machine.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
+  return html;
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,44 @@
+// What `arbalest bench` is to run: jobs, variations of them and seeds, all checked before anything runs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace arbalest::jobs {
+
+struct BenchRequest {
+  std::vector<std::string> jobs;        // paths of job files
+  std::vector<std::string> settings;    // "path=value", as --set takes them, for all jobs
+  std::vector<std::string> variations;  // "path=value,value,...": every combination of them
+  std::string seeds;                    // "1..5", "1,2,7"
+  std::optional<double> target;         // none: the jobs' own
+};
+
+// A job and one value for each variation.
+struct BenchCase {
+  std::string job_path;
+  std::string job;                                          // its name
+  std::string label;                                        // "lenet-mnist training.batch_size=16", of no other case
+  std::string series;                                       // the label without numbers of learners
+  std::string directory;                                    // of its runs, below the bench's: "2-lenet-mnist"
+  std::vector<std::string> settings;                        // all of "path=value"
+  std::vector<std::pair<std::string, std::string>> varied;  // path, value
+  std::int64_t batch_size = 0;
+};
+
+struct BenchPlan {
+  double target = 0.0;
+  std::vector<std::uint64_t> seeds;  // in the order in which they run
+  std::vector<BenchCase> cases;
+
+  std::size_t runs() const { return seeds.size() * cases.size(); }
+};
+
+// Throws kUsage for seeds, a target, or a variation that make no sense, and what load_job throws for a job that is
+// wrong, with `--vary` where a variation has caused it.
+BenchPlan plan_bench(const BenchRequest& request);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,113 @@
+#include "jobs/study/bench_run.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/error.h"
+#include "jobs/report/run_directory.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+using nlohmann::json;
+
+std::optional<double> number_or_none(const json& object, const char* name) {
+  const json& value = object.at(name);
+  return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
+}
+
+BenchOutcome outcome_of(const std::string& status) {
+  if (status == "target_reached") return BenchOutcome::kReached;
+  if (status == "completed") return BenchOutcome::kNotReached;
+  if (status == "diverged") return BenchOutcome::kDiverged;
+  return status == "stopped" ? BenchOutcome::kStopped : BenchOutcome::kDied;
+}
+
+void read_metrics(const std::filesystem::path& path, BenchRun& run) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const json row = json::parse(line);
+    const std::string event = row.at("event");
+    if (event == "start") run.phases.preparation = row.at("elapsed_seconds");
+    if (event != "epoch") continue;
+    run.rows.push_back({.epoch = row.at("epoch"),
+                        .elapsed_seconds = row.at("elapsed_seconds"),
+                        .test_accuracy = row.at("test_accuracy"),
+                        .training_seconds = row.at("training_seconds"),
+                        .evaluation_seconds = row.at("evaluation_seconds")});
+  }
+}
+
+void read_summary_into(const json& summary, BenchRun& run) {
+  run.outcome = outcome_of(summary.at("status"));
+  run.message = summary.at("message");
+  run.learners = summary.at("learners");
+  run.epochs = summary.at("epochs");
+  run.train_seconds = summary.at("train_seconds");
+  run.time_to_accuracy_seconds = number_or_none(summary, "time_to_accuracy_seconds");
+  run.images_per_second = summary.at("images_per_second");
+  run.test_accuracy = number_or_none(summary, "test_accuracy");
+  run.best_test_accuracy = number_or_none(summary, "best_test_accuracy");
+}
+
+// Images per second counts training alone, the last epoch included, whether or not it came to its end.
+void divide_into_phases(double examples, BenchRun& run) {
+  BenchPhases& phases = run.phases;
+  phases.training = run.images_per_second > 0.0 ? examples / run.images_per_second : 0.0;
+  for (const BenchEpoch& row : run.rows) phases.evaluation += row.evaluation_seconds;
+  phases.other = std::max(0.0, run.train_seconds - phases.preparation - phases.training - phases.evaluation);
+}
+
+}  // namespace
+
+std::optional<double> BenchRun::seconds_per_epoch() const {
+  if (rows.empty()) return std::nullopt;
+  return (rows.back().elapsed_seconds - phases.preparation) / static_cast<double>(rows.size());
+}
+
+const char* to_string(BenchOutcome outcome) {
+  switch (outcome) {
+    case BenchOutcome::kReached:
+      return "target_reached";
+    case BenchOutcome::kNotReached:
+      return "not_reached";
+    case BenchOutcome::kDiverged:
+      return "diverged";
+    case BenchOutcome::kDied:
+      return "died";
+    case BenchOutcome::kStopped:
+      return "stopped";
+    case BenchOutcome::kNotRun:
+      return "not_run";
+  }
+  engine::fail(engine::ErrorKind::kInternal, "internal error: unknown outcome {}", static_cast<int>(outcome));
+}
+
+std::string read_run(const std::filesystem::path& path, BenchRun& run) {
+  std::ifstream file(path / kSummaryFile);
+  if (!file.is_open()) return fmt::format("it has left no {}", kSummaryFile);
+  try {
+    const json summary = json::parse(file);
+    read_metrics(path / kMetricsFile, run);
+    read_summary_into(summary, run);
+    divide_into_phases(summary.at("examples"), run);
+  } catch (const json::exception& error) {
+    return fmt::format("'{}' cannot be read: {}", path.string(), error.what());
+  }
+  return "";
+}
+
+std::string last_line(const std::filesystem::path& log) {
+  std::ifstream file(log);
+  std::string last;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  }
+  return last;
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,41 @@
+// What the runs of a case come to.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "jobs/study/bench_run.h"
+
+namespace arbalest::jobs {
+
+// Of runs, one of which that has not reached the target counts as larger than all that have: a median that is not set
+// means that half of the runs or more did not.
+struct BenchSpread {
+  std::optional<double> median;
+  std::optional<double> least;
+  std::optional<double> most;
+};
+
+struct BenchStatistics {
+  int runs = 0;      // planned
+  int measured = 0;  // of which all below is
+  int reached = 0;
+  int not_converged = 0;  // diverged ones included
+  int diverged = 0;
+  int died = 0;
+  int stopped = 0;               // not run ones included
+  BenchSpread time_to_accuracy;  // seconds
+  BenchSpread epochs_to_target;
+  BenchSpread seconds_per_epoch;
+  BenchSpread images_per_second;
+  BenchSpread test_accuracy;  // of the model at the end
+  // MLPerf's result: the mean without the fastest and the slowest, of at least three runs of which at most one has not
+  // converged, and counts as the slowest.
+  std::optional<double> trimmed_mean_seconds;
+  BenchPhases phases;  // means
+};
+
+// `runs`: of one case.
+BenchStatistics summarize(const std::vector<BenchRun>& runs);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,193 @@
+#include "jobs/study/svg_chart.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "jobs/wording/text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+constexpr double kWidth = 660.0;
+constexpr double kLeft = 80.0;
+constexpr double kRight = 640.0;
+constexpr double kTop = 40.0;
+constexpr double kBottom = 320.0;
+constexpr double kHeight = 380.0;
+constexpr int kColors = 8;
+
+// Colors that are told apart with any kind of color vision (Okabe and Ito 2008), lighter on dark ground.
+constexpr const char* kStyle =
+    ":root{color-scheme:light dark;--c0:#0072b2;--c1:#b84a00;--c2:#007a5a;--c3:#a8457f;"
+    "--c4:#8a6d00;--c5:#2b7fb8;--c6:#6b4fa3;--c7:#666}\n"
+    "@media(prefers-color-scheme:dark){:root{--c0:#5ab4f0;--c1:#f08a3c;--c2:#2fc79a;--c3:#e08bbd;--c4:#e6c229;"
+    "--c5:#8fd0f5;--c6:#b39ddb;--c7:#aaa}}\n"
+    "svg.chart{background:Canvas}svg.chart text{fill:CanvasText}svg.chart .axis{stroke:GrayText;fill:none}"
+    "svg.chart .grid{stroke:GrayText;stroke-opacity:.25}"
+    "svg.chart .level{stroke:CanvasText;stroke-dasharray:6 4}svg.chart .curve{fill:none;stroke-width:2;"
+    "stroke-linejoin:round}\n"
+    ".s0{--c:var(--c0)}.s1{--c:var(--c1)}.s2{--c:var(--c2)}.s3{--c:var(--c3)}.s4{--c:var(--c4)}.s5{--c:var(--c5)}"
+    ".s6{--c:var(--c6)}.s7{--c:var(--c7)}svg.chart .curve{stroke:var(--c)}svg.chart circle,svg.chart rect"
+    "{fill:var(--c)}svg.chart .marked{stroke:CanvasText;stroke-width:2}\n";
+
+// Where on a length of 1 a value lies.
+double share(const ChartAxis& axis, double value) {
+  if (axis.logarithmic) return std::log(value / axis.from) / std::log(axis.to / axis.from);
+  return (value - axis.from) / (axis.to - axis.from);
+}
+
+double x_of(const ChartAxis& axis, double value) { return kLeft + (kRight - kLeft) * share(axis, value); }
+double y_of(const ChartAxis& axis, double value) { return kBottom - (kBottom - kTop) * share(axis, value); }
+
+std::string opening(const std::string& title, double height) {
+  return fmt::format(
+      "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" "
+      "font-size=\"13\" role=\"img\">\n<title>{}</title>\n<text x=\"{}\" y=\"22\" font-weight=\"bold\">{}</text>\n",
+      kWidth, height, escaped(title), 16.0, escaped(title));
+}
+
+std::string axes_of(const LineChart& chart) {
+  std::string svg;
+  for (const ChartTick& tick : chart.y.ticks) {
+    const double y = y_of(chart.y, tick.at);
+    svg += fmt::format("<path class=\"grid\" d=\"M{} {:.1f}H{}\"/>\n", kLeft, y, kRight);
+    svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8.0, y + 4.0,
+                       escaped(tick.text));
+  }
+  for (const ChartTick& tick : chart.x.ticks) {
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x_of(chart.x, tick.at),
+                       kBottom + 20.0, escaped(tick.text));
+  }
+  svg += fmt::format("<path class=\"axis\" d=\"M{0} {1}V{2}H{3}\"/>\n", kLeft, kTop, kBottom, kRight);
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + kRight) / 2.0,
+                     kBottom + 44.0, escaped(chart.x.title));
+  svg += fmt::format("<text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
+                     (kTop + kBottom) / 2.0, escaped(chart.y.title));
+  return svg;
+}
+
+std::string series_of(const LineChart& chart, const ChartSeries& series) {
+  std::string path;
+  std::string marks;
+  for (const ChartPoint& point : series.points) {
+    const double x = x_of(chart.x, point.x);
+    const double y = y_of(chart.y, point.y);
+    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x, y);
+    if (!series.dots && !point.marked) continue;
+    marks += fmt::format("<circle class=\"{}{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>\n", color_class(series.color),
+                         point.marked ? " marked" : "", x, y, point.marked ? 5 : 4);
+  }
+  if (path.empty()) return "";
+  return fmt::format("<path class=\"curve {}\" d=\"{}\"/>\n{}", color_class(series.color), path, marks);
+}
+
+// 1, 2 or 5 times a power of ten, so that there are about five steps.
+double nice_step(double range) {
+  const double rough = range / 5.0;
+  const double unit = std::pow(10.0, std::floor(std::log10(rough)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (rough <= factor * unit * 1.001) return factor * unit;
+  }
+  return 10.0 * unit;
+}
+
+}  // namespace
+
+const char* chart_style() { return kStyle; }
+
+std::string to_svg(const LineChart& chart) {
+  std::string svg = opening(chart.title, kHeight) + axes_of(chart);
+  if (chart.level) {
+    svg += fmt::format("<path class=\"level\" d=\"M{} {:.1f}H{}\"/>\n", kLeft, y_of(chart.y, *chart.level), kRight);
+  }
+  for (const ChartSeries& series : chart.series) svg += series_of(chart, series);
+  return svg + "</svg>\n";
+}
+
+std::string to_svg(const BarChart& chart) {
+  constexpr double kBarTop = 44.0;
+  constexpr double kBarPitch = 46.0;
+  constexpr double kBarHeight = 18.0;
+  constexpr double kBarLeft = 16.0;
+  double most = 0.0;
+  for (const ChartBar& bar : chart.bars) {
+    double sum = 0.0;
+    for (const double part : bar.parts) sum += part;
+    most = std::max(most, sum);
+  }
+  const double scale = most > 0.0 ? (kRight - kBarLeft - 80.0) / most : 0.0;
+  std::string svg = opening(chart.title, kBarTop + kBarPitch * static_cast<double>(chart.bars.size()));
+  double y = kBarTop;
+  for (const ChartBar& bar : chart.bars) {
+    svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kBarLeft, y + 10.0, escaped(bar.name));
+    double x = kBarLeft;
+    double sum = 0.0;
+    for (std::size_t i = 0; i < bar.parts.size(); ++i) {
+      const double width = scale * bar.parts[i];
+      svg += fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\"/>\n",
+                         color_class(static_cast<int>(i)), x, y + 16.0, width, kBarHeight);
+      x += width;
+      sum += bar.parts[i];
+    }
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{} {}</text>\n", x + 6.0, y + 30.0, tick_text(sum),
+                       escaped(chart.unit));
+    y += kBarPitch;
+  }
+  return svg + "</svg>\n";
+}
+
+std::string as_document(const std::string& svg) {
+  const std::size_t end = svg.find('>');
+  return fmt::format("{}>\n<style>\n{}</style>{}", svg.substr(0, end), kStyle, svg.substr(end + 1));
+}
+
+ChartAxis linear_axis(std::string title, double from, double to, const std::function<std::string(double)>& text) {
+  if (!(to > from)) to = from + 1.0;
+  const double step = nice_step(to - from);
+  const double first = std::floor(from / step + 1e-9);
+  const double last = std::ceil(to / step - 1e-9);
+  ChartAxis axis{.title = std::move(title), .from = first * step, .to = last * step, .ticks = {}};
+  for (double i = first; i <= last; ++i) axis.ticks.push_back({i * step, text(i * step)});
+  return axis;
+}
+
+ChartAxis doubling_axis(std::string title, double to) {
+  ChartAxis axis{.title = std::move(title), .from = 1.0, .to = std::max(to, 2.0), .ticks = {}, .logarithmic = true};
+  for (double at = 1.0; at <= axis.to; at *= 2.0) axis.ticks.push_back({at, tick_text(at)});
+  return axis;
+}
+
+std::string tick_text(double value) {
+  if (std::abs(value) >= 1000.0) return grouped(std::llround(value));
+  return fmt::format("{:.4g}", std::abs(value) < 1e-9 ? 0.0 : value);
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+std::string color_class(int color) { return fmt::format("s{}", color % kColors); }
+
+}  // namespace arbalest::jobs

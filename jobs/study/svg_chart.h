@@ -1,0 +1,76 @@
+// Charts as SVG, readable on light and on dark ground.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace arbalest::jobs {
+
+struct ChartPoint {
+  double x = 0.0;
+  double y = 0.0;
+  bool marked = false;  // stands out
+};
+
+struct ChartSeries {
+  int color = 0;      // any number not below 0; colors come again after the eighth
+  bool dots = false;  // at every point; else at marked ones only
+  std::vector<ChartPoint> points;
+};
+
+struct ChartTick {
+  double at = 0.0;
+  std::string text;
+};
+
+struct ChartAxis {
+  std::string title;
+  double from = 0.0;
+  double to = 1.0;  // above `from`
+  std::vector<ChartTick> ticks;
+  bool logarithmic = false;  // `from` is then above 0
+};
+
+struct LineChart {
+  std::string title;
+  ChartAxis x;
+  ChartAxis y;
+  std::vector<ChartSeries> series;
+  std::optional<double> level;  // y of a dashed line
+};
+
+struct ChartBar {
+  std::string name;
+  std::vector<double> parts;  // stacked from the left, not below 0; part i has color i
+};
+
+struct BarChart {
+  std::string title;
+  std::string unit;
+  std::vector<ChartBar> bars;
+};
+
+// "<svg ...>...</svg>", to stand in a page with chart_style() in its head.
+std::string to_svg(const LineChart& chart);
+std::string to_svg(const BarChart& chart);
+// The same as a file of its own.
+std::string as_document(const std::string& svg);
+// CSS: what the classes in a chart look like; class "sN" has color N.
+const char* chart_style();
+
+// From `from` or a little below to `to` or a little above, where the outer ticks are.
+ChartAxis linear_axis(std::string title, double from, double to, const std::function<std::string(double)>& text);
+// Powers of two from 1 to `to`, logarithmic.
+ChartAxis doubling_axis(std::string title, double to);
+// "1,234", "12.5", "0.05"
+std::string tick_text(double value);
+
+// For the text and the attributes of XML and HTML.
+std::string escaped(std::string_view text);
+// The class of a color: "s3".
+std::string color_class(int color);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,153 @@
+// arbalest bench.
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Of a linear model on one core, one epoch unless `more` says otherwise.
+std::vector<std::string> bench(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {
+      "bench", Program::config("logistic-digits"), "--set",    "training.max_epochs=1",
+      "--set", "learners.per_device.fixed=1",      "--output", "out"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+json result_in(const Program& program) { return json::parse(read_text(program / "out/bench.json")); }
+
+}  // namespace
+
+TEST_CASE("bench: trains every seed of every variation in a process of its own, and keeps and tells all of it") {
+  const Program program;
+  const Completed done =
+      program.run(bench({"--target", "0.5", "--seeds", "2,1", "--vary", "training.batch_size=32,64", "--json"}));
+  INFO(done.err);
+  REQUIRE(done.exit_code == 0);
+  const json result = json::parse(done.out);
+  CHECK(result_in(program) == result);
+  CHECK(result["seeds"] == json({2, 1}));
+  REQUIRE(result["cases"].size() == 2);
+  for (const json& of : result["cases"]) {
+    CHECK(of["reached"] == 2);
+    CHECK(of["epochs_to_target"]["median"] == 1.0);
+    REQUIRE(of["runs"].size() == 2);
+    for (const json& run : of["runs"]) {
+      const fs::path directory = program / "out" / run["directory"].get<std::string>();
+      const json summary = json::parse(read_text(directory / "summary.json"));
+      CHECK(summary["seed"] == run["seed"]);
+      CHECK(summary["status"] == "target_reached");
+      CHECK(summary["time_to_accuracy_seconds"] == run["time_to_accuracy_seconds"]);
+      CHECK(run["time_to_accuracy_seconds"].get<double>() ==
+            Approx(run["phase_seconds"]["preparation"].get<double>() + run["seconds_per_epoch"].get<double>()));
+      double phases = 0.0;
+      for (const auto& [name, seconds] : run["phase_seconds"].items()) phases += seconds.get<double>();
+      CHECK(phases == Approx(run["train_seconds"].get<double>()));
+      CHECK_THAT(read_text(directory.string() + ".log"), ContainsSubstring("test accuracy"));
+      CHECK_THAT(read_text(directory.string() + ".mllog"), ContainsSubstring("\"key\":\"eval_accuracy\""));
+      CHECK_THAT(read_text(directory / "job.txtpb"), ContainsSubstring("target_accuracy: 0.5"));
+    }
+  }
+  CHECK(result["cases"][1]["batch_size"] == 64);
+  CHECK_THAT(read_text(program / "out/bench.html"),
+             ContainsSubstring("training.batch_size=64") && ContainsSubstring("</html>"));
+  // The cases take turns.
+  const std::size_t first = done.err.find("run 1 of 4: logistic-digits training.batch_size=32, seed 2");
+  const std::size_t second = done.err.find("run 2 of 4: logistic-digits training.batch_size=64, seed 2");
+  REQUIRE(first != std::string::npos);
+  CHECK(second > first);
+  CHECK(second != std::string::npos);
+
+  const std::string before = read_text(program / "out/bench.json");
+  const Completed again = program.run(bench({"--target", "0.5"}));
+  CHECK(again.exit_code == 2);
+  CHECK_THAT(again.err, ContainsSubstring("'out' is there already"));
+  CHECK(read_text(program / "out/bench.json") == before);
+}
+
+TEST_CASE("bench: a target that is not reached exits 9, and says so") {
+  const Program program;
+  const Completed done = program.run(bench({"--target", "1", "--seeds", "4"}));
+  INFO(done.err);
+  CHECK(done.exit_code == 9);
+  CHECK_THAT(done.out, ContainsSubstring("0 of 1") && ContainsSubstring("not reached"));
+  CHECK_THAT(done.err, ContainsSubstring("did not reach 100.00 % in 1 epoch"));
+  const json run = result_in(program)["cases"][0]["runs"][0];
+  CHECK(run["outcome"] == "not_reached");
+  CHECK(run["time_to_accuracy_seconds"].is_null());
+}
+
+TEST_CASE("bench: a run that dies is counted and named with its log, and does not end the others") {
+  const Program program;
+  write_text(program / "absent.txtpb",
+             "name: 'absent' model { zoo { logistic_regression {} } } data { mnist {} } training { max_epochs: 1 }\n"
+             "learning_rate { base: 0.01 }");
+  std::vector<std::string> arguments = bench({"--target", "0.5", "--seeds", "1", "--data-root", "nowhere"});
+  arguments.insert(arguments.begin() + 1, "absent.txtpb");
+  const Completed done = program.run(arguments);
+  INFO(done.err);
+  CHECK(done.exit_code == 4);
+  CHECK_THAT(done.out, ContainsSubstring("absent") && ContainsSubstring("0 of 1, 1 died"));
+  CHECK_THAT(done.err, ContainsSubstring("absent, seed 1: died: it ended with exit code 4: ") &&
+                           ContainsSubstring("all that it said is in 'out/1-absent/seed-1.log'"));
+  const json result = result_in(program);
+  CHECK(result["cases"][0]["died"] == 1);
+  CHECK(result["cases"][1]["reached"] == 1);
+  CHECK_THAT(read_text(program / "out/1-absent/seed-1.log"), ContainsSubstring("mnist"));
+}
+
+TEST_CASE("bench: what is wrong is told before anything runs, and leaves nothing") {
+  const Program program;
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{{"--target", "0.5", "--vary", "training.bach_size=16,32"},
+                                             {"--target", "1.5"},
+                                             {"--target", "0.5", "--seeds", ""},
+                                             {"--target", "0.5", "--seeds", "3..2"},
+                                             {}}) {
+    const Completed done = program.run(bench(wrong));
+    INFO(done.err);
+    CHECK(done.exit_code == 2);
+    CHECK(done.out.empty());
+    CHECK(fs::is_empty(program.directory()));
+  }
+  CHECK(program.run({"bench", "no-such-job.txtpb", "--target", "0.5"}).exit_code == 3);
+  CHECK(fs::is_empty(program.directory()));
+}
+
+TEST_CASE("bench: Ctrl-C stops the run under way, and keeps what has been measured") {
+  const Program program;
+  Subprocess running =
+      program.start(bench({"--target", "1", "--seeds", "1..3", "--set", "training.max_epochs=1000000"}));
+  REQUIRE(running.wait_for_message("run 1 of 3"));
+  // Until it trains, so that it has something to save.
+  while (!fs::exists(program / "out/1-logistic-digits/seed-1/job.txtpb")) {
+    REQUIRE(running.is_running());
+  }
+  running.send(SIGINT);
+  const Completed done = running.wait();
+  INFO(done.err);
+  CHECK(done.exit_code == 128 + SIGINT);
+  CHECK_THAT(done.err,
+             ContainsSubstring("seed 1: stopped") && ContainsSubstring("stopped; what has been measured is kept"));
+  CHECK_THAT(done.out, ContainsSubstring("2 runs did not run: the bench was stopped"));
+  const json result = result_in(program);
+  CHECK(result["status"] == "stopped");
+  CHECK(result["cases"][0]["stopped"] == 3);
+  CHECK(result["cases"][0]["runs"][0]["outcome"] == "stopped");
+  CHECK(result["cases"][0]["runs"][1]["outcome"] == "not_run");
+  const json summary = json::parse(read_text(program / "out/1-logistic-digits/seed-1/summary.json"));
+  CHECK(summary["status"] == "stopped");
+  CHECK_THAT(read_text(program / "out/bench.html"), ContainsSubstring("was stopped before all of its runs"));
+}
+
+}  // namespace arbalest::tests

@@ -1,0 +1,114 @@
+// What `arbalest bench` makes of its arguments, before anything runs.
+#include <string>
+#include <vector>
+
+#include "engine/error.h"
+#include "jobs/study/bench_plan.h"
+#include "tests/support/catch.h"
+#include "tests/support/source_directory.h"
+
+namespace arbalest::jobs {
+namespace {
+
+std::string config(const std::string& name) { return tests::source_directory() + "/configs/" + name + ".txtpb"; }
+
+BenchRequest some_request() {
+  return {.jobs = {config("logistic-digits")}, .settings = {}, .variations = {}, .seeds = "1..3", .target = 0.8};
+}
+
+// The message for a request that is wrong.
+std::string refusal(const BenchRequest& request) {
+  try {
+    plan_bench(request);
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == engine::ErrorKind::kUsage);
+    return error.what();
+  }
+  return "";
+}
+
+std::string refused_variation(const std::string& variation) {
+  BenchRequest request = some_request();
+  request.variations = {variation};
+  return refusal(request);
+}
+
+std::string refused_seeds(const std::string& seeds) {
+  BenchRequest request = some_request();
+  request.seeds = seeds;
+  return refusal(request);
+}
+
+}  // namespace
+
+TEST_CASE("bench plan: several variations make the cross product, for every job") {
+  BenchRequest request = some_request();
+  request.jobs.push_back(config("mlp-mnist"));
+  request.settings = {"training.max_epochs=2"};
+  request.variations = {"training.batch_size=16,32", "learners.per_device={fixed: 1},{auto: {min: 1, max: 2}}"};
+  const BenchPlan plan = plan_bench(request);
+  REQUIRE(plan.cases.size() == 8);
+  CHECK(plan.runs() == 24);
+  CHECK(plan.target == 0.8);
+  CHECK(plan.cases[0].label == "logistic-digits training.batch_size=16 learners.per_device={fixed: 1}");
+  CHECK(plan.cases[0].series == "logistic-digits training.batch_size=16");
+  CHECK(plan.cases[1].varied[1].second == "{auto: {min: 1, max: 2}}");
+  CHECK(plan.cases[1].series == plan.cases[0].series);
+  CHECK(plan.cases[2].batch_size == 32);
+  CHECK(plan.cases[2].settings.front() == "training.max_epochs=2");
+  CHECK(plan.cases[7].job == "mlp-mnist");
+  CHECK(plan.cases[7].directory == "8-mlp-mnist");
+}
+
+TEST_CASE("bench plan: seeds are ranges and lists, and a job beside itself is told apart") {
+  BenchRequest request = some_request();
+  request.seeds = "7,1..3,5";
+  request.jobs.push_back(request.jobs.front());
+  const BenchPlan plan = plan_bench(request);
+  CHECK(plan.seeds == std::vector<std::uint64_t>{7, 1, 2, 3, 5});
+  REQUIRE(plan.cases.size() == 2);
+  CHECK(plan.cases[0].label == "logistic-digits");
+  CHECK(plan.cases[1].label == "logistic-digits (2)");
+}
+
+TEST_CASE("bench plan: seeds that are none, empty, or twice are refused") {
+  CHECK_THAT(refused_seeds(""), ContainsSubstring("--seeds is empty"));
+  CHECK_THAT(refused_seeds("5..1"), ContainsSubstring("5..1 is empty"));
+  CHECK_THAT(refused_seeds("1,,2"), ContainsSubstring("'' is no seed"));
+  CHECK_THAT(refused_seeds("1..x"), ContainsSubstring("'x' is no seed"));
+  CHECK_THAT(refused_seeds("-1"), ContainsSubstring("'-1' is no seed"));
+  CHECK_THAT(refused_seeds("1..3,2"), ContainsSubstring("2 stands there twice"));
+  CHECK_THAT(refused_seeds("0..18446744073709551615"), ContainsSubstring("more than 1000 seeds"));
+}
+
+TEST_CASE("bench plan: a target is an accuracy, and the same for all jobs") {
+  BenchRequest request = some_request();
+  for (const double target : {1.01, 0.0, -0.5}) {
+    request.target = target;
+    CHECK_THAT(refusal(request), ContainsSubstring("an accuracy lies above 0 and not above 1"));
+  }
+  request.target = 99.0;
+  CHECK_THAT(refusal(request), ContainsSubstring("did you mean 0.99?"));
+  request.target.reset();
+  CHECK_THAT(refusal(request), ContainsSubstring("has no target accuracy"));
+  request.jobs = {config("lenet-digits"), config("lenet-mnist")};
+  CHECK(plan_bench(request).target == 0.99);
+}
+
+TEST_CASE("bench plan: a variation that no job can take is refused, in the words of --vary") {
+  CHECK_THAT(
+      refused_variation("training.bach_size=16,32"),
+      ContainsSubstring("--vary training.bach_size=16: error: ") && ContainsSubstring("did you mean 'batch_size'"));
+  CHECK_THAT(refused_variation("training.batch_size=16,-1"),
+             ContainsSubstring("--vary training.batch_size=-1: error: "));
+  CHECK_THAT(refused_variation("training.batch_size"), ContainsSubstring("expected path=value,value"));
+  CHECK_THAT(refused_variation("training.batch_size=16,"), ContainsSubstring("a value is missing"));
+  CHECK_THAT(refused_variation("training.batch_size=16,16"), ContainsSubstring("16 stands there twice"));
+  CHECK_THAT(refused_variation("training.seed=1,2"), ContainsSubstring("give the seeds with --seeds"));
+  CHECK_THAT(refused_variation("training.target_accuracy=0.1"), ContainsSubstring("give the target with --target"));
+  BenchRequest request = some_request();
+  request.variations = {"training.batch_size=16", "training.batch_size=32"};
+  CHECK_THAT(refusal(request), ContainsSubstring("training.batch_size varies already"));
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,241 @@
+// What the runs of a bench come to, and how they are shown: statistics, JSON, mllog lines, page.
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "jobs/study/bench_mllog.h"
+#include "jobs/study/bench_page.h"
+#include "jobs/study/bench_report.h"
+#include "jobs/study/svg_chart.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::jobs {
+namespace {
+
+using nlohmann::ordered_json;
+
+BenchRun reached_after(std::uint64_t seed, int epochs, double seconds) {
+  BenchRun run;
+  run.seed = seed;
+  run.outcome = BenchOutcome::kReached;
+  run.directory = "1-job/seed-" + std::to_string(seed);
+  run.log = run.directory + ".log";
+  run.start_milliseconds = 1'700'000'000'000;
+  run.learners = 2;
+  run.epochs = epochs;
+  run.train_seconds = seconds + 0.5;
+  run.time_to_accuracy_seconds = seconds;
+  run.images_per_second = 100.0;
+  run.test_accuracy = 0.9;
+  run.best_test_accuracy = 0.9;
+  run.phases = {.preparation = 1.0, .training = seconds - 2.0, .evaluation = 1.0, .other = 0.5};
+  for (int epoch = 1; epoch <= epochs; ++epoch) {
+    run.rows.push_back({epoch, 1.0 + (seconds - 1.0) * epoch / epochs, 0.9 * epoch / epochs, 0.5, 0.25});
+  }
+  return run;
+}
+
+BenchRun not_reached(std::uint64_t seed) {
+  BenchRun run = reached_after(seed, 4, 40.0);
+  run.outcome = BenchOutcome::kNotReached;
+  run.time_to_accuracy_seconds.reset();
+  return run;
+}
+
+BenchRun died(std::uint64_t seed) {
+  BenchRun run;
+  run.seed = seed;
+  run.outcome = BenchOutcome::kDied;
+  run.exit_code = 137;
+  run.message = "it was ended by SIGKILL: <last> & \"least\"";
+  run.directory = "1-job/seed-" + std::to_string(seed);
+  run.log = run.directory + ".log";
+  return run;
+}
+
+BenchResult some_result(const std::vector<BenchRun>& runs) {
+  BenchResult result;
+  result.plan.target = 0.9;
+  BenchCase& of = result.plan.cases.emplace_back();
+  of.job = "job";
+  of.label = of.series = "job model={a < b}";
+  of.batch_size = 16;
+  for (const BenchRun& run : runs) result.plan.seeds.push_back(run.seed);
+  result.machine = {{"cores", 4}};
+  result.runs = runs;
+  return result;
+}
+
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("bench statistics: a run that did not reach the target counts as slower than all that did") {
+  const BenchStatistics all =
+      summarize({reached_after(1, 2, 20.0), reached_after(2, 4, 10.0), reached_after(3, 3, 30.0)});
+  CHECK(all.reached == 3);
+  CHECK(all.time_to_accuracy.median == 20.0);
+  CHECK(all.time_to_accuracy.least == 10.0);
+  CHECK(all.time_to_accuracy.most == 30.0);
+  CHECK(all.epochs_to_target.median == 3.0);
+  CHECK(all.trimmed_mean_seconds == 20.0);
+  CHECK(all.phases.training == Approx(18.0));
+
+  const BenchStatistics one_missing = summarize({reached_after(1, 2, 20.0), not_reached(2), reached_after(3, 3, 30.0)});
+  CHECK(one_missing.not_converged == 1);
+  CHECK(one_missing.time_to_accuracy.median == 30.0);
+  CHECK_FALSE(one_missing.time_to_accuracy.most.has_value());
+  CHECK(one_missing.trimmed_mean_seconds == 30.0);
+
+  const BenchStatistics two_missing = summarize({not_reached(1), not_reached(2), reached_after(3, 3, 30.0)});
+  CHECK_FALSE(two_missing.time_to_accuracy.median.has_value());
+  CHECK(two_missing.time_to_accuracy.least == 30.0);
+  CHECK_FALSE(two_missing.trimmed_mean_seconds.has_value());
+}
+
+TEST_CASE("bench statistics: runs that died or did not run are counted, and nothing is made of them") {
+  BenchRun never;
+  const BenchStatistics of = summarize({reached_after(1, 2, 20.0), died(2), never});
+  CHECK(of.runs == 3);
+  CHECK(of.measured == 1);
+  CHECK(of.died == 1);
+  CHECK(of.stopped == 1);
+  CHECK(of.time_to_accuracy.median == 20.0);
+  CHECK_FALSE(of.trimmed_mean_seconds.has_value());
+  CHECK_FALSE(summarize({died(1)}).time_to_accuracy.median.has_value());
+}
+
+TEST_CASE("bench statistics: time to accuracy is preparation and epochs to target at seconds per epoch") {
+  const BenchRun run = reached_after(1, 4, 21.0);
+  CHECK(*run.seconds_per_epoch() == Approx(5.0));
+  CHECK(run.phases.preparation + run.epochs * *run.seconds_per_epoch() == Approx(*run.time_to_accuracy_seconds));
+  CHECK_FALSE(BenchRun().seconds_per_epoch().has_value());
+}
+
+TEST_CASE("bench report: the table and the JSON name every run") {
+  const BenchResult result = some_result({reached_after(1, 2, 20.0), not_reached(2), died(3)});
+  const std::string text = to_text(result);
+  CHECK_THAT(text, ContainsSubstring("1 of 3, 1 died") && ContainsSubstring("not reached"));
+  CHECK_THAT(text, ContainsSubstring("seed 3: died: it was ended by SIGKILL") && ContainsSubstring("1-job/seed-3.log"));
+  const ordered_json json = to_json(result);
+  CHECK(json["status"] == "complete");
+  const ordered_json& of = json["cases"][0];
+  CHECK(of["runs_planned"] == 3);
+  CHECK(of["died"] == 1);
+  CHECK(of["not_converged"] == 1);
+  CHECK(of["time_to_accuracy_seconds"]["median"].is_null());
+  CHECK(of["runs"][0]["epoch_rows"].size() == 2);
+  CHECK(of["runs"][2]["outcome"] == "died");
+  CHECK_FALSE(of["runs"][2].contains("test_accuracy"));
+}
+
+TEST_CASE("bench mllog: lines have the format's fields in their order, and times that do not go back") {
+  const BenchResult result = some_result({reached_after(1, 2, 20.0), not_reached(2), died(3)});
+  std::istringstream lines(to_mllog(result, result.runs[0]));
+  std::vector<std::string> keys;
+  std::int64_t last = 0;
+  for (std::string line; std::getline(lines, line);) {
+    REQUIRE(line.starts_with(":::MLLOG {"));
+    const auto json = ordered_json::parse(line.substr(9));
+    std::vector<std::string> names;
+    for (const auto& [name, value] : json.items()) names.push_back(name);
+    CHECK(names == std::vector<std::string>{"namespace", "time_ms", "event_type", "key", "value", "metadata"});
+    CHECK(json["metadata"].contains("file"));
+    CHECK(json["metadata"]["lineno"] > 0);
+    CHECK(json["time_ms"] >= last);
+    last = json["time_ms"];
+    keys.push_back(json["key"]);
+    if (keys.back() == "run_stop") CHECK(json["metadata"]["status"] == "success");
+    if (keys.back() == "run_stop") CHECK(json["time_ms"] == 1'700'000'020'000);
+  }
+  for (const char* key : {"cache_clear", "init_start", "init_stop", "run_start", "run_stop", "seed"}) {
+    CHECK(std::ranges::count(keys, key) == 1);
+  }
+  for (const char* key : {"epoch_start", "epoch_stop", "eval_start", "eval_stop", "eval_accuracy"}) {
+    CHECK(std::ranges::count(keys, key) == 2);
+  }
+  CHECK_THAT(to_mllog(result, result.runs[1]), ContainsSubstring("\"status\":\"aborted\""));
+  CHECK(to_mllog(result, result.runs[2]).find("run_stop") == std::string::npos);
+}
+
+TEST_CASE("bench page: needs no other file, escapes what it is told, and closes what it opens") {
+  BenchRun empty;
+  const std::string page = to_page(some_result({reached_after(1, 2, 20.0), died(2), empty}));
+  for (const char* part : {"http:", "https:", "src=", "href=", "<script", "@import", "url("}) {
+    INFO(part);
+    const int names = std::string(part) == "http:" ? count_of(page, "xmlns=\"http:") : 0;
+    CHECK(count_of(page, part) == names);
+  }
+  CHECK_THAT(page, ContainsSubstring("a &lt; b") && ContainsSubstring("&lt;last&gt; &amp; &quot;least&quot;"));
+  CHECK_THAT(page, ContainsSubstring("prefers-color-scheme:dark") && ContainsSubstring("color-scheme:light dark"));
+  for (const char* tag : {"svg", "table", "tr", "td", "th", "ul", "li", "figure", "text", "style", "pre", "div"}) {
+    INFO(tag);
+    const std::string name = tag;
+    CHECK(count_of(page, "<" + name + ">") + count_of(page, "<" + name + " ") == count_of(page, "</" + name + ">"));
+  }
+  CHECK(count_of(page, "<svg") == 4);
+  CHECK(page.find("nan") == std::string::npos);
+  CHECK(page.find("inf") == std::string::npos);
+}
+
+TEST_CASE("bench page: a bench of which nothing is known is a page all the same") {
+  BenchResult result = some_result({BenchRun()});
+  result.signal = 2;
+  const std::string page = to_page(result);
+  CHECK_THAT(page, ContainsSubstring("was stopped before all of its runs had ended") && ContainsSubstring("not_run"));
+  CHECK(page.find("nan") == std::string::npos);
+}
+
+TEST_CASE("chart: axes reach to ticks around the values, and points lie between them") {
+  const ChartAxis axis = linear_axis("x", 0.83, 0.9, tick_text);
+  CHECK(axis.from == Approx(0.82));
+  CHECK(axis.to == Approx(0.9));
+  CHECK(axis.ticks.front().text == "0.82");
+  CHECK(linear_axis("x", 3.0, 3.0, tick_text).to > 3.0);
+  CHECK(doubling_axis("x", 6.0).ticks.back().text == "4");
+  LineChart chart{.title = "t",
+                  .x = linear_axis("x", 0.0, 10.0, tick_text),
+                  .y = linear_axis("y", 0.0, 1.0, tick_text),
+                  .series = {},
+                  .level = {}};
+  chart.series = {{.color = 9, .dots = true, .points = {{0.0, 0.0}, {10.0, 1.0, true}}}};
+  const std::string svg = as_document(to_svg(chart));
+  CHECK_THAT(svg, ContainsSubstring("<path class=\"curve s1\" d=\"M80.0 320.0L640.0 40.0\"/>"));
+  CHECK_THAT(svg, ContainsSubstring("class=\"s1 marked\" cx=\"640.0\"") && ContainsSubstring("<style>"));
+  CHECK(tick_text(12345.0) == "12,345");
+}
+
+TEST_CASE("bench run: what a run has left is read back, and a damaged one is named") {
+  const tests::TemporaryDirectory directory;
+  BenchRun run;
+  CHECK_THAT(read_run(directory.path(), run), ContainsSubstring("no summary.json"));
+  tests::write_text(directory / "summary.json", R"({"status": "target_reached"})");
+  CHECK_THAT(read_run(directory.path(), run), ContainsSubstring("cannot be read"));
+  tests::write_text(directory / "metrics.jsonl",
+                    "{\"event\": \"start\", \"elapsed_seconds\": 1.5}\n"
+                    "{\"event\": \"epoch\", \"epoch\": 1, \"elapsed_seconds\": 5.5, \"test_accuracy\": 0.75, "
+                    "\"training_seconds\": 3, \"evaluation_seconds\": 1}\n");
+  tests::write_text(directory / "summary.json",
+                    R"({"status": "completed", "message": "", "learners": 2, "epochs": 1, "train_seconds": 6.0,
+                        "time_to_accuracy_seconds": null, "images_per_second": 100.0, "test_accuracy": 0.75,
+                        "best_test_accuracy": 0.75, "examples": 300})");
+  run = {};
+  REQUIRE(read_run(directory.path(), run).empty());
+  CHECK(run.outcome == BenchOutcome::kNotReached);
+  CHECK(run.phases.preparation == 1.5);
+  CHECK(run.phases.training == Approx(3.0));
+  CHECK(run.phases.evaluation == 1.0);
+  CHECK(run.phases.other == Approx(0.5));
+  CHECK(*run.seconds_per_epoch() == Approx(4.0));
+  tests::write_text(directory / "log", "first\n\n  the last \n \n");
+  CHECK(last_line(directory / "log") == "  the last ");
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,53 @@
+// Programs that a bench runs.
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include "engine/error.h"
+#include "jobs/study/child_process.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::jobs {
+
+TEST_CASE("child process: its exit code, its signal and all that it says are kept") {
+  const tests::TemporaryDirectory directory;
+  const std::atomic<int> no_signal{0};
+  const auto run = [&](const std::string& script, const std::string& log) {
+    return run_child({"/bin/sh", {"sh", "-c", script}, environ, directory / log}, no_signal);
+  };
+  const ChildEnd exited = run("echo result; echo message >&2; exit 7", "a.log");
+  CHECK(exited.exit_code == 7);
+  CHECK(exited.signal == 0);
+  CHECK(tests::read_text(directory / "a.log") == "result\nmessage\n");
+  const ChildEnd killed = run("kill -KILL $$", "b.log");
+  CHECK(killed.signal == SIGKILL);
+  CHECK_FALSE(killed.was_stopped);
+  CHECK_THROWS_AS(run("true", "a.log"), engine::Error);  // a log is never written over
+  CHECK_THROWS_WITH(run_child({"/no/such/program", {"x"}, environ, directory / "c.log"}, no_signal),
+                    ContainsSubstring("/no/such/program"));
+}
+
+TEST_CASE("child process: gets our stop signal once, and may end in its own way") {
+  const tests::TemporaryDirectory directory;
+  std::atomic<int> signal{0};
+  std::thread stopper([&] {
+    while (tests::read_text(directory / "log").find("ready") == std::string::npos) std::this_thread::yield();
+    signal = SIGTERM;
+  });
+  tests::write_text(directory / "script",
+                    "trap 'echo stopped; exit 3' TERM\necho ready\nwhile :; do sleep 0.05; done\n");
+  struct Joiner {
+    std::thread& thread;
+    ~Joiner() { thread.join(); }
+  } joiner{stopper};
+  const ChildEnd end =
+      run_child({"/bin/sh", {"sh", (directory / "script").string()}, environ, directory / "log"}, signal);
+  CHECK(end.was_stopped);
+  CHECK(end.exit_code == 3);
+  CHECK(tests::read_text(directory / "log") == "ready\nstopped\n");
+}
+
+}  // namespace arbalest::jobs
