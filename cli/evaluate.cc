@@ -51,16 +51,21 @@ int evaluate(const EvaluateArguments& arguments) {
                  arguments.run);
   }
   const jobs::EvaluationResult result = jobs::evaluate_run(job, (run / jobs::kModelFile).string(), sha256, context);
-  if (saved && saved->test_accuracy && *saved->test_accuracy != result.test_accuracy) {
+  const char* metric = result.test_rmse ? "test_rmse" : "test_accuracy";
+  const double score = result.test_rmse.value_or(result.test_accuracy);
+  const std::optional<double> before = !saved             ? std::nullopt
+                                       : result.test_rmse ? saved->test_rmse
+                                                          : saved->test_accuracy;
+  if (before && *before != score) {
     spdlog::warn(
-        "test_accuracy is {} now and was {} when '{}' was saved: its job.txtpb, the test data, the program or "
-        "the device is another than then",
-        result.test_accuracy, *saved->test_accuracy, arguments.run);
+        "{} is {} now and was {} when '{}' was saved: its job.txtpb, the test data, the program or the device is "
+        "another than then",
+        metric, score, *before, arguments.run);
   }
   if (arguments.json) {
     fmt::print("{}\n", jobs::to_json(result).dump(2));
   } else {
-    fmt::print("test_accuracy {}\n", result.test_accuracy);
+    fmt::print("{} {}\n", metric, score);
     if (result.test_top5_accuracy) fmt::print("test_top5_accuracy {}\n", *result.test_top5_accuracy);
     fmt::print("test_loss {}\nexamples {}\n", jobs::unsigned_nan(result.test_loss), result.examples);
   }
@@ -77,7 +82,7 @@ Command add_evaluate(CLI::App& program) {
       "  arbalest evaluate runs/lenet-digits-20250131-142530\n"
       "  arbalest evaluate runs/lenet-digits-20250131-142530 --devices cpu\n"
       "\n"
-      "On the devices of the run the accuracy is the run's to the last digit; on another kind of device\n"
+      "On the devices of the run the result is the run's to the last digit; on another kind of device\n"
       "the last digits may differ.\n"
       "\n" +
       std::string(kExitCodesHelp));

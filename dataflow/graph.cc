@@ -15,7 +15,10 @@ using engine::Shape;
 
 namespace {
 
-constexpr const char* kInputNames[] = {"image", "label"};
+// By tensor number.
+std::vector<std::string> input_names(const InputDescription& input) {
+  return {input.has_ids() ? "ids" : "image", "label"};
+}
 
 std::string join_messages(const std::vector<GraphIssue>& issues) {
   std::string text;
@@ -38,7 +41,7 @@ bool takes(const Layer& layer, std::size_t inputs) {
 class Builder {
  public:
   Builder(const InputDescription& input, const std::vector<LayerDescription>& layers)
-      : input_(input), layers_(layers) {}
+      : input_(input), layers_(layers), input_names_(input_names(input)) {}
 
   std::vector<Graph::Node> build() {
     name_layers();
@@ -75,7 +78,7 @@ class Builder {
       const std::string& name = layer(i).name;
       if (name.empty()) {
         report(i, -1, "layer {} has no name", i + 1);
-      } else if (std::ranges::find(kInputNames, name) != std::end(kInputNames)) {
+      } else if (std::ranges::count(input_names_, name) > 0) {
         report(i, -1, "layer '{}': the name belongs to the model's input; choose another", name);
       } else if (!by_name_.emplace(name, i).second) {
         report(i, -1, "layer '{}': another layer has this name", name);
@@ -85,7 +88,7 @@ class Builder {
 
   // sources_[i][k]: -1 - graph input, the index of the layer that input k of layer i reads, or kUnknownSource.
   void resolve_inputs() {
-    std::vector<std::string> known(std::begin(kInputNames), std::end(kInputNames));
+    std::vector<std::string> known = input_names_;
     for (const auto& [name, index] : by_name_) known.push_back(name);
     for (int i = 0; i < count(); ++i) {
       const LayerDescription& description = layer(i);
@@ -98,14 +101,14 @@ class Builder {
       }
       for (int k = 0; k < given; ++k) {
         const std::string& name = description.inputs[static_cast<std::size_t>(k)];
-        if (name == kInputNames[Graph::kImage] || name == kInputNames[Graph::kLabel]) {
-          sources.push_back(name == kInputNames[Graph::kImage] ? kImageSource : kLabelSource);
+        if (const auto input = std::ranges::find(input_names_, name); input != input_names_.end()) {
+          sources.push_back(input == input_names_.begin() ? kImageSource : kLabelSource);
         } else if (const auto found = by_name_.find(name); found != by_name_.end()) {
           sources.push_back(found->second);
         } else {
           sources.push_back(kUnknownSource);
-          report(i, k, "layer '{}' reads '{}', which is neither a layer nor \"image\" or \"label\"{}", description.name,
-                 name, engine::did_you_mean(name, known));
+          report(i, k, "layer '{}' reads '{}', which is neither a layer nor \"{}\" or \"label\"{}", description.name,
+                 name, input_names_[Graph::kImage], engine::did_you_mean(name, known));
         }
       }
     }
@@ -154,6 +157,7 @@ class Builder {
         try {
           check_label_use(i);
           if (layer(i).is_sound && inputs.size() == sources_[at].size()) {
+            check_ids(i);
             const Shape shape = node.layer->output_shape(inputs);
             check_classes(i, inputs);
             if (node.layer->role() == LayerRole::kHidden) shapes.back() = shape;
@@ -176,11 +180,48 @@ class Builder {
         engine::fail(engine::ErrorKind::kInvalidJob, "reads \"label\" where it needs a tensor of features");
       }
     }
+    if (layer(index).layer->role() == LayerRole::kHidden) return;
+    const bool wants_numbers = layer(index).layer->label_type() == engine::DType::kFloat32;
+    if (wants_numbers && !input_.has_ids()) {
+      engine::fail(engine::ErrorKind::kInvalidJob,
+                   "compares with numbers, but the labels of the data are classes; use softmax_cross_entropy {{}}");
+    }
+    if (!wants_numbers && input_.has_ids()) {
+      engine::fail(engine::ErrorKind::kInvalidJob,
+                   "compares with classes, but the labels of the data are numbers; use squared_error {{}}");
+    }
+  }
+
+  // Ids are looked up, nothing else is, and each has a row.
+  void check_ids(int index) const {
+    const std::vector<int>& sources = sources_[static_cast<std::size_t>(index)];
+    const bool reads_ids = input_.has_ids() && std::ranges::count(sources, kImageSource) > 0;
+    const std::optional<Layer::LookUp> look_up = layer(index).layer->look_up();
+    if (reads_ids && !look_up) {
+      engine::fail(engine::ErrorKind::kInvalidJob, "reads \"ids\" as if they were numbers; look them up by embedding");
+    }
+    if (!look_up) return;
+    if (!reads_ids) {
+      engine::fail(engine::ErrorKind::kInvalidJob,
+                   "looks up ids, which its input does not have; let it read \"ids\", of data {{ ratings {{ ... }} }}");
+    }
+    const auto columns = static_cast<std::int64_t>(input_.ids.size());
+    if (look_up->column >= columns) {
+      throw LayerError("column", fmt::format("reads column {}, but the data has {} of them, counted from 0",
+                                             look_up->column, columns));
+    }
+    const std::int64_t ids = input_.ids[static_cast<std::size_t>(look_up->column)];
+    if (look_up->rows < ids) {
+      throw LayerError("rows", fmt::format("has {} rows, but column {} of the data has {} ids; write rows: {}",
+                                           look_up->rows, look_up->column, ids, ids));
+    }
   }
 
   // Where the logits' layer has a wrong width, nobody has to look for the place.
   void check_classes(int index, const std::vector<Shape>& inputs) {
-    if (layer(index).layer->role() == LayerRole::kHidden || inputs[0][1] == input_.classes) return;
+    const Layer& of = *layer(index).layer;
+    if (of.role() == LayerRole::kHidden || of.label_type() != engine::DType::kInt32) return;
+    if (inputs[0][1] == input_.classes) return;
     const int source = sources_[static_cast<std::size_t>(index)][0];
     const std::string field = source < 0 ? "" : layer(source).layer->width_field();
     if (!field.empty()) {
@@ -210,7 +251,9 @@ class Builder {
       }
     }
     if (main_loss < 0 && !has_unknown) {
-      report(-1, -1, "the model has no loss; end it with softmax_cross_entropy {{}} reading the logits and \"label\"");
+      report(-1, -1, "the model has no loss; end it with {}",
+             input_.has_ids() ? "squared_error {} reading the predictions and \"label\""
+                              : "softmax_cross_entropy {} reading the logits and \"label\"");
     }
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       const Layer* of = nodes_[n].layer.get();
@@ -244,6 +287,7 @@ class Builder {
     if (has_metric_) return;
     const auto loss = std::ranges::find_if(
         nodes_, [](const Graph::Node& node) { return node.layer->role() == LayerRole::kLoss && !node.training_only; });
+    if (loss->layer->label_type() != engine::DType::kInt32) return;
     std::string name = "accuracy";
     while (by_name_.contains(name)) name += "_";
     const int output = static_cast<int>(nodes_.size()) + 2;
@@ -256,6 +300,7 @@ class Builder {
 
   const InputDescription& input_;
   const std::vector<LayerDescription>& layers_;
+  const std::vector<std::string> input_names_;
   std::map<std::string, int> by_name_;
   std::vector<std::vector<int>> sources_;
   std::vector<int> order_;

@@ -16,7 +16,7 @@ namespace arbalest::dataflow {
 // A layer as somebody wrote it. The name is also the name of its output.
 struct LayerDescription {
   std::string name;
-  std::vector<std::string> inputs;     // "image", "label", or other layers' names, in any order of definition
+  std::vector<std::string> inputs;  // "image" (or "ids"), "label", or other layers' names, in any order of definition
   std::shared_ptr<const Layer> layer;  // null: it is not known what it does
   bool is_sound = true;                // false: its own values are wrong, so that its output has no shape
 
@@ -57,14 +57,15 @@ class Graph {
   };
 
   // Sorts the layers so that each follows its inputs (else as given), infers shapes, and adds an accuracy layer beside
-  // the main loss, the last given, where there is none. Training minimizes the weighted sum of all losses; at inference
-  // there is only the main one. Throws GraphError: no or two layers of a name, unknown input, cycle, shapes that do
-  // not fit, an output nobody reads, no loss, logits that do not match the classes; all of them at
-  // once, but none that follows from another. If there is none of these: no parameters, or parameters that no loss
-  // depends on. A layer without a shape always makes it throw, perhaps without an issue: what is wrong with
-  // that one, the caller knows.
+  // the main loss, the last given, where that compares with classes and there is none. Training minimizes the weighted
+  // sum of all losses; at inference there is only the main one. Throws GraphError: no or two layers of a name, unknown
+  // input, cycle, shapes that do not fit, an output nobody reads, no loss, logits that do not match the classes, tables
+  // that do not match the ids; all of them at once, but none that follows from another. If there is none of these: no
+  // parameters, or parameters that no loss depends on. A layer without a shape always makes it throw, perhaps without
+  // an issue: what is wrong with that one, the caller knows.
   static Graph build(const InputDescription& input, const std::vector<LayerDescription>& layers);
 
+  const InputDescription& input() const noexcept { return input_; }
   const std::vector<Node>& nodes() const noexcept { return nodes_; }
   int tensors() const noexcept { return static_cast<int>(nodes_.size()) + 2; }
   // Shapes of every tensor for mini-batches of `batch` examples.

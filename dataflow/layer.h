@@ -71,6 +71,15 @@ class Layer {
   // What the number of its outputs (units, channels) is called in a job file; "" where the layer has no such value.
   virtual std::string width_field() const { return ""; }
 
+  // Of a layer that looks up ids instead of reading numbers: those of which column, and how many it knows.
+  struct LookUp {
+    std::int64_t column = 0;
+    std::int64_t rows = 0;
+  };
+  virtual std::optional<LookUp> look_up() const { return std::nullopt; }
+  // Of losses and metrics, what they compare with: classes (int32) or numbers (float32).
+  virtual engine::DType label_type() const { return engine::DType::kInt32; }
+
   // What fusion (dataflow/fusion.h) asks: the elementwise function that is all a layer does, and a layer that does this
   // one's work and then such a function in the same pass, or null where there is none.
   virtual std::optional<engine::ActivationFunction> activation() const { return std::nullopt; }

@@ -33,8 +33,11 @@ Plan::Plan(const Graph& graph, engine::Device& device, const PlanOptions& option
 void Plan::prepare_operators(engine::Device& device, const PlanOptions& options, const std::vector<bool>& forward,
                              const Backward& backward) {
   const std::vector<engine::Shape> shapes = graph_.shapes(options.batch);
-  layouts_.push_back(device.plain_layout(shapes[Graph::kImage], engine::DType::kFloat32));
-  layouts_.push_back(device.plain_layout(shapes[Graph::kLabel], engine::DType::kInt32));
+  const bool has_ids = graph_.input().has_ids();
+  const auto types = has_ids ? std::pair(engine::DType::kInt32, engine::DType::kFloat32)
+                             : std::pair(engine::DType::kFloat32, engine::DType::kInt32);
+  layouts_.push_back(device.plain_layout(shapes[Graph::kImage], types.first));
+  layouts_.push_back(device.plain_layout(shapes[Graph::kLabel], types.second));
   std::vector<ParameterEntry> parameters;
   bool has_loss = false;
   for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {

@@ -54,13 +54,15 @@ class Plan {
   // Bytes of a tensor in the device's layout.
   std::size_t tensor_bytes(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)].bytes(); }
 
-  // Where the mini-batch goes: images [b, c, h, w] float32 and labels [b] int32, dense.
+  // Where the mini-batch goes, dense: images [b, c, h, w] float32 and labels [b] int32; or, at the same addresses, ids
+  // [b, columns] int32 and labels [b] float32.
   float* images(std::byte* arena) const;
   std::int32_t* labels(std::byte* arena) const;
 
   // Stream ordering: enqueue (or record) on `stream` and return. forward writes result->loss_sum (in training
-  // the weighted sum of all losses), ->correct and ->correct_top5, and in training the statistics' part of the gradient
-  // (engine/ops/batch_norm.h); backward overwrites the rest of it, and follows a forward with the same buffers.
+  // the weighted sum of all losses), of classifiers ->correct and ->correct_top5, and in training the statistics' part
+  // of the gradient (engine/ops/batch_norm.h); backward overwrites the rest of it, and follows a forward with the same
+  // buffers.
   void forward(engine::Stream& stream, const PlanBuffers& buffers) const;
   void backward(engine::Stream& stream, const PlanBuffers& buffers) const;
 

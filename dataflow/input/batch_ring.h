@@ -22,9 +22,10 @@ namespace arbalest::dataflow {
 struct Batch {
   std::uint64_t number = 0;
   const std::int64_t* indices = nullptr;  // [b] in the dataset; BatchOrder::kNoExample where there is no example
-  const float* images = nullptr;          // [b, c, h, w], 64-byte aligned; zeros where there is no example
-  const std::int32_t* labels = nullptr;   // [b]; engine::kNoLabel where there is no example
-  int examples = 0;                       // how many of the b places hold one
+  // As Dataset::read and label have them.
+  const float* images = nullptr;         // [b, c, h, w] or [b, columns], 64-byte aligned; zeros where is no example
+  const std::int32_t* labels = nullptr;  // [b]; engine::kNoLabel where there is no example
+  int examples = 0;                      // how many of the b places hold one
 };
 
 // Batch n lives in slot n mod slots, so next() waits for the release of the batch that is `slots` before it: who holds

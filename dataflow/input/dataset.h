@@ -1,6 +1,7 @@
-// Labeled images that fit into memory: what batches are made of.
+// Labeled examples, images or ids: what batches are made of.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,8 +17,13 @@ enum class Split { kTrain, kTest };
 
 // What a model must expect of a dataset.
 struct InputDescription {
-  engine::Shape image;       // one example, without batch: [c, h, w]
-  std::int64_t classes = 0;  // labels are in [0, classes)
+  engine::Shape image;       // one example, without batch: [c, h, w]; of ids [columns]
+  std::int64_t classes = 0;  // labels are in [0, classes); 1 where they are numbers
+  // Examples of ids instead of images, and numbers instead of classes: by column, how many ids there are. Empty:
+  // images.
+  std::vector<std::int64_t> ids = {};
+
+  bool has_ids() const noexcept { return !ids.empty(); }
 
   bool operator==(const InputDescription&) const = default;
 };
@@ -53,12 +59,17 @@ class Dataset {
   virtual const InputDescription& description() const noexcept = 0;
   virtual std::int64_t size() const noexcept = 0;
 
-  // Writes the normalized image of `example` in [0, size()) as float32 [c, h, w], augmented if the dataset is.
+  // Writes `example` in [0, size()) as the model reads it: the normalized image as float32 [c, h, w], augmented if the
+  // dataset is; or, in the same 4 bytes each, its ids as int32 [columns].
   virtual void read(std::int64_t example, const ExamplePlace& place, float* image) const = 0;
+  // Its class; or the bits of the float32 that it is to be predicted as (kNoLabel is those of a NaN).
   virtual std::int32_t label(std::int64_t example) const = 0;
 
   // Whether a mini-batch is made without an example whose read() throws ErrorKind::kData.
   virtual bool skips_unreadable() const noexcept { return false; }
+
+  // What it is known to take of host memory, besides stored_bytes().
+  virtual std::size_t memory_bytes() const noexcept { return 0; }
 
   // Valid as long as the dataset.
   virtual std::optional<StoredBytes> stored_bytes() const noexcept { return std::nullopt; }

@@ -1,17 +1,13 @@
 #include "dataflow/input/npy.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <charconv>
 #include <cstdint>
-#include <cstring>
-#include <regex>
 #include <vector>
 
 #include <fmt/ranges.h>
 
 #include "dataflow/input/input_file.h"
+#include "dataflow/input/npy_array.h"
 #include "engine/error.h"
 
 namespace arbalest::dataflow {
@@ -21,97 +17,9 @@ using engine::fail;
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little);  // as the numbers that are read
-
-constexpr std::size_t kLongestHeader = 4096;
-
-struct NpyHeader {
-  std::string type;  // "|u1"
-  std::vector<std::uint64_t> shape;
-};
-
-struct NpyArray {
-  NpyHeader header;
-  std::vector<std::uint8_t> bytes;
-};
-
-// The text of the header, a Python dictionary.
-std::string read_header_text(InputFile& file) {
-  constexpr std::array<std::uint8_t, 6> kMagic = {0x93, 'N', 'U', 'M', 'P', 'Y'};
-  std::array<std::uint8_t, 8> start{};  // magic, major and minor version
-  file.read(start, "magic number");
-  if (!std::equal(kMagic.begin(), kMagic.end(), start.begin()) || start[6] < 1 || start[6] > 3) {
-    fail(ErrorKind::kData, "{}: is no .npy file, or of a version that is not known", file.path().string());
-  }
-  std::array<std::uint8_t, 4> length{};
-  file.read(std::span(length).first(start[6] == 1 ? 2 : 4), "length of the header");
-  const std::size_t bytes =
-      length[0] | std::size_t{length[1]} << 8U | std::size_t{length[2]} << 16U | std::size_t{length[3]} << 24U;
-  if (bytes > kLongestHeader) {
-    fail(ErrorKind::kData, "{}: its header of {} bytes is too long to be true", file.path().string(), bytes);
-  }
-  std::vector<std::uint8_t> text(bytes);
-  file.read(text, "header");
-  return {text.begin(), text.end()};
-}
-
-std::string value_of(const std::string& text, const char* key, const char* pattern, const InputFile& file) {
-  std::smatch match;
-  if (std::regex_search(text, match, std::regex(std::string("'") + key + "'\\s*:\\s*" + pattern))) return match[1];
-  fail(ErrorKind::kData, "{}: its header says no '{}' that is known: {}", file.path().string(), key,
-       text.substr(0, text.find('\n')));
-}
-
-NpyHeader read_header(InputFile& file) {
-  const std::string text = read_header_text(file);
-  NpyHeader header;
-  header.type = value_of(text, "descr", "('[^']*'|\\[)", file);
-  if (header.type == "[") {
-    fail(ErrorKind::kData, "{}: holds records of several fields; save an array of one type", file.path().string());
-  }
-  header.type = header.type.substr(1, header.type.size() - 2);
-  if (header.type.find('O') != std::string::npos) {
-    fail(ErrorKind::kData, "{}: holds pickled Python objects, which are programs and no data; save an array of numbers",
-         file.path().string());
-  }
-  if (value_of(text, "fortran_order", "(True|False)", file) == "True") {
-    fail(ErrorKind::kData, "{}: is in Fortran order; save numpy.ascontiguousarray() of it", file.path().string());
-  }
-  const std::string shape = value_of(text, "shape", "\\(([0-9, ]*)\\)", file);
-  for (const char* at = shape.c_str(); *at != '\0';) {
-    std::uint64_t extent = 0;
-    const auto [end, error] = std::from_chars(at, shape.c_str() + shape.size(), extent);
-    if (end == at) {
-      ++at;
-      continue;
-    }
-    if (error != std::errc()) fail(ErrorKind::kData, "{}: its shape ({}) cannot be true", file.path().string(), shape);
-    header.shape.push_back(extent);
-    at = end;
-  }
-  return header;
-}
-
-// The content, of which an element has `element_bytes`.
-std::vector<std::uint8_t> read_content(InputFile& file, const NpyHeader& header, std::uint64_t element_bytes) {
-  std::uint64_t bytes = element_bytes;
-  for (const std::uint64_t extent : header.shape) {
-    if (extent == 0) fail(ErrorKind::kData, "{}: holds no data: a dimension is 0", file.path().string());
-    if (bytes > file.most_left() / extent) {
-      fail(ErrorKind::kData, "{}: is truncated: its header promises ({}) elements of {} bytes; get the file again",
-           file.path().string(), fmt::join(header.shape, ", "), element_bytes);
-    }
-    bytes *= extent;
-  }
-  std::vector<std::uint8_t> content(bytes);
-  file.read(content, "data that its header promises");
-  file.expect_end();
-  return content;
-}
-
 NpyArray read_images(const NpySource& source) {
   InputFile file(source.images, true);
-  const NpyHeader header = read_header(file);
+  const NpyHeader header = read_npy_header(file);
   if (header.type != "|u1") {
     fail(ErrorKind::kData, "{}: is of type '{}'; images are unsigned bytes ('|u1', numpy.uint8)", file.path().string(),
          header.type);
@@ -123,28 +31,12 @@ NpyArray read_images(const NpySource& source) {
     fail(ErrorKind::kData, "{}: has the shape ({}), but the job's images need (n, {})", file.path().string(),
          fmt::join(header.shape, ", "), fmt::join(expected, ", "));
   }
-  return {header, read_content(file, header, 1)};
-}
-
-// Bytes of an integer, 0 if the type is none that is read.
-std::size_t integer_bytes(const std::string& type) {
-  const bool is_integer =
-      type.size() == 3 && (type[1] == 'i' || type[1] == 'u') && (type[0] == '<' || (type[0] == '|' && type[2] == '1'));
-  const bool has_size = is_integer && std::string("1248").find(type[2]) != std::string::npos;
-  return has_size ? static_cast<std::size_t>(type[2] - '0') : 0;
-}
-
-std::int64_t integer_at(const NpyArray& array, std::size_t bytes, std::size_t index) {
-  std::uint64_t value = 0;
-  std::memcpy(&value, array.bytes.data() + index * bytes, bytes);
-  if (array.header.type[1] == 'u') return static_cast<std::int64_t>(std::min(value, std::uint64_t{1} << 62U));
-  const std::size_t unused = 64 - 8 * bytes;
-  return static_cast<std::int64_t>(value << unused) >> unused;
+  return {header, read_npy_content(file, header, 1)};
 }
 
 std::vector<std::uint8_t> read_labels(const NpySource& source) {
   InputFile file(source.labels, true);
-  NpyArray array{read_header(file), {}};
+  NpyArray array{read_npy_header(file), {}};
   const std::size_t bytes = integer_bytes(array.header.type);
   if (bytes == 0) {
     fail(ErrorKind::kData, "{}: is of type '{}'; labels are integers, little endian (such as '<i8', numpy.int64)",
@@ -154,7 +46,7 @@ std::vector<std::uint8_t> read_labels(const NpySource& source) {
     fail(ErrorKind::kData, "{}: has the shape ({}), but labels have one dimension", file.path().string(),
          fmt::join(array.header.shape, ", "));
   }
-  array.bytes = read_content(file, array.header, bytes);
+  array.bytes = read_npy_content(file, array.header, bytes);
   std::vector<std::uint8_t> labels(array.header.shape[0]);
   for (std::size_t record = 0; record < labels.size(); ++record) {
     const std::int64_t label = integer_at(array, bytes, record);

@@ -8,13 +8,16 @@
 #include "dataflow/layers/conv2d.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
+#include "dataflow/layers/embedding.h"
 #include "dataflow/layers/flatten.h"
 #include "dataflow/layers/global_average_pool.h"
+#include "dataflow/layers/inner_product.h"
 #include "dataflow/layers/joining.h"
 #include "dataflow/layers/local_response_norm.h"
 #include "dataflow/layers/padded_shortcut.h"
 #include "dataflow/layers/pool2d.h"
 #include "dataflow/layers/softmax.h"
+#include "dataflow/layers/squared_error.h"
 
 namespace arbalest::dataflow {
 
@@ -23,6 +26,8 @@ namespace {
 // Generous, and so small that no product of a few of them overflows.
 constexpr Range<int> kFilters{1, 65536};
 constexpr Range<int> kUnits{1, 1048576};
+constexpr Range<int> kRows{1, 1'000'000'000};
+constexpr Range<int> kColumns{0, 1023};
 constexpr Range<int> kStrideLength{1, 1024};
 constexpr Range<int> kDilationLength{1, 1024};
 constexpr Range<int> kPaddingLength{0, 1024};
@@ -99,6 +104,15 @@ class LayerReader {
         return std::make_shared<AccuracyLayer>();
       case Kind::kBatchNorm:
         return batch_norm(message_.batch_norm());
+      case Kind::kEmbedding:
+        return embedding(message_.embedding());
+      case Kind::kInnerProduct:
+        return std::make_shared<InnerProductLayer>(
+            InnerProductLayer::Options{.has_bias = message_.inner_product().use_bias(),
+                                       .bias = bias(message_.inner_product(), "inner_product.bias")});
+      case Kind::kSquaredError:
+        report("squared_error.weight", out_of_range("weight", message_.squared_error().weight(), kLossWeight));
+        return std::make_shared<SquaredErrorLayer>(message_.squared_error().weight());
       case Kind::KIND_NOT_SET:
         break;
     }
@@ -152,6 +166,19 @@ class LayerReader {
                                                             .has_bias = message.use_bias(),
                                                             .weight = parameter(message.weight(), "dense.weight"),
                                                             .bias = bias(message, "dense.bias")});
+  }
+
+  std::shared_ptr<const Layer> embedding(const v1::Embedding& message) {
+    report("embedding.rows", message.has_rows() ? out_of_range("rows", message.rows(), kRows)
+                                                : "rows is missing: how many ids there are");
+    report("embedding.width", message.has_width() ? out_of_range("width", message.width(), kUnits)
+                                                  : "width is missing: how many features the output has");
+    report("embedding.column", out_of_range("column", message.column(), kColumns));
+    return std::make_shared<EmbeddingLayer>(
+        EmbeddingLayer::Options{.rows = message.rows(),
+                                .width = message.width(),
+                                .column = message.column(),
+                                .weight = parameter(message.weight(), "embedding.weight")});
   }
 
   std::shared_ptr<const Layer> local_response_norm(const v1::LocalResponseNorm& message) {

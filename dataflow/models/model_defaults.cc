@@ -79,6 +79,16 @@ void fill_padding(Message& window) {
   if (!window.has_padding() && !window.has_padding_height() && !window.has_padding_width()) window.set_padding(0);
 }
 
+void fill(v1::Embedding& embedding) {
+  if (!embedding.has_column()) embedding.set_column(0);
+  fill(*embedding.mutable_weight(), kDefaultWeight);
+}
+
+void fill(v1::InnerProduct& product) {
+  if (!product.has_use_bias()) product.set_use_bias(false);
+  if (product.use_bias()) fill(*product.mutable_bias(), kDefaultBias);
+}
+
 void fill(v1::Conv& conv) {
   if (!has_any_stride(conv)) conv.set_stride(1);
   fill_padding(conv);
@@ -139,6 +149,9 @@ void fill(v1::Layer& layer) {
   if (layer.has_padded_shortcut() && !layer.padded_shortcut().has_stride()) {
     layer.mutable_padded_shortcut()->set_stride(1);
   }
+  if (layer.has_embedding()) fill(*layer.mutable_embedding());
+  if (layer.has_inner_product()) fill(*layer.mutable_inner_product());
+  if (layer.has_squared_error() && !layer.squared_error().has_weight()) layer.mutable_squared_error()->set_weight(1.0F);
   if (layer.has_softmax_cross_entropy()) fill(*layer.mutable_softmax_cross_entropy());
   if (layer.has_local_response_norm()) fill(*layer.mutable_local_response_norm());
   if (layer.has_leaky_relu() && !layer.leaky_relu().has_slope()) layer.mutable_leaky_relu()->set_slope(kDefaultSlope);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "dataflow/input/ratings.h"
 #include "jobs/options/known_datasets.h"
 
 namespace arbalest::jobs {
@@ -19,6 +20,7 @@ namespace {
 // Below, what the model sees of a pixel is no longer a number that it can learn from.
 constexpr dataflow::Range<float> kPixelStddev{1e-6F, 1000.0F};
 
+constexpr int kMostIds = 1'000'000'000;
 constexpr int kMostClasses = 1'000'000;
 constexpr int kMostClassesOfBytes = 256;
 constexpr int kMostChannels = 1024;
@@ -64,6 +66,13 @@ void fill_npy(v1::Npy& npy) {
   if (!npy.has_channels()) npy.set_channels(3);
 }
 
+void fill_ratings(v1::Ratings& ratings) {
+  if (!ratings.has_train_ids()) ratings.set_train_ids("train_ids.npy");
+  if (!ratings.has_train_targets()) ratings.set_train_targets("train_targets.npy");
+  if (!ratings.has_test_ids()) ratings.set_test_ids("test_ids.npy");
+  if (!ratings.has_test_targets()) ratings.set_test_targets("test_targets.npy");
+}
+
 class DataReader {
  public:
   DataReader(const v1::Data& data, dataflow::FieldIssues& issues)
@@ -78,6 +87,10 @@ class DataReader {
     if (data_.has_images()) read_encoded(data_.images());
     if (data_.has_tfrecord()) read_tfrecord(data_.tfrecord());
     if (data_.has_npy()) read_npy(data_.npy());
+    if (data_.has_ratings()) {
+      read_ratings(data_.ratings());
+      return std::move(options_);  // the rest is for images
+    }
     if (options_.input.classes == 0) return std::move(options_);  // nothing can be said of images of unknown size
     read_augmentation();
     options_.normalization.mean = read_list("mean", data_.normalization().mean(), {0.0F, 1.0F});
@@ -141,6 +154,24 @@ class DataReader {
     if (has_classes && has_size && has_channels) {
       options_.input = {{source.channels(), source.height(), source.width()}, source.classes()};
     }
+  }
+
+  void read_ratings(const v1::Ratings& source) {
+    options_.train = read_name("train_ids", source.train_ids());
+    options_.train_labels = read_name("train_targets", source.train_targets());
+    options_.test = read_name("test_ids", source.test_ids());
+    options_.test_labels = read_name("test_targets", source.test_targets());
+    if (data_.has_augmentation()) issues_.add("data.augmentation", "augmentation is for images, and ratings are none");
+    if (data_.has_normalization())
+      issues_.add("data.normalization", "normalization is for images, and ratings are none");
+    bool are_sound = require(path_of("sizes"), source.sizes_size() > 0,
+                             "how many ids each column has, such as sizes: 1000 sizes: 500 for users and items");
+    std::vector<std::int64_t> sizes;
+    for (int k = 0; k < source.sizes_size(); ++k) {
+      are_sound &= check(path_of(fmt::format("sizes[{}]", k)), source.sizes(k), {1, kMostIds});
+      sizes.push_back(source.sizes(k));
+    }
+    if (are_sound) options_.input = dataflow::ratings_description(std::move(sizes));
   }
 
   template <typename Size>
@@ -253,6 +284,10 @@ void fill_defaults(v1::Data& data) {
   if (data.has_images()) fill_images(*data.mutable_images());
   if (data.has_tfrecord()) fill_tfrecord(*data.mutable_tfrecord());
   if (data.has_npy()) fill_npy(*data.mutable_npy());
+  if (data.has_ratings()) {
+    fill_ratings(*data.mutable_ratings());
+    return;  // the rest is for images
+  }
   const engine::Augmentation none;
   v1::Augmentation& augmentation = *data.mutable_augmentation();
   if (!augmentation.has_padding()) augmentation.set_padding(none.padding);

@@ -20,7 +20,8 @@
 namespace arbalest::jobs {
 
 struct DataOptions {
-  enum class Kind { kDigits, kIdx, kCifar10, kCifar100, kImages, kTfrecord, kNpy };  // kIdx: MNIST and Fashion-MNIST
+  // kIdx: MNIST and Fashion-MNIST
+  enum class Kind { kDigits, kIdx, kCifar10, kCifar100, kImages, kTfrecord, kNpy, kRatings };
   Kind kind = Kind::kDigits;
   std::string directory;  // of the files, below the data root unless absolute; unused for digits
   dataflow::InputDescription input;
@@ -29,10 +30,10 @@ struct DataOptions {
   // That the dataset is known to have; the files may hold others. None: only they say.
   std::optional<std::int64_t> training_examples;
   std::optional<std::int64_t> test_examples;
-  // Of files whose names the job says, below the directory: images, or a pattern of shards.
+  // Of files whose names the job says, below the directory: images, a pattern of shards, or ids.
   std::string train;
   std::string test;
-  std::string train_labels;  // of arrays
+  std::string train_labels;  // of arrays; of ratings, the targets
   std::string test_labels;
   // Of encoded images.
   std::int64_t first_label = 0;  // of shards: that of class 0

@@ -94,6 +94,11 @@ class JobReader {
     if (training.has_target_accuracy()) {
       options_.training.target_accuracy = training.target_accuracy();
       issues_.add("training.target_accuracy", check_target(training.target_accuracy()));
+      if (options_.data.kind == DataOptions::Kind::kRatings) {
+        issues_.add("training.target_accuracy",
+                    "target_accuracy is for classifiers, and ratings are numbers; remove it: the job trains for "
+                    "max_epochs and reports test_rmse");
+      }
     }
   }
 

@@ -36,6 +36,8 @@ KnownDataset known_dataset(v1::Data::SourceCase source) {
       return {"tfrecord", Kind::kTfrecord, "", {}, {{0.5F}, {0.25F}}, {}, {}};
     case v1::Data::kNpy:
       return {"npy", Kind::kNpy, "", {}, {{0.5F}, {0.25F}}, {}, {}};
+    case v1::Data::kRatings:
+      return {"ratings", Kind::kRatings, "", {}, {}, {}, {}};
     case v1::Data::kDigits:
       return {"digits",
               Kind::kDigits,

@@ -17,7 +17,22 @@ namespace {
 constexpr double kLineIntervalSeconds = 10.0;  // without a bar
 constexpr const char* kClearLine = "\r\x1b[K";
 
-std::string rate(double images_per_second) { return grouped(std::llround(images_per_second)) + " images/s"; }
+std::string rate(const RunStart& start, double images_per_second) {
+  return grouped(std::llround(images_per_second)) + (start.metric == Metric::kRmse ? " ratings/s" : " images/s");
+}
+
+// "98.12 %", "0.8412"; and what it is called.
+std::string score_text(Metric metric, double score) {
+  return metric == Metric::kRmse ? loss_text(score) : percent(score);
+}
+const char* metric_text(Metric metric) { return metric == Metric::kRmse ? "test RMSE" : "test accuracy"; }
+
+const std::optional<double>& score_of(const RunSummary& summary) {
+  return summary.metric == Metric::kRmse ? summary.test_rmse : summary.test_accuracy;
+}
+const std::optional<double>& best_of(const RunSummary& summary) {
+  return summary.metric == Metric::kRmse ? summary.best_test_rmse : summary.best_test_accuracy;
+}
 
 // "4", or "4 on 'cpu:0-1', 2 on 'cpu:2,3'".
 std::string learners_text(const std::vector<std::string>& devices, const std::vector<int>& counts) {
@@ -57,20 +72,20 @@ std::string top5_text(const RunStart& start, const std::optional<double>& top5_a
   return fmt::format(" (top-5 {})", percent(*top5_accuracy));
 }
 
-// "98.12 % after 4 epochs (best 98.30 %)"; for a summary with a test accuracy.
-std::string accuracy_text(const RunSummary& summary) {
+// "98.12 % after 4 epochs (best 98.30 %)"; for a summary with a score.
+std::string result_text(const RunSummary& summary) {
   const bool whole = summary.status == RunStatus::kCompleted || summary.status == RunStatus::kTargetReached;
-  std::string text = fmt::format("{} after {}", percent(*summary.test_accuracy),
+  std::string text = fmt::format("{} after {}", score_text(summary.metric, *score_of(summary)),
                                  whole ? counted(summary.epochs, "epoch") : epochs_text(summary.epochs_begun));
-  if (summary.best_test_accuracy) text += fmt::format(" (best {})", percent(*summary.best_test_accuracy));
+  if (best_of(summary)) text += fmt::format(" (best {})", score_text(summary.metric, *best_of(summary)));
   return text;
 }
 
 // What a failed run had reached; "" for nothing.
 std::string reached_text(const RunSummary& summary) {
-  if (summary.test_accuracy) return fmt::format("test accuracy {}", accuracy_text(summary));
-  if (!summary.best_test_accuracy) return "";
-  return fmt::format("best test accuracy {} in {}", percent(*summary.best_test_accuracy),
+  if (score_of(summary)) return fmt::format("{} {}", metric_text(summary.metric), result_text(summary));
+  if (!best_of(summary)) return "";
+  return fmt::format("best {} {} in {}", metric_text(summary.metric), score_text(summary.metric, *best_of(summary)),
                      counted(summary.epochs, "epoch"));
 }
 
@@ -88,8 +103,8 @@ std::string stop_text(int signal) {
 
 std::string summary_text(const RunStart& start, const RunSummary& summary) {
   std::vector<std::vector<std::string>> rows;
-  if (summary.test_accuracy) {
-    rows.push_back({"test accuracy", accuracy_text(summary) + top5_text(start, summary.test_top5_accuracy)});
+  if (score_of(summary)) {
+    rows.push_back({metric_text(summary.metric), result_text(summary) + top5_text(start, summary.test_top5_accuracy)});
   }
   if (start.target_accuracy) {
     const std::string target = percent(*start.target_accuracy);
@@ -98,7 +113,7 @@ std::string summary_text(const RunStart& start, const RunSummary& summary) {
                                  ? fmt::format("{:.1f} s to {}", *summary.time_to_accuracy_seconds, target)
                                  : fmt::format("{} not reached in {:.1f} s", target, summary.train_seconds)});
   }
-  rows.push_back({"throughput", rate(summary.images_per_second)});
+  rows.push_back({"throughput", rate(start, summary.images_per_second)});
   rows.push_back({"learners", learners_text(summary.devices, summary.learners_per_device)});
   if (!summary.model_sha256.empty() && !start.output_directory.empty()) {
     rows.push_back({"model", (std::filesystem::path(start.output_directory) / kModelFile).string()});
@@ -141,7 +156,7 @@ void ConsoleReporter::on_start(const RunStart& start) {
 
 void ConsoleReporter::show_bar(const RunProgress& progress) {
   const std::string text = fmt::format(" epoch {:.1f}/{}  loss {}  {}  {} left", progress.epoch, progress.max_epochs,
-                                       loss_text(progress.train_loss), rate(progress.images_per_second),
+                                       loss_text(progress.train_loss), rate(start_, progress.images_per_second),
                                        duration(progress.remaining_seconds));
   // A line that wraps cannot be rewritten.
   const auto columns = static_cast<std::size_t>(std::max(options_.columns - 1, 0));
@@ -162,7 +177,7 @@ void ConsoleReporter::on_progress(const RunProgress& progress) {
   } else if (progress.elapsed_seconds >= next_line_seconds_) {
     next_line_seconds_ = progress.elapsed_seconds + kLineIntervalSeconds;
     say(fmt::format("epoch {:.1f}/{}  loss {}  {}  {:.1f} s, about {} left\n", progress.epoch, progress.max_epochs,
-                    loss_text(progress.train_loss), rate(progress.images_per_second), progress.elapsed_seconds,
+                    loss_text(progress.train_loss), rate(start_, progress.images_per_second), progress.elapsed_seconds,
                     duration(progress.remaining_seconds)));
   }
 }
@@ -170,9 +185,11 @@ void ConsoleReporter::on_progress(const RunProgress& progress) {
 void ConsoleReporter::on_epoch(const EpochRow& row) {
   if (options_.quiet) return;
   next_line_seconds_ = row.elapsed_seconds + kLineIntervalSeconds;
-  say(fmt::format("epoch {}/{}  train loss {}  test loss {}  test accuracy {}{}  {}  {:.1f} s\n", row.epoch,
-                  start_.max_epochs, loss_text(row.train_loss), loss_text(row.test_loss), percent(row.test_accuracy),
-                  top5_text(start_, row.test_top5_accuracy), rate(row.images_per_second), row.elapsed_seconds));
+  const double score = row.test_rmse.value_or(row.test_accuracy);
+  say(fmt::format("epoch {}/{}  train loss {}  test loss {}  {} {}{}  {}  {:.1f} s\n", row.epoch, start_.max_epochs,
+                  loss_text(row.train_loss), loss_text(row.test_loss), metric_text(start_.metric),
+                  score_text(start_.metric, score), top5_text(start_, row.test_top5_accuracy),
+                  rate(start_, row.images_per_second), row.elapsed_seconds));
   const std::string note = options_.epoch_note ? options_.epoch_note() : std::string();
   if (!note.empty()) say(fmt::format("  {}\n", note));
 }

@@ -38,6 +38,17 @@ ordered_json per_device(const std::vector<int>& counts) {
   return equal ? ordered_json(counts.front()) : ordered_json(counts);
 }
 
+ordered_json accuracies(const std::optional<double>& accuracy, const std::optional<double>& top5) {
+  return {{"test_accuracy", finite_if_set("test_accuracy", accuracy)},
+          {"test_top5_accuracy", finite_if_set("test_top5_accuracy", top5)}};
+}
+
+ordered_json joined(std::initializer_list<ordered_json> parts) {
+  ordered_json all = ordered_json::object();
+  for (const ordered_json& part : parts) all.update(part);
+  return all;
+}
+
 }  // namespace
 
 const char* to_string(RunStatus status) {
@@ -72,19 +83,21 @@ ordered_json to_json(const RunStart& start) {
 }
 
 ordered_json to_json(const EpochRow& row) {
-  return {{"epoch", row.epoch},
-          {"train_loss", null_unless_finite(row.train_loss)},
-          {"test_loss", null_unless_finite(row.test_loss)},
-          {"test_accuracy", finite("test_accuracy", row.test_accuracy)},
-          {"test_top5_accuracy", finite_if_set("test_top5_accuracy", row.test_top5_accuracy)},
-          {"images_per_second", finite("images_per_second", row.images_per_second)},
-          {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
-          {"learning_rate", finite("learning_rate", row.learning_rate)},
-          {"learners_per_device", per_device(row.learners_per_device)},
-          {"replica_distance", null_unless_finite(row.replica_distance)},
-          {"training_seconds", finite("training_seconds", row.training_seconds)},
-          {"evaluation_seconds", finite("evaluation_seconds", row.evaluation_seconds)},
-          {"host_microseconds_per_step", finite("host_microseconds_per_step", row.host_microseconds_per_step)}};
+  const ordered_json losses = {{"epoch", row.epoch},
+                               {"train_loss", null_unless_finite(row.train_loss)},
+                               {"test_loss", null_unless_finite(row.test_loss)}};
+  const ordered_json scores = row.test_rmse ? ordered_json{{"test_rmse", null_unless_finite(*row.test_rmse)}}
+                                            : accuracies(row.test_accuracy, row.test_top5_accuracy);
+  const ordered_json rest = {
+      {"images_per_second", finite("images_per_second", row.images_per_second)},
+      {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
+      {"learning_rate", finite("learning_rate", row.learning_rate)},
+      {"learners_per_device", per_device(row.learners_per_device)},
+      {"replica_distance", null_unless_finite(row.replica_distance)},
+      {"training_seconds", finite("training_seconds", row.training_seconds)},
+      {"evaluation_seconds", finite("evaluation_seconds", row.evaluation_seconds)},
+      {"host_microseconds_per_step", finite("host_microseconds_per_step", row.host_microseconds_per_step)}};
+  return joined({losses, scores, rest});
 }
 
 ordered_json to_json(const ResizeRow& row) {
@@ -109,32 +122,34 @@ ordered_json to_json(const ResizeRow& row) {
 }
 
 ordered_json to_json(const RunSummary& summary) {
-  return {{"job", summary.job},
-          {"status", to_string(summary.status)},
-          {"message", summary.message},
-          {"test_accuracy", finite_if_set("test_accuracy", summary.test_accuracy)},
-          {"test_top5_accuracy", finite_if_set("test_top5_accuracy", summary.test_top5_accuracy)},
-          {"best_test_accuracy", finite_if_set("best_test_accuracy", summary.best_test_accuracy)},
-          {"test_loss", summary.test_loss ? null_unless_finite(*summary.test_loss) : ordered_json()},
-          {"epochs", summary.epochs},
-          {"examples", summary.examples},
-          {"skipped_examples", summary.skipped_examples},
-          {"train_seconds", finite("train_seconds", summary.train_seconds)},
-          {"time_to_accuracy_seconds", null_unless_set(summary.time_to_accuracy_seconds)},
-          {"images_per_second", finite("images_per_second", summary.images_per_second)},
-          {"learners", summary.learners},
-          {"learners_per_device", per_device(summary.learners_per_device)},
-          {"devices", summary.devices},
-          {"precision", engine::to_string(summary.precision)},
-          {"seed", summary.seed},
-          {"model_sha256", summary.model_sha256}};
+  const ordered_json outcome = {
+      {"job", summary.job}, {"status", to_string(summary.status)}, {"message", summary.message}};
+  const ordered_json scores =
+      summary.metric == Metric::kRmse
+          ? ordered_json{{"test_rmse", finite_if_set("test_rmse", summary.test_rmse)},
+                         {"best_test_rmse", finite_if_set("best_test_rmse", summary.best_test_rmse)}}
+          : joined({accuracies(summary.test_accuracy, summary.test_top5_accuracy),
+                    {{"best_test_accuracy", finite_if_set("best_test_accuracy", summary.best_test_accuracy)}}});
+  const ordered_json rest = {{"test_loss", summary.test_loss ? null_unless_finite(*summary.test_loss) : ordered_json()},
+                             {"epochs", summary.epochs},
+                             {"examples", summary.examples},
+                             {"skipped_examples", summary.skipped_examples},
+                             {"train_seconds", finite("train_seconds", summary.train_seconds)},
+                             {"time_to_accuracy_seconds", null_unless_set(summary.time_to_accuracy_seconds)},
+                             {"images_per_second", finite("images_per_second", summary.images_per_second)},
+                             {"learners", summary.learners},
+                             {"learners_per_device", per_device(summary.learners_per_device)},
+                             {"devices", summary.devices},
+                             {"precision", engine::to_string(summary.precision)},
+                             {"seed", summary.seed},
+                             {"model_sha256", summary.model_sha256}};
+  return joined({outcome, scores, rest});
 }
 
 ordered_json to_json(const EvaluationResult& result) {
-  return {{"test_accuracy", finite("test_accuracy", result.test_accuracy)},
-          {"test_top5_accuracy", finite_if_set("test_top5_accuracy", result.test_top5_accuracy)},
-          {"test_loss", null_unless_finite(result.test_loss)},
-          {"examples", result.examples}};
+  const ordered_json scores = result.test_rmse ? ordered_json{{"test_rmse", finite("test_rmse", *result.test_rmse)}}
+                                               : accuracies(result.test_accuracy, result.test_top5_accuracy);
+  return joined({scores, {{"test_loss", null_unless_finite(result.test_loss)}, {"examples", result.examples}}});
 }
 
 }  // namespace arbalest::jobs

@@ -155,10 +155,14 @@ std::optional<SavedSummary> read_summary(const fs::path& directory) {
   if (!summary.is_object() || !summary.contains("model_sha256") || !summary["model_sha256"].is_string()) {
     fail_summary(path, "it has no model_sha256");
   }
-  SavedSummary saved{.model_sha256 = summary["model_sha256"], .test_accuracy = {}};
-  const auto accuracy = summary.find("test_accuracy");
-  if (accuracy != summary.end() && accuracy->is_number()) saved.test_accuracy = accuracy->get<double>();
-  return saved;
+  const auto number = [&](const char* field) {
+    const auto value = summary.find(field);
+    const bool is_there = value != summary.end() && value->is_number();
+    return is_there ? std::optional(value->get<double>()) : std::nullopt;
+  };
+  return SavedSummary{.model_sha256 = summary["model_sha256"],
+                      .test_accuracy = number("test_accuracy"),
+                      .test_rmse = number("test_rmse")};
 }
 
 }  // namespace arbalest::jobs

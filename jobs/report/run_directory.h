@@ -50,7 +50,8 @@ class RunDirectory final : public RunObserver {
 // Of a summary.json, what it says of the saved model.
 struct SavedSummary {
   std::string model_sha256;
-  std::optional<double> test_accuracy;  // none where the run could not measure it
+  std::optional<double> test_accuracy;  // none where the run could not measure it, or another is the metric
+  std::optional<double> test_rmse;      // alike
 };
 
 // Nothing if `directory` has no summary.json: the run was cut short. Throws ErrorKind::kData if the file is damaged.

@@ -11,6 +11,7 @@
 #include "dataflow/input/image_files.h"
 #include "dataflow/input/image_records.h"
 #include "dataflow/input/npy.h"
+#include "dataflow/input/ratings.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
 
@@ -50,6 +51,8 @@ class Loader {
                                                     pool_));
       case DataOptions::Kind::kNpy:
         return varied(load_arrays());
+      case DataOptions::Kind::kRatings:
+        return load_ids();
     }
     engine::fail(engine::ErrorKind::kInternal, "unknown kind of data");
   }
@@ -62,6 +65,12 @@ class Loader {
     return dataflow::load_npy({name(), directory_ / (is_training ? data_.train : data_.test),
                                directory_ / (is_training ? data_.train_labels : data_.test_labels), data_.input,
                                data_.normalization});
+  }
+
+  std::unique_ptr<dataflow::Dataset> load_ids() const {
+    const bool is_training = split_ == Split::kTrain;
+    return dataflow::load_ratings({name(), directory_ / (is_training ? data_.train : data_.test),
+                                   directory_ / (is_training ? data_.train_labels : data_.test_labels), data_.input});
   }
 
   template <typename Images>

@@ -28,10 +28,11 @@ SplitVerification verify(const dataflow::Dataset& data, engine::host::Pool& pool
   std::vector<std::string> problems(static_cast<std::size_t>(data.size()));
   pool.for_each(problems.size(), [&](std::size_t i) { problems[i] = problem_of(data, static_cast<std::int64_t>(i)); });
   SplitVerification split{.name = data.name(), .examples = data.size(), .examples_of_class = {}, .problems = {}};
-  split.examples_of_class.resize(static_cast<std::size_t>(data.description().classes));
+  const bool has_classes = !data.description().has_ids();
+  if (has_classes) split.examples_of_class.resize(static_cast<std::size_t>(data.description().classes));
   for (std::size_t i = 0; i < problems.size(); ++i) {
     if (problems[i].empty()) {
-      ++split.examples_of_class[static_cast<std::size_t>(data.label(static_cast<std::int64_t>(i)))];
+      if (has_classes) ++split.examples_of_class[static_cast<std::size_t>(data.label(static_cast<std::int64_t>(i)))];
     } else {
       split.problems.push_back(std::move(problems[i]));
     }
@@ -63,9 +64,11 @@ DatasetVerification verify_dataset(const JobOptions& job, const std::string& dat
 }
 
 std::string to_text(const SplitVerification& split) {
-  const auto [least, most] = std::ranges::minmax(split.examples_of_class);
-  std::string text = fmt::format("{}: {}, {} classes of {} to {}", split.name, counted(split.examples, "example"),
-                                 split.examples_of_class.size(), grouped(least), grouped(most));
+  std::string text = fmt::format("{}: {}", split.name, counted(split.examples, "example"));
+  if (!split.examples_of_class.empty()) {
+    const auto [least, most] = std::ranges::minmax(split.examples_of_class);
+    text += fmt::format(", {} classes of {} to {}", split.examples_of_class.size(), grouped(least), grouped(most));
+  }
   if (!split.problems.empty()) text += fmt::format("; {} cannot be read", grouped(std::ssize(split.problems)));
   return text;
 }

@@ -12,7 +12,7 @@ namespace arbalest::jobs {
 struct SplitVerification {
   std::string name;  // "mnist train"
   std::int64_t examples = 0;
-  std::vector<std::int64_t> examples_of_class;  // readable ones
+  std::vector<std::int64_t> examples_of_class;  // readable ones; empty where labels are numbers
   std::vector<std::string> problems;            // of the examples that cannot be read, in their order
 };
 

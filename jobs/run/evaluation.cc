@@ -24,6 +24,11 @@ std::optional<double> top5_accuracy(const scheduler::Evaluation& evaluation, std
   return evaluation.top5_accuracy;
 }
 
+std::optional<double> rmse(const scheduler::Evaluation& evaluation, const dataflow::InputDescription& input) {
+  if (!input.has_ids()) return std::nullopt;
+  return std::sqrt(evaluation.loss);
+}
+
 EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
                               const RunContext& context) {
   const std::vector<dataflow::NamedTensor> model = read_safetensors(model_path, sha256);
@@ -44,13 +49,14 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   const scheduler::Evaluation evaluation = session->scheduler().evaluate(session->test_ring());
   if (!std::isfinite(evaluation.loss)) {
     engine::fail(engine::ErrorKind::kDiverged,
-                 "'{}' is of no use: its loss on the test set is {}, so its accuracy ({}) means nothing; the run that "
+                 "'{}' is of no use: its loss on the test set is {}, so what it predicts means nothing; the run that "
                  "saved it had diverged",
-                 model_path, unsigned_nan(evaluation.loss), percent(evaluation.accuracy));
+                 model_path, unsigned_nan(evaluation.loss));
   }
   return {.test_loss = evaluation.loss,
           .test_accuracy = evaluation.accuracy,
           .test_top5_accuracy = top5_accuracy(evaluation, job.data.input.classes),
+          .test_rmse = rmse(evaluation, job.data.input),
           .examples = evaluation.examples};
 }
 

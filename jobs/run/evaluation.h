@@ -16,6 +16,7 @@ struct EvaluationResult {
   double test_loss = 0.0;
   double test_accuracy = 0.0;
   std::optional<double> test_top5_accuracy;  // as top5_accuracy gives it
+  std::optional<double> test_rmse;           // as rmse gives it; instead of accuracies
   std::int64_t examples = 0;
 };
 
@@ -26,6 +27,9 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
 
 // Share of examples whose label is among the five largest of `classes` logits; none where there are not more than five.
 std::optional<double> top5_accuracy(const scheduler::Evaluation& evaluation, std::int64_t classes);
+
+// The root of the mean squared error; none where labels are classes.
+std::optional<double> rmse(const scheduler::Evaluation& evaluation, const dataflow::InputDescription& input);
 
 // Throws kDiverged if the loss is not finite. `when`: "after epoch 3".
 void require_finite(const scheduler::Evaluation& evaluation, std::string_view when);

@@ -96,7 +96,7 @@ Inspection inspect(const JobOptions& job) {
   result.arena_bytes_without_reuse = signed_bytes(training.bytes_without_reuse());
   if (!job.data.training_examples) {
     result.warnings.push_back(
-        "the bytes of the datasets are not counted: only their files say how many images they hold");
+        "the bytes of the datasets are not counted: only their files say how many examples they hold");
   }
   describe_memory(job, forecast(job, pools, devices), result);
   describe_learning_rate(job, result);

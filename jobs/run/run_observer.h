@@ -11,6 +11,12 @@
 
 namespace arbalest::jobs {
 
+// What a model is judged by on the test set.
+enum class Metric {
+  kAccuracy,  // of classifiers
+  kRmse       // root mean squared error, of predictors of numbers
+};
+
 struct RunStart {
   std::string job;
   std::string model;  // one line: "8 layers, 431,080 parameters"
@@ -18,6 +24,7 @@ struct RunStart {
   std::vector<std::string> devices;
   std::vector<int> learners_per_device;
   std::int64_t classes = 0;
+  Metric metric = Metric::kAccuracy;
   std::int64_t batch_size = 0;  // per learner
   engine::Precision precision = engine::Precision::kFloat32;
   int max_epochs = 0;
@@ -46,6 +53,7 @@ struct EpochRow {
   double test_loss = 0.0;
   double test_accuracy = 0.0;
   std::optional<double> test_top5_accuracy;  // where there are more than five classes
+  std::optional<double> test_rmse;           // instead of both, where that is the metric
   double images_per_second = 0.0;            // training examples / seconds of training, evaluation not counted
   double elapsed_seconds = 0.0;
   double learning_rate = 0.0;
@@ -74,16 +82,19 @@ struct RunSummary {
   std::string job;
   RunStatus status = RunStatus::kFailed;
   std::string message;  // why, unless completed or target reached; "" otherwise
-  // Of the model as it is at the end; none where it has not been measured.
+  Metric metric = Metric::kAccuracy;
+  // Of the model as it is at the end; none where it has not been measured, or another is the metric.
   std::optional<double> test_accuracy;
   std::optional<double> test_top5_accuracy;  // where there are more than five classes
   std::optional<double> test_loss;
   std::optional<double> best_test_accuracy;  // none before the first evaluation
-  int epochs = 0;                            // completed
-  std::int64_t examples = 0;                 // trained on
-  std::int64_t skipped_examples = 0;         // reads of examples that could not be read, in training and evaluation
-  double epochs_begun = 0.0;                 // the same as a number of epochs: 0.6
-  double train_seconds = 0.0;                // the whole clock: preparation, reading, training, evaluation
+  std::optional<double> test_rmse;           // as test_accuracy and its best
+  std::optional<double> best_test_rmse;
+  int epochs = 0;                     // completed
+  std::int64_t examples = 0;          // trained on
+  std::int64_t skipped_examples = 0;  // reads of examples that could not be read, in training and evaluation
+  double epochs_begun = 0.0;          // the same as a number of epochs: 0.6
+  double train_seconds = 0.0;         // the whole clock: preparation, reading, training, evaluation
   std::optional<double> time_to_accuracy_seconds;
   double images_per_second = 0.0;  // training examples / seconds of training
   int learners = 0;

@@ -40,6 +40,7 @@ class Trainer {
   Trainer(const JobOptions& job, const RunContext& context)
       : job_(job), context_(context), target_(job.training.target_accuracy) {
     summary_.job = job.name;
+    summary_.metric = job.data.input.has_ids() ? Metric::kRmse : Metric::kAccuracy;
     summary_.precision = job.training.precision;
     summary_.seed = job.training.seed;
     count_learners();
@@ -85,6 +86,7 @@ class Trainer {
         .devices = summary_.devices,
         .learners_per_device = summary_.learners_per_device,
         .classes = job_.data.input.classes,
+        .metric = summary_.metric,
         .batch_size = job_.training.batch_size,
         .precision = job_.training.precision,
         .max_epochs = job_.training.max_epochs,
@@ -240,6 +242,7 @@ class Trainer {
                        .test_loss = evaluation.loss,
                        .test_accuracy = evaluation.accuracy,
                        .test_top5_accuracy = top5_accuracy(evaluation, job_.data.input.classes),
+                       .test_rmse = rmse(evaluation, job_.data.input),
                        .images_per_second = static_cast<double>(epoch_.examples) / epoch_seconds_,
                        .elapsed_seconds = elapsed,
                        .learning_rate = epoch_learning_rate_,
@@ -248,6 +251,8 @@ class Trainer {
                        .training_seconds = epoch_seconds_,
                        .evaluation_seconds = evaluation_seconds,
                        .host_microseconds_per_step = mean_of(1e6 * epoch_.host_seconds, epoch_.tasks)};
+    if (row.test_rmse && std::isfinite(evaluation.loss))
+      best_rmse_ = std::min(*row.test_rmse, best_rmse_.value_or(*row.test_rmse));
     for (RunObserver* observer : context_.observers) observer->on_epoch(row);
     require_finite(evaluation, fmt::format("after epoch {}", epoch));
     return reached;
@@ -270,16 +275,30 @@ class Trainer {
     }
   }
 
+  void summarize_accuracy() {
+    summary_.best_test_accuracy = target_.best();
+    if (!evaluation_) return;
+    summary_.test_accuracy = evaluation_->accuracy;
+    summary_.test_top5_accuracy = top5_accuracy(*evaluation_, job_.data.input.classes);
+    if (std::isfinite(evaluation_->loss)) {
+      summary_.best_test_accuracy = std::max(target_.best().value_or(0.0), evaluation_->accuracy);
+    }
+  }
+
+  void summarize_rmse() {
+    summary_.best_test_rmse = best_rmse_;
+    if (!evaluation_ || !std::isfinite(evaluation_->loss)) return;
+    summary_.test_rmse = rmse(*evaluation_, job_.data.input);
+    summary_.best_test_rmse = std::min(*summary_.test_rmse, best_rmse_.value_or(*summary_.test_rmse));
+  }
+
   // Tells all observers, even if one fails; then throws what the first of those threw.
   void finish() {
-    summary_.best_test_accuracy = target_.best();
-    if (evaluation_.has_value()) {
-      summary_.test_loss = evaluation_->loss;
-      summary_.test_accuracy = evaluation_->accuracy;
-      summary_.test_top5_accuracy = top5_accuracy(*evaluation_, job_.data.input.classes);
-      if (std::isfinite(evaluation_->loss)) {
-        summary_.best_test_accuracy = std::max(target_.best().value_or(0.0), evaluation_->accuracy);
-      }
+    if (evaluation_) summary_.test_loss = evaluation_->loss;
+    if (summary_.metric == Metric::kRmse) {
+      summarize_rmse();
+    } else {
+      summarize_accuracy();
     }
     if (session_) summary_.skipped_examples = session_->skipped_examples();
     summary_.train_seconds = seconds_since(start_);
@@ -302,6 +321,7 @@ class Trainer {
   std::unique_ptr<Session> session_;
   std::unique_ptr<LearnerChanges> changes_;  // after session_: it uses it
   AccuracyTarget target_;
+  std::optional<double> best_rmse_;                  // of evaluations after epochs
   std::optional<scheduler::Evaluation> evaluation_;  // of the model as it is now
   RunSummary summary_;
   scheduler::Progress epoch_;  // of the epoch under way

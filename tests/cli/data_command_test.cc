@@ -1,10 +1,13 @@
 // arbalest data convert and arbalest data verify.
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/cli/program.h"
 #include "tests/support/catch.h"
 #include "tests/support/image_writer.h"
 #include "tests/support/npy_writer.h"
+#include "tests/support/ratings_writer.h"
 
 namespace arbalest::tests {
 
@@ -178,6 +181,38 @@ TEST_CASE("data verify: arrays of NumPy train, too") {
   CHECK_THAT(read_text(program / "run/summary.json"), ContainsSubstring("\"test_accuracy\": 1.0"));
   write_text(program / "own/test_labels.npy", npy("|O", "6,", "pickle"));
   CHECK(program.run({"train", "job.txtpb", "--data-root", "."}).exit_code == 4);
+}
+
+TEST_CASE("data verify: ratings train, evaluate to the last digit, and are refused with their record") {
+  const Program program;
+  write_ratings(program / "ratings");
+  const std::vector<std::string> job{Program::config("matrix-factorization-ratings"), "--data-root", "."};
+  const auto run = [&](std::vector<std::string> command, const std::vector<std::string>& more = {}) {
+    command.insert(command.end(), job.begin(), job.end());
+    command.insert(command.end(), more.begin(), more.end());
+    return program.run(command);
+  };
+  CHECK(run({"data", "verify"}).out == "ratings train: 12,000 examples\nratings test: 3,000 examples\n");
+  const Completed trained = run({"train"}, {"--set", "training.max_epochs=1", "--output", "run"});
+  INFO(trained.err);
+  CHECK(trained.exit_code == 0);
+  CHECK_THAT(trained.out, ContainsSubstring("test RMSE") && !ContainsSubstring("accuracy"));
+  const auto summary = nlohmann::json::parse(read_text(program / "run/summary.json"));
+  CHECK(summary["test_rmse"].get<double>() < 1.0);
+  CHECK_FALSE(summary.contains("test_accuracy"));
+  CHECK_THAT(read_text(program / "run/metrics.jsonl"), ContainsSubstring("\"test_rmse\":"));
+  const Completed evaluated = program.run({"evaluate", "run", "--data-root", ".", "--json"});
+  CHECK(nlohmann::json::parse(evaluated.out)["test_rmse"] == summary["test_rmse"]);
+  CHECK_THAT(program.run({"evaluate", "run", "--data-root", "."}).out, Catch::Matchers::StartsWith("test_rmse "));
+
+  std::string ids = read_text(program / "ratings/train_ids.npy");
+  ids.back() = '\x7F';  // of the last item
+  write_text(program / "ratings/train_ids.npy", ids);
+  for (const Completed& refused : {run({"train"}), run({"data", "verify"})}) {
+    CHECK(refused.exit_code == 4);
+    CHECK_THAT(refused.err, ContainsSubstring("train_ids.npy: record 11999: column 1: id") &&
+                                ContainsSubstring("is not in [0, 120)"));
+  }
 }
 
 TEST_CASE("data: mistakes on the command line are told within the group of commands") {

@@ -6,7 +6,8 @@
 namespace arbalest::tests {
 
 TEST_CASE("golden: small models on the stand-in", "[training]") {
-  for (const char* name : {"mlp", "lenet", "lenet_bn", "cifar_quick", "resnet_cifar20"}) check_golden(name, "cuda:0");
+  for (const char* name : {"mlp", "lenet", "lenet_bn", "cifar_quick", "resnet_cifar20", "matrix_factorization"})
+    check_golden(name, "cuda:0");
 }
 
 }  // namespace arbalest::tests

@@ -60,8 +60,14 @@ TEST_CASE("every kind of layer is read as what it is") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_concat(); }) == "concat");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_global_average_pool(); }) == "global_average_pool");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_padded_shortcut()->set_channels(4); }) == "padded_shortcut");
+  CHECK(kind_of([](v1::Layer& layer) {
+          layer.mutable_embedding()->set_rows(2);
+          layer.mutable_embedding()->set_width(3);
+        }) == "embedding");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_inner_product(); }) == "inner_product");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_squared_error(); }) == "squared_error");
   // A kind that is added to the schema has to be added here.
-  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 21);
+  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 24);
 }
 
 TEST_CASE("windows are read in both directions, with their defaults") {

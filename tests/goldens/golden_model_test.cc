@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names kSmall{"logistic_regression", "mlp", "lenet", "lenet_bn", "cifar_quick"};
+const Names kSmall{"logistic_regression", "mlp", "lenet", "lenet_bn", "cifar_quick", "matrix_factorization"};
 const Names kAlexnet{"alexnet", "alexnet_grouped"};
 const Names kVgg{"vgg11", "vgg16_bn", "vgg19_imagenet"};
 const Names kResnetCifar{"resnet_cifar20", "resnet_cifar32", "resnet_cifar44", "resnet_cifar56", "resnet_cifar110"};

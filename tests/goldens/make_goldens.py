@@ -59,6 +59,9 @@ def initial_value(name, shape, shift):
 
 
 def mini_batch(salt, image, classes, batch):
+    if isinstance(classes, list):  # ids, so many in each column, and numbers to be predicted
+        ids = random_words(f"image {salt}", batch * len(classes)).reshape(batch, -1) % numpy.array(classes, numpy.uint64)
+        return torch.from_numpy(ids.astype(numpy.int64)), torch.from_numpy(uniform(f"label {salt}", batch)).double()
     shape = [batch] + image
     pixels = uniform(f"image {salt}", math.prod(shape)) * numpy.float32(math.sqrt(3.0))
     labels = random_words(f"label {salt}", batch) % numpy.uint64(classes)
@@ -98,6 +101,20 @@ def mlp(image, classes, hidden):
         modules[f"relu{i}"] = nn.ReLU()
         features = width
     return Sequence(**modules, logits=nn.Linear(features, classes))
+
+
+class MatrixFactorization(nn.Module):
+    def __init__(self, sizes, width):
+        super().__init__()
+        self.user, self.item = nn.Embedding(sizes[0], width), nn.Embedding(sizes[1], width)
+        self.user_bias, self.item_bias = nn.Embedding(sizes[0], 1), nn.Embedding(sizes[1], 1)
+        self.interaction = nn.Module()
+        self.interaction.bias = nn.Parameter(torch.zeros(1))
+
+    def forward(self, ids):
+        user, item = ids.unbind(1)
+        biases = self.user_bias(user) + self.item_bias(item) + self.interaction.bias
+        return (self.user(user) * self.item(item)).sum(1) + biases[:, 0]
 
 
 def lenet(image, classes, batch_norm=False):
@@ -336,6 +353,8 @@ CASES = {
     "vgg16_bn": ("vgg { depth: 16 batch_norm: true head: CIFAR dropout: 0 }", lambda i, c: vgg(i, c, 16, True), colored(32), 100, 8),
     "vgg19_imagenet": ("vgg { depth: 19 head: IMAGENET dropout: 0 }", lambda i, c: vgg(i, c, 19, head="IMAGENET"),
                        colored(32), 10, 2),
+    "matrix_factorization": ("matrix_factorization { width: 12 }", lambda _, sizes: MatrixFactorization(sizes, 12), [2],
+                             [40, 30], 64),
     "mobilenet_v1": ("mobilenet_v1 {}", MobilenetV1, colored(64), 10, 8),
     "inception_v3": ("inception_v3 { dropout: 0 }", inception_v3, colored(299), 10, 4),
     "inception_v3_plain": ("inception_v3 { auxiliary_head: false dropout: 0 }",
@@ -364,6 +383,8 @@ def run(model, images, labels):
     output = model(images)
     if hasattr(output, "aux_logits"):  # the main head first
         loss = functional.cross_entropy(output[0], labels) + 0.4 * functional.cross_entropy(output[1], labels)
+    elif labels.is_floating_point():
+        loss = functional.mse_loss(output, labels)
     else:
         loss = functional.cross_entropy(output, labels)
     loss.backward()
@@ -379,11 +400,15 @@ def compute(name, salt):
         shapes = {n: list(p.shape) for n, p in model.named_parameters()}
         for parameter_name, parameter in model.named_parameters():
             weight = parameter_name.rsplit(".", 1)[0] + ".weight"
-            shift = SHIFT if len(shapes[weight]) == 1 else None
+            shift = SHIFT if len(shapes.get(weight, [])) == 1 else None
             parameter.copy_(initial_value(parameter_name, shapes[parameter_name], shift))
     images, labels = mini_batch(salt, image, classes, batch)
     loss, gradient = run(model, images, labels)
-    in_float = run(model.float(), images.float(), labels)[1]
+    if images.is_floating_point():
+        images = images.float()
+    if labels.is_floating_point():
+        labels = labels.float()
+    in_float = run(model.float(), images, labels)[1]
     norms = {n: numpy.linalg.norm(values) for n, values in gradient.items()}
     least = 1e-4 * math.hypot(*norms.values())
     worst = max((numpy.linalg.norm(in_float[n] - gradient[n]) / norms[n], n) for n in gradient if norms[n] > least)
@@ -405,7 +430,8 @@ def make(name):
         if number % every == 0 or number == len(gradient) - 1:
             tensor["entries"] = [float(f"{v:.6g}") for v in values[entries_of(parameter_name, values.size)]]
     text, _, image, classes, batch = CASES[name]
-    head = {"model": text, "image": image, "classes": classes, "batch": batch, "salt": salt,
+    head = {"model": text, "image": image, **({"ids": classes} if isinstance(classes, list) else {"classes": classes}),
+            "batch": batch, "salt": salt,
             "shift": SHIFT, "loss": loss,
             "parameters": sum(v.size for v in gradient.values())}
     if name in LOOSE:

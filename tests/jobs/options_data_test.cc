@@ -142,4 +142,47 @@ TEST_CASE("random crops are for images of any size, and need a size for the test
              ContainsSubstring("error: min_area must be in [0.01, 1], not 0"));
 }
 
+namespace {
+
+// A job for them.
+std::string with_ratings(const std::string& ratings, const std::string& more = "") {
+  std::string text = with_data("data { ratings { " + ratings + " } " + more + "}");
+  return text.replace(text.find("lenet {}"), 8, "matrix_factorization {}");
+}
+
+}  // namespace
+
+TEST_CASE("ratings are described by the job") {
+  const JobOptions job = parse(with_ratings("directory: \"own\" sizes: [50, 40] test_ids: \"later_ids.npy\""));
+  CHECK(job.data.kind == Kind::kRatings);
+  CHECK(job.data.directory == "own");
+  CHECK(job.data.train == "train_ids.npy");
+  CHECK(job.data.train_labels == "train_targets.npy");
+  CHECK(job.data.test == "later_ids.npy");
+  CHECK(job.data.test_labels == "test_targets.npy");
+  CHECK(job.data.input == dataflow::InputDescription{{2}, 1, {50, 40}});
+  CHECK_FALSE(job.data.training_examples.has_value());
+  const JobOptions again = parse(job.resolved_text);
+  CHECK(again.data.input == job.data.input);
+  CHECK(again.resolved_text == job.resolved_text);
+}
+
+TEST_CASE("what is wrong with ratings is said, and what to do") {
+  const auto said = [](const std::string& ratings, const std::string& more = "") {
+    return refusal(with_ratings(ratings, more));
+  };
+  CHECK_THAT(said("sizes: [50, 40]"), ContainsSubstring("directory is missing"));
+  CHECK_THAT(said("directory: \"d\""), ContainsSubstring("sizes is missing: how many ids each column has"));
+  CHECK_THAT(said("directory: \"d\" sizes: [50, 0]"), ContainsSubstring("sizes[1] must be in [1, 1000000000], not 0"));
+  CHECK_THAT(said("directory: \"d\" sizes: [50, 40, 3]"), ContainsSubstring("with 2 columns of ids"));
+  CHECK_THAT(said("directory: \"d\" sizes: [50, 40] test_ids: \"\""), ContainsSubstring("test_ids is empty"));
+  CHECK_THAT(said("directory: \"d\" sizes: [50, 40]", "augmentation { padding: 1 } "),
+             ContainsSubstring("augmentation is for images, and ratings are none"));
+  CHECK_THAT(said("directory: \"d\" sizes: [50, 40]", "normalization { mean: 0.5 } "),
+             ContainsSubstring("normalization is for images, and ratings are none"));
+  CHECK_THAT(refusal(with_ratings("directory: \"d\" sizes: [50, 40]"), {"training.target_accuracy=0.9"},
+                     engine::ErrorKind::kUsage),
+             ContainsSubstring("target_accuracy is for classifiers, and ratings are numbers; remove it"));
+}
+
 }  // namespace arbalest::jobs

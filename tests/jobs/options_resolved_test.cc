@@ -345,14 +345,17 @@ TEST_CASE("every model of the zoo is its list of layers") {
                                         "resnet { depth: 152 version: V2 }",
                                         "inception_v3 {}",
                                         "inception_v3 { auxiliary_head: false dropout: 0.25 }",
-                                        "mobilenet_v1 {}"};
+                                        "mobilenet_v1 {}",
+                                        "matrix_factorization {}",
+                                        "matrix_factorization { width: 3 mean: 3.5 }"};
   std::set<std::string> kinds;
   for (const std::string& model : models) {
     CAPTURE(model);
     kinds.insert(model.substr(0, model.find(' ')));
-    const std::string job = "model { zoo { " + model +
-                            " } } data { npy { directory: \"d\" channels: 3 height: 299 width: 299 classes: 7 } } "
-                            "learning_rate { base: 0.01 }";
+    const bool predicts = model.starts_with("matrix_factorization");
+    const std::string data = predicts ? "ratings { directory: \"d\" sizes: [50, 40] }"
+                                      : "npy { directory: \"d\" channels: 3 height: 299 width: 299 classes: 7 }";
+    const std::string job = "model { zoo { " + model + " } } data { " + data + " } learning_rate { base: 0.01 }";
     require_same_graph(*parse(expand_job(SourceText("job.txtpb", job))).graph, *parse(job).graph);
   }
   const auto& all = *v1::Zoo::descriptor();

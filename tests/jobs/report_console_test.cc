@@ -97,6 +97,33 @@ std::size_t count(const std::string& text, const std::string& word) {
 
 }  // namespace
 
+TEST_CASE("console: predictors of numbers have an error in the place of an accuracy") {
+  Console console;
+  RunStart start = some_start();
+  start.metric = Metric::kRmse;
+  start.target_accuracy.reset();
+  console.reporter.on_start(start);
+  EpochRow row;
+  row.epoch = 3;
+  row.test_loss = 0.25;
+  row.test_rmse = 0.5;
+  row.images_per_second = 12345;
+  console.reporter.on_epoch(row);
+  CHECK_THAT(console.messages.text(), ContainsSubstring("test loss 0.2500  test RMSE 0.5000  12,345 ratings/s"));
+  RunSummary summary = some_summary();
+  summary.status = RunStatus::kCompleted;
+  summary.metric = Metric::kRmse;
+  summary.test_accuracy.reset();
+  summary.best_test_accuracy.reset();
+  summary.test_rmse = 0.5;
+  summary.best_test_rmse = 0.4375;
+  console.reporter.on_finish(summary);
+  CHECK_THAT(console.results.text(), ContainsSubstring("test RMSE") &&
+                                         ContainsSubstring("0.5000 after 4 epochs (best 0.4375)") &&
+                                         ContainsSubstring("45,678 ratings/s"));
+  CHECK_THAT(console.results.text(), !ContainsSubstring("accuracy"));
+}
+
 TEST_CASE("console: says at the start what is going to run") {
   Console console;
   console.reporter.on_start(some_start());

@@ -160,6 +160,30 @@ TEST_CASE("report: epoch rows and the summary have the documented names") {
   CHECK(summary["time_to_accuracy_seconds"].is_null());
 }
 
+TEST_CASE("report: predictors of numbers have an error in the place of accuracies") {
+  EpochRow row = some_row();
+  row.test_rmse = 0.5;
+  CHECK(names_of(to_json(row)).at(3) == "test_rmse");
+  CHECK(to_json(row)["test_rmse"] == 0.5);
+  CHECK_FALSE(to_json(row).contains("test_accuracy"));
+  CHECK_FALSE(to_json(row).contains("test_top5_accuracy"));
+  row.test_rmse = std::numeric_limits<double>::quiet_NaN();  // as the loss
+  CHECK(to_json(row)["test_rmse"].is_null());
+
+  RunSummary summary = some_summary();
+  summary.metric = Metric::kRmse;
+  CHECK(to_json(summary)["test_rmse"].is_null());
+  summary.test_rmse = 0.5;
+  summary.best_test_rmse = 0.25;
+  CHECK(to_json(summary)["test_rmse"] == 0.5);
+  CHECK(to_json(summary)["best_test_rmse"] == 0.25);
+  for (const char* field : {"test_accuracy", "test_top5_accuracy", "best_test_accuracy"}) {
+    CHECK_FALSE(to_json(summary).contains(field));
+  }
+  const ordered_json evaluation = to_json(EvaluationResult{.test_loss = 0.25, .test_rmse = 0.5, .examples = 7});
+  CHECK(names_of(evaluation) == std::vector<std::string>{"test_rmse", "test_loss", "examples"});
+}
+
 TEST_CASE("report: what was not measured is null, not zero") {
   RunSummary summary = some_summary();
   summary.test_accuracy = 0.0;

@@ -1,5 +1,6 @@
 #include "tests/support/golden_model.h"
 
+#include <bit>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -51,6 +52,36 @@ class RandomWords {
  private:
   std::uint64_t seed_ = 0xCBF29CE484222325U;
 };
+
+using Words = std::vector<std::uint32_t>;  // as they lie in memory
+
+Words random_images(const RandomWords& random, std::size_t count) {
+  Words images;
+  for (std::size_t i = 0; i < count; ++i) {
+    images.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(std::sqrt(3.0)) * random.uniform(i)));
+  }
+  return images;
+}
+
+Words random_classes(const RandomWords& random, std::size_t count, std::uint64_t classes) {
+  Words labels;
+  for (std::size_t i = 0; i < count; ++i) labels.push_back(static_cast<std::uint32_t>(random.at(i) % classes));
+  return labels;
+}
+
+Words random_ids(const RandomWords& random, std::size_t count, const std::vector<std::uint64_t>& sizes) {
+  Words ids;
+  for (std::size_t i = 0; i < count; ++i) {
+    ids.push_back(static_cast<std::uint32_t>(random.at(i) % sizes[i % sizes.size()]));
+  }
+  return ids;
+}
+
+Words random_numbers(const RandomWords& random, std::size_t count) {
+  Words labels;
+  for (std::size_t i = 0; i < count; ++i) labels.push_back(std::bit_cast<std::uint32_t>(random.uniform(i)));
+  return labels;
+}
 
 // `shift`: of batch normalization.
 void fill_parameter(NamedTensor& tensor, std::optional<float> shift) {
@@ -107,21 +138,22 @@ Results train(const nlohmann::json& golden, const dataflow::Graph& graph, const 
   layout.from_canonical(*device, tensors, weights.as<float>());
 
   const std::string salt = std::to_string(golden.at("salt").get<int>());
-  std::vector<float> images(plan.tensor_bytes(dataflow::Graph::kImage) / sizeof(float));
   const RandomWords pixel("image " + salt);
-  for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<float>(std::sqrt(3.0)) * pixel.uniform(i);
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(batch));
   const RandomWords label("label " + salt);
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    labels[i] = static_cast<std::int32_t>(label.at(i) % golden.at("classes").get<std::uint64_t>());
-  }
+  const std::size_t elements = plan.tensor_bytes(dataflow::Graph::kImage) / sizeof(float);
+  const auto examples = static_cast<std::size_t>(batch);
+  const bool has_ids = golden.contains("ids");
+  const Words images = has_ids ? random_ids(pixel, elements, golden.at("ids").get<std::vector<std::uint64_t>>())
+                               : random_images(pixel, elements);
+  const Words labels = has_ids ? random_numbers(label, examples)
+                               : random_classes(label, examples, golden.at("classes").get<std::uint64_t>());
 
   const auto stream = device->create_stream({.name = "golden", .threads = threads});
   const engine::StepParameters parameters;
   engine::StepResult computed;
   stream->copy(step.data(), &parameters, sizeof(parameters), "parameters");
-  stream->copy(plan.images(arena.as<std::byte>()), images.data(), images.size() * sizeof(float), "images");
-  stream->copy(plan.labels(arena.as<std::byte>()), labels.data(), labels.size() * sizeof(std::int32_t), "labels");
+  stream->copy(plan.images(arena.as<std::byte>()), images.data(), images.size() * sizeof(images[0]), "images");
+  stream->copy(plan.labels(arena.as<std::byte>()), labels.data(), labels.size() * sizeof(labels[0]), "labels");
   stream->fill_zero(result.data(), sizeof(engine::StepResult), "result");
   const dataflow::PlanBuffers buffers{.weights = weights.as<float>(),
                                       .gradient = gradient.as<float>(),
@@ -170,8 +202,9 @@ void check_golden(const std::string& name, const std::string& device) {
   CAPTURE(name);
   std::ifstream file(source_directory() + "/tests/goldens/" + name + ".json");
   const nlohmann::json golden = nlohmann::json::parse(file);
-  dataflow::InputDescription input{{}, golden.at("classes").get<std::int64_t>()};
+  dataflow::InputDescription input{{}, golden.value("classes", std::int64_t{1})};
   for (const auto& extent : golden.at("image")) input.image.append(extent.get<std::int64_t>());
+  input.ids = golden.value("ids", input.ids);
   const dataflow::Graph graph = dataflow::Graph::build(input, zoo_layers(golden.at("model").get<std::string>(), input));
   const Results results = train(golden, graph, device);
 

@@ -5,6 +5,7 @@
 #include "dataflow/models/zoo/inception_v3.h"
 #include "dataflow/models/zoo/lenet.h"
 #include "dataflow/models/zoo/logistic_regression.h"
+#include "dataflow/models/zoo/matrix_factorization.h"
 #include "dataflow/models/zoo/mlp.h"
 #include "dataflow/models/zoo/mobilenet_v1.h"
 #include "dataflow/models/zoo/resnet.h"
@@ -42,6 +43,8 @@ void build(const v1::Zoo& zoo, ZooBuilder& builder) {
       return inception_v3(zoo.inception_v3(), builder);
     case v1::Zoo::kMobilenetV1:
       return mobilenet_v1(builder);
+    case v1::Zoo::kMatrixFactorization:
+      return matrix_factorization(zoo.matrix_factorization(), builder);
     case v1::Zoo::MODEL_NOT_SET:
       break;
   }
@@ -53,6 +56,12 @@ void build(const v1::Zoo& zoo, ZooBuilder& builder) {
 LayerMessages expand(const v1::Zoo& zoo, const InputDescription& input, FieldIssues& issues) {
   if (zoo.model_case() == v1::Zoo::MODEL_NOT_SET) {
     issues.add("zoo", "zoo names no model; choose one, such as lenet {} or resnet { depth: 50 }");
+    return {};
+  }
+  if (input.has_ids() && !zoo.has_matrix_factorization()) {
+    issues.add(
+        "zoo." + name_of(zoo),
+        fmt::format("{} classifies images, and the data has ratings; choose matrix_factorization {{}}", name_of(zoo)));
     return {};
   }
   ZooBuilder builder("zoo." + name_of(zoo), input, issues);

@@ -39,11 +39,19 @@ ZooBuilder::ZooBuilder(std::string path, const InputDescription& input, FieldIss
     : path_(std::move(path)), input_(input), issues_(issues), issues_before_(issues.all().size()) {}
 
 void ZooBuilder::require_sides(std::int64_t least) {
-  if (input_.classes == 0) return;
+  if (input_.classes == 0 || input_.has_ids()) return;
   const engine::Shape& image = input_.image;
   if (image.rank() == 3 && image[1] >= least && image[2] >= least) return;
   issues_.add_another(path_, fmt::format("{} needs images of {}x{} pixels or larger; those of the data are {}",
                                          path_.substr(path_.rfind('.') + 1), least, least, to_string(image)));
+}
+
+void ZooBuilder::require_columns(std::size_t columns) {
+  if (input_.classes == 0 || input_.ids.size() == columns) return;
+  issues_.add_another(path_, fmt::format("{} needs data {{ ratings {{ ... }} }} with {} columns of ids; {}",
+                                         path_.substr(path_.rfind('.') + 1), columns,
+                                         input_.has_ids() ? fmt::format("those of the data are {}", input_.ids.size())
+                                                          : "the data has images"));
 }
 
 LayerMessages ZooBuilder::take_layers() {
@@ -114,6 +122,27 @@ void ZooBuilder::add(const std::string& name, const std::string& a, const std::s
 
 void ZooBuilder::concat(const std::string& name, const std::vector<std::string>& inputs) {
   add_joining(name, inputs).mutable_concat();
+}
+
+v1::Embedding& ZooBuilder::embedding(const std::string& name, int width, int column) {
+  v1::Embedding& table = *from("ids").add_layer(name).mutable_embedding();
+  const auto at = static_cast<std::size_t>(column);
+  if (at < input_.ids.size()) table.set_rows(static_cast<int>(input_.ids[at]));
+  table.set_width(width);
+  table.set_column(column);
+  return table;
+}
+
+v1::InnerProduct& ZooBuilder::inner_product(const std::string& name, const std::string& a, const std::string& b) {
+  v1::InnerProduct& product = *add_joining(name, {a, b}).mutable_inner_product();
+  product.set_use_bias(true);
+  return product;
+}
+
+void ZooBuilder::predict() {
+  v1::Layer& loss = add_layer("loss");
+  loss.add_input("label");
+  loss.mutable_squared_error();
 }
 
 v1::Dense& ZooBuilder::classify(const std::string& name) {

@@ -58,6 +58,9 @@ class ZooBuilder {
   // A model whose windows would stand out of smaller images.
   void require_sides(std::int64_t least);
 
+  // A model of so many columns of ids.
+  void require_columns(std::size_t columns);
+
   // No layers if anything was wrong.
   LayerMessages take_layers();
 
@@ -81,6 +84,13 @@ class ZooBuilder {
   void padded_shortcut(const std::string& name, int channels, int stride);
   void add(const std::string& name, const std::string& a, const std::string& b);
   void concat(const std::string& name, const std::vector<std::string>& inputs);
+
+  // A table with a row for each id of the data's column.
+  v1::Embedding& embedding(const std::string& name, int width, int column);
+  // With a bias.
+  v1::InnerProduct& inner_product(const std::string& name, const std::string& a, const std::string& b);
+  // The model's loss "loss" of what the last layer predicts.
+  void predict();
 
   // A dense layer of as many units as there are classes, with Xavier's initial weights, and the model's loss "loss".
   v1::Dense& classify(const std::string& name);

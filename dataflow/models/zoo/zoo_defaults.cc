@@ -42,6 +42,11 @@ void fill(v1::InceptionV3& inception) {
   if (!inception.has_dropout()) inception.set_dropout(kDropout);
 }
 
+void fill(v1::MatrixFactorization& factorization) {
+  if (!factorization.has_width()) factorization.set_width(16);
+  if (!factorization.has_mean()) factorization.set_mean(0.0F);
+}
+
 }  // namespace
 
 void fill_zoo_defaults(v1::Zoo& zoo) {
@@ -51,6 +56,7 @@ void fill_zoo_defaults(v1::Zoo& zoo) {
   if (zoo.has_vgg()) fill(*zoo.mutable_vgg());
   if (zoo.has_resnet_cifar()) fill(*zoo.mutable_resnet_cifar());
   if (zoo.has_resnet()) fill(*zoo.mutable_resnet());
+  if (zoo.has_matrix_factorization()) fill(*zoo.mutable_matrix_factorization());
   if (zoo.has_inception_v3()) fill(*zoo.mutable_inception_v3());
 }
 

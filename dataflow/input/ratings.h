@@ -1,0 +1,50 @@
+// Ids, such as those of a user and an item, and a number to be predicted from them, as two arrays of NumPy's .npy
+// files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataflow/input/dataset.h"
+
+namespace arbalest::dataflow {
+
+// Of a dataset with so many ids in its columns.
+InputDescription ratings_description(std::vector<std::int64_t> ids);
+
+class Ratings final : public Dataset {
+ public:
+  // `ids` are [n, columns] and within the description, `targets` [n] and finite.
+  Ratings(std::string name, InputDescription description, std::vector<std::int32_t> ids, std::vector<float> targets);
+
+  const std::string& name() const noexcept override { return name_; }
+  const InputDescription& description() const noexcept override { return description_; }
+  std::int64_t size() const noexcept override { return static_cast<std::int64_t>(targets_.size()); }
+
+  void read(std::int64_t example, const ExamplePlace& place, float* ids) const override;
+  std::int32_t label(std::int64_t example) const override;
+  std::size_t memory_bytes() const noexcept override;
+
+ private:
+  std::string name_;
+  InputDescription description_;
+  std::vector<std::int32_t> ids_;
+  std::vector<float> targets_;
+};
+
+struct RatingsSource {
+  std::string name;
+  std::filesystem::path ids;      // integers of any size [n, columns]
+  std::filesystem::path targets;  // float32 or float64 [n]
+  InputDescription expected;
+};
+
+// Throws ErrorKind::kData, naming the file, as load_npy does; for ids that are out of range and targets that are not
+// finite with their record.
+std::unique_ptr<Ratings> load_ratings(const RatingsSource& source);
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,38 @@
+#include "dataflow/models/zoo/matrix_factorization.h"
+
+namespace arbalest::dataflow {
+
+namespace {
+
+// Vectors of the users and of the items. Away from 0, where the gradients of both would vanish.
+constexpr float kStddev = 0.1F;
+
+void embed(ZooBuilder& builder, const std::string& name, int width, int column) {
+  v1::Embedding& table = builder.embedding(name, width, column);
+  table.mutable_weight()->mutable_initializer()->mutable_gaussian()->set_stddev(kStddev);
+}
+
+void embed_bias(ZooBuilder& builder, const std::string& name, int column) {
+  builder.embedding(name, 1, column).mutable_weight()->mutable_initializer()->mutable_constant();
+}
+
+}  // namespace
+
+void matrix_factorization(const v1::MatrixFactorization& options, ZooBuilder& builder) {
+  builder.check_range("width", options.width(), {1, 1048576});
+  builder.check_range("mean", options.mean(), {-1000.0F, 1000.0F});
+  builder.require_columns(2);
+  embed(builder, "user", options.width(), 0);
+  embed(builder, "item", options.width(), 1);
+  embed_bias(builder, "user_bias", 0);
+  embed_bias(builder, "item_bias", 1);
+  // All that is the same for every rating: the one parameter that weight decay leaves alone.
+  v1::Parameter& mean = *builder.inner_product("interaction", "user", "item").mutable_bias();
+  mean.mutable_initializer()->mutable_constant()->set_value(options.mean());
+  mean.set_decay_multiplier(0.0F);
+  builder.add("biases", "user_bias", "item_bias");
+  builder.add("rating", "interaction", "biases");
+  builder.predict();
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,62 @@
+// Whole runs on ratings: matrix factorization reaches the noise, on any number of learners.
+#include <cmath>
+
+#include "jobs/run/evaluation.h"
+#include "jobs/run/session.h"
+#include "tests/support/catch.h"
+#include "tests/support/ratings_writer.h"
+#include "tests/training/whole_run.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+jobs::JobOptions ratings_job(const TemporaryDirectory& directory, std::vector<std::string> overrides) {
+  overrides.push_back("data.ratings.directory=" + (directory / "ratings").string());
+  return load("matrix-factorization-ratings.txtpb", overrides);
+}
+
+}  // namespace
+
+TEST_CASE("matrix factorization comes near the noise, with one learner and with four", "[training]") {
+  const TemporaryDirectory directory;
+  write_ratings(directory / "ratings");
+  for (const std::string learners : {"1", "4"}) {
+    CAPTURE(learners);
+    const jobs::JobOptions job = ratings_job(directory, {"learners.per_device.fixed=" + learners});
+    const std::filesystem::path output = directory / ("run" + learners);
+    std::filesystem::create_directories(output);
+    const jobs::RunSummary summary = run(job, output.string());
+    CHECK(summary.status == jobs::RunStatus::kCompleted);
+    CHECK(summary.metric == jobs::Metric::kRmse);
+    CHECK_FALSE(summary.test_accuracy.has_value());
+    CHECK_FALSE(summary.best_test_accuracy.has_value());
+    REQUIRE(summary.test_rmse.has_value());
+    CHECK(*summary.test_rmse > 0.9 * kRatingNoise);
+    CHECK(*summary.test_rmse < 1.25 * kRatingNoise);
+    CHECK(*summary.best_test_rmse <= *summary.test_rmse);
+    CHECK(*summary.test_rmse == std::sqrt(*summary.test_loss));
+    const std::string model = (output / "model.safetensors").string();
+    CHECK(jobs::evaluate_run(job, model, summary.model_sha256, {}).test_rmse == summary.test_rmse);
+  }
+}
+
+TEST_CASE("ratings train to the same bytes again, and every test rating counts once", "[training]") {
+  const TemporaryDirectory directory;
+  write_ratings(directory / "ratings");
+  const jobs::JobOptions job =
+      ratings_job(directory, {"learners.per_device.fixed=3", "training.max_epochs=1", "learning_rate.fixed={}"});
+  std::vector<std::vector<dataflow::NamedTensor>> models;
+  for (int turn = 0; turn < 2; ++turn) {
+    jobs::Session session(job, "", jobs::Session::Purpose::kTraining, {});
+    session.scheduler().advance(session.training_ring(), 50);
+    session.scheduler().drain();
+    CHECK(session.scheduler().evaluate(session.test_ring()).examples == kTestRatings);  // the last batch is padded
+    CHECK(session.warnings().empty());
+    models.push_back(session.scheduler().snapshot());
+  }
+  REQUIRE(models[0].size() == 5);
+  for (std::size_t i = 0; i < models[0].size(); ++i) CHECK(models[0][i].values == models[1][i].values);
+}
+
+}  // namespace arbalest::tests
