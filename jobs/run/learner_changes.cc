@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/cuda_devices.h"
 #include "engine/error.h"
 #include "jobs/options/learners_reader.h"
 #include "jobs/wording/failure.h"
@@ -23,6 +24,13 @@ bool is_shortage(const std::exception& error) {
   return as_error(error).kind() == engine::ErrorKind::kOutOfMemory;
 }
 
+// GPUs of a machine may be several models; its cores are one.
+std::string model_of(const engine::DeviceSpec& device) {
+  if (!device.is_cuda()) return "";
+  const engine::CudaDeviceInfo gpu = engine::find_cuda_device(device);
+  return fmt::format("{}, {} multiprocessors", gpu.name, gpu.multiprocessors);
+}
+
 }  // namespace
 
 std::vector<autotuner::Configuration> counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds) {
@@ -36,9 +44,11 @@ std::vector<TunedChanges::Kind> TunedChanges::find_kinds(const JobOptions& job, 
   for (std::size_t d = 0; d < job.devices.size(); ++d) {
     const engine::DeviceSpec& device = job.devices[d];
     auto space = counts_on(device, bounds);
-    const auto alike = std::ranges::find_if(kinds, [&](const Kind& kind) { return kind.described.space == space; });
+    const std::string model = model_of(device);
+    const auto alike = std::ranges::find_if(
+        kinds, [&](const Kind& kind) { return kind.model == model && kind.described.space == space; });
     if (alike == kinds.end()) {
-      kinds.push_back({{1, std::move(space)}, {d}});
+      kinds.push_back({{1, std::move(space)}, model, {d}});
     } else {
       ++alike->described.devices;
       alike->devices.push_back(d);

@@ -63,6 +63,7 @@ class TunedChanges final : public LearnerChanges {
   // Devices that are alike, and which of the job's devices they are.
   struct Kind {
     autotuner::DeviceKind described;
+    std::string model;  // of a GPU
     std::vector<std::size_t> devices;
   };
   static std::vector<Kind> find_kinds(const JobOptions& job, int ceiling);

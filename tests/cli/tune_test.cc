@@ -168,4 +168,39 @@ TEST_CASE("tune: a job's own number is no bound, and wrong bounds are refused") 
   CHECK_THAT(wrong.err, ContainsSubstring("min must not be above max"));
 }
 
+TEST_CASE("learners that the job cannot have are refused before the first step") {
+  const Program program;
+  const auto with = [&](const std::string& model, const std::string& count) {
+    write_text(program / "job.txtpb", "name: 'job' " + model +
+                                          " data { digits {} } training { batch_size: 32 max_epochs: 1 }\n"
+                                          "learning_rate { base: 0.01 }\n"
+                                          "learners { per_device { " +
+                                          count + " } }\n" + "devices: 'cpu'\n");
+  };
+  for (const auto& [count, message] : std::vector<std::pair<std::string, std::string>>{
+           {"auto { min: 5 max: 4 }", "min must not be above max: 5 is above 4"},
+           {"auto { min: 0 }", "min must be in [1, 1024], not 0"},
+           {"auto { max: -3 }", "max must be in [1, 1024], not -3"},
+           {"auto { min: 626 }",
+            "a round of 626 learners with period 1 needs 626 mini-batches, but an epoch has 625"}}) {
+    CAPTURE(count);
+    with("model { zoo { lenet {} } }", count);
+    for (const char* command : {"train", "tune", "validate"}) {
+      const Completed result = program.run({command, "job.txtpb"});
+      CHECK(result.exit_code == 3);
+      CHECK_THAT(result.err, ContainsSubstring("job.txtpb:3:") && ContainsSubstring(message));
+    }
+  }
+  // A terabyte.
+  with(
+      "model { layers { name: 'wide' input: 'image' dense { units: 100000 } } layers { name: 'logits' input: 'wide' "
+      "dense { units: 10 } } layers { name: 'loss' input: ['logits', 'label'] softmax_cross_entropy {} } }",
+      "fixed: 600");
+  const Completed result = program.run({"train", "job.txtpb", "--output", "run"});
+  CHECK(result.exit_code == 6);
+  CHECK_THAT(result.err, ContainsSubstring("600 learners would take ") && ContainsSubstring(" of host memory (") &&
+                             ContainsSubstring(" are available; "));
+  CHECK_FALSE(std::filesystem::exists(program / "run"));
+}
+
 }  // namespace arbalest::tests

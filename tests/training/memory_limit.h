@@ -31,6 +31,9 @@ inline jobs::JobOptions wide_job(std::int64_t units, int learners) {
 class AddressSpaceLimit {
  public:
   explicit AddressSpaceLimit(std::int64_t bytes) {
+    // What earlier work has freed must not serve as memory of its own.
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    malloc_trim(0);
     std::ifstream file("/proc/self/statm");
     std::int64_t size = 0;
     file >> size;

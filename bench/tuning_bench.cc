@@ -1,0 +1,177 @@
+// What does it cost a run to find its number of learners? (Formulas: bench/README.md.)
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "bench/harness.h"
+#include "jobs/options/load_job.h"
+#include "jobs/run/learner_changes.h"
+#include "jobs/run/session.h"
+
+namespace arbalest::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  std::string job = "configs/lenet-digits.txtpb";
+  std::string data_root = "data";
+  std::vector<std::string> overrides;
+  int from = 2;
+  int to = 4;
+  int turns = 21;
+};
+
+double seconds_of(const std::function<void()>& work) {
+  const Clock::time_point start = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::unique_ptr<jobs::Session> open(jobs::JobOptions& job, const std::string& data_root) {
+  return jobs::open_session(job, data_root, jobs::Session::Purpose::kTraining, {});
+}
+
+// One turn: rounds with one number, as many with a resize in the middle, as many with the other number. All of them end
+// drained, so what the middle one takes more than half of the others together is the resize.
+class Resizing {
+ public:
+  Resizing(jobs::JobOptions job, const std::string& data_root) : session_(open(job, data_root)) {}
+
+  void begin_at(int learners) {
+    session_->prepare(std::vector<int>{learners});
+    session_->resize(std::vector<int>{learners});
+    rounds(kRounds);
+    session_->scheduler().drain();
+  }
+
+  // Of a resize, in rounds.
+  double turn(int to) {
+    const double before = plain();
+    const std::vector<int> counts{to};
+    session_->prepare(counts);  // beside the training, in a run
+    const double with_resize = seconds_of([&] {
+      rounds(kRounds);
+      session_->scheduler().drain();
+      session_->resize(counts);
+      rounds(kRounds);
+      session_->scheduler().drain();
+    });
+    const double after = plain();
+    return (with_resize - (before + after) / 2) / ((before + after) / (4 * kRounds));
+  }
+
+ private:
+  static constexpr int kRounds = 10;
+
+  void rounds(int count) { session_->scheduler().advance(session_->training_ring(), count); }
+  double plain() {
+    return seconds_of([&] {
+      rounds(2 * kRounds);
+      session_->scheduler().drain();
+    });
+  }
+
+  std::unique_ptr<jobs::Session> session_;
+};
+
+nlohmann::ordered_json measure_resizes(const Arguments& arguments, const jobs::JobOptions& job) {
+  Resizing resizing(job, arguments.data_root);
+  resizing.begin_at(arguments.from);
+  std::vector<double> costs;
+  for (int turn = 0; turn < arguments.turns; ++turn) {
+    costs.push_back(resizing.turn(turn % 2 == 0 ? arguments.to : arguments.from));
+  }
+  const Summary cost = summarize(costs);
+  fmt::print(stderr, "a resize between {} and {} learners costs {:.2f} rounds (quartiles {:.2f} to {:.2f})\n",
+             arguments.from, arguments.to, cost.median, cost.first_quartile, cost.third_quartile);
+  return {{"from", arguments.from},
+          {"to", arguments.to},
+          {"turns", arguments.turns},
+          {"rounds", cost.median},
+          {"first_quartile", cost.first_quartile},
+          {"third_quartile", cost.third_quartile},
+          {"target_rounds", 5.0}};
+}
+
+// A whole run, without evaluation, whose number of learners is found.
+nlohmann::ordered_json measure_probing(const Arguments& arguments, jobs::JobOptions job) {
+  const auto session = open(job, arguments.data_root);
+  scheduler::Scheduler& scheduler = session->scheduler();
+  const auto end = static_cast<std::uint64_t>(job.training.max_epochs * session->training_order().batches_per_epoch());
+  jobs::TunedChanges changes(job, *session, jobs::first_guess(job));
+  std::map<int, double> rates;   // images/s by learners, as the tuner measured them
+  std::map<int, double> probed;  // seconds
+  double pauses = 0.0;
+  double total = 0.0;
+  int resizes = 0;
+  while (scheduler.batches() < end) {
+    const bool searches = !changes.is_settled();
+    if (const auto change = changes.due(scheduler.batches()); change && change->to.front() != scheduler.learners()) {
+      pauses += seconds_of([&] {
+        scheduler.drain();
+        session->resize(change->to);
+      });
+      ++resizes;
+    }
+    scheduler::Progress progress;
+    const double seconds = seconds_of([&] { progress = scheduler.advance(session->training_ring(), 1); });
+    total += seconds;
+    if (searches) probed[scheduler.learners()] += seconds;
+    changes.observe(progress, seconds);
+    for (const auto& point : changes.tuner().tuner().curve().points()) {
+      rates[point.configuration.learners] = point.rate;
+    }
+  }
+  total += pauses;
+  double best = 0.0;
+  for (const auto& [learners, rate] : rates) best = std::max(best, rate);
+  double lost = pauses;
+  for (const auto& [learners, seconds] : probed) {
+    if (rates.contains(learners)) lost += seconds * (1.0 - rates[learners] / best);
+  }
+  fmt::print(stderr, "finding {} learners with {} resizes took {:.2f} % of {:.1f} s\n", scheduler.learners(), resizes,
+             100.0 * lost / total, total);
+  return {{"epochs", job.training.max_epochs},
+          {"learners", scheduler.learners()},
+          {"resizes", resizes},
+          {"seconds", total},
+          {"pause_seconds", pauses},
+          {"probing_share", lost / total},
+          {"target_probing_share", 0.03}};
+}
+
+int run(const Arguments& arguments) {
+  std::vector<std::string> overrides = arguments.overrides;
+  overrides.push_back("devices=cpu");
+  overrides.push_back("training.max_epochs=10");
+  overrides.push_back("learners.per_device.auto={}");
+  const jobs::JobOptions job = jobs::load_job(arguments.job, overrides);
+  nlohmann::ordered_json fields{{"job", job.name}, {"batch_size", job.training.batch_size}};
+  fields["resize"] = measure_resizes(arguments, job);
+  fields["probing"] = measure_probing(arguments, job);
+  print_result("tuning", fields);
+  return 0;
+}
+
+}  // namespace
+}  // namespace arbalest::bench
+
+int main(int argc, char** argv) {
+  using arbalest::bench::Arguments;
+  Arguments arguments;
+  CLI::App program("What does it cost a run to find its number of learners?");
+  program.add_option("JOB", arguments.job, "Job file")->capture_default_str();
+  program.add_option("--data-root", arguments.data_root, "Where datasets lie")->capture_default_str();
+  program.add_option("--set", arguments.overrides, "As for arbalest train")->allow_extra_args(false);
+  program.add_option("--from", arguments.from, "Learners to resize from, and back to")->capture_default_str();
+  program.add_option("--to", arguments.to, "Learners to resize to")->capture_default_str();
+  program.add_option("--turns", arguments.turns, "Resizes")->capture_default_str();
+  CLI11_PARSE(program, argc, argv);
+  return arbalest::bench::run(arguments);
+}

@@ -1,0 +1,39 @@
+// Training of the small network on a device whose number of learners changes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/cuda/gpu_training.h"
+
+namespace arbalest::tests {
+
+inline const std::vector<std::vector<int>> kSizes = {{3}, {1}, {4}, {2}, {1}};
+
+inline RigOptions resizable_on(const std::string& device) {
+  RigOptions options = options_on({device}, {1});
+  options.most_learners = 4;
+  options.averaging.central_momentum = 0.7F;
+  return options;
+}
+
+// Three rounds with each of the numbers.
+inline Trained train_through(TrainingRig& rig, const std::vector<std::vector<int>>& sizes) {
+  Trained trained;
+  for (const std::vector<int>& size : sizes) {
+    rig.resize(size);
+    trained.loss += rig.run(3).loss_sum;
+  }
+  trained.evaluation = rig.scheduler().evaluate(rig.test_ring());
+  for (const auto& tensor : rig.scheduler().snapshot()) {
+    trained.weights.insert(trained.weights.end(), tensor.values.begin(), tensor.values.end());
+  }
+  return trained;
+}
+
+inline Trained train_through(const RigOptions& options, const std::vector<std::vector<int>>& sizes) {
+  TrainingRig rig(options);
+  return train_through(rig, sizes);
+}
+
+}  // namespace arbalest::tests

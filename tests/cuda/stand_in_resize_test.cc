@@ -1,0 +1,117 @@
+// Changing the number of learners of a GPU where the stand-in of CUDA's libraries shows more than a GPU can: any order
+// of streams, and memory that ends at any point.
+#include <atomic>
+
+#include "engine/error.h"
+#include "jobs/options/load_job.h"
+#include "jobs/run/trainer.h"
+#include "tests/cuda/resizing.h"
+#include "tests/cuda_stand_in/stand_in.h"
+#include "tests/support/source_directory.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+constexpr const char* kAllocate = "cudaMallocAsync";
+
+// Lets an allocation fail when the run has begun, and ends the run when it has told of that.
+class Fault final : public jobs::RunObserver {
+ public:
+  void on_start(const jobs::RunStart& /*start*/) override {
+    cuda_stand_in::fail_next(kAllocate, cudaErrorMemoryAllocation);
+  }
+  void on_progress(const jobs::RunProgress& /*progress*/) override {}
+  void on_epoch(const jobs::EpochRow& /*row*/) override {}
+  void on_resize(const jobs::ResizeRow& row) override {
+    rows.push_back(row);
+    if (row.batch > 0) stop_signal = 15;
+  }
+  void on_finish(const jobs::RunSummary& /*summary*/) override {}
+
+  std::vector<jobs::ResizeRow> rows;
+  std::atomic<int> stop_signal = 0;
+};
+
+jobs::JobOptions tuned_job() {
+  return jobs::load_job(
+      source_directory() + "/configs/logistic-digits.txtpb",
+      std::vector<std::string>{"devices=cuda:0", "training.max_epochs=1000", "learners.per_device.auto={max: 4}"});
+}
+
+}  // namespace
+
+TEST_CASE("a GPU whose learners change gives the same bytes in whatever order its streams run", "[training][resize]") {
+  const RigOptions options = resizable_on("cuda:0");
+  const Trained expected = train_through(options, kSizes);
+  for (std::uint64_t seed = 2; seed <= 10; ++seed) {
+    cuda_stand_in::reset({}, seed);
+    check_equal(train_through(options, kSizes), expected);
+    cuda_stand_in::require_clean();
+  }
+}
+
+TEST_CASE("learners that a GPU has given up leave its memory", "[training][resize]") {
+  TrainingRig rig(resizable_on("cuda:0"));
+  const engine::Device& device = rig.pools().front()->device();
+  const auto resize_through = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      rig.resize(kSizes[static_cast<std::size_t>(i) % kSizes.size()]);
+      rig.pools().front()->release_idle();
+      rig.run(1);
+    }
+  };
+  resize_through(static_cast<int>(kSizes.size()));
+  const std::size_t free_bytes = device.free_memory();
+  resize_through(10 * static_cast<int>(kSizes.size()));
+  CHECK(device.free_memory() == free_bytes);
+}
+
+TEST_CASE("a GPU whose memory ends at any point of growing trains on as if nothing had been asked",
+          "[training][resize]") {
+  const RigOptions options = resizable_on("cuda:0");
+  const Trained expected = train_through(options, {{2}, {2}});
+  int failures = 0;
+  for (bool grown = false; !grown; ++failures) {
+    CAPTURE(failures);
+    REQUIRE(failures < 200);
+    cuda_stand_in::reset();
+    {
+      TrainingRig rig(options);
+      rig.resize({2});
+      const double loss = rig.run(3).loss_sum;
+      cuda_stand_in::fail_next(kAllocate, cudaErrorMemoryAllocation, failures);
+      try {
+        rig.pools().front()->prepare(4);
+        grown = true;
+      } catch (const engine::Error& error) {
+        CHECK(error.kind() == engine::ErrorKind::kOutOfMemory);
+        Trained trained = train_through(rig, {{2}});
+        trained.loss += loss;
+        check_equal(trained, expected);
+      }
+    }
+    cuda_stand_in::require_clean();
+  }
+  cuda_stand_in::reset();  // the last failure has not come
+  CHECK(failures > 6);     // weights, gradients, momenta, arenas and workspaces of two learners
+}
+
+TEST_CASE("where a GPU has no memory for another learner, a tuned run goes on and says so", "[training][resize]") {
+  Fault fault;
+  jobs::RunContext context;
+  context.observers = {&fault};
+  context.stop_signal = &fault.stop_signal;
+  const jobs::RunSummary summary = jobs::train(tuned_job(), context);
+  CHECK(summary.status == jobs::RunStatus::kStopped);
+  REQUIRE(fault.rows.size() == 2);
+  CHECK(fault.rows[0].to == std::vector<int>{2});  // where a search without a guess begins
+  CHECK(fault.rows[1].from == std::vector<int>{2});
+  CHECK(fault.rows[1].to == std::vector<int>{2});
+  CHECK_THAT(fault.rows[1].reason, ContainsSubstring("4 learners do not fit in memory: back to 2 learners") &&
+                                       ContainsSubstring("cuda:0: cannot allocate"));
+  CHECK(summary.learners == 2);
+  cuda_stand_in::require_clean();
+}
+
+}  // namespace arbalest::tests
