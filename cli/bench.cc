@@ -30,6 +30,7 @@ struct BenchArguments {
   jobs::BenchRequest request{.jobs = {}, .settings = {}, .variations = {}, .seeds = "1..5", .target = {}};
   std::string output;
   std::string data_root;
+  bool trace = false;
   bool json = false;
 };
 
@@ -68,6 +69,7 @@ std::string command_line(const BenchArguments& arguments) {
   for (const std::string& setting : arguments.request.settings) command += " --set " + quoted(setting);
   for (const std::string& variation : arguments.request.variations) command += " --vary " + quoted(variation);
   if (arguments.request.target) command += fmt::format(" --target {}", *arguments.request.target);
+  if (arguments.trace) command += " --trace";
   command += " --seeds " + quoted(arguments.request.seeds);
   return command;
 }
@@ -96,6 +98,7 @@ int bench(const BenchArguments& arguments) {
   context.environment = environ;
   context.data_root = data_root(arguments.data_root);
   context.stop_signal = &stop_signal;
+  context.trace = arguments.trace;
   context.tell = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   context.command = command_line(arguments);
   context.machine = environment_report();
@@ -150,6 +153,7 @@ Command add_bench(CLI::App& program) {
       ->type_name("DIR")
       ->check(check_name);
   add_data_root(*command, arguments->data_root);
+  command->add_flag("--trace", arguments->trace, "Trace every run, and divide its training by what the learners do");
   command->add_flag("--json", arguments->json, "Print JSON");
   return {command, [arguments] { return bench(*arguments); }};
 }

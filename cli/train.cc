@@ -78,7 +78,10 @@ int train(const TrainArguments& arguments) {
   context.output_directory = directory.path().string();
   // The console last: it names files that are there.
   context.observers = {&directory, &console};
-  if (trace) watch(*trace, context);
+  if (trace) {
+    watch(*trace, context);
+    directory.follow(*trace);
+  }
   const jobs::RunSummary summary = jobs::train(job, context);
   if (trace && trace->dropped() > 0) {
     spdlog::warn("'{}' lacks {} spans: of each stream it has the first {}", arguments.trace, trace->dropped(),

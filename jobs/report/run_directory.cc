@@ -15,6 +15,7 @@
 #include "jobs/export/atomic_file.h"
 #include "jobs/options/load_job.h"
 #include "jobs/report/json.h"
+#include "jobs/report/trace.h"
 #include "jobs/wording/failure.h"
 
 namespace arbalest::jobs {
@@ -126,7 +127,13 @@ void RunDirectory::on_start(const RunStart& start) {
 
 void RunDirectory::on_progress(const RunProgress&) {}
 
-void RunDirectory::on_epoch(const EpochRow& row) { metrics_->append("epoch", to_json(row)); }
+void RunDirectory::on_epoch(const EpochRow& row) {
+  metrics_->append("epoch", to_json(row));
+  if (trace_ == nullptr || !trace_->shares()) return;
+  nlohmann::ordered_json found = {{"epoch", row.epoch}};
+  found.update(to_json(*trace_->shares()));
+  metrics_->append("trace", found);
+}
 
 void RunDirectory::on_resize(const ResizeRow& row) {
   metrics_->append("resize", to_json(row));

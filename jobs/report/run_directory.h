@@ -14,6 +14,8 @@
 
 namespace arbalest::jobs {
 
+class Trace;
+
 inline constexpr const char* kJobFile = "job.txtpb";
 inline constexpr const char* kReplayFile = "replay.txtpb";
 inline constexpr const char* kModelFile = "model.safetensors";
@@ -30,6 +32,9 @@ class RunDirectory final : public RunObserver {
   RunDirectory(std::filesystem::path path, const std::string& job_name);
   ~RunDirectory() override;
 
+  // Each epoch is followed by what `trace`, which is told of it before, has found.
+  void follow(const Trace& trace) { trace_ = &trace; }
+
   const std::filesystem::path& path() const noexcept { return path_; }
 
   void on_start(const RunStart& start) override;
@@ -43,6 +48,7 @@ class RunDirectory final : public RunObserver {
   std::vector<std::filesystem::path> made_;  // directories that were not there, innermost last
   std::unique_ptr<MetricsLog> metrics_;
   bool begun_ = false;
+  const Trace* trace_ = nullptr;
   std::string job_text_;
   std::vector<LearnerStep> learners_;  // as the run had them
 };

@@ -46,16 +46,26 @@ std::string name_text(const char* what, int track, std::string_view name) {
                      nlohmann::json(name).dump());
 }
 
-std::string shares_text(const TraceShares& shares, bool on_gpu, TraceTime at) {
-  const std::string input = fmt::format("\"input wait\":{:.6f}", shares.input_wait);
-  const std::string learners =
-      on_gpu ? std::string()
-             : fmt::format("\"device busy\":{:.6f},\"averaging wait\":{:.6f},", shares.busy, shares.averaging_wait);
-  return fmt::format("{{\"ph\":\"C\",\"name\":\"shares\",\"pid\":1,\"ts\":{:.3f},\"args\":{{{}{}}}}},\n",
-                     static_cast<double>(at) / 1e3, learners, input);
+std::string shares_text(const TraceShares& shares, TraceTime at) {
+  const nlohmann::ordered_json all = to_json(shares);
+  nlohmann::ordered_json known;
+  for (const auto& [name, share] : all.items()) {
+    if (!share.is_null()) known[name] = share;
+  }
+  return fmt::format("{{\"ph\":\"C\",\"name\":\"shares\",\"pid\":1,\"ts\":{:.3f},\"args\":{}}},\n",
+                     static_cast<double>(at) / 1e3, known.dump());
 }
 
 }  // namespace
+
+nlohmann::ordered_json to_json(const TraceShares& shares) {
+  const auto null_unless_set = [](const std::optional<double>& share) {
+    return share ? nlohmann::ordered_json(*share) : nlohmann::ordered_json();
+  };
+  return {{"device_busy", null_unless_set(shares.busy)},
+          {"averaging_wait", null_unless_set(shares.averaging_wait)},
+          {"input_wait", shares.input_wait}};
+}
 
 Trace::Trace(std::filesystem::path path, std::size_t spans_per_track)
     : path_(std::move(path)), tracks_(spans_per_track) {
@@ -128,9 +138,11 @@ void Trace::measure(const EpochRow& row) {
   const double whole = row.training_seconds * count;
   shares_ = TraceShares{};
   if (whole > 0.0) {
-    shares_ = TraceShares{.busy = seconds(learners.busy - learners_before_.busy) / whole,
-                          .averaging_wait = seconds(learners.waiting - learners_before_.waiting) / whole,
-                          .input_wait = seconds(input.waiting - input_before_.waiting) / row.training_seconds};
+    if (!on_gpu_) {
+      shares_->busy = seconds(learners.busy - learners_before_.busy) / whole;
+      shares_->averaging_wait = seconds(learners.waiting - learners_before_.waiting) / whole;
+    }
+    shares_->input_wait = seconds(input.waiting - input_before_.waiting) / row.training_seconds;
   }
   learners_before_ = learners;
   input_before_ = input;
@@ -157,9 +169,9 @@ void Trace::on_finish(const RunSummary& /*summary*/) {
 std::string Trace::epoch_text() const {
   if (!shares_) return "";
   const std::string input = fmt::format("input wait {:.1f} %", 100.0 * shares_->input_wait);
-  if (on_gpu_) return input;
-  return fmt::format("device busy {:.1f} %, averaging wait {:.1f} %, {}", 100.0 * shares_->busy,
-                     100.0 * shares_->averaging_wait, input);
+  if (!shares_->busy) return input;
+  return fmt::format("device busy {:.1f} %, averaging wait {:.1f} %, {}", 100.0 * *shares_->busy,
+                     100.0 * shares_->averaging_wait.value_or(0.0), input);
 }
 
 std::uint64_t Trace::dropped() const {
@@ -177,7 +189,7 @@ std::string Trace::to_json() const {
       dropped(), on_gpu_ ? "where the host enqueues tasks" : "where tasks run");
   constexpr int kRun = 0;
   for (const Phase& phase : phases_) text += span_text(phase.name, "run", kRun, phase.begin, phase.end);
-  for (const Epoch& epoch : epochs_) text += shares_text(epoch.shares, on_gpu_, epoch.begin);
+  for (const Epoch& epoch : epochs_) text += shares_text(epoch.shares, epoch.begin);
   int id = kRun;
   for (const TraceTrack* track : tracks) {
     text += name_text("thread_name", ++id, track->name());

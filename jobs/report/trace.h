@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "dataflow/input/input_observer.h"
 #include "engine/stream_observer.h"
 #include "jobs/report/trace_tracks.h"
@@ -19,10 +21,14 @@ namespace arbalest::jobs {
 
 // Shares of an epoch's training, without its evaluation.
 struct TraceShares {
-  double busy = 0.0;            // of the learners' streams: neither waiting nor without work; mean over the learners
-  double averaging_wait = 0.0;  // of the same: waiting for averaging
-  double input_wait = 0.0;      // the host thread that feeds them waits for a mini-batch
+  // Of the learners' streams, means over the learners; none on a GPU.
+  std::optional<double> busy;            // neither waiting nor without work
+  std::optional<double> averaging_wait;  // waiting for averaging
+  double input_wait = 0.0;               // the host thread that feeds them waits for a mini-batch
 };
+
+// "device_busy", "averaging_wait", "input_wait"
+nlohmann::ordered_json to_json(const TraceShares& shares);
 
 // On a CPU device a span lies where a task runs. On a GPU it lies where the host enqueues the task, and there are no
 // shares of busy and waiting time.

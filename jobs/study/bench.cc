@@ -37,6 +37,9 @@ std::vector<std::string> train_arguments(const BenchCase& of, const BenchRun& ru
     arguments.push_back(setting);
   }
   arguments.insert(arguments.end(), {"--output", (context.directory / run.directory).string()});
+  if (context.trace) {
+    arguments.insert(arguments.end(), {"--trace", (context.directory / (run.directory + ".trace.json")).string()});
+  }
   if (!context.data_root.empty()) arguments.insert(arguments.end(), {"--data-root", context.data_root});
   return arguments;
 }

@@ -19,6 +19,7 @@ struct BenchContext {
   char* const* environment = nullptr;  // of its processes
   std::string data_root;               // "": as the program itself finds it
   std::filesystem::path directory;     // exists, and is empty
+  bool trace = false;                  // every run
   const std::atomic<int>* stop_signal = nullptr;
   std::function<void(const std::string&)> tell;  // gets a line when a run begins or ends
   std::string command;                           // as the user has given it, for the report

@@ -104,15 +104,30 @@ std::string throughput_chart(const BenchResult& result) {
   return figure(to_svg(chart), names);
 }
 
+// Where every run was traced the training is divided by what the learners do.
 std::string phase_chart(const BenchResult& result) {
+  std::vector<BenchPhases> phases;
+  for (std::size_t i = 0; i < result.plan.cases.size(); ++i) phases.push_back(summarize(runs_of(result, i)).phases);
+  const bool divided = std::ranges::all_of(phases, [](const BenchPhases& of) { return of.working.has_value(); });
   BarChart chart{.title = "Where the time goes (means over the runs of a job)", .unit = "s", .bars = {}};
-  for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {
-    const BenchPhases phases = summarize(runs_of(result, i)).phases;
-    chart.bars.push_back(
-        {result.plan.cases[i].label, {phases.preparation, phases.training, phases.evaluation, phases.other}});
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const BenchPhases& of = phases[i];
+    std::vector<double> parts = {of.preparation, of.training, of.evaluation, of.other};
+    if (divided) {
+      const double waits = of.averaging_wait.value_or(0.0);
+      parts[1] = *of.working;
+      parts.insert(parts.end(), {waits, std::max(0.0, of.training - *of.working - waits)});
+    }
+    chart.bars.push_back({result.plan.cases[i].label, parts});
   }
-  return figure(to_svg(chart),
-                {{0, "preparation: data, plans, learners"}, {1, "training"}, {2, "evaluation"}, {3, "other"}});
+  std::vector<Name> names = {
+      {0, "preparation: data, plans, learners"}, {1, "training"}, {2, "evaluation"}, {3, "other"}};
+  if (divided) {
+    names[1].text = "training: learners work";
+    names.push_back({4, "training: they wait for averaging"});
+    names.push_back({5, "training: they have no work"});
+  }
+  return figure(to_svg(chart), names);
 }
 
 std::string row_of(const std::vector<std::string>& cells, const char* tag) {

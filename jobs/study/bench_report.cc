@@ -28,6 +28,8 @@ ordered_json to_json(const BenchSpread& spread) {
 ordered_json to_json(const BenchPhases& phases) {
   return {{"preparation", phases.preparation},
           {"training", phases.training},
+          {"training_working", null_unless_set(phases.working)},
+          {"training_averaging_wait", null_unless_set(phases.averaging_wait)},
           {"evaluation", phases.evaluation},
           {"other", phases.other}};
 }

@@ -33,12 +33,18 @@ void read_metrics(const std::filesystem::path& path, BenchRun& run) {
     const json row = json::parse(line);
     const std::string event = row.at("event");
     if (event == "start") run.phases.preparation = row.at("elapsed_seconds");
+    if (event == "trace" && !run.rows.empty()) {
+      run.rows.back().device_busy = number_or_none(row, "device_busy");
+      run.rows.back().averaging_wait = number_or_none(row, "averaging_wait");
+    }
     if (event != "epoch") continue;
     run.rows.push_back({.epoch = row.at("epoch"),
                         .elapsed_seconds = row.at("elapsed_seconds"),
                         .test_accuracy = row.at("test_accuracy"),
                         .training_seconds = row.at("training_seconds"),
-                        .evaluation_seconds = row.at("evaluation_seconds")});
+                        .evaluation_seconds = row.at("evaluation_seconds"),
+                        .device_busy = {},
+                        .averaging_wait = {}});
   }
 }
 
@@ -58,7 +64,12 @@ void read_summary_into(const json& summary, BenchRun& run) {
 void divide_into_phases(double examples, BenchRun& run) {
   BenchPhases& phases = run.phases;
   phases.training = run.images_per_second > 0.0 ? examples / run.images_per_second : 0.0;
-  for (const BenchEpoch& row : run.rows) phases.evaluation += row.evaluation_seconds;
+  for (const BenchEpoch& row : run.rows) {
+    phases.evaluation += row.evaluation_seconds;
+    if (!row.device_busy || !row.averaging_wait) continue;
+    phases.working = phases.working.value_or(0.0) + *row.device_busy * row.training_seconds;
+    phases.averaging_wait = phases.averaging_wait.value_or(0.0) + *row.averaging_wait * row.training_seconds;
+  }
   phases.other = std::max(0.0, run.train_seconds - phases.preparation - phases.training - phases.evaluation);
 }
 

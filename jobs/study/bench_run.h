@@ -25,12 +25,18 @@ struct BenchEpoch {
   double test_accuracy = 0.0;
   double training_seconds = 0.0;
   double evaluation_seconds = 0.0;
+  // Shares of the training, where the run was traced, and on a CPU.
+  std::optional<double> device_busy;
+  std::optional<double> averaging_wait;
 };
 
 // Of the whole clock of a run; they add up to train_seconds.
 struct BenchPhases {
   double preparation = 0.0;  // reading data, making plans and learners
   double training = 0.0;
+  // Parts of the training, where it is known how the learners spend it; none is where there is no epoch.
+  std::optional<double> working;
+  std::optional<double> averaging_wait;
   double evaluation = 0.0;
   double other = 0.0;  // saving, reporting, resizing
 };

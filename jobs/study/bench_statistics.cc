@@ -72,9 +72,15 @@ BenchStatistics summarize(const std::vector<BenchRun>& runs) {
     phases.training += run.phases.training;
     phases.evaluation += run.phases.evaluation;
     phases.other += run.phases.other;
+    if (run.phases.working) phases.working = phases.working.value_or(0.0) + *run.phases.working;
+    if (run.phases.averaging_wait) {
+      phases.averaging_wait = phases.averaging_wait.value_or(0.0) + *run.phases.averaging_wait;
+    }
   }
   const double measured = std::max(1, statistics.measured);
   for (double* phase : {&phases.preparation, &phases.training, &phases.evaluation, &phases.other}) *phase /= measured;
+  if (phases.working) *phases.working /= measured;
+  if (phases.averaging_wait) *phases.averaging_wait /= measured;
   statistics.time_to_accuracy = spread_of(times);
   statistics.epochs_to_target = spread_of(epochs);
   statistics.seconds_per_epoch = spread_of(epoch_seconds);

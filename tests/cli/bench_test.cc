@@ -51,7 +51,10 @@ TEST_CASE("bench: trains every seed of every variation in a process of its own, 
       CHECK(run["time_to_accuracy_seconds"].get<double>() ==
             Approx(run["phase_seconds"]["preparation"].get<double>() + run["seconds_per_epoch"].get<double>()));
       double phases = 0.0;
-      for (const auto& [name, seconds] : run["phase_seconds"].items()) phases += seconds.get<double>();
+      for (const char* phase : {"preparation", "training", "evaluation", "other"}) {
+        phases += run["phase_seconds"][phase].get<double>();
+      }
+      CHECK(run["phase_seconds"]["training_working"].is_null());
       CHECK(phases == Approx(run["train_seconds"].get<double>()));
       CHECK_THAT(read_text(directory.string() + ".log"), ContainsSubstring("test accuracy"));
       CHECK_THAT(read_text(directory.string() + ".mllog"), ContainsSubstring("\"key\":\"eval_accuracy\""));
@@ -77,7 +80,7 @@ TEST_CASE("bench: trains every seed of every variation in a process of its own, 
 
 TEST_CASE("bench: a target that is not reached exits 9, and says so") {
   const Program program;
-  const Completed done = program.run(bench({"--target", "1", "--seeds", "4"}));
+  const Completed done = program.run(bench({"--target", "1", "--seeds", "4", "--trace"}));
   INFO(done.err);
   CHECK(done.exit_code == 9);
   CHECK_THAT(done.out, ContainsSubstring("0 of 1") && ContainsSubstring("not reached"));
@@ -85,6 +88,12 @@ TEST_CASE("bench: a target that is not reached exits 9, and says so") {
   const json run = result_in(program)["cases"][0]["runs"][0];
   CHECK(run["outcome"] == "not_reached");
   CHECK(run["time_to_accuracy_seconds"].is_null());
+  const json& phases = run["phase_seconds"];
+  CHECK(phases["training_working"] > 0.0);
+  CHECK(phases["training_averaging_wait"] == 0.0);
+  CHECK(phases["training_working"].get<double>() <= 1.01 * phases["training"].get<double>());
+  CHECK(json::parse(read_text(program / "out/1-logistic-digits/seed-4.trace.json")).contains("traceEvents"));
+  CHECK_THAT(read_text(program / "out/bench.html"), ContainsSubstring("training: they wait for averaging"));
 }
 
 TEST_CASE("bench: a run that dies is counted and named with its log, and does not end the others") {

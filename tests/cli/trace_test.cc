@@ -1,6 +1,7 @@
 // arbalest train --trace.
 #include <csignal>
 #include <filesystem>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -27,6 +28,19 @@ TEST_CASE("trace: each epoch tells how busy the devices were, and the file is th
   CHECK_THAT(done.err,
              ContainsSubstring("\n  device busy ") && ContainsSubstring(" %, averaging wait 0.0 %, input wait "));
   CHECK(nlohmann::json::parse(read_text(program / "trace.json"))["traceEvents"].size() > 100);
+
+  std::istringstream rows(read_text(program / "run/metrics.jsonl"));
+  int found = 0;
+  for (std::string line; std::getline(rows, line);) {
+    const auto row = nlohmann::json::parse(line);
+    if (row["event"] != "trace") continue;
+    ++found;
+    CHECK(row["epoch"] == 1);
+    CHECK(row["device_busy"] > 0.0);
+    CHECK(row["averaging_wait"] == 0.0);
+    CHECK(row["input_wait"] >= 0.0);
+  }
+  CHECK(found == 1);
 
   // Before anything runs.
   const Completed again = program.run(small_and({"--trace", "trace.json", "--set", "name=other"}));

@@ -31,9 +31,14 @@ BenchRun reached_after(std::uint64_t seed, int epochs, double seconds) {
   run.images_per_second = 100.0;
   run.test_accuracy = 0.9;
   run.best_test_accuracy = 0.9;
-  run.phases = {.preparation = 1.0, .training = seconds - 2.0, .evaluation = 1.0, .other = 0.5};
+  run.phases = {.preparation = 1.0,
+                .training = seconds - 2.0,
+                .working = {},
+                .averaging_wait = {},
+                .evaluation = 1.0,
+                .other = 0.5};
   for (int epoch = 1; epoch <= epochs; ++epoch) {
-    run.rows.push_back({epoch, 1.0 + (seconds - 1.0) * epoch / epochs, 0.9 * epoch / epochs, 0.5, 0.25});
+    run.rows.push_back({epoch, 1.0 + (seconds - 1.0) * epoch / epochs, 0.9 * epoch / epochs, 0.5, 0.25, {}, {}});
   }
   return run;
 }
@@ -185,6 +190,18 @@ TEST_CASE("bench page: needs no other file, escapes what it is told, and closes 
   CHECK(page.find("inf") == std::string::npos);
 }
 
+TEST_CASE("bench page: where every run was traced, the training is divided by what the learners do") {
+  BenchRun run = reached_after(1, 2, 20.0);
+  const std::string undivided = "they wait for averaging";
+  CHECK(to_page(some_result({run})).find(undivided) == std::string::npos);
+  run.phases.working = 10.0;
+  run.phases.averaging_wait = 5.0;
+  CHECK_THAT(to_page(some_result({run})), ContainsSubstring(undivided) && ContainsSubstring("they have no work"));
+  const BenchStatistics of = summarize({run, run});
+  CHECK(*of.phases.working == Approx(10.0));
+  CHECK(*of.phases.averaging_wait == Approx(5.0));
+}
+
 TEST_CASE("bench page: a bench of which nothing is known is a page all the same") {
   BenchResult result = some_result({BenchRun()});
   result.signal = 2;
@@ -221,7 +238,9 @@ TEST_CASE("bench run: what a run has left is read back, and a damaged one is nam
   tests::write_text(directory / "metrics.jsonl",
                     "{\"event\": \"start\", \"elapsed_seconds\": 1.5}\n"
                     "{\"event\": \"epoch\", \"epoch\": 1, \"elapsed_seconds\": 5.5, \"test_accuracy\": 0.75, "
-                    "\"training_seconds\": 3, \"evaluation_seconds\": 1}\n");
+                    "\"training_seconds\": 3, \"evaluation_seconds\": 1}\n"
+                    "{\"event\": \"trace\", \"epoch\": 1, \"device_busy\": 0.5, \"averaging_wait\": 0.25, "
+                    "\"input_wait\": 0.125}\n");
   tests::write_text(directory / "summary.json",
                     R"({"status": "completed", "message": "", "learners": 2, "epochs": 1, "train_seconds": 6.0,
                         "time_to_accuracy_seconds": null, "images_per_second": 100.0, "test_accuracy": 0.75,
@@ -231,6 +250,8 @@ TEST_CASE("bench run: what a run has left is read back, and a damaged one is nam
   CHECK(run.outcome == BenchOutcome::kNotReached);
   CHECK(run.phases.preparation == 1.5);
   CHECK(run.phases.training == Approx(3.0));
+  CHECK(run.phases.working == 1.5);
+  CHECK(run.phases.averaging_wait == 0.75);
   CHECK(run.phases.evaluation == 1.0);
   CHECK(run.phases.other == Approx(0.5));
   CHECK(*run.seconds_per_epoch() == Approx(4.0));
