@@ -45,6 +45,11 @@ class AveragingClock final : public engine::StreamObserver {
   Clock::time_point start_;
 };
 
+struct Job {
+  std::string file = "configs/lenet-digits.txtpb";
+  std::string data_root = "data";
+};
+
 struct Speed {
   double images_per_second = 0.0;
   double round_seconds = 0.0;
@@ -55,8 +60,8 @@ struct Speed {
 // A session that trains for a while whenever it is told to.
 class Training {
  public:
-  Training(const std::vector<std::string>& overrides, bool lend_cores)
-      : session_(jobs::load_job("configs/lenet-digits.txtpb", overrides), "", jobs::Session::Purpose::kTraining,
+  Training(const Job& job, const std::vector<std::string>& overrides, bool lend_cores)
+      : session_(jobs::load_job(job.file, overrides), job.data_root, jobs::Session::Purpose::kTraining,
                  {.observer = &averaging_, .lend_cores = lend_cores}) {}
 
   Speed run_for(double duration) {
@@ -81,11 +86,11 @@ class Training {
 // A Training in a child process, which sleeps between its turns. Forked before this process has threads.
 class Child {
  public:
-  explicit Child(const std::vector<std::string>& overrides, bool lend_cores = true) {
+  explicit Child(const Job& job, const std::vector<std::string>& overrides, bool lend_cores = true) {
     if (pipe(turns_) != 0 || pipe(speeds_) != 0) fail("pipe");
     const pid_t child = fork();
     if (child < 0) fail("fork");
-    if (child == 0) serve(overrides, lend_cores);
+    if (child == 0) serve(job, overrides, lend_cores);
     close(turns_[0]);
     close(speeds_[1]);
   }
@@ -108,9 +113,9 @@ class Child {
     engine::fail(engine::ErrorKind::kInternal, "{}: {}", what, std::strerror(errno));
   }
 
-  [[noreturn]] void serve(const std::vector<std::string>& overrides, bool lend_cores) const {
+  [[noreturn]] void serve(const Job& job, const std::vector<std::string>& overrides, bool lend_cores) const {
     close(turns_[1]);  // so that the parent's end is seen
-    Training training(overrides, lend_cores);
+    Training training(job, overrides, lend_cores);
     double duration = 0.0;
     while (read(turns_[0], &duration, sizeof duration) == sizeof duration) {
       const Speed speed = training.run_for(duration);
@@ -141,13 +146,13 @@ struct Turn {
 // k = cores of this machine.
 class Contest {
  public:
-  Contest()
+  explicit Contest(const Job& job)
       : one_process_{"devices=cpu", fmt::format("learners.per_device.fixed={}", learners())},
-        lending_(one_process_),
-        not_lending_(one_process_, false) {
+        lending_(job, one_process_),
+        not_lending_(job, one_process_, false) {
     for (const int core : cores_) {
       processes_.emplace_back(
-          std::vector<std::string>{fmt::format("devices=cpu:{}", core), "learners.per_device.fixed=1"});
+          job, std::vector<std::string>{fmt::format("devices=cpu:{}", core), "learners.per_device.fixed=1"});
     }
   }
 
@@ -180,8 +185,8 @@ nlohmann::ordered_json summary(const std::vector<Turn>& turns, const Value& valu
   return to_json(summarize(std::move(values)));
 }
 
-int run(int count, double duration) {
-  Contest contest;
+int run(const Job& job, int count, double duration) {
+  Contest contest(job);
   const int learners = contest.learners();
   const auto theirs = [](const Turn& turn) { return turn.processes; };
   const auto ours = [](const Turn& turn) { return turn.learners.images_per_second; };
@@ -207,7 +212,8 @@ int run(int count, double duration) {
                i + 1, learners, theirs(turn), learners, ours(turn), ratio(turn), without(turn), ratio_without(turn),
                100.0 * averaging(turn), 100.0 * waiting(turn));
   }
-  print_result("scaling", {{"learners", learners},
+  print_result("scaling", {{"job", job.file},
+                           {"learners", learners},
                            {"turns", count},
                            {"seconds_per_turn", duration},
                            {"processes_images_per_second", summary(turns, theirs)},
@@ -227,11 +233,14 @@ int run(int count, double duration) {
 int main(int argc, char** argv) {
   CLI::App app{
       "k = cores learners in one process, with and without core lending, against as many independent one-learner "
-      "processes; LeNet, b = 32."};
+      "processes; unless told otherwise LeNet, b = 32."};
+  arbalest::bench::Job job;
   int turns = 40;
   double seconds = 0.5;
+  app.add_option("--job", job.file, "job file");
+  app.add_option("--data-root", job.data_root, "where its dataset lies");
   app.add_option("--turns", turns, "turns of each of the three")->check(CLI::Range(1, 1000));
   app.add_option("--seconds", seconds, "length of a turn")->check(CLI::Range(0.1, 600.0));
   CLI11_PARSE(app, argc, argv);
-  return arbalest::bench::run(turns, seconds);
+  return arbalest::bench::run(job, turns, seconds);
 }

@@ -55,11 +55,11 @@ class Finder {
       if (!runs(n)) continue;
       use(node(n).output, forward_time(n));
       if (runs_backward(n) && traits(n).backward_reads_output) use(node(n).output, backward_time(n));
-      for (const int input : node(n).inputs) {
+      for (std::size_t k = 0; k < node(n).inputs.size(); ++k) {
+        const int input = node(n).inputs[k];
         use(input, forward_time(n));
-        if (runs_backward(n) && (traits(n).backward_reads_inputs || input == Graph::kLabel)) {
-          use(input, backward_time(n));
-        }
+        const bool reads = traits(n).backward_reads_inputs && (k == 0 || !traits(n).backward_reads_first_input_only);
+        if (runs_backward(n) && (reads || input == Graph::kLabel)) use(input, backward_time(n));
       }
     }
   }

@@ -1,22 +1,32 @@
 #include "dataflow/fusion.h"
 
+#include <algorithm>
+#include <functional>
+
 namespace arbalest::dataflow {
 
 namespace {
 
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+// By tensor.
 std::vector<int> count_readers(const Graph& graph) {
-  std::vector<int> readers(static_cast<std::size_t>(graph.tensors()), 0);
+  std::vector<int> readers(at(graph.tensors()), 0);
   for (const Graph::Node& node : graph.nodes()) {
-    for (const int input : node.inputs) ++readers[static_cast<std::size_t>(input)];
+    for (const int input : node.inputs) ++readers[at(input)];
   }
   return readers;
 }
 
+// The node whose output `tensor` is; -1: the graph's input.
+int producer_of(int tensor) { return tensor - Graph::kLabel - 1; }
+
 }  // namespace
 
-Graph fuse(const Graph& graph) {
+// Activations become part of what they read.
+Graph fuse_activations(const Graph& graph) {
   const std::vector<int> readers = count_readers(graph);
-  std::vector<int> renumbered(static_cast<std::size_t>(graph.tensors()));  // by the given graph's tensor numbers
+  std::vector<int> renumbered(at(graph.tensors()));  // by the given graph's tensor numbers
   renumbered[Graph::kImage] = Graph::kImage;
   renumbered[Graph::kLabel] = Graph::kLabel;
 
@@ -24,15 +34,15 @@ Graph fuse(const Graph& graph) {
   fused.input_ = graph.input_;
   // What alone feeds `node`, if that is an activation.
   const auto find_producer = [&](const Graph::Node& node) -> Graph::Node* {
-    const auto read = static_cast<std::size_t>(node.inputs[0]);
+    const std::size_t read = at(node.inputs[0]);
     if (!node.layer->activation().has_value() || renumbered[read] <= Graph::kLabel || readers[read] != 1) {
       return nullptr;
     }
-    return &fused.nodes_[static_cast<std::size_t>(renumbered[read] - Graph::kLabel - 1)];
+    return &fused.nodes_[at(producer_of(renumbered[read]))];
   };
 
   for (const Graph::Node& node : graph.nodes_) {
-    int& output = renumbered[static_cast<std::size_t>(node.output)];
+    int& output = renumbered[at(node.output)];
     Graph::Node* producer = find_producer(node);
     if (producer != nullptr) {
       if (auto both = producer->layer->with_activation(*node.layer->activation())) {
@@ -43,11 +53,59 @@ Graph fuse(const Graph& graph) {
       }
     }
     Graph::Node kept = node;
-    for (int& input : kept.inputs) input = renumbered[static_cast<std::size_t>(input)];
+    for (int& input : kept.inputs) input = renumbered[at(input)];
     kept.output = output = fused.tensors();
     fused.nodes_.push_back(std::move(kept));
   }
   return fused;
 }
+
+// Layers that are only added to something take over the sum. Of two that could, the later one: nothing with parameters
+// stands between it and the sum then, so their order stays.
+Graph fuse_sums(const Graph& graph) {
+  const std::vector<int> readers = count_readers(graph);
+  std::vector<const Graph::Node*> taken_over(graph.nodes_.size(), nullptr);  // by node: the one that takes its place
+  std::vector<bool> is_moved(graph.nodes_.size(), false);
+  std::vector<std::shared_ptr<const Layer>> layers(graph.nodes_.size());
+  for (std::size_t n = 0; n < graph.nodes_.size(); ++n) {
+    const Graph::Node& sum = graph.nodes_[n];
+    const auto f = sum.layer->activation_of_sum();
+    if (!f.has_value()) continue;
+    std::vector<int> addends = sum.inputs;
+    std::ranges::sort(addends, std::greater());
+    for (const int addend : addends) {
+      if (addend <= Graph::kLabel || readers[at(addend)] != 1) continue;
+      const std::size_t producer = at(producer_of(addend));
+      layers[n] = graph.nodes_[producer].layer->with_addend(*f);
+      if (layers[n] == nullptr) continue;
+      taken_over[n] = &graph.nodes_[producer];
+      is_moved[producer] = true;
+      break;
+    }
+  }
+
+  std::vector<int> renumbered(at(graph.tensors()));
+  renumbered[Graph::kLabel] = Graph::kLabel;
+  Graph fused;
+  fused.input_ = graph.input_;
+  for (std::size_t n = 0; n < graph.nodes_.size(); ++n) {
+    if (is_moved[n]) continue;
+    Graph::Node kept = graph.nodes_[n];
+    if (const Graph::Node* first = taken_over[n]) {
+      const int other = kept.inputs[kept.inputs[0] == first->output ? 1 : 0];
+      const std::string label = first->label + "+" + kept.label;
+      kept = *first;
+      kept.layer = layers[n];
+      kept.label = label;
+      kept.inputs.push_back(other);
+    }
+    for (int& input : kept.inputs) input = renumbered[at(input)];
+    kept.output = renumbered[at(graph.nodes_[n].output)] = fused.tensors();
+    fused.nodes_.push_back(std::move(kept));
+  }
+  return fused;
+}
+
+Graph fuse(const Graph& graph) { return fuse_sums(fuse_activations(graph)); }
 
 }  // namespace arbalest::dataflow

@@ -100,7 +100,7 @@ class Placer {
       if (is_symmetric) {
         if (of_symmetric < 0) of_symmetric = add_buffer(bytes(input));
         gradient.written = of_symmetric;
-      } else if (k == 0 && in_place && !traits.symmetric_inputs) {
+      } else if (k == traits.in_place_backward_input && in_place && !traits.symmetric_inputs) {
         gradient.written = result.output;
       } else {
         gradient.written = add_buffer(bytes(input));

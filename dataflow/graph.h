@@ -74,7 +74,8 @@ class Graph {
   static std::vector<engine::Shape> input_shapes(const Node& node, const std::vector<engine::Shape>& shapes);
 
  private:
-  friend Graph fuse(const Graph& graph);
+  friend Graph fuse_activations(const Graph& graph);  // dataflow/fusion.cc
+  friend Graph fuse_sums(const Graph& graph);
 
   InputDescription input_;
   std::vector<Node> nodes_;

@@ -87,6 +87,11 @@ class Layer {
     return nullptr;
   }
 
+  // The same of sums: what a layer does to the sum of its two inputs, if that is all it does, and a layer that does
+  // this one's work, adds a second input, and then does that.
+  virtual std::optional<engine::ActivationKind> activation_of_sum() const { return std::nullopt; }
+  virtual std::shared_ptr<const Layer> with_addend(engine::ActivationKind /*f*/) const { return nullptr; }
+
   // All shapes here are those of a mini-batch, first extent n. Throws engine::Error (kInvalidJob), a LayerError where
   // a value of the layer is to blame, saying what does not fit; the caller adds the layer's name.
   virtual engine::Shape output_shape(std::span<const engine::Shape> inputs) const = 0;

@@ -63,9 +63,11 @@ struct OperatorTraits {
   std::size_t saved_bytes = 0;    // written by forward, read by backward; 64-byte aligned
   std::size_t scratch_bytes = 0;  // free between tasks; the larger of forward's and backward's need
   bool backward_reads_inputs = false;
+  bool backward_reads_first_input_only = false;  // of them
   bool backward_reads_output = false;
-  bool in_place_forward = false;   // output may be the buffer of input 0
-  bool in_place_backward = false;  // gradient of input 0 may be the buffer of the output's gradient
+  bool in_place_forward = false;            // output may be the buffer of input 0
+  bool in_place_backward = false;           // gradient of input 0 may be the buffer of the output's gradient
+  std::size_t in_place_backward_input = 0;  // or that of another one
   // What is said of input 0 holds of every input that lies as the output, and of no other. The gradients of all of them
   // are equal: they may be one buffer, to which backward writes once.
   bool symmetric_inputs = false;

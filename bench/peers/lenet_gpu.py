@@ -37,15 +37,21 @@ def lenet():
 class Trainer:
     """A model with its optimizer and data; step() trains it by one mini-batch."""
 
+    image = (1, 28, 28)
+    examples = EXAMPLES
+
+    def network(self):
+        return lenet()
+
     def __init__(self, batch, device, channels_last=False, compiled=False, fused=None):
         layout = torch.channels_last if channels_last else torch.contiguous_format
         torch.manual_seed(1)
-        self.model = lenet().to(device, memory_format=layout)
+        self.model = self.network().to(device, memory_format=layout)
         self.loss = torch.nn.CrossEntropyLoss()
         options = {} if fused is None else {"fused": fused}  # older versions know none
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001, momentum=0.9, weight_decay=5e-4, **options)
-        self.images = torch.randn(EXAMPLES, 1, 28, 28, device=device).contiguous(memory_format=layout)
-        self.labels = torch.randint(10, (EXAMPLES,), device=device)
+        self.images = torch.randn(self.examples, *self.image, device=device).contiguous(memory_format=layout)
+        self.labels = torch.randint(10, (self.examples,), device=device)
         self.batch = batch
         self.next = 0
         if compiled:
@@ -54,7 +60,7 @@ class Trainer:
     def slice(self):
         """The next mini-batch."""
         first = self.next
-        self.next = first + self.batch if first + 2 * self.batch <= EXAMPLES else 0
+        self.next = first + self.batch if first + 2 * self.batch <= self.examples else 0
         return self.images[first:first + self.batch], self.labels[first:first + self.batch]
 
     def train(self, images, labels):

@@ -24,11 +24,14 @@ std::vector<ParameterSpec> BatchNormLayer::parameters(std::span<const Shape> inp
 
 // Of each number the sum, the square and its sum, the difference, the product, and scale and shift.
 std::int64_t BatchNormLayer::forward_flops(std::span<const Shape> inputs) const {
-  return inputs[0].elements() * (7 + (relu_ ? 1 : 0));
+  const int behind = behind_ == Behind::kNothing ? 0 : behind_ == Behind::kRelu ? 1 : 2;
+  return inputs[0].elements() * (7 + behind);
 }
 
 engine::OperatorSpec BatchNormLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
-  return engine::BatchNormSpec{inputs[0], options_.epsilon, relu_};
+  engine::BatchNormSpec spec{inputs[0], options_.epsilon, behind_ != Behind::kNothing};
+  if (behind_ == Behind::kAddendAndRelu) spec.addend = inputs[1];
+  return spec;
 }
 
 }  // namespace arbalest::dataflow

@@ -15,21 +15,32 @@ class BatchNormLayer final : public Layer {
     ParameterOptions scale{.initializer = {.kind = Initializer::Kind::kConstant, .value = 1.0F}};
     ParameterOptions shift{.initializer = {.kind = Initializer::Kind::kConstant}};
   };
-  explicit BatchNormLayer(const Options& options, bool relu = false) : options_(options), relu_(relu) {}
+  // What fusion has made part of it.
+  enum class Behind { kNothing, kRelu, kAddendAndRelu };
+  explicit BatchNormLayer(const Options& options, Behind behind = Behind::kNothing)
+      : options_(options), behind_(behind) {}
 
   std::string_view kind() const override { return "batch_norm"; }
   std::shared_ptr<const Layer> with_activation(const engine::ActivationFunction& f) const override {
-    if (relu_ || f.kind != engine::ActivationKind::kRelu) return nullptr;
-    return std::make_shared<BatchNormLayer>(options_, true);
+    return with(Behind::kRelu, f.kind);
   }
+  std::shared_ptr<const Layer> with_addend(engine::ActivationKind f) const override {
+    return with(Behind::kAddendAndRelu, f);
+  }
+  int input_count() const override { return behind_ == Behind::kAddendAndRelu ? 2 : 1; }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::vector<ParameterSpec> parameters(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 
  private:
+  std::shared_ptr<const Layer> with(Behind behind, engine::ActivationKind f) const {
+    if (behind_ != Behind::kNothing || f != engine::ActivationKind::kRelu) return nullptr;
+    return std::make_shared<BatchNormLayer>(options_, behind);
+  }
+
   Options options_;
-  bool relu_;  // applied to the output
+  Behind behind_;
 };
 
 }  // namespace arbalest::dataflow

@@ -13,6 +13,7 @@ class AddLayer final : public Layer {
   std::string_view kind() const override { return "add"; }
   int input_count() const override { return 2; }
   std::shared_ptr<const Layer> with_activation(const engine::ActivationFunction& f) const override;
+  std::optional<engine::ActivationKind> activation_of_sum() const override { return activation_; }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;

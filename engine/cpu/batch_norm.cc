@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "engine/alignment.h"
+#include "engine/cpu/blocked_batch_norm.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
+#include "engine/cpu/parallel.h"
 #include "engine/cpu/primitives.h"
 #include "engine/cpu/program.h"
 
@@ -12,11 +14,13 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// The kernel for the input as it lies; where there is none, for the input in canonical order.
+// The kernel for the input as it lies; where there is none, for the input in canonical order. The kernel does not know
+// of an addend, so ReLU comes behind that.
 BatchNormalization choose_kernels(const BatchNormSpec& spec, OperatorMode mode, const dnnl::engine& engine) {
   const Shape& shape = spec.input.shape();
+  const bool relu = spec.relu && !spec.addend.has_value();
   for (const auto& layout : {descriptor(spec.input), plain_descriptor(shape, DType::kFloat32)}) {
-    if (auto kernels = find_batch_normalization(engine, mode, layout, spec.epsilon, spec.relu)) return *kernels;
+    if (auto kernels = find_batch_normalization(engine, mode, layout, spec.epsilon, relu)) return *kernels;
   }
   fail(ErrorKind::kDevice, "oneDNN has no fast kernel for batch norm of {}", to_string(shape));
 }
@@ -47,28 +51,69 @@ void hand_over_statistics(Program& program, const Saved& saved, std::int64_t cha
   });
 }
 
+std::int64_t floats_of(const dnnl::memory::desc& tensor) {
+  return static_cast<std::int64_t>(tensor.get_size() / sizeof(float));
+}
+
+// output = ReLU(output + addend)
+void add_addend(Program& program, const Layout& addend, const dnnl::memory::desc& output) {
+  const Operand read = program.read_as({input_role(1), descriptor(addend)}, output);
+  program.add([read, elements = floats_of(output)](const TaskContext& context, const Addresses& addresses) {
+    const auto* other = read.at<const float>(addresses);
+    auto* sum = static_cast<float*>(addresses[Role::kOutput]);
+    for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+      for (std::int64_t i = begin; i < end; ++i) {
+        const float value = sum[i] + other[i];
+        sum[i] = value < 0.0F ? 0.0F : value;  // NaN stays NaN
+      }
+    });
+  });
+}
+
+// The gradient behind the ReLU of the sum, which is the addend's.
+Operand undo_relu(Program& program, const Operand& place) {
+  program.add([place, elements = floats_of(place.descriptor)](const TaskContext& context, const Addresses& addresses) {
+    const auto* arriving = static_cast<const float*>(addresses[Role::kOutputGradient]);
+    const auto* value = static_cast<const float*>(addresses[Role::kOutput]);
+    auto* gradient = place.at<float>(addresses);
+    for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+      for (std::int64_t i = begin; i < end; ++i) gradient[i] = value[i] > 0.0F ? arriving[i] : 0.0F;
+    });
+  });
+  return place;
+}
+
 Program make_backward(const BatchNormSpec& spec, const PrepareOptions& options, const BatchNormalization& kernels,
                       const Saved& saved, const dnnl::engine& engine) {
   const auto& kernel = *kernels.backward;
   const dnnl::memory::desc& vector = saved.mean.descriptor;
   Program program(engine);
+  Operand arriving{Role::kOutputGradient, kernel.diff_dst_desc()};
+  if (spec.addend.has_value()) {
+    const AddendGradient of_addend(spec, options, arriving.descriptor, program);
+    arriving = undo_relu(program, of_addend.place);
+    of_addend.deliver(program);
+  }
   const Operand input = program.read_as({Role::kInput, descriptor(spec.input)}, kernel.src_desc());
   const Operand target{Role::kInputGradient, descriptor(spec.input)};
   // The kernel computes it, wanted or not.
-  const Operand produced = options.input_gradient ? program.write_as(target, kernel.diff_src_desc())
-                                                  : program.scratch(kernel.diff_src_desc());
+  const bool is_wanted = options.wants_gradient(0);
+  const Operand produced =
+      is_wanted ? program.write_as(target, kernel.diff_src_desc()) : program.scratch(kernel.diff_src_desc());
   Program::Arguments arguments{{DNNL_ARG_SRC, input},
                                {DNNL_ARG_MEAN, saved.mean},
                                {DNNL_ARG_VARIANCE, saved.variance},
                                {DNNL_ARG_SCALE, {Role::kWeights, vector}},
                                {DNNL_ARG_SHIFT, {Role::kBias, vector}},  // must be there, though nothing reads it
-                               {DNNL_ARG_DIFF_DST, {Role::kOutputGradient, kernel.diff_dst_desc()}},
+                               {DNNL_ARG_DIFF_DST, arriving},
                                {DNNL_ARG_DIFF_SRC, produced},
                                {DNNL_ARG_DIFF_SCALE, {Role::kWeightsGradient, vector}},
                                {DNNL_ARG_DIFF_SHIFT, {Role::kBiasGradient, vector}}};
   if (saved.has_workspace()) arguments.push_back({DNNL_ARG_WORKSPACE, saved.workspace});
   program.add(kernel, std::move(arguments));
-  if (options.input_gradient) program.deliver(produced, target);
+  if (is_wanted) program.deliver(produced, target);
   return program;
 }
 
@@ -76,19 +121,18 @@ Program make_backward(const BatchNormSpec& spec, const PrepareOptions& options, 
 
 std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {
+  ARBALEST_CHECK(!spec.addend.has_value() || (spec.relu && spec.addend->shape() == spec.input.shape()));
   const bool training = options.mode == OperatorMode::kTraining;
   const std::int64_t channels = spec.input.shape()[1];
+  if (training) numbers_of_channel(spec);
+  if (const auto images = blocked_images(descriptor(spec.input))) {
+    return make_blocked_batch_norm(spec, *images, options, engine);
+  }
   const BatchNormalization kernels = choose_kernels(spec, options.mode, engine);
   const Saved saved(channels, kernels.forward.workspace_desc());
   const dnnl::memory::desc& vector = saved.mean.descriptor;
 
-  OperatorTraits traits;
-  traits.output = make_layout(kernels.forward.dst_desc());
-  traits.parameters.assign(kBatchNormParameters, make_layout(vector));
-  const bool in_place = traits.output == spec.input;
-  traits.in_place_forward = in_place && !training;
-  traits.in_place_backward = in_place && training;
-  traits.backward_reads_inputs = training;
+  OperatorTraits traits = batch_norm_traits(spec, make_layout(kernels.forward.dst_desc()), training);
   if (training) traits.saved_bytes = saved.bytes();
 
   Program forward(engine);
@@ -102,6 +146,7 @@ std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const Prepare
   if (training && saved.has_workspace()) arguments.push_back({DNNL_ARG_WORKSPACE, saved.workspace});
   forward.add(kernels.forward, std::move(arguments));
   if (training) hand_over_statistics(forward, saved, channels, numbers_of_channel(spec));
+  if (spec.addend.has_value()) add_addend(forward, *spec.addend, kernels.forward.dst_desc());
   std::optional<Program> backward;
   if (training) backward = make_backward(spec, options, kernels, saved, engine);
   return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));

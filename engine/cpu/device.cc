@@ -1,5 +1,7 @@
 #include "engine/cpu/device.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -22,10 +24,24 @@ CpuDevice::CpuDevice(const DeviceSpec& spec, const DeviceOptions& options)
       lends_cores_(options.lend_cores && pinned_cores_.empty()),
       engine_(dnnl::engine::kind::cpu, 0) {}
 
+namespace {
+
+// A step passes over far more memory than the processor keeps the addresses of small pages for, so what is large lies
+// in large pages where the system has them for those who ask. Null where memory is out.
+void* allocate_pages(std::size_t bytes) {
+  constexpr std::size_t kLargePage = std::size_t{2} << 20U;
+  void* data = nullptr;
+  if (posix_memalign(&data, bytes < kLargePage ? kAlignment : kLargePage, bytes) != 0) return nullptr;
+  if (bytes >= kLargePage) madvise(data, bytes, MADV_HUGEPAGE);  // a request; all is well without it
+  return data;
+}
+
+}  // namespace
+
 Buffer CpuDevice::allocate(std::size_t bytes) {
   const std::size_t rounded = aligned(bytes);
   if (rounded == 0) return {};
-  void* data = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
+  void* data = rounded < bytes ? nullptr : allocate_pages(rounded);
   if (data == nullptr) fail(ErrorKind::kOutOfMemory, "{}: cannot allocate {} bytes", name_, bytes);
   std::memset(data, 0, rounded);
   return {data, bytes, [](void* memory, std::size_t) noexcept { std::free(memory); }};

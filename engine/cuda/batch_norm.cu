@@ -4,11 +4,11 @@
 #include <optional>
 
 #include "engine/alignment.h"
-#include "engine/cuda/block.h"
+#include "engine/cuda/channel_rows.h"
 #include "engine/cuda/columns.h"
-#include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
 #include "engine/cuda/stream.h"
+#include "engine/cuda/transpose.h"
 #include "engine/elementwise/bfloat16.h"
 
 namespace arbalest::engine::cuda {
@@ -17,46 +17,6 @@ namespace {
 
 using elementwise::load;
 using elementwise::store;
-
-// The input as a matrix [rows, channels]: a row is a pixel of an image, or an example of features. Here and below, all
-// bytes of what a kernel gets have a value: no padding.
-struct Geometry {
-  std::int64_t rows;
-  std::int64_t channels;
-  std::int64_t pixels;  // that follow each other, of one channel: an image's in canonical order, else 1
-
-  __device__ bool has_channels_last() const { return pixels == 1; }
-  __device__ std::int64_t index(std::int64_t row, std::int64_t channel) const {
-    if (has_channels_last()) return row * channels + channel;
-    return (row / pixels * channels + channel) * pixels + row % pixels;
-  }
-};
-
-Geometry geometry_of(const Layout& input) {
-  const Shape& shape = input.shape();
-  const std::int64_t pixels = shape.rank() == 4 ? shape[2] * shape[3] : 1;
-  // With one channel the orders are one, but only the canonical one has a name.
-  const bool channels_last = shape[1] == 1 || order_of(input) == Order::kChannelsLast;
-  return {shape[0] * pixels, shape[1], channels_last ? 1 : pixels};
-}
-
-// Calls body(element, its channel) for the elements that fall to this thread.
-template <typename Body>
-__device__ void for_elements(const Geometry& of, const Body& body) {
-  const std::int64_t elements = of.rows * of.channels;
-  if (of.has_channels_last()) {
-    // One division a thread: the channel moves on by the same distance with each step.
-    std::int64_t channel = first_element() % of.channels;
-    const std::int64_t channel_step = element_step() % of.channels;
-    for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-      body(i, channel);
-      channel += channel_step;
-      if (channel >= of.channels) channel -= of.channels;
-    }
-  } else {
-    for (std::int64_t i = first_element(); i < elements; i += element_step()) body(i, i / of.pixels % of.channels);
-  }
-}
 
 // Of some numbers of a channel. Joined as Chan, Golub and LeVeque (1979) do it, so that a mean far from zero costs no
 // precision of the variance.
@@ -183,16 +143,18 @@ struct Terms {
   __device__ float output(float normalized, std::int64_t channel) const {
     return normalized * scale[channel] + shift[channel];
   }
-  // dy on the near side of ReLU.
+  // dy on the near side of ReLU, where nothing is added before that.
   __device__ float gradient(float normalized, float dy, std::int64_t channel) const {
     return relu != 0 && !(output(normalized, channel) > 0.0F) ? 0.0F : dy;
   }
 };
 
+// `addend` null: none.
 template <typename T>
-__global__ void normalize(const T* input, T* output, const Geometry of, const Terms terms) {
+__global__ void normalize(const T* input, const T* addend, T* output, const Geometry of, const Terms terms) {
   for_elements(of, [&](std::int64_t i, std::int64_t channel) {
-    const float y = terms.output(terms.normalized(load(input[i]), channel), channel);
+    float y = terms.output(terms.normalized(load(input[i]), channel), channel);
+    if (addend != nullptr) y += load(addend[i]);
     store(terms.relu != 0 && y < 0.0F ? 0.0F : y, output[i]);  // NaN stays NaN
   });
 }
@@ -208,17 +170,33 @@ __device__ void store_gradients(const ParameterGradients& target, std::int64_t c
   target.shift[channel] = sums.gradient;
 }
 
+// With an addend: the output, which says what ReLU let pass, and where the gradient behind that goes, perhaps in the
+// place of the output's. Null: there is none.
+template <typename T>
+struct Addition {
+  const T* output = nullptr;
+  T* gradient = nullptr;
+};
+
 // Of the slices' rows: to `partials` [slices, channels], or to `gradients` if there is one slice.
 template <typename T>
-__global__ void sum_gradients(const T* input, const T* output_gradient, const Geometry of, const ColumnCut cut,
-                              const Terms terms, const ParameterGradients gradients, GradientSums* partials) {
+__global__ void sum_gradients(const T* input, const T* output_gradient, const Addition<T> addition, const Geometry of,
+                              const ColumnCut cut, const Terms terms, const ParameterGradients gradients,
+                              GradientSums* partials) {
   const ColumnPlace at(cut);
   GradientSums sums{0.0F, 0.0F};
   if (at.channel < of.channels) {
     for (std::int64_t r = at.first_row(); r < of.rows; r += at.row_step(cut)) {
       const std::int64_t i = of.index(r, at.channel);
       const float normalized = terms.normalized(load(input[i]), at.channel);
-      const float gradient = terms.gradient(normalized, load(output_gradient[i]), at.channel);
+      const float arriving = load(output_gradient[i]);
+      float gradient;
+      if (addition.gradient == nullptr) {
+        gradient = terms.gradient(normalized, arriving, at.channel);
+      } else {
+        gradient = load(addition.output[i]) > 0.0F ? arriving : 0.0F;
+        store(gradient, addition.gradient[i]);
+      }
       sums.product += gradient * normalized;
       sums.gradient += gradient;
     }
@@ -261,17 +239,30 @@ class BatchNorm final : public Operator {
         epsilon_(spec.epsilon),
         relu_(spec.relu ? 1 : 0),
         training_(options.mode == OperatorMode::kTraining),
-        input_gradient_(options.input_gradient) {
+        input_gradient_(options.wants_gradient(0)),
+        addend_gradient_(options.wants_gradient(1)),
+        shape_(spec.input.shape()),
+        arrangement_(arrangement_of(spec.input)),
+        has_addend_(spec.addend.has_value()),
+        is_alike_(has_addend_ && *spec.addend == spec.input),
+        addend_arrangement_(has_addend_ ? arrangement_of(*spec.addend) : arrangement_) {
+    ARBALEST_CHECK(!has_addend_ || (spec.relu && spec.addend->shape() == shape_));
     traits_.output = spec.input;
+    if (has_addend_ && (!is_alike_ || (training_ && !addend_gradient_))) {
+      traits_.scratch_bytes = aligned(spec.input.bytes());  // for it, or its gradient, as the input lies
+    }
     traits_.parameters.assign(kBatchNormParameters, make_layout({of_.channels}, DType::kFloat32, Order::kCanonical));
     traits_.in_place_forward = !training_;
     if (!training_) return;
     numbers_of_channel(spec);
-    traits_.in_place_backward = true;
+    traits_.in_place_backward = !has_addend_ || is_alike_;
+    traits_.in_place_backward_input = has_addend_ ? 1 : 0;  // which is written first
     traits_.backward_reads_inputs = true;
+    traits_.backward_reads_first_input_only = traits_.backward_reads_output = has_addend_;
     traits_.saved_bytes = aligned(static_cast<std::size_t>(2 * of_.channels) * sizeof(float));
     if (cut_.slices > 1) {
-      traits_.scratch_bytes = aligned(static_cast<std::size_t>(cut_.slices * of_.channels) * sizeof(Moments));
+      addend_place_ = aligned(static_cast<std::size_t>(cut_.slices * of_.channels) * sizeof(Moments));
+      traits_.scratch_bytes += addend_place_;
     }
   }
 
@@ -284,6 +275,8 @@ class BatchNorm final : public Operator {
         training_ ? Measured{batch, at(operands.parameter_gradients, 2), at(operands.parameter_gradients, 3)}
                   : Measured{};
     const Terms terms = training_ ? terms_of(operands.parameters, batch) : running_terms(operands.parameters);
+    const void* addend = has_addend_ ? operands.inputs[1] : nullptr;
+    void* copy = place_in(operands.scratch);
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
       if (training_) {
         launch(measure<T>, cut_.blocks(), context.stream, input, of_, cut_, epsilon_, measured, partials);
@@ -292,7 +285,13 @@ class BatchNorm final : public Operator {
                  cut_.whole(), epsilon_, measured);
         }
       }
-      launch(normalize<T>, blocks_for(of_.rows * of_.channels), context.stream, input, output, of_, terms);
+      const void* added = addend;
+      if (has_addend_ && !is_alike_) {
+        transpose(addend, addend_arrangement_, copy, arrangement_, shape_, context.stream);
+        added = copy;
+      }
+      launch(normalize<T>, blocks_for(of_.rows * of_.channels), context.stream, input, static_cast<const T*>(added),
+             output, of_, terms);
     });
   }
 
@@ -305,16 +304,27 @@ class BatchNorm final : public Operator {
     const BatchStatistics batch = statistics_in(const_cast<void*>(operands.saved));  // only read
     const Terms terms = terms_of(operands.parameters, batch);
     const ParameterGradients gradients{at(operands.parameter_gradients, 0), at(operands.parameter_gradients, 1)};
+    void* addend_gradient = addend_gradient_ && has_addend_ ? operands.input_gradients[1] : nullptr;
+    Addition<T> addition;
+    if (has_addend_) {
+      void* place = is_alike_ && addend_gradient_ ? addend_gradient : place_in(operands.scratch);
+      addition = {static_cast<const T*>(operands.output), static_cast<T*>(place)};
+    }
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
-      launch(sum_gradients<T>, cut_.blocks(), context.stream, input, output_gradient, of_, cut_, terms, gradients,
-             partials);
+      launch(sum_gradients<T>, cut_.blocks(), context.stream, input, output_gradient, addition, of_, cut_, terms,
+             gradients, partials);
+      if (addend_gradient != nullptr && addend_gradient != addition.gradient) {
+        transpose(addition.gradient, arrangement_, addend_gradient, addend_arrangement_, shape_, context.stream);
+      }
       if (cut_.slices > 1) {
         launch(finish_gradients, cut_.whole().blocks(), context.stream, partials, cut_.slices, of_.channels,
                cut_.whole(), gradients);
       }
       if (input_gradient == nullptr) return;
-      launch(find_input_gradient<T>, blocks_for(of_.rows * of_.channels), context.stream, input, output_gradient,
-             input_gradient, of_, terms, gradients);
+      Terms behind_relu = terms;
+      if (has_addend_) behind_relu.relu = 0;  // what it took away is gone from the addend's gradient
+      launch(find_input_gradient<T>, blocks_for(of_.rows * of_.channels), context.stream, input,
+             has_addend_ ? addition.gradient : output_gradient, input_gradient, of_, behind_relu, gradients);
     });
   }
 
@@ -323,6 +333,11 @@ class BatchNorm final : public Operator {
     auto* values = static_cast<float*>(saved);
     if (values == nullptr) return {};
     return {values, values + of_.channels};
+  }
+
+  // Behind the slices' sums.
+  void* place_in(void* scratch) const {
+    return scratch == nullptr ? nullptr : static_cast<std::byte*>(scratch) + addend_place_;
   }
 
   static const float* at(std::span<const void* const> parameters, std::size_t index) {
@@ -344,6 +359,13 @@ class BatchNorm final : public Operator {
   const std::int32_t relu_;
   const bool training_;
   const bool input_gradient_;
+  const bool addend_gradient_;
+  const Shape shape_;
+  const Arrangement arrangement_;
+  const bool has_addend_;
+  const bool is_alike_;  // the addend lies and is stored as the input
+  const Arrangement addend_arrangement_;
+  std::size_t addend_place_ = 0;  // in scratch
 };
 
 }  // namespace

@@ -2,11 +2,16 @@
 //   y = scale[c] (x - m[c]) / sqrt(v[c] + epsilon) + shift[c]
 // In training m and v are the batch's mean and (biased, / N) variance; at inference the running ones. Parameters:
 // scale, shift, running mean, running variance, [c] each.
+// With an addend, a second input of the input's shape, and ReLU, the tail of a residual block in one pass:
+//   output = max(0, y + addend), whose gradient behind ReLU is the addend's.
+// Backward then reads the output.
 //
 // Forward does not touch the running statistics: other streams may be reading them. Instead it writes into their
 // "gradients" what they are to move to, the batch's mean and unbiased (/ (N - 1)) variance, for the update
 // (ops/weight_update.h) to do running <- running + momentum (batch - running).
 #pragma once
+
+#include <optional>
 
 #include "engine/error.h"
 #include "engine/layout.h"
@@ -17,6 +22,7 @@ struct BatchNormSpec {
   Layout input;           // [n, c] or [n, c, h, w], float32 or bfloat16; output alike. Statistics are float32
   float epsilon = 1e-5F;  // above 0
   bool relu = false;      // max(0, y) in the same pass
+  std::optional<Layout> addend = {};  // of the input's shape, with relu; lies and is stored as it likes
 };
 
 inline constexpr std::size_t kBatchNormParameters = 4;

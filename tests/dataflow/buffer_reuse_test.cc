@@ -90,12 +90,17 @@ Layout random_layout(RandomSequence& random) {
 OperatorTraits random_traits(RandomSequence& random, const std::vector<Layout>& inputs) {
   OperatorTraits traits;
   const auto coin = [&] { return random.below(2) == 0; };
-  const std::uint64_t kind = random.below(4);
+  const std::uint64_t kind = random.below(5);
   traits.output = inputs[random.below(inputs.size())];
   if (inputs.size() > 1 && kind < 2) {  // a sum, perhaps with an activation
     traits.symmetric_inputs = traits.in_place_forward = traits.in_place_backward = true;
     traits.passes_gradient = coin();
     traits.backward_reads_output = !traits.passes_gradient;
+  } else if (inputs.size() == 2 && kind == 2) {  // batch norm that takes over a sum
+    traits.output = inputs[0];
+    traits.backward_reads_inputs = traits.backward_reads_first_input_only = traits.backward_reads_output = true;
+    traits.in_place_backward = inputs[1] == inputs[0];
+    traits.in_place_backward_input = 1;
   } else if (inputs.size() == 1 && kind == 0) {  // elementwise
     traits.in_place_forward = traits.in_place_backward = true;
     traits.backward_reads_output = coin();
@@ -247,7 +252,8 @@ class Simulation {
     }
     spoil(buffers_.backward_scratch[at(n)]);
     const auto is_in_place = [&](std::size_t k) {
-      return gradients.inputs[k].written == gradients.output && traits(n).in_place_backward && may_share(n, k);
+      return gradients.inputs[k].written == gradients.output && traits(n).in_place_backward &&
+             (traits(n).symmetric_inputs ? may_share(n, k) : k == traits(n).in_place_backward_input);
     };
     for (std::size_t k = 0; k < gradients.inputs.size(); ++k) {
       if (!is_in_place(k)) spoil(gradients.inputs[k].written);
@@ -255,7 +261,8 @@ class Simulation {
     if (!is_loss) expect(gradients.output, name_of_gradient(node(n).output), n, "the output's gradient");
     for (std::size_t k = 0; k < node(n).inputs.size(); ++k) {
       const int input = node(n).inputs[k];
-      const bool is_read = traits(n).backward_reads_inputs || input == Graph::kLabel;
+      const bool reads = traits(n).backward_reads_inputs && (k == 0 || !traits(n).backward_reads_first_input_only);
+      const bool is_read = reads || input == Graph::kLabel;
       if (is_read) expect(value(input), name_of_value(input), n, "an input, in backward,");
     }
     if (traits(n).backward_reads_output) expect(value(node(n).output), name_of_value(node(n).output), n, "the output");

@@ -87,6 +87,55 @@ TEST_CASE("fusion: batch norm and add take ReLU, and nothing else") {
   CHECK_FALSE(std::get<engine::BatchNormSpec>(graph.nodes()[2].layer->operator_spec(input, 0)).relu);
 }
 
+// The tail of a residual block, with a shortcut that other layers end.
+Graph residual(const std::shared_ptr<const Layer>& shortcut, bool relu) {
+  const auto norm = std::make_shared<BatchNormLayer>(BatchNormLayer::Options{});
+  std::vector<LayerDescription> layers{{"before", {"image"}, dense(5)},
+                                       {"hidden", {"before"}, dense(5)},
+                                       {"norm", {"hidden"}, norm},
+                                       {"shortcut", {"before"}, shortcut},
+                                       {"sum", {"norm", "shortcut"}, std::make_shared<AddLayer>()}};
+  if (relu) layers.push_back({"relu", {"sum"}, activation(ActivationKind::kRelu)});
+  layers.push_back({"logits", {layers.back().name}, dense(3)});
+  return build(layers, "logits");
+}
+
+TEST_CASE("fusion: batch norm takes over the sum that alone reads it, with the sum's ReLU") {
+  const Graph graph = fuse(residual(activation(ActivationKind::kTanh), true));
+  CHECK(labels(graph) ==
+        std::vector<std::string>{"before", "hidden", "shortcut", "norm+sum+relu", "logits", "loss", "accuracy"});
+  const Graph::Node& both = graph.nodes()[3];
+  CHECK(both.name == "norm");  // as its parameters are named
+  CHECK(both.inputs == std::vector<int>{graph.nodes()[1].output, graph.nodes()[2].output});
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) CHECK(graph.nodes()[n].output == static_cast<int>(n) + 2);
+  const std::vector<engine::Layout> inputs{{{2, 5}, engine::DType::kFloat32, 40, nullptr},
+                                           {{2, 5}, engine::DType::kFloat32, 64, nullptr}};
+  const auto spec = std::get<engine::BatchNormSpec>(both.layer->operator_spec(inputs, 0));
+  CHECK(spec.relu);
+  CHECK(spec.addend == inputs[1]);
+}
+
+TEST_CASE("fusion: of two batch norms that are added, the later one takes over the sum") {
+  const Graph graph = fuse(residual(std::make_shared<BatchNormLayer>(BatchNormLayer::Options{}), true));
+  CHECK(labels(graph) ==
+        std::vector<std::string>{"before", "hidden", "norm", "shortcut+sum+relu", "logits", "loss", "accuracy"});
+  CHECK(graph.nodes()[3].inputs == std::vector<int>{graph.nodes()[0].output, graph.nodes()[2].output});
+}
+
+TEST_CASE("fusion: a sum without ReLU passes gradients on and stays, and so does one of what others read too") {
+  CHECK(labels(fuse(residual(activation(ActivationKind::kTanh), false))) ==
+        std::vector<std::string>{"before", "hidden", "norm", "shortcut", "sum", "logits", "loss", "accuracy"});
+  const auto norm = std::make_shared<BatchNormLayer>(BatchNormLayer::Options{});
+  const Graph twice = fuse(build({{"hidden", {"image"}, dense(5)},
+                                  {"norm", {"hidden"}, norm},
+                                  {"tanh", {"norm"}, activation(ActivationKind::kTanh)},
+                                  {"sum", {"norm", "tanh"}, std::make_shared<AddLayer>()},
+                                  {"relu", {"sum"}, activation(ActivationKind::kRelu)},
+                                  {"logits", {"relu"}, dense(3)}},
+                                 "logits"));
+  CHECK(labels(twice) == std::vector<std::string>{"hidden", "norm", "tanh", "sum+relu", "logits", "loss", "accuracy"});
+}
+
 TEST_CASE("fusion: an activation keeps its slope, and one that is differentiated by its input stays") {
   const ActivationFunction leaky(ActivationKind::kLeakyRelu, 0.25F);
   const Graph graph = fuse(build({{"hidden", {"image"}, dense(5)},

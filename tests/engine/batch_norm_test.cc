@@ -1,6 +1,7 @@
 #include "engine/ops/batch_norm.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
@@ -93,6 +94,82 @@ TEST_CASE("batch norm in training agrees with the reference") {
         CHECK(relative_error(result.parameter_gradients.at(3), batch.unbiased_variance) < kSumTolerance);
         CHECK(result.padding_is_zero);
       }
+    }
+  }
+}
+
+// With an addend as the input lies, and in canonical order.
+OperatorCase make_sum_case(Device& device, const NormCase& of, bool alike, DType dtype) {
+  OperatorCase result = make_case(device, of, true, dtype);
+  const engine::Layout addend = alike ? result.input : device.plain_layout(of.input, DType::kFloat32);
+  result.others.push_back({addend, random_values(of.input.elements(), 7, alike ? dtype : DType::kFloat32)});
+  std::get<BatchNormSpec>(result.spec).addend = addend;
+  return result;
+}
+
+Values plus(Values a, const Values& b) {
+  std::ranges::transform(a, b, a.begin(), std::plus());
+  return a;
+}
+
+TEST_CASE("batch norm with an addend and ReLU agrees with the reference") {
+  const auto device = open_test_device();
+  const int threads = GENERATE(1, 3);
+  const bool alike = GENERATE(false, true);
+  const bool in_place = GENERATE(false, true);
+  for (const NormCase& of : kCases) {
+    DYNAMIC_SECTION(of.what << ", threads " << threads << ", alike " << alike << ", in place " << in_place) {
+      for (const Arithmetic& in : tensor_types(*device)) {
+        CAPTURE(in.name);
+        OperatorCase run = make_sum_case(*device, of, alike, in.dtype);
+        run.replayed = true;
+        run.in_place = in_place;
+        const BatchNormReference batch =
+            batch_norm(of.input, run.input_values, run.parameters[0], run.parameters[1], double{kEpsilon});
+        const Values sum = plus(batch.output, representable(run.others[0].values, in.dtype));
+        const OperatorRun result = run_operator(*device, run, {.threads = threads});
+        CHECK(relative_error(result.output, relu_of(sum)) < in.tolerance);
+        // What ReLU lets pass is as the output has been rounded.
+        Values arriving = run.output_gradient;
+        for (std::size_t e = 0; e < arriving.size(); ++e) {
+          if (result.output[e] <= 0.0F) arriving[e] = 0.0;
+        }
+        const LinearGradients gradients =
+            batch_norm_gradients(of.input, run.input_values, run.parameters[0], double{kEpsilon}, arriving);
+        CHECK(relative_error(result.input_gradient, gradients.input) < in.tolerance);
+        CHECK(relative_error(result.other_gradients.at(0), arriving) < 1e-9);
+        CHECK(relative_error(result.parameter_gradients.at(0), gradients.weights) < kSumTolerance);
+        CHECK(relative_error(result.parameter_gradients.at(1), gradients.bias) < kSumTolerance);
+        CHECK(relative_error(result.parameter_gradients.at(2), batch.mean) < kSumTolerance);
+        CHECK(relative_error(result.parameter_gradients.at(3), batch.unbiased_variance) < kSumTolerance);
+        CHECK(result.padding_is_zero);
+
+        run.replayed = false;  // in place the second run would read the first one's output
+        const Values inferred = batch_norm_by(of.input, run.input_values, run.parameters[0], run.parameters[1],
+                                              run.parameters[2], run.parameters[3], double{kEpsilon});
+        const OperatorRun inference =
+            run_operator(*device, run, {.mode = OperatorMode::kInference, .threads = threads});
+        CHECK(relative_error(inference.output, relu_of(plus(inferred, representable(run.others[0].values, in.dtype)))) <
+              in.tolerance);
+        CHECK(inference.padding_is_zero);
+      }
+    }
+  }
+}
+
+TEST_CASE("batch norm with an addend leaves out the gradients that nobody wants") {
+  const auto device = open_test_device();
+  for (const NormCase& of : kCases) {
+    for (const bool alike : {false, true}) {
+      CAPTURE(of.what, alike);
+      const OperatorCase run = make_sum_case(*device, of, alike, DType::kFloat32);
+      const OperatorRun both = run_operator(*device, run, {});
+      const OperatorRun first = run_operator(*device, run, {.no_gradient = {false, true}});
+      CHECK(first.input_gradient == both.input_gradient);
+      CHECK(first.parameter_gradients == both.parameter_gradients);
+      const OperatorRun second = run_operator(*device, run, {.no_gradient = {true, false}});
+      CHECK(second.other_gradients == both.other_gradients);
+      CHECK(second.parameter_gradients == both.parameter_gradients);
     }
   }
 }

@@ -90,16 +90,18 @@ void allocate(Device& device, const OperatorCase& of, const OperatorTraits& trai
   const bool in_place_forward = of.in_place && traits.in_place_forward;
   const bool in_place_backward = of.in_place && traits.in_place_backward;
   buffers.output_address = in_place_forward && first_may ? buffers.input.data() : buffers.output.data();
-  buffers.input_gradient_address =
-      in_place_backward && first_may ? buffers.output_gradient.data() : buffers.input_gradient.data();
+  buffers.input_gradient_address = in_place_backward && first_may && traits.in_place_backward_input == 0
+                                       ? buffers.output_gradient.data()
+                                       : buffers.input_gradient.data();
   for (const OtherInput& other : of.others) {
     buffers.others.push_back(to_device(device, other.layout, other.values));
     buffers.inputs.push_back(buffers.others.back().data());
     buffers.other_gradients.push_back(garbage(device, other.layout.bytes(), buffers));
     const bool may = traits.symmetric_inputs && other.layout == traits.output;
+    const bool may_backward = may || traits.in_place_backward_input == buffers.others.size();
     if (in_place_forward && may) buffers.output_address = buffers.others.back().data();
-    buffers.other_gradient_addresses.push_back(in_place_backward && may ? buffers.output_gradient.data()
-                                                                        : buffers.other_gradients.back().data());
+    buffers.other_gradient_addresses.push_back(
+        in_place_backward && may_backward ? buffers.output_gradient.data() : buffers.other_gradients.back().data());
   }
 }
 
@@ -121,6 +123,7 @@ void backward(const Operator& op, engine::Stream& stream, const Buffers& buffers
   // Only what the traits promise to need: a null pointer elsewhere is found out.
   std::vector<const void*> inputs = buffers.inputs;
   if (!traits.backward_reads_inputs) std::fill(inputs.begin(), inputs.end() - (is_loss ? 1 : 0), nullptr);
+  if (traits.backward_reads_first_input_only) std::fill(inputs.begin() + 1, inputs.end(), nullptr);
   std::vector<void*> input_gradients{buffers.input_gradient_address};
   for (void* other : buffers.other_gradient_addresses) input_gradients.push_back(other);
   for (std::size_t k = 0; k < input_gradients.size(); ++k) {
