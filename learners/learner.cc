@@ -136,10 +136,10 @@ void Learner::finish(Ticket& ticket) {
   ++tasks_;
 }
 
-void Learner::set_parameters(const StepParameters& parameters) {
+void Learner::set_parameters(const StepParameters& parameters, const char* label) {
   StepParameters& step = parameters_ring_.as<StepParameters>()[slot()];
   step = parameters;
-  stream_->copy(step_.data(), &step, sizeof(StepParameters), "parameters");
+  stream_->copy(step_.data(), &step, sizeof(StepParameters), label);
 }
 
 Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& parameters) {
@@ -147,7 +147,7 @@ Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& par
   StepParameters step = parameters;
   std::ranges::copy(engine::moment_corrections(options_.rule, ++steps_), step.moment_corrections);
   stream_->begin_task(batch.number);
-  set_parameters(step);
+  set_parameters(step, "parameters");
   copy_in(training_, options_.training_data, batch);
   const Ticket ticket{.task = batch.number, .examples = batch.examples};
   stream_->launch(*gradient_graph_, "gradient");
@@ -183,7 +183,7 @@ Ticket Learner::measure_statistics(const dataflow::Batch& batch, const StepParam
   check_slot();
   stream_->begin_task(batch.number);
   stream_->wait(weights_ready, "wait for the central model's copy");
-  set_parameters(parameters);
+  set_parameters(parameters, "parameters for statistics");
   copy_in(training_, options_.training_data, batch);
   Ticket ticket{.task = batch.number, .examples = batch.examples};
   stream_->launch(*statistics_graph_, "statistics");

@@ -94,7 +94,7 @@ class Learner {
   void round_weights(const float* weights, engine::BFloat16* rounded);
   std::unique_ptr<engine::TaskGraph> record_update(const float* const (&central)[2]);
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
-  void set_parameters(const engine::StepParameters& parameters);
+  void set_parameters(const engine::StepParameters& parameters, const char* label);
   void copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch);
   void check_slot() const;
   void finish(Ticket& ticket);

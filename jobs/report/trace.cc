@@ -31,7 +31,7 @@ const char* category_of(std::string_view track, std::string_view span) {
   if (span.starts_with("wait")) return "wait";
   if (track.find("input") != std::string_view::npos) return "input";
   if (track.ends_with("averaging")) return "averaging";
-  return span == "evaluate" ? "evaluation" : "training";
+  return span == "evaluate" || span == "statistics" ? "evaluation" : "training";
 }
 
 // Times are microseconds there.

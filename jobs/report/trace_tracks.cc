@@ -1,5 +1,6 @@
 #include "jobs/report/trace_tracks.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace arbalest::jobs {
@@ -26,10 +27,12 @@ void TraceTrack::keep(const TraceSpan& span) noexcept {
 
 void TraceTrack::end(const char* name, TraceTime now) noexcept {
   const std::string_view text = name;
-  // How a learner's step begins, and its evaluation of a batch, which one learner alone begins without a wait
-  // (learners/learner.cc).
+  // How a learner's step begins, and its evaluation of a batch or the statistics of one, which one learner alone begins
+  // without a wait (learners/learner.cc).
   if (text == "parameters") evaluates_ = false;
-  if (text == "evaluate" || text == "wait for the central model's copy") evaluates_ = true;
+  constexpr std::string_view kEvaluates[] = {"evaluate", "parameters for statistics",
+                                             "wait for the central model's copy"};
+  if (std::ranges::count(kEvaluates, text) > 0) evaluates_ = true;
   if (!evaluates_) add(text.starts_with("wait") ? waiting_ : busy_, now - begin_);
   keep({begin_, now, name});
 }

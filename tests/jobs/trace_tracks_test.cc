@@ -24,7 +24,7 @@ TEST_CASE("trace track: adds up what is training, and tells waiting from work") 
   add(track, "update", 14, 16);
   CHECK(track.sums().busy == 13);
   CHECK(track.sums().waiting == 3);
-  for (const char* first : {"wait for the central model's copy", "evaluate"}) {
+  for (const char* first : {"wait for the central model's copy", "evaluate", "parameters for statistics"}) {
     add(track, first, 20, 30);
     add(track, "evaluate", 30, 50);
     add(track, "result", 50, 60);
@@ -33,7 +33,7 @@ TEST_CASE("trace track: adds up what is training, and tells waiting from work") 
   }
   add(track, "parameters", 60, 61);
   CHECK(track.sums().busy == 14);
-  CHECK(track.spans().size() == 11);
+  CHECK(track.spans().size() == 14);
   CHECK(track.spans()[1].begin == 1);
   CHECK(track.spans()[1].end == 11);
 }
