@@ -180,7 +180,8 @@ TEST_CASE("report: predictors of numbers have an error in the place of accuracie
   for (const char* field : {"test_accuracy", "test_top5_accuracy", "best_test_accuracy"}) {
     CHECK_FALSE(to_json(summary).contains(field));
   }
-  const ordered_json evaluation = to_json(EvaluationResult{.test_loss = 0.25, .test_rmse = 0.5, .examples = 7});
+  const ordered_json evaluation = to_json(EvaluationResult{
+      .test_loss = 0.25, .test_accuracy = 0.0, .test_top5_accuracy = {}, .test_rmse = 0.5, .examples = 7});
   CHECK(names_of(evaluation) == std::vector<std::string>{"test_rmse", "test_loss", "examples"});
 }
 
