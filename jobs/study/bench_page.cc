@@ -18,8 +18,10 @@ constexpr const char* kPageStyle =
     "body{font:15px/1.5 sans-serif;max-width:1400px;margin:2em auto;padding:0 1em;background:Canvas;color:CanvasText}\n"
     "h1{font-size:1.5em}h2{font-size:1.2em;margin-top:2em}\n"
     "table{border-collapse:collapse}th,td{padding:.25em .8em;text-align:right;border-bottom:1px solid GrayText;"
-    "font-variant-numeric:tabular-nums}th:first-child,td:first-child,td.text,th.text{text-align:left}\n"
-    ".wide{overflow-x:auto}.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));"
+    "font-variant-numeric:tabular-nums}th:first-child,td:first-child{text-align:left}\n"
+    "td{white-space:nowrap}td:first-child,.runs "
+    "td:nth-child(3){white-space:normal;min-width:12em}.wide{overflow-x:auto}.charts{display:grid;grid-template-"
+    "columns:repeat(auto-fit,minmax(min(100%,520px),1fr));"
     "gap:1em}figure{margin:0;border:1px solid GrayText;border-radius:6px;padding:.5em}svg{width:100%;height:auto}\n"
     ".legend{list-style:none;display:flex;flex-wrap:wrap;gap:.3em 1.5em;padding:0 1em;margin:.3em 0}"
     ".legend i{display:inline-block;width:1em;height:.7em;margin-right:.5em;background:var(--c)}\n"
@@ -112,21 +114,25 @@ std::string phase_chart(const BenchResult& result) {
   BarChart chart{.title = "Where the time goes (means over the runs of a job)", .unit = "s", .bars = {}};
   for (std::size_t i = 0; i < phases.size(); ++i) {
     const BenchPhases& of = phases[i];
+    const double waits = of.averaging_wait.value_or(0.0);
     std::vector<double> parts = {of.preparation, of.training, of.evaluation, of.other};
     if (divided) {
-      const double waits = of.averaging_wait.value_or(0.0);
-      parts[1] = *of.working;
-      parts.insert(parts.end(), {waits, std::max(0.0, of.training - *of.working - waits)});
+      const double idle = std::max(0.0, of.training - *of.working - waits);
+      parts = {of.preparation, *of.working, waits, idle, of.evaluation, of.other};
     }
     chart.bars.push_back({result.plan.cases[i].label, parts});
   }
-  std::vector<Name> names = {
-      {0, "preparation: data, plans, learners"}, {1, "training"}, {2, "evaluation"}, {3, "other"}};
+  std::vector<std::string> parts = {"preparation: data, plans, learners", "training", "evaluation", "other"};
   if (divided) {
-    names[1].text = "training: learners work";
-    names.push_back({4, "training: they wait for averaging"});
-    names.push_back({5, "training: they have no work"});
+    parts = {parts[0],
+             "training: learners work",
+             "training: they wait for averaging",
+             "training: they have no work",
+             parts[2],
+             parts[3]};
   }
+  std::vector<Name> names;
+  for (const std::string& part : parts) names.push_back({static_cast<int>(names.size()), part});
   return figure(to_svg(chart), names);
 }
 
@@ -156,9 +162,10 @@ std::string case_table(const BenchResult& result) {
 }
 
 std::string run_table(const BenchResult& result) {
-  std::string html = "<div class=\"wide\"><table>\n" + row_of({"job", "seed", "outcome", "epochs", "seconds to target",
-                                                               "test accuracy", "images/s", "learners", "log"},
-                                                              "th");
+  std::string html =
+      "<div class=\"wide runs\"><table>\n" +
+      row_of({"job", "seed", "outcome", "epochs", "seconds to target", "test accuracy", "images/s", "learners", "log"},
+             "th");
   for (const BenchRun& run : result.runs) {
     const bool told = run.is_measured();
     html +=

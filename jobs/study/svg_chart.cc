@@ -22,9 +22,9 @@ constexpr int kColors = 8;
 // Colors that are told apart with any kind of color vision (Okabe and Ito 2008), lighter on dark ground.
 constexpr const char* kStyle =
     ":root{color-scheme:light dark;--c0:#0072b2;--c1:#b84a00;--c2:#007a5a;--c3:#a8457f;"
-    "--c4:#8a6d00;--c5:#2b7fb8;--c6:#6b4fa3;--c7:#666}\n"
+    "--c4:#8a6d00;--c5:#666;--c6:#6b4fa3;--c7:#2b7fb8}\n"
     "@media(prefers-color-scheme:dark){:root{--c0:#5ab4f0;--c1:#f08a3c;--c2:#2fc79a;--c3:#e08bbd;--c4:#e6c229;"
-    "--c5:#8fd0f5;--c6:#b39ddb;--c7:#aaa}}\n"
+    "--c5:#aaa;--c6:#b39ddb;--c7:#8fd0f5}}\n"
     "svg.chart{background:Canvas}svg.chart text{fill:CanvasText}svg.chart .axis{stroke:GrayText;fill:none}"
     "svg.chart .grid{stroke:GrayText;stroke-opacity:.25}"
     "svg.chart .level{stroke:CanvasText;stroke-dasharray:6 4}svg.chart .curve{fill:none;stroke-width:2;"
