@@ -1,5 +1,6 @@
 #include "engine/cpu/linear.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -33,6 +34,25 @@ OperatorTraits make_traits(const LinearKernels& kernels, const Shape& weights, c
   }
   ARBALEST_CHECK(traits.parameters[0].shape() == weights);
   return traits;
+}
+
+// The weights for LinearKernels::reversed, made anew in scratch.
+Operand reverse_weights(Program& program, const Operand& weights, const dnnl::memory::desc& wanted) {
+  const dnnl::memory::dims extents = weights.descriptor.dims();  // filters, channels, height, width
+  const std::int64_t filters = extents[0], channels = extents[1], taps = extents[2] * extents[3];
+  const Shape exchanged{channels, filters, extents[2], extents[3]};
+  const Operand plain =
+      program.read_as(weights, plain_descriptor({filters, channels, extents[2], extents[3]}, DType::kFloat32));
+  const Operand reversed = program.scratch(plain_descriptor(exchanged, DType::kFloat32));
+  program.add([=](const TaskContext&, const Addresses& addresses) {
+    for (std::int64_t f = 0; f < filters; ++f) {
+      for (std::int64_t c = 0; c < channels; ++c) {
+        const float* from = plain.at<const float>(addresses) + (f * channels + c) * taps;
+        std::reverse_copy(from, from + taps, reversed.at<float>(addresses) + (c * filters + f) * taps);
+      }
+    }
+  });
+  return program.read_as(reversed, wanted);
 }
 
 // `read`: the input as forward left it.
@@ -92,12 +112,17 @@ std::unique_ptr<Operator> make_linear(const Layout& input, const Shape& weights,
   traits.overwrites_output_gradient = traits.backward_reads_output;  // by that of the activation's input
   read = seen_as(read, kernel.src_desc());
   const Operand output{Role::kOutput, kernel.dst_desc()};
-  Program::Arguments arguments{
-      {DNNL_ARG_SRC, read},
-      {DNNL_ARG_WEIGHTS, forward.read_as({Role::kWeights, weights_layout}, kernel.weights_desc())},
-      {DNNL_ARG_DST, output}};
-  if (kernels.has_bias()) arguments.push_back({DNNL_ARG_BIAS, {Role::kBias, kernels.bias()}});
-  forward.add(kernel, std::move(arguments));
+  const Operand given{Role::kWeights, weights_layout};
+  if (const auto& reversed = kernels.reversed) {
+    const Operand turned = reverse_weights(forward, given, reversed->weights_desc());
+    forward.add(*reversed, {{DNNL_ARG_DIFF_DST, read}, {DNNL_ARG_WEIGHTS, turned}, {DNNL_ARG_DIFF_SRC, output}});
+  } else {
+    Program::Arguments arguments{{DNNL_ARG_SRC, read},
+                                 {DNNL_ARG_WEIGHTS, forward.read_as(given, kernel.weights_desc())},
+                                 {DNNL_ARG_DST, output}};
+    if (kernels.has_bias()) arguments.push_back({DNNL_ARG_BIAS, {Role::kBias, kernels.bias()}});
+    forward.add(kernel, std::move(arguments));
+  }
   if (activation.has_value() && !kernels.applies_activation) activation->forward(forward, output, output);
 
   std::optional<Program> backward;

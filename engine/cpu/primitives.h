@@ -28,6 +28,9 @@ struct LinearKernels {
   bool applies_activation = false;  // forward does
   std::optional<dnnl::primitive_desc_base> weights_gradient = {};
   std::optional<dnnl::primitive_desc_base> input_gradient = {};
+  // Does what `forward` does as the input gradient of a convolution whose weights are these with both kernel axes
+  // reversed and the axes of channels and filters exchanged. Set where that is faster.
+  std::optional<dnnl::primitive_desc_base> reversed = {};
 
   dnnl::memory::desc bias() const { return forward.weights_desc(1); }
   bool has_bias() const { return !bias().is_zero(); }

@@ -54,6 +54,8 @@ const ConvCase kConvolutions[] = {
     {"one more zero to the right, three channels", {2, 3, 7, 8}, 20, {{2, 4}, {1, 1}, {0, 1}, {0, 1}}, false},
     {"one more zero below, one channel", {2, 1, 6, 5}, 4, {{4, 1}, {1, 1}, {1, 0}, {1, 0}}, false},
     {"dilated, one more zero", {2, 20, 9, 9}, 7, {{2, 2}, {2, 2}, {1, 1}, {1, 1}, {3, 3}}, true, false},
+    {"sixteen channels and filters, as many pixels", {3, 16, 9, 6}, 16, {{3, 3}, {1, 1}, {1, 1}}, true, false},
+    {"the same, neither square nor blocked", {3, 16, 7, 8}, 16, {{3, 5}, {1, 1}, {1, 2}}, false, false},
     {"two groups of 48 channels", {2, 96, 9, 9}, 64, {{5, 5}, {1, 1}, {2, 2}}, true, true, 2},
     {"two groups of 8 and 16", {3, 16, 7, 7}, 32, {{3, 3}, {1, 1}, {1, 1}}, true, true, 2},
     {"three groups of 5 and 3", {3, 15, 7, 6}, 9, {{3, 3}, {2, 1}, {1, 1}}, true, false, 3},
