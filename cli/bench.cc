@@ -41,6 +41,7 @@ fs::path make_directory(const std::string& output, const std::string& job) {
       output.empty() ? fmt::format("runs/bench-{}-{:%Y%m%d-%H%M%S}", job, fmt::localtime(now)) : output;
   std::error_code error;
   fs::path path = base;
+  if (!path.has_filename()) path = path.parent_path();  // "name/"
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
   for (int number = 2; !error; ++number) {
     if (fs::create_directory(path, error)) return path;
@@ -105,7 +106,7 @@ int bench(const BenchArguments& arguments) {
   const jobs::BenchResult result = jobs::bench(plan, context);
   jobs::write_bench(result, context.directory);
   if (arguments.json) {
-    fmt::print("{}\n", jobs::to_json(result).dump(2));
+    fmt::print("{}\n", jobs::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     fmt::print("{}", jobs::to_text(result));
   }

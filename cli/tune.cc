@@ -76,6 +76,10 @@ void tell(const std::string& line) { fmt::print(stderr, "{}\n", line); }
 // The --target, or the job's own.
 double target_of(const TuneArguments& arguments, const jobs::JobOptions& job) {
   const std::optional<double> target = arguments.target ? arguments.target : job.training.target_accuracy;
+  if (job.data.input.has_ids()) {
+    engine::fail(engine::ErrorKind::kUsage,
+                 "--objective {} is for classifiers: a model that predicts numbers has no accuracy", kTimeToAccuracy);
+  }
   if (!target) {
     engine::fail(engine::ErrorKind::kUsage,
                  "--objective {} needs a test accuracy: --target 0.99, or training.target_accuracy in the job",

@@ -1,7 +1,6 @@
 #include "dataflow/fusion.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace arbalest::dataflow {
 
@@ -60,8 +59,8 @@ Graph fuse_activations(const Graph& graph) {
   return fused;
 }
 
-// Layers that are only added to something take over the sum. Of two that could, the later one: nothing with parameters
-// stands between it and the sum then, so their order stays.
+// Layers that are only added to something take over the sum, if they are the later of its addends: as models list their
+// layers, nothing with parameters stands between it and the sum then, and the order of parameters stays.
 Graph fuse_sums(const Graph& graph) {
   const std::vector<int> readers = count_readers(graph);
   std::vector<const Graph::Node*> taken_over(graph.nodes_.size(), nullptr);  // by node: the one that takes its place
@@ -71,17 +70,13 @@ Graph fuse_sums(const Graph& graph) {
     const Graph::Node& sum = graph.nodes_[n];
     const auto f = sum.layer->activation_of_sum();
     if (!f.has_value()) continue;
-    std::vector<int> addends = sum.inputs;
-    std::ranges::sort(addends, std::greater());
-    for (const int addend : addends) {
-      if (addend <= Graph::kLabel || readers[at(addend)] != 1) continue;
-      const std::size_t producer = at(producer_of(addend));
-      layers[n] = graph.nodes_[producer].layer->with_addend(*f);
-      if (layers[n] == nullptr) continue;
-      taken_over[n] = &graph.nodes_[producer];
-      is_moved[producer] = true;
-      break;
-    }
+    const int addend = std::ranges::max(sum.inputs);
+    if (addend <= Graph::kLabel || readers[at(addend)] != 1) continue;
+    const std::size_t producer = at(producer_of(addend));
+    layers[n] = graph.nodes_[producer].layer->with_addend(*f);
+    if (layers[n] == nullptr) continue;
+    taken_over[n] = &graph.nodes_[producer];
+    is_moved[producer] = true;
   }
 
   std::vector<int> renumbered(at(graph.tensors()));

@@ -67,7 +67,7 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   inference_.forward(*stream_, evaluation);
   evaluation_graph_ = stream_->end_recording();
 
-  if (statistics_bytes() == 0) return;
+  if (!options.measures_statistics || statistics_bytes() == 0) return;
   statistics_ring_ = device.allocate_host(slots_bytes(options.result_slots, statistics_bytes()));
   evaluation.gradient = replica_.gradient();
   stream_->begin_recording();

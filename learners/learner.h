@@ -40,6 +40,7 @@ struct LearnerOptions {
   // What gradient() and what evaluate() gather their mini-batches from; null: the batch brings its images.
   const dataflow::ResidentData* training_data = nullptr;
   const dataflow::ResidentData* evaluation_data = nullptr;
+  bool measures_statistics = false;  // measure_statistics() will be called
 };
 
 class Learner {
@@ -72,7 +73,8 @@ class Learner {
   Ticket evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready);
 
   // The forward pass of training on the evaluation weights, after `weights_ready`, for the statistics of its mini-batch
-  // (engine/ops/batch_norm.h). Only where there are running statistics. It overwrites the gradient.
+  // (engine/ops/batch_norm.h). Only if LearnerOptions::measures_statistics, and where there are running statistics. It
+  // overwrites the gradient.
   Ticket measure_statistics(const dataflow::Batch& batch, const engine::StepParameters& parameters,
                             const engine::Event& weights_ready);
 
@@ -120,7 +122,7 @@ class Learner {
   std::unique_ptr<engine::TaskGraph> update_graph_;  // null: it is always alone
   std::unique_ptr<engine::TaskGraph> update_alone_graph_;
   std::unique_ptr<engine::TaskGraph> evaluation_graph_;
-  std::unique_ptr<engine::TaskGraph> statistics_graph_;  // null: there are none
+  std::unique_ptr<engine::TaskGraph> statistics_graph_;  // null: they are not measured
   std::unique_ptr<engine::Stream> stream_;               // last: its work ends before what it uses goes
 };
 

@@ -41,7 +41,8 @@ void LearnerGroup::grow(int count, const PoolOptions& options, const SharedVecto
                                                  .evaluation_weights = shared.evaluation_weights,
                                                  .rounded_evaluation_weights = shared.rounded_evaluation_weights,
                                                  .training_data = options.training_data,
-                                                 .evaluation_data = options.evaluation_data}));
+                                                 .evaluation_data = options.evaluation_data,
+                                                 .measures_statistics = options.measures_statistics}));
   }
   learners_.insert(learners_.end(), std::make_move_iterator(created.begin()), std::make_move_iterator(created.end()));
 }

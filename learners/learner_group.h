@@ -26,6 +26,7 @@ struct PoolOptions {
   // images.
   const dataflow::ResidentData* training_data = nullptr;
   const dataflow::ResidentData* evaluation_data = nullptr;
+  bool measures_statistics = false;  // running statistics are estimated for the central model
 };
 
 // Memory of a device that its learners share.

@@ -11,16 +11,12 @@ CentralStatistics::CentralStatistics(const learners::LearnerPool& pool)
     : sums_(static_cast<std::size_t>(pool.training_plan().parameters().statistic_elements())),
       values_(pool.device().allocate_host(sums_.size() * sizeof(float))) {}
 
-void CentralStatistics::start(std::uint64_t batches) {
-  batches_ = batches;
+void CentralStatistics::start() {
+  batches_.reset();
   std::ranges::fill(sums_, 0.0);
   added_ = 0;
   exist_ = false;
-}
-
-void CentralStatistics::forget() {
-  batches_.reset();
-  exist_ = false;
+  copies_.clear();
 }
 
 void CentralStatistics::add(const float* of_batch) {
@@ -28,7 +24,8 @@ void CentralStatistics::add(const float* of_batch) {
   ++added_;
 }
 
-void CentralStatistics::finish() {
+void CentralStatistics::finish(std::uint64_t batches) {
+  batches_ = batches;
   const auto finite = [](double sum) { return std::isfinite(sum); };
   exist_ = added_ > 0 && std::ranges::all_of(sums_, finite);
   if (!exist_) return;
@@ -38,13 +35,15 @@ void CentralStatistics::finish() {
   }
 }
 
-engine::Event CentralStatistics::enqueue_copy(const learners::LearnerPool& pool, const engine::Event& ready) const {
+engine::Event CentralStatistics::enqueue_copy(const learners::LearnerPool& pool, learners::Learner& learner,
+                                              const engine::Event& ready) {
   if (!exist_) return ready;
-  engine::Stream& stream = pool.learners().front()->stream();
+  engine::Stream& stream = learner.stream();
   stream.wait(ready, "wait for the central model's copy");
   stream.copy(pool.evaluation_weights() + pool.training_plan().parameters().trainable_elements(), values_.data(),
               sums_.size() * sizeof(float), "statistics of the central model");
-  return stream.record();
+  copies_.push_back(stream.record());
+  return copies_.back();
 }
 
 }  // namespace arbalest::scheduler

@@ -20,23 +20,22 @@ class CentralStatistics {
   // All pools have the same parameters.
   explicit CentralStatistics(const learners::LearnerPool& pool);
 
-  // Forgets what there is and begins with the model after so many mini-batches.
-  void start(std::uint64_t batches);
+  // Forgets what there is. What enqueue_copy() returned must have passed.
+  void start();
   // The statistics of one more mini-batch, [statistic_elements()]. Sums go by the sequence of calls.
   void add(const float* of_batch);
-  // Takes the mean of what was added. Numbers that are not finite are of no use: there are then no statistics.
-  void finish();
+  // Takes the mean of what was added, as that of the model after so many mini-batches. Numbers that are not finite are
+  // of no use: there are then no statistics.
+  void finish(std::uint64_t batches);
 
-  // There are none, of no model.
-  void forget();
-
-  // Whether start() was for the model after so many mini-batches.
+  // Whether finish() was for the model after so many mini-batches.
   bool are_of(std::uint64_t batches) const noexcept { return batches_ == batches; }
 
-  // Stream ordering: enqueues on the pool's first learner, after `ready`, the copy to the pool's evaluation weights,
-  // and returns the event after which they are whole, which must have passed before the next start(). Without
-  // statistics what averaging has brought there remains.
-  engine::Event enqueue_copy(const learners::LearnerPool& pool, const engine::Event& ready) const;
+  // Stream ordering: enqueues on a learner of the pool, after `ready`, the copy to the pool's evaluation weights, and
+  // returns the event after which they are whole. Without statistics what averaging has brought there remains.
+  engine::Event enqueue_copy(const learners::LearnerPool& pool, learners::Learner& learner, const engine::Event& ready);
+  // Of the copies since start(), whose source the next start() gives up.
+  std::span<const engine::Event> copies() const noexcept { return copies_; }
 
  private:
   std::optional<std::uint64_t> batches_;
@@ -44,6 +43,7 @@ class CentralStatistics {
   std::int64_t added_ = 0;
   engine::Buffer values_;  // host: float32 [statistic_elements()]
   bool exist_ = false;
+  std::vector<engine::Event> copies_;
 };
 
 }  // namespace arbalest::scheduler

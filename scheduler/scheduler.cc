@@ -99,7 +99,7 @@ void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
     }
     if (averager_) averager_->set_central(static_cast<int>(p), pool.learners().front()->weights());
   }
-  if (statistics_) statistics_->forget();
+  if (statistics_) forget_statistics();
 }
 
 double Scheduler::progress() const noexcept {
@@ -230,24 +230,27 @@ void Scheduler::check_finite(const Task& task) const {
                remedy(ticket.task < learners_.size(), std::isfinite(result.loss_sum)));
 }
 
-void Scheduler::refresh_evaluation_weights() {
+void Scheduler::refresh_evaluation_weights(Statistics statistics) {
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     float* target = pools_[p]->evaluation_weights();
     engine::BFloat16* rounded = pools_[p]->rounded_evaluation_weights();
     evaluation_ready_[p] = averages() ? averager_->copy_central(static_cast<int>(p), target, rounded)
                                       : learners_.front()->copy_weights(target, rounded);
   }
-  if (!statistics_) return;
+  if (!statistics_ || statistics == Statistics::kAveraged) return;
   if (!statistics_->are_of(batches_)) measure_statistics();
-  for (std::size_t p = 0; p < pools_.size(); ++p) {
-    evaluation_ready_[p] = statistics_->enqueue_copy(*pools_[p], evaluation_ready_[p]);
+  for (std::size_t p = 0, j = 0; p < pools_.size(); j += ready_[p++].size()) {
+    evaluation_ready_[p] = statistics_->enqueue_copy(*pools_[p], *learners_[j], evaluation_ready_[p]);
   }
 }
 
+void Scheduler::forget_statistics() {
+  for (const engine::Event& copied : statistics_->copies()) wait(copied);
+  statistics_->start();
+}
+
 void Scheduler::measure_statistics() {
-  // What statistics_ holds may still be on its way to a device.
-  for (const engine::Event& ready : evaluation_ready_) wait(ready);
-  statistics_->start(batches_);
+  forget_statistics();
   spread_batches(
       *options_.statistics_ring, learners_.size(), kRunAhead,
       [&](std::size_t j, const dataflow::Batch& batch) {
@@ -256,12 +259,12 @@ void Scheduler::measure_statistics() {
       },
       [&](const engine::Event& event) { wait(event); },
       [&](const Ticket& ticket) { statistics_->add(ticket.statistics); });
-  statistics_->finish();
+  statistics_->finish(batches_);
 }
 
 Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
   ARBALEST_CHECK(tasks_.empty());
-  refresh_evaluation_weights();
+  refresh_evaluation_weights(Statistics::kReestimated);
   Progress sums;
   spread_batches(
       ring, learners_.size(), kRunAhead,
@@ -298,9 +301,9 @@ void Scheduler::resize(std::span<const int> learners) {
   restart();
 }
 
-std::vector<dataflow::NamedTensor> Scheduler::snapshot() {
+std::vector<dataflow::NamedTensor> Scheduler::snapshot(Statistics statistics) {
   abandon();
-  refresh_evaluation_weights();
+  refresh_evaluation_weights(statistics);
   wait(evaluation_ready_.front());
   LearnerPool& first = *pools_.front();
   return first.training_plan().parameters().to_canonical(first.device(), first.evaluation_weights());

@@ -65,6 +65,13 @@ struct Progress {
   void add(const Progress& later);
 };
 
+// Running statistics of the central model.
+enum class Statistics {
+  kReestimated,  // on Options::statistics_ring, if there is one, which takes as long as an evaluation of its
+                 // mini-batches
+  kAveraged      // those that averaging carries along
+};
+
 struct Evaluation {
   double loss = 0.0;  // mean over the examples
   double accuracy = 0.0;
@@ -111,8 +118,9 @@ class Scheduler {
   // Options::may_resize; the ring must have the slots for so many (needed_ring_slots).
   void resize(std::span<const int> learners);
 
-  // The central model in canonical order, as evaluate() sees it. Waits for all that is enqueued and drops its Progress.
-  std::vector<dataflow::NamedTensor> snapshot();
+  // The central model in canonical order, unless told otherwise as evaluate() sees it. Waits for all that is enqueued
+  // and drops its Progress.
+  std::vector<dataflow::NamedTensor> snapshot(Statistics statistics = Statistics::kReestimated);
   // z and every replica := `tensors`. Before the first round.
   void load(std::span<const dataflow::NamedTensor> tensors);
 
@@ -138,7 +146,8 @@ class Scheduler {
   void check_finite(const Task& task) const;
   // Copies the present model to every pool's evaluation weights, which nobody may be reading, and sees to its running
   // statistics. Only when drained.
-  void refresh_evaluation_weights();
+  void refresh_evaluation_weights(Statistics statistics);
+  void forget_statistics();
   void measure_statistics();
   // Blocks the host until `event` has passed, and throws the first error of the work before it.
   void wait(const engine::Event& event);

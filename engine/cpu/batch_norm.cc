@@ -133,6 +133,8 @@ std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const Prepare
   const dnnl::memory::desc& vector = saved.mean.descriptor;
 
   OperatorTraits traits = batch_norm_traits(spec, make_layout(kernels.forward.dst_desc()), training);
+  // The addend is read after the output is written, and may be the input.
+  if (spec.addend.has_value()) traits.in_place_forward = false;
   if (training) traits.saved_bytes = saved.bytes();
 
   Program forward(engine);

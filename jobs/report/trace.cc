@@ -131,11 +131,19 @@ TraceSums Trace::sums_of(std::string_view part_of_name) const {
   return sums;
 }
 
-void Trace::measure(const EpochRow& row) {
+// Learners that come or go within an epoch count for as long as they are there.
+void Trace::on_resize(const ResizeRow& row) {
+  const TraceTime at = now();
+  learner_time_ += std::reduce(row.from.begin(), row.from.end()) * (at - std::max(last_, resized_));
+  resized_ = at;
+}
+
+void Trace::measure(const EpochRow& row, TraceTime begin, TraceTime end) {
   const TraceSums learners = sums_of(kLearner);
   const TraceSums input = sums_of(training_input_.wait_name());
-  const int count = std::accumulate(row.learners_per_device.begin(), row.learners_per_device.end(), 0);
-  const double whole = row.training_seconds * count;
+  const int count = std::reduce(row.learners_per_device.begin(), row.learners_per_device.end());
+  const double whole = seconds(learner_time_ + count * (end - std::min(end, std::max(begin, resized_))));
+  learner_time_ = 0;
   shares_ = TraceShares{};
   if (whole > 0.0) {
     if (!on_gpu_) {
@@ -157,7 +165,7 @@ void Trace::on_epoch(const EpochRow& row) {
   phases_.push_back({"training", training, evaluation});
   phases_.push_back({"evaluation", evaluation, at});
   last_ = at;
-  measure(row);
+  measure(row, training, evaluation);
   epochs_.push_back({training, *shares_});
 }
 

@@ -50,6 +50,7 @@ class Trace final : public engine::StreamObserver, public RunObserver {
   void on_start(const RunStart& start) override;
   void on_progress(const RunProgress&) override {}
   void on_epoch(const EpochRow& row) override;
+  void on_resize(const ResizeRow& row) override;
   void on_finish(const RunSummary& summary) override;
 
   // Of the last epoch; none before the first.
@@ -86,7 +87,8 @@ class Trace final : public engine::StreamObserver, public RunObserver {
 
   TraceTime now() const;
   TraceSums sums_of(std::string_view part_of_name) const;
-  void measure(const EpochRow& row);
+  // begin and end: of the epoch's training.
+  void measure(const EpochRow& row, TraceTime begin, TraceTime end);
   std::string to_json() const;
 
   const std::filesystem::path path_;
@@ -97,6 +99,8 @@ class Trace final : public engine::StreamObserver, public RunObserver {
   std::vector<Phase> phases_;
   std::vector<Epoch> epochs_;
   TraceTime last_ = 0;  // end of the last phase
+  TraceTime resized_ = 0;
+  TraceTime learner_time_ = 0;  // of this epoch before that, added up over learners
   TraceSums learners_before_;
   TraceSums input_before_;
   std::optional<TraceShares> shares_;

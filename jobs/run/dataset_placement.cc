@@ -34,10 +34,12 @@ RingSize training_ring_size(const JobOptions& job, const SplitSize& split) {
 }
 
 RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training) {
-  // As many as leave the accuracy unmoved by which they are (bench/results/), and a small share of an epoch.
+  // Of the sets that models with batch norm are trained on a small share.
   constexpr std::int64_t kExamples = 2048;
   const std::int64_t batch = job.training.batch_size;
-  const std::int64_t batches = std::clamp((kExamples + batch - 1) / batch, std::int64_t{1}, training.examples / batch);
+  // Of files whose number of examples is not known yet, one.
+  const std::int64_t batches =
+      std::max(std::int64_t{1}, std::min((kExamples + batch - 1) / batch, training.examples / batch));
   return {training.is_resident, batch, job.data.input.image.elements(), batches, 1};
 }
 

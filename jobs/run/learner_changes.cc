@@ -192,9 +192,12 @@ std::unique_ptr<LearnerChanges> make_learner_changes(JobOptions& job, Session& s
     FirstGuess guess = first_guess(job);
     const auto remembered = cache == nullptr ? std::nullopt : cache->find(job, job.warnings);
     if (remembered) {
-      guess = {std::ranges::max(*remembered),
-               fmt::format("the search for the fastest number of learners begins where `arbalest tune` has ended ({})",
-                           cache->file_of(job).string())};
+      guess = {
+          std::ranges::max(*remembered),
+          fmt::format(
+              "the search for the fastest number of learners begins where `arbalest tune` has ended, or as near as "
+              "there may be learners ({})",
+              cache->file_of(job).string())};
     }
     return std::make_unique<TunedChanges>(job, session, guess);
   }

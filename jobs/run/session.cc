@@ -43,7 +43,8 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions&
                                         .clip_gradient_norm = job.optimizer.clip_gradient_norm,
                                         .without_decay = job.optimizer.without_decay,
                                         .training_data = data_on(d, training_data),
-                                        .evaluation_data = data_on(d, test_data)};
+                                        .evaluation_data = data_on(d, test_data),
+                                        .measures_statistics = job.training.reestimates_statistics};
     const dataflow::ParameterLayout* layout = d == 0 ? nullptr : &pools.front()->training_plan().parameters();
     pools.push_back(
         std::make_unique<learners::LearnerPool>(*job.graph, *devices[d], options, job.learners_per_device[d], layout));

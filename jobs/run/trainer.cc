@@ -258,14 +258,19 @@ class Trainer {
     return reached;
   }
 
+  void save(const std::vector<dataflow::NamedTensor>& model) {
+    if (context_.output_directory.empty()) return;
+    const std::filesystem::path path = std::filesystem::path(context_.output_directory) / "model.safetensors";
+    summary_.model_sha256 = write_safetensors(path, model, {{"format", "arbalest"}, {"job", job_.name}});
+  }
+
   // Saves first: a second signal must not cost the model.
   void save_and_evaluate() {
     scheduler::Scheduler& scheduler = session_->scheduler();
-    const std::vector<dataflow::NamedTensor> model = scheduler.snapshot();
-    if (!context_.output_directory.empty()) {
-      const std::filesystem::path path = std::filesystem::path(context_.output_directory) / "model.safetensors";
-      summary_.model_sha256 = write_safetensors(path, model, {{"format", "arbalest"}, {"job", job_.name}});
-    }
+    // Nor must an estimation of statistics, which takes its time.
+    const bool is_cut_short = summary_.status == RunStatus::kStopped || summary_.status == RunStatus::kDiverged;
+    if (is_cut_short) save(scheduler.snapshot(scheduler::Statistics::kAveraged));
+    save(scheduler.snapshot());
     if (evaluation_.has_value()) return;
     evaluation_ = scheduler.evaluate(session_->test_ring());  // it ended within an epoch
     if (summary_.status == RunStatus::kStopped && !std::isfinite(evaluation_->loss)) {

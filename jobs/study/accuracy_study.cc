@@ -128,7 +128,10 @@ AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, c
     try {
       study.points.push_back(train_point(job, context, at, options.target, tell));
     } catch (const engine::Error& error) {
-      if (error.kind() != engine::ErrorKind::kOutOfMemory || study.points.empty()) throw;
+      // More may not fit into memory, or into a dataset whose size only its files tell.
+      const bool is_limit =
+          error.kind() == engine::ErrorKind::kOutOfMemory || error.kind() == engine::ErrorKind::kInvalidJob;
+      if (!is_limit || study.points.empty()) throw;
       tell(fmt::format("{} and more are left out: {}", counted(at.learners, "learner"), error.what()));
       break;
     }

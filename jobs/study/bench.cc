@@ -110,18 +110,23 @@ BenchResult bench(const BenchPlan& plan, const BenchContext& context) {
   for (std::size_t i = 0; i < result.runs.size() && *context.stop_signal == 0; ++i) {
     BenchRun& run = result.runs[i];
     const BenchCase& of = plan.cases[run.case_index];
-    fs::create_directories(context.directory / of.directory);
     run.directory = fmt::format("{}/seed-{}", of.directory, run.seed);
     run.log = run.directory + ".log";
     run.start_milliseconds = now_in_milliseconds();
     const std::string name = fmt::format("run {} of {}: {}, seed {}", i + 1, result.runs.size(), of.label, run.seed);
     context.tell(name);
-    const ChildEnd end = run_child({.program = context.program,
-                                    .arguments = train_arguments(of, run, plan.target, context),
-                                    .environment = context.environment,
-                                    .log = context.directory / run.log},
-                                   *context.stop_signal);
-    judge(end, context.directory, run);
+    try {
+      fs::create_directories(context.directory / of.directory);
+      const ChildEnd end = run_child({.program = context.program,
+                                      .arguments = train_arguments(of, run, plan.target, context),
+                                      .environment = context.environment,
+                                      .log = context.directory / run.log},
+                                     *context.stop_signal);
+      judge(end, context.directory, run);
+    } catch (const std::exception& error) {  // what the others have measured must not be lost
+      run.outcome = BenchOutcome::kDied;
+      run.message = error.what();
+    }
     context.tell(fmt::format("{}: {}", name, end_text(run, context, plan.target)));
   }
   result.signal = *context.stop_signal;

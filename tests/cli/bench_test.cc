@@ -76,6 +76,8 @@ TEST_CASE("bench: trains every seed of every variation in a process of its own, 
   CHECK(again.exit_code == 2);
   CHECK_THAT(again.err, ContainsSubstring("'out' is there already"));
   CHECK(read_text(program / "out/bench.json") == before);
+  CHECK(program.run(bench({"--target", "0.5", "--output", "out/"})).exit_code == 2);
+  CHECK(read_text(program / "out/bench.json") == before);
 }
 
 TEST_CASE("bench: a target that is not reached exits 9, and says so") {

@@ -81,7 +81,8 @@ TEST_CASE("tune: what it found is remembered, and a run with auto begins there")
     CHECK(result.exit_code == 0);
     return result.err;
   };
-  const std::string from_there = "begins where `arbalest tune` has ended (" + file.string() + ")";
+  const std::string from_there =
+      "begins where `arbalest tune` has ended, or as near as there may be learners (" + file.string() + ")";
   CHECK_THAT(train({}), ContainsSubstring(from_there));
   CHECK_THAT(train({"--no-cache"}), !ContainsSubstring("arbalest tune"));
   CHECK_THAT(train({"--set", "training.batch_size=16"}), !ContainsSubstring("arbalest tune"));
@@ -155,6 +156,10 @@ TEST_CASE("tune: by time to accuracy, each number trains as a run with it does")
        std::vector<std::vector<std::string>>{{"--target", "0.9"}, {"--objective", "speed"}}) {
     CHECK(program.run(tune(wrong)).exit_code == 2);
   }
+  const Completed numbers = program.run(
+      {"tune", Program::config("matrix-factorization-ratings"), "--objective", "time-to-accuracy", "--target", "0.9"});
+  CHECK(numbers.exit_code == 2);
+  CHECK_THAT(numbers.err, ContainsSubstring("has no accuracy"));
 }
 
 TEST_CASE("tune: a job's own number is no bound, and wrong bounds are refused") {

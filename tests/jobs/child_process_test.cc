@@ -34,7 +34,11 @@ TEST_CASE("child process: gets our stop signal once, and may end in its own way"
   const tests::TemporaryDirectory directory;
   std::atomic<int> signal{0};
   std::thread stopper([&] {
-    while (tests::read_text(directory / "log").find("ready") == std::string::npos) std::this_thread::yield();
+    const auto is_ready = [&] {
+      return std::filesystem::exists(directory / "log") &&
+             tests::read_text(directory / "log").find("ready") != std::string::npos;
+    };
+    while (!is_ready()) std::this_thread::yield();
     signal = SIGTERM;
   });
   tests::write_text(directory / "script",

@@ -138,7 +138,8 @@ class TrainingRig {
                                 .clip_gradient_norm = options.clip_gradient_norm,
                                 .without_decay = options.without_decay,
                                 .training_data = resident_on(d),
-                                .evaluation_data = resident_on(d)},
+                                .evaluation_data = resident_on(d),
+                                .measures_statistics = options.statistic_batches > 0},
           options.learners[d], d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
     }
     collective_ = engine::make_collective(devices_);

@@ -111,6 +111,19 @@ TEST_CASE("trace: a traced run gives the same bytes, and its file has every task
   }
 }
 
+TEST_CASE("trace: learners that leave within an epoch count for as long as they were there", "[training]") {
+  const TemporaryDirectory directory;
+  jobs::Trace trace(directory / "trace.json");
+  // 200 mini-batches: all but the last 20 by eight learners.
+  jobs::train(load("logistic-digits.txtpb",
+                   {"training.max_epochs=1", "training.batch_size=100",
+                    "learners.per_device.schedule={step { learners: 8 } step { at_batch: 176 learners: 1 }}"}),
+              context_for(trace, ""));
+  REQUIRE(trace.shares().has_value());
+  CHECK(*trace.shares()->busy > 0.0);
+  CHECK(*trace.shares()->busy + *trace.shares()->averaging_wait < 1.05);
+}
+
 TEST_CASE("trace: epochs hold their training and evaluation, between which the learners' tasks change", "[training]") {
   const TemporaryDirectory directory;
   jobs::Trace trace(directory / "trace.json");
