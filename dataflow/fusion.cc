@@ -1,6 +1,7 @@
 #include "dataflow/fusion.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace arbalest::dataflow {
 
@@ -59,24 +60,37 @@ Graph fuse_activations(const Graph& graph) {
   return fused;
 }
 
-// Layers that are only added to something take over the sum, if they are the later of its addends: as models list their
-// layers, nothing with parameters stands between it and the sum then, and the order of parameters stays.
+// Layers that are only added to something take over the sum, of two that could the later one, unless that would change
+// the order of parameters: they move to the sum's place.
 Graph fuse_sums(const Graph& graph) {
   const std::vector<int> readers = count_readers(graph);
   std::vector<const Graph::Node*> taken_over(graph.nodes_.size(), nullptr);  // by node: the one that takes its place
   std::vector<bool> is_moved(graph.nodes_.size(), false);
   std::vector<std::shared_ptr<const Layer>> layers(graph.nodes_.size());
+  std::vector<bool> has_parameters;  // by node
+  const std::vector<engine::Shape> shapes = graph.shapes(1);
+  for (const Graph::Node& node : graph.nodes_) {
+    has_parameters.push_back(!node.layer->parameters(Graph::input_shapes(node, shapes)).empty());
+  }
   for (std::size_t n = 0; n < graph.nodes_.size(); ++n) {
     const Graph::Node& sum = graph.nodes_[n];
     const auto f = sum.layer->activation_of_sum();
     if (!f.has_value()) continue;
-    const int addend = std::ranges::max(sum.inputs);
-    if (addend <= Graph::kLabel || readers[at(addend)] != 1) continue;
-    const std::size_t producer = at(producer_of(addend));
-    layers[n] = graph.nodes_[producer].layer->with_addend(*f);
-    if (layers[n] == nullptr) continue;
-    taken_over[n] = &graph.nodes_[producer];
-    is_moved[producer] = true;
+    std::vector<int> addends = sum.inputs;
+    std::ranges::sort(addends, std::greater());
+    for (const int addend : addends) {
+      if (addend <= Graph::kLabel || readers[at(addend)] != 1) continue;
+      const std::size_t producer = at(producer_of(addend));
+      if (std::any_of(has_parameters.begin() + producer_of(addend) + 1,
+                      has_parameters.begin() + producer_of(sum.output), std::identity())) {
+        continue;
+      }
+      layers[n] = graph.nodes_[producer].layer->with_addend(*f);
+      if (layers[n] == nullptr) continue;
+      taken_over[n] = &graph.nodes_[producer];
+      is_moved[producer] = true;
+      break;
+    }
   }
 
   std::vector<int> renumbered(at(graph.tensors()));

@@ -122,6 +122,12 @@ TEST_CASE("fusion: of two batch norms that are added, the later one takes over t
   CHECK(graph.nodes()[3].inputs == std::vector<int>{graph.nodes()[0].output, graph.nodes()[2].output});
 }
 
+TEST_CASE("fusion: the order of parameters stays") {
+  const Graph graph = residual(dense(5), true);
+  CHECK(labels(fuse(graph)) ==
+        std::vector<std::string>{"before", "hidden", "norm", "shortcut", "sum+relu", "logits", "loss", "accuracy"});
+}
+
 TEST_CASE("fusion: a sum without ReLU passes gradients on and stays, and so does one of what others read too") {
   CHECK(labels(fuse(residual(activation(ActivationKind::kTanh), false))) ==
         std::vector<std::string>{"before", "hidden", "norm", "shortcut", "sum", "logits", "loss", "accuracy"});
