@@ -1,8 +1,8 @@
 #include "engine/cuda/block.h"
-#include "engine/cuda/class_rows.h"
 #include "engine/cuda/kernel_operator.h"
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
+#include "engine/cuda/rows.h"
 #include "engine/elementwise/bfloat16.h"
 #include "engine/elementwise/rank.h"
 #include "engine/error.h"
@@ -43,12 +43,9 @@ template <typename T>
 __global__ void count_correct(const T* logits, const std::int32_t* labels, std::int64_t examples, std::int64_t classes,
                               Counts* blocks, float* result) {
   __shared__ std::int32_t ranks[kBlockRows][kRowLanes];
-  const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
-  const auto slot = static_cast<int>(threadIdx.x / kRowLanes);
   Counts counts{0, 0};
-  for (std::int64_t first = std::int64_t{blockIdx.x} * kBlockRows; first < examples;
-       first += std::int64_t{gridDim.x} * kBlockRows) {
-    const std::int64_t example = first + slot;
+  for_rows(examples, [&](const RowPlace& at) {
+    const auto [example, slot, lane] = at;
     const std::int32_t label = example < examples ? labels[example] : kNoLabel;
     const bool is_class = label >= 0 && label < classes;
     const T* row = logits + example * classes;
@@ -59,8 +56,7 @@ __global__ void count_correct(const T* logits, const std::int32_t* labels, std::
       counts.correct += rank == 0 ? 1 : 0;
       counts.top += rank < kTopRanks ? 1 : 0;
     }
-    __syncthreads();  // the array is written again
-  }
+  });
   counts = block_sum_of(counts);
   if (threadIdx.x != 0) return;
   if (gridDim.x == 1) {

@@ -1,9 +1,9 @@
 #include <limits>
 
 #include "engine/cuda/block.h"
-#include "engine/cuda/class_rows.h"
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
+#include "engine/cuda/rows.h"
 #include "engine/cuda/stream.h"
 #include "engine/error.h"
 
@@ -49,11 +49,8 @@ __device__ std::int32_t earlier_of_lane(const Ids& ids, std::int64_t n, int lane
 // The gradient is zero before.
 __global__ void add_rows(Ids ids, Table table, const float* arriving, float* gradient) {
   __shared__ std::int32_t earlier[kBlockRows][kRowLanes];
-  const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
-  const auto slot = static_cast<int>(threadIdx.x / kRowLanes);
-  for (std::int64_t first = std::int64_t{blockIdx.x} * kBlockRows; first < ids.examples;
-       first += std::int64_t{gridDim.x} * kBlockRows) {
-    const std::int64_t n = first + slot;
+  for_rows(ids.examples, [&](const RowPlace& at) {
+    const auto [n, slot, lane] = at;
     const bool is_there = n < ids.examples && table.has(ids.at(n));
     earlier[slot][lane] = is_there ? earlier_of_lane(ids, n, lane) : 1;
     __syncthreads();
@@ -65,8 +62,7 @@ __global__ void add_rows(Ids ids, Table table, const float* arriving, float* gra
       }
       gradient[ids.at(n) * table.width + c] = sum;
     }
-    __syncthreads();  // the array is written again
-  }
+  });
 }
 
 class Embedding final : public Operator {

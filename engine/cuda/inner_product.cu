@@ -1,9 +1,9 @@
 #include <type_traits>
 
 #include "engine/cuda/block.h"
-#include "engine/cuda/class_rows.h"
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
+#include "engine/cuda/rows.h"
 #include "engine/cuda/stream.h"
 #include "engine/elementwise/bfloat16.h"
 #include "engine/error.h"
@@ -26,11 +26,8 @@ struct Extents {
 template <typename A, typename B, typename T>
 __global__ void multiply_rows(const A* a, const B* b, const float* bias, T* output, Extents of) {
   __shared__ float sums[kBlockRows][kRowLanes];
-  const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
-  const auto slot = static_cast<int>(threadIdx.x / kRowLanes);
-  for (std::int64_t first = std::int64_t{blockIdx.x} * kBlockRows; first < of.examples;
-       first += std::int64_t{gridDim.x} * kBlockRows) {
-    const std::int64_t n = first + slot;
+  for_rows(of.examples, [&](const RowPlace& at) {
+    const auto [n, slot, lane] = at;
     const std::int64_t features = n < of.examples ? of.features : 0;
     float sum = 0.0F;
     for (std::int64_t f = lane; f < features; f += kRowLanes) {
@@ -39,8 +36,7 @@ __global__ void multiply_rows(const A* a, const B* b, const float* bias, T* outp
     sums[slot][lane] = sum;
     __syncthreads();
     if (lane == 0 && n < of.examples) store(sum_of_lanes(sums[slot]) + (bias == nullptr ? 0.0F : *bias), output[n]);
-    __syncthreads();  // the array is written again
-  }
+  });
 }
 
 // Each row of the other input, times what arrives. Gradients that are not wanted are null.

@@ -1,7 +1,7 @@
-#include "engine/cuda/class_rows.h"
 #include "engine/cuda/kernel_operator.h"
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
+#include "engine/cuda/rows.h"
 #include "engine/elementwise/bfloat16.h"
 #include "engine/elementwise/exponential.h"
 #include "engine/error.h"
@@ -24,11 +24,8 @@ template <typename T>
 __global__ void softmax_rows(const T* input, T* output, Extents extents) {
   __shared__ float largest_of[kBlockRows][kRowLanes];
   __shared__ float sums[kBlockRows][kRowLanes];
-  const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
-  const auto slot = static_cast<int>(threadIdx.x / kRowLanes);
-  for (std::int64_t first = std::int64_t{blockIdx.x} * kBlockRows; first < extents.rows;
-       first += std::int64_t{gridDim.x} * kBlockRows) {
-    const std::int64_t row = first + slot;
+  for_rows(extents.rows, [&](const RowPlace& at) {
+    const auto [row, slot, lane] = at;
     const std::int64_t classes = row < extents.rows ? extents.classes : 0;
     const T* logits = input + row * extents.classes;
     largest_of[slot][lane] = largest_of_lane(logits, classes, lane);
@@ -40,17 +37,14 @@ __global__ void softmax_rows(const T* input, T* output, Extents extents) {
     for (std::int64_t c = lane; c < classes; c += kRowLanes) {
       store(elementwise::exponential(load(logits[c]) - largest) / sum, output[row * extents.classes + c]);
     }
-  }
+  });
 }
 
 template <typename T>
 __global__ void softmax_rows_backward(const T* output, const T* output_gradient, T* input_gradient, Extents extents) {
   __shared__ float sums[kBlockRows][kRowLanes];
-  const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
-  const auto slot = static_cast<int>(threadIdx.x / kRowLanes);
-  for (std::int64_t first = std::int64_t{blockIdx.x} * kBlockRows; first < extents.rows;
-       first += std::int64_t{gridDim.x} * kBlockRows) {
-    const std::int64_t row = first + slot;
+  for_rows(extents.rows, [&](const RowPlace& at) {
+    const auto [row, slot, lane] = at;
     const std::int64_t begin = row * extents.classes;
     const std::int64_t end = row < extents.rows ? begin + extents.classes : begin;
     float sum = 0.0F;
@@ -61,8 +55,7 @@ __global__ void softmax_rows_backward(const T* output, const T* output_gradient,
     for (std::int64_t i = begin + lane; i < end; i += kRowLanes) {
       store(load(output[i]) * (load(output_gradient[i]) - mean), input_gradient[i]);
     }
-    __syncthreads();  // the array is written again
-  }
+  });
 }
 
 template <typename T>

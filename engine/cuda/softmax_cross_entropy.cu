@@ -3,10 +3,10 @@
 
 #include "engine/alignment.h"
 #include "engine/cuda/block.h"
-#include "engine/cuda/class_rows.h"
 #include "engine/cuda/kernel_operator.h"
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
+#include "engine/cuda/rows.h"
 #include "engine/elementwise/bfloat16.h"
 #include "engine/error.h"
 
@@ -81,11 +81,8 @@ __global__ void forward_rows(const T* logits, const std::int32_t* labels, Extent
   __shared__ double logit_sums[kBlockRows][kRowLanes];
   __shared__ float largest_of[kBlockRows][kRowLanes];
   __shared__ float sums[kBlockRows][kRowLanes];
-  const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
-  const auto slot = static_cast<int>(threadIdx.x / kRowLanes);
-  for (std::int64_t first = std::int64_t{blockIdx.x} * kBlockRows; first < extents.examples;
-       first += std::int64_t{gridDim.x} * kBlockRows) {
-    const std::int64_t n = first + slot;
+  for_rows(extents.examples, [&](const RowPlace& at) {
+    const auto [n, slot, lane] = at;
     const bool is_there = n < extents.examples;
     const std::int32_t label = is_there ? labels[n] : kNoLabel;
     const std::int64_t classes = label == kNoLabel ? 0 : extents.classes;
@@ -108,7 +105,7 @@ __global__ void forward_rows(const T* logits, const std::int32_t* labels, Extent
         losses[n] += static_cast<double>(smoothing) * (static_cast<double>(load(row[label])) - mean);
       }
     }
-  }
+  });
   if (gridDim.x > 1) return;
   __syncthreads();  // the block sees its losses
   total_losses(losses, labels, extents.examples, saved, weighting, result);

@@ -1,5 +1,5 @@
-// Rows of class scores, [examples, classes], shared out to the threads of a grid: kRowLanes neighboring threads have a
-// row, and a lane has every kRowLanes-th class of it.
+// Rows of a matrix, such as class scores [examples, classes], shared out to the threads of a grid: kRowLanes
+// neighboring threads have a row, and a lane has every kRowLanes-th element of it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,6 +27,25 @@ inline std::int64_t row_blocks(std::int64_t examples, std::int64_t classes) {
   constexpr std::int64_t kOneBlock = 1024;  // elements
   if (examples * classes <= kOneBlock) return 1;
   return blocks_of_rows(examples);
+}
+
+struct RowPlace {
+  std::int64_t row;
+  int slot;  // of the row among the kBlockRows that the block has at the time
+  int lane;
+};
+
+// Calls body(place) for the rows that fall to the block, in all its threads together, so that body may use shared
+// memory [kBlockRows, kRowLanes] and synchronize; the last rows may lie beyond the matrix.
+template <typename Body>
+__device__ void for_rows(std::int64_t rows, const Body& body) {
+  const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
+  const auto slot = static_cast<int>(threadIdx.x / kRowLanes);
+  for (std::int64_t first = std::int64_t{blockIdx.x} * kBlockRows; first < rows;
+       first += std::int64_t{gridDim.x} * kBlockRows) {
+    body(RowPlace{first + slot, slot, lane});
+    __syncthreads();  // shared memory is written again
+  }
 }
 
 // Below, `T` is the type of the logits of one row.
