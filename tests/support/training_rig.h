@@ -68,6 +68,12 @@ inline std::unique_ptr<dataflow::ByteImages> as_bytes(const MadeUpImages& images
                                                 std::move(labels));
 }
 
+inline std::shared_ptr<const dataflow::Layer> dense_layer(std::int64_t units) {
+  dataflow::DenseLayer::Options options;
+  options.units = units;
+  return std::make_shared<dataflow::DenseLayer>(options);
+}
+
 inline std::vector<dataflow::LayerDescription> logistic_regression(std::int64_t classes) {
   const dataflow::DenseLayer::Options logits{
       .units = classes, .weight = {.initializer = {.kind = dataflow::Initializer::Kind::kConstant}}};

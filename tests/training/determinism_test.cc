@@ -7,7 +7,6 @@
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
 #include "dataflow/layers/classification.h"
-#include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
 #include "engine/host/topology.h"
 #include "engine/stream_observer.h"
@@ -44,16 +43,11 @@ class Delays final : public engine::StreamObserver {
 // With dropout, so that randomness inside a step is covered, and with batch norm, whose running statistics averaging
 // reads while the next step is under way.
 std::vector<dataflow::LayerDescription> small_network() {
-  const auto dense = [](std::int64_t units) {
-    dataflow::DenseLayer::Options options;
-    options.units = units;
-    return std::make_shared<dataflow::DenseLayer>(options);
-  };
-  return {{"hidden", {"image"}, dense(24)},
+  return {{"hidden", {"image"}, tests::dense_layer(24)},
           {"norm", {"hidden"}, std::make_shared<dataflow::BatchNormLayer>(dataflow::BatchNormLayer::Options{})},
           {"relu", {"norm"}, std::make_shared<dataflow::ActivationLayer>(engine::ActivationKind::kRelu)},
           {"dropout", {"relu"}, std::make_shared<dataflow::DropoutLayer>(0.3F)},
-          {"logits", {"dropout"}, dense(3)},
+          {"logits", {"dropout"}, tests::dense_layer(3)},
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 

@@ -2,7 +2,6 @@
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
 #include "dataflow/layers/classification.h"
-#include "dataflow/layers/dense.h"
 #include "dataflow/layers/joining.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
@@ -18,18 +17,13 @@ constexpr float kEpsilon = 1e-3F;
 
 // ReLU(h + batch norm of h): nothing reads h after the sum, so the output could lie where h is.
 std::vector<dataflow::LayerDescription> network() {
-  const auto dense = [](std::int64_t units) {
-    dataflow::DenseLayer::Options options;
-    options.units = units;
-    return std::make_shared<dataflow::DenseLayer>(options);
-  };
   dataflow::BatchNormLayer::Options norm;
   norm.epsilon = kEpsilon;
-  return {{"hidden", {"image"}, dense(kHidden)},
+  return {{"hidden", {"image"}, dense_layer(kHidden)},
           {"norm", {"hidden"}, std::make_shared<dataflow::BatchNormLayer>(norm)},
           {"sum", {"hidden", "norm"}, std::make_shared<dataflow::AddLayer>()},
           {"relu", {"sum"}, std::make_shared<dataflow::ActivationLayer>(engine::ActivationKind::kRelu)},
-          {"logits", {"relu"}, dense(kClasses)},
+          {"logits", {"relu"}, dense_layer(kClasses)},
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 

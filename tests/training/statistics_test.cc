@@ -7,7 +7,6 @@
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
 #include "dataflow/layers/classification.h"
-#include "dataflow/layers/dense.h"
 #include "engine/host/topology.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
@@ -27,18 +26,13 @@ constexpr float kMomentum = 0.2F;
 
 // dense - batch norm - ReLU - dense.
 std::vector<dataflow::LayerDescription> network() {
-  const auto dense = [](std::int64_t units) {
-    dataflow::DenseLayer::Options options;
-    options.units = units;
-    return std::make_shared<dataflow::DenseLayer>(options);
-  };
   dataflow::BatchNormLayer::Options norm;
   norm.epsilon = kEpsilon;
   norm.momentum = kMomentum;
-  return {{"hidden", {"image"}, dense(kHidden)},
+  return {{"hidden", {"image"}, dense_layer(kHidden)},
           {"norm", {"hidden"}, std::make_shared<dataflow::BatchNormLayer>(norm)},
           {"relu", {"norm"}, std::make_shared<dataflow::ActivationLayer>(engine::ActivationKind::kRelu)},
-          {"logits", {"relu"}, dense(kClasses)},
+          {"logits", {"relu"}, dense_layer(kClasses)},
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 
