@@ -36,8 +36,8 @@ struct BenchResult {
 };
 
 // Runs one after another, the cases in turn for each seed, so that what disturbs the machine disturbs all of them. A
-// run that dies does not end the others. On a stop signal the run under way gets it, and no other begins.
-// Throws where a process cannot be started or a file not be written.
+// run that dies, or whose process or log there cannot be, does not end the others. On a stop signal the run under way
+// gets it, and no other begins.
 BenchResult bench(const BenchPlan& plan, const BenchContext& context);
 
 }  // namespace arbalest::jobs
