@@ -66,6 +66,7 @@ void NcclCollective::wait(const Event& event) {
   while (!event.is_complete()) {
     try {
       for (const CudaStream* stream : streams_) stream->check();
+      check_communicators();
     } catch (...) {
       abort();
       throw;
@@ -73,6 +74,16 @@ void NcclCollective::wait(const Event& event) {
     std::this_thread::yield();
   }
   event.synchronize();
+}
+
+void NcclCollective::check_communicators() const {
+  for (std::size_t rank = 0; rank < communicators_.size(); ++rank) {
+    if (communicators_[rank].get() == nullptr) continue;  // aborted: what waited behind it goes on
+    ncclResult_t problem = ncclSuccess;
+    ARBALEST_CUDA(ncclCommGetAsyncError(communicators_[rank].get(), &problem));
+    if (problem == ncclSuccess || problem == ncclInProgress) continue;
+    fail(ErrorKind::kPeer, "the all-reduce of {} fails: {}", streams_[rank]->name(), ncclGetErrorString(problem));
+  }
 }
 
 void NcclCollective::abort() noexcept {

@@ -30,6 +30,8 @@ class NcclCollective final : public Collective {
   using Communicator = Handle<ncclComm_t, ncclCommDestroy>;
 
   void issue_all_reduce(std::span<const CollectivePart> parts, std::size_t elements, const char* label) const;
+  // Between the ranks something may fail without an error of any GPU: a link, a thread of NCCL's.
+  void check_communicators() const;
   void abort() noexcept;
 
   std::vector<Communicator> communicators_;  // by rank; null after abort()

@@ -1,4 +1,6 @@
 // Several GPUs on the stand-in of CUDA's libraries.
+#include <nccl.h>
+
 #include "tests/cuda/gpu_training.h"
 #include "tests/cuda_stand_in/stand_in.h"
 
@@ -42,6 +44,30 @@ TEST_CASE("a GPU that fails ends the training of both and is named", "[training]
     CHECK_NOTHROW(cuda_stand_in::require_clean(false));
   }
   cuda_stand_in::reset();  // nothing can be given back to a device that has failed
+}
+
+TEST_CASE("an all-reduce that fails though no GPU does ends the training", "[training]") {
+  for (int after = 0; after < 40; after += 3) {
+    INFO("after " << after);
+    cuda_stand_in::reset({.devices = 2}, static_cast<std::uint64_t>(after) + 1);
+    {
+      RigOptions options = options_on({"cuda:0", "cuda:1"}, {2, 2});
+      options.graphs = after % 2 == 0;
+      TrainingRig rig(options);
+      rig.run(1);
+      cuda_stand_in::fail_all_reduce(ncclRemoteError, after);
+      try {
+        rig.run(40);
+        FAIL("nobody notices");
+      } catch (const engine::Error& error) {
+        CHECK(error.kind() == engine::ErrorKind::kPeer);
+        CHECK_THAT(error.what(), ContainsSubstring("cuda:0 averaging") &&
+                                     ContainsSubstring("remote process exited or there was a network error"));
+      }
+    }
+    CHECK_NOTHROW(cuda_stand_in::require_clean(false));
+  }
+  cuda_stand_in::reset();
 }
 
 }  // namespace arbalest::tests

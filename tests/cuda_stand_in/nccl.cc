@@ -33,6 +33,7 @@ struct Clique {
   std::vector<std::size_t> issued_counts;  // elements of each call, in order, as the first rank to issue it had them
   std::map<std::uint64_t, std::shared_ptr<Reduction>> reductions;  // by number, the ones not all ranks have come to
   std::vector<bool> aborted;                                       // by rank
+  ncclResult_t failure = ncclSuccess;
 };
 
 struct Issued {
@@ -70,6 +71,7 @@ namespace {
 
 constexpr const char* kKind = "communicator";
 constexpr const char* kAllReduce = "ncclAllReduce";
+constexpr const char* kUnderWay = "ncclAllReduce under way";
 
 // In order of ranks, so that all have the same bits.
 void add_up(Reduction& reduction) {
@@ -89,6 +91,7 @@ class Arrival final : public Execution {
   Arrival(ncclComm& communicator, const Part& part)
       : clique_(communicator.clique), rank_(static_cast<std::size_t>(communicator.rank)) {
     Clique& clique = *communicator.clique;
+    if (const int error = take_injected(kUnderWay); error != 0) clique.failure = static_cast<ncclResult_t>(error);
     const std::uint64_t number = communicator.begun++;
     std::shared_ptr<Reduction>& reduction = clique.reductions[number];
     if (reduction == nullptr) reduction = std::make_shared<Reduction>();
@@ -97,7 +100,7 @@ class Arrival final : public Execution {
     }
     reduction->parts[communicator.rank] = part;
     reduction_ = reduction;
-    if (static_cast<int>(reduction->parts.size()) < clique.ranks) return;
+    if (static_cast<int>(reduction->parts.size()) < clique.ranks || clique.failure != ncclSuccess) return;
     add_up(*reduction);
     clique.reductions.erase(number);
   }
@@ -150,6 +153,8 @@ ncclResult_t nccl_call(const char* function, InCapture in_capture, const Body& b
 }
 
 }  // namespace
+
+void fail_all_reduce(int error, int after) { fail_next(kUnderWay, error, after); }
 
 extern "C" {
 
@@ -214,6 +219,14 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   if (!end_handle(communicator, kKind, "ncclCommAbort")) return ncclInvalidArgument;
   communicator->clique->aborted[static_cast<std::size_t>(communicator->rank)] = true;
   return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* error) {
+  return nccl_call("ncclCommGetAsyncError", InCapture::kLegal, [&] {
+    if (!is_alive(communicator, kKind, "ncclCommGetAsyncError")) return ncclInvalidArgument;
+    *error = communicator->clique->failure;
+    return ncclSuccess;
+  });
 }
 
 ncclResult_t ncclGroupStart() {

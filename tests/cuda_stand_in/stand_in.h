@@ -33,6 +33,9 @@ void fail_next(const std::string& function, int error, int after = 0);
 // The next kernel, copy or library call to run on a device (or the one after `after` more) fails there: the device runs
 // nothing any more, and every call that needs it returns `error`.
 void fail_execution(cudaError_t error, int after = 0);
+// The next all-reduce to begin on a rank's stream (or the one after `after` more) never ends, nor do its peers, until
+// the communicators are aborted; meanwhile ncclCommGetAsyncError tells `error` (a ncclResult_t).
+void fail_all_reduce(int error, int after = 0);
 
 // Runs up to `count` steps of enqueued work; returns how many there were.
 int take_steps(int count);
