@@ -1,8 +1,15 @@
 """A comparison as a page of Markdown."""
 
+import re
+
 from comparison.pairing import end_to_end, epochs_of, ratios, reached, spread, summarize, times_to_accuracy
 
 JUDGED = 0.05  # a control whose own spread is larger is no evidence
+
+
+def without_folders(text):
+    """A page is for everybody, and this machine's folders are not."""
+    return re.sub(r"(?<![\w.])/[^\s'\"():,]*/([^\s'\"():,/]+)", r".../\1", text)
 
 
 def number(value):
@@ -124,15 +131,17 @@ def page(comparison):
     lines += ["## What ran", ""]
     lines += [f"    {command}" for model in comparison["models"] for command in model["commands"]] + [""]
     if comparison["skipped"]:
-        lines += ["Skipped:", ""] + [f"- {one}" for one in comparison["skipped"]] + [""]
-    lines += [f"Runs that died: {len(comparison['died'])}.", ""] + [f"- {one}" for one in comparison["died"]]
+        lines += ["Skipped:", ""] + [f"- {without_folders(one)}" for one in comparison["skipped"]] + [""]
+    lines += [f"Runs that died: {len(comparison['died'])}.", ""] + [
+        f"- {without_folders(one)}" for one in comparison["died"]
+    ]
     lines += [
         "",
-        "Epochs x s of an epoch: the median of the epochs over the seeds; an epoch takes its examples over the images/s of "
-        "a turn, times what evaluation and the rest add to training in the runs to the end; preparation, with compiling, "
-        "is added. A peer's clock starts when its framework has been imported and its processes have met; its run counts "
-        "by the sooner of its weights and their average, whose evaluation is not on the other's clock. Formulas: "
-        "bench/comparison/pairing.py.",
+        "Epochs x s of an epoch: the median of the epochs over the seeds; an epoch takes its examples over the",
+        "images/s of a turn, times what evaluation and the rest add to training in the runs to the end;",
+        "preparation, with compiling, is added. A peer's clock starts when its framework has been imported and",
+        "its processes have met; its run counts by the sooner of its weights and their average, whose evaluation",
+        "is not on the other's clock. Formulas: bench/comparison/pairing.py.",
     ]
     return "\n".join(lines) + "\n"
 
