@@ -104,6 +104,8 @@ class Comparison:
     def pytorch(self, model, entry):
         arguments = self.arguments
         peer = self.peer("PyTorch", "pytorch_peer.py", model)
+        if arguments.arrangement:
+            return [peer.arranged(arguments.arrangement)]
         say(f"{model}: PyTorch's arrangements, one after another")
         steps = pick_steps(arguments, model)
         picked = self.guarded(
@@ -178,7 +180,7 @@ class Comparison:
             for contender, side in pairs if number % 2 == 0 else reversed(pairs):
                 say(f"{model}: {contender.name} trains to {100 * target:g} %, seed {seed}")
                 what = f"{model}: {contender.name}, seed {seed}"
-                entry["commands"].append(contender.command(target, seed))
+                entry["commands"].append(readable(contender.training(target, seed, self.arguments.max_epochs)))
                 run = self.guarded(what, contender.train, target, seed, self.arguments.max_epochs, self.seconds_left)
                 if run is not None:
                     side["runs"].append(run)

@@ -78,9 +78,9 @@ class Arbalest:
         self.options += ["--data-root", data_root]
         self.turns = 0
 
-    def command(self, target, seed):
-        """As a user would give it."""
-        return readable([self.program, "bench", self.job, *self.options, "--target", str(target), "--seeds", str(seed)])
+    def training(self, target, seed, max_epochs):
+        command = [self.program, "bench", self.job, *self.options, "--target", str(target), "--seeds", str(seed)]
+        return command + (["--set", f"training.max_epochs={max_epochs}"] if max_epochs else [])
 
     def start(self):
         return True
@@ -111,10 +111,7 @@ class Arbalest:
     def train(self, target, seed, max_epochs, seconds_left):
         output = self.folder / "runs" / f"arbalest-{seed}"
         output.parent.mkdir(parents=True, exist_ok=True)
-        command = [self.program, "bench", self.job, *self.options, "--target", str(target), "--seeds", str(seed)]
-        command += ["--output", str(output)]
-        if max_epochs:
-            command += ["--set", f"training.max_epochs={max_epochs}"]
+        command = [*self.training(target, seed, max_epochs), "--output", str(output)]
         run_to_end(command, self.log, seconds_left, (0, NOT_REACHED))
         run = json.loads((output / "bench.json").read_text())["cases"][0]["runs"][0]
         return {
@@ -144,8 +141,9 @@ class Peer:
         chosen = ["--arrangement", self.arrangement] if self.arrangement else []
         return [program, script, verb, *options, *chosen, *more]
 
-    def command(self, target, seed):
-        return readable(self.words("train", "--target", str(target), "--seed", str(seed)))
+    def training(self, target, seed, max_epochs):
+        options = ["--max-epochs", str(max_epochs)] if max_epochs else []
+        return self.words("train", "--target", str(target), "--seed", str(seed), *options)
 
     def start(self):
         """The process that then waits for turns: with its data and, where it compiles, compiled. True."""
@@ -189,17 +187,17 @@ class Peer:
         return json.loads(out.splitlines()[-1])
 
     def train(self, target, seed, max_epochs, seconds_left):
-        options = ["--target", str(target), "--seed", str(seed)]
-        if max_epochs:
-            options += ["--max-epochs", str(max_epochs)]
-        out = run_to_end(self.words("train", *options), self.log, seconds_left, (0, NOT_REACHED))
+        out = run_to_end(self.training(target, seed, max_epochs), self.log, seconds_left, (0, NOT_REACHED))
         result = json.loads(out.splitlines()[-1])
         curves = {
             name: [row[name] | {"training_seconds": row["training_seconds"]} for row in result["epoch_rows"]]
             for name in ("weights", "average")
             if result["epoch_rows"] and name in result["epoch_rows"][0]
         }
-        versions = {"TensorFlow": result["tensorflow"]} if "tensorflow" in result else {}
+        names = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "python": "Python"}
+        versions = {names[key]: result[key] for key in names if key in result}
+        if "one_dnn" in result:
+            versions["PyTorch"] += f" (oneDNN {result['one_dnn']})"
         return {
             "seed": seed,
             "preparation_seconds": result["preparation_seconds"],

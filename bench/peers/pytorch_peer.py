@@ -12,6 +12,7 @@ Results are JSON objects on stdout, one a line; stderr is for reading. Exit code
 import argparse
 import pathlib
 import re
+import signal
 import statistics
 import sys
 
@@ -179,6 +180,7 @@ def parse():
 
 def main():
     arguments = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the workers are ended, too
     run = {"pick": pick, "turns": turns, "train": train}[arguments.command]
     try:
         sys.exit(command_line.guarded(lambda: run(arguments)))

@@ -120,20 +120,18 @@ class Workers:
             self.children.append((ours, child))
         try:
             self.replies()
-        except BaseException:
-            self.__exit__()
+        except BaseException as error:
+            self.__exit__(type(error))
             raise
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, error_type, *_):
         for pipe, child in self.children:
-            try:
-                pipe.send(None)
-            except OSError:
-                pass  # it has ended already
-            child.join(20)
-            if child.is_alive():  # waits for a rank that is gone
+            if error_type is not None:  # it may be in the midst of a training, or wait for a rank that is gone
                 child.kill()
+            else:
+                pipe.send(None)
+            child.join()
         self.folder.cleanup()
 
     def replies(self, tell=None):

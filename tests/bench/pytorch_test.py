@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import pathlib
 import subprocess
 import sys
@@ -180,6 +181,34 @@ class Program(unittest.TestCase):
         self.assertEqual(json.loads(lines[0]), {"ready": True})
         self.assertEqual(len(lines), 3)
         self.assertGreater(json.loads(lines[2])["images_per_second"], 0)
+
+    def test_competes_with_arbalest(self):
+        write_mnist(self.root, train=640, test=200)
+        name = arrangements("cpu", compiles=False)[0][0].name
+
+        def compare(arrangement, output):
+            command = [str(ROOT / "bench" / "compare.sh"), "--program", os.environ["ARBALEST_PROGRAM"], "--quick"]
+            command += ["--data-root", self.root, "--output", f"{self.root}/{output}", "--peers", sys.prefix]
+            command += ["--turns", "2", "--seconds", "0.2", "--target", "0.9", "--arrangement", arrangement]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            (page,) = pathlib.Path(self.root, output).glob("*.md")
+            result = json.loads(pathlib.Path(self.root, output, "compare.json").read_text())
+            return done, result, page.read_text()
+
+        done, result, page = compare(name, "good")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ours, theirs = result["models"][0]["sides"]
+        self.assertEqual(
+            (len(ours["rates"]), len(theirs["rates"]), len(ours["runs"]), len(theirs["runs"])), (2, 2, 1, 1)
+        )
+        self.assertIn("lenet: time to 90 % over that of PyTorch", done.stderr)
+        for part in (f"| PyTorch, {name} ", torch.__version__, "the same end to end"):
+            self.assertIn(part, page)
+        done, result, page = compare("none", "bad")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(len(result["died"]), 2)  # its turns and its training
+        self.assertEqual(len(result["models"][0]["sides"][0]["runs"]), 1)  # ours goes on
+        self.assertIn("there is no arrangement 'none'", page)
 
     def test_says_what_is_wrong(self):
         self.assertIn("skipped: ", self.peer("pick", exit_code=4).stderr)
