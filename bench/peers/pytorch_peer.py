@@ -84,7 +84,7 @@ def pick(arguments):
     for one in skipped:
         say(f"skipped: {one['name']}: {one['reason']}")
     if not results:
-        return SKIPPED
+        return FAILED if found else SKIPPED
     fastest = max(results, key=lambda result: result["images_per_second"])
     winner = max(
         (result for result in results if result["trains_one_model"]),
