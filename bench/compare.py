@@ -33,7 +33,7 @@ class Comparison:
             "quick": arguments.quick,
             "commit": arbalest.get("source_commit", "unknown"),
             "machine": command_line.machine(),
-            "load_average": [],
+            "load_average": [os.getloadavg()[0]],
             "versions": {"Arbalest": f"{arbalest['arbalest']} (oneDNN {arbalest.get('oneDNN')})"},
             "models": [],
             "skipped": [],

@@ -21,7 +21,7 @@ from peers.examples import Examples
 from peers.models import make_model
 from peers.recipe import read_recipe
 from peers.trainer import STEPS_BETWEEN_AVERAGINGS, Trainer
-from tiny_data import ROOT, write_cifar10, write_mnist
+from tiny_data import ROOT, arbalest_rows, write_cifar10, write_mnist
 
 torch.set_num_threads(1)
 ONE = Arrangement("1 thread")
@@ -52,6 +52,45 @@ class Models(unittest.TestCase):
         conv = make_model("resnet20", 1)[-4].conv2.weight
         self.assertAlmostEqual(conv.std().item(), math.sqrt(2.0 / (64 * 9)), delta=0.02 * conv.std().item())
         self.assertGreater(conv.abs().max().item(), 3.5 * conv.std().item())  # not truncated
+
+
+def load_weights(model, path):
+    """Those of a model.safetensors of Arbalest's, whose tensors come in the order of PyTorch's."""
+    content = path.read_bytes()
+    length = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:length])
+    header.pop("__metadata__", None)
+    tensors = [value for name, value in model.state_dict().items() if not name.endswith("num_batches_tracked")]
+    for target, entry in zip(tensors, header.values(), strict=True):
+        first, last = (length + offset for offset in entry["data_offsets"])
+        target.copy_(torch.frombuffer(bytearray(content[first:last]), dtype=torch.float32).view(entry["shape"]))
+
+
+class SameModel(unittest.TestCase):
+    def test_with_the_weights_of_a_run_of_arbalest_it_predicts_the_same(self):
+        with tempfile.TemporaryDirectory() as folder:
+            write_mnist(folder, train=320, test=200)
+            write_cifar10(folder, examples=40)
+            for name, job in (("lenet", "lenet-mnist"), ("resnet20", "resnet20-cifar10")):
+                output = pathlib.Path(folder, name)
+                settings = [
+                    "training.max_epochs=1",
+                    "learners.per_device.fixed=1",
+                    "devices=cpu",
+                    "training.batch_size=8",
+                ]
+                rows = arbalest_rows(ROOT / "configs" / f"{job}.txtpb", output, folder, settings)
+                model = make_model(name, 1)
+                load_weights(model, output / "model.safetensors")
+                dataset = read_recipe(ROOT / "configs" / f"{job}.txtpb").dataset
+                tests = Examples(datasets.load(dataset, "test", folder), "cpu", torch.contiguous_format)
+                with torch.inference_mode():
+                    logits = model.eval()(tests.images)
+                loss = torch.nn.functional.cross_entropy(logits, tests.labels).item()
+                with self.subTest(name):
+                    self.assertAlmostEqual(loss / rows[-1]["test_loss"], 1.0, places=4)
+                    right = (logits.argmax(1) == tests.labels).float().mean().item()
+                    self.assertAlmostEqual(right, rows[-1]["test_accuracy"], places=6)
 
 
 class Images(unittest.TestCase):
