@@ -9,7 +9,7 @@ import time
 
 from comparison import machine
 from comparison.contenders import Arbalest, OutOfTime, Peer, RunDied, readable
-from comparison.options import JOBS, ROOT, TARGETS, TENSORFLOW_MODELS, parse, pick_steps, turn_seconds
+from comparison.options import JOBS, ROOT, TARGETS, TENSORFLOW_MODELS, parse, pick_options, turn_seconds
 from comparison.page import headline, page
 from comparison.pairing import reached
 from peers import command_line, datasets
@@ -107,10 +107,8 @@ class Comparison:
         if arguments.arrangement:
             return [peer.arranged(arguments.arrangement)]
         say(f"{model}: PyTorch's arrangements, one after another")
-        steps = pick_steps(arguments, model)
-        picked = self.guarded(
-            f"{model}: PyTorch's arrangements", peer.pick, steps, not arguments.quick, self.seconds_left
-        )
+        options = pick_options(arguments, model)
+        picked = self.guarded(f"{model}: PyTorch's arrangements", peer.pick, options, self.seconds_left)
         if picked is None:
             return []
         entry["picked"] = picked

@@ -181,8 +181,7 @@ class Peer:
             self.process.stdout.close()
             self.process = None
 
-    def pick(self, steps, compiles, seconds_left):
-        options = ["--steps", str(steps)] + ([] if compiles else ["--no-compile"])
+    def pick(self, options, seconds_left):
         out = run_to_end(self.words("pick", *options), self.log, seconds_left)
         return json.loads(out.splitlines()[-1])
 

@@ -97,10 +97,10 @@ def turn_seconds(arguments, model):
     return quick if arguments.quick else usual
 
 
-def pick_steps(arguments, model):
+def pick_options(arguments, model):
     if not arguments.quick:
-        return 200
-    return 50 if model == "lenet" else 15
+        return ["--steps", "200"]
+    return ["--steps", "50" if model == "lenet" else "15", "--no-compile", "--budget", "150"]
 
 
 def parse():

@@ -10,11 +10,13 @@ Results are JSON objects on stdout, one a line; stderr is for reading. Exit code
 """
 
 import argparse
+import math
 import pathlib
 import re
 import signal
 import statistics
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from peers import command_line  # noqa: E402
@@ -72,7 +74,11 @@ def pick(arguments):
     found, left_out = arrangements(arguments.device, arguments.compile)
     skipped = [{"name": name, "reason": reason} for name, reason in left_out]
     results = []
+    start = time.monotonic()
     for arrangement in (one for one in found if arguments.only in one.name):
+        if results and time.monotonic() - start > arguments.budget:
+            skipped.append({"name": arrangement.name, "reason": "there was no time left"})
+            continue
         try:
             result = measured(arrangement, recipe, arguments)
         except WorkerFailed as failure:
@@ -165,6 +171,7 @@ def parse():
     picking.add_argument(
         "--no-compile", dest="compile", action="store_false", help="leave out torch.compile, which takes long to start"
     )
+    picking.add_argument("--budget", type=float, default=math.inf, help="begin with no other after so many seconds")
     picking.add_argument("--only", default="", metavar="TEXT", help="arrangements whose names contain it")
     for command in (command_line.add_turns(commands), command_line.add_train(commands)):
         command.add_argument("--arrangement", help="as 'pick' names it; the first if not given")
