@@ -125,8 +125,9 @@ run_benches() {
 }
 
 run_peers() {
-  step peers 60 python3 bench/peers/lenet_gpu.py --no-compile
-  step compiled_peers 110 python3 bench/peers/lenet_gpu.py
+  local pick=(python3 bench/peers/pytorch_peer.py pick --model lenet --device cuda --synthetic --steps 2000)
+  step peers 120 "${pick[@]}" --no-compile
+  step compiled_peers 110 "${pick[@]}" --only compiled
 }
 
 # Findings in cuDNN's and cuBLAS' kernels are counted and not judged.

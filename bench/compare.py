@@ -1,0 +1,218 @@
+"""Arbalest beside PyTorch and TensorFlow (bench/compare.sh); options and exit codes are in comparison/options.py."""
+
+import datetime
+import json
+import os
+import pathlib
+import sys
+import time
+
+from comparison import machine
+from comparison.contenders import Arbalest, OutOfTime, Peer, RunDied, readable
+from comparison.options import JOBS, ROOT, TARGETS, TENSORFLOW_MODELS, parse, pick_options, turn_seconds
+from comparison.page import headline, page
+from comparison.pairing import reached
+from peers import command_line, datasets
+from peers.command_line import say
+
+QUICK_SECONDS = 570
+SHARE_OF_TURNS = 0.5  # of these
+
+
+class Comparison:
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.start = time.monotonic()
+        self.date = datetime.date.today().isoformat()
+        self.make_place()
+        self.python = machine.find_python(arguments.peers)
+        arbalest = machine.environment(arguments.program)
+        self.result = {
+            "date": self.date,
+            "command": readable(["bench/compare.sh", *sys.argv[1:]]),
+            "quick": arguments.quick,
+            "commit": arbalest.get("source_commit", "unknown"),
+            "machine": command_line.machine(),
+            "load_average": [os.getloadavg()[0]],
+            "versions": {"Arbalest": f"{arbalest['arbalest']} (oneDNN {arbalest.get('oneDNN')})"},
+            "models": [],
+            "skipped": [],
+            "died": [],
+        }
+
+    def make_place(self):
+        """Where results go; what is there stays as it is."""
+        name = f"{self.date}-{machine.name()}"
+        output = self.arguments.output
+        self.folder = pathlib.Path(output) if output else ROOT / "runs" / f"compare-{name}"
+        self.page = (self.folder if output else ROOT / "bench" / "results") / f"{name}.md"
+        for place in (self.folder, self.page):
+            if place.exists() or place.is_symlink():
+                say(f"error: '{place}' is there already and is not overwritten; name a new directory with --output")
+                sys.exit(2)
+        if not os.access(self.arguments.program, os.X_OK):
+            say(f"error: there is no program '{self.arguments.program}'; build it, or name it with --program")
+            sys.exit(2)
+        self.folder.mkdir(parents=True)
+
+    def seconds_left(self):
+        """None where time is no matter."""
+        return max(1.0, QUICK_SECONDS - (time.monotonic() - self.start)) if self.arguments.quick else None
+
+    def skip(self, what):
+        say(f"skipped: {what}")
+        self.result["skipped"].append(what)
+
+    def guarded(self, what, work, *arguments):
+        """What `work(*arguments)` returns; None if its run died, which is counted, or if the time was over."""
+        try:
+            return work(*arguments)
+        except OutOfTime:
+            self.skip(f"{what}: stopped, the time was over")
+        except (RunDied, OSError, ValueError, LookupError) as error:  # the others: what it has left behind is no result
+            say(f"died: {what}: {error}")
+            self.result["died"].append(f"{what}: {error}")
+        return None
+
+    def save(self):
+        self.result["load_average"].append(os.getloadavg()[0])
+        (self.folder / "compare.json").write_text(json.dumps(self.result, indent=1) + "\n")
+
+    def peer(self, name, script, model):
+        command = [self.python, str(ROOT / "bench/peers" / script), "--model", model, "--job", str(ROOT / JOBS[model])]
+        return Peer(name, [*command, "--data-root", self.arguments.data_root], self.folder / model)
+
+    def peers_of(self, model, entry):
+        """PyTorch's best, its upper bound, TensorFlow: those there are."""
+        if self.python is None:
+            self.skip(f"{model}: the peers: '{self.arguments.peers}' is not there; bench/peers/environment.sh makes it")
+            return []
+        found = self.pytorch(model, entry) if self.has("torch", model) else []
+        if model in TENSORFLOW_MODELS:
+            if self.arguments.quick:
+                self.skip(f"{model}: TensorFlow: not in quick mode")
+            elif self.has("tensorflow", model):
+                found.append(self.peer("TensorFlow", "tensorflow_peer.py", model))
+        return found
+
+    def has(self, module, model):
+        if machine.has_module(self.python, module):
+            return True
+        self.skip(f"{model}: '{module}' is not in '{self.arguments.peers}'")
+        return False
+
+    def pytorch(self, model, entry):
+        arguments = self.arguments
+        peer = self.peer("PyTorch", "pytorch_peer.py", model)
+        if arguments.arrangement:
+            return [peer.arranged(arguments.arrangement)]
+        say(f"{model}: PyTorch's arrangements, one after another")
+        options = pick_options(arguments, model)
+        picked = self.guarded(f"{model}: PyTorch's arrangements", peer.pick, options, self.seconds_left)
+        if picked is None:
+            return []
+        entry["picked"] = picked
+        self.result["versions"]["PyTorch"] = f"{picked['pytorch']} (oneDNN {picked['one_dnn']})"
+        self.result["versions"]["Python"] = picked["python"]
+        found = [peer.arranged(picked["winner"])]
+        if picked["fastest"] != picked["winner"]:
+            found.append(peer.arranged(picked["fastest"], is_upper_bound=True))
+        return found
+
+    def compare(self, model):
+        """All of one model."""
+        arguments = self.arguments
+        try:
+            dataset = "mnist" if model == "lenet" else "cifar-10"
+            examples = len(datasets.load(dataset, "train", arguments.data_root))
+        except datasets.DataMissing as missing:
+            return self.skip(f"{model}: {missing}")
+        targets = [arguments.target] if arguments.target else list(TARGETS[model])
+        entry = {"model": model, "targets": targets, "picked": None, "commands": [], "sides": [], "examples": examples}
+        self.result["models"].append(entry)
+        ours = Arbalest(arguments.program, JOBS[model], arguments.set, arguments.data_root, self.folder / model)
+        contenders = [ours, *self.peers_of(model, entry)]
+        entry["sides"] = [{"name": contender.name, "rates": [], "runs": []} for contender in contenders]
+        pairs = list(zip(contenders, entry["sides"]))
+        self.save()
+        self.take_turns(model, pairs)
+        if arguments.speed_only or (arguments.quick and model != "lenet"):
+            reason = "only speed was asked for" if arguments.speed_only else "not in quick mode"
+            self.skip(f"{model}: training to a target: {reason}")
+        else:
+            self.train(model, [(c, side) for c, side in pairs if not c.is_upper_bound], entry)
+        for line in headline(entry):
+            say(line)
+        return None
+
+    def take_turns(self, model, pairs):
+        """Every other turn backwards, so that a machine that drifts favors none. When one dies, the turns are over."""
+        seconds = turn_seconds(self.arguments, model)
+        try:
+            pairs = [(c, side) for c, side in pairs if self.guarded(f"{model}: {c.name}", c.start)]
+            for turn in range(-1, self.arguments.turns):  # the first warms up
+                rates = {}
+                for contender, side in pairs if turn % 2 == 0 else reversed(pairs):
+                    what = f"{model}: a turn of {contender.name}"
+                    rates[side["name"]] = self.guarded(what, contender.turn, seconds)
+                if None in rates.values():
+                    break
+                if turn >= 0:
+                    for _, side in pairs:
+                        side["rates"].append(rates[side["name"]])
+                    say(
+                        f"{model}, turn {turn + 1}, images/s: "
+                        + "; ".join(f"{name} {r:,.0f}" for name, r in rates.items())
+                    )
+                if self.arguments.quick and self.seconds_left() < QUICK_SECONDS * (1.0 - SHARE_OF_TURNS):
+                    break
+        finally:
+            for contender, _ in pairs:
+                contender.stop()
+        self.save()
+
+    def train(self, model, pairs, entry):
+        """To the highest target, once per seed, in turn."""
+        target = max(entry["targets"])
+        for number, seed in enumerate(self.arguments.seeds):
+            for contender, side in pairs if number % 2 == 0 else reversed(pairs):
+                say(f"{model}: {contender.name} trains to {100 * target:g} %, seed {seed}")
+                what = f"{model}: {contender.name}, seed {seed}"
+                entry["commands"].append(readable(contender.training(target, seed, self.arguments.max_epochs)))
+                run = self.guarded(what, contender.train, target, seed, self.arguments.max_epochs, self.seconds_left)
+                if run is not None:
+                    side["runs"].append(run)
+                    self.result["versions"].update(run.pop("versions", {}))
+                self.save()
+
+    def finish(self):
+        """The exit code."""
+        self.save()
+        if not self.result["models"]:
+            return command_line.DATA_MISSING
+        self.page.parent.mkdir(parents=True, exist_ok=True)
+        with self.page.open("x") as file:
+            file.write(page(self.result))
+        say(f"page: {self.page}; data: {self.folder / 'compare.json'}")
+        if self.result["died"]:
+            return command_line.FAILED
+        ours = [(entry, run) for entry in self.result["models"] for run in entry["sides"][0]["runs"]]
+        missed = any(reached(max(entry["targets"]), run) is None for entry, run in ours)
+        return command_line.NOT_REACHED if missed else 0
+
+
+def main():
+    arguments = parse()
+    os.chdir(ROOT)
+    comparison = Comparison(arguments)
+    try:
+        for model in arguments.model:
+            comparison.compare(model)
+    except KeyboardInterrupt:
+        say(f"stopped; what has been measured is in {comparison.folder / 'compare.json'}")
+        sys.exit(130)
+    sys.exit(comparison.finish())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""Arbalest and its peers as processes that take turns and train to a target."""
+
+import contextlib
+import json
+import pathlib
+import shlex
+import signal
+import subprocess
+import time
+
+NOT_REACHED = 9
+
+
+class RunDied(Exception):
+    """A process that ended as it should not."""
+
+
+class OutOfTime(Exception):
+    """A process was stopped because there was no time left for it."""
+
+
+def readable(words):
+    """A command for a page, without this machine's folders."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    shown = []
+    for word in map(str, words):
+        path = pathlib.Path(word)
+        if path.is_absolute():
+            word = str(path.relative_to(root)) if path.is_relative_to(root) else f".../{path.name}"
+        shown.append(shlex.quote(word))
+    return " ".join(shown)
+
+
+def last_line(path):
+    lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "it has said nothing"
+
+
+class Log:
+    """Where the processes of one contender write what is for reading."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def open(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return self.path.open("ab")
+
+    def died(self, code):
+        return RunDied(f"exit code {code}: {last_line(self.path)} ({self.path})")
+
+
+def run_to_end(command, log, seconds_left, allowed=(0,)):
+    """Its stdout. A process that takes longer than is left is ended."""
+    with log.open() as stderr:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr)
+        try:
+            out, _ = process.communicate(timeout=seconds_left())
+        except BaseException as interruption:
+            process.terminate()
+            process.communicate()
+            if isinstance(interruption, subprocess.TimeoutExpired):
+                raise OutOfTime from None
+            raise
+    if process.returncode not in allowed:
+        raise log.died(process.returncode)
+    return out.decode()
+
+
+class Arbalest:
+    name = "Arbalest"
+    is_upper_bound = False
+
+    def __init__(self, program, job, settings, data_root, folder):
+        self.job, self.folder, self.log = job, folder, Log(folder / "arbalest.log")
+        self.program = str(program)
+        self.options = [word for setting in settings for word in ("--set", setting)]
+        self.options += ["--data-root", data_root]
+        self.turns = 0
+
+    def training(self, target, seed, max_epochs):
+        command = [self.program, "bench", self.job, *self.options, "--target", str(target), "--seeds", str(seed)]
+        return command + (["--set", f"training.max_epochs={max_epochs}"] if max_epochs else [])
+
+    def start(self):
+        return True
+
+    def stop(self):
+        pass
+
+    def turn(self, seconds):
+        """images/s of training: a run that is stopped after so many seconds behind its preparation."""
+        self.turns += 1
+        output = self.folder / "turns" / f"arbalest-{self.turns}"
+        command = [self.program, "train", self.job, *self.options, "--quiet", "--output", str(output)]
+        with self.log.open() as stderr:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
+            try:
+                metrics = output / "metrics.jsonl"
+                while process.poll() is None and not (metrics.exists() and '"event":"start"' in metrics.read_text()):
+                    time.sleep(0.01)
+                time.sleep(seconds)
+                process.send_signal(signal.SIGINT)
+                process.wait()
+            finally:
+                process.kill()
+        if process.returncode not in (0, 130):
+            raise self.log.died(process.returncode)
+        return json.loads((output / "summary.json").read_text())["images_per_second"]
+
+    def train(self, target, seed, max_epochs, seconds_left):
+        output = self.folder / "runs" / f"arbalest-{seed}"
+        output.parent.mkdir(parents=True, exist_ok=True)
+        command = [*self.training(target, seed, max_epochs), "--output", str(output)]
+        run_to_end(command, self.log, seconds_left, (0, NOT_REACHED))
+        run = json.loads((output / "bench.json").read_text())["cases"][0]["runs"][0]
+        return {
+            "seed": seed,
+            "preparation_seconds": run["phase_seconds"]["preparation"],
+            "outcome": run["outcome"],
+            "learners": run["learners"],
+            "curves": {"central model": run["epoch_rows"]},
+        }
+
+
+class Peer:
+    """A program of bench/peers, in its Python environment."""
+
+    def __init__(self, name, basic_command, folder, arrangement=None, is_upper_bound=False):
+        self.name, self.basic_command, self.folder = name, basic_command, folder
+        self.arrangement, self.is_upper_bound = arrangement, is_upper_bound
+        self.log = Log(folder / f"{pathlib.Path(basic_command[1]).stem}.log")
+        self.process = None
+
+    def arranged(self, arrangement, is_upper_bound=False):
+        name = f"{self.name}, {arrangement}" + (" (upper bound)" if is_upper_bound else "")
+        return Peer(name, self.basic_command, self.folder, arrangement, is_upper_bound)
+
+    def words(self, verb, *more):
+        program, script, *options = self.basic_command
+        chosen = ["--arrangement", self.arrangement] if self.arrangement else []
+        return [program, script, verb, *options, *chosen, *more]
+
+    def training(self, target, seed, max_epochs):
+        options = ["--max-epochs", str(max_epochs)] if max_epochs else []
+        return self.words("train", "--target", str(target), "--seed", str(seed), *options)
+
+    def start(self):
+        """The process that then waits for turns: with its data and, where it compiles, compiled. True."""
+        with self.log.open() as stderr:
+            self.process = subprocess.Popen(
+                self.words("turns"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
+            )
+        return bool(self.answer())
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        while line and not line.startswith("{"):
+            line = self.process.stdout.readline()
+        if not line:
+            raise self.log.died(self.process.wait())
+        return json.loads(line)
+
+    def turn(self, seconds):
+        try:
+            self.process.stdin.write(f"{seconds}\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # answer() says why
+        return self.answer()["images_per_second"]
+
+    def stop(self):
+        if self.process is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            self.process.stdout.close()
+            self.process = None
+
+    def pick(self, options, seconds_left):
+        out = run_to_end(self.words("pick", *options), self.log, seconds_left)
+        return json.loads(out.splitlines()[-1])
+
+    def train(self, target, seed, max_epochs, seconds_left):
+        out = run_to_end(self.training(target, seed, max_epochs), self.log, seconds_left, (0, NOT_REACHED))
+        result = json.loads(out.splitlines()[-1])
+        curves = {
+            name: [row[name] | {"training_seconds": row["training_seconds"]} for row in result["epoch_rows"]]
+            for name in ("weights", "average")
+            if result["epoch_rows"] and name in result["epoch_rows"][0]
+        }
+        names = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "python": "Python"}
+        versions = {names[key]: result[key] for key in names if key in result}
+        if "one_dnn" in result:
+            versions["PyTorch"] += f" (oneDNN {result['one_dnn']})"
+        return {
+            "seed": seed,
+            "preparation_seconds": result["preparation_seconds"],
+            "outcome": result["status"],
+            "versions": versions,
+            "curves": curves,
+        }

@@ -1,0 +1,113 @@
+"""What bench/compare.sh understands, and what it does unless it is told otherwise."""
+
+import argparse
+import os
+import pathlib
+
+from peers import command_line, datasets
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+JOBS = {
+    "lenet": "configs/lenet-mnist.txtpb",
+    "resnet20": "configs/resnet20-cifar10.txtpb",
+    "resnet32": "configs/resnet32-cifar10.txtpb",
+}
+TARGETS = {"lenet": (0.99,), "resnet20": (0.8, 0.88), "resnet32": (0.88,)}
+TENSORFLOW_MODELS = ("lenet", "resnet32")
+
+DESCRIPTION = """Arbalest beside what users would pick instead: speed in turns, and time to an accuracy.
+
+For each model PyTorch's arrangements are measured one after another, and the fastest that trains one model goes on.
+It, the fastest of all (an upper bound), TensorFlow and Arbalest train in turns (A B A B ...); then each trains to the
+target once per seed, in turn. Results: a page, and compare.json and logs beside it. Nothing that is there already is
+overwritten."""
+EXIT_CODES = """Exit codes: 0 done; 1 a run died; 2 usage, or the results are there already; 4 no model's data are
+  there; 9 Arbalest did not reach a target; 130 stopped by Ctrl-C."""
+
+
+def seeds_of(text):
+    first, dots, last = text.partition("..")
+    try:
+        seeds = list(range(int(first), int(last) + 1)) if dots else [int(seed) for seed in text.split(",")]
+    except ValueError:
+        seeds = []
+    if not seeds:
+        raise argparse.ArgumentTypeError(f"'{text}' names no seeds; write 1..3 or 1,2,7")
+    return seeds
+
+
+def positive(text):
+    value = float(text)
+    if not value > 0.0 or value == float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return value
+
+
+def count(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return value
+
+
+def make_parser():
+    parser = argparse.ArgumentParser(
+        prog="bench/compare.sh",
+        description=DESCRIPTION,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "--quick",
+        action="store_true",
+        help="end within 10 minutes on two cores: LeNet, one seed, no torch.compile, no TensorFlow; of a ResNet its "
+        "speed only",
+    )
+    add("--model", action="append", choices=tuple(JOBS), help="may be given several times (all; quick: lenet)")
+    add("--seeds", type=seeds_of, help="as 1..3 or 1,2,7 (1..3; quick: 1)")
+    add(
+        "--target",
+        type=command_line.share,
+        help="test accuracy to be reached (0.99; ResNet-20: 0.8 and 0.88; ResNet-32: 0.88)",
+    )
+    add("--turns", type=count, default=7, help="of each contender (7)")
+    add("--seconds", type=positive, help="of a turn (LeNet: 5, ResNets: 20; quick: 3 and 10)")
+    add("--arrangement", help="PyTorch's, as pytorch_peer.py pick names it, in place of the fastest")
+    add("--speed-only", action="store_true", help="turns, and no training to the target")
+    add("--max-epochs", type=count, help="in place of the jobs'")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="for Arbalest's job; may be given several times",
+    )
+    add("--peers", default=ROOT / "build/peers", help="what peers/environment.sh made (build/peers)")
+    add("--program", default=ROOT / "build/release/arbalest", help="(build/release/arbalest)")
+    add("--data-root", default=datasets.default_root(), help="where datasets lie; else $ARBALEST_DATA, else data/")
+    add("--output", help="new directory for page, JSON and logs (page: bench/results/, the rest: runs/)")
+    return parser
+
+
+def turn_seconds(arguments, model):
+    if arguments.seconds:
+        return arguments.seconds
+    usual, quick = (5.0, 3.0) if model == "lenet" else (20.0, 10.0)
+    return quick if arguments.quick else usual
+
+
+def pick_options(arguments, model):
+    if not arguments.quick:
+        return ["--steps", "200"]
+    return ["--steps", "50" if model == "lenet" else "15", "--no-compile", "--budget", "150"]
+
+
+def parse():
+    arguments = make_parser().parse_args()
+    arguments.model = arguments.model or (["lenet"] if arguments.quick else list(JOBS))
+    arguments.seeds = arguments.seeds or ([1] if arguments.quick else [1, 2, 3])
+    for name in ("peers", "program", "data_root", "output"):
+        if getattr(arguments, name):
+            setattr(arguments, name, os.path.abspath(getattr(arguments, name)))
+    return arguments

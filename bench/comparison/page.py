@@ -1,0 +1,166 @@
+"""A comparison as a page of Markdown."""
+
+import re
+
+from comparison.pairing import end_to_end, epochs_of, ratios, reached, spread, summarize, times_to_accuracy
+
+JUDGED = 0.05  # a control whose own spread is larger is no evidence
+
+
+def without_folders(text):
+    """A page is for everybody, and this machine's folders are not."""
+    return re.sub(r"(?<![\w.])/[^\s'\"():,]*/([^\s'\"():,/]+)", r".../\1", text)
+
+
+def number(value):
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+
+
+def quartiles(summary, text=number):
+    return f"{text(summary['median'])} ({text(summary['first_quartile'])} to {text(summary['third_quartile'])})"
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows] + [""]
+
+
+def arrangements(picked):
+    rows = [
+        (
+            ("**" + one["name"] + "**") if one["name"] == picked["winner"] else one["name"],
+            number(one["images_per_second"]),
+            f"{100 * one['spread']:.1f} %",
+            "yes" if one["trains_one_model"] else "no: an upper bound",
+        )
+        for one in picked["results"]
+    ]
+    lines = [f"PyTorch's arrangements, {picked['steps']} steps each; the fastest that trains one model goes on:", ""]
+    lines += table(("arrangement", "images/s", "spread", "trains one model"), rows)
+    return lines + [f"- skipped: {one['name']}: {one['reason']}" for one in picked["skipped"]] + [""]
+
+
+def throughput(sides):
+    ours = sides[0]
+    rows = []
+    for side in sides:
+        if side["rates"]:
+            ratio = "" if side is ours else quartiles(summarize(ratios(ours["rates"], side["rates"])))
+            summary = summarize(side["rates"])
+            rows.append((side["name"], quartiles(summary), f"{100 * spread(summary):.1f} %", ratio))
+    lines = ["Training in turns, images/s; median (quartiles), and ours over theirs turn by turn:", ""]
+    lines += table(("contender", "images/s", "spread", "Arbalest / it"), rows)
+    noisy = [side["name"] for side in sides if side["rates"] and spread(summarize(side["rates"])) > JUDGED]
+    if noisy:
+        lines += [
+            f"Spread above {100 * JUDGED:.0f} % ({', '.join(noisy)}): the machine was too busy for evidence.",
+            "",
+        ]
+    return lines
+
+
+def each(values, text):
+    return ", ".join("not reached" if value is None else text(value) for value in values)
+
+
+def to_target(sides, target, examples):
+    ours = sides[0]
+    mine = times_to_accuracy(ours, target, examples)
+    rows = []
+    for side in sides:
+        if not side["runs"]:
+            continue
+        hits = [reached(target, run) for run in side["runs"]]
+        times = times_to_accuracy(side, target, examples)
+        ratio = confirmed = ""
+        if side is not ours:
+            if mine and times:
+                ratio = quartiles(summarize(ratios(mine, times)))
+            pairs = [(a / b if a and b else None) for _, a, b in end_to_end(ours, side, target)]
+            confirmed = each(pairs, number)
+        what = sorted({hit[2] for hit in hits if hit} - {"central model"})
+        rows.append(
+            (
+                side["name"] + (f" ({', '.join(what)})" if what else ""),
+                each([hit[0] if hit else None for hit in hits], str),
+                quartiles(summarize(times)) if times else "-",
+                each([hit[1] if hit else None for hit in hits], number),
+                ratio,
+                confirmed,
+            )
+        )
+    lines = [f"Time to {100 * target:g} %:", ""]
+    return lines + table(
+        (
+            "contender",
+            "epochs, by seed",
+            "s = epochs x s of an epoch in turns",
+            "s end to end, by seed",
+            "Arbalest's time / its",
+            "the same end to end, by seed",
+        ),
+        rows,
+    )
+
+
+def of_model(model):
+    lines = [f"## {model['model']}", ""]
+    if model["picked"]:
+        lines += arrangements(model["picked"])
+    lines += throughput(model["sides"])
+    for target in model["targets"] if any(side["runs"] for side in model["sides"]) else []:
+        lines += to_target(model["sides"], target, model["examples"])
+    return lines
+
+
+def page(comparison):
+    machine, load = comparison["machine"], comparison["load_average"]
+    lines = [
+        f"# Arbalest beside PyTorch and TensorFlow, {comparison['date']}",
+        "",
+        f"Machine: {machine['processor']}, {machine['cores']} cores; load average {load[0]:.1f} at the begin and "
+        f"{load[-1]:.1f} at the end. Commit {comparison['commit']}{' (quick)' if comparison['quick'] else ''}.",
+        "",
+        f"    {comparison['command']}",
+        "",
+    ]
+    versions = ", ".join(f"{name} {version}" for name, version in comparison["versions"].items() if version)
+    lines += [f"Versions: {versions}.", ""]
+    for model in comparison["models"]:
+        lines += of_model(model)
+    lines += ["## What ran", ""]
+    lines += [f"    {command}" for model in comparison["models"] for command in model["commands"]] + [""]
+    if comparison["skipped"]:
+        lines += ["Skipped:", ""] + [f"- {without_folders(one)}" for one in comparison["skipped"]] + [""]
+    lines += [f"Runs that died: {len(comparison['died'])}.", ""] + [
+        f"- {without_folders(one)}" for one in comparison["died"]
+    ]
+    lines += [
+        "",
+        "Epochs x s of an epoch: the median of the epochs over the seeds; an epoch takes its examples over the",
+        "images/s of a turn, times what evaluation and the rest add to training in the runs to the end;",
+        "preparation, with compiling, is added. A peer's clock starts when its framework has been imported and",
+        "its processes have met; its run counts by the sooner of its weights and their average, whose evaluation",
+        "is not on the other's clock. Formulas: bench/comparison/pairing.py.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def headline(model):
+    """For reading on stderr."""
+    lines = []
+    ours, name = model["sides"][0], model["model"]
+    for side in model["sides"][1:]:
+        if ours["rates"] and side["rates"]:
+            lines.append(
+                f"{name}: images/s over {side['name']}: {quartiles(summarize(ratios(ours['rates'], side['rates'])))}"
+            )
+        for target in model["targets"]:
+            mine, theirs = (times_to_accuracy(one, target, model["examples"]) for one in (ours, side))
+            if mine and theirs:
+                ratio = quartiles(summarize(ratios(mine, theirs)))
+                lines.append(f"{name}: time to {100 * target:g} % over that of {side['name']}: {ratio}")
+            elif side["runs"]:
+                epochs = [epochs_of(one, target) or "-" for one in (ours, side)]
+                lines.append(f"{name}: epochs to {100 * target:g} %: ours {epochs[0]}, {side['name']} {epochs[1]}")
+    return lines

@@ -1,0 +1,88 @@
+"""What turns and runs come to: quartiles, ratios of pairs, epochs to a target, and time to accuracy."""
+
+import statistics
+
+from peers.accuracy_target import epochs_to
+
+
+def summarize(values):
+    """Median and quartiles; None of nothing."""
+    if not values:
+        return None
+    if len(values) == 1:
+        return {"median": values[0], "first_quartile": values[0], "third_quartile": values[0]}
+    first, median, third = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": median, "first_quartile": first, "third_quartile": third}
+
+
+def spread(summary):
+    """(third quartile - first) / median."""
+    return (summary["third_quartile"] - summary["first_quartile"]) / summary["median"]
+
+
+def ratios(numerators, denominators):
+    """Turn by turn."""
+    return [a / b for a, b in zip(numerators, denominators)]
+
+
+def median_with_missing(values):
+    """None counts as larger than any number: the median is None if half or more are missing."""
+    if not values:
+        return None
+    ordered = sorted(values, key=lambda value: float("inf") if value is None else value)
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return None if high is None else (low + high) / 2
+
+
+def reached(target, run):
+    """(epoch, seconds, which) of the curve of a run that reaches the target first, or None.
+
+    A run: {"curves": {name: [{"test_accuracy", "elapsed_seconds"}, ...]}}, a row for each epoch.
+    """
+    found = []
+    for name, rows in run["curves"].items():
+        epoch = epochs_to(target, [row["test_accuracy"] for row in rows])
+        if epoch is not None:
+            found.append((rows[epoch - 1]["elapsed_seconds"], epoch, name))
+    if not found:
+        return None
+    seconds, epoch, name = min(found)
+    return epoch, seconds, name
+
+
+def overhead(run):
+    """Seconds of an epoch in a run / those of its training: what evaluation and the rest add."""
+    rows = next(iter(run["curves"].values()))
+    training = sum(row["training_seconds"] for row in rows)
+    return (rows[-1]["elapsed_seconds"] - run["preparation_seconds"]) / training
+
+
+def epochs_of(side, target):
+    """To the target: the median over the runs, those that do not reach it counting as slower than all others."""
+    return median_with_missing([hit[0] if (hit := reached(target, run)) else None for run in side["runs"]])
+
+
+def times_to_accuracy(side, target, examples):
+    """One for each turn: preparation + epochs to the target x seconds of an epoch at that turn's speed.
+
+    `side`: {"rates": images/s of each turn, "runs": [...]}; epochs are the median over the runs, whose other times are
+    medians, too. None where half of the runs or more do not reach the target.
+    """
+    epochs = epochs_of(side, target)
+    if epochs is None or not side["rates"]:
+        return None
+    runs = [run for run in side["runs"] if any(run["curves"].values())]  # others have diverged in their first epoch
+    share = statistics.median(overhead(run) for run in runs)
+    preparation = statistics.median(run["preparation_seconds"] for run in runs)
+    return [preparation + epochs * share * examples / rate for rate in side["rates"]]
+
+
+def end_to_end(ours, theirs, target):
+    """(seed, our seconds, theirs) of the runs of each seed; None where the target was not reached."""
+    pairs = []
+    for mine in ours["runs"]:
+        for other in theirs["runs"]:
+            if mine["seed"] == other["seed"]:
+                seconds = [hit[1] if (hit := reached(target, run)) else None for run in (mine, other)]
+                pairs.append((mine["seed"], *seconds))
+    return pairs

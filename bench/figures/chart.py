@@ -1,0 +1,128 @@
+"""Charts as SVG files, readable on light and on dark ground; they look like those of `arbalest bench`."""
+
+import math
+from xml.sax.saxutils import escape
+
+WIDTH, HEIGHT = 760, 420
+LEFT, RIGHT, TOP, BOTTOM = 80, 580, 40, 360
+
+# Colors that are told apart with any kind of color vision (Okabe and Ito 2008), lighter on dark ground.
+LIGHT = ("#0072b2", "#b84a00", "#007a5a", "#a8457f", "#8a6d00", "#666", "#6b4fa3", "#2b7fb8")
+DARK = ("#5ab4f0", "#f08a3c", "#2fc79a", "#e08bbd", "#e6c229", "#aaa", "#b39ddb", "#8fd0f5")
+
+
+def style():
+    light = "".join(f".s{i}{{--c:{color}}}" for i, color in enumerate(LIGHT))
+    dark = "".join(f".s{i}{{--c:{color}}}" for i, color in enumerate(DARK))
+    return (
+        f"svg{{color-scheme:light dark;background:Canvas}}text{{fill:CanvasText}}{light}"
+        f"@media(prefers-color-scheme:dark){{{dark}}}.axis{{stroke:GrayText;fill:none}}"
+        ".grid{stroke:GrayText;stroke-opacity:.25}.level{stroke:CanvasText;stroke-dasharray:6 4}"
+        ".curve{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round}.dot{fill:var(--c)}"
+        ".range{stroke:var(--c);stroke-width:1.5}"
+    )
+
+
+def tick_text(value):
+    """ "1,234", "12.5", "0.05" """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"
+
+
+class Axis:
+    """Values from `low` to `high`; `doubling`: logarithmic, with ticks at powers of two."""
+
+    def __init__(self, title, values, doubling=False, from_zero=False, text=tick_text):
+        low, high = min(values), max(values)
+        self.title, self.doubling, self.text = title, doubling, text
+        if doubling:
+            first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
+            self.ticks = [2.0**i for i in range(first, max(last, first + 1) + 1)]
+        else:
+            self.ticks = linear_ticks(0.0 if from_zero else low, high)
+        self.low, self.high = self.ticks[0], self.ticks[-1]
+
+    def share(self, value):
+        """Where it lies on a length of 1."""
+        if self.doubling:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+
+def linear_ticks(low, high):
+    """About five, 1, 2 or 5 times a power of ten apart, that enclose both."""
+    if not high > low:
+        low, high = low - 0.5, low + 0.5
+    unit = 10.0 ** math.floor(math.log10((high - low) / 5.0))
+    step = next(factor * unit for factor in (1, 2, 5, 10) if (high - low) / 5.0 <= factor * unit * 1.001)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(i * step, 12) for i in range(first, last + 1)]
+
+
+def document(title, content, height=HEIGHT):
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" '
+        f'font-size="13" role="img">\n<title>{escape(title)}</title>\n<style>{style()}</style>\n'
+        f'<text x="16" y="22" font-weight="bold">{escape(title)}</text>\n' + "\n".join(content) + "\n</svg>\n"
+    )
+
+
+def label(x, y, text, anchor="middle"):
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def axes(x, y):
+    content = []
+    for tick in y.ticks:
+        at = BOTTOM - (BOTTOM - TOP) * y.share(tick)
+        content += [f'<path class="grid" d="M{LEFT} {at:.1f}H{RIGHT}"/>', label(LEFT - 8, at + 4, y.text(tick), "end")]
+    content += [label(LEFT + (RIGHT - LEFT) * x.share(tick), BOTTOM + 20, x.text(tick)) for tick in x.ticks]
+    content.append(f'<path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}"/>')
+    content.append(label((LEFT + RIGHT) / 2, BOTTOM + 44, x.title))
+    middle = (TOP + BOTTOM) / 2
+    content.append(
+        f'<text transform="translate(18 {middle}) rotate(-90)" text-anchor="middle">{escape(y.title)}</text>'
+    )
+    return content
+
+
+def line_chart(title, x, y, series, level=None):
+    """`series`: {name: [(x, y), ...]}; `level`: y of a dashed line."""
+    content = axes(x, y)
+
+    def place(point):
+        return LEFT + (RIGHT - LEFT) * x.share(point[0]), BOTTOM - (BOTTOM - TOP) * y.share(point[1])
+
+    if level is not None:
+        content.append(f'<path class="level" d="M{LEFT} {place((x.low, level))[1]:.1f}H{RIGHT}"/>')
+    for number, (name, points) in enumerate(series.items()):
+        places = [place(point) for point in points]
+        color = f"s{number % len(LIGHT)}"
+        path = "L".join(f"{a:.1f} {b:.1f}" for a, b in places)
+        content.append(f'<path class="curve {color}" d="M{path}"/>')
+        content += [f'<circle class="dot {color}" cx="{a:.1f}" cy="{b:.1f}" r="3"/>' for a, b in places]
+        top = TOP + 20 * number
+        content.append(f'<rect class="dot {color}" x="{RIGHT + 20}" y="{top}" width="14" height="10"/>')
+        content.append(label(RIGHT + 40, top + 10, name, "start"))
+    return document(title, content)
+
+
+def bar_chart(title, bars, level=None):
+    """`bars`: [(name, color, (low, value, high))], each from 0 to value, with a line from low to high."""
+    left, right, pitch = 16, RIGHT, 46
+    scale = (right - left) / max([high for _, _, (_, _, high) in bars] + ([level] if level else []))
+    height = TOP + pitch * len(bars) + 10
+    content = []
+    for row, (name, color, (low, value, high)) in enumerate(bars):
+        y = TOP + pitch * row + 6
+        content.append(label(left, y + 10, name, "start"))
+        content.append(
+            f'<rect class="dot s{color}" x="{left}" y="{y + 16}" width="{scale * value:.1f}" height="14" '
+            'fill-opacity=".7"/>'
+        )
+        content.append(
+            f'<path class="range s{color}" d="M{left + scale * low:.1f} {y + 23}H{left + scale * high:.1f}"/>'
+        )
+        content.append(label(left + scale * high + 8, y + 28, f"{value:.2f}", "start"))
+    if level:
+        content.append(f'<path class="level" d="M{left + scale * level:.1f} {TOP}V{height - 10}"/>')
+    return document(title, content, height)

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""The paper's figures from runs of ours, as SVG on stdout.
+
+    draw.py gain BENCH.json...                throughput gain of many learners over batch size
+    draw.py time BENCH.json...                time to accuracy over batch size
+    draw.py accuracy --by batch_size|learners BENCH.json...      test accuracy over epochs
+    draw.py speedup COMPARE.json...           speed-up over the peers, of each model
+
+bench.json is what `arbalest bench --vary training.batch_size=... --vary learners.per_device.fixed=...` writes (any
+number of them together; --learners and --batch-size choose among their runs), compare.json what bench/compare.sh
+writes. Exit codes: 0 done, 2 the files do not hold what a figure needs.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from comparison.pairing import ratios, summarize, times_to_accuracy  # noqa: E402
+from figures.chart import Axis, bar_chart, line_chart  # noqa: E402
+
+
+class NothingToDraw(Exception):
+    """The files lack what the figure shows."""
+
+
+class Case:
+    """Runs of one batch size and number of learners."""
+
+    def __init__(self, case, target):
+        runs = [run for run in case["runs"] if "learners" in run]
+        self.batch_size, self.target = case["batch_size"], target
+        self.learners = runs[0]["learners"] if runs else None
+        self.images_per_second = case["images_per_second"]["median"]
+        self.seconds = case["time_to_accuracy_seconds"]["median"]
+        self.curves = [[row["test_accuracy"] for row in run["epoch_rows"]] for run in runs]
+
+    def accuracies(self):
+        """By epoch, the median over the runs that have come so far."""
+        longest = max(len(curve) for curve in self.curves)
+        return [
+            (epoch + 1, statistics.median(curve[epoch] for curve in self.curves if len(curve) > epoch))
+            for epoch in range(longest)
+        ]
+
+
+def read_cases(options):
+    cases = []
+    for path in options.files:
+        bench = json.loads(pathlib.Path(path).read_text())
+        cases += [Case(case, bench["target_accuracy"]) for case in bench["cases"]]
+    cases = [case for case in cases if case.learners is not None and is_wanted(case, options)]
+    if not cases:
+        raise NothingToDraw("there is no such run in these files")
+    return cases
+
+
+def is_wanted(case, options):
+    return options.learners in (None, case.learners) and options.batch_size in (None, case.batch_size)
+
+
+def plural(learners):
+    return f"{learners} learner" + ("s" if learners > 1 else "")
+
+
+def series_by_learners(cases, value):
+    """{name: [(batch size, value)]} of the cases that have a value."""
+    series = {}
+    for case in sorted(cases, key=lambda case: (case.learners, case.batch_size)):
+        number = value(case)
+        if number is not None:
+            series.setdefault(plural(case.learners), []).append((case.batch_size, number))
+    return series
+
+
+def over_batch_size(title, y_title, series):
+    points = [point for points in series.values() for point in points]
+    x = Axis("batch size of a learner", [point[0] for point in points], doubling=True)
+    y = Axis(y_title, [point[1] for point in points], from_zero=True)
+    return line_chart(title, x, y, series)
+
+
+def gain(options):
+    cases = read_cases(options)
+    alone = {case.batch_size: case.images_per_second for case in cases if case.learners == 1}
+
+    def value(case):
+        base = alone.get(case.batch_size)
+        return case.images_per_second / base if base and case.images_per_second else None
+
+    series = series_by_learners(cases, value)
+    if len(series) < 2:
+        raise NothingToDraw("a gain needs runs with one learner and with more, of the same batch size")
+    return over_batch_size("Throughput gain of many learners", "images/s over those of one learner", series)
+
+
+def time(options):
+    series = series_by_learners(read_cases(options), lambda case: case.seconds)
+    if not series:
+        raise NothingToDraw("in none of these cases did half of the runs reach the target")
+    return over_batch_size("Time to accuracy", "seconds to the target, median over seeds", series)
+
+
+def accuracy(options):
+    by = options.by
+    cases = [case for case in read_cases(options) if any(case.curves)]
+    name = {"batch_size": lambda case: f"b = {case.batch_size}", "learners": lambda case: plural(case.learners)}[by]
+    series = {}
+    other = "learners" if by == "batch_size" else "batch-size"
+    for case in sorted(cases, key=lambda case: getattr(case, by)):
+        if name(case) in series:
+            raise NothingToDraw(f"there are several cases with {name(case)}: choose among them with --{other}")
+        series[name(case)] = case.accuracies()
+    if not series:
+        raise NothingToDraw("no run has come to the end of an epoch")
+    points = [point for points in series.values() for point in points]
+    targets = {case.target for case in cases}
+    level = targets.pop() if len(targets) == 1 else None
+    x = Axis("epochs", [point[0] for point in points], from_zero=True)
+    y = Axis("test accuracy", [point[1] for point in points] + ([level] if level else []))
+    y.text = lambda value: f"{100 * value:g} %"
+    return line_chart("Test accuracy over epochs", x, y, series, level)
+
+
+def speedup(options):
+    bars = []
+    for path in options.files:
+        for model in json.loads(pathlib.Path(path).read_text())["models"]:
+            ours = model["sides"][0]
+            for side in model["sides"][1:]:
+                bars += bars_of(model, ours, side)
+    if not bars:
+        raise NothingToDraw("there is no peer in these files")
+    return bar_chart("Speed-up over the peers (line: quartiles; dashed: as fast)", bars, level=1.0)
+
+
+def bars_of(model, ours, side):
+    bars = []
+    if ours["rates"] and side["rates"]:
+        bars.append((f"{model['model']}, {side['name']}: images/s", 0, quartiles(ratios(ours["rates"], side["rates"]))))
+    for target in model["targets"]:
+        mine, theirs = (times_to_accuracy(one, target, model["examples"]) for one in (ours, side))
+        if mine and theirs:
+            name = f"{model['model']}, {side['name']}: time to {100 * target:g} %"
+            bars.append((name, 1, quartiles(ratios(theirs, mine))))
+    return bars
+
+
+def quartiles(values):
+    summary = summarize(values)
+    return summary["first_quartile"], summary["median"], summary["third_quartile"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    figures = parser.add_subparsers(dest="figure", required=True)
+    for name in ("gain", "time", "accuracy", "speedup"):
+        figure = figures.add_parser(name)
+        figure.add_argument("files", nargs="+", metavar="JSON")
+        if name != "speedup":
+            figure.add_argument("--learners", type=int, help="runs with so many only")
+            figure.add_argument("--batch-size", type=int, help="runs with this one only")
+    figures.choices["accuracy"].add_argument("--by", choices=("batch_size", "learners"), required=True)
+    arguments = parser.parse_args()
+    draw = {"gain": gain, "time": time, "accuracy": accuracy, "speedup": speedup}[arguments.figure]
+    try:
+        sys.stdout.write(draw(arguments))
+    except (NothingToDraw, OSError) as error:
+        sys.exit(complain(error))
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        sys.exit(complain(f"{type(error).__name__} {error}: not the JSON that this figure is drawn from"))
+
+
+def complain(error):
+    print(f"error: {error}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    main()

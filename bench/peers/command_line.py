@@ -1,0 +1,117 @@
+"""What the programs of all peers understand, and how they answer."""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import sys
+
+from peers import datasets
+from peers.job_file import JobError
+from peers.recipe import read_recipe
+
+JOB_INVALID, DATA_MISSING, SKIPPED, NOT_REACHED, FAILED = 3, 4, 4, 9, 1
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def answer(result):
+    """One JSON object on a line of stdout."""
+    print(json.dumps(result), flush=True)
+
+
+def add_common(parser):
+    parser.add_argument("--model", default="lenet", choices=("lenet", "resnet20", "resnet32"), help="(lenet)")
+    parser.add_argument("--job", help="the job file to train as (that of the model in configs/)")
+    parser.add_argument(
+        "--data-root", default=datasets.default_root(), help="where datasets lie; else $ARBALEST_DATA, else data/"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of weights, shuffles and augmentation (1)")
+
+
+def add_turns(commands):
+    turns = commands.add_parser("turns", help="measure images/s for as many seconds as each line of stdin says")
+    add_common(turns)
+    return turns
+
+
+def add_train(commands):
+    train = commands.add_parser("train", help="train to the target and say when it was reached")
+    add_common(train)
+    train.add_argument("--target", type=share, help="test accuracy to be reached (the job's)")
+    train.add_argument("--max-epochs", type=int, help="in place of the job's; its schedule follows")
+    return train
+
+
+def share(text):
+    value = float(text)
+    if not 0.0 < value <= 1.0:
+        raise argparse.ArgumentTypeError(f"{text} is not in (0, 1]")
+    return value
+
+
+def recipe_of(arguments):
+    job = {"lenet": "lenet-mnist"}.get(arguments.model, f"{arguments.model}-cifar10")
+    recipe = read_recipe(arguments.job or ROOT / "configs" / f"{job}.txtpb", getattr(arguments, "max_epochs", None))
+    if recipe.model != arguments.model and not arguments.job:
+        raise JobError(f"the job of {arguments.model} trains {recipe.model}")
+    return recipe
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def machine():
+    return {
+        "processor": processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def serve_turns(images_per_second, steps_of_second):
+    """Answers every line of stdin, a number of seconds, with images/s. `images_per_second(steps)` works."""
+    answer({"ready": True})
+    for line in sys.stdin:
+        steps = max(1, round(float(line) * steps_of_second()))
+        answer({"images_per_second": images_per_second(steps), "steps": steps})
+
+
+def tell_epoch(row):
+    accuracies = ", ".join(
+        f"{name} {100 * row[name]['test_accuracy']:.2f} %" for name in ("weights", "average") if name in row
+    )
+    say(f"epoch {row['epoch']}: {accuracies}; {row['training_seconds']:.1f} s of training")
+
+
+def finish_training(result, target):
+    answer(result)
+    if result["status"] == "target_reached":
+        say(
+            f"{100 * target:.2f} % reached by the {result['counts']} after {result['epochs_to_target']} epochs, "
+            f"{result['time_to_accuracy_seconds']:.1f} s"
+        )
+        return 0
+    say(f"{result['status']}: {target if target else 'no target'} not reached in {result['epochs']} epochs")
+    return NOT_REACHED
+
+
+def guarded(work):
+    """The exit code of `work`, which may find that a job or its data are wrong."""
+    try:
+        return work()
+    except JobError as error:
+        say(f"error: {error}")
+        return JOB_INVALID
+    except datasets.DataMissing as error:
+        say(f"skipped: {error}")
+        return DATA_MISSING

@@ -1,0 +1,105 @@
+"""MNIST and CIFAR-10 from the files that Arbalest reads, as bytes, and how these become what a model sees."""
+
+import dataclasses
+import gzip
+import os
+import pathlib
+import random
+import struct
+
+
+class DataMissing(Exception):
+    """A dataset that is not there or not what it should be."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    image: tuple  # (channels, height, width)
+    mean: tuple  # of each channel; pixels reach the model as (byte / 255 - mean) / stddev
+    stddev: tuple
+
+
+SOURCES = {
+    "mnist": Source((1, 28, 28), (0.1307,), (0.3081,)),
+    "cifar-10": Source((3, 32, 32), (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
+}
+CLASSES = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Bytes:
+    """A split in memory."""
+
+    source: Source
+    images: bytearray  # examples x channels x height x width
+    labels: bytearray
+
+    def __len__(self):
+        return len(self.labels)
+
+
+def load(dataset, split, data_root):
+    """`split`: "train" or "test"."""
+    folder = pathlib.Path(data_root) / dataset
+    images, labels = (read_mnist if dataset == "mnist" else read_cifar10)(folder, split)
+    channels, height, width = SOURCES[dataset].image
+    if len(images) != len(labels) * channels * height * width or not labels or max(labels) >= CLASSES:
+        raise DataMissing(f"{folder}: the {split} files are damaged; get them again")
+    return Bytes(SOURCES[dataset], images, labels)
+
+
+def synthetic(dataset, examples):
+    """Noise in the shape of a dataset: enough to measure speed."""
+    pixels = examples
+    for side in SOURCES[dataset].image:
+        pixels *= side
+    numbers = random.Random(1)
+    return Bytes(
+        SOURCES[dataset],
+        bytearray(numbers.randbytes(pixels)),
+        bytearray(numbers.randrange(CLASSES) for _ in range(examples)),
+    )
+
+
+def read_mnist(folder, split):
+    part = "train" if split == "train" else "t10k"
+    return read_idx(folder / f"{part}-images-idx3-ubyte", 3), read_idx(folder / f"{part}-labels-idx1-ubyte", 1)
+
+
+def read_idx(path, dimensions):
+    """Raw, or compressed with gzip."""
+    compressed = path.with_name(path.name + ".gz")
+    try:
+        data = gzip.decompress(compressed.read_bytes()) if compressed.exists() else path.read_bytes()
+    except (OSError, EOFError) as error:
+        raise DataMissing(f"{path}: {error}") from error
+    header = 4 + 4 * dimensions
+    if len(data) < header or data[:4] != bytes([0, 0, 8, dimensions]):
+        raise DataMissing(f"{path}: is no IDX file of bytes with {dimensions} dimensions")
+    size = 1
+    for length in struct.unpack(f">{dimensions}I", data[4:header]):
+        size *= length
+    if len(data) != header + size:
+        raise DataMissing(f"{path}: has {len(data) - header} bytes of data instead of {size}")
+    return bytearray(data[header:])
+
+
+def read_cifar10(folder, split):
+    names = [f"data_batch_{i}.bin" for i in range(1, 6)] if split == "train" else ["test_batch.bin"]
+    pixels = 3 * 32 * 32
+    images, labels = bytearray(), bytearray()
+    for name in names:
+        try:
+            data = (folder / name).read_bytes()
+        except OSError as error:
+            raise DataMissing(f"{folder / name}: {error}") from error
+        if not data or len(data) % (1 + pixels) != 0:
+            raise DataMissing(f"{folder / name}: does not end with a whole record")
+        labels += data[:: 1 + pixels]
+        for at in range(1, len(data), 1 + pixels):
+            images += data[at : at + pixels]
+    return images, labels
+
+
+def default_root():
+    return os.environ.get("ARBALEST_DATA", "data")

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Makes a Python environment with the peers in it: PyTorch, and TensorFlow where it can be had.
+#
+#   bench/peers/environment.sh DIR       # then: bench/compare.sh --peers DIR
+#
+# Nothing of it is needed to build, test or run Arbalest. Exit codes: 0 PyTorch is there, 1 it cannot be had, 2 usage or DIR
+# is there already.
+set -euo pipefail
+
+PYTORCH=torch==2.15.0
+NUMPY=numpy==2.4.6
+TENSORFLOW=tensorflow-cpu==2.21.0
+
+if [ $# -ne 1 ]; then
+  sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+fi
+if [ -e "$1" ]; then
+  echo "$0: '$1' is there already; name a new directory" >&2
+  exit 2
+fi
+python3 -m venv "$1"
+if ! "$1/bin/python" -m pip install --quiet --disable-pip-version-check "$PYTORCH" "$NUMPY"; then
+  echo "$0: $PYTORCH cannot be had: no peers here" >&2
+  exit 1
+fi
+if ! "$1/bin/python" -m pip install --quiet --disable-pip-version-check "$TENSORFLOW"; then
+  echo "$0: TensorFlow cannot be had here; comparisons will say that they skip it" >&2
+fi
+"$1/bin/python" -m pip list --disable-pip-version-check 2>/dev/null | grep -i -E '^(torch|tensorflow|numpy)' || true

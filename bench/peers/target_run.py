@@ -1,0 +1,79 @@
+"""Training to an accuracy with a clock, whatever the framework."""
+
+import math
+import time
+
+from peers.accuracy_target import AccuracyTarget
+
+
+class Candidate:
+    """What is evaluated: the weights, or their average. Its clock leaves out the evaluation of the other one."""
+
+    def __init__(self, name, averaged, target):
+        self.name, self.averaged = name, averaged
+        self.rule = AccuracyTarget(target)
+        self.evaluation_seconds = 0.0
+        self.reached = None  # epoch, seconds
+
+    def evaluate(self, learner):
+        start = time.perf_counter()
+        accuracy = learner.accuracy(self.averaged)
+        seconds = time.perf_counter() - start
+        self.evaluation_seconds += seconds
+        return {"test_accuracy": accuracy, "evaluation_seconds": seconds}
+
+
+def train_to_target(learner, target, max_epochs, start, tell, averages=True):
+    """Trains until one candidate has reached the target, at most so many epochs, and returns all there is to say.
+
+    `learner`: steps_of_epoch, step(), accuracy(averaged), finish(loss) -> float after waiting for the device. `start`:
+    when the clock has started. `tell`: gets the row of each epoch.
+    """
+    loss = learner.step()  # compiles, where that is asked for, and so belongs to the preparation
+    learner.finish(loss)
+    preparation = time.perf_counter() - start
+    candidates = [Candidate("weights", False, target)] + ([Candidate("average", True, target)] if averages else [])
+    rows, status = [], "completed"
+    for epoch in range(1, max_epochs + 1):
+        begin = time.perf_counter()
+        for _ in range(learner.steps_of_epoch - (1 if epoch == 1 else 0)):
+            loss = learner.step()
+        loss = learner.finish(loss)
+        row = {"epoch": epoch, "training_seconds": time.perf_counter() - begin, "last_loss": loss}
+        if not math.isfinite(loss):
+            status = "diverged"
+            break
+        for candidate in candidates:
+            row[candidate.name] = candidate.evaluate(learner)
+        elapsed = time.perf_counter() - start
+        add_clocks(candidates, row, elapsed)
+        rows.append(row)
+        tell(row)
+        if any(candidate.reached for candidate in candidates):
+            status = "target_reached"
+            break
+    return summary(candidates, rows, status, preparation, time.perf_counter() - start)
+
+
+def add_clocks(candidates, row, elapsed):
+    evaluation = sum(candidate.evaluation_seconds for candidate in candidates)
+    for candidate in candidates:
+        result = row[candidate.name]
+        result["elapsed_seconds"] = elapsed - (evaluation - candidate.evaluation_seconds)
+        if candidate.rule.add(result["test_accuracy"]):
+            candidate.reached = (row["epoch"], result["elapsed_seconds"])
+
+
+def summary(candidates, rows, status, preparation, seconds):
+    reached = [candidate for candidate in candidates if candidate.reached]
+    first = min(reached, key=lambda candidate: candidate.reached[1], default=None)
+    return {
+        "status": status,
+        "counts": first.name if first else None,
+        "epochs_to_target": first.reached[0] if first else None,
+        "time_to_accuracy_seconds": first.reached[1] if first else None,
+        "preparation_seconds": preparation,
+        "seconds_of_both": seconds,
+        "epochs": len(rows),
+        "epoch_rows": rows,
+    }

@@ -1,0 +1,178 @@
+"""One rank of a peer: a model that is trained, and evaluated as it is and through the average of its weights."""
+
+import math
+import warnings
+
+import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, update_bn
+
+from peers.examples import Examples
+from peers.models import make_model
+
+STEPS_BETWEEN_AVERAGINGS = 8
+STATISTICS_EXAMPLES = (
+    2048  # from which batch norm's statistics are estimated for the average, as Arbalest does it for z
+)
+TEST_BATCH = 500
+
+
+class Trainer:
+    """step() trains by the next mini-batch of an endless sequence; every epoch is a shuffle of its own.
+
+    With several ranks every mini-batch is divided among them, and gradients are averaged by DistributedDataParallel.
+    """
+
+    def __init__(self, recipe, train, test, arrangement, seed, rank=0, average_epochs=0.5):
+        self.recipe, self.arrangement, self.rank = recipe, arrangement, rank
+        self.ranks = arrangement.processes if arrangement.is_parallel else 1
+        device = arrangement.device
+        layout = torch.channels_last if arrangement.channels_last else torch.contiguous_format
+        self.schedule = recipe.schedule.for_ranks(self.ranks, recipe.max_epochs)
+        self.plain_model = make_model(recipe.model, seed).to(device, memory_format=layout)
+        self.average = AveragedModel(
+            self.plain_model, multi_avg_fn=get_ema_multi_avg_fn(self.decay(train, average_epochs))
+        )
+        self.model = self.plain_model
+        if arrangement.is_parallel:
+            with warnings.catch_warnings():  # newer versions call it forward_sync_buffers
+                warnings.simplefilter("ignore", FutureWarning)
+                self.model = torch.nn.parallel.DistributedDataParallel(
+                    self.model, broadcast_buffers=False, gradient_as_bucket_view=True
+                )
+        if arrangement.compile_mode is not None:
+            self.model = torch.compile(self.model, mode=arrangement.compile_mode)
+        self.optimizer = torch.optim.SGD(
+            self.plain_model.parameters(),
+            lr=self.first_rate(),
+            momentum=recipe.momentum,
+            weight_decay=recipe.weight_decay,
+            fused=True,
+        )
+        self.loss = torch.nn.CrossEntropyLoss()
+        torch.manual_seed(seed * 1000 + rank)  # of the augmentation
+        self.examples = Examples(train, device, layout, recipe.padding, recipe.flip)
+        self.tests = Examples(test, device, layout)
+        self.orders = torch.Generator().manual_seed(seed)
+        self.order, self.step_of_epoch, self.seen, self.steps = None, 0, 0, 0
+
+    def decay(self, train, epochs):
+        """Of the average, so that it remembers so many epochs."""
+        between = STEPS_BETWEEN_AVERAGINGS * self.recipe.batch * self.ranks
+        return math.exp(-between / (epochs * len(train)))
+
+    def first_rate(self):
+        rate = self.schedule.at(0.0)
+        return torch.tensor(rate, device=self.arrangement.device) if self.arrangement.is_graphed else rate
+
+    @property
+    def examples_of_step(self):
+        return self.recipe.batch * self.ranks
+
+    @property
+    def steps_of_epoch(self):
+        """The last examples, which fill no mini-batch, are left out."""
+        return len(self.examples) // self.examples_of_step
+
+    def indices(self):
+        """Of this rank's part of the next mini-batch."""
+        if self.order is None or self.step_of_epoch == self.steps_of_epoch:
+            self.order = torch.randperm(len(self.examples), generator=self.orders).to(self.examples.labels.device)
+            self.step_of_epoch = 0
+        first = self.step_of_epoch * self.examples_of_step + self.rank * self.recipe.batch
+        self.step_of_epoch += 1
+        return self.order[first : first + self.recipe.batch]
+
+    def step(self):
+        """The loss, which may not have been computed yet."""
+        self.set_rate(self.schedule.at(self.seen / len(self.examples)))
+        loss = self.train(*self.examples.batch(self.indices()))
+        self.seen += self.examples_of_step
+        self.steps += 1
+        if self.steps % STEPS_BETWEEN_AVERAGINGS == 0:
+            self.average.update_parameters(self.plain_model)
+        return loss
+
+    def set_rate(self, rate):
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+
+    def train(self, images, labels):
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(self.arrangement.device, torch.bfloat16, self.arrangement.bfloat16):
+            loss = self.loss(self.model(images), labels)
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+    def accuracy(self, averaged=False):
+        """On all test images, which the ranks share."""
+        if averaged:
+            self.estimate_statistics()
+            model = self.average.module
+        else:
+            self.agree_on_statistics()
+            model = self.plain_model
+        model.eval()
+        right = torch.zeros((), dtype=torch.long, device=self.arrangement.device)
+        with torch.inference_mode(), torch.autocast(self.arrangement.device, torch.bfloat16, self.arrangement.bfloat16):
+            for first in range(self.rank * TEST_BATCH, len(self.tests), self.ranks * TEST_BATCH):
+                images = self.tests.images[first : first + TEST_BATCH]
+                right += (model(images).argmax(1) == self.tests.labels[first : first + TEST_BATCH]).sum()
+        model.train()
+        self.add_up(right)
+        return right.item() / len(self.tests)
+
+    def add_up(self, tensor):
+        """The sum over all ranks, in place."""
+        if self.arrangement.is_parallel:
+            torch.distributed.all_reduce(tensor)
+
+    def agree_on_statistics(self):
+        """Batch norm's running statistics become the mean of the ranks'."""
+        for buffer in self.plain_model.buffers():
+            if self.arrangement.is_parallel and buffer.is_floating_point():
+                self.add_up(buffer)
+                buffer /= self.ranks
+
+    def estimate_statistics(self):
+        """Of batch norm, for the average: each rank from its share of the same examples."""
+        device = self.examples.labels.device
+        count = min(STATISTICS_EXAMPLES, len(self.examples)) // self.ranks
+        mine = torch.arange(self.rank * count, (self.rank + 1) * count, device=device)
+        update_bn((self.examples.batch(part)[0] for part in mine.split(self.recipe.batch)), self.average.module)
+        for buffer in self.average.module.buffers():
+            if self.arrangement.is_parallel and buffer.is_floating_point():
+                self.add_up(buffer)
+                buffer /= self.ranks
+
+
+class GraphedTrainer(Trainer):
+    """The same with the whole step in one CUDA graph, which reads its mini-batch and its rate at fixed places."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        weights = {name: value.clone() for name, value in self.plain_model.state_dict().items()}
+        images, labels = self.examples.batch(torch.arange(self.recipe.batch, device=self.examples.labels.device))
+        self.static_images, self.static_labels = images.clone(), labels.clone()
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):  # as PyTorch's notes on CUDA graphs ask: warm up, then capture
+            for _ in range(3):
+                super().train(self.static_images, self.static_labels)
+        torch.cuda.current_stream().wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.static_loss = super().train(self.static_images, self.static_labels)
+        self.plain_model.load_state_dict(weights)  # what the warm-up has trained does not count
+        for state in self.optimizer.state.values():
+            state["momentum_buffer"].zero_()
+
+    def set_rate(self, rate):
+        for group in self.optimizer.param_groups:
+            group["lr"].fill_(rate)
+
+    def train(self, images, labels):
+        self.static_images.copy_(images)
+        self.static_labels.copy_(labels)
+        self.graph.replay()
+        return self.static_loss

@@ -1,0 +1,89 @@
+"""bench/compare.sh as a user runs it, with Arbalest and without peers."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from tiny_data import ROOT, write_mnist
+
+
+class Compare(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        write_mnist(self.folder / "data", train=640, test=200)
+
+    def compare(self, *words, exit_code=0):
+        command = [str(ROOT / "bench" / "compare.sh"), "--program", os.environ["ARBALEST_PROGRAM"]]
+        command += ["--output", str(self.folder / "out"), "--data-root", str(self.folder / "data")]
+        command += ["--peers", str(self.folder / "absent"), "--model", "lenet", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, exit_code, done.stderr)
+        return done
+
+    def result(self):
+        (page,) = (self.folder / "out").glob("*.md")
+        return json.loads((self.folder / "out" / "compare.json").read_text()), page.read_text()
+
+    def test_without_peers_arbalest_is_measured_and_the_rest_said_to_be_skipped(self):
+        words = (
+            "--turns",
+            "2",
+            "--seconds",
+            "0.2",
+            "--seeds",
+            "1,2",
+            "--target",
+            "0.9",
+            "--set",
+            "learners.per_device.fixed=1",
+        )
+        done = self.compare(*words)
+        self.assertIn("skipped: lenet: the peers", done.stderr)
+        result, page = self.result()
+        (side,) = result["models"][0]["sides"]
+        self.assertEqual(len(side["rates"]), 2)
+        self.assertEqual([run["seed"] for run in side["runs"]], [1, 2])
+        self.assertEqual(result["died"], [])
+        for part in ("Time to 90 %", "the peers", "arbalest bench configs/lenet-mnist.txtpb", result["commit"]):
+            self.assertIn(part, page)
+        self.assertNotIn(str(self.folder), page)
+
+        before = (self.folder / "out" / "compare.json").read_text()
+        self.assertIn("is there already and is not overwritten", self.compare(exit_code=2).stderr)
+        self.assertEqual((self.folder / "out" / "compare.json").read_text(), before)
+
+    def test_a_target_that_arbalest_does_not_reach(self):
+        words = ("--turns", "1", "--seconds", "0.2", "--seeds", "1", "--target", "1", "--max-epochs", "1")
+        self.compare(*words, "--set", "learning_rate.base=1e-6", exit_code=9)
+        self.assertIn("not reached", self.result()[1])
+
+    def test_a_run_that_dies_is_counted_and_the_exit_code_says_so(self):
+        done = self.compare("--speed-only", "--turns", "1", "--set", "training.batch_size=100000", exit_code=1)
+        self.assertIn("died: lenet: a turn of Arbalest", done.stderr)
+        result, page = self.result()
+        self.assertEqual(len(result["died"]), 1)
+        self.assertIn("Runs that died: 1", page)
+
+    def test_bad_usage(self):
+        for words, complaint in (
+            (("--seeds", "5..1"), "names no seeds"),
+            (("--seeds", ""), "names no seeds"),
+            (("--target", "1.5"), "not in (0, 1]"),
+            (("--turns", "0"), "below 1"),
+            (("--program", "absent"), "there is no program"),
+        ):
+            with self.subTest(words):
+                self.assertIn(complaint, self.compare(*words, exit_code=2).stderr)
+                self.assertFalse((self.folder / "out").exists())
+
+    def test_data_that_are_missing(self):
+        self.assertIn("skipped: lenet", self.compare("--data-root", str(self.folder), exit_code=4).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,130 @@
+"""The paper's figures: bench/figures."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+
+from figures.chart import Axis, linear_ticks
+from tiny_data import ROOT
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def case(batch_size, learners, rate, seconds, curves):
+    runs = [
+        {
+            "learners": learners,
+            "epoch_rows": [{"epoch": i + 1, "test_accuracy": accuracy} for i, accuracy in enumerate(curve)],
+        }
+        for curve in curves
+    ]
+    return {
+        "batch_size": batch_size,
+        "images_per_second": {"median": rate},
+        "time_to_accuracy_seconds": {"median": seconds},
+        "runs": [*runs, {"outcome": "died"}],
+    }
+
+
+CASES = [
+    case(16, 1, 100.0, 8.0, [[0.5, 0.7], [0.7]]),
+    case(16, 4, 250.0, 4.0, [[0.9]]),
+    case(64, 1, 200.0, None, [[0.4]]),
+    case(64, 4, 300.0, 2.0, [[0.8]]),
+]
+
+
+def side(name, rates, elapsed):
+    rows = [{"test_accuracy": 0.95, "elapsed_seconds": elapsed, "training_seconds": elapsed}]
+    return {"name": name, "rates": rates, "runs": [{"seed": 1, "preparation_seconds": 0.0, "curves": {"z": rows}}]}
+
+
+class Figures(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, content):
+        path = self.folder / name
+        path.write_text(json.dumps(content))
+        return str(path)
+
+    def bench(self, cases=None):
+        return self.write("bench.json", {"target_accuracy": 0.9, "cases": CASES if cases is None else cases})
+
+    def draw(self, *words, exit_code=0):
+        command = [sys.executable, str(ROOT / "bench" / "figures" / "draw.py"), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, exit_code, done.stderr)
+        return xml.fromstring(done.stdout) if exit_code == 0 else done.stderr
+
+    def texts(self, svg):
+        return [text.text for text in svg.iter(f"{SVG}text")]
+
+    def dots(self, svg):
+        """(x, y) by color."""
+        found = {}
+        for dot in svg.iter(f"{SVG}circle"):
+            found.setdefault(dot.get("class"), []).append((float(dot.get("cx")), float(dot.get("cy"))))
+        return list(found.values())
+
+    def test_gain(self):
+        svg = self.draw("gain", self.bench())
+        self.assertLessEqual({"1 learner", "4 learners", "16", "64"}, set(self.texts(svg)))
+        one, four = self.dots(svg)
+        zero = 360.0
+        self.assertEqual(one[0][1], one[1][1])
+        self.assertAlmostEqual((zero - four[0][1]) / (zero - one[0][1]), 2.5, places=2)
+        self.assertAlmostEqual((zero - four[1][1]) / (zero - one[1][1]), 1.5, places=2)
+        self.assertIn("one learner and with more", self.draw("gain", self.bench(CASES[:1]), exit_code=2))
+
+    def test_time_leaves_out_what_has_not_reached_the_target(self):
+        one, four = self.dots(self.draw("time", self.bench()))
+        self.assertEqual((len(one), len(four)), (1, 2))
+        self.assertIn("reach the target", self.draw("time", self.bench([CASES[2]]), exit_code=2))
+
+    def test_accuracy_is_the_median_over_seeds_of_one_learner_or_one_batch_size(self):
+        path = self.bench()
+        svg = self.draw("accuracy", "--by", "batch_size", "--learners", "1", path)
+        small, large = self.dots(svg)
+        self.assertEqual((len(small), len(large)), (2, 1))
+        self.assertTrue({"b = 16", "b = 64"} <= set(self.texts(svg)))
+        level = re.search(
+            r"M80 ([\d.]+)H", next(p.get("d") for p in svg.iter(f"{SVG}path") if p.get("class") == "level")
+        )
+        self.assertLess(float(level.group(1)), small[0][1])  # the target, 90 %, lies above 60 %
+        self.assertEqual(len(self.dots(self.draw("accuracy", "--by", "learners", "--batch-size", "16", path))), 2)
+        self.assertIn("--learners", self.draw("accuracy", "--by", "batch_size", path, exit_code=2))
+
+    def test_speedup(self):
+        sides = [side("Arbalest", [30.0, 60.0], 2.0), side("PyTorch <1>", [10.0, 20.0], 8.0), side("none", [], 1.0)]
+        model = {"model": "lenet", "targets": [0.9], "examples": 100, "sides": sides}
+        svg = self.draw("speedup", self.write("compare.json", {"models": [model]}))
+        self.assertEqual(
+            self.texts(svg)[1:], ["lenet, PyTorch <1>: images/s", "3.00", "lenet, PyTorch <1>: time to 90 %", "3.00"]
+        )
+        self.assertIn("no peer", self.draw("speedup", self.write("alone.json", {"models": []}), exit_code=2))
+
+    def test_files_that_are_something_else(self):
+        self.assertIn("No such file", self.draw("gain", str(self.folder / "absent"), exit_code=2))
+        self.assertIn("not the JSON", self.draw("gain", self.write("compare.json", {"models": []}), exit_code=2))
+        self.assertIn("no such run", self.draw("time", "--learners", "3", self.bench(), exit_code=2))
+
+
+class Axes(unittest.TestCase):
+    def test_ticks_enclose_the_values(self):
+        self.assertEqual(linear_ticks(0.0, 1.0), [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+        self.assertEqual(linear_ticks(3.0, 3.0)[0], 2.4)
+        self.assertEqual(Axis("b", [24, 100], doubling=True).ticks, [16, 32, 64, 128])
+        self.assertEqual(Axis("b", [16], doubling=True).ticks, [16, 32])
+        self.assertAlmostEqual(Axis("b", [16, 256], doubling=True).share(64), 0.5)
+
+
+if __name__ == "__main__":
+    unittest.main()

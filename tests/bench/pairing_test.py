@@ -1,0 +1,139 @@
+"""What turns and runs come to: bench/comparison/pairing.py, bench/peers/accuracy_target.py and target_run.py."""
+
+import itertools
+import time
+import unittest
+
+from comparison.pairing import (
+    end_to_end,
+    epochs_of,
+    median_with_missing,
+    overhead,
+    ratios,
+    reached,
+    spread,
+    summarize,
+    times_to_accuracy,
+)
+from peers.accuracy_target import epochs_to
+from peers.target_run import train_to_target
+
+
+def curve(*accuracies, epoch=10.0, training=8.0, preparation=5.0):
+    return [
+        {"test_accuracy": a, "elapsed_seconds": preparation + epoch * (i + 1), "training_seconds": training}
+        for i, a in enumerate(accuracies)
+    ]
+
+
+def run(seed=1, **curves):
+    return {"seed": seed, "preparation_seconds": 5.0, "curves": curves}
+
+
+class Targets(unittest.TestCase):
+    def test_the_lower_median_of_the_last_five_counts(self):
+        self.assertEqual(epochs_to(0.9, [0.9]), 1)
+        self.assertEqual(epochs_to(0.9, [0.8, 0.95]), None)  # of two the lower one
+        self.assertEqual(epochs_to(0.9, [0.8, 0.95, 0.9]), 3)
+        self.assertEqual(epochs_to(0.9, [0.1, 0.1, 0.1, 0.9, 0.9, 0.9]), 6)  # the first is forgotten
+        self.assertEqual(epochs_to(0.9, [0.1, 0.1, 0.1, 0.9, 0.9, 0.1]), None)
+        self.assertEqual(epochs_to(None, [1.0]), None)
+        self.assertEqual(epochs_to(0.9, []), None)
+
+    def test_the_sooner_of_weights_and_average_counts(self):
+        weights, average = curve(0.1, 0.9, 0.9), curve(0.9, 0.9, 0.9, epoch=12.0)
+        self.assertEqual(reached(0.9, run(weights=weights, average=average)), (1, 17.0, "average"))
+        self.assertEqual(reached(0.9, run(weights=curve(0.9), average=average)), (1, 15.0, "weights"))
+        self.assertIsNone(reached(0.95, run(weights=weights, average=average)))
+        self.assertIsNone(reached(0.9, run(weights=[])))
+
+
+class Summaries(unittest.TestCase):
+    def test_quartiles(self):
+        self.assertIsNone(summarize([]))
+        self.assertEqual(summarize([2.0])["third_quartile"], 2.0)
+        both = summarize([1.0, 3.0])
+        self.assertEqual((both["first_quartile"], both["median"], both["third_quartile"]), (1.5, 2.0, 2.5))
+        self.assertEqual(spread(both), 0.5)
+
+    def test_ratios_are_taken_turn_by_turn(self):
+        """A machine that slows down by half changes no ratio."""
+        self.assertEqual(ratios([20.0, 10.0], [10.0, 5.0]), [2.0, 2.0])
+
+    def test_a_run_that_does_not_reach_the_target_is_slower_than_all_that_do(self):
+        self.assertEqual(median_with_missing([3, None, 2]), 3)
+        self.assertEqual(median_with_missing([1, 2]), 1.5)
+        self.assertIsNone(median_with_missing([3, None]))
+        self.assertIsNone(median_with_missing([]))
+        side = {"runs": [run(weights=curve(0.9)), run(weights=[]), run(weights=curve(0.1, 0.1))], "rates": [1.0]}
+        self.assertIsNone(epochs_of(side, 0.9))
+        self.assertIsNone(times_to_accuracy(side, 0.9, 100))
+
+    def test_time_is_epochs_times_seconds_of_an_epoch_at_the_speed_of_each_turn(self):
+        one = run(weights=curve(0.1, 0.9, 0.9))
+        self.assertEqual(overhead(one), 1.25)  # an epoch of 10 s, 8 of them training
+        side = {"runs": [one], "rates": [100.0, 50.0]}
+        # 3 epochs: the lower median of two is the worse one.
+        self.assertEqual(times_to_accuracy(side, 0.9, 1000), [5.0 + 3 * 1.25 * 10.0, 5.0 + 3 * 1.25 * 20.0])
+        self.assertIsNone(times_to_accuracy({"runs": [one], "rates": []}, 0.9, 1000))
+
+    def test_runs_of_the_same_seed_are_pairs(self):
+        ours = {"runs": [run(1, z=curve(0.9)), run(2, z=curve(0.1))]}
+        theirs = {"runs": [run(2, weights=curve(0.9, epoch=20.0)), run(1, weights=curve(0.9, epoch=30.0))]}
+        self.assertEqual(end_to_end(ours, theirs, 0.9), [(1, 15.0, 35.0), (2, None, 25.0)])
+
+
+class Learner:
+    """Its accuracies are known; the average's takes long to measure."""
+
+    steps_of_epoch = 3
+
+    def __init__(self, weights, average, loss=1.0):
+        self.curves = {False: iter(weights), True: iter(average)}
+        self.loss, self.steps = loss, 0
+
+    def step(self):
+        self.steps += 1
+        return self.loss
+
+    def finish(self, loss):
+        return loss
+
+    def accuracy(self, averaged):
+        time.sleep(0.05 if averaged else 0.0)
+        return next(self.curves[averaged])
+
+
+class TargetRuns(unittest.TestCase):
+    def train(self, learner, max_epochs=9, **options):
+        rows = []
+        result = train_to_target(learner, 0.9, max_epochs, time.perf_counter(), rows.append, **options)
+        self.assertEqual(result["epoch_rows"], rows)
+        return result
+
+    def test_stops_when_either_candidate_reaches_the_target(self):
+        learner = Learner(itertools.repeat(0.1), [0.1, 0.95, 0.95])
+        result = self.train(learner)
+        self.assertEqual(
+            (result["status"], result["counts"], result["epochs_to_target"]), ("target_reached", "average", 3)
+        )
+        self.assertEqual(learner.steps, 9)  # the step of the preparation is one of the first epoch
+
+    def test_each_clock_leaves_out_the_evaluation_of_the_other_candidate(self):
+        rows = self.train(Learner(itertools.repeat(0.1), itertools.repeat(0.1)), max_epochs=3)["epoch_rows"]
+        apart = rows[-1]["average"]["elapsed_seconds"] - rows[-1]["weights"]["elapsed_seconds"]
+        evaluations = [sum(row[name]["evaluation_seconds"] for row in rows) for name in ("average", "weights")]
+        self.assertAlmostEqual(apart, evaluations[0] - evaluations[1])
+        self.assertGreater(evaluations[0], 0.15)
+
+    def test_a_target_that_is_not_reached_and_a_loss_that_is_no_number(self):
+        result = self.train(Learner(itertools.repeat(0.1), []), max_epochs=2, averages=False)
+        self.assertEqual(
+            (result["status"], result["time_to_accuracy_seconds"], result["epochs"]), ("completed", None, 2)
+        )
+        result = self.train(Learner([], [], loss=float("nan")))
+        self.assertEqual((result["status"], result["epoch_rows"]), ("diverged", []))
+
+
+if __name__ == "__main__":
+    unittest.main()
