@@ -60,6 +60,7 @@ class Recipe:
     max_epochs: int
     target: float  # None: the job names none
     momentum: float
+    nesterov: bool
     weight_decay: float
     schedule: Schedule
 
@@ -90,6 +91,7 @@ def recipe_of(text, max_epochs=None):
         max_epochs=max_epochs,
         target=training.take("target_accuracy"),
         momentum=sgd.take("momentum", 0.0),
+        nesterov=sgd.take("nesterov", False),
         weight_decay=sgd.take("weight_decay", 0.0),
         schedule=schedule_of(job, max_epochs),
     )

@@ -88,8 +88,9 @@ class Trainer:
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
         weights = self.model.trainable_variables
         for w, v, gradient in zip(weights, self.velocity, tape.gradient(loss, weights)):  # SGD as Arbalest has it
-            v.assign(self.recipe.momentum * v - self.rate * (gradient + self.recipe.weight_decay * w))
-            w.assign_add(v)
+            change = self.rate * (gradient + self.recipe.weight_decay * w)
+            v.assign(self.recipe.momentum * v - change)
+            w.assign_add(self.recipe.momentum * v - change if self.recipe.nesterov else v)
         return loss
 
     @tf.function

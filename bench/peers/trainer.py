@@ -45,6 +45,7 @@ class Trainer:
             self.plain_model.parameters(),
             lr=self.first_rate(),
             momentum=recipe.momentum,
+            nesterov=recipe.nesterov,
             weight_decay=recipe.weight_decay,
             fused=True,
         )

@@ -19,12 +19,12 @@ class Recipes(unittest.TestCase):
         for depth in (20, 32):
             resnet = read_recipe(ROOT / "configs" / f"resnet{depth}-cifar10.txtpb")
             self.assertEqual((resnet.model, resnet.dataset, resnet.batch), (f"resnet{depth}", "cifar-10", 64))
-            self.assertEqual((resnet.padding, resnet.flip, resnet.max_epochs), (4, True, 40))
+            self.assertEqual((resnet.padding, resnet.flip, resnet.nesterov), (4, True, True))
 
     def test_what_a_peer_does_not_know_is_an_error_and_not_ignored(self):
         for old, new, complaint in (
             ("seed: 1", "seed: 1 label_smoothing: 0.1", "training.label_smoothing"),
-            ("momentum: 0.9", "momentum: 0.9 nesterov: true", "optimizer.sgd.nesterov"),
+            ("momentum: 0.9", "momentum: 0.9 dampening: 0.1", "optimizer.sgd.dampening"),
             ("multistep", "exponential { } multistep", "learning_rate.exponential"),
             ("lenet {}", "vgg { depth: 11 }", "model.zoo.vgg"),
             ("mnist {}", "digits {}", "mnist and cifar10 only"),
