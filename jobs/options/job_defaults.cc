@@ -34,6 +34,7 @@ void fill_training(v1::Training& training) {
     training.set_batch_norm_statistics(defaults.reestimates_statistics ? v1::Training::REESTIMATED
                                                                        : v1::Training::AVERAGED);
   }
+  if (!training.has_batch_norm_examples()) training.set_batch_norm_examples(defaults.statistics_examples);
 }
 
 void fill_synchronization(v1::Sma& sma) {

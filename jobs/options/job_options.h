@@ -49,6 +49,7 @@ struct TrainingOptions {
   std::uint64_t seed = 1;
   engine::Precision precision = engine::Precision::kFloat32;
   bool reestimates_statistics = true;  // of batch normalization, for the central model
+  int statistics_examples = 2048;
 };
 
 struct OptimizerOptions {

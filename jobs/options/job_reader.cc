@@ -21,6 +21,7 @@ using engine::Error;
 namespace {
 
 constexpr int kMaxEpochs = 1000000;
+constexpr int kMostStatisticsExamples = 1000000000;
 constexpr int kMaxPeriod = 1000;
 
 std::string check_target(double accuracy) {
@@ -84,13 +85,16 @@ class JobReader {
       issues_.add("training.batch_size", fmt::format("batch_size must be at least 1, not {}", training.batch_size()));
     }
     issues_.add("training.max_epochs", out_of_range("max_epochs", training.max_epochs(), {1, kMaxEpochs}));
+    issues_.add("training.batch_norm_examples",
+                out_of_range("batch_norm_examples", training.batch_norm_examples(), {1, kMostStatisticsExamples}));
     options_.data.augmentation.seed = training.seed();
     options_.training = {.batch_size = training.batch_size(),
                          .max_epochs = training.max_epochs(),
                          .target_accuracy = std::nullopt,
                          .seed = training.seed(),
                          .precision = jobs::from_proto(training.precision()),
-                         .reestimates_statistics = training.batch_norm_statistics() == v1::Training::REESTIMATED};
+                         .reestimates_statistics = training.batch_norm_statistics() == v1::Training::REESTIMATED,
+                         .statistics_examples = training.batch_norm_examples()};
     if (training.has_target_accuracy()) {
       options_.training.target_accuracy = training.target_accuracy();
       issues_.add("training.target_accuracy", check_target(training.target_accuracy()));

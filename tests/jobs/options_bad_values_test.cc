@@ -32,6 +32,8 @@ TEST_CASE("numbers out of their range are refused") {
       {"batch_size: 32", "batch_size: 20001",
        "4:12: error: batch_size 20001 is larger than the training set of digits (20000 examples)"},
       {"max_epochs: 10", "max_epochs: 0", "4:27: error: max_epochs must be in [1, 1000000], not 0"},
+      {"batch_size: 32", "batch_norm_examples: 0",
+       "4:12: error: batch_norm_examples must be in [1, 1000000000], not 0"},
       {"max_epochs: 10", "target_accuracy: 0", "4:27: error: target_accuracy must be in (0, 1], not 0"},
       {"max_epochs: 10", "target_accuracy: 99",
        "4:27: error: target_accuracy must be in (0, 1], not 99; did you mean 0.99?"},
