@@ -1,6 +1,6 @@
 // Several GPUs on the stand-in of CUDA's libraries.
-#include "tests/cuda/gpu_training.h"
 #include "tests/cuda_stand_in/stand_in.h"
+#include "tests/support/small_training.h"
 
 namespace arbalest::tests {
 

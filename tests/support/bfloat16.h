@@ -9,10 +9,15 @@
 
 namespace arbalest::tests {
 
-// Whether the device computes in BF16, fast or not: oneDNN does in float32 what a processor with AVX-512 lacks for it.
-inline bool computes_bfloat16(const engine::Device& device) {
+// Whether CPU devices compute in BF16, fast or not: oneDNN makes up for what a processor with AVX-512 lacks for it.
+inline bool cpu_computes_bfloat16() {
   const std::vector<std::string> sets = engine::host::instruction_sets();
-  if (device.is_cuda() || std::ranges::find(sets, "avx512bw") != sets.end()) return true;
+  return std::ranges::find(sets, "avx512bw") != sets.end();
+}
+
+// Says so if it does not.
+inline bool computes_bfloat16(const engine::Device& device) {
+  if (device.is_cuda() || cpu_computes_bfloat16()) return true;
   WARN("skipped: BF16, because this processor has no AVX-512");
   return false;
 }
