@@ -9,7 +9,9 @@
 #include "dataflow/layers/pool2d.h"
 #include "dataflow/plan.h"
 #include "engine/devices.h"
+#include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 
 namespace arbalest::tests {
 namespace {
@@ -73,6 +75,17 @@ TEST_CASE("a plan of ResNet-50's layers takes a third of a buffer for each outpu
   const Plan plan(bottlenecks(dropout), *device, {.batch = 32});
   CAPTURE(dropout, plan.arena_bytes(), plan.bytes_without_reuse());
   CHECK(static_cast<double>(plan.arena_bytes()) < most * static_cast<double>(plan.bytes_without_reuse()));
+}
+
+TEST_CASE("in BF16 tensors take half of the memory") {
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  if (!cpu_computes_bfloat16()) skip_test("needs a processor with AVX-512");
+  const Graph graph = bottlenecks(false);
+  const Plan exact(graph, *device, {.batch = 4});
+  const Plan halves(graph, *device, {.batch = 4, .precision = engine::Precision::kBFloat16});
+  const auto part = [](std::size_t a, std::size_t b) { return static_cast<double>(a) / static_cast<double>(b); };
+  CHECK(part(halves.bytes_without_reuse(), exact.bytes_without_reuse()) == Approx(0.5).epsilon(1e-3));
+  CHECK(part(halves.arena_bytes(), exact.arena_bytes()) < 0.6);  // the mini-batch is there in both types
 }
 
 }  // namespace arbalest::tests
