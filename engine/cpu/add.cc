@@ -63,7 +63,8 @@ void add_gradient(Program& program, const Layout& output, bool relu, const Opera
         if (relu) {
 #pragma omp simd
           for (std::int64_t i = begin; i < end; ++i) {
-            store(load(value[i]) > 0.0F ? load(arriving[i]) : 0.0F, gradient[i]);
+            const float passed = load(arriving[i]);
+            store(load(value[i]) > 0.0F ? passed : 0.0F, gradient[i]);
           }
         } else {
           std::copy(arriving + begin, arriving + end, gradient + begin);

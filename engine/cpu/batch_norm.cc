@@ -84,7 +84,8 @@ Operand undo_relu(Program& program, const Operand& place) {
       for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
         for (std::int64_t i = begin; i < end; ++i) {
-          store(load(value[i]) > 0.0F ? load(arriving[i]) : 0.0F, gradient[i]);
+          const float passed = load(arriving[i]);
+          store(load(value[i]) > 0.0F ? passed : 0.0F, gradient[i]);
         }
       });
     });

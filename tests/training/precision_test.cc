@@ -6,7 +6,6 @@
 #include "engine/elementwise/bfloat16.h"
 #include "tests/support/bfloat16.h"
 #include "tests/support/device_memory.h"
-#include "tests/support/skip.h"
 #include "tests/support/small_training.h"
 #include "tests/support/test_device.h"
 #include "tests/support/zoo_layers.h"
@@ -17,17 +16,6 @@ namespace {
 using engine::Precision;
 
 constexpr const char* kDevice = ARBALEST_TEST_DEVICE;
-
-void use_device() {
-  use_test_device();
-  if (!is_gpu(kDevice) && !cpu_computes_bfloat16()) skip_test("needs a processor with AVX-512");
-}
-
-// Other than FP32.
-std::vector<Precision> precisions() {
-  if (is_gpu(kDevice)) return {Precision::kTensorFloat32, Precision::kBFloat16};
-  return {Precision::kBFloat16};
-}
 
 RigOptions options_in(Precision precision, int learners) {
   RigOptions options = options_on({kDevice}, {learners});
@@ -86,10 +74,10 @@ void check_copies(const TrainingRig& rig, const char* when) {
 }  // namespace
 
 TEST_CASE("in TF32 and BF16 learners train nearly as in FP32", "[training][precision]") {
-  const auto precision = GENERATE(from_range(precisions()));
+  const auto precision = GENERATE(from_range(precisions_beside_float32(kDevice)));
   const int learners = GENERATE(1, 3);
   CAPTURE(to_string(precision), learners);
-  use_device();
+  use_device_with_bfloat16(kDevice);
   const Trained exact = train(options_in(Precision::kFloat32, learners));
   const Trained close = train(options_in(precision, learners));
   const double tolerance = tolerance_of(precision);
@@ -100,10 +88,10 @@ TEST_CASE("in TF32 and BF16 learners train nearly as in FP32", "[training][preci
 }
 
 TEST_CASE("the losses of LeNet fall in TF32 and BF16 as they do in FP32", "[training][precision]") {
-  use_device();
+  use_device_with_bfloat16(kDevice);
   const std::vector<double> exact = lenet_losses(Precision::kFloat32);
   REQUIRE(exact.back() < 0.9 * exact.front());
-  for (const Precision precision : precisions()) {
+  for (const Precision precision : precisions_beside_float32(kDevice)) {
     const std::vector<double> close = lenet_losses(precision);
     for (std::size_t step = 0; step < exact.size(); ++step) {
       CAPTURE(to_string(precision), step);
@@ -114,9 +102,9 @@ TEST_CASE("the losses of LeNet fall in TF32 and BF16 as they do in FP32", "[trai
 
 TEST_CASE("in TF32 and BF16 training gives the same bytes again and again, with and without graphs",
           "[training][precision][repeatability]") {
-  const auto precision = GENERATE(from_range(precisions()));
+  const auto precision = GENERATE(from_range(precisions_beside_float32(kDevice)));
   CAPTURE(to_string(precision));
-  use_device();
+  use_device_with_bfloat16(kDevice);
   RigOptions options = options_in(precision, 3);
   const Trained expected = train(options);
   check_equal(train(options), expected);
@@ -125,7 +113,7 @@ TEST_CASE("in TF32 and BF16 training gives the same bytes again and again, with 
 }
 
 TEST_CASE("in BF16 data on the device trains the same bytes as data from a ring", "[training][precision]") {
-  use_device();
+  use_device_with_bfloat16(kDevice);
   RigOptions options = options_in(Precision::kBFloat16, 2);
   options.input = RigInput::kResident;
   const Trained resident = train(options);
@@ -136,7 +124,7 @@ TEST_CASE("in BF16 data on the device trains the same bytes as data from a ring"
 TEST_CASE("the low-precision copy of the weights follows them", "[training][precision]") {
   const int learners = GENERATE(1, 2);
   CAPTURE(learners);
-  use_device();
+  use_device_with_bfloat16(kDevice);
   TrainingRig rig(options_in(Precision::kBFloat16, learners));
   check_copies(rig, "at the start");
   rig.run(3);
@@ -161,7 +149,7 @@ TEST_CASE("the low-precision copy of the weights follows them", "[training][prec
 }
 
 TEST_CASE("BF16 learners restart where the learning rate drops", "[training][precision]") {
-  use_device();
+  use_device_with_bfloat16(kDevice);
   RigOptions options = options_in(Precision::kBFloat16, 3);
   options.learning_rate.curve = scheduler::MultistepDrops{{{0.5, 0.1}}};
   const Trained exact = [&] {
@@ -176,7 +164,7 @@ TEST_CASE("BF16 learners restart where the learning rate drops", "[training][pre
 TEST_CASE(
     "what BF16 takes of a device's memory is what was said before, and less than FP32 where tensors outweigh weights",
     "[training][precision]") {
-  use_device();
+  use_device_with_bfloat16(kDevice);
   const auto taken = [](Precision precision) {
     RigOptions options = options_in(precision, 1);
     options.batch = 32;
