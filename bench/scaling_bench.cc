@@ -48,6 +48,13 @@ class AveragingClock final : public engine::StreamObserver {
 struct Job {
   std::string file = "configs/lenet-digits.txtpb";
   std::string data_root = "data";
+  std::vector<std::string> overrides;  // of its fields, for all contenders
+
+  // And with what one contender changes.
+  std::vector<std::string> with(std::vector<std::string> changes) const {
+    changes.insert(changes.begin(), overrides.begin(), overrides.end());
+    return changes;
+  }
 };
 
 struct Speed {
@@ -61,7 +68,7 @@ struct Speed {
 class Training {
  public:
   Training(const Job& job, const std::vector<std::string>& overrides, bool lend_cores)
-      : session_(jobs::load_job(job.file, overrides), job.data_root, jobs::Session::Purpose::kTraining,
+      : session_(jobs::load_job(job.file, job.with(overrides)), job.data_root, jobs::Session::Purpose::kTraining,
                  {.observer = &averaging_, .lend_cores = lend_cores}) {}
 
   Speed run_for(double duration) {
@@ -213,6 +220,7 @@ int run(const Job& job, int count, double duration) {
                100.0 * averaging(turn), 100.0 * waiting(turn));
   }
   print_result("scaling", {{"job", job.file},
+                           {"set", job.overrides},
                            {"learners", learners},
                            {"turns", count},
                            {"seconds_per_turn", duration},
@@ -239,6 +247,7 @@ int main(int argc, char** argv) {
   double seconds = 0.5;
   app.add_option("--job", job.file, "job file");
   app.add_option("--data-root", job.data_root, "where its dataset lies");
+  app.add_option("--set", job.overrides, "As for arbalest train")->allow_extra_args(false);
   app.add_option("--turns", turns, "turns of each of the three")->check(CLI::Range(1, 1000));
   app.add_option("--seconds", seconds, "length of a turn")->check(CLI::Range(0.1, 600.0));
   CLI11_PARSE(app, argc, argv);

@@ -103,11 +103,20 @@ void check_disjoint(const std::vector<DeviceSpec>& devices) {
 }
 
 std::string precision_problem(const DeviceSpec& device, Precision precision) {
+  return precision_problem(device, precision, host::instruction_sets());
+}
+
+std::string precision_problem(const DeviceSpec& device, Precision precision,
+                              std::span<const std::string> instruction_sets) {
   if (device.is_cuda() || precision == Precision::kFloat32) return "";
-  return fmt::format(
-      "precision {} needs a GPU, and '{}' is none; name one, as in devices: \"cuda:0\", or leave "
-      "precision out",
-      to_string(precision), device.name);
+  constexpr std::string_view kNeeded = "avx512_bf16";
+  const bool is_bfloat16 = precision == Precision::kBFloat16;
+  if (is_bfloat16 && std::ranges::find(instruction_sets, kNeeded) != instruction_sets.end()) return "";
+  const std::string reason =
+      is_bfloat16 ? fmt::format("a GPU or a processor with {}, and '{}' is a processor without", kNeeded, device.name)
+                  : fmt::format("a GPU, and '{}' is none", device.name);
+  return fmt::format("precision {} needs {}; name a GPU, as in devices: \"cuda:0\", or leave precision out",
+                     to_string(precision), reason);
 }
 
 CudaDeviceInfo find_cuda_device(const DeviceSpec& spec) {

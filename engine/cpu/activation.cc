@@ -13,7 +13,7 @@ ActivationSteps::ActivationSteps(const dnnl::engine& engine, OperatorMode mode, 
 // The kernel for the tensor as it lies; where there is none, for the tensor in canonical order.
 ActivationSteps::Choice ActivationSteps::choose(const dnnl::engine& engine, OperatorMode mode, const Layout& tensor,
                                                 const ActivationFunction& f) {
-  for (const auto& layout : {descriptor(tensor), plain_descriptor(tensor.shape(), DType::kFloat32)}) {
+  for (const auto& layout : {descriptor(tensor), plain_descriptor(tensor.shape(), tensor.dtype())}) {
     if (auto kernels = find_activation(engine, mode, layout, f)) return {*kernels, layout};
   }
   fail(ErrorKind::kDevice, "oneDNN has no fast kernel for an activation of {}", to_string(tensor.shape()));

@@ -1,3 +1,4 @@
+#include "engine/cpu/elements.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/parallel.h"
@@ -8,13 +9,18 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
+using elementwise::load;
+using elementwise::store;
+
 // All loops below go over buffers with their padding: 0 + 0, and its ReLU, are 0.
-std::int64_t floats_of(const Layout& layout) { return static_cast<std::int64_t>(layout.bytes() / sizeof(float)); }
+std::int64_t elements_of(const Layout& layout) { return cpu::elements_of(descriptor(layout)); }
 
 // Tensors stay in the order that convolutions want: that of the input which does not lie in canonical order.
-const Layout& choose_output(const AddSpec& spec) {
-  const bool a_is_plain = descriptor(spec.a) == plain_descriptor(spec.a.shape(), DType::kFloat32);
-  return a_is_plain ? spec.b : spec.a;
+Layout choose_output(const AddSpec& spec) {
+  const bool a_is_plain = descriptor(spec.a) == plain_descriptor(spec.a.shape(), spec.a.dtype());
+  const bool has_bfloat16 = spec.a.dtype() == DType::kBFloat16 || spec.b.dtype() == DType::kBFloat16;
+  return make_layout(
+      with_type(descriptor(a_is_plain ? spec.b : spec.a), has_bfloat16 ? DType::kBFloat16 : DType::kFloat32));
 }
 
 Program make_forward(const dnnl::engine& engine, const AddSpec& spec, const Layout& output) {
@@ -22,42 +28,61 @@ Program make_forward(const dnnl::engine& engine, const AddSpec& spec, const Layo
   const dnnl::memory::desc lies = descriptor(output);
   const Operand a = program.read_as({input_role(0), descriptor(spec.a)}, lies);
   const Operand b = program.read_as({input_role(1), descriptor(spec.b)}, lies);
-  const bool relu = spec.activation.has_value();
-  program.add([=, elements = floats_of(output)](const TaskContext& context, const Addresses& addresses) {
-    const auto* left = a.at<const float>(addresses);
-    const auto* right = b.at<const float>(addresses);
-    auto* sum = static_cast<float*>(addresses[Role::kOutput]);
-    for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
-      if (relu) {
+  with_elements(output.dtype(), [&]<typename T>(ElementKind<T>) {
+    const bool relu = spec.activation.has_value();
+    program.add([=, elements = elements_of(output)](const TaskContext& context, const Addresses& addresses) {
+      const auto* left = a.at<const T>(addresses);
+      const auto* right = b.at<const T>(addresses);
+      auto* sum = static_cast<T*>(addresses[Role::kOutput]);
+      for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
+        if (relu) {
 #pragma omp simd
-        for (std::int64_t i = begin; i < end; ++i) {
-          const float value = left[i] + right[i];
-          sum[i] = value < 0.0F ? 0.0F : value;  // NaN stays NaN
+          for (std::int64_t i = begin; i < end; ++i) {
+            const float value = load(left[i]) + load(right[i]);
+            store(value < 0.0F ? 0.0F : value, sum[i]);  // NaN stays NaN
+          }
+        } else {
+#pragma omp simd
+          for (std::int64_t i = begin; i < end; ++i) store(load(left[i]) + load(right[i]), sum[i]);
         }
-      } else {
-#pragma omp simd
-        for (std::int64_t i = begin; i < end; ++i) sum[i] = left[i] + right[i];
-      }
+      });
     });
   });
   return program;
 }
 
-// to = the gradient of the sum.
-void add_gradient(Program& program, const Layout& output, bool relu, Role to) {
-  program.add([=, elements = floats_of(output)](const TaskContext& context, const Addresses& addresses) {
-    const auto* arriving = static_cast<const float*>(addresses[Role::kOutputGradient]);
-    const auto* value = static_cast<const float*>(addresses[Role::kOutput]);
-    auto* gradient = static_cast<float*>(addresses[to]);
-    if (!relu && gradient == arriving) return;
-    for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
-      if (relu) {
+// target = the gradient of the sum.
+void add_gradient(Program& program, const Layout& output, bool relu, const Operand& target) {
+  with_elements(output.dtype(), [&]<typename T>(ElementKind<T>) {
+    program.add([=, elements = elements_of(output)](const TaskContext& context, const Addresses& addresses) {
+      const auto* arriving = static_cast<const T*>(addresses[Role::kOutputGradient]);
+      const auto* value = static_cast<const T*>(addresses[Role::kOutput]);
+      auto* gradient = target.at<T>(addresses);
+      if (!relu && gradient == arriving) return;
+      for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
+        if (relu) {
 #pragma omp simd
-        for (std::int64_t i = begin; i < end; ++i) gradient[i] = value[i] > 0.0F ? arriving[i] : 0.0F;
-      } else {
-        std::copy(arriving + begin, arriving + end, gradient + begin);
-      }
+          for (std::int64_t i = begin; i < end; ++i) {
+            const float passed = load(arriving[i]);
+            store(load(value[i]) > 0.0F ? passed : 0.0F, gradient[i]);
+          }
+        } else {
+          std::copy(arriving + begin, arriving + end, gradient + begin);
+        }
+      });
     });
+  });
+}
+
+// The gradient of one input is that of another, too.
+void copy_gradient(Program& program, const Layout& output, Role from, Role to) {
+  program.add([=, bytes = static_cast<std::int64_t>(output.bytes())](const TaskContext& context,
+                                                                     const Addresses& addresses) {
+    const auto* same = static_cast<const std::byte*>(addresses[from]);
+    auto* gradient = static_cast<std::byte*>(addresses[to]);
+    if (gradient == same) return;
+    for_ranges(context.threads, bytes,
+               [=](std::int64_t begin, std::int64_t end) { std::copy(same + begin, same + end, gradient + begin); });
   });
 }
 
@@ -74,32 +99,17 @@ Program make_backward(const dnnl::engine& engine, const AddSpec& spec, const Lay
     const Role role = input_gradient_role(k);
     if (!first.has_value()) {
       first = role;
-      add_gradient(program, output, relu, role);
-      continue;
+      add_gradient(program, output, relu, {role, descriptor(output)});
+    } else {
+      copy_gradient(program, output, *first, role);
     }
-    program.add([from = *first, role, elements = floats_of(output)](const TaskContext& context,
-                                                                    const Addresses& addresses) {
-      const auto* same = static_cast<const float*>(addresses[from]);
-      auto* gradient = static_cast<float*>(addresses[role]);
-      if (gradient == same) return;
-      for_ranges(context.threads, elements,
-                 [=](std::int64_t begin, std::int64_t end) { std::copy(same + begin, same + end, gradient + begin); });
-    });
   }
   Operand gradient{first.value_or(Role::kOutputGradient), descriptor(output)};
   for (std::size_t k = 0; k < 2; ++k) {
     if (!options.wants_gradient(k) || *inputs[k] == output) continue;
     if (relu && !first.has_value()) {
       gradient = program.scratch(descriptor(output));
-      program.add([=, elements = floats_of(output)](const TaskContext& context, const Addresses& addresses) {
-        const auto* arriving = static_cast<const float*>(addresses[Role::kOutputGradient]);
-        const auto* value = static_cast<const float*>(addresses[Role::kOutput]);
-        auto* target = gradient.at<float>(addresses);
-        for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
-#pragma omp simd
-          for (std::int64_t i = begin; i < end; ++i) target[i] = value[i] > 0.0F ? arriving[i] : 0.0F;
-        });
-      });
+      add_gradient(program, output, relu, gradient);
     }
     program.reorder(gradient, {input_gradient_role(k), descriptor(*inputs[k])});
   }

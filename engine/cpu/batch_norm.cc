@@ -4,6 +4,7 @@
 
 #include "engine/alignment.h"
 #include "engine/cpu/blocked_batch_norm.h"
+#include "engine/cpu/elements.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/parallel.h"
@@ -14,12 +15,15 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
+using elementwise::load;
+using elementwise::store;
+
 // The kernel for the input as it lies; where there is none, for the input in canonical order. The kernel does not know
 // of an addend, so ReLU comes behind that.
 BatchNormalization choose_kernels(const BatchNormSpec& spec, OperatorMode mode, const dnnl::engine& engine) {
   const Shape& shape = spec.input.shape();
   const bool relu = spec.relu && !spec.addend.has_value();
-  for (const auto& layout : {descriptor(spec.input), plain_descriptor(shape, DType::kFloat32)}) {
+  for (const auto& layout : {descriptor(spec.input), plain_descriptor(shape, spec.input.dtype())}) {
     if (auto kernels = find_batch_normalization(engine, mode, layout, spec.epsilon, relu)) return *kernels;
   }
   fail(ErrorKind::kDevice, "oneDNN has no fast kernel for batch norm of {}", to_string(shape));
@@ -51,35 +55,39 @@ void hand_over_statistics(Program& program, const Saved& saved, std::int64_t cha
   });
 }
 
-std::int64_t floats_of(const dnnl::memory::desc& tensor) {
-  return static_cast<std::int64_t>(tensor.get_size() / sizeof(float));
-}
-
 // output = ReLU(output + addend)
 void add_addend(Program& program, const Layout& addend, const dnnl::memory::desc& output) {
   const Operand read = program.read_as({input_role(1), descriptor(addend)}, output);
-  program.add([read, elements = floats_of(output)](const TaskContext& context, const Addresses& addresses) {
-    const auto* other = read.at<const float>(addresses);
-    auto* sum = static_cast<float*>(addresses[Role::kOutput]);
-    for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
+  with_elements(dtype_of(output), [&]<typename T>(ElementKind<T>) {
+    program.add([read, elements = elements_of(output)](const TaskContext& context, const Addresses& addresses) {
+      const auto* other = read.at<const T>(addresses);
+      auto* sum = static_cast<T*>(addresses[Role::kOutput]);
+      for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-      for (std::int64_t i = begin; i < end; ++i) {
-        const float value = sum[i] + other[i];
-        sum[i] = value < 0.0F ? 0.0F : value;  // NaN stays NaN
-      }
+        for (std::int64_t i = begin; i < end; ++i) {
+          const float value = load(sum[i]) + load(other[i]);
+          store(value < 0.0F ? 0.0F : value, sum[i]);  // NaN stays NaN
+        }
+      });
     });
   });
 }
 
 // The gradient behind the ReLU of the sum, which is the addend's.
 Operand undo_relu(Program& program, const Operand& place) {
-  program.add([place, elements = floats_of(place.descriptor)](const TaskContext& context, const Addresses& addresses) {
-    const auto* arriving = static_cast<const float*>(addresses[Role::kOutputGradient]);
-    const auto* value = static_cast<const float*>(addresses[Role::kOutput]);
-    auto* gradient = place.at<float>(addresses);
-    for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
+  const std::int64_t elements = elements_of(place.descriptor);
+  with_elements(dtype_of(place.descriptor), [&]<typename T>(ElementKind<T>) {
+    program.add([place, elements](const TaskContext& context, const Addresses& addresses) {
+      const auto* arriving = static_cast<const T*>(addresses[Role::kOutputGradient]);
+      const auto* value = static_cast<const T*>(addresses[Role::kOutput]);
+      auto* gradient = place.at<T>(addresses);
+      for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-      for (std::int64_t i = begin; i < end; ++i) gradient[i] = value[i] > 0.0F ? arriving[i] : 0.0F;
+        for (std::int64_t i = begin; i < end; ++i) {
+          const float passed = load(arriving[i]);
+          store(load(value[i]) > 0.0F ? passed : 0.0F, gradient[i]);
+        }
+      });
     });
   });
   return place;

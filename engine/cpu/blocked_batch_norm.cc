@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/alignment.h"
+#include "engine/cpu/elements.h"
 #include "engine/cpu/layout.h"
 
 namespace arbalest::engine::cpu {
@@ -28,12 +29,13 @@ struct Plan {
   }
 };
 
+template <typename T>
 void add_forward(Program& program, const Plan& plan, const BatchNormSpec& spec, bool training) {
   const Operand addend =
       plan.has_addend ? program.read_as({input_role(1), descriptor(*spec.addend)}, descriptor(spec.input)) : Operand{};
   const Operand partials = program.scratch(floats(Role::kScratch, partial_floats(plan.images)).descriptor);
   program.add([=](const TaskContext& context, const Addresses& addresses) {
-    const auto* input = given(addresses, Role::kInput);
+    const auto* input = static_cast<const T*>(addresses[Role::kInput]);
     const NormTerms terms = plan.terms_at(addresses);
     const float* scale = given(addresses, Role::kWeights);
     const float* shift = given(addresses, Role::kBias);
@@ -45,11 +47,12 @@ void add_forward(Program& program, const Plan& plan, const BatchNormSpec& spec, 
       use_statistics(plan.images, scale, shift, given(addresses, Role::kMean), given(addresses, Role::kVariance),
                      plan.epsilon, terms);
     }
-    normalize_blocked(plan.images, input, plan.has_addend ? addend.at<const float>(addresses) : nullptr, terms,
-                      plan.relu, wanted(addresses, Role::kOutput), context.threads);
+    normalize_blocked(plan.images, input, plan.has_addend ? addend.at<const T>(addresses) : nullptr, terms, plan.relu,
+                      static_cast<T*>(addresses[Role::kOutput]), context.threads);
   });
 }
 
+template <typename T>
 void add_backward(Program& program, const Plan& plan, const BatchNormSpec& spec, const PrepareOptions& options) {
   const Operand partials = program.scratch(floats(Role::kScratch, partial_floats(plan.images)).descriptor);
   std::optional<AddendGradient> of_addend;
@@ -57,16 +60,16 @@ void add_backward(Program& program, const Plan& plan, const BatchNormSpec& spec,
   const Operand addend_gradient = plan.has_addend ? of_addend->place : Operand{};
   program.add([=, input_gradient = options.wants_gradient(0)](const TaskContext& context, const Addresses& addresses) {
     const NormTerms terms = plan.terms_at(addresses);
-    BlockedGradients task{.input = given(addresses, Role::kInput),
-                          .output_gradient = given(addresses, Role::kOutputGradient),
-                          .relu = plan.relu,
-                          .scale_gradient = wanted(addresses, Role::kWeightsGradient),
-                          .shift_gradient = wanted(addresses, Role::kBiasGradient)};
+    BlockedGradients<T> task{.input = static_cast<const T*>(addresses[Role::kInput]),
+                             .output_gradient = static_cast<const T*>(addresses[Role::kOutputGradient]),
+                             .relu = plan.relu,
+                             .scale_gradient = wanted(addresses, Role::kWeightsGradient),
+                             .shift_gradient = wanted(addresses, Role::kBiasGradient)};
     if (plan.has_addend) {
-      task.output = given(addresses, Role::kOutput);
-      task.addend_gradient = addend_gradient.at<float>(addresses);
+      task.output = static_cast<const T*>(addresses[Role::kOutput]);
+      task.addend_gradient = addend_gradient.at<T>(addresses);
     }
-    if (input_gradient) task.input_gradient = wanted(addresses, Role::kInputGradient);
+    if (input_gradient) task.input_gradient = static_cast<T*>(addresses[Role::kInputGradient]);
     blocked_gradients(plan.images, task, terms, partials.at<float>(addresses), context.threads);
   });
   if (of_addend.has_value()) of_addend->deliver(program);
@@ -109,12 +112,12 @@ std::unique_ptr<Operator> make_blocked_batch_norm(const BatchNormSpec& spec, con
 
   Program forward(engine);
   if (!training) plan.terms = forward.scratch(plan.terms.descriptor);
-  add_forward(forward, plan, spec, training);
   std::optional<Program> backward;
-  if (training) {
-    backward.emplace(engine);
-    add_backward(*backward, plan, spec, options);
-  }
+  if (training) backward.emplace(engine);
+  with_elements(spec.input.dtype(), [&]<typename T>(ElementKind<T>) {
+    add_forward<T>(forward, plan, spec, training);
+    if (training) add_backward<T>(*backward, plan, spec, options);
+  });
   return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));
 }
 

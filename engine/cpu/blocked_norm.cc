@@ -1,8 +1,10 @@
 #include "engine/cpu/blocked_norm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
+#include "engine/bfloat16.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/parallel.h"
 
@@ -15,8 +17,23 @@ using Index = std::int64_t;
 constexpr int kWidth = 8;  // floats
 typedef float Vector __attribute__((vector_size(kWidth * sizeof(float)), may_alias));
 
-Vector& vector_at(float* address) { return *reinterpret_cast<Vector*>(address); }
-const Vector& vector_at(const float* address) { return *reinterpret_cast<const Vector*>(address); }
+Vector load(const float* address) { return *reinterpret_cast<const Vector*>(address); }
+void store(const Vector& vector, float* address) { *reinterpret_cast<Vector*>(address) = vector; }
+
+// elementwise::load and elementwise::store of a vector of bfloat16.
+typedef std::uint16_t Halves __attribute__((vector_size(kWidth * sizeof(BFloat16)), may_alias));
+typedef std::uint32_t Words __attribute__((vector_size(kWidth * sizeof(float))));
+
+Vector load(const BFloat16* address) {
+  return std::bit_cast<Vector>(__builtin_convertvector(*reinterpret_cast<const Halves*>(address), Words) << 16U);
+}
+
+void store(const Vector& vector, BFloat16* address) {
+  const auto bits = std::bit_cast<Words>(vector);
+  const Words rounded = bits + 0x7FFFU + ((bits >> 16U) & 1U);
+  const Words kept = (bits & 0x7FFFFFFFU) > 0x7F800000U ? bits | 0x00400000U : rounded;
+  *reinterpret_cast<Halves*>(address) = __builtin_convertvector(kept >> 16U, Halves);
+}
 
 // A number for each channel of a block of `vectors` vectors.
 template <int vectors>
@@ -24,11 +41,12 @@ struct Block {
   Vector of[vectors];
 
   Block() : of{} {}
-  explicit Block(const float* address) {
-    for (int v = 0; v < vectors; ++v) of[v] = vector_at(address + v * kWidth);
+  template <typename T>
+  explicit Block(const T* address) {
+    for (int v = 0; v < vectors; ++v) of[v] = load(address + v * kWidth);
   }
   void store(float* address) const {
-    for (int v = 0; v < vectors; ++v) vector_at(address + v * kWidth) = of[v];
+    for (int v = 0; v < vectors; ++v) arbalest::engine::cpu::store(of[v], address + v * kWidth);
   }
 };
 
@@ -51,14 +69,14 @@ void store_partials(const Block<vectors>& first, const Block<vectors>& second, I
 }
 
 // Mean of a run, and its sum of squared distances from that, for every channel of the block.
-template <int vectors>
-void measure_run(const float* x, Index pixels, Index run, float* partials) {
+template <int vectors, typename T>
+void measure_run(const T* x, Index pixels, Index run, float* partials) {
   constexpr Index kBlock = vectors * kWidth;
   const Block<vectors> origin(x);     // not far from the mean, so that squares lose no digits
   Block<vectors> sum[2], squares[2];  // of every other pixel, so that a sum need not wait for the one before
   const auto add = [&](Index pixel, int half) {
     for (int v = 0; v < vectors; ++v) {
-      const Vector distance = vector_at(x + pixel * kBlock + v * kWidth) - origin.of[v];
+      const Vector distance = load(x + pixel * kBlock + v * kWidth) - origin.of[v];
       sum[half].of[v] += distance;
       squares[half].of[v] += distance * distance;
     }
@@ -79,17 +97,17 @@ void measure_run(const float* x, Index pixels, Index run, float* partials) {
   store_partials(sum[0], squares[0], run, partials);
 }
 
-template <int vectors, bool relu, bool adds>
-void normalize_run(const float* x, const float* addend, const NormTerms& terms, Index channel, Index pixels, float* y) {
+template <int vectors, bool relu, bool adds, typename T>
+void normalize_run(const T* x, const T* addend, const NormTerms& terms, Index channel, Index pixels, T* y) {
   constexpr Index kBlock = vectors * kWidth;
   const Block<vectors> mean(terms.mean + channel), factor(terms.factor + channel), shift(terms.shift + channel);
   for (Index p = 0; p < pixels; ++p) {
     for (int v = 0; v < vectors; ++v) {
       const Index i = p * kBlock + v * kWidth;
-      Vector value = (vector_at(x + i) - mean.of[v]) * factor.of[v] + shift.of[v];
-      if constexpr (adds) value += vector_at(addend + i);
+      Vector value = (load(x + i) - mean.of[v]) * factor.of[v] + shift.of[v];
+      if constexpr (adds) value += load(addend + i);
       if constexpr (relu) value = value < 0.0F ? Vector{} : value;  // NaN stays NaN
-      vector_at(y + i) = value;
+      store(value, y + i);
     }
   }
 }
@@ -97,33 +115,33 @@ void normalize_run(const float* x, const float* addend, const NormTerms& terms, 
 enum class Behind { kNothing, kRelu, kAddendAndRelu };  // the normalization
 
 // dy before ReLU, given what ReLU let pass.
-template <int vectors, Behind behind>
-Vector undo_relu(const BlockedGradients& task, const Vector& distance, const Vector& factor, const Vector& shift,
+template <int vectors, Behind behind, typename T>
+Vector undo_relu(const BlockedGradients<T>& task, const Vector& distance, const Vector& factor, const Vector& shift,
                  Index i) {
-  const Vector arriving = vector_at(task.output_gradient + i);
+  const Vector arriving = load(task.output_gradient + i);
   if constexpr (behind == Behind::kNothing) return arriving;
   Vector value;
   if constexpr (behind == Behind::kRelu) {
-    value = distance * factor + shift;  // the same bits as in forward
+    value = distance * factor + shift;  // the same bits as in forward, before they were rounded
   } else {
-    value = vector_at(task.output + i);
+    value = load(task.output + i);
   }
   return value > 0.0F ? arriving : Vector{};
 }
 
 // Sums over a run, by channel: of the gradient, and of the gradient times the distance from the mean.
-template <int vectors, Behind behind>
-void sum_run(const BlockedGradients& task, const NormTerms& terms, Index offset, Index channel, Index pixels, Index run,
-             float* partials) {
+template <int vectors, Behind behind, typename T>
+void sum_run(const BlockedGradients<T>& task, const NormTerms& terms, Index offset, Index channel, Index pixels,
+             Index run, float* partials) {
   constexpr Index kBlock = vectors * kWidth;
   const Block<vectors> mean(terms.mean + channel), factor(terms.factor + channel), shift(terms.shift + channel);
   Block<vectors> sum, product;
   for (Index p = 0; p < pixels; ++p) {
     for (int v = 0; v < vectors; ++v) {
       const Index i = offset + p * kBlock + v * kWidth;
-      const Vector distance = vector_at(task.input + i) - mean.of[v];
+      const Vector distance = load(task.input + i) - mean.of[v];
       const Vector gradient = undo_relu<vectors, behind>(task, distance, factor.of[v], shift.of[v], i);
-      if constexpr (behind == Behind::kAddendAndRelu) vector_at(task.addend_gradient + i) = gradient;
+      if constexpr (behind == Behind::kAddendAndRelu) store(gradient, task.addend_gradient + i);
       sum.of[v] += gradient;
       product.of[v] += gradient * distance;
     }
@@ -132,8 +150,8 @@ void sum_run(const BlockedGradients& task, const NormTerms& terms, Index offset,
 }
 
 // dx = factor (dy - mean of dy - (x - mean) slope). What ReLU took away is already gone from the addend's gradient.
-template <int vectors, Behind behind>
-void differentiate_run(const BlockedGradients& task, const NormTerms& terms, const float* means, const float* slopes,
+template <int vectors, Behind behind, typename T>
+void differentiate_run(const BlockedGradients<T>& task, const NormTerms& terms, const float* means, const float* slopes,
                        Index offset, Index channel, Index pixels) {
   constexpr Index kBlock = vectors * kWidth;
   const Block<vectors> mean(terms.mean + channel), factor(terms.factor + channel), shift(terms.shift + channel);
@@ -141,14 +159,14 @@ void differentiate_run(const BlockedGradients& task, const NormTerms& terms, con
   for (Index p = 0; p < pixels; ++p) {
     for (int v = 0; v < vectors; ++v) {
       const Index i = offset + p * kBlock + v * kWidth;
-      const Vector distance = vector_at(task.input + i) - mean.of[v];
+      const Vector distance = load(task.input + i) - mean.of[v];
       Vector gradient;
       if constexpr (behind == Behind::kAddendAndRelu) {
-        gradient = vector_at(task.addend_gradient + i);
+        gradient = load(static_cast<const T*>(task.addend_gradient) + i);
       } else {
         gradient = undo_relu<vectors, behind>(task, distance, factor.of[v], shift.of[v], i);
       }
-      vector_at(task.input_gradient + i) = factor.of[v] * (gradient - mean_gradient.of[v] - distance * slope.of[v]);
+      store(factor.of[v] * (gradient - mean_gradient.of[v] - distance * slope.of[v]), task.input_gradient + i);
     }
   }
 }
@@ -198,7 +216,8 @@ std::optional<BlockedImages> blocked_images(const dnnl::memory::desc& images) {
 
 std::int64_t partial_floats(const BlockedImages& of) { return 2 * (of.runs() * of.block + of.padded_channels()); }
 
-void measure_blocked(const BlockedImages& of, const float* input, const float* scale, const float* shift, float epsilon,
+template <typename T>
+void measure_blocked(const BlockedImages& of, const T* input, const float* scale, const float* shift, float epsilon,
                      float* partials, const NormTerms& terms, float* unbiased, int threads) {
   for_block(of, [&]<int vectors>() {
     for_runs(of, threads, true,
@@ -229,8 +248,9 @@ void use_statistics(const BlockedImages& of, const float* scale, const float* sh
   }
 }
 
-void normalize_blocked(const BlockedImages& of, const float* input, const float* addend, const NormTerms& terms,
-                       bool relu, float* output, int threads) {
+template <typename T>
+void normalize_blocked(const BlockedImages& of, const T* input, const T* addend, const NormTerms& terms, bool relu,
+                       T* output, int threads) {
   for_block(of, [&]<int vectors>() {
     const auto run = [&]<bool with_relu, bool adds>() {
       for_runs(of, threads, false, [&](Index, Index offset, Index channel) {
@@ -246,8 +266,9 @@ void normalize_blocked(const BlockedImages& of, const float* input, const float*
   });
 }
 
-void blocked_gradients(const BlockedImages& of, const BlockedGradients& task, const NormTerms& terms, float* partials,
-                       int threads) {
+template <typename T>
+void blocked_gradients(const BlockedImages& of, const BlockedGradients<T>& task, const NormTerms& terms,
+                       float* partials, int threads) {
   const auto run_all = [&]<int vectors, Behind behind>() {
     for_runs(of, threads, true, [&](Index run, Index offset, Index channel) {
       sum_run<vectors, behind>(task, terms, offset, channel, of.pixels, run, partials);
@@ -284,5 +305,15 @@ void blocked_gradients(const BlockedImages& of, const BlockedGradients& task, co
     }
   });
 }
+
+template void measure_blocked(const BlockedImages&, const float*, const float*, const float*, float, float*,
+                              const NormTerms&, float*, int);
+template void measure_blocked(const BlockedImages&, const BFloat16*, const float*, const float*, float, float*,
+                              const NormTerms&, float*, int);
+template void normalize_blocked(const BlockedImages&, const float*, const float*, const NormTerms&, bool, float*, int);
+template void normalize_blocked(const BlockedImages&, const BFloat16*, const BFloat16*, const NormTerms&, bool,
+                                BFloat16*, int);
+template void blocked_gradients(const BlockedImages&, const BlockedGradients<float>&, const NormTerms&, float*, int);
+template void blocked_gradients(const BlockedImages&, const BlockedGradients<BFloat16>&, const NormTerms&, float*, int);
 
 }  // namespace arbalest::engine::cpu

@@ -3,6 +3,8 @@
 // an addend and ReLU cost none of their own; and each pass starts with what the one before it has touched last, which
 // is still in the cache.
 //
+// Elements are float or BFloat16, T below; parameters, statistics and sums are float32.
+//
 // Results do not depend on the number of threads: each image's share of a sum is formed by one thread, and the shares
 // are added in one order.
 #pragma once
@@ -50,7 +52,8 @@ std::int64_t partial_floats(const BlockedImages& of);
 
 // Fills in `terms` from the images, and `unbiased` [channels] with their variance, / (N - 1).
 //   partials: [partial_floats]
-void measure_blocked(const BlockedImages& of, const float* input, const float* scale, const float* shift, float epsilon,
+template <typename T>
+void measure_blocked(const BlockedImages& of, const T* input, const float* scale, const float* shift, float epsilon,
                      float* partials, const NormTerms& terms, float* unbiased, int threads);
 
 // Fills in `terms` from given statistics [channels].
@@ -58,22 +61,25 @@ void use_statistics(const BlockedImages& of, const float* scale, const float* sh
                     const float* variance, float epsilon, const NormTerms& terms);
 
 // output = f((x - mean) * factor + shift + addend), f ReLU or nothing; `addend` null: none. All three may be one.
-void normalize_blocked(const BlockedImages& of, const float* input, const float* addend, const NormTerms& terms,
-                       bool relu, float* output, int threads);
+template <typename T>
+void normalize_blocked(const BlockedImages& of, const T* input, const T* addend, const NormTerms& terms, bool relu,
+                       T* output, int threads);
 
+template <typename T>
 struct BlockedGradients {
-  const float* input;
-  const float* output_gradient;
-  bool relu = false;                 // undo it first
-  const float* output = nullptr;     // with an addend: says what ReLU let pass, which the input alone does not
-  float* addend_gradient = nullptr;  // with an addend: output_gradient behind ReLU, perhaps in its place
-  float* input_gradient = nullptr;   // null: not wanted. In the place of the last one read, or of none
-  float* scale_gradient;             // [channels]
-  float* shift_gradient;             // [channels]
+  const T* input;
+  const T* output_gradient;
+  bool relu = false;             // undo it first
+  const T* output = nullptr;     // with an addend: says what ReLU let pass, which the input alone does not
+  T* addend_gradient = nullptr;  // with an addend: output_gradient behind ReLU, perhaps in its place
+  T* input_gradient = nullptr;   // null: not wanted. In the place of the last one read, or of none
+  float* scale_gradient;         // [channels]
+  float* shift_gradient;         // [channels]
 };
 
 //   partials: [partial_floats]
-void blocked_gradients(const BlockedImages& of, const BlockedGradients& task, const NormTerms& terms, float* partials,
-                       int threads);
+template <typename T>
+void blocked_gradients(const BlockedImages& of, const BlockedGradients<T>& task, const NormTerms& terms,
+                       float* partials, int threads);
 
 }  // namespace arbalest::engine::cpu

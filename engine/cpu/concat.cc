@@ -40,18 +40,23 @@ bool has_all_views(const dnnl::memory::desc& output, const std::vector<Part>& pa
   return std::ranges::all_of(parts, [&](const Part& part) { return view(output, part).has_value(); });
 }
 
+DType output_type(const ConcatSpec& spec) {
+  const bool has_bfloat16 = std::ranges::find(spec.inputs, DType::kBFloat16, &Layout::dtype) != spec.inputs.end();
+  return has_bfloat16 ? DType::kBFloat16 : DType::kFloat32;
+}
+
 // As the first input that does not lie in canonical order, if the parts then begin at borders of blocks; else in
 // canonical order.
 dnnl::memory::desc choose_output(const ConcatSpec& spec, const std::vector<Part>& parts) {
   const Shape shape = concat_shape(spec);
-  const dnnl::memory::desc plain = plain_descriptor(shape, DType::kFloat32);
+  const DType dtype = output_type(spec);
   for (const Layout& input : spec.inputs) {
-    const dnnl::memory::desc lies = descriptor(input);
-    if (lies == plain_descriptor(input.shape(), DType::kFloat32)) continue;
+    const dnnl::memory::desc lies = with_type(descriptor(input), dtype);
+    if (lies == plain_descriptor(input.shape(), dtype)) continue;
     const auto output = with_extents(lies, dims(shape));
     if (output.has_value() && has_all_views(*output, parts)) return *output;
   }
-  return plain;
+  return plain_descriptor(shape, dtype);
 }
 
 }  // namespace

@@ -16,10 +16,11 @@ std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOpt
     weights_dims[0] /= spec.groups;
     weights_dims.insert(weights_dims.begin(), spec.groups);
   }
-  LinearTensors tensors{any_layout(dims(input)),
-                        any_layout(weights_dims),
+  const DType type = linear_type(options.precision);
+  LinearTensors tensors{any_layout(dims(input), type),
+                        any_layout(weights_dims, type),
                         {},
-                        any_layout(dims(window_output_shape(input, spec.window, spec.filters)))};
+                        any_layout(dims(window_output_shape(input, spec.window, spec.filters)), type)};
   if (spec.bias) tensors.bias = plain_descriptor({spec.filters}, DType::kFloat32);
   return make_linear(spec.input, weights, convolution(engine, options, tensors, spec.window, spec.activation),
                      spec.activation, options, engine);

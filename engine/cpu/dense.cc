@@ -15,10 +15,11 @@ std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOpti
   ARBALEST_CHECK(input.rank() >= 2 && spec.units > 0);
   const std::int64_t batch = input[0];
   const std::int64_t features = input.elements_per_example();
-  LinearTensors tensors{plain_descriptor({batch, features}, DType::kFloat32),
-                        any_layout({spec.units, features}),
+  const DType type = linear_type(options.precision);
+  LinearTensors tensors{plain_descriptor({batch, features}, type),
+                        any_layout({spec.units, features}, type),
                         {},
-                        plain_descriptor({batch, spec.units}, DType::kFloat32)};
+                        plain_descriptor({batch, spec.units}, type)};
   if (spec.bias) tensors.bias = plain_descriptor({spec.units}, DType::kFloat32);
   return make_linear(spec.input, {spec.units, features}, inner_product(engine, options, tensors, spec.activation),
                      spec.activation, options, engine);

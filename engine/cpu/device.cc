@@ -62,7 +62,7 @@ std::unique_ptr<Stream> CpuDevice::create_stream(const StreamOptions& options) {
 }
 
 std::unique_ptr<Operator> CpuDevice::prepare(const OperatorSpec& spec, const PrepareOptions& options) {
-  ARBALEST_CHECK(options.precision == Precision::kFloat32);  // precision_problem in engine/devices.h
+  ARBALEST_CHECK(options.precision != Precision::kTensorFloat32);  // precision_problem in engine/devices.h
   const ThreadCountScope scope(options.threads);
   return cpu::prepare(spec, options, engine_);
 }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "engine/cpu/elements.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/parallel.h"
@@ -16,7 +17,8 @@ namespace {
 constexpr std::int64_t kBlock = 256;
 
 // Elements [begin, end), begin a multiple of four; target may be source.
-void mask_range(const float* source, float* target, std::int64_t begin, std::int64_t end,
+template <typename T>
+void mask_range(const T* source, T* target, std::int64_t begin, std::int64_t end,
                 elementwise::DropoutMask mask) {  // by value: a copy that no store can change
   for (std::int64_t block = begin; block < end; block += kBlock) {
     std::uint32_t words[kBlock];
@@ -32,7 +34,8 @@ void mask_range(const float* source, float* target, std::int64_t begin, std::int
     const std::int64_t count = std::min(kBlock, end - block);
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i) {
-      target[block + i] = elementwise::dropout(source[block + i], words[i], mask);
+      const float value = elementwise::load(source[block + i]);
+      elementwise::store(elementwise::dropout(value, words[i], mask), target[block + i]);
     }
   }
 }
@@ -42,19 +45,21 @@ void mask_range(const float* source, float* target, std::int64_t begin, std::int
 Program make_masking(const dnnl::engine& engine, const DropoutSpec& spec, Role from, Role to) {
   Program program(engine);
   const dnnl::memory::desc tensor = descriptor(spec.input);
-  const dnnl::memory::desc plain = plain_descriptor(spec.input.shape(), DType::kFloat32);
+  const dnnl::memory::desc plain = plain_descriptor(spec.input.shape(), spec.input.dtype());
   const Operand target{to, tensor};
   const Operand source = program.read_as({from, tensor}, plain);
   const Operand masked = source.role == Role::kScratch ? source : target;
   const std::int64_t elements = spec.input.shape().elements();
   const elementwise::DropoutConstants constants = elementwise::dropout_constants(spec.layer, spec.ratio);
-  program.add([=](const TaskContext& context, const Addresses& addresses) {
-    const auto* step = static_cast<const StepParameters*>(addresses[Role::kStep]);
-    const elementwise::DropoutMask mask{step->seed, step->task, constants};
-    const auto* read = source.at<const float>(addresses);
-    auto* written = masked.at<float>(addresses);
-    for_ranges(context.threads, elements,
-               [&](std::int64_t begin, std::int64_t end) { mask_range(read, written, begin, end, mask); });
+  with_elements(spec.input.dtype(), [&]<typename T>(ElementKind<T>) {
+    program.add([=](const TaskContext& context, const Addresses& addresses) {
+      const auto* step = static_cast<const StepParameters*>(addresses[Role::kStep]);
+      const elementwise::DropoutMask mask{step->seed, step->task, constants};
+      const auto* read = source.at<const T>(addresses);
+      auto* written = masked.at<T>(addresses);
+      for_ranges(context.threads, elements,
+                 [&](std::int64_t begin, std::int64_t end) { mask_range(read, written, begin, end, mask); });
+    });
   });
   program.deliver(masked, target);
   return program;

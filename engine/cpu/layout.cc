@@ -36,6 +36,24 @@ dnnl::memory::desc descriptor(const Layout& layout) {
   return native->descriptor;
 }
 
+dnnl::memory::data_type native_type(DType dtype) { return std::ranges::find(kTypes, dtype, &TypePair::dtype)->native; }
+
+DType dtype_of(const dnnl::memory::desc& tensor) {
+  const auto* type = std::ranges::find(kTypes, tensor.data_type(), &TypePair::native);
+  ARBALEST_CHECK(type != std::ranges::end(kTypes));
+  return type->dtype;
+}
+
+dnnl::memory::desc with_type(const dnnl::memory::desc& tensor, DType dtype) {
+  dnnl::memory::desc other = tensor;
+  other.data.data_type = static_cast<dnnl_data_type_t>(native_type(dtype));
+  return other;
+}
+
+std::int64_t elements_of(const dnnl::memory::desc& tensor) {
+  return static_cast<std::int64_t>(tensor.get_size() / size_of(dtype_of(tensor)));
+}
+
 Layout make_layout(const dnnl::memory::desc& descriptor) {
   Shape shape;
   for (const std::int64_t extent : descriptor.dims()) shape.append(extent);
@@ -43,9 +61,7 @@ Layout make_layout(const dnnl::memory::desc& descriptor) {
 }
 
 Layout make_layout(const dnnl::memory::desc& descriptor, const Shape& shape) {
-  const auto* type = std::ranges::find(kTypes, descriptor.data_type(), &TypePair::native);
-  ARBALEST_CHECK(type != std::ranges::end(kTypes));
-  return {shape, type->dtype, descriptor.get_size(), std::make_shared<DnnlLayout>(descriptor)};
+  return {shape, dtype_of(descriptor), descriptor.get_size(), std::make_shared<DnnlLayout>(descriptor)};
 }
 
 dnnl::memory::dims dims(const Shape& shape) { return {shape.begin(), shape.end()}; }
@@ -54,7 +70,7 @@ dnnl::memory::desc plain_descriptor(const Shape& shape, DType dtype) {
   static constexpr dnnl::memory::format_tag kPlain[] = {
       dnnl::memory::format_tag::undef, dnnl::memory::format_tag::a,    dnnl::memory::format_tag::ab,
       dnnl::memory::format_tag::abc,   dnnl::memory::format_tag::abcd, dnnl::memory::format_tag::abcde};
-  return {dims(shape), std::ranges::find(kTypes, dtype, &TypePair::dtype)->native, kPlain[shape.rank()]};
+  return {dims(shape), native_type(dtype), kPlain[shape.rank()]};
 }
 
 std::optional<ImageStrides> image_strides(const dnnl::memory::desc& images) {

@@ -16,6 +16,12 @@ Layout make_layout(const dnnl::memory::desc& descriptor);
 // Where oneDNN cuts an axis in two: weights of grouped convolutions are [groups, out / groups, in / groups, h, w] to
 // it.
 Layout make_layout(const dnnl::memory::desc& descriptor, const Shape& shape);
+dnnl::memory::data_type native_type(DType dtype);
+DType dtype_of(const dnnl::memory::desc& tensor);
+// The same places for elements of another type: weights and what they are rounded to.
+dnnl::memory::desc with_type(const dnnl::memory::desc& tensor, DType dtype);
+// Of a tensor with all its padding.
+std::int64_t elements_of(const dnnl::memory::desc& tensor);
 // Dense, canonical order.
 dnnl::memory::desc plain_descriptor(const Shape& shape, DType dtype);
 dnnl::memory::dims dims(const Shape& shape);

@@ -16,7 +16,7 @@ namespace {
 
 // How a tensor of the input's shape lies for a kernel that sees it as `view`.
 dnnl::memory::desc lies_as(const dnnl::memory::desc& view, const Shape& shape) {
-  return view.dims() == dims(shape) ? view : plain_descriptor(shape, DType::kFloat32);
+  return view.dims() == dims(shape) ? view : plain_descriptor(shape, dtype_of(view));
 }
 
 Operand seen_as(Operand tensor, const dnnl::memory::desc& view) {
@@ -29,10 +29,11 @@ OperatorTraits make_traits(const LinearKernels& kernels, const Shape& weights, c
   traits.output = make_layout(kernels.forward.dst_desc());
   traits.parameters = options.parameters;
   if (traits.parameters.empty()) {
-    traits.parameters.push_back(make_layout(kernels.forward.weights_desc(), weights));
+    traits.parameters.push_back(make_layout(with_type(kernels.forward.weights_desc(), DType::kFloat32), weights));
     if (kernels.has_bias()) traits.parameters.push_back(make_layout(kernels.bias()));
   }
   ARBALEST_CHECK(traits.parameters[0].shape() == weights);
+  traits.low_precision_weights = options.precision == Precision::kBFloat16;
   return traits;
 }
 
@@ -55,13 +56,13 @@ Operand reverse_weights(Program& program, const Operand& weights, const dnnl::me
   return program.read_as(reversed, wanted);
 }
 
-// `read`: the input as forward left it.
+// `read`: the input as forward left it. `weights_layout`: as the passes read them; their gradient lies alike.
 void add_backward(Program& program, const LinearKernels& kernels, const Layout& input, const Operand& read,
                   const dnnl::memory::desc& weights_layout) {
   const dnnl::primitive_desc_base& of_weights = *kernels.weights_gradient;
   const Operand output_gradient{Role::kOutputGradient, kernels.forward.dst_desc()};
   const Operand gradient = program.read_as(output_gradient, of_weights.diff_dst_desc());
-  const Operand target{Role::kWeightsGradient, weights_layout};
+  const Operand target{Role::kWeightsGradient, with_type(weights_layout, DType::kFloat32)};
   const Operand produced = program.write_as(target, of_weights.diff_weights_desc());
   Program::Arguments arguments{{DNNL_ARG_SRC, program.read_as(read, of_weights.src_desc())},
                                {DNNL_ARG_DIFF_DST, gradient},
@@ -92,7 +93,8 @@ std::unique_ptr<Operator> make_linear(const Layout& input, const Shape& weights,
   const dnnl::primitive_desc_base& kernel = kernels.forward;
   const bool training = options.mode == OperatorMode::kTraining;
   OperatorTraits traits = make_traits(kernels, weights, options);
-  const dnnl::memory::desc weights_layout = cut_as(descriptor(traits.parameters[0]), kernel.weights_desc());
+  const dnnl::memory::desc weights_layout =
+      cut_as(with_type(descriptor(traits.parameters[0]), linear_type(options.precision)), kernel.weights_desc());
   std::optional<ActivationSteps> activation;
   if (f.has_value()) {
     ARBALEST_CHECK(!differentiates_input(f->kind));

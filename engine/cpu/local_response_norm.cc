@@ -2,6 +2,7 @@
 // so these loops are ours. They work in canonical order: the pixels of a channel side by side in vectors.
 #include <algorithm>
 
+#include "engine/cpu/elements.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/parallel.h"
@@ -12,6 +13,9 @@
 namespace arbalest::engine::cpu {
 
 namespace {
+
+using elementwise::load;
+using elementwise::store;
 
 constexpr std::int64_t kPixels = 64;  // that are worked on at a time, through all channels
 
@@ -53,30 +57,33 @@ void sum_neighbors(const Norm& norm, std::int64_t c, std::int64_t count, const T
 }
 
 // s of channel c's pixels.
-void scales_of(const Norm& norm, const float* input, const Span& span, std::int64_t c, float* scales) {
+template <typename T>
+void scales_of(const Norm& norm, const T* input, const Span& span, std::int64_t c, float* scales) {
   const auto square = [&](std::int64_t j, std::int64_t p) {
-    const float x = input[span.first + j * norm.pixels + p];
+    const float x = load(input[span.first + j * norm.pixels + p]);
     return x * x;
   };
   sum_neighbors(norm, c, span.count, square, scales);
   for (std::int64_t p = 0; p < span.count; ++p) scales[p] = elementwise::response_scale(norm.response, scales[p]);
 }
 
-void normalize(const Norm& norm, const float* input, const Span& span, float* output) {
+template <typename T>
+void normalize(const Norm& norm, const T* input, const Span& span, T* output) {
   float scales[kPixels];
   for (std::int64_t c = 0; c < norm.channels; ++c) {
     scales_of(norm, input, span, c, scales);
     const std::int64_t at = span.first + c * norm.pixels;
     for (std::int64_t p = 0; p < span.count; ++p) {
-      output[at + p] = input[at + p] * elementwise::response_factor(norm.response, scales[p]);
+      store(load(input[at + p]) * elementwise::response_factor(norm.response, scales[p]), output[at + p]);
     }
   }
 }
 
 // `input_gradient` may be `output_gradient`.
 //   ratios, factors: [channels, kPixels] to work in
-void differentiate(const Norm& norm, const float* input, const float* output_gradient, const Span& span, float* ratios,
-                   float* factors, float* input_gradient) {
+template <typename T>
+void differentiate(const Norm& norm, const T* input, const T* output_gradient, const Span& span, float* ratios,
+                   float* factors, T* input_gradient) {
   float scales[kPixels];
   for (std::int64_t c = 0; c < norm.channels; ++c) {
     scales_of(norm, input, span, c, scales);
@@ -84,7 +91,7 @@ void differentiate(const Norm& norm, const float* input, const float* output_gra
     for (std::int64_t p = 0; p < span.count; ++p) {
       const float factor = elementwise::response_factor(norm.response, scales[p]);
       factors[c * kPixels + p] = factor;
-      ratios[c * kPixels + p] = output_gradient[at + p] * input[at + p] * factor / scales[p];
+      ratios[c * kPixels + p] = load(output_gradient[at + p]) * load(input[at + p]) * factor / scales[p];
     }
   }
   float sums[kPixels];
@@ -93,8 +100,9 @@ void differentiate(const Norm& norm, const float* input, const float* output_gra
         norm, c, span.count, [&](std::int64_t j, std::int64_t p) { return ratios[j * kPixels + p]; }, sums);
     const std::int64_t at = span.first + c * norm.pixels;
     for (std::int64_t p = 0; p < span.count; ++p) {
-      input_gradient[at + p] = elementwise::response_gradient(norm.response, input[at + p], output_gradient[at + p],
-                                                              factors[c * kPixels + p], sums[p]);
+      const float gradient = elementwise::response_gradient(
+          norm.response, load(input[at + p]), load(output_gradient[at + p]), factors[c * kPixels + p], sums[p]);
+      store(gradient, input_gradient[at + p]);
     }
   }
 }
@@ -103,7 +111,7 @@ Program make_backward(const dnnl::engine& engine, const LocalResponseNormSpec& s
                       std::int64_t parts) {
   Program program(engine);
   const dnnl::memory::desc tensor = descriptor(spec.input);
-  const dnnl::memory::desc plain = plain_descriptor(spec.input.shape(), DType::kFloat32);
+  const dnnl::memory::desc plain = plain_descriptor(spec.input.shape(), spec.input.dtype());
   const Operand input = program.read_as({Role::kInput, tensor}, plain);
   const Operand arriving = program.read_as({Role::kOutputGradient, tensor}, plain);
   const Operand target{Role::kInputGradient, tensor};
@@ -111,11 +119,13 @@ Program make_backward(const dnnl::engine& engine, const LocalResponseNormSpec& s
   const std::int64_t of_part = norm.channels * kPixels;
   const Operand ratios = program.scratch(plain_descriptor({parts * of_part}, DType::kFloat32));
   const Operand factors = program.scratch(plain_descriptor({parts * of_part}, DType::kFloat32));
-  program.add([=](const TaskContext& context, const Addresses& addresses) {
-    for_each_span(norm, context.threads, parts, [&](std::int64_t part, const Span& span) {
-      differentiate(norm, input.at<const float>(addresses), arriving.at<const float>(addresses), span,
-                    ratios.at<float>(addresses) + part * of_part, factors.at<float>(addresses) + part * of_part,
-                    leaving.at<float>(addresses));
+  with_elements(spec.input.dtype(), [&]<typename T>(ElementKind<T>) {
+    program.add([=](const TaskContext& context, const Addresses& addresses) {
+      for_each_span(norm, context.threads, parts, [&](std::int64_t part, const Span& span) {
+        differentiate(norm, input.at<const T>(addresses), arriving.at<const T>(addresses), span,
+                      ratios.at<float>(addresses) + part * of_part, factors.at<float>(addresses) + part * of_part,
+                      leaving.at<T>(addresses));
+      });
     });
   });
   program.deliver(leaving, target);
@@ -135,15 +145,17 @@ std::unique_ptr<Operator> make_operator(const LocalResponseNormSpec& spec, const
       {static_cast<std::int32_t>(spec.size / 2), spec.alpha / static_cast<float>(spec.size), spec.beta, spec.k}};
   const std::int64_t parts = options.threads;
   const dnnl::memory::desc tensor = descriptor(spec.input);
-  const dnnl::memory::desc plain = plain_descriptor(shape, DType::kFloat32);
+  const dnnl::memory::desc plain = plain_descriptor(shape, spec.input.dtype());
 
   Program forward(engine);
   const Operand input = forward.read_as({Role::kInput, tensor}, plain);
   const Operand target{Role::kOutput, tensor};
   const Operand output = forward.write_as(target, plain);
-  forward.add([=](const TaskContext& context, const Addresses& addresses) {
-    for_each_span(norm, context.threads, parts, [&](std::int64_t, const Span& span) {
-      normalize(norm, input.at<const float>(addresses), span, output.at<float>(addresses));
+  with_elements(spec.input.dtype(), [&]<typename T>(ElementKind<T>) {
+    forward.add([=](const TaskContext& context, const Addresses& addresses) {
+      for_each_span(norm, context.threads, parts, [&](std::int64_t, const Span& span) {
+        normalize(norm, input.at<const T>(addresses), span, output.at<T>(addresses));
+      });
     });
   });
   forward.deliver(output, target);

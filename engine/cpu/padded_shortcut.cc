@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/cpu/elements.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/parallel.h"
@@ -31,7 +32,7 @@ Layouts choose_layouts(const PaddedShortcutSpec& spec, const Shape& output) {
   const auto strides = image_strides(input);
   const auto alike = with_extents(input, dims(output));
   if (strides.has_value() && has_whole_examples(*strides) && alike.has_value()) return {input, *alike};
-  return {plain_descriptor(spec.input.shape(), DType::kFloat32), plain_descriptor(output, DType::kFloat32)};
+  return {plain_descriptor(spec.input.shape(), spec.input.dtype()), plain_descriptor(output, spec.input.dtype())};
 }
 
 std::int64_t channel_offset(const ImageStrides& strides, std::int64_t channel) {
@@ -65,15 +66,22 @@ struct Copy {
   std::int64_t rows = 0;  // of shared pixels
   std::int64_t columns = 0;
 
-  void run(float* target, const float* source, int threads) const {
+  void run(DType dtype, void* target, const void* source, int threads) const {
+    with_elements(dtype, [&]<typename T>(ElementKind<T>) {
+      run(static_cast<T*>(target), static_cast<const T*>(source), threads);
+    });
+  }
+
+  template <typename T>
+  void run(T* target, const T* source, int threads) const {
     for_each_part(threads, to.shape[0], [&](std::int64_t n) {
-      float* written = target + n * to.strides.example;
-      const float* read = source + n * from.strides.example;
-      std::fill_n(written, to.strides.example, 0.0F);
+      T* written = target + n * to.strides.example;
+      const T* read = source + n * from.strides.example;
+      std::fill_n(written, to.strides.example, T{});
       for (std::int64_t row = 0; row < rows; ++row) {
         for (std::int64_t column = 0; column < columns; ++column) {
-          float* pixel = written + row * to_step * to.strides.row + column * to_step * to.strides.column;
-          const float* other = read + row * from_step * from.strides.row + column * from_step * from.strides.column;
+          T* pixel = written + row * to_step * to.strides.row + column * to_step * to.strides.column;
+          const T* other = read + row * from_step * from.strides.row + column * from_step * from.strides.column;
           for (std::size_t c = 0; c < to_channels.size(); ++c) pixel[to_channels[c]] = other[from_channels[c]];
         }
       }
@@ -92,14 +100,15 @@ std::unique_ptr<Operator> make_operator(const PaddedShortcutSpec& spec, const Pr
   const Images output{*image_strides(layouts.output), shape};
   const SharedChannels shared = shared_channels(input, output);
   const Operand own{Role::kInput, descriptor(spec.input)};
+  const DType dtype = spec.input.dtype();
 
   OperatorTraits traits;
   traits.output = make_layout(layouts.output);
   Program forward(engine);
   const Operand read = forward.read_as(own, layouts.input);
   const Copy down{output, input, shared.in_output, shared.in_input, 1, spec.stride, shape[2], shape[3]};
-  forward.add([read, down](const TaskContext& context, const Addresses& addresses) {
-    down.run(static_cast<float*>(addresses[Role::kOutput]), read.at<const float>(addresses), context.threads);
+  forward.add([=](const TaskContext& context, const Addresses& addresses) {
+    down.run(dtype, addresses[Role::kOutput], read.at<const void>(addresses), context.threads);
   });
   std::optional<Program> backward;
   if (options.mode == OperatorMode::kTraining) backward.emplace(engine);
@@ -107,9 +116,8 @@ std::unique_ptr<Operator> make_operator(const PaddedShortcutSpec& spec, const Pr
     const Operand target{Role::kInputGradient, descriptor(spec.input)};
     const Operand gradient = backward->write_as(target, layouts.input);
     const Copy up{input, output, shared.in_input, shared.in_output, spec.stride, 1, shape[2], shape[3]};
-    backward->add([gradient, up](const TaskContext& context, const Addresses& addresses) {
-      up.run(gradient.at<float>(addresses), static_cast<const float*>(addresses[Role::kOutputGradient]),
-             context.threads);
+    backward->add([=](const TaskContext& context, const Addresses& addresses) {
+      up.run(dtype, gradient.at<void>(addresses), addresses[Role::kOutputGradient], context.threads);
     });
     backward->deliver(gradient, target);
   }

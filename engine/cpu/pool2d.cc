@@ -13,7 +13,7 @@ namespace {
 // The kernel for the input as it lies; where there is none, for the input in canonical order.
 Pooling choose_kernels(const Pool2dSpec& spec, const PrepareOptions& options, const dnnl::engine& engine) {
   const Shape& input = spec.input.shape();
-  for (const auto& layout : {descriptor(spec.input), plain_descriptor(input, DType::kFloat32)}) {
+  for (const auto& layout : {descriptor(spec.input), plain_descriptor(input, spec.input.dtype())}) {
     if (auto kernels = find_pooling(engine, options.mode, layout, spec)) return *kernels;
   }
   fail(ErrorKind::kDevice, "oneDNN has no fast kernel for pooling {} with a window of {}x{}", to_string(input),

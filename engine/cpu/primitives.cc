@@ -86,10 +86,22 @@ typename Primitive::primitive_desc choose_forward(const dnnl::engine& engine, co
   using Description = typename Primitive::primitive_desc;
   if (!options.parameters.empty()) {
     LinearTensors fixed = of;
-    fixed.weights = cut_as(descriptor(options.parameters[0]), of.weights);
+    fixed.weights = cut_as(with_type(descriptor(options.parameters[0]), dtype_of(of.weights)), of.weights);
     if (auto kernel = kernel_or_none(Description(describe(fixed), user_scratchpad(), engine, true))) return *kernel;
   }
   return require_kernel(Description(describe(of), user_scratchpad(), engine), what);
+}
+
+// oneDNN 2.6 describes kernels that it then cannot generate: a sigmoid behind a bfloat16 convolution of two groups, on
+// a processor without instructions for that type. What can be made is made once, for oneDNN keeps it.
+bool can_be_made(const dnnl::primitive_desc_base& description) {
+  try {
+    const dnnl::primitive primitive(description.get());
+    return true;
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_runtime_error) throw;
+    return false;
+  }
 }
 
 // The same kernel on the same layouts, with the activation in it; `chosen` itself where it cannot.
@@ -100,7 +112,7 @@ LinearKernels with_activation(const dnnl::engine& engine, const Description& cho
   const LinearTensors same{chosen.src_desc(), chosen.weights_desc(), of.bias, chosen.dst_desc()};
   const auto both = kernel_or_none(Description(describe(same), followed_by(*activation), engine, true));
   const bool is_same = both.has_value() && std::string_view(both->impl_info_str()) == chosen.impl_info_str();
-  return is_same ? LinearKernels{*both, true} : LinearKernels{chosen};
+  return is_same && can_be_made(*both) ? LinearKernels{*both, true} : LinearKernels{chosen};
 }
 
 // A window as oneDNN takes it, which counts the pixels between taps.
@@ -125,10 +137,11 @@ dnnl::convolution_forward::desc convolution_desc(OperatorMode mode, const Linear
 
 dnnl::convolution_backward_weights::desc weights_gradient_desc(const LinearTensors& of, const Slides& by) {
   const auto algorithm = dnnl::algorithm::convolution_direct;
+  const dnnl::memory::desc gradient = with_type(of.weights, DType::kFloat32);
   if (of.bias.is_zero()) {
-    return {algorithm, of.input, of.weights, of.output, by.stride, by.dilation, by.before, by.after};
+    return {algorithm, of.input, gradient, of.output, by.stride, by.dilation, by.before, by.after};
   }
-  return {algorithm, of.input, of.weights, of.bias, of.output, by.stride, by.dilation, by.before, by.after};
+  return {algorithm, of.input, gradient, of.bias, of.output, by.stride, by.dilation, by.before, by.after};
 }
 
 dnnl::inner_product_forward::desc inner_product_desc(OperatorMode mode, const LinearTensors& of) {
@@ -137,8 +150,9 @@ dnnl::inner_product_forward::desc inner_product_desc(OperatorMode mode, const Li
 }
 
 dnnl::inner_product_backward_weights::desc weights_gradient_desc(const LinearTensors& of) {
-  if (of.bias.is_zero()) return {of.input, of.weights, of.output};
-  return {of.input, of.weights, of.bias, of.output};
+  const dnnl::memory::desc gradient = with_type(of.weights, DType::kFloat32);
+  if (of.bias.is_zero()) return {of.input, gradient, of.output};
+  return {of.input, gradient, of.bias, of.output};
 }
 
 // With 16 channels and 16 filters oneDNN's kernel for input gradients does the same arithmetic in 0.7 of the time of
@@ -149,9 +163,9 @@ bool is_faster_reversed(const LinearTensors& of, const Window& window) {
   const bool is_same_size = 2 * window.padding.height == window.kernel.height - 1 &&
                             2 * window.padding.width == window.kernel.width - 1 &&
                             window.extra_padding == Extent2d{0, 0};
-  return of.bias.is_zero() && weights.size() == 4 && weights[0] == kBlock && weights[1] == kBlock &&
-         weights[2] * weights[3] > 1 && is_same_size && window.stride.height == 1 && window.stride.width == 1 &&
-         window.dilation.height == 1 && window.dilation.width == 1;
+  return of.bias.is_zero() && dtype_of(of.weights) == DType::kFloat32 && weights.size() == 4 && weights[0] == kBlock &&
+         weights[1] == kBlock && weights[2] * weights[3] > 1 && is_same_size && window.stride.height == 1 &&
+         window.stride.width == 1 && window.dilation.height == 1 && window.dilation.width == 1;
 }
 
 // Null where there is no fast kernel on the layouts of `forward`.
@@ -172,8 +186,8 @@ std::optional<dnnl::primitive_desc_base> reversed(const dnnl::engine& engine,
 
 }  // namespace
 
-dnnl::memory::desc any_layout(const dnnl::memory::dims& extents) {
-  return {extents, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+dnnl::memory::desc any_layout(const dnnl::memory::dims& extents, DType dtype) {
+  return {extents, native_type(dtype), dnnl::memory::format_tag::any};
 }
 
 dnnl::memory::desc cut_as(const dnnl::memory::desc& tensor, const dnnl::memory::desc& like) {
@@ -225,8 +239,8 @@ std::optional<Pooling> find_pooling(const dnnl::engine& engine, OperatorMode mod
   const dnnl::algorithm algorithm = algorithm_of(spec);
   const dnnl::memory::dims before = pair(window.padding);
   const dnnl::memory::dims after = pair(padding_after(window));
-  const dnnl::pooling_forward::desc forward(direction(mode), algorithm, input, any_layout(output), pair(window.stride),
-                                            pair(window.kernel), before, after);
+  const dnnl::pooling_forward::desc forward(direction(mode), algorithm, input, any_layout(output, spec.input.dtype()),
+                                            pair(window.stride), pair(window.kernel), before, after);
   auto forward_kernel = kernel_or_none(dnnl::pooling_forward::primitive_desc(forward, user_scratchpad(), engine, true));
   if (!forward_kernel.has_value()) return std::nullopt;
   if (mode == OperatorMode::kInference) return Pooling{*forward_kernel, std::nullopt};

@@ -11,8 +11,13 @@
 
 namespace arbalest::engine::cpu {
 
-// float32, order "any".
-dnnl::memory::desc any_layout(const dnnl::memory::dims& extents);
+// In the order that a kernel likes best.
+dnnl::memory::desc any_layout(const dnnl::memory::dims& extents, DType dtype);
+
+// What tensors of convolutions and dense layers are read and written as. Bias and parameter gradients are float32.
+inline DType linear_type(Precision precision) {
+  return precision == Precision::kBFloat16 ? DType::kBFloat16 : DType::kFloat32;
+}
 
 // The four tensors of a convolution or an inner product; no bias where `bias` is a zero descriptor.
 struct LinearTensors {
@@ -37,8 +42,9 @@ struct LinearKernels {
 };
 // A tensor in canonical order with its axes cut as those of `like`; itself if they are.
 dnnl::memory::desc cut_as(const dnnl::memory::desc& tensor, const dnnl::memory::desc& like);
-// Weights that the options fix are read as they lie if there is a kernel for that; else the kernel wants them
-// otherwise. An activation is part of `forward` where the kernel that is chosen without it can apply it.
+// Weights that the options fix are read as they lie, in the type of `of`, if there is a kernel for that; else the
+// kernel wants them otherwise. An activation is part of `forward` where the kernel that is chosen without it can apply
+// it.
 LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
                           const Window& window, std::optional<ActivationFunction> activation);
 LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,

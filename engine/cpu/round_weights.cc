@@ -10,6 +10,7 @@ void run_flat(const RoundWeights& task, const TaskContext& context) {
   for_ranges(context.threads, task.elements, [&](std::int64_t begin, std::int64_t end) {
     const float* __restrict weights = task.weights;
     BFloat16* __restrict rounded = task.rounded;
+#pragma omp simd
     for (std::int64_t i = begin; i < end; ++i) rounded[i] = elementwise::to_bfloat16(weights[i]);
   });
 }

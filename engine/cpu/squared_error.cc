@@ -11,10 +11,16 @@ namespace {
 
 bool is_labeled(float label) { return label == label; }
 
-Program make_forward(const dnnl::engine& engine, std::int64_t examples, float weight, bool adds) {
+// The predictions, and their gradient, as the loops read and write them.
+dnnl::memory::desc floats_of(const Layout& predictions) {
+  return plain_descriptor(predictions.shape(), DType::kFloat32);
+}
+
+Program make_forward(const dnnl::engine& engine, const Layout& layout, float weight, bool adds) {
   Program program(engine);
-  program.add([=](const TaskContext&, const Addresses& addresses) {
-    const auto* predictions = static_cast<const float*>(addresses[Role::kInput]);
+  const Operand read = program.read_as({Role::kInput, descriptor(layout)}, floats_of(layout));
+  program.add([=, examples = layout.shape()[0]](const TaskContext&, const Addresses& addresses) {
+    const auto* predictions = read.at<const float>(addresses);
     const auto* labels = static_cast<const float*>(addresses[Role::kLabels]);
     double sum = 0.0;
     for (std::int64_t n = 0; n < examples; ++n) {
@@ -28,17 +34,21 @@ Program make_forward(const dnnl::engine& engine, std::int64_t examples, float we
   return program;
 }
 
-Program make_backward(const dnnl::engine& engine, std::int64_t examples, float weight) {
+Program make_backward(const dnnl::engine& engine, const Layout& layout, float weight) {
   Program program(engine);
-  program.add([=](const TaskContext&, const Addresses& addresses) {
-    const auto* predictions = static_cast<const float*>(addresses[Role::kInput]);
+  const Operand read = program.read_as({Role::kInput, descriptor(layout)}, floats_of(layout));
+  const Operand target{Role::kInputGradient, descriptor(layout)};
+  const Operand written = program.write_as(target, floats_of(layout));
+  program.add([=, examples = layout.shape()[0]](const TaskContext&, const Addresses& addresses) {
+    const auto* predictions = read.at<const float>(addresses);
     const auto* labels = static_cast<const float*>(addresses[Role::kLabels]);
-    auto* gradient = static_cast<float*>(addresses[Role::kInputGradient]);
+    auto* gradient = written.at<float>(addresses);
     const auto labeled = static_cast<float>(std::count_if(labels, labels + examples, is_labeled));
     for (std::int64_t n = 0; n < examples; ++n) {
       gradient[n] = is_labeled(labels[n]) ? weight * (2.0F * (predictions[n] - labels[n]) / labeled) : 0.0F;
     }
   });
+  program.deliver(written, target);
   return program;
 }
 
@@ -47,15 +57,16 @@ Program make_backward(const dnnl::engine& engine, std::int64_t examples, float w
 std::unique_ptr<Operator> make_operator(const SquaredErrorSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {
   const Shape& shape = spec.predictions.shape();
-  ARBALEST_CHECK(descriptor(spec.predictions) == plain_descriptor({shape[0], 1}, DType::kFloat32));
+  ARBALEST_CHECK(descriptor(spec.predictions) == plain_descriptor({shape[0], 1}, spec.predictions.dtype()));
   ARBALEST_CHECK(spec.labels.shape() == Shape{shape[0]} && spec.labels.dtype() == DType::kFloat32);
   const bool training = options.mode == OperatorMode::kTraining;
   OperatorTraits traits;
   traits.output = make_layout(plain_descriptor({1}, DType::kFloat32));
   traits.backward_reads_inputs = training;
-  Program forward = make_forward(engine, shape[0], training ? spec.weight : 1.0F, options.adds_to_loss);
+  Program forward = make_forward(engine, spec.predictions, training ? spec.weight : 1.0F, options.adds_to_loss);
   std::optional<Program> backward;
-  if (training) backward = options.input_gradient ? make_backward(engine, shape[0], spec.weight) : Program(engine);
+  if (training)
+    backward = options.input_gradient ? make_backward(engine, spec.predictions, spec.weight) : Program(engine);
   return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));
 }
 

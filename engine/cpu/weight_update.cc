@@ -49,7 +49,22 @@ std::int32_t take_step(const WeightUpdate& task, std::int64_t begin, std::int64_
   return non_finite;
 }
 
-constexpr auto take_statistics = take_step<false, StatisticStep>;
+// The same, and the new weights once more in low precision, where that is wanted: part by part, while they are in the
+// first-level cache.
+template <bool corrected, typename Step>
+std::int32_t take_rounded_step(const WeightUpdate& task, std::int64_t begin, std::int64_t end, Step step) {
+  if (task.rounded == nullptr) return take_step<corrected>(task, begin, end, step);
+  constexpr std::int64_t kPart = 1024;  // elements
+  std::int32_t non_finite = 0;
+  for (std::int64_t first = begin; first < end; first += kPart) {
+    const std::int64_t count = std::min(kPart, end - first);
+    non_finite += take_step<corrected>(task, first, first + count, step);
+    run_flat(RoundWeights{task.weights + first, task.rounded + first, count}, {.threads = 1});
+  }
+  return non_finite;
+}
+
+constexpr auto take_statistics = take_rounded_step<false, StatisticStep>;
 
 // One pass over elements [begin, end) of a range: of the rule's step, and of running statistics.
 template <typename Step>
@@ -79,36 +94,25 @@ std::int32_t sum_over_ranges(const WeightUpdate& task, const typename Step::Opti
   return total;
 }
 
-// The new weights once more, in low precision, where that is wanted.
-void round_weights(const WeightUpdate& task, const TaskContext& context) {
-  if (task.rounded == nullptr) return;
-  for (const UpdateRange& range : task.ranges) {
-    run_flat(RoundWeights{task.weights + range.begin, task.rounded + range.begin, range.end - range.begin}, context);
-  }
-}
-
 template <typename Step>
-void run(const WeightUpdate& task, const typename Step::Options& options, const TaskContext& context) {
-  const int threads = context.threads;
+void run(const WeightUpdate& task, const typename Step::Options& options, int threads) {
   const bool averaged = task.central[0] != nullptr && task.central[1] != nullptr;
   ARBALEST_CHECK(averaged || (task.central[0] == nullptr && task.central[1] == nullptr));
   if (averaged) {
-    const auto rule_pass = task.step->alpha == 0.0F ? take_step<false, Step> : take_step<true, Step>;
+    const auto rule_pass = task.step->alpha == 0.0F ? take_rounded_step<false, Step> : take_rounded_step<true, Step>;
     *task.non_finite = sum_over_ranges<Step>(task, options, threads, {rule_pass, take_statistics});
-    round_weights(task, context);
     return;
   }
   *task.non_finite = sum_over_ranges<Step>(task, options, threads, {count_refused<Step>, count_refused<StatisticStep>});
   if (*task.non_finite != 0) return;
-  sum_over_ranges<Step>(task, options, threads, {take_step<false, Step>, take_statistics});
-  round_weights(task, context);
+  sum_over_ranges<Step>(task, options, threads, {take_rounded_step<false, Step>, take_statistics});
 }
 
 }  // namespace
 
 void run_flat(const WeightUpdate& task, const TaskContext& context) {
   elementwise::with_step(task.rule, [&]<typename Kind>(Kind /*kind*/, const auto& options) {
-    run<typename Kind::Type>(task, options, context);
+    run<typename Kind::Type>(task, options, context.threads);
   });
 }
 

@@ -3,8 +3,8 @@
 
 #include "engine/error.h"
 #include "engine/versions.h"
-#include "tests/cuda/gpu_training.h"
 #include "tests/cuda_stand_in/stand_in.h"
+#include "tests/support/small_training.h"
 
 namespace arbalest::tests {
 

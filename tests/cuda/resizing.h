@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/cuda/gpu_training.h"
+#include "tests/support/small_training.h"
 
 namespace arbalest::tests {
 

@@ -1,6 +1,6 @@
 // Several GPUs of one process, joined by NCCL.
-#include "tests/cuda/gpu_training.h"
 #include "tests/cuda/gpus.h"
+#include "tests/support/small_training.h"
 
 namespace arbalest::tests {
 

@@ -1,8 +1,8 @@
 // Several GPUs on the stand-in of CUDA's libraries.
 #include <nccl.h>
 
-#include "tests/cuda/gpu_training.h"
 #include "tests/cuda_stand_in/stand_in.h"
+#include "tests/support/small_training.h"
 
 namespace arbalest::tests {
 

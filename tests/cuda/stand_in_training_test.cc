@@ -1,7 +1,7 @@
 // Training where the stand-in of CUDA's libraries shows more than a GPU can: any order of streams, and faults.
 #include "engine/error.h"
-#include "tests/cuda/gpu_training.h"
 #include "tests/cuda_stand_in/stand_in.h"
+#include "tests/support/small_training.h"
 
 namespace arbalest::tests {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "tests/cuda/gpu_training.h"
 #include "tests/cuda/gpus.h"
+#include "tests/support/small_training.h"
 #include "tests/support/zoo_layers.h"
 
 namespace arbalest::tests {

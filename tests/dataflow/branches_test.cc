@@ -10,6 +10,7 @@
 #include "dataflow/layers/padded_shortcut.h"
 #include "dataflow/layers/pool2d.h"
 #include "engine/devices.h"
+#include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"
 #include "tests/support/plan_run.h"
 
@@ -116,7 +117,7 @@ std::vector<Tolerance> tolerances(const engine::Device& device) {
   std::vector<Tolerance> all{{Precision::kFloat32, 1e-4}};
   // Each tensor is rounded to 8 bits, and some gradients are small differences of large ones; one that lacks a reader's
   // contribution is off by more than half.
-  if (device.is_cuda()) all.push_back({Precision::kBFloat16, 0.25});
+  if (computes_bfloat16(device)) all.push_back({Precision::kBFloat16, 0.25});
   return all;
 }
 

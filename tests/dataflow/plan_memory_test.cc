@@ -1,19 +1,39 @@
 // What plans take of memory: far less than a buffer for each output and each gradient.
 #include "dataflow/plan.h"
 #include "engine/devices.h"
+#include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 #include "tests/support/zoo_layers.h"
 
 namespace arbalest::tests {
+namespace {
+
+dataflow::Graph resnet50() {
+  const dataflow::InputDescription imagenet{{3, 224, 224}, 1000};
+  return dataflow::Graph::build(imagenet, zoo_layers("resnet { depth: 50 }", imagenet));
+}
+
+double part(std::size_t a, std::size_t b) { return static_cast<double>(a) / static_cast<double>(b); }
+
+}  // namespace
 
 // Half of that would be gradients, of which few live at a time; most values wait for backward.
 TEST_CASE("a plan of ResNet-50 takes less than half of a buffer for each output and gradient") {
-  const dataflow::InputDescription imagenet{{3, 224, 224}, 1000};
-  const auto graph = dataflow::Graph::build(imagenet, zoo_layers("resnet { depth: 50 }", imagenet));
   const auto device = engine::open_device(engine::parse_device("cpu"));
-  const dataflow::Plan plan(graph, *device, {.batch = 32});
+  const dataflow::Plan plan(resnet50(), *device, {.batch = 32});
   CAPTURE(plan.arena_bytes(), plan.bytes_without_reuse());
-  CHECK(static_cast<double>(plan.arena_bytes()) < 0.48 * static_cast<double>(plan.bytes_without_reuse()));
+  CHECK(part(plan.arena_bytes(), plan.bytes_without_reuse()) < 0.48);
+}
+
+TEST_CASE("in BF16 tensors take half of the memory") {
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  if (!cpu_computes_bfloat16()) skip_test("needs a processor with AVX-512");
+  const dataflow::Graph graph = resnet50();
+  const dataflow::Plan exact(graph, *device, {.batch = 4});
+  const dataflow::Plan halves(graph, *device, {.batch = 4, .precision = engine::Precision::kBFloat16});
+  CHECK(part(halves.bytes_without_reuse(), exact.bytes_without_reuse()) == Approx(0.5).epsilon(1e-3));
+  CHECK(part(halves.arena_bytes(), exact.arena_bytes()) < 0.6);  // the mini-batch is there in both types
 }
 
 }  // namespace arbalest::tests

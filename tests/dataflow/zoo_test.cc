@@ -9,7 +9,11 @@
 #include "dataflow/models/model_defaults.h"
 #include "dataflow/models/model_reader.h"
 #include "dataflow/models/zoo/zoo.h"
+#include "dataflow/plan.h"
+#include "engine/devices.h"
+#include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 #include "tests/support/zoo_layers.h"
 
 namespace arbalest::dataflow {
@@ -124,6 +128,38 @@ TEST_CASE("zoo: parameters are as many as PyTorch has") {
     CAPTURE(of.model);
     CHECK(parameter_count(build(of.model, of.input)) == of.parameters);
   }
+}
+
+TEST_CASE("zoo: the CPU has kernels in BF16 for all of it") {
+  if (!tests::cpu_computes_bfloat16()) tests::skip_test("needs a processor with AVX-512");
+  const InputDescription cifar{{3, 32, 32}, 10};
+  const InputDescription imagenet{{3, 224, 224}, 1000};
+  const auto [model, input] = GENERATE_REF(table<std::string, InputDescription>({
+      {"logistic_regression {}", kMnist},
+      {"mlp {}", kMnist},
+      {"lenet { batch_norm: true }", kMnist},
+      {"cifar_quick {}", cifar},
+      {"alexnet {}", imagenet},
+      {"alexnet { variant: GROUPED }", imagenet},
+      {"vgg { depth: 11 batch_norm: true }", imagenet},
+      {"resnet_cifar {}", cifar},
+      {"resnet { depth: 18 }", imagenet},
+      {"resnet { depth: 50 version: V2 }", imagenet},
+      {"inception_v3 {}", {{3, 299, 299}, 1000}},
+      {"mobilenet_v1 {}", imagenet},
+  }));
+  CAPTURE(model);
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  const Graph graph = build(model, input);
+  // A layer without a kernel would throw.
+  const Plan training(graph, *device, {.batch = 2, .precision = engine::Precision::kBFloat16});
+  const Plan inference(graph, *device,
+                       {.batch = 3,
+                        .mode = engine::OperatorMode::kInference,
+                        .precision = engine::Precision::kBFloat16,
+                        .parameters = &training.parameters()});
+  CHECK(training.reads_low_precision_weights());
+  CHECK(inference.parameters().elements() == training.parameters().elements());
 }
 
 TEST_CASE("zoo: the stride of a bottleneck is where its version has it") {

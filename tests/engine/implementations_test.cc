@@ -14,9 +14,10 @@ using engine::Layout;
 using engine::OperatorSpec;
 using engine::PoolKind;
 
-// Throws where only the reference is there.
-Layout output_of(Device& device, const OperatorSpec& spec, int threads, engine::OperatorMode mode) {
-  return device.prepare(spec, {.mode = mode, .threads = threads})->traits().output;
+// In blocks of channels, the last of which has padding.
+bool is_blocked(const Layout& images) {
+  return !engine::cpu::lies_in_lanes(images) &&
+         images.bytes() > static_cast<std::size_t>(images.shape().elements()) * size_of(images.dtype());
 }
 
 TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not reference loops") {
@@ -24,16 +25,23 @@ TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not refe
   const int threads = GENERATE(1, 2, 4);
   const std::int64_t batch = GENERATE(1, 5, 32, 256);
   const auto mode = GENERATE(engine::OperatorMode::kTraining, engine::OperatorMode::kInference);
-  const auto prepare = [&](const OperatorSpec& spec) { return output_of(*device, spec, threads, mode); };
+  const std::vector<Arithmetic> types = tensor_types(*device);
+  const Arithmetic in = types.at(GENERATE(0U, 1U) % types.size());
+  // Throws where only the reference is there.
+  const auto prepare = [&](const OperatorSpec& spec) {
+    return device->prepare(spec, {.mode = mode, .threads = threads, .precision = in.precision})->traits().output;
+  };
 
   const Layout digits = device->plain_layout({batch, 1, 28, 28}, DType::kFloat32);
   const Layout conv1 = prepare(engine::Conv2dSpec{digits, 20, {{5, 5}, {1, 1}}});
+  CHECK(conv1.dtype() == in.dtype);
+  if (in.dtype == DType::kBFloat16) CHECK(is_blocked(conv1));
   const Layout pool1 = prepare(engine::Pool2dSpec{conv1, PoolKind::kMax, {{2, 2}, {2, 2}}});
   const Layout conv2 = prepare(engine::Conv2dSpec{pool1, 50, {{5, 5}, {1, 1}}});
   const Layout pool2 = prepare(engine::Pool2dSpec{conv2, PoolKind::kMax, {{2, 2}, {2, 2}}});
   const Layout dense1 = prepare(engine::DenseSpec{pool2, 500});
   const Layout relu = prepare(engine::ActivationSpec{dense1, engine::ActivationKind::kRelu});
-  CHECK(prepare(engine::DenseSpec{relu, 10}).shape() == engine::Shape{batch, 10});
+  CHECK(prepare(engine::DenseSpec{relu, 10}) == device->plain_layout({batch, 10}, in.dtype));
 
   const Layout flat = prepare(engine::FlattenSpec{digits});
   const Layout hidden = prepare(engine::DenseSpec{flat, 128});
@@ -71,12 +79,13 @@ TEST_CASE("convolutions and dense layers apply an activation in their own kernel
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const auto kind = GENERATE(engine::ActivationKind::kRelu, engine::ActivationKind::kTanh,
                              engine::ActivationKind::kSigmoid, engine::ActivationKind::kLeakyRelu);
-  using engine::cpu::any_layout;
-  const engine::cpu::LinearTensors images{
-      any_layout({8, 16, 12, 12}), any_layout({32, 16, 3, 3}), {}, any_layout({8, 32, 10, 10})};
+  const std::vector<Arithmetic> types = tensor_types(*open_test_device());
+  const DType dtype = types.at(GENERATE(0U, 1U) % types.size()).dtype;
+  const auto any = [dtype](const dnnl::memory::dims& extents) { return engine::cpu::any_layout(extents, dtype); };
+  const engine::cpu::LinearTensors images{any({8, 16, 12, 12}), any({32, 16, 3, 3}), {}, any({8, 32, 10, 10})};
   CHECK(convolution(engine, {}, images, {{3, 3}, {1, 1}}, kind).applies_activation);
   CHECK_FALSE(convolution(engine, {}, images, {{3, 3}, {1, 1}}, {}).applies_activation);
-  const engine::cpu::LinearTensors features{any_layout({8, 800}), any_layout({500, 800}), {}, any_layout({8, 500})};
+  const engine::cpu::LinearTensors features{any({8, 800}), any({500, 800}), {}, any({8, 500})};
   CHECK(inner_product(engine, {}, features, kind).applies_activation);
 }
 

@@ -2,6 +2,7 @@
 #include "engine/elementwise/bfloat16.h"
 #include "engine/ops/tensor_sum.h"
 #include "tests/engine/operator_run.h"
+#include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/numbers.h"
@@ -140,7 +141,7 @@ TEST_CASE("concat agrees with the reference, and its gradients are the parts of 
 
 TEST_CASE("float32 images can be joined with and added to bfloat16 features") {
   const auto device = open_test_device();
-  if (!device->is_cuda()) return;  // no other type there
+  if (!computes_bfloat16(*device)) return;
   const Shape shape{2, 3, 4, 5};
   OperatorCase of;
   of.input = device->plain_layout(shape, DType::kFloat32);
@@ -213,7 +214,7 @@ TEST_CASE("tensors are summed, all of them and nothing more, over either of them
     return download<std::decay_t<decltype(left[0])>>(*device, sum, left.size());
   };
   CHECK(run(singles[0], singles[1], DType::kFloat32) == expected);
-  if (!device->is_cuda()) return;
+  if (!computes_bfloat16(*device)) return;
   std::vector<std::uint16_t> halves[2];
   std::vector<std::uint16_t> rounded;
   for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include "engine/devices.h"
 #include "engine/elementwise/bfloat16.h"
+#include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_memory.h"
 
@@ -163,10 +164,9 @@ std::unique_ptr<Device> open_test_device() { return engine::open_device(engine::
 
 std::vector<Arithmetic> arithmetics(const Device& device) {
   std::vector<Arithmetic> all{{"FP32", Precision::kFloat32, DType::kFloat32, 1e-5}};
-  if (!device.is_cuda()) return all;
   // Each factor is rounded or cut to 10 bits behind the point; a result is rounded to 7, twice where a bias is added.
-  all.push_back({"TF32", Precision::kTensorFloat32, DType::kFloat32, 0x1p-9});
-  all.push_back({"BF16", Precision::kBFloat16, DType::kBFloat16, 0x1p-8});
+  if (device.is_cuda()) all.push_back({"TF32", Precision::kTensorFloat32, DType::kFloat32, 0x1p-9});
+  if (computes_bfloat16(device)) all.push_back({"BF16", Precision::kBFloat16, DType::kBFloat16, 0x1p-8});
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include "engine/cuda_devices.h"
 #include "tests/cuda/gpus.h"
 #include "tests/support/skip.h"
+#include "tests/support/test_device.h"
 
 namespace arbalest::tests {
 
@@ -14,5 +15,7 @@ void use_gpus(int count) {
     skip_test("needs " + std::to_string(count) + " GPUs, and this machine has " + std::to_string(found));
   }
 }
+
+void use_test_device() { use_gpus(1); }
 
 }  // namespace arbalest::tests

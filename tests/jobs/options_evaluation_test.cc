@@ -72,16 +72,16 @@ TEST_CASE("a run is evaluated where the user says, however many learners are the
 }
 
 TEST_CASE("a run in a precision that the devices do not know is evaluated in FP32, and the user is told") {
-  const SavedJob saved(changed("max_epochs: 10", "max_epochs: 10 precision: BF16") + "devices: \"cuda:4096\"\n");
+  const SavedJob saved(changed("max_epochs: 10", "max_epochs: 10 precision: TF32") + "devices: \"cuda:4096\"\n");
   const JobOptions job = saved.load({"cpu"});
   CHECK(job.training.precision == engine::Precision::kFloat32);
   REQUIRE(job.warnings.size() == 1);
   CHECK(job.warnings[0] ==
-        "the run computed in BF16, which 'cpu' does not. Evaluating in FP32; the accuracy may differ a little");
+        "the run computed in TF32, which 'cpu' does not. Evaluating in FP32; the accuracy may differ a little");
   // Where no device is named, what is here decides.
   const JobOptions here = saved.load();
   const bool has_gpu = here.devices[0].is_cuda();
-  CHECK(here.training.precision == (has_gpu ? engine::Precision::kBFloat16 : engine::Precision::kFloat32));
+  CHECK(here.training.precision == (has_gpu ? engine::Precision::kTensorFloat32 : engine::Precision::kFloat32));
   CHECK(here.warnings.size() == (has_gpu ? 1U : 2U));
 }
 

@@ -1,4 +1,4 @@
-// A small network with one of everything, trained for a few rounds: for tests of training on GPUs.
+// A small network with one of everything, trained for a few rounds: for tests of training on every kind of device.
 #pragma once
 
 #include <cmath>

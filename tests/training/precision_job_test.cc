@@ -1,0 +1,61 @@
+// Whole jobs in TF32 and BF16, and what they save. Runs on the CPU and on the stand-in of CUDA's libraries.
+#include <cmath>
+
+#include "jobs/options/load_job.h"
+#include "jobs/run/evaluation.h"
+#include "jobs/run/trainer.h"
+#include "tests/support/bfloat16.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/test_device.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::Precision;
+
+constexpr const char* kDevice = ARBALEST_TEST_DEVICE;
+
+jobs::JobOptions small_job(Precision precision, int learners) {
+  const std::string text = R"(name: "small" model {
+    layers { name: "conv" input: "image" conv { filters: 4 kernel: 5 stride: 3 } }
+    layers { name: "relu" input: "conv" relu {} }
+    layers { name: "logits" input: "relu" dense { units: 10 } }
+    layers { name: "loss" input: ["logits", "label"] softmax_cross_entropy {} } }
+    data { digits {} } learning_rate { base: 0.02 } optimizer { sgd { momentum: 0.9 } } devices: ")" +
+                           std::string(kDevice) + R"(" training { batch_size: 100 max_epochs: 1 }
+    learners { per_device { fixed: )" +
+                           std::to_string(learners) + " } }";
+  jobs::JobOptions job = jobs::parse_job(jobs::SourceText("test", text));
+  job.training.precision = precision;  // which a job file may not say of a CPU without the instructions
+  return job;
+}
+
+}  // namespace
+
+TEST_CASE("a job in each precision trains, is saved in float32, and evaluates to the last digit", "[training]") {
+  const auto precision = GENERATE(from_range(precisions_beside_float32(kDevice)));
+  const int learners = GENERATE(1, 3);
+  CAPTURE(to_string(precision), learners);
+  use_device_with_bfloat16(kDevice);
+  const TemporaryDirectory directory;
+  const jobs::JobOptions job = small_job(precision, learners);
+  jobs::RunContext context;
+  context.output_directory = directory.path().string();
+  const jobs::RunSummary summary = jobs::train(job, context);
+  CHECK(summary.precision == precision);
+  CHECK(summary.test_accuracy.value() > 0.7);
+  const std::string model = (directory.path() / "model.safetensors").string();
+  const jobs::EvaluationResult again = jobs::evaluate_run(job, model, summary.model_sha256, {});
+  CHECK(again.test_accuracy == summary.test_accuracy);
+  CHECK(again.test_loss == summary.test_loss);
+
+  // Read as FP32 it is the same model, but for the rounding of each layer.
+  jobs::JobOptions exact = job;
+  exact.training.precision = Precision::kFloat32;
+  const jobs::EvaluationResult in_float32 = jobs::evaluate_run(exact, model, summary.model_sha256, {});
+  CHECK(in_float32.test_loss != again.test_loss);
+  CHECK(std::abs(in_float32.test_loss - again.test_loss) < 0.02 * again.test_loss);
+}
+
+}  // namespace arbalest::tests

@@ -1,0 +1,7 @@
+#include "tests/support/test_device.h"
+
+namespace arbalest::tests {
+
+void use_test_device() {}  // a CPU is always there
+
+}  // namespace arbalest::tests
