@@ -50,8 +50,13 @@ TEST_CASE("what was not reached is null to programs and a dash to people") {
 }
 
 TEST_CASE("the picture shows the times of those that reached the target, and the accuracies of all that have one") {
-  AccuracyStudy study{
-      .job = "a < b", .target = 0.5, .max_epochs = 4, .reason = {}, .points = {missed(1), reached(2, 4.0)}};
+  AccuracyStudy study{.job = "a < b",
+                      .devices = {},
+                      .precision = {},
+                      .target = 0.5,
+                      .max_epochs = 4,
+                      .reason = {},
+                      .points = {missed(1), reached(2, 4.0)}};
   study.points.push_back(reached(4, 8.0));
   for (std::size_t i = 0; i < 3; ++i) study.points[i].accuracy = 0.25 * static_cast<double>(i);
   study.chosen = 2;
