@@ -71,7 +71,7 @@ TEST_CASE("the picture shows the times of those that reached the target, and the
   CHECK_THAT(curve_of(svg, 1), ContainsSubstring("d=\"M80.0 320.0L360.0 180.0L640.0 40.0\""));
   CHECK_THAT(svg, ContainsSubstring("<title>a &lt; b: seconds to 50.00 % test accuracy") &&
                       ContainsSubstring("<title>test accuracy after 4 epochs") &&
-                      ContainsSubstring("<path class=\"level\" d=\"M80 180.0H640\"/>"));
+                      ContainsSubstring("<path class=\"level\" d=\"M80 40.0H640\"/>"));
   const auto count = [&](const std::string& part) {
     int found = 0;
     for (std::size_t at = svg.find(part); at != std::string::npos; at = svg.find(part, at + 1)) ++found;
