@@ -1,6 +1,7 @@
 #include "autotuner/configuration.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -37,6 +38,10 @@ std::vector<Configuration> counts_of_cores(const Bounds& bounds, int cores) {
   space = all_counts(bounds);
   for (Configuration& configuration : space) configuration.threads = std::max(1, cores / configuration.learners);
   return space;
+}
+
+const Configuration& nearest(const std::vector<Configuration>& space, int learners) {
+  return *std::ranges::min_element(space, {}, [&](const Configuration& c) { return std::abs(c.learners - learners); });
 }
 
 std::string describe(const Configuration& configuration) {

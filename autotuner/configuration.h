@@ -29,6 +29,9 @@ std::vector<Configuration> all_counts(const Bounds& bounds);
 // these, all counts within them. Throws std::invalid_argument unless 1 <= min <= max and cores >= 1.
 std::vector<Configuration> counts_of_cores(const Bounds& bounds, int cores);
 
+// Of a space that is not empty, the one of the nearest count.
+const Configuration& nearest(const std::vector<Configuration>& space, int learners);
+
 // "4 learners", "1 learner of 4 threads".
 std::string describe(const Configuration& configuration);
 

@@ -1,6 +1,8 @@
 #include "autotuner/fleet_tuner.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -31,12 +33,21 @@ TunerOptions for_all(TunerOptions options, const std::vector<DeviceKind>& kinds)
 
 }  // namespace
 
-FleetTuner::FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, std::optional<int> guess)
+FleetTuner::FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses)
     : options_(options),
       kinds_(std::move(kinds)),
-      tuner_(for_all(options, kinds_), common_space(kinds_), guess),
+      tuner_(for_all(options, kinds_), common_space(kinds_),
+             guesses.empty() ? std::nullopt : std::optional(guesses.front())),
       turns_left_(kinds_.size() > 1 ? static_cast<int>(kinds_.size()) : 0) {
-  for (const DeviceKind& kind : kinds_) present_.push_back(*find(kind.space, tuner_.first().learners));
+  if (!guesses.empty() && guesses.size() != kinds_.size())
+    throw std::invalid_argument("a guess for each kind, or none");
+  if (std::ranges::adjacent_find(guesses, std::ranges::not_equal_to{}) == guesses.end()) {
+    for (const DeviceKind& kind : kinds_) present_.push_back(*find(kind.space, tuner_.first().learners));
+    return;
+  }
+  for (std::size_t i = 0; i < kinds_.size(); ++i) present_.push_back(nearest(kinds_[i].space, guesses[i]));
+  --turns_left_;
+  take_next_turn();
 }
 
 std::optional<FleetDecision> FleetTuner::add(std::int64_t tasks, std::int64_t examples, double seconds) {

@@ -3,7 +3,8 @@
 // A round ends with its slowest device, so what a device does for the run is seen in the throughput of all of them.
 // Devices of several kinds therefore begin with one search together, with the same count on every device; then the
 // kinds take turns in searching around that, each with the others left as they are. Whoever was last keeps watching,
-// and the others get their turn again when it changes something.
+// and the others get their turn again when it changes something. Where an earlier search has ended with other counts
+// for one kind than for another, the turns begin at once.
 //
 // Who calls what is described in tuner.h; a run with one device uses this class just the same.
 #pragma once
@@ -31,8 +32,8 @@ struct FleetDecision {
 class FleetTuner {
  public:
   // Throws std::invalid_argument as Tuner does, if there is no kind, or if no count is in the spaces of all kinds.
-  // `guess`: as for Tuner.
-  FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, std::optional<int> guess = std::nullopt);
+  // `guesses`: as for Tuner, one for each kind; or none at all.
+  FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses = {});
 
   // By kind: what should be running now; before the first decision what the run begins with.
   const std::vector<Configuration>& present() const noexcept { return present_; }

@@ -21,10 +21,6 @@ constexpr int kFirstPatience = Watch::kBaselineWindows;
 constexpr int kLastPatience = 800;
 constexpr int kCalibrationWindows = 9;
 
-const Configuration& nearest(std::span<const Configuration> space, int learners) {
-  return *std::ranges::min_element(space, {}, [&](const Configuration& c) { return std::abs(c.learners - learners); });
-}
-
 // Not if so many windows are far from the median that it may be that of a burst of stragglers.
 bool agree(std::span<const double> rates, double noise) {
   const double center = median({rates.begin(), rates.end()});

@@ -130,7 +130,8 @@ Command add_bench(CLI::App& program) {
       "Every run is a process of its own, `arbalest train` with that seed; runs follow one another, the\n"
       "jobs in turn. The clock covers preparation, training and evaluation; the target is reached when\n"
       "the lower median of the last five test accuracies is at it. A run that does not reach it counts as\n"
-      "slower than all that do. Ctrl-C stops the run under way and keeps what has been measured.\n"
+      "slower than all that do. Ctrl-C stops the run under way and keeps what has been measured;\n"
+      "a second one ends both at once.\n"
       "\n" +
       std::string(kExitCodesHelp));
   command->add_option("JOB", arguments->request.jobs, "Job files (*.txtpb)")->required()->check(check_name);

@@ -1,4 +1,5 @@
 // arbalest data convert, arbalest data verify
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -26,16 +27,21 @@ struct ConvertArguments {
   std::string train = "train";
   std::string test = "test";
   std::int64_t images_per_shard = jobs::ImageShardsOptions{}.images_per_shard;
+  bool no_verify = false;
 };
 
 struct VerifyArguments {
   JobArguments job;
   std::string data_root;
+  bool all = false;
 };
 
 int convert(const ConvertArguments& arguments) {
-  const jobs::ImageShardsReport report = jobs::write_image_shards(
-      {{arguments.source, arguments.train, arguments.test}, arguments.output, arguments.images_per_shard});
+  const jobs::ImageShardsReport report =
+      jobs::write_image_shards({.source = {arguments.source, arguments.train, arguments.test},
+                                .output = arguments.output,
+                                .images_per_shard = arguments.images_per_shard,
+                                .verify = !arguments.no_verify});
   log_warnings(report.warnings);
   fmt::print("{}: {} training and {}, classes: {} ({})\n", arguments.output, jobs::grouped(report.training_images),
              jobs::counted(report.test_images, "test image"), report.classes.size(), fmt::join(report.classes, ", "));
@@ -48,8 +54,11 @@ int verify(const VerifyArguments& arguments) {
   const jobs::DatasetVerification result = jobs::verify_dataset(job, data_root(arguments.data_root));
   log_warnings(result.warnings);
   for (const jobs::SplitVerification& split : result.splits) {
-    for (std::size_t i = 0; i < split.problems.size() && i < kMostLines; ++i) spdlog::error("{}", split.problems[i]);
-    if (split.problems.size() > kMostLines) spdlog::error("... and {} more", split.problems.size() - kMostLines);
+    const std::size_t lines = arguments.all ? split.problems.size() : std::min(split.problems.size(), kMostLines);
+    for (std::size_t i = 0; i < lines; ++i) spdlog::error("{}", split.problems[i]);
+    if (lines < split.problems.size()) {
+      spdlog::error("... and {} more of {}; --all names them all", split.problems.size() - lines, split.name);
+    }
     fmt::print("{}\n", jobs::to_text(split));
   }
   return result.is_sound() ? kOk : kDataMissing;
@@ -62,8 +71,9 @@ void add_convert(CLI::App& data, Command& chosen) {
       "Example:\n"
       "  arbalest data convert photos photo-records --train train.txt --test test.txt\n"
       "\n"
-      "Reads JPEG and PNG files in folders that are named after their classes, and writes train-*, test-*\n"
-      "and classes.txt, for jobs with data { tfrecord { directory: ... } }.");
+      "Reads JPEG and PNG files in folders that are named after their classes, decodes each of them to see\n"
+      "that it can be read, and writes train-*, test-* and classes.txt, for jobs with data { tfrecord { directory: ... "
+      "} }.");
   command->add_option("SOURCE", arguments->source, "Folder of the images")->required()->check(check_name);
   command->add_option("OUTPUT", arguments->output, "Folder to make")->required()->check(check_name);
   command->add_option("--train", arguments->train, "Training images: a folder or a list in SOURCE; else train")
@@ -73,6 +83,8 @@ void add_convert(CLI::App& data, Command& chosen) {
   command->add_option("--images-per-shard", arguments->images_per_shard, "Of each file; else 1000")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
+  command->add_flag("--no-verify", arguments->no_verify,
+                    "Do not decode the images first: only their headers are looked at, and a damaged one goes in");
   chosen = {command, [arguments] { return convert(*arguments); }};
 }
 
@@ -86,6 +98,7 @@ void add_verify(CLI::App& data, Command& chosen) {
       "Names the examples that cannot be read, and exits with 4 if there are any.");
   add_job_arguments(*command, arguments->job);
   add_data_root(*command, arguments->data_root);
+  command->add_flag("--all", arguments->all, "Name all examples that cannot be read, not only the first 20 of a split");
   chosen = {command, [arguments] { return verify(*arguments); }};
 }
 

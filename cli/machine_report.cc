@@ -14,9 +14,11 @@
 #include "engine/host/cgroup.h"
 #include "engine/host/topology.h"
 #include "engine/versions.h"
+#include "jobs/report/json.h"
 
 namespace arbalest::cli {
 
+using jobs::null_unless_set;
 using nlohmann::ordered_json;
 
 namespace {
@@ -45,11 +47,6 @@ ordered_json libraries() {
   report["zlib"] = zlibVersion();
   report["OpenSSL"] = OpenSSL_version(OPENSSL_VERSION_STRING);
   return report;
-}
-
-template <typename T>
-ordered_json null_unless_set(const std::optional<T>& limit) {
-  return limit ? ordered_json(*limit) : ordered_json();
 }
 
 std::string operating_system() {

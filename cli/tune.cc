@@ -11,9 +11,11 @@
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "cli/stop_signals.h"
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
-#include "jobs/study/accuracy_study.h"
+#include "jobs/study/accuracy_report.h"
+#include "jobs/study/bench_plan.h"
 #include "jobs/study/tune_report.h"
 
 namespace arbalest::cli {
@@ -41,9 +43,10 @@ jobs::JobOptions load_with_bounds(JobArguments arguments) {
   return load(arguments);
 }
 
-// Fails before anything is measured.
-void take_directory(const std::filesystem::path& directory) {
-  if (directory.empty()) return;
+// Fails before anything is measured. "": nothing is to be kept.
+std::filesystem::path take_directory(const std::string& output) {
+  const std::filesystem::path directory = output;
+  if (directory.empty()) return directory;
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) engine::fail(engine::ErrorKind::kUsage, "--output {}: {}", directory.string(), error.message());
@@ -53,6 +56,17 @@ void take_directory(const std::filesystem::path& directory) {
                    (directory / file).string());
     }
   }
+  return directory;
+}
+
+// `found`: AccuracyStudy or TuneResult.
+void report(const auto& found, const TuneArguments& arguments, const std::filesystem::path& directory) {
+  const std::string json = jobs::to_json(found).dump(2) + "\n";
+  if (!directory.empty()) {
+    jobs::write_file(directory / "tune.json", json);
+    jobs::write_file(directory / "tune.svg", jobs::to_svg(found));
+  }
+  fmt::print("{}", arguments.json ? json : jobs::to_text(found));
 }
 
 // Where a later run with `auto {}` begins. The answer is on its way to the user already, so nothing fails here.
@@ -85,20 +99,17 @@ double target_of(const TuneArguments& arguments, const jobs::JobOptions& job) {
                  "--objective {} needs a test accuracy: --target 0.99, or training.target_accuracy in the job",
                  kTimeToAccuracy);
   }
-  if (!(*target > 0.0 && *target <= 1.0)) {
-    engine::fail(engine::ErrorKind::kUsage, "--target must be in (0, 1], not {}", *target);
-  }
+  jobs::check_target(*target);
   return *target;
 }
 
-int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& job, const jobs::RunContext& context) {
+int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& job, jobs::RunContext context) {
   const jobs::AccuracyStudyOptions options{.target = target_of(arguments, job), .every_count = arguments.sweep};
-  const std::filesystem::path directory = arguments.output;
-  take_directory(directory);
+  const std::filesystem::path directory = take_directory(arguments.output);
+  context.stop_signal = &catch_stop_signals();
   const jobs::AccuracyStudy study = jobs::study_accuracy(job, context, options, tell);
-  const std::string json = jobs::to_json(study).dump(2) + "\n";
-  if (!directory.empty()) jobs::write_file(directory / "tune.json", json);
-  fmt::print("{}", arguments.json ? json : jobs::to_text(study));
+  report(study, arguments, directory);
+  if (study.signal != 0) return kSignalBase + study.signal;
   return study.chosen ? kOk : kTargetNotReached;
 }
 
@@ -106,15 +117,9 @@ int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job,
   if (arguments.target) {
     engine::fail(engine::ErrorKind::kUsage, "--target is for --objective {}", kTimeToAccuracy);
   }
-  const std::filesystem::path directory = arguments.output;
-  take_directory(directory);
+  const std::filesystem::path directory = take_directory(arguments.output);
   const jobs::TuneResult result = jobs::tune(job, context, {.sweep = arguments.sweep}, tell);
-  const std::string json = jobs::to_json(result).dump(2) + "\n";
-  if (!directory.empty()) {
-    jobs::write_file(directory / "tune.json", json);
-    jobs::write_file(directory / "tune.svg", jobs::to_svg(result));
-  }
-  fmt::print("{}", arguments.json ? json : jobs::to_text(result));
+  report(result, arguments, directory);
   if (!arguments.no_cache) remember(job, result);
   return kOk;
 }
@@ -139,6 +144,8 @@ Command add_tune(CLI::App& program) {
       "  arbalest tune configs/lenet-mnist.txtpb\n"
       "  arbalest tune configs/lenet-mnist.txtpb --sweep --output tuning   # tuning/tune.json and tune.svg\n"
       "  arbalest tune configs/lenet-mnist.txtpb --objective time-to-accuracy --target 0.99\n"
+      "\n"
+      "Ctrl-C ends a search by time to accuracy with the trainings that have ended.\n"
       "\n"
       "What it finds can be written into the job: learners { per_device { fixed: 4 } }.\n"
       "With learners { per_device { auto {} } } a training run searches by itself. It begins where a\n"

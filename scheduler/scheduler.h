@@ -39,16 +39,27 @@ constexpr int result_slots(int period) { return (kRunAhead + 1) * period; }
 constexpr int needed_ring_slots(int learners, int period) { return (kRunAhead + 2) * learners * period; }
 // For small batches more, so that not every one wakes the pool (measured: 4 slots of MNIST cost 6.5 % of a core, 16
 // cost 2 to 3.5 %).
-constexpr int ring_slots(int learners, int period, std::int64_t batch_bytes) {
+constexpr int slots_of_small_ring(std::int64_t batch_bytes) {
   constexpr std::int64_t kSmallRing = std::int64_t{16} << 20U;  // bytes that are spent without a need
-  const auto small = static_cast<int>(std::clamp<std::int64_t>(kSmallRing / batch_bytes, 1, 16));
-  return std::max(needed_ring_slots(learners, period), small);
+  return static_cast<int>(std::clamp<std::int64_t>(kSmallRing / batch_bytes, 1, 16));
+}
+constexpr int ring_slots(int learners, int period, std::int64_t batch_bytes) {
+  return std::max(needed_ring_slots(learners, period), slots_of_small_ring(batch_bytes));
 }
 // Of a ring of indices, which are so few bytes that the pool need only be woken every few hundred batches. Not more
 // than an epoch has: a BatchOrder keeps two of them in mind.
+constexpr int slots_of_index_ring(std::int64_t batches_per_epoch) {
+  return static_cast<int>(std::min<std::int64_t>(batches_per_epoch, 1024));
+}
 constexpr int index_ring_slots(int learners, int period, std::int64_t batches_per_epoch) {
-  const auto many = static_cast<int>(std::min<std::int64_t>(batches_per_epoch, 1024));
-  return std::max(needed_ring_slots(learners, period), many);
+  return std::max(needed_ring_slots(learners, period), slots_of_index_ring(batches_per_epoch));
+}
+// Of a ring that is not trained on, but passed from its first batch to its last, time and again: what is under way on
+// the learners and one each being filled, where the pass has so many batches. `wanted`: by slots_of_small_ring or
+// slots_of_index_ring.
+constexpr int pass_ring_slots(int learners, std::int64_t batches, int wanted) {
+  const std::int64_t most = std::max<std::int64_t>(batches, 1);
+  return static_cast<int>(std::min<std::int64_t>(std::max((kRunAhead + 1) * learners, wanted), most));
 }
 
 // What ended between two calls, in task order.

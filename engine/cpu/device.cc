@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -26,25 +28,51 @@ CpuDevice::CpuDevice(const DeviceSpec& spec, const DeviceOptions& options)
 
 namespace {
 
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLargePage = std::size_t{2} << 20U;
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+std::byte* map(std::size_t bytes) {
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
+}
+
+// From the border of a large page on, if there are addresses to find one among: those around are given back at once, as
+// a forecast counts buffers, and not what lies between them. Null where memory is out.
+std::byte* map_at_large_page(std::size_t bytes) {
+  std::byte* const begin = map(bytes + kLargePage);
+  if (begin == nullptr) return map(bytes);
+  const std::size_t before = (kLargePage - reinterpret_cast<std::uintptr_t>(begin) % kLargePage) % kLargePage;
+  if (before > 0) munmap(begin, before);
+  munmap(begin + before + bytes, kLargePage - before);
+  return begin + before;
+}
+
 // A step passes over far more memory than the processor keeps the addresses of small pages for, so what is large lies
-// in large pages where the system has them for those who ask. Null where memory is out.
-void* allocate_pages(std::size_t bytes) {
-  constexpr std::size_t kLargePage = std::size_t{2} << 20U;
-  void* data = nullptr;
-  if (posix_memalign(&data, bytes < kLargePage ? kAlignment : kLargePage, bytes) != 0) return nullptr;
-  if (bytes >= kLargePage) madvise(data, bytes, MADV_HUGEPAGE);  // a request; all is well without it
-  return data;
+// in large pages where the system has them for those who ask.
+Buffer allocate_large(std::size_t bytes) {
+  const std::size_t taken = whole_pages(bytes);
+  std::byte* const data = taken + kLargePage < bytes ? nullptr : map_at_large_page(taken);
+  if (data == nullptr) return {};
+  madvise(data, taken, MADV_HUGEPAGE);  // a request; all is well without it
+  return {data, taken, [](void* memory, std::size_t size) noexcept { munmap(memory, size); }};
+}
+
+Buffer allocate_small(std::size_t bytes) {
+  return {std::aligned_alloc(kAlignment, bytes), bytes, [](void* memory, std::size_t) noexcept { std::free(memory); }};
 }
 
 }  // namespace
 
 Buffer CpuDevice::allocate(std::size_t bytes) {
   const std::size_t rounded = aligned(bytes);
-  if (rounded == 0) return {};
-  void* data = rounded < bytes ? nullptr : allocate_pages(rounded);
-  if (data == nullptr) fail(ErrorKind::kOutOfMemory, "{}: cannot allocate {} bytes", name_, bytes);
-  std::memset(data, 0, rounded);
-  return {data, bytes, [](void* memory, std::size_t) noexcept { std::free(memory); }};
+  if (bytes == 0) return {};
+  Buffer buffer;
+  if (rounded >= bytes) buffer = rounded < kLargePage ? allocate_small(rounded) : allocate_large(rounded);
+  if (buffer.data() == nullptr) fail(ErrorKind::kOutOfMemory, "{}: cannot allocate {} bytes", name_, bytes);
+  std::memset(buffer.data(), 0, rounded);  // takes the memory now, on this thread
+  return buffer;
 }
 
 std::size_t CpuDevice::free_memory() const { return host::available_memory_bytes(); }

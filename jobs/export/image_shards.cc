@@ -3,13 +3,19 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <exception>
 #include <system_error>
+
+#include <fmt/ranges.h>
 
 #include "dataflow/input/image_decoder.h"
 #include "dataflow/input/image_records.h"
 #include "dataflow/input/record_file.h"
 #include "engine/error.h"
+#include "engine/host/pool.h"
+#include "engine/host/topology.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 
@@ -31,6 +37,35 @@ std::vector<std::uint8_t> record_of(const ImageFile& file, const ImageFileList& 
   }
   return dataflow::make_image_record({file.label, std::move(bytes)},
                                      list.classes[static_cast<std::size_t>(file.label)]);
+}
+
+// What is wrong with the image; "" if it can be decoded.
+std::string problem_of(const fs::path& path) {
+  try {
+    const std::vector<std::uint8_t> bytes = dataflow::read_whole_file(path);
+    dataflow::decode_image(bytes, 3, [](dataflow::ImageSides) { return 1.0; });
+  } catch (const engine::Error& error) {
+    const std::string what = error.what();
+    return what.starts_with(path.string()) ? what : fmt::format("{}: {}", path.string(), what);
+  } catch (const std::exception& error) {
+    return fmt::format("{}: {}", path.string(), error.what());
+  }
+  return "";
+}
+
+// Before anything is written: a shard would hide which file an image came from.
+void check_images(const std::vector<ImageFile>& files, engine::host::Pool& pool) {
+  constexpr std::int64_t kMostNamed = 20;
+  std::vector<std::string> problems(files.size());
+  pool.for_each(files.size(), [&](std::size_t i) { problems[i] = problem_of(files[i].path); });
+  std::erase(problems, "");
+  const std::int64_t bad = std::ssize(problems);
+  if (bad == 0) return;
+  const std::string rest = bad > kMostNamed ? fmt::format("\n... and {} more", grouped(bad - kMostNamed)) : "";
+  problems.resize(static_cast<std::size_t>(std::min(bad, kMostNamed)));
+  fail(ErrorKind::kData,
+       "{} of {} cannot be read; repair or remove them, or convert them as they are with --no-verify\n{}{}",
+       grouped(bad), counted(std::ssize(files), "image"), fmt::join(problems, "\n"), rest);
 }
 
 void write_split(const ImageFileList& list, const std::string& name, const fs::path& folder, std::int64_t per_shard) {
@@ -92,6 +127,12 @@ ImageShardsReport write_image_shards(const ImageShardsOptions& options) {
   }
   const ImageFileList train = dataflow::list_image_files(options.source, Split::kTrain, report.warnings);
   const ImageFileList test = dataflow::list_image_files(options.source, Split::kTest, report.warnings);
+  if (options.verify) {
+    std::vector<ImageFile> files = train.files;
+    files.insert(files.end(), test.files.begin(), test.files.end());
+    engine::host::Pool pool(engine::host::usable_cores());
+    check_images(files, pool);
+  }
   PartialFolder partial(output);
   write_split(train, "train", partial.path(), options.images_per_shard);
   write_split(test, "test", partial.path(), options.images_per_shard);

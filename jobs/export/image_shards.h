@@ -14,6 +14,7 @@ struct ImageShardsOptions {
   dataflow::ImageFilesSource source;
   std::filesystem::path output;  // a folder that is made; its parent must be there
   std::int64_t images_per_shard = 1000;
+  bool verify = true;  // decode every image first
 };
 
 struct ImageShardsReport {
@@ -24,8 +25,9 @@ struct ImageShardsReport {
 };
 
 // Writes train-00000-of-00003 and so on, test-..., and classes.txt, a name a line. The image files go in as they are,
-// after a look at their headers. The folder appears under its name when it is complete. Throws ErrorKind::kUsage if it
-// is there already, kData for what is wrong with the images, and as fail_write does where it cannot be written.
+// after they have been decoded on all cores, or after a look at their headers. The folder appears under its name when
+// it is complete. Throws ErrorKind::kUsage if it is there already, kData for what is wrong with the images, naming the
+// first of those that cannot be decoded, and as fail_write does where it cannot be written.
 ImageShardsReport write_image_shards(const ImageShardsOptions& options);
 
 }  // namespace arbalest::jobs

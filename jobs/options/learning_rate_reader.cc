@@ -1,5 +1,6 @@
 #include "jobs/options/learning_rate_reader.h"
 
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -270,6 +271,20 @@ std::vector<double> drops_of(const LearningRateSchedule& schedule) {
   return epochs;
 }
 
+// The epoch from which on the rate at the end is too small to be any number but 0; none if it is not 0 then.
+std::optional<double> underflow_of(const LearningRateSchedule& schedule, int max_epochs) {
+  const auto is_zero = [&](double epoch) { return schedule.at(epoch, 1) == 0.0F; };
+  double above = 0.0;
+  double zero = std::nextafter(static_cast<double>(max_epochs), 0.0);
+  if (is_zero(above) || !is_zero(zero)) return std::nullopt;
+  constexpr double kNear = 1e-3;
+  while (zero - above > kNear) {
+    const double middle = (above + zero) / 2.0;
+    (is_zero(middle) ? zero : above) = middle;
+  }
+  return zero;
+}
+
 }  // namespace
 
 void fill_learning_rate(v1::LearningRate& rate, int max_epochs) {
@@ -294,7 +309,13 @@ std::vector<std::string> learning_rate_warnings(const LearningRateSchedule& sche
     }
   }
   const std::optional<CurveEnd> end = end_of(schedule.curve);
-  if (!end.has_value()) return warnings;
+  if (!end.has_value()) {
+    if (const auto epoch = underflow_of(schedule, max_epochs)) {
+      warnings.push_back(
+          fmt::format("the learning rate becomes too small for a float32, and is 0 from epoch {:.2f} on", *epoch));
+    }
+    return warnings;
+  }
   const double epoch = schedule.warm_up.epochs + end->epochs;
   // Sums of fractions are not exact.
   constexpr double kSame = 1e-6;

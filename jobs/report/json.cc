@@ -27,11 +27,6 @@ ordered_json finite_if_set(const char* field, const std::optional<double>& value
   return value ? finite(field, *value) : ordered_json();
 }
 
-template <typename T>
-ordered_json null_unless_set(const std::optional<T>& value) {
-  return value ? ordered_json(*value) : ordered_json();
-}
-
 // One number where all devices have the same count, else the list.
 ordered_json per_device(const std::vector<int>& counts) {
   const bool equal = !counts.empty() && std::ranges::all_of(counts, [&](int count) { return count == counts.front(); });

@@ -2,12 +2,19 @@
 // section 8.
 #pragma once
 
+#include <optional>
+
 #include <nlohmann/json.hpp>
 
 #include "jobs/run/evaluation.h"
 #include "jobs/run/run_observer.h"
 
 namespace arbalest::jobs {
+
+template <typename T>
+nlohmann::ordered_json null_unless_set(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
 
 // Fields stand in the order in which they are written. A loss or a distance that is not finite is written as null,
 // which is how a diverged run shows; any other number that is not finite throws ErrorKind::kInternal.

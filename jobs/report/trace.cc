@@ -11,6 +11,7 @@
 #include "engine/error.h"
 #include "engine/stream.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/report/json.h"
 
 namespace arbalest::jobs {
 
@@ -59,9 +60,6 @@ std::string shares_text(const TraceShares& shares, TraceTime at) {
 }  // namespace
 
 nlohmann::ordered_json to_json(const TraceShares& shares) {
-  const auto null_unless_set = [](const std::optional<double>& share) {
-    return share ? nlohmann::ordered_json(*share) : nlohmann::ordered_json();
-  };
   return {{"device_busy", null_unless_set(shares.busy)},
           {"averaging_wait", null_unless_set(shares.averaging_wait)},
           {"input_wait", shares.input_wait}};

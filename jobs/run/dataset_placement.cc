@@ -10,8 +10,14 @@
 namespace arbalest::jobs {
 
 int RingSize::slots(int learners) const {
-  if (is_resident) return scheduler::index_ring_slots(learners, period, batches_per_epoch);
-  return scheduler::ring_slots(learners, period, batch_size * pixels * std::int64_t{sizeof(float)});
+  const std::int64_t batch_bytes = batch_size * pixels * std::int64_t{sizeof(float)};
+  if (!period) {
+    const int wanted =
+        is_resident ? scheduler::slots_of_index_ring(batches_per_epoch) : scheduler::slots_of_small_ring(batch_bytes);
+    return scheduler::pass_ring_slots(learners, batches_per_epoch, wanted);
+  }
+  if (is_resident) return scheduler::index_ring_slots(learners, *period, batches_per_epoch);
+  return scheduler::ring_slots(learners, *period, batch_bytes);
 }
 
 std::size_t RingSize::bytes(int learners) const {
@@ -39,12 +45,12 @@ RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training) 
   const std::int64_t batches = std::max(
       std::int64_t{1},
       std::min((std::int64_t{job.training.statistics_examples} + batch - 1) / batch, training.examples / batch));
-  return {training.is_resident, batch, job.data.input.image.elements(), batches, 1};
+  return {training.is_resident, batch, job.data.input.image.elements(), batches};
 }
 
 RingSize test_ring_size(const JobOptions& job, const SplitSize& split) {
   const std::int64_t batch = evaluation_batch_size(job);
-  return {split.is_resident, batch, job.data.input.image.elements(), (split.examples + batch - 1) / batch, 1};
+  return {split.is_resident, batch, job.data.input.image.elements(), (split.examples + batch - 1) / batch};
 }
 
 bool may_reside(const engine::Device& device, std::size_t bytes) {

@@ -57,11 +57,15 @@ std::vector<TunedChanges::Kind> TunedChanges::find_kinds(const JobOptions& job, 
   return kinds;
 }
 
-autotuner::FleetTuner TunedChanges::make_tuner(const std::vector<Kind>& kinds, int guess) {
+autotuner::FleetTuner TunedChanges::make_tuner(const std::vector<Kind>& kinds, const std::vector<int>& guess) {
   std::vector<autotuner::DeviceKind> described;
-  for (const Kind& kind : kinds) described.push_back(kind.described);
+  std::vector<int> guesses;
+  for (const Kind& kind : kinds) {
+    described.push_back(kind.described);
+    if (!guess.empty()) guesses.push_back(guess[kind.devices.front()]);
+  }
   try {
-    return {{}, std::move(described), guess > 0 ? std::optional(guess) : std::nullopt};
+    return {{}, std::move(described), guesses};
   } catch (const std::invalid_argument& error) {
     engine::fail(engine::ErrorKind::kInvalidJob, "learners.per_device.auto: {}; widen its bounds", error.what());
   }
@@ -90,7 +94,9 @@ void TunedChanges::begin(const JobOptions& job, const FirstGuess& guess) {
       if (!is_shortage(error)) throw;
       const int failed = std::ranges::max(first);
       kinds_ = find_kinds(job, failed - 1);
-      tuner_ = make_tuner(kinds_, failed / 2);
+      std::vector<int> fewer = first;
+      for (int& learners : fewer) learners = std::min(learners, std::max(1, failed / 2));
+      tuner_ = make_tuner(kinds_, fewer);
       reason = fmt::format("the search begins here, as {} on each device do not fit: {}", counted(failed, "learner"),
                            as_error(error).what());
     }
@@ -154,7 +160,7 @@ FirstGuess first_guess(const JobOptions& job) {
     const int cores = default_learners(device);
     guess = guess == 0 ? cores : std::min(guess, cores);
   }
-  return {guess, ""};
+  return {std::vector<int>(job.devices.size(), guess), ""};
 }
 
 namespace {
@@ -193,7 +199,7 @@ std::unique_ptr<LearnerChanges> make_learner_changes(JobOptions& job, Session& s
     const auto remembered = cache == nullptr ? std::nullopt : cache->find(job, job.warnings);
     if (remembered) {
       guess = {
-          std::ranges::max(*remembered),
+          *remembered,
           fmt::format(
               "the search for the fastest number of learners begins where `arbalest tune` has ended, or as near as "
               "there may be learners ({})",

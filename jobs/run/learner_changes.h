@@ -39,7 +39,7 @@ std::vector<autotuner::Configuration> counts_on(const engine::DeviceSpec& device
 
 // Where a search begins.
 struct FirstGuess {
-  int learners = 0;      // of each device; 0: nothing is known
+  std::vector<int> learners{};  // by device; none: nothing is known
   std::string reason{};  // a sentence to be told even if the run begins with that number anyway; "": nothing to tell
 };
 
@@ -67,7 +67,8 @@ class TunedChanges final : public LearnerChanges {
     std::vector<std::size_t> devices;
   };
   static std::vector<Kind> find_kinds(const JobOptions& job, int ceiling);
-  static autotuner::FleetTuner make_tuner(const std::vector<Kind>& kinds, int guess);
+  // `guess`: by device of the job, or none.
+  static autotuner::FleetTuner make_tuner(const std::vector<Kind>& kinds, const std::vector<int>& guess);
   std::vector<int> by_device(const std::vector<autotuner::Configuration>& by_kind) const;
   bool is_prepared() const;
   void begin(const JobOptions& job, const FirstGuess& guess);
@@ -81,7 +82,7 @@ class TunedChanges final : public LearnerChanges {
   std::future<void> preparation_;
 };
 
-// Without an answer of an earlier search: on a CPU as many as it has cores.
+// Without an answer of an earlier search: on a CPU as many as it has cores, of the smallest device of several.
 FirstGuess first_guess(const JobOptions& job);
 
 // Of a job with bounds, a schedule, or (null) neither. With bounds the search begins where `cache` (unless null) says

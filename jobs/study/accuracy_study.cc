@@ -17,8 +17,6 @@ namespace arbalest::jobs {
 
 namespace {
 
-using nlohmann::ordered_json;
-
 // Notes when the target was reached, but lets the training go on.
 class Watcher final : public RunObserver {
  public:
@@ -53,8 +51,9 @@ class Watcher final : public RunObserver {
   const std::function<void(const std::string&)>& tell_;
 };
 
-AccuracyPoint train_point(const JobOptions& job, RunContext context, const autotuner::Configuration& at, double target,
-                          const std::function<void(const std::string&)>& tell) {
+// None if it was stopped.
+std::optional<AccuracyPoint> train_point(const JobOptions& job, RunContext context, const autotuner::Configuration& at,
+                                         double target, const std::function<void(const std::string&)>& tell) {
   const std::string learners = fmt::format("learners.per_device.fixed={}", at.learners);
   JobOptions fixed = parse_job(SourceText(job.name, job.resolved_text), {&learners, 1});
   fixed.training.target_accuracy.reset();  // nothing stops it early: the accuracy at the end is wanted, too
@@ -65,32 +64,28 @@ AccuracyPoint train_point(const JobOptions& job, RunContext context, const autot
   context.observers = {&watcher};
   context.output_directory.clear();
   context.learner_cache = nullptr;
-  if (const RunSummary summary = train(fixed, context); summary.status == RunStatus::kDiverged) {
+  const RunSummary summary = train(fixed, context);
+  if (summary.status == RunStatus::kStopped) return std::nullopt;
+  if (summary.status == RunStatus::kDiverged) {
     tell(fmt::format("{}: {}", counted(at.learners, "learner"), summary.message));
   }
   return point;
 }
 
 std::string explain(const AccuracyPoint* chosen, const AccuracyStudy& study) {
+  const std::string stopped = study.signal == 0 ? "" : "stopped before all trainings had ended: ";
   if (chosen == nullptr) {
-    return fmt::format("no number of learners reached {} within {}", percent(study.target),
+    return fmt::format("{}no number of learners reached {} within {}", stopped, percent(study.target),
                        epochs_text(study.max_epochs));
   }
   const auto tried = static_cast<std::int64_t>(study.points.size());
-  std::string reason =
-      fmt::format("{} on each device reached {} after {:.1f} s ({}), the fewest learners within 3 % of the first of {}",
-                  counted(chosen->learners, "learner"), percent(study.target), chosen->seconds.value_or(0.0),
-                  epochs_text(chosen->epochs.value_or(0)), counted(tried, "training"));
+  std::string reason = fmt::format(
+      "{}{} on each device reached {} after {:.1f} s ({}), the fewest learners within 3 % of the first of {}", stopped,
+      counted(chosen->learners, "learner"), percent(study.target), chosen->seconds.value_or(0.0),
+      epochs_text(chosen->epochs.value_or(0)), counted(tried, "training"));
   if (chosen->accuracy) reason += fmt::format(", and ended at {}", percent(*chosen->accuracy));
   return reason;
 }
-
-template <typename T>
-ordered_json null_unless_set(const std::optional<T>& value) {
-  return value ? ordered_json(*value) : ordered_json();
-}
-
-std::string percent_or_dash(const std::optional<double>& fraction) { return fraction ? percent(*fraction) : "-"; }
 
 }  // namespace
 
@@ -120,13 +115,19 @@ AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, c
                       .seed = job.training.seed,
                       .target = options.target,
                       .max_epochs = job.training.max_epochs,
+                      .signal = 0,
                       .reason = {},
                       .points = {}};
   for (const engine::DeviceSpec& device : job.devices) study.devices.push_back(device.name);
   const auto space = counts_on(job.devices.front(), {job.tuned->min, job.tuned->max});
   for (const autotuner::Configuration& at : options.every_count ? space : autotuner::octaves_of(space)) {
     try {
-      study.points.push_back(train_point(job, context, at, options.target, tell));
+      const auto point = train_point(job, context, at, options.target, tell);
+      if (!point) {
+        study.signal = *context.stop_signal;
+        break;
+      }
+      study.points.push_back(*point);
     } catch (const engine::Error& error) {
       // More may not fit into memory, or into a dataset whose size only its files tell.
       const bool is_limit =
@@ -140,47 +141,6 @@ AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, c
   if (chosen != nullptr) study.chosen = chosen->learners;
   study.reason = explain(chosen, study);
   return study;
-}
-
-ordered_json to_json(const AccuracyStudy& study) {
-  auto points = ordered_json::array();
-  for (const AccuracyPoint& point : study.points) {
-    points.push_back({{"learners", point.learners},
-                      {"threads", point.threads},
-                      {"time_to_accuracy_seconds", null_unless_set(point.seconds)},
-                      {"epochs_to_accuracy", null_unless_set(point.epochs)},
-                      {"test_accuracy", null_unless_set(point.accuracy)},
-                      {"best_test_accuracy", null_unless_set(point.best_accuracy)},
-                      {"train_seconds", point.total_seconds},
-                      {"images_per_second", point.images_per_second},
-                      {"learner_bytes", point.learner_bytes}});
-  }
-  const auto chosen =
-      study.chosen ? ordered_json(std::vector<int>(study.devices.size(), *study.chosen)) : ordered_json();
-  return {{"job", study.job},
-          {"objective", "time-to-accuracy"},
-          {"devices", study.devices},
-          {"batch_size", study.batch_size},
-          {"precision", study.precision},
-          {"seed", study.seed},
-          {"target_accuracy", study.target},
-          {"max_epochs", study.max_epochs},
-          {"chosen", chosen},
-          {"reason", study.reason},
-          {"points", points}};
-}
-
-std::string to_text(const AccuracyStudy& study) {
-  std::vector<std::vector<std::string>> rows = {
-      {"learners", "threads each", "seconds to target", "epochs", "final accuracy", "best", "images/s", "memory", ""}};
-  for (const AccuracyPoint& point : study.points) {
-    rows.push_back({std::to_string(point.learners), std::to_string(point.threads),
-                    point.seconds ? fmt::format("{:.1f}", *point.seconds) : "-",
-                    point.epochs ? std::to_string(*point.epochs) : "-", percent_or_dash(point.accuracy),
-                    percent_or_dash(point.best_accuracy), grouped(std::llround(point.images_per_second)),
-                    bytes_text(point.learner_bytes), point.learners == study.chosen ? "chosen" : ""});
-  }
-  return fmt::format("{}\n{}\n", table(rows, 0), study.reason);
 }
 
 }  // namespace arbalest::jobs

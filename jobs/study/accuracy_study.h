@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "jobs/options/job_options.h"
 #include "jobs/run/trainer.h"
 
@@ -42,6 +40,7 @@ struct AccuracyStudy {
   std::uint64_t seed = 0;
   double target = 0.0;
   int max_epochs = 0;
+  int signal = 0;                     // that stopped it before all had trained, or 0
   std::optional<int> chosen{};        // learners of each device; none if the target was not reached
   std::string reason;                 // one sentence
   std::vector<AccuracyPoint> points;  // ascending in learners
@@ -53,13 +52,9 @@ const AccuracyPoint* choose(const std::vector<AccuracyPoint>& points);
 
 // `job` has bounds (JobOptions::tuned). One training with its seed for each number, one after the other, in ascending
 // order, up to the first that does not fit into memory; throws what training throws, kOutOfMemory only if the first
-// does not fit. A training that diverges is a point without the target. Keeps nothing. `tell` gets a line for each
-// evaluation.
+// does not fit. A training that diverges is a point without the target. Keeps nothing. A stop signal of the
+// context ends the training under way, which is then no point, and the study. `tell` gets a line for each evaluation.
 AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, const AccuracyStudyOptions& options,
                              const std::function<void(const std::string&)>& tell);
-
-// Names are what other programs read. What was not reached is null.
-nlohmann::ordered_json to_json(const AccuracyStudy& study);
-std::string to_text(const AccuracyStudy& study);
 
 }  // namespace arbalest::jobs

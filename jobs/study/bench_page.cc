@@ -50,8 +50,6 @@ std::vector<Name> case_names(const BenchResult& result) {
   return names;
 }
 
-std::string accuracy_text(double accuracy) { return tick_text(100.0 * accuracy) + " %"; }
-
 // A curve for each run, over what `x_of` takes from a row.
 std::string accuracy_chart(const BenchResult& result, const std::string& title, const std::string& x_title,
                            const std::function<double(const BenchEpoch&)>& x_of) {
@@ -71,7 +69,7 @@ std::string accuracy_chart(const BenchResult& result, const std::string& title, 
     chart.series.push_back(std::move(series));
   }
   chart.x = linear_axis(x_title, 0.0, most_x, tick_text);
-  chart.y = linear_axis("test accuracy", least_y, most_y, accuracy_text);
+  chart.y = linear_axis("test accuracy", least_y, most_y, percent_tick_text);
   return figure(to_svg(chart), case_names(result));
 }
 
@@ -96,10 +94,8 @@ std::string throughput_chart(const BenchResult& result) {
                   .level = {}};
   for (const Name& name : names) {
     ChartSeries series{.color = name.color, .dots = true, .points = {}};
-    for (auto& [learners, of] : rates[name.text]) {
-      std::ranges::sort(of);
-      const double median = (of[(of.size() - 1) / 2] + of[of.size() / 2]) / 2.0;
-      series.points.push_back({static_cast<double>(learners), median});
+    for (const auto& [learners, of] : rates[name.text]) {
+      series.points.push_back({static_cast<double>(learners), *spread_of(of).median});
     }
     chart.series.push_back(std::move(series));
   }

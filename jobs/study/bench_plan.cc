@@ -76,13 +76,6 @@ std::vector<std::uint64_t> parse_seeds(const std::string& text) {
   return seeds;
 }
 
-void check_target(double target) {
-  if (target > 0.0 && target <= 1.0) return;
-  const std::string hint =
-      target >= 2.0 && target <= 100.0 ? fmt::format("; did you mean {:.6g}?", target / 100.0) : std::string();
-  fail(ErrorKind::kUsage, "--target {}: an accuracy lies above 0 and not above 1{}", target, hint);
-}
-
 std::string path_of(const std::string& setting) { return setting.substr(0, setting.find('=')); }
 
 // Seeds and target have options of their own, which would win without a word.
@@ -180,6 +173,13 @@ void name_case(BenchCase& named, const std::vector<BenchCase>& before) {
 }
 
 }  // namespace
+
+void check_target(double target) {
+  if (target > 0.0 && target <= 1.0) return;
+  const std::string hint =
+      target >= 2.0 && target <= 100.0 ? fmt::format("; did you mean {:.6g}?", target / 100.0) : std::string();
+  fail(ErrorKind::kUsage, "--target {}: an accuracy lies above 0 and not above 1{}", target, hint);
+}
 
 BenchPlan plan_bench(const BenchRequest& request) {
   if (request.target) check_target(*request.target);

@@ -37,6 +37,9 @@ struct BenchPlan {
   std::size_t runs() const { return seeds.size() * cases.size(); }
 };
 
+// Throws kUsage for a --target that is no accuracy.
+void check_target(double target);
+
 // Throws kUsage for seeds, a target, or a variation that make no sense, and what load_job throws for a job that is
 // wrong, with `--vary` where a variation has caused it.
 BenchPlan plan_bench(const BenchRequest& request);

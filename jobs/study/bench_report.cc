@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "jobs/export/atomic_file.h"
+#include "jobs/report/json.h"
 #include "jobs/study/bench_mllog.h"
 #include "jobs/study/bench_page.h"
 #include "jobs/wording/text.h"
@@ -14,10 +15,6 @@ namespace arbalest::jobs {
 using nlohmann::ordered_json;
 
 namespace {
-
-ordered_json null_unless_set(const std::optional<double>& value) {
-  return value ? ordered_json(*value) : ordered_json();
-}
 
 ordered_json to_json(const BenchSpread& spread) {
   return {{"median", null_unless_set(spread.median)},

@@ -12,14 +12,6 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::optional<double> none_if_never(double value) { return value < kNever ? std::optional(value) : std::nullopt; }
 
-BenchSpread spread_of(std::vector<double> values) {
-  if (values.empty()) return {};
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  const double median = values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2.0;
-  return {none_if_never(median), none_if_never(values.front()), none_if_never(values.back())};
-}
-
 std::optional<double> trimmed_mean(std::vector<double> values) {
   if (values.size() < 3) return std::nullopt;
   std::ranges::sort(values);
@@ -50,6 +42,13 @@ void count(const BenchRun& run, BenchStatistics& statistics) {
 }
 
 }  // namespace
+
+BenchSpread spread_of(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::ranges::sort(values);
+  const double median = (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2.0;
+  return {none_if_never(median), none_if_never(values.front()), none_if_never(values.back())};
+}
 
 BenchStatistics summarize(const std::vector<BenchRun>& runs) {
   BenchStatistics statistics;

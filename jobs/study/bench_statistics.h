@@ -35,6 +35,9 @@ struct BenchStatistics {
   BenchPhases phases;  // means
 };
 
+// A value that is infinite stands for a run that has not reached the target.
+BenchSpread spread_of(std::vector<double> values);
+
 // `runs`: of one case.
 BenchStatistics summarize(const std::vector<BenchRun>& runs);
 

@@ -1,15 +1,17 @@
 #include "jobs/study/child_process.h"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
@@ -19,52 +21,75 @@ namespace arbalest::jobs {
 
 namespace {
 
-// What posix_spawn takes; freed with the scope.
-class SpawnSettings {
+// Both ends are closed where a program begins.
+class Pipe {
  public:
-  explicit SpawnSettings(int log) {
-    check(posix_spawn_file_actions_init(&actions_));
-    check(posix_spawnattr_init(&attributes_));
-    check(posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0));
-    check(posix_spawn_file_actions_adddup2(&actions_, log, STDOUT_FILENO));
-    check(posix_spawn_file_actions_adddup2(&actions_, log, STDERR_FILENO));
-    check(posix_spawnattr_setpgroup(&attributes_, 0));
-    check(posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP));
+  Pipe() {
+    if (pipe2(ends_.data(), O_CLOEXEC) != 0) fail_prepare(errno);
   }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
+  ~Pipe() {
+    close(ends_[0]);
+    close_writer();
   }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
 
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
+  int writer() const { return ends_[1]; }
+  void close_writer() {
+    if (ends_[1] >= 0) close(std::exchange(ends_[1], -1));
+  }
+  // 0 if the writer was closed without a word.
+  int read_error() const {
+    int error = 0;
+    while (read(ends_[0], &error, sizeof error) < 0 && errno == EINTR) {
+    }
+    return error;
+  }
 
  private:
-  static void check(int error) {
-    if (error != 0) engine::fail(kind_of_errno(error), "cannot prepare a process: {}", std::strerror(error));
+  [[noreturn]] static void fail_prepare(int error) {
+    engine::fail(kind_of_errno(error), "cannot prepare a process: {}", std::strerror(error));
   }
 
-  posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
+  std::array<int, 2> ends_{-1, -1};
 };
+
+// What the new process does until it is the program. Other threads of ours may have held locks when it was forked, so
+// nothing here may allocate or lock. It gets SIGTERM when the thread that has forked it ends, and with it our process,
+// however that ends; SIGTERM has no handler of ours then, which would end with the exec.
+bool become(const ChildCommand& command, char* const* arguments, int log, pid_t parent) {
+  if (setpgid(0, 0) != 0 || std::signal(SIGTERM, SIG_DFL) == SIG_ERR) return false;
+  if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) return false;
+  if (getppid() != parent) _exit(1);  // it has ended before we asked to be told
+  const int input = open("/dev/null", O_RDONLY);
+  if (input < 0 || dup2(input, STDIN_FILENO) < 0) return false;
+  if (dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0) return false;
+  if (input > STDERR_FILENO) close(input);
+  execve(command.program.c_str(), arguments, command.environment);
+  return false;
+}
 
 pid_t start(const ChildCommand& command) {
   std::vector<char*> arguments;
   for (const std::string& argument : command.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
+  Pipe failure;
   const int log = open(command.log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
   if (log < 0) fail_write(command.log, errno);
-  const SpawnSettings settings(log);
-  pid_t process = 0;
-  const int error = posix_spawn(&process, command.program.c_str(), settings.actions(), settings.attributes(),
-                                arguments.data(), command.environment);
-  close(log);
-  if (error != 0) {
-    engine::fail(kind_of_errno(error), "cannot start '{}': {}", command.program, std::strerror(error));
+  const pid_t parent = getpid();
+  const pid_t process = fork();
+  if (process == 0 && !become(command, arguments.data(), log, parent)) {
+    const int error = errno;
+    const ssize_t written = write(failure.writer(), &error, sizeof error);
+    _exit(written == sizeof error ? 1 : 2);
   }
-  return process;
+  int error = process < 0 ? errno : 0;
+  close(log);
+  failure.close_writer();
+  if (process > 0) error = failure.read_error();
+  if (error == 0) return process;
+  if (process > 0) waitpid(process, nullptr, 0);
+  engine::fail(kind_of_errno(error), "cannot start '{}': {}", command.program, std::strerror(error));
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ struct ChildEnd {
 };
 
 // Runs the program, without a shell, and waits. In a process group of its own, so that Ctrl-C on the terminal does not
-// reach it twice: once `stop_signal` is not 0, the program gets that signal, once. Throws kInternal, or kOutOfMemory,
-// if it cannot be started or its log not be made.
+// reach it twice: once `stop_signal` is not 0, the program gets that signal, once. It gets SIGTERM if the calling
+// thread ends meanwhile, as it does with our process, by whatever signal. Throws kInternal, or kOutOfMemory, if it
+// cannot be started or its log not be made.
 ChildEnd run_child(const ChildCommand& command, const std::atomic<int>& stop_signal);
 
 }  // namespace arbalest::jobs

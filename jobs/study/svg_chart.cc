@@ -139,6 +139,15 @@ std::string to_svg(const BarChart& chart) {
   return svg + "</svg>\n";
 }
 
+std::string side_by_side(const std::string& left, const std::string& right) {
+  const auto placed = [](const std::string& svg, double x) {
+    constexpr std::string_view kTag = "<svg";
+    return fmt::format("{} x=\"{}\" width=\"{}\" height=\"{}\"{}", kTag, x, kWidth, kHeight, svg.substr(kTag.size()));
+  };
+  return fmt::format("<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\">\n{}{}</svg>\n",
+                     2.0 * kWidth, kHeight, placed(left, 0.0), placed(right, kWidth));
+}
+
 std::string as_document(const std::string& svg) {
   const std::size_t end = svg.find('>');
   return fmt::format("{}>\n<style>\n{}</style>{}", svg.substr(0, end), kStyle, svg.substr(end + 1));
@@ -164,6 +173,8 @@ std::string tick_text(double value) {
   if (std::abs(value) >= 1000.0) return grouped(std::llround(value));
   return fmt::format("{:.4g}", std::abs(value) < 1e-9 ? 0.0 : value);
 }
+
+std::string percent_tick_text(double fraction) { return tick_text(100.0 * fraction) + " %"; }
 
 std::string escaped(std::string_view text) {
   std::string result;

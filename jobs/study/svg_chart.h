@@ -56,7 +56,9 @@ struct BarChart {
 // "<svg ...>...</svg>", to stand in a page with chart_style() in its head.
 std::string to_svg(const LineChart& chart);
 std::string to_svg(const BarChart& chart);
-// The same as a file of its own.
+// Two of the above, a chart of lines each, as one.
+std::string side_by_side(const std::string& left, const std::string& right);
+// A chart as a file of its own.
 std::string as_document(const std::string& svg);
 // CSS: what the classes in a chart look like; class "sN" has color N.
 const char* chart_style();
@@ -67,6 +69,8 @@ ChartAxis linear_axis(std::string title, double from, double to, const std::func
 ChartAxis doubling_axis(std::string title, double to);
 // "1,234", "12.5", "0.05"
 std::string tick_text(double value);
+// "12.5 %" of 0.125
+std::string percent_tick_text(double fraction);
 
 // For the text and the attributes of XML and HTML.
 std::string escaped(std::string_view text);

@@ -89,7 +89,7 @@ TEST_CASE("fleet tuner: on CPU devices every kind has the threads of its own cor
 }
 
 TEST_CASE("fleet tuner: a choice that does not fit gives the turn back") {
-  FleetTuner tuner({}, {{1, all_counts({1, 4})}, {1, all_counts({1, 4})}}, 4);
+  FleetTuner tuner({}, {{1, all_counts({1, 4})}, {1, all_counts({1, 4})}}, {4, 4});
   const std::vector<Speed> speeds = {{1.0, 0.25}, {1.0, 0.25}};
   std::optional<FleetDecision> decision;
   while (!decision || !decision->step.done) {
@@ -102,6 +102,22 @@ TEST_CASE("fleet tuner: a choice that does not fit gives the turn back") {
   CHECK(std::ranges::all_of(counts_of(tuner), [](int count) { return count < 4; }));
   play(tuner, speeds, 1000);
   CHECK_FALSE(tuner.searching());
+}
+
+TEST_CASE("fleet tuner: every kind begins where an earlier search has ended for it") {
+  const auto fleet = [](const std::vector<int>& guesses) {
+    return FleetTuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, guesses);
+  };
+  const std::vector<Speed> speeds = {{1.0, 0.0625}, {1.0, 0.1875}};
+  FleetTuner tuner = fleet({15, 5});
+  CHECK(counts_of(tuner) == std::vector<int>{15, 5});
+  CHECK(tuner.searching());
+  CHECK(play(tuner, speeds, 3000) <= 2 * 4);  // two turns, around what is good already
+  CHECK_FALSE(tuner.searching());
+  CHECK(throughput(speeds, counts_of(tuner)) >= 0.9 * throughput(speeds, {15, 5}));
+  CHECK(counts_of(fleet({40, 1})) == std::vector<int>{16, 1});
+  CHECK(counts_of(fleet({3, 3})) == std::vector<int>{3, 3});
+  CHECK_THROWS_AS(fleet({3}), std::invalid_argument);
 }
 
 TEST_CASE("fleet tuner: no device, and kinds without a common count, are refused") {

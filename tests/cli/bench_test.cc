@@ -1,5 +1,9 @@
 // arbalest bench.
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 
@@ -161,6 +165,32 @@ TEST_CASE("bench: Ctrl-C stops the run under way, and keeps what has been measur
   const json summary = json::parse(read_text(program / "out/1-logistic-digits/seed-1/summary.json"));
   CHECK(summary["status"] == "stopped");
   CHECK_THAT(read_text(program / "out/bench.html"), ContainsSubstring("was stopped before all of its runs"));
+}
+
+TEST_CASE("bench: a second signal, or one that nobody can catch, leaves no run behind") {
+  const Program program;
+  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // so that we hear of what would be left behind
+  for (const std::vector<int>& signals : std::vector<std::vector<int>>{{SIGINT, SIGTERM}, {SIGKILL}}) {
+    const std::string output = signals.front() == SIGKILL ? "killed" : "stopped";
+    Subprocess running = program.start({"bench", Program::config("logistic-digits"), "--target", "1", "--seeds", "1",
+                                        "--set", "training.max_epochs=1000000", "--output", output});
+    while (!fs::exists(program / (output + "/1-logistic-digits/seed-1/job.txtpb"))) REQUIRE(running.is_running());
+    for (const int signal : signals) running.send(signal);
+    const int code = running.wait().exit_code;
+    CHECK((code == -SIGKILL || code == 128 + SIGINT || code == 128 + SIGTERM));
+    int status = 0;
+    while (waitpid(-1, &status, 0) > 0) {  // its run is ours now, if it has not ended before
+      CHECK(WIFEXITED(status));
+      const int ended = WEXITSTATUS(status);
+      CHECK((ended == 128 + SIGINT || ended == 128 + SIGTERM));
+    }
+    CHECK(errno == ECHILD);
+    if (signals.front() == SIGKILL) {  // it had no other signal before, and has saved what it had
+      CHECK(json::parse(read_text(program / (output + "/1-logistic-digits/seed-1/summary.json")))["status"] ==
+            "stopped");
+    }
+  }
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 }  // namespace arbalest::tests

@@ -91,6 +91,44 @@ TEST_CASE("data convert: nothing is overwritten, and nothing incomplete is left 
   CHECK(fs::exists(program / "others/classes.txt"));
 }
 
+TEST_CASE("data convert: an image that cannot be decoded is named, whatever its header says") {
+  const Program program;
+  write_photos(program / "photos");
+  const std::string image = read_text(program / "photos/train/light/3.png");
+  write_text(program / "photos/train/light/3.png", image.substr(0, image.size() - 5));
+  write_text(program / "photos/test/dark/5.png", "");
+  const Completed damaged = program.run({"data", "convert", "photos", "records"});
+  CHECK(damaged.exit_code == 4);
+  CHECK_THAT(damaged.err, ContainsSubstring("2 of 7 images cannot be read") && ContainsSubstring("--no-verify") &&
+                              ContainsSubstring("photos/train/light/3.png: is no valid PNG image: it is truncated") &&
+                              ContainsSubstring("photos/test/dark/5.png: is empty"));
+  CHECK(std::distance(fs::directory_iterator(program.directory()), {}) == 1);  // nothing was begun
+  // Without a look beyond the headers the truncated one goes in, and only reading the shards tells.
+  write_text(program / "photos/test/dark/5.png", image);
+  CHECK(program.run({"data", "convert", "photos", "records"}).exit_code == 4);
+  CHECK(program.run({"data", "convert", "photos", "records", "--no-verify"}).exit_code == 0);
+}
+
+TEST_CASE("data verify: names the first examples that cannot be read, and all of them when asked") {
+  const Program program;
+  write_photos(program / "photos");
+  for (int i = 0; i < 25; ++i) write_text(program / ("photos/train/dark/bad" + std::to_string(i) + ".png"), "no image");
+  write_text(program / "job.txtpb", job("images { directory: \"photos\" " + std::string(kDecoding) + "}"));
+  const auto named = [](const std::string& text) {
+    int count = 0;
+    for (std::size_t at = text.find("/bad"); at != std::string::npos; at = text.find("/bad", at + 1)) ++count;
+    return count;
+  };
+  const Completed first = program.run({"data", "verify", "job.txtpb", "--data-root", "."});
+  CHECK(first.exit_code == 4);
+  CHECK(named(first.err) == 20);
+  CHECK_THAT(first.err, ContainsSubstring("... and 5 more of photos train; --all names them all"));
+  const Completed all = program.run({"data", "verify", "job.txtpb", "--data-root", ".", "--all"});
+  CHECK(all.exit_code == 4);
+  CHECK(named(all.err) == 25);
+  CHECK_THAT(all.err, !ContainsSubstring("more of"));
+}
+
 TEST_CASE("data verify: every example that cannot be read is named") {
   const Program program;
   write_photos(program / "photos");

@@ -1,5 +1,6 @@
 // arbalest tune.
 #include <algorithm>
+#include <csignal>
 
 #include <nlohmann/json.hpp>
 
@@ -120,7 +121,9 @@ TEST_CASE("tune: by time to accuracy, each number trains as a run with it does")
   REQUIRE(easy.exit_code == 0);
   const auto tuned = nlohmann::json::parse(easy.out);
   CHECK(nlohmann::json::parse(read_text(program / "tuning/tune.json")) == tuned);
+  CHECK(tuned["status"] == "completed");
   CHECK(tuned["target_accuracy"] == 0.5);
+  CHECK_THAT(read_text(program / "tuning/tune.svg"), ContainsSubstring("seconds to 50.00 % test accuracy"));
   REQUIRE_FALSE(tuned["points"].empty());
   bool chosen_is_there = false;
   for (const auto& point : tuned["points"]) {
@@ -145,9 +148,9 @@ TEST_CASE("tune: by time to accuracy, each number trains as a run with it does")
 
   for (const auto& [more, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{}, "needs a test accuracy: --target 0.99"},
-           {{"--target", "0"}, "--target must be in (0, 1], not 0"},
-           {{"--target", "99"}, "--target must be in (0, 1], not 99"},
-           {{"--target", "nan"}, "--target must be in (0, 1], not nan"}}) {
+           {{"--target", "0"}, "--target 0: an accuracy lies above 0"},
+           {{"--target", "99"}, "--target 99: an accuracy lies above 0 and not above 1; did you mean 0.99?"},
+           {{"--target", "nan"}, "--target nan: an accuracy lies above 0"}}) {
     const Completed wrong = study(more);
     CHECK(wrong.exit_code == 2);
     CHECK_THAT(wrong.err, ContainsSubstring(message));
@@ -160,6 +163,23 @@ TEST_CASE("tune: by time to accuracy, each number trains as a run with it does")
       {"tune", Program::config("matrix-factorization-ratings"), "--objective", "time-to-accuracy", "--target", "0.9"});
   CHECK(numbers.exit_code == 2);
   CHECK_THAT(numbers.err, ContainsSubstring("has no accuracy"));
+}
+
+TEST_CASE("tune: Ctrl-C keeps the trainings that have ended") {
+  const Program program;
+  Subprocess running =
+      program.start(tune({"--objective", "time-to-accuracy", "--target", "0.5", "--set", "training.max_epochs=20",
+                          "--set", "learners.per_device.auto={max: 2}", "--output", "tuning"}));
+  REQUIRE(running.wait_for_message("2 learners: epoch 1/20"));
+  running.send(SIGINT);
+  const Completed done = running.wait();
+  INFO(done.err);
+  CHECK(done.exit_code == 128 + SIGINT);
+  CHECK_THAT(done.out, ContainsSubstring("stopped before all trainings had ended: 1 learner on each device reached"));
+  const auto tuned = nlohmann::json::parse(read_text(program / "tuning/tune.json"));
+  CHECK(tuned["status"] == "stopped");
+  CHECK(tuned["points"].size() == 1);
+  CHECK(tuned["chosen"] == std::vector<int>{1});
 }
 
 TEST_CASE("tune: a job's own number is no bound, and wrong bounds are refused") {

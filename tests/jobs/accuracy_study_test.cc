@@ -1,5 +1,5 @@
 // Which number of learners is said to reach an accuracy first.
-#include "jobs/study/accuracy_study.h"
+#include "jobs/study/accuracy_report.h"
 
 #include "tests/support/catch.h"
 
@@ -47,6 +47,43 @@ TEST_CASE("what was not reached is null to programs and a dash to people") {
   json = to_json(study);
   CHECK(json["chosen"] == std::vector<int>{2, 2});  // of each device
   CHECK_THAT(to_text(study), ContainsSubstring(" - ") && ContainsSubstring("chosen") && ContainsSubstring("why"));
+}
+
+TEST_CASE("the picture shows the times of those that reached the target, and the accuracies of all that have one") {
+  AccuracyStudy study{.job = "a < b",
+                      .devices = {},
+                      .precision = {},
+                      .target = 0.5,
+                      .max_epochs = 4,
+                      .reason = {},
+                      .points = {missed(1), reached(2, 4.0)}};
+  study.points.push_back(reached(4, 8.0));
+  for (std::size_t i = 0; i < 3; ++i) study.points[i].accuracy = 0.25 * static_cast<double>(i);
+  study.chosen = 2;
+  const auto curve_of = [](const std::string& svg, std::size_t chart) {
+    std::size_t at = 0;
+    for (std::size_t i = 0; i <= chart; ++i) at = svg.find("<path class=\"curve s0\"", at + 1);
+    return svg.substr(at, svg.find("/>", at) - at);
+  };
+  const std::string svg = to_svg(study);
+  // From 1 to 4 learners there are 560 units to the right, from 0 to 8 seconds 280 upwards.
+  CHECK_THAT(curve_of(svg, 0), ContainsSubstring("d=\"M360.0 180.0L640.0 40.0\""));
+  CHECK_THAT(curve_of(svg, 1), ContainsSubstring("d=\"M80.0 320.0L360.0 180.0L640.0 40.0\""));
+  CHECK_THAT(svg, ContainsSubstring("<title>a &lt; b: seconds to 50.00 % test accuracy") &&
+                      ContainsSubstring("<title>test accuracy after 4 epochs") &&
+                      ContainsSubstring("<path class=\"level\" d=\"M80 40.0H640\"/>"));
+  const auto count = [&](const std::string& part) {
+    int found = 0;
+    for (std::size_t at = svg.find(part); at != std::string::npos; at = svg.find(part, at + 1)) ++found;
+    return found;
+  };
+  CHECK(count("class=\"s0 marked\"") == 2);  // the chosen number, in both charts
+  CHECK(count("<svg") == 3);
+  CHECK(count("<style>") == 1);
+
+  study.points = {missed(1)};
+  study.chosen.reset();
+  CHECK(to_svg(study).find("nan") == std::string::npos);
 }
 
 }  // namespace arbalest::jobs

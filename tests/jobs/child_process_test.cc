@@ -1,8 +1,12 @@
 // Programs that a bench runs.
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
+#include <filesystem>
+#include <string>
 #include <thread>
 
 #include "engine/error.h"
@@ -11,6 +15,8 @@
 #include "tests/support/temporary_directory.h"
 
 namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
 
 TEST_CASE("child process: its exit code, its signal and all that it says are kept") {
   const tests::TemporaryDirectory directory;
@@ -52,6 +58,27 @@ TEST_CASE("child process: gets our stop signal once, and may end in its own way"
   CHECK(end.was_stopped);
   CHECK(end.exit_code == 3);
   CHECK(tests::read_text(directory / "log") == "ready\nstopped\n");
+}
+
+TEST_CASE("child process: ends with the thread that waits for it, if no signal was sent to it before") {
+  const tests::TemporaryDirectory directory;
+  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // the orphan becomes ours
+  const pid_t parent = fork();
+  REQUIRE(parent >= 0);
+  if (parent == 0) {
+    const std::atomic<int> no_signal{0};
+    run_child({"/bin/sh", {"sh", "-c", "echo $$; exec sleep 1000"}, environ, directory / "log"}, no_signal);
+    _exit(1);
+  }
+  const auto said = [&] { return fs::exists(directory / "log") ? tests::read_text(directory / "log") : std::string(); };
+  while (said().empty()) std::this_thread::yield();
+  const pid_t child = std::stoi(said());
+  kill(parent, SIGKILL);
+  int status = 0;
+  REQUIRE(waitpid(parent, &status, 0) == parent);
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM));
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 }  // namespace arbalest::jobs

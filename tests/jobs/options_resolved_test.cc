@@ -381,6 +381,11 @@ TEST_CASE("settings that work and may surprise are warned of") {
       ContainsSubstring("the learning rate's cosine schedule ends at epoch 20, but the job ends after 10 epochs"));
   CHECK_THAT(warnings({"learning_rate.polynomial.epochs=6"}),
              ContainsSubstring("the learning rate is 0 from epoch 6 on, and the job ends after 10 epochs"));
+  CHECK_THAT(warnings({"learning_rate.exponential.factor=1e-300"}),
+             ContainsSubstring("becomes too small for a float32, and is 0 from epoch 0.1"));
+  CHECK_THAT(warnings({"learning_rate.multistep.drop={epoch: 4 factor: 1e-200}"}),
+             ContainsSubstring("is 0 from epoch 4.00 on"));
+  CHECK(warnings({"learning_rate.exponential.factor=0.9"}).empty());
   CHECK_THAT(warnings({"optimizer.exclude_from_weight_decay=BIASES"}),
              ContainsSubstring("exclude_from_weight_decay changes nothing: weight_decay is 0"));
   CHECK(warnings({"optimizer={ adamw {} exclude_from_weight_decay: BIASES }"}).empty());

@@ -68,6 +68,8 @@ class Subprocess {
   Subprocess(const Subprocess&) = delete;
   Subprocess& operator=(const Subprocess&) = delete;
 
+  pid_t process() const { return process_; }
+
   void send(int signal) const { kill(process_, signal); }
 
   bool is_running() const {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -127,8 +128,8 @@ class TrainingRig {
           engine::open_device(engine::parse_device(name), {.observer = options.observer, .graphs = options.graphs}));
     }
     ring_ = make_ring(options, order_, learners, options.averaging.period);
-    test_ring_ = make_ring(options, test_order_, learners, 1);
-    if (options.statistic_batches > 0) statistics_ring_ = make_ring(options, statistics_order_, learners, 1);
+    test_ring_ = make_ring(options, test_order_, learners, std::nullopt);
+    if (options.statistic_batches > 0) statistics_ring_ = make_ring(options, statistics_order_, learners, std::nullopt);
     for (std::size_t d = 0; d < devices_.size() && options.input == RigInput::kResident; ++d) {
       resident_.emplace_back(*data_, *devices_[d]);
     }
@@ -186,14 +187,17 @@ class TrainingRig {
     return as_bytes(*images);
   }
 
+  // No period: for passes from the first to the last batch, with as few slots as there may be.
   std::unique_ptr<dataflow::BatchRing> make_ring(const RigOptions& options, dataflow::BatchOrder& order, int learners,
-                                                 int period) {
-    if (options.input == RigInput::kResident) {
-      const int slots = scheduler::index_ring_slots(learners, period, order.batches_per_epoch());
-      return std::make_unique<dataflow::BatchRing>(order, *devices_[0], host_pool_, slots);
+                                                 std::optional<int> period) {
+    const bool is_resident = options.input == RigInput::kResident;
+    int slots = scheduler::pass_ring_slots(learners, order.batches_per_epoch(), 1);
+    if (period) {
+      const std::int64_t batch_bytes = options.batch * options.image.elements() * std::int64_t{sizeof(float)};
+      slots = is_resident ? scheduler::index_ring_slots(learners, *period, order.batches_per_epoch())
+                          : scheduler::ring_slots(learners, *period, batch_bytes);
     }
-    const std::int64_t batch_bytes = options.batch * options.image.elements() * std::int64_t{sizeof(float)};
-    const int slots = scheduler::ring_slots(learners, period, batch_bytes);
+    if (is_resident) return std::make_unique<dataflow::BatchRing>(order, *devices_[0], host_pool_, slots);
     return std::make_unique<dataflow::BatchRing>(*data_, order, *devices_[0], host_pool_, slots);
   }
 

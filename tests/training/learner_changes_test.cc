@@ -12,7 +12,9 @@
 #include "jobs/report/run_directory.h"
 #include "jobs/run/inspection.h"
 #include "jobs/run/learner_cache.h"
+#include "jobs/run/learner_changes.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/memory_limit.h"
 #include "tests/training/whole_run.h"
@@ -53,6 +55,24 @@ jobs::JobOptions job_with(const std::string& learners) {
 }
 
 }  // namespace
+
+TEST_CASE("on unlike devices a search begins at what each of them had last", "[training]") {
+  const auto cores = engine::host::allowed_cores();
+  if (cores.size() < 3) skip_test("it takes three cores");
+  jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.auto={max: 4}"});
+  job.devices = {engine::parse_device(fmt::format("cpu:{},{}", cores[0], cores[1])),
+                 engine::parse_device(fmt::format("cpu:{}", cores[2]))};
+  job.learners_per_device = {1, 1};
+  const TemporaryDirectory directory;
+  const jobs::LearnerCache cache(directory.path(), "1");
+  cache.remember(job, {4, 1}, 100.0);
+  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto changes = jobs::make_learner_changes(job, *session, &cache);
+  const auto change = changes->due(0);
+  REQUIRE(change.has_value());
+  CHECK(change->to == std::vector<int>{4, 1});
+  CHECK_THAT(change->reason, ContainsSubstring("begins where `arbalest tune` has ended"));
+}
 
 TEST_CASE("a run of the auto-tuner explains its learners, and its record trains to the same bytes", "[training]") {
   const TemporaryDirectory directory;

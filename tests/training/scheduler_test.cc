@@ -52,6 +52,25 @@ TEST_CASE("advance runs ahead by a bounded number of rounds and loses no task", 
   CHECK(progress.host_seconds > 0.0);
 }
 
+TEST_CASE("a ring that is passed has slots for what is under way, and no more than the pass has batches",
+          "[scheduler]") {
+  constexpr int kWithoutNeed = 16;
+  CHECK(scheduler::pass_ring_slots(8, 16, 1) == 16);
+  CHECK(scheduler::pass_ring_slots(8, 1000, 1) == (scheduler::kRunAhead + 1) * 8);
+  CHECK(scheduler::pass_ring_slots(1, 1000, kWithoutNeed) == kWithoutNeed);
+  CHECK(scheduler::pass_ring_slots(1, 5, kWithoutNeed) == 5);
+  CHECK(scheduler::pass_ring_slots(1, 0, kWithoutNeed) == 1);  // of an empty set
+  // Pass after pass, whether the learners have the slots of all batches, all but one, or few of them.
+  for (const int batches : {1, 8, 9, 10, 31}) {
+    RigOptions options;
+    options.learners = {3};
+    options.examples = options.batch * batches;
+    TrainingRig rig(options);
+    rig.run(1);
+    for (int pass = 0; pass < 3; ++pass) CHECK(rig.scheduler().evaluate(rig.test_ring()).examples == options.examples);
+  }
+}
+
 TEST_CASE("evaluation counts every example once and judges the central model", "[scheduler]") {
   for (const int learners : {1, 3}) {
     RigOptions options;
