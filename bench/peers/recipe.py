@@ -95,7 +95,8 @@ def recipe_of(text, max_epochs=None):
         weight_decay=sgd.take("weight_decay", 0.0),
         schedule=schedule_of(job, max_epochs),
     )
-    training.take("seed")
+    for name in ("seed", "batch_norm_examples"):  # the peers' models have running statistics of their own
+        training.take(name)
     for name in ("synchronization", "learners", "devices"):  # Arbalest's own way of doing the same
         job.take_all(name)
     for message in (training, augmentation, data, sgd, job):
