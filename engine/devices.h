@@ -34,7 +34,7 @@ void check_disjoint(const std::vector<DeviceSpec>& devices);
 // Why a device of this name does not compute in `precision`, and what to do about it; "" if it does. Every GPU that
 // Arbalest runs on (compute capability 8.0 and newer) knows all of them. A CPU knows BF16 if it has instructions
 // for it. Jobs are refused by this; the device that open_device() gives computes in BF16 wherever oneDNN does, which
-// takes several times as long as FP32 where it makes up for the instructions.
+// takes many times as long as FP32 where it makes up for the instructions.
 std::string precision_problem(const DeviceSpec& device, Precision precision);
 // The same on a processor with these instruction sets (host::instruction_sets()).
 std::string precision_problem(const DeviceSpec& device, Precision precision,
