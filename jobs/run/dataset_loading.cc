@@ -39,9 +39,9 @@ class Loader {
       case DataOptions::Kind::kIdx:
         return varied(dataflow::load_idx({data_.directory, directory_, data_.input, data_.normalization}, split_));
       case DataOptions::Kind::kCifar10:
-        return varied(dataflow::load_cifar({dataflow::CifarVersion::k10, directory_, data_.normalization}, split_));
+        return varied(load_cifar(dataflow::CifarVersion::k10));
       case DataOptions::Kind::kCifar100:
-        return varied(dataflow::load_cifar({dataflow::CifarVersion::k100, directory_, data_.normalization}, split_));
+        return varied(load_cifar(dataflow::CifarVersion::k100));
       case DataOptions::Kind::kImages:
         return decoded(
             dataflow::open_image_files({directory_, data_.train, data_.test}, split_, data_.input.classes, warnings_));
@@ -58,6 +58,10 @@ class Loader {
   }
 
  private:
+  std::unique_ptr<dataflow::ByteImages> load_cifar(dataflow::CifarVersion version) const {
+    return dataflow::load_cifar({version, directory_, data_.normalization}, split_, warnings_);
+  }
+
   std::string name() const { return data_.directory + (split_ == Split::kTrain ? " train" : " test"); }
 
   std::unique_ptr<dataflow::ByteImages> load_arrays() const {
