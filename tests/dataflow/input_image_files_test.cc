@@ -96,11 +96,14 @@ TEST_CASE("image files: lists name images, whose folders are their classes", "[i
   CHECK(train.files[0].path == directory / "train/cat/a.JPEG");
   CHECK(list_image_files(lists, Split::kTest, warnings).files.at(0).path == directory / "test/dog/d.png");
   CHECK(warnings.empty());
-  for (const std::string line : {"/etc/cat/a.jpg", "a.jpg", "../a.jpg"}) {
+  for (const std::string line :
+       {"/etc/cat/a.jpg", "a.jpg", "../a.jpg", "../../secret/a.jpg", "train/../../cat/a.jpg"}) {
     write_text(directory / "train.txt", "train/cat/a.JPEG\n" + line + "\n");
     CHECK_THAT(data_failure([&] { list_image_files(lists, Split::kTrain, warnings); }),
                ContainsSubstring("train.txt:2: '" + line + "' must be a path below"));
   }
+  write_text(directory / "train.txt", "train/../train/cat/a.JPEG\n");
+  CHECK(list_image_files(lists, Split::kTrain, warnings).files.at(0).path == directory / "train/cat/a.JPEG");
   write_text(directory / "train.txt", "\n");
   CHECK_THAT(data_failure([&] { list_image_files(lists, Split::kTrain, warnings); }),
              ContainsSubstring("lists no image"));
@@ -112,10 +115,14 @@ TEST_CASE("image files: what is not named as an image is left out, and said", "[
   write_file(directory / "train/cat/Thumbs.db", "x");
   write_file(directory / "train/README", "x");
   fs::create_directories(directory / "train/cat/more");
+  write_file(directory / "train/cat/._a.jpg", "x");
+  write_file(directory / "train/.ipynb_checkpoints/a.jpg", "x");
   Strings warnings;
-  CHECK(list_image_files(source(directory), Split::kTrain, warnings).files.size() == 3);
+  const ImageFileList train = list_image_files(source(directory), Split::kTrain, warnings);
+  CHECK(train.files.size() == 3);
+  CHECK(train.classes == Strings{"cat", "dog"});
   REQUIRE(warnings.size() == 1);
-  CHECK_THAT(warnings[0], ContainsSubstring("3 entries not named as images are left out; the first: "));
+  CHECK_THAT(warnings[0], ContainsSubstring("5 entries not named as images are left out; the first: "));
   // The training folder's are said with the training set only.
   warnings.clear();
   list_image_files(source(directory), Split::kTest, warnings);
