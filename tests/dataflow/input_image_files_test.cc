@@ -196,12 +196,15 @@ TEST_CASE("image files: an unreadable image stops the run or is left out, as the
   engine::host::Pool pool(2);
   Strings warnings;
   const EncodedImages stopping = images(directory);
-  CHECK_THAT(data_failure([&] { read(stopping, 1); }), Catch::Matchers::StartsWith(record + ": "));
+  CHECK_THAT(data_failure([&] { read(stopping, 1); }),
+             Catch::Matchers::StartsWith(record + ": ") &&
+                 Catch::Matchers::EndsWith("; get it again, or set on_unreadable: SKIP"));
   CHECK_THAT(data_failure([&] { stopping.decode_all(pool, warnings); }), Catch::Matchers::StartsWith(record + ": "));
   const EncodedImages skipping = images(directory, framing, OnUnreadable::kSkip);
   CHECK(skipping.decode_all(pool, warnings) == nullptr);  // mini-batches are to have a hole
   REQUIRE(warnings.size() == 1);
-  CHECK_THAT(warnings[0], ContainsSubstring("1 of 3 images cannot be read and are left out; the first: " + record));
+  CHECK_THAT(warnings[0], ContainsSubstring("1 of 3 images cannot be read and are left out; the first: " + record) &&
+                              Catch::Matchers::EndsWith("; get it again"));
 
   const auto device = engine::open_device(engine::parse_device("cpu"));
   dataflow::SequentialOrder order(3, 3);
