@@ -58,10 +58,8 @@ class Lister {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) {
-      fail(ErrorKind::kData,
-           "{}: dataset is missing: neither a folder of classes nor a list of images is there; name the folder that "
-           "holds '{}' with --data-root or $ARBALEST_DATA",
-           path.string(), source_.directory.filename().string());
+      fail(ErrorKind::kData, "{}: dataset is missing: neither a folder of classes nor a list of images is there; {}",
+           path.string(), source_.if_missing);
     }
     return fs::is_directory(status) ? list_tree(path) : read_list(path);
   }

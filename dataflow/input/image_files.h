@@ -18,6 +18,7 @@ struct ImageFilesSource {
   std::filesystem::path directory;
   std::string train;  // below `directory`
   std::string test;
+  std::string if_missing = "check the path";  // the likely fix, for the error
 };
 
 struct ImageFile {

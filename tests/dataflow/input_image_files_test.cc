@@ -131,9 +131,9 @@ TEST_CASE("image files: what is not named as an image is left out, and said", "[
 
 TEST_CASE("image files: missing folders, empty classes and classes of the test set alone are refused", "[input]") {
   const TemporaryDirectory directory;
-  CHECK_THAT(
-      data_failure([&] { list(directory); }),
-      ContainsSubstring((directory / "train").string() + ": dataset is missing") && ContainsSubstring("--data-root"));
+  CHECK_THAT(data_failure([&] { list(directory); }),
+             ContainsSubstring((directory / "train").string() + ": dataset is missing") &&
+                 ContainsSubstring("; check the path"));
   write_tree(directory);
   fs::create_directories(directory / "train/empty");
   CHECK_THAT(data_failure([&] { list(directory); }), ContainsSubstring("train/empty: the class has no image"));
