@@ -111,7 +111,12 @@ TEST_CASE("own images: a dataset that is not as the job says is refused") {
   CHECK(no_resize.exit_code == 4);
   CHECK_THAT(no_resize.err, ContainsSubstring("set resize"));
   fs::remove_all(own.file("train"));
-  CHECK(own.train().exit_code == 4);
+  const Completed missing = own.train();
+  CHECK(missing.exit_code == 4);
+  CHECK_THAT(missing.err, ContainsSubstring("name the folder that holds 'own' with --data-root"));
+  CHECK_THAT(own.program().run({"data", "convert", "data/own", "records"}).err,
+             ContainsSubstring("dataset is missing") && ContainsSubstring("; check the path") &&
+                 !ContainsSubstring("--data-root"));
 }
 
 }  // namespace arbalest::tests
