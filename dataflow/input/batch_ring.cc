@@ -98,6 +98,7 @@ std::optional<Batch> BatchRing::next() {
   if (slot.failure) std::rethrow_exception(slot.failure);
   slot.state = State::kOut;
   skipped_ += slot.skipped;
+  if (first_skipped_.empty()) first_skipped_ = slot.first_skipped;
   ++next_out_;
   return slot.batch;
 }
@@ -189,27 +190,43 @@ void BatchRing::fill(Slot& slot, std::uint64_t number) const {
 
 void BatchRing::read_examples(Slot& slot) const {
   const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
-  slot.skipped = 0;
+  std::vector<std::size_t> skipped;
+  slot.first_skipped.clear();
   for (std::size_t row = 0; row < slot.indices.size(); ++row) {
     if (slot.indices[row] != BatchOrder::kNoExample) {
       if (read_example(slot, row)) continue;
+      skipped.push_back(row);
       slot.indices[row] = BatchOrder::kNoExample;
       --slot.batch.examples;
-      ++slot.skipped;
     }
     std::fill_n(slot.images + row * pixels, pixels, 0.0F);
     slot.labels[row] = engine::kNoLabel;
   }
+  for (const std::size_t row : skipped) fill_skipped(slot, row);
+  slot.skipped = std::ssize(skipped);
+}
+
+// Zeros would enter the statistics of batch norm as an image.
+void BatchRing::fill_skipped(const Slot& slot, std::size_t row) const {
+  if (slot.batch.examples == 0) return;
+  const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
+  const std::size_t rows = slot.indices.size();
+  std::size_t from = row;
+  do {
+    from = (from + rows - 1) % rows;
+  } while (slot.indices[from] == BatchOrder::kNoExample);
+  std::copy_n(slot.images + from * pixels, pixels, slot.images + row * pixels);
 }
 
 // False if the example cannot be read and is to be left out.
-bool BatchRing::read_example(const Slot& slot, std::size_t row) const {
+bool BatchRing::read_example(Slot& slot, std::size_t row) const {
   const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
   const std::int64_t example = slot.indices[row];
   try {
     dataset_->read(example, {slot.batch.number, static_cast<std::uint32_t>(row)}, slot.images + row * pixels);
   } catch (const engine::Error& error) {
     if (error.kind() != engine::ErrorKind::kData || !dataset_->skips_unreadable()) throw;
+    if (slot.first_skipped.empty()) slot.first_skipped = error.what();
     return false;
   }
   slot.labels[row] = dataset_->label(example);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "dataflow/input/batch_order.h"
@@ -22,8 +23,9 @@ namespace arbalest::dataflow {
 struct Batch {
   std::uint64_t number = 0;
   const std::int64_t* indices = nullptr;  // [b] in the dataset; BatchOrder::kNoExample where there is no example
-  // As Dataset::read and label have them.
-  const float* images = nullptr;         // [b, c, h, w] or [b, columns], 64-byte aligned; zeros where is no example
+  // As Dataset::read and label have them. A skipped example's place has the image of the nearest place before it that
+  // holds an example (the last is before the first), so that batch norm's statistics are of real images.
+  const float* images = nullptr;         // [b, c, h, w] or [b, columns], 64-byte aligned; zeros where there is none
   const std::int32_t* labels = nullptr;  // [b]; engine::kNoLabel where there is no example
   int examples = 0;                      // how many of the b places hold one
 };
@@ -58,6 +60,8 @@ class BatchRing {
 
   // How many examples were left out of the batches handed out so far, because the dataset skips what cannot be read.
   std::int64_t skipped() const noexcept { return skipped_; }
+  // What the first of them, in the order of the sequence, threw; empty if there is none.
+  const std::string& first_skipped() const noexcept { return first_skipped_; }
 
   // The sequence starts again at `first`. All batches must have been released.
   void restart(std::uint64_t first = 0);
@@ -71,8 +75,9 @@ class BatchRing {
     float* images = nullptr;         // null in a ring of indices
     std::int32_t* labels = nullptr;  // alike
     std::exception_ptr failure;
-    std::int64_t skipped = 0;  // examples of the batch
-    std::size_t group = 0;     // batches of the task whose first batch lives here
+    std::int64_t skipped = 0;   // examples of the batch
+    std::string first_skipped;  // what its first threw
+    std::size_t group = 0;      // batches of the task whose first batch lives here
   };
 
   BatchRing(const Dataset* dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,
@@ -85,7 +90,8 @@ class BatchRing {
   void fill_group(std::uint64_t first) noexcept;
   void fill(Slot& slot, std::uint64_t number) const;
   void read_examples(Slot& slot) const;
-  bool read_example(const Slot& slot, std::size_t row) const;
+  void fill_skipped(const Slot& slot, std::size_t row) const;
+  bool read_example(Slot& slot, std::size_t row) const;
   void stop_fills(std::unique_lock<std::mutex>& lock);
 
   const Dataset* dataset_;  // null: a ring of indices
@@ -97,6 +103,7 @@ class BatchRing {
   std::vector<Slot> slots_;
   std::size_t group_;  // batches of one task
   std::int64_t skipped_ = 0;
+  std::string first_skipped_;
 
   std::mutex mutex_;
   InputObserver* observer_ = nullptr;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/ranges.h>
+
 #include "dataflow/input/input_file.h"
 #include "engine/error.h"
 
@@ -29,6 +31,11 @@ std::vector<std::string> file_names(CifarVersion version, Split split) {
   return {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"};
 }
 
+// Of each published file.
+std::size_t records_per_file(CifarVersion version, Split split) {
+  return version == CifarVersion::k100 && split == Split::kTrain ? 50'000 : 10'000;
+}
+
 class CifarReader {
  public:
   explicit CifarReader(CifarVersion version)
@@ -36,7 +43,8 @@ class CifarReader {
         classes_(cifar_description(version).classes),
         records_(kRecordsAtOnce * record_bytes()) {}
 
-  void read(const std::filesystem::path& path) {
+  // Returns the number of records.
+  std::size_t read(const std::filesystem::path& path) {
     InputFile file(path);
     std::size_t number = 0;  // of the next record
     for (;;) {
@@ -55,6 +63,7 @@ class CifarReader {
       if (count < records_.size()) break;
     }
     if (number == 0) fail(ErrorKind::kData, "{}: is empty; get the file again", path.string());
+    return number;
   }
 
   std::vector<std::uint8_t> take_pixels() { return std::move(pixels_); }
@@ -87,9 +96,11 @@ InputDescription cifar_description(CifarVersion version) {
   return {engine::Shape{3, kSide, kSide}, version == CifarVersion::k10 ? 10 : 100};
 }
 
-std::unique_ptr<ByteImages> load_cifar(const CifarSource& source, Split split) {
+std::unique_ptr<ByteImages> load_cifar(const CifarSource& source, Split split, std::vector<std::string>& warnings) {
   const std::string name = name_of(source.version);
   CifarReader reader(source.version);
+  const std::size_t expected = records_per_file(source.version, split);
+  std::vector<std::string> others;
   for (const std::string& file : file_names(source.version, split)) {
     const std::filesystem::path path = source.directory / file;
     std::error_code error;
@@ -101,7 +112,12 @@ std::unique_ptr<ByteImages> load_cifar(const CifarSource& source, Split split) {
            name, path.string(), source.version == CifarVersion::k10 ? "cifar-10-batches-bin" : "cifar-100-binary",
            source.directory.filename().string());
     }
-    reader.read(path);
+    const std::size_t records = reader.read(path);
+    if (records != expected) others.push_back(fmt::format("{} has {} records instead of {}", file, records, expected));
+  }
+  if (!others.empty()) {
+    warnings.push_back(fmt::format("{}: {}; get them again unless they were made so", source.directory.string(),
+                                   fmt::join(others, ", ")));
   }
   return std::make_unique<ByteImages>(name + (split == Split::kTrain ? " train" : " test"),
                                       cifar_description(source.version), source.normalization, reader.take_pixels(),

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dataflow/input/byte_images.h"
 #include "dataflow/input/dataset.h"
@@ -23,7 +24,8 @@ struct CifarSource {
 };
 
 // Throws ErrorKind::kData, naming file and record, if a file is missing, unreadable, empty or corrupt, does not end
-// with a whole record, or holds a label that is out of range.
-std::unique_ptr<ByteImages> load_cifar(const CifarSource& source, Split split);
+// with a whole record, or holds a label that is out of range. Files with another number of records than the published
+// ones, which may be cut short between two records as well as made so on purpose, are said in `warnings`.
+std::unique_ptr<ByteImages> load_cifar(const CifarSource& source, Split split, std::vector<std::string>& warnings);
 
 }  // namespace arbalest::dataflow

@@ -47,10 +47,15 @@ void EncodedImages::decode(std::int64_t example, const ExamplePlace& place, std:
   try {
     decode_file(example, place, pixels);
   } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
     const std::string record = examples_->record(example);
-    const std::string what = error.what();
-    if (error.kind() != ErrorKind::kData || what.starts_with(record)) throw;
-    engine::fail(ErrorKind::kData, "{}: {}", record, what);
+    std::string what = error.what();
+    if (what.starts_with(record + ": ")) what.erase(0, record.size() + 2);
+    const bool has_fix = what.find("; ") != std::string::npos;
+    const std::string fix = has_fix              ? ""
+                            : skips_unreadable() ? "; get it again"
+                                                 : "; get it again, or set on_unreadable: SKIP";
+    engine::fail(ErrorKind::kData, "{}: {}{}", record, what, fix);
   }
 }
 

@@ -67,8 +67,8 @@ class EncodedImages final : public Dataset {
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return examples_->size(); }
 
-  // Throws ErrorKind::kData, naming the record, for what cannot be read or decoded, and for images of another size
-  // where the framing brings them to none.
+  // Throws ErrorKind::kData, naming the record and the likely fix, for what cannot be read or decoded, and for images
+  // of another size where the framing brings them to none.
   void read(std::int64_t example, const ExamplePlace& place, float* image) const override;
   std::int32_t label(std::int64_t example) const override { return examples_->label(example); }
   bool skips_unreadable() const noexcept override { return on_unreadable_ == OnUnreadable::kSkip; }

@@ -28,7 +28,11 @@ constexpr std::uint64_t kMostFileBytes = std::uint64_t{1} << 28;
 // What a split has, before its classes have numbers.
 using FilesByClass = std::map<std::string, std::vector<fs::path>>;
 
+// Of what systems and tools leave in folders: ".DS_Store", "._0.jpg", ".ipynb_checkpoints".
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
 bool is_image_name(const fs::path& path) {
+  if (is_hidden(path)) return false;
   std::string extension = path.extension().string();
   std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
@@ -54,10 +58,8 @@ class Lister {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) {
-      fail(ErrorKind::kData,
-           "{}: dataset is missing: neither a folder of classes nor a list of images is there; name the folder that "
-           "holds '{}' with --data-root or $ARBALEST_DATA",
-           path.string(), source_.directory.filename().string());
+      fail(ErrorKind::kData, "{}: dataset is missing: neither a folder of classes nor a list of images is there; {}",
+           path.string(), source_.if_missing);
     }
     return fs::is_directory(status) ? list_tree(path) : read_list(path);
   }
@@ -67,7 +69,7 @@ class Lister {
     FilesByClass files;
     std::vector<fs::path> others;
     for (const fs::path& folder : entries_of(root)) {
-      if (!fs::is_directory(folder)) {
+      if (!fs::is_directory(folder) || is_hidden(folder)) {
         others.push_back(folder);
         continue;
       }
@@ -98,7 +100,7 @@ class Lister {
       if (line.empty()) continue;
       const fs::path image = fs::path(line).lexically_normal();
       const std::string folder = image.parent_path().filename().string();
-      if (image.is_absolute() || folder.empty() || folder == "..") {
+      if (image.is_absolute() || folder.empty() || folder == ".." || *image.begin() == "..") {
         fail(ErrorKind::kData, "{}:{}: '{}' must be a path below {} that ends in CLASS/IMAGE", path.string(), number,
              line, source_.directory.string());
       }

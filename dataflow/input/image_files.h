@@ -18,6 +18,7 @@ struct ImageFilesSource {
   std::filesystem::path directory;
   std::string train;  // below `directory`
   std::string test;
+  std::string if_missing = "check the path";  // the likely fix, for the error
 };
 
 struct ImageFile {
@@ -30,9 +31,10 @@ struct ImageFileList {
   std::vector<ImageFile> files;
 };
 
-// The files of a split; none is opened. In a folder only what is named .jpg, .jpeg or .png (in any case) is an image;
-// how much else was left out is said in `warnings`. Throws ErrorKind::kData where a folder or list is missing or
-// unreadable, a class has no image, a listed image lies in no folder, or the test split has a class of its own.
+// The files of a split; none is opened. In a folder only what is named .jpg, .jpeg or .png (in any case) is an image,
+// and what begins with a dot is neither image nor class; how much was left out so is said in `warnings`. Throws
+// ErrorKind::kData where a folder or list is missing or unreadable, a class has no image, a listed image lies in no
+// folder or outside of `directory`, or the test split has a class of its own.
 ImageFileList list_image_files(const ImageFilesSource& source, Split split, std::vector<std::string>& warnings);
 
 // The same as examples; throws besides if there are not `classes` of them.

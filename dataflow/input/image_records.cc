@@ -140,9 +140,6 @@ class ImageRecords final : public EncodedExamples {
         places_.push_back({shard, record});
       }
     }
-    if (places_.empty()) {
-      fail(ErrorKind::kData, "{}: the shards hold no record", (source.directory / source.pattern).string());
-    }
   }
 
   std::int64_t size() const noexcept override { return std::ssize(places_); }

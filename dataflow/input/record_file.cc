@@ -68,6 +68,7 @@ RecordFile::RecordFile(RecordFile&& other) noexcept
       records_(std::move(other.records_)) {}
 
 void RecordFile::walk(std::uint64_t file_bytes) {
+  if (file_bytes == 0) fail(ErrorKind::kData, "{}: is empty; get the file again", path_.string());
   std::array<std::uint8_t, kHeader> header{};
   for (std::uint64_t offset = 0; offset < file_bytes;) {
     const std::uint64_t left = file_bytes - offset;

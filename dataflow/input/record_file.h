@@ -15,7 +15,7 @@ namespace arbalest::dataflow {
 class RecordFile {
  public:
   // Walks over all lengths. Throws ErrorKind::kData, naming the shard and the record, if the file is unreadable,
-  // truncated, or a length has a wrong checksum.
+  // empty or truncated, or a length has a wrong checksum.
   explicit RecordFile(std::filesystem::path path);
   ~RecordFile();
   RecordFile(RecordFile&& other) noexcept;

@@ -190,14 +190,13 @@ class DataReader {
     if (!has_channels) {
       issues_.add(path + "channels", fmt::format("channels must be 1 or 3, not {}", decoding.channels()));
     }
-    if (!has_size || !has_channels) return false;
-    if (decoding.has_resize()) {
+    if (has_size && decoding.has_resize()) {
       check(path + "resize", decoding.resize(), {std::max(decoding.height(), decoding.width()), kLongestSide});
       options_.resize = decoding.resize();
     }
     options_.on_unreadable =
         decoding.on_unreadable() == v1::Decoding::SKIP ? dataflow::OnUnreadable::kSkip : dataflow::OnUnreadable::kStop;
-    return true;
+    return has_size && has_channels;
   }
 
   // Of a field of the dataset's message.

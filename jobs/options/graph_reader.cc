@@ -29,7 +29,10 @@ class GraphReader {
     if (model_.has_zoo() && !model_issues.empty()) return nullptr;
     try {
       auto graph = std::make_shared<dataflow::Graph>(dataflow::Graph::build(*context_.input, layers));
-      if (context_.batch_size.has_value()) check_sizes_of(*graph, layers);
+      if (context_.batch_size.has_value()) {
+        check_sizes_of(*graph, layers);
+        check_batch_norm(*graph, *context_.batch_size);
+      }
       return graph;
     } catch (const dataflow::GraphError& error) {
       for (const dataflow::GraphIssue& issue : error.issues()) issues_.add_another(path_of(issue), issue.message);
@@ -82,6 +85,21 @@ class GraphReader {
       const std::string path =
           is_listed ? width_path(static_cast<int>(layer - layers.begin()), *layer) : layer_path(-1);
       issues_.add_another(path, issue.message);
+    }
+  }
+
+  // There is no variance of one number.
+  void check_batch_norm(const dataflow::Graph& graph, std::int64_t batch_size) {
+    const std::vector<engine::Shape> shapes = graph.shapes(batch_size);
+    for (const dataflow::Graph::Node& node : graph.nodes()) {
+      if (node.layer->kind() != "batch_norm") continue;
+      const engine::Shape& shape = shapes[static_cast<std::size_t>(node.inputs[0])];
+      if (shape.elements() / shape[1] > 1) continue;
+      issues_.add("training.batch_size",
+                  fmt::format("batch_size must be at least 2, not {}: layer '{}' (batch norm) has only one number of "
+                              "each channel to learn from",
+                              batch_size, node.name));
+      return;
     }
   }
 

@@ -176,12 +176,25 @@ class JobReader {
     for (std::string& text : learning_rate_warnings(options_.learning_rate, options_.training.max_epochs)) {
       warn(std::move(text));
     }
+    warn_of_softmax();
     for (std::size_t i = 0; i < options_.devices.size(); ++i) {
       const int cores = engine::core_count(options_.devices[i]);
       if (!options_.devices[i].is_cuda() && options_.learners_per_device[i] > cores) {
         warn(fmt::format("{} learners share the {} of '{}'", options_.learners_per_device[i], counted(cores, "core"),
                          options_.devices[i].name));
       }
+    }
+  }
+
+  void warn_of_softmax() {
+    if (options_.graph == nullptr) return;
+    const auto& nodes = options_.graph->nodes();
+    for (const auto& loss : nodes) {
+      if (loss.layer->kind() != "softmax_cross_entropy") continue;
+      const auto before = std::ranges::find(nodes, loss.inputs[0], &dataflow::Graph::Node::output);
+      if (before == nodes.end() || before->layer->kind() != "softmax") continue;
+      options_.warnings.push_back(fmt::format(
+          "the loss '{}' takes logits and applies softmax itself; remove layer '{}'", loss.name, before->name));
     }
   }
 

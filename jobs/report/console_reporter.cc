@@ -216,8 +216,8 @@ void ConsoleReporter::on_finish(const RunSummary& summary) {
     return;
   }
   if (summary.skipped_examples > 0) {
-    say(fmt::format("arbalest: warning: mini-batches went without {} that could not be read\n",
-                    counted(summary.skipped_examples, "image")));
+    say(fmt::format("arbalest: warning: mini-batches went without {} that could not be read; the first: {}\n",
+                    counted(summary.skipped_examples, "image"), summary.first_skipped));
   }
   if (!summary.message.empty()) {
     const bool diverged = summary.status == RunStatus::kDiverged;

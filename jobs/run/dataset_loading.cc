@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "dataflow/input/byte_images.h"
 #include "dataflow/input/cifar.h"
 #include "dataflow/input/digits.h"
@@ -39,12 +41,11 @@ class Loader {
       case DataOptions::Kind::kIdx:
         return varied(dataflow::load_idx({data_.directory, directory_, data_.input, data_.normalization}, split_));
       case DataOptions::Kind::kCifar10:
-        return varied(dataflow::load_cifar({dataflow::CifarVersion::k10, directory_, data_.normalization}, split_));
+        return varied(load_cifar(dataflow::CifarVersion::k10));
       case DataOptions::Kind::kCifar100:
-        return varied(dataflow::load_cifar({dataflow::CifarVersion::k100, directory_, data_.normalization}, split_));
+        return varied(load_cifar(dataflow::CifarVersion::k100));
       case DataOptions::Kind::kImages:
-        return decoded(
-            dataflow::open_image_files({directory_, data_.train, data_.test}, split_, data_.input.classes, warnings_));
+        return decoded(dataflow::open_image_files(image_files(), split_, data_.input.classes, warnings_));
       case DataOptions::Kind::kTfrecord:
         return decoded(dataflow::open_image_records({directory_, split_ == Split::kTrain ? data_.train : data_.test,
                                                      data_.first_label, data_.input.classes, data_.on_unreadable},
@@ -58,7 +59,17 @@ class Loader {
   }
 
  private:
+  std::unique_ptr<dataflow::ByteImages> load_cifar(dataflow::CifarVersion version) const {
+    return dataflow::load_cifar({version, directory_, data_.normalization}, split_, warnings_);
+  }
+
   std::string name() const { return data_.directory + (split_ == Split::kTrain ? " train" : " test"); }
+
+  dataflow::ImageFilesSource image_files() const {
+    return {directory_, data_.train, data_.test,
+            fmt::format("name the folder that holds '{}' with --data-root or $ARBALEST_DATA",
+                        directory_.filename().string())};
+  }
 
   std::unique_ptr<dataflow::ByteImages> load_arrays() const {
     const bool is_training = split_ == Split::kTrain;

@@ -93,6 +93,7 @@ struct RunSummary {
   int epochs = 0;                     // completed
   std::int64_t examples = 0;          // trained on
   std::int64_t skipped_examples = 0;  // reads of examples that could not be read, in training and evaluation
+  std::string first_skipped;          // what was wrong with the first of them
   double epochs_begun = 0.0;          // the same as a number of epochs: 0.6
   double train_seconds = 0.0;         // the whole clock: preparation, reading, training, evaluation
   std::optional<double> time_to_accuracy_seconds;

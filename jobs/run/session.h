@@ -58,6 +58,10 @@ class Session {
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
   // How often an example was left out of its mini-batch for being unreadable.
   std::int64_t skipped_examples() const { return training_ring_->skipped() + test_ring_->skipped(); }
+  // What was wrong with the first of them, of the training set if it has one.
+  const std::string& first_skipped() const {
+    return training_ring_->skipped() > 0 ? training_ring_->first_skipped() : test_ring_->first_skipped();
+  }
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
  private:

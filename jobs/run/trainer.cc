@@ -305,7 +305,10 @@ class Trainer {
     } else {
       summarize_accuracy();
     }
-    if (session_) summary_.skipped_examples = session_->skipped_examples();
+    if (session_) {
+      summary_.skipped_examples = session_->skipped_examples();
+      summary_.first_skipped = session_->first_skipped();
+    }
     summary_.train_seconds = seconds_since(start_);
     summary_.images_per_second =
         training_seconds_ > 0.0 ? static_cast<double>(summary_.examples) / training_seconds_ : 0.0;

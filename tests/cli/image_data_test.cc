@@ -80,9 +80,11 @@ TEST_CASE("own images: a job may go without those that cannot be read, and count
   const Completed result = own.train({"--set", "data.images.decoding.on_unreadable=SKIP"});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
-  CHECK_THAT(result.err, ContainsSubstring("1 of 4 images cannot be read and are left out") &&
-                             ContainsSubstring("test/dark/12.jpg: is neither a JPEG nor a PNG image") &&
-                             ContainsSubstring("mini-batches went without"));
+  CHECK_THAT(result.err,
+             ContainsSubstring("1 of 4 images cannot be read and are left out") &&
+                 ContainsSubstring("test/dark/12.jpg: is neither a JPEG nor a PNG image") &&
+                 ContainsSubstring("mini-batches went without 12 images that could not be read; the first: ") &&
+                 ContainsSubstring("own/train/light/5.jpg: is empty; get it again\n"));
   const nlohmann::json summary = summary_of(own.program() / "run");
   CHECK(summary["skipped_examples"] == 12);  // in each epoch, and in each evaluation
   CHECK(summary["test_accuracy"] == 1.0);
@@ -109,7 +111,12 @@ TEST_CASE("own images: a dataset that is not as the job says is refused") {
   CHECK(no_resize.exit_code == 4);
   CHECK_THAT(no_resize.err, ContainsSubstring("set resize"));
   fs::remove_all(own.file("train"));
-  CHECK(own.train().exit_code == 4);
+  const Completed missing = own.train();
+  CHECK(missing.exit_code == 4);
+  CHECK_THAT(missing.err, ContainsSubstring("name the folder that holds 'own' with --data-root"));
+  CHECK_THAT(own.program().run({"data", "convert", "data/own", "records"}).err,
+             ContainsSubstring("dataset is missing") && ContainsSubstring("; check the path") &&
+                 !ContainsSubstring("--data-root"));
 }
 
 }  // namespace arbalest::tests

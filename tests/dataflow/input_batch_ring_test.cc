@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -101,6 +102,27 @@ class FailingDataset final : public Dataset {
 
  private:
   std::string name_ = "failing";
+  InputDescription description_{Shape{1, 1, 1}, 10};
+};
+
+// Example n is n; skips those that are not to be read.
+class SkippingDataset final : public Dataset {
+ public:
+  explicit SkippingDataset(std::set<std::int64_t> unreadable) : unreadable_(std::move(unreadable)) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  const InputDescription& description() const noexcept override { return description_; }
+  std::int64_t size() const noexcept override { return 14; }
+  bool skips_unreadable() const noexcept override { return true; }
+  void read(std::int64_t example, const arbalest::dataflow::ExamplePlace&, float* image) const override {
+    *image = static_cast<float>(example);
+    if (unreadable_.contains(example)) arbalest::engine::fail(ErrorKind::kData, "record {} is broken", example);
+  }
+  std::int32_t label(std::int64_t example) const override { return static_cast<std::int32_t>(example % 10); }
+
+ private:
+  std::set<std::int64_t> unreadable_;
+  std::string name_ = "skipping";
   InputDescription description_{Shape{1, 1, 1}, 10};
 };
 
@@ -308,6 +330,40 @@ TEST_CASE("a failed read is thrown when its batch is due, and again", "[input]")
   }
   CHECK_THROWS_WITH(ring.next(), "record 5 is broken");
   CHECK_THROWS_WITH(ring.next(), "record 5 is broken");
+}
+
+TEST_CASE("in the place of a skipped example is the nearest readable one before it, without a label", "[input]") {
+  Rig rig(3);
+  const SkippingDataset data({0, 2, 3, 4, 5, 6, 7, 13});
+  SequentialOrder order(14, 4);
+  BatchRing ring(data, order, rig.device(), rig.pool(), 3);
+  const std::vector<std::vector<float>> images = {
+      {1, 1, 1, 1},    // the only one that can be read
+      {0, 0, 0, 0},    // there is none
+      {8, 9, 10, 11},  // all are there
+      {12, 12, 0, 0}   // the padding stays zero
+  };
+  const std::vector<std::vector<std::int32_t>> labels = {{kNoLabel, 1, kNoLabel, kNoLabel},
+                                                         {kNoLabel, kNoLabel, kNoLabel, kNoLabel},
+                                                         {8, 9, 0, 1},
+                                                         {2, kNoLabel, kNoLabel, kNoLabel}};
+  const std::vector<int> examples = {1, 0, 4, 1};
+  for (std::size_t number = 0; number < 4; ++number) {
+    CAPTURE(number);
+    const Batch batch = ring.next().value();
+    CHECK(std::vector<float>(batch.images, batch.images + 4) == images[number]);
+    CHECK(std::vector<std::int32_t>(batch.labels, batch.labels + 4) == labels[number]);
+    CHECK(batch.examples == examples[number]);
+    ring.release(batch.number);
+  }
+  CHECK(ring.skipped() == 8);
+  CHECK(ring.first_skipped() == "record 0 is broken");
+  // The last is before the first, and those between have gone as well.
+  const SkippingDataset others({0, 1, 2});
+  BatchRing cyclic(others, order, rig.device(), rig.pool(), 3);
+  CHECK(cyclic.first_skipped().empty());
+  const Batch batch = cyclic.next().value();
+  CHECK(std::vector<float>(batch.images, batch.images + 4) == std::vector<float>{3, 3, 3, 3});
 }
 
 TEST_CASE("a ring that is destroyed early waits for its tasks", "[input]") {

@@ -46,6 +46,8 @@ std::string records100(std::size_t count) {
   return bytes;
 }
 
+using Strings = std::vector<std::string>;
+
 void write_training_files(const TemporaryDirectory& directory, std::size_t records) {
   for (std::size_t i = 0; i < 5; ++i) {
     write_text(directory / ("data_batch_" + std::to_string(i + 1) + ".bin"), records10(records, i * records));
@@ -55,7 +57,8 @@ void write_training_files(const TemporaryDirectory& directory, std::size_t recor
 std::string failure(const TemporaryDirectory& directory, const std::string& file,
                     CifarVersion version = CifarVersion::k10, Split split = Split::kTrain) {
   try {
-    load_cifar({version, directory.path(), {}}, split);
+    Strings warnings;
+    load_cifar({version, directory.path(), {}}, split, warnings);
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kData);
     CHECK_THAT(error.what(), ContainsSubstring((directory / file).string()));
@@ -78,8 +81,9 @@ std::string failure_with(const std::string& content) {
 TEST_CASE("CIFAR-10: all files are read in order, and each channel has its normalization", "[input]") {
   const TemporaryDirectory directory;
   write_training_files(directory, 3);
-  const auto data =
-      load_cifar({CifarVersion::k10, directory.path(), {{0.0F, 0.5F, 1.0F}, {1.0F, 0.5F, 2.0F}}}, Split::kTrain);
+  Strings warnings;
+  const auto data = load_cifar({CifarVersion::k10, directory.path(), {{0.0F, 0.5F, 1.0F}, {1.0F, 0.5F, 2.0F}}},
+                               Split::kTrain, warnings);
   CHECK(data->name() == "cifar10 train");
   CHECK(data->size() == 15);
   CHECK(data->description() == arbalest::dataflow::cifar_description(CifarVersion::k10));
@@ -98,7 +102,8 @@ TEST_CASE("CIFAR-10: all files are read in order, and each channel has its norma
 TEST_CASE("CIFAR-100: the fine labels are used", "[input]") {
   const TemporaryDirectory directory;
   write_text(directory / "test.bin", records100(4));
-  const auto data = load_cifar({CifarVersion::k100, directory.path(), {}}, Split::kTest);
+  Strings warnings;
+  const auto data = load_cifar({CifarVersion::k100, directory.path(), {}}, Split::kTest, warnings);
   CHECK(data->name() == "cifar100 test");
   CHECK(data->labels() == std::vector<std::uint8_t>{99, 98, 97, 96});
 }
@@ -128,6 +133,25 @@ TEST_CASE("CIFAR: what is no whole number of records is refused with the record"
   CHECK_THAT(failure_with(records10(1001) + "x"), ContainsSubstring("record 1001 (byte"));
 }
 
+TEST_CASE("CIFAR: another number of records than in the published files is said", "[input]") {
+  const TemporaryDirectory directory;
+  write_training_files(directory, 10'000);
+  Strings warnings;
+  CHECK(load_cifar({CifarVersion::k10, directory.path(), {}}, Split::kTrain, warnings)->size() == 50'000);
+  CHECK(warnings.empty());
+  write_text(directory / "data_batch_3.bin", records10(9'999));
+  write_text(directory / "data_batch_5.bin", records10(10'001));
+  CHECK(load_cifar({CifarVersion::k10, directory.path(), {}}, Split::kTrain, warnings)->size() == 50'000);
+  CHECK(warnings == Strings{directory.path().string() +
+                            ": data_batch_3.bin has 9999 records instead of 10000, data_batch_5.bin has 10001 records "
+                            "instead of 10000; get them again unless they were made so"});
+  warnings.clear();
+  write_text(directory / "train.bin", records100(10));
+  load_cifar({CifarVersion::k100, directory.path(), {}}, Split::kTrain, warnings);
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], ContainsSubstring("train.bin has 10 records instead of 50000"));
+}
+
 TEST_CASE("CIFAR: a label out of range names its record", "[input]") {
   std::string content = records10(3);
   content[2 * kRecord10] = 10;
@@ -142,9 +166,11 @@ TEST_CASE("CIFAR: a label out of range names its record", "[input]") {
 
 TEST_CASE("CIFAR-10: the real training set has the statistics that jobs normalize with", "[input][data]") {
   const auto directory = arbalest::tests::dataset_or_skip("cifar-10");
-  const auto data = load_cifar({CifarVersion::k10, directory, {}}, Split::kTrain);
+  Strings warnings;
+  const auto data = load_cifar({CifarVersion::k10, directory, {}}, Split::kTrain, warnings);
   REQUIRE(data->size() == 50'000);
-  CHECK(load_cifar({CifarVersion::k10, directory, {}}, Split::kTest)->size() == 10'000);
+  CHECK(load_cifar({CifarVersion::k10, directory, {}}, Split::kTest, warnings)->size() == 10'000);
+  CHECK(warnings.empty());
   const std::array<double, 3> mean{0.4914, 0.4822, 0.4465};
   const std::array<double, 3> stddev{0.2470, 0.2435, 0.2616};
   for (std::size_t channel = 0; channel < 3; ++channel) {

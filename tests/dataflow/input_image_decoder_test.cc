@@ -112,6 +112,17 @@ TEST_CASE("images: every prefix of a file is refused", "[input]") {
   CHECK_THAT(failure(file.substr(0, file.size() - 60)), ContainsSubstring("is no valid JPEG image"));
 }
 
+TEST_CASE("images: bytes behind the end of an image are ignored", "[input]") {
+  for (const std::string& file : {jpeg(gradient(40, 30)), jpeg(gradient(40, 30), true), png(gradient(9, 9))}) {
+    const DecodedImage image = decode(file);
+    for (const std::string& tail : {std::string(1, '\0'), std::string("a camera's own data"), file}) {
+      const DecodedImage found = decode(file + tail);
+      CHECK((found.width == image.width && found.height == image.height));
+      CHECK(found.pixels == image.pixels);
+    }
+  }
+}
+
 TEST_CASE("images: what is no image is refused by its content", "[input]") {
   CHECK_THAT(failure("GIF89a and so on"), ContainsSubstring("is neither a JPEG nor a PNG image"));
   CHECK_THAT(failure("a text"), ContainsSubstring("whatever its name says"));

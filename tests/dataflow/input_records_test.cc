@@ -152,8 +152,11 @@ TEST_CASE("records: what is no image example is refused with shard and record", 
   const TemporaryDirectory directory;
   CHECK_THAT(data_failure([&] { open(directory); }),
              ContainsSubstring("train-*: dataset is missing") && ContainsSubstring("--data-root"));
-  write_records(directory / "train-0", {});
-  CHECK_THAT(data_failure([&] { open(directory); }), ContainsSubstring("hold no record"));
+  write_records(directory / "train-0", {image_record(0, 1)});
+  write_records(directory / "train-1", {});  // as a download that never began
+  CHECK_THAT(data_failure([&] { open(directory); }),
+             ContainsSubstring((directory / "train-1").string() + ": is empty; get the file again"));
+  std::filesystem::remove(directory / "train-1");
   write_records(directory / "train-0", {image_record(0, 1), bytes_of("no message")});
   CHECK_THAT(data_failure([&] { open(directory); }),
              ContainsSubstring((directory / "train-0").string() + ": record 1") &&

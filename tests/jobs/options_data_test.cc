@@ -101,6 +101,10 @@ TEST_CASE("what a job must say of images of files is asked for, and nothing is b
         "job.txtpb:3:75: error: channels must be 1 or 3, not 2");
   CHECK(images("directory: \"a\" classes: 2 decoding { height: 28 width: 28 resize: 27 }") ==
         "job.txtpb:3:75: error: resize must be in [28, 4096], not 27");
+  CHECK_THAT(
+      refusal(with_data("data { images { directory: \"a\" classes: 2 decoding { height: 28 width: 28 channels: 2 "
+                        "resize: 27 } } }")),
+      ContainsSubstring("channels must be 1 or 3, not 2") && ContainsSubstring("resize must be in [28, 4096], not 27"));
   CHECK(images("directory: \"a\" classes: 0 decoding { height: 28 width: 28 }") ==
         "job.txtpb:3:32: error: classes must be in [1, 1000000], not 0");
   CHECK(images("directory: \"a\" train: \"\" classes: 2 decoding { height: 28 width: 28 }") ==

@@ -1,0 +1,36 @@
+// What a job says of its model beyond what the model itself is checked for.
+#include <algorithm>
+
+#include "tests/jobs/job_text.h"
+
+namespace arbalest::jobs {
+
+TEST_CASE("batch norm needs more than one number of each channel") {
+  const auto job = [](const std::string& before) {
+    return with_model("model { layers { name: \"a\" input: \"image\" " + before +
+                      " } layers { name: \"b\" input: \"a\" batch_norm {} } layers { name: \"d\" input: \"b\" dense { "
+                      "units: 10 } } layers { name: \"l\" input: \"d\" input: \"label\" softmax_cross_entropy {} } }");
+  };
+  const std::string dense = job("dense { units: 8 }");
+  CHECK(refusal(dense, {"training.batch_size=1"}, engine::ErrorKind::kUsage) ==
+        "--set training.batch_size=1: error: batch_size must be at least 2, not 1: layer 'b' (batch norm) has only one "
+        "number "
+        "of each channel to learn from");
+  CHECK(parse(dense, {"training.batch_size=2"}).training.batch_size == 2);
+  CHECK(parse(job("conv { filters: 8 kernel: 3 }"), {"training.batch_size=1"}).training.batch_size == 1);
+}
+
+TEST_CASE("a softmax in front of a loss that applies it is warned of") {
+  const auto warnings = [](const std::string& softmax, const std::string& logits) {
+    return parse(with_model("model { layers { name: \"d\" input: \"image\" dense { units: 10 } } " + softmax +
+                            " layers { name: \"l\" input: \"" + logits +
+                            "\" input: \"label\" softmax_cross_entropy {} } }"))
+        .warnings;
+  };
+  const std::string expected = "the loss 'l' takes logits and applies softmax itself; remove layer 's'";
+  const auto with = warnings("layers { name: \"s\" input: \"d\" softmax {} }", "s");
+  CHECK(std::ranges::count(with, expected) == 1);
+  CHECK(std::ranges::count(warnings("", "d"), expected) == 0);
+}
+
+}  // namespace arbalest::jobs
