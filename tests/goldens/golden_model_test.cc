@@ -14,7 +14,7 @@ using Names = std::vector<std::string>;
 
 const Names kSmall{"logistic_regression", "mlp", "lenet", "lenet_bn", "cifar_quick", "matrix_factorization"};
 const Names kAlexnet{"alexnet", "alexnet_grouped"};
-const Names kVgg{"vgg11", "vgg16_bn", "vgg19_imagenet"};
+const Names kVgg{"vgg11", "vgg16_bn", "vgg16_imagenet", "vgg19_imagenet"};
 const Names kResnetCifar{"resnet_cifar20", "resnet_cifar32", "resnet_cifar44", "resnet_cifar56", "resnet_cifar110"};
 const Names kResnet{"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"};
 const Names kOtherResnets{"resnet50_v1", "resnet18_v2", "resnet50_v2"};
