@@ -1,3 +1,7 @@
+#include "engine/cpu/add.h"
+
+#include <algorithm>
+
 #include "engine/cpu/elements.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
@@ -7,20 +11,15 @@
 
 namespace arbalest::engine::cpu {
 
-namespace {
-
 using elementwise::load;
 using elementwise::store;
 
-// All loops below go over buffers with their padding: 0 + 0, and its ReLU, are 0.
-std::int64_t elements_of(const Layout& layout) { return cpu::elements_of(descriptor(layout)); }
+namespace {
 
 // Tensors stay in the order that convolutions want: that of the input which does not lie in canonical order.
 Layout choose_output(const AddSpec& spec) {
   const bool a_is_plain = descriptor(spec.a) == plain_descriptor(spec.a.shape(), spec.a.dtype());
-  const bool has_bfloat16 = spec.a.dtype() == DType::kBFloat16 || spec.b.dtype() == DType::kBFloat16;
-  return make_layout(
-      with_type(descriptor(a_is_plain ? spec.b : spec.a), has_bfloat16 ? DType::kBFloat16 : DType::kFloat32));
+  return make_layout(with_type(descriptor(a_is_plain ? spec.b : spec.a), joint_type(spec.a.dtype(), spec.b.dtype())));
 }
 
 Program make_forward(const dnnl::engine& engine, const AddSpec& spec, const Layout& output) {
@@ -28,50 +27,8 @@ Program make_forward(const dnnl::engine& engine, const AddSpec& spec, const Layo
   const dnnl::memory::desc lies = descriptor(output);
   const Operand a = program.read_as({input_role(0), descriptor(spec.a)}, lies);
   const Operand b = program.read_as({input_role(1), descriptor(spec.b)}, lies);
-  with_elements(output.dtype(), [&]<typename T>(ElementKind<T>) {
-    const bool relu = spec.activation.has_value();
-    program.add([=, elements = elements_of(output)](const TaskContext& context, const Addresses& addresses) {
-      const auto* left = a.at<const T>(addresses);
-      const auto* right = b.at<const T>(addresses);
-      auto* sum = static_cast<T*>(addresses[Role::kOutput]);
-      for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
-        if (relu) {
-#pragma omp simd
-          for (std::int64_t i = begin; i < end; ++i) {
-            const float value = load(left[i]) + load(right[i]);
-            store(value < 0.0F ? 0.0F : value, sum[i]);  // NaN stays NaN
-          }
-        } else {
-#pragma omp simd
-          for (std::int64_t i = begin; i < end; ++i) store(load(left[i]) + load(right[i]), sum[i]);
-        }
-      });
-    });
-  });
+  add_sum(program, a, b, spec.activation.has_value(), {Role::kOutput, lies});
   return program;
-}
-
-// target = the gradient of the sum.
-void add_gradient(Program& program, const Layout& output, bool relu, const Operand& target) {
-  with_elements(output.dtype(), [&]<typename T>(ElementKind<T>) {
-    program.add([=, elements = elements_of(output)](const TaskContext& context, const Addresses& addresses) {
-      const auto* arriving = static_cast<const T*>(addresses[Role::kOutputGradient]);
-      const auto* value = static_cast<const T*>(addresses[Role::kOutput]);
-      auto* gradient = target.at<T>(addresses);
-      if (!relu && gradient == arriving) return;
-      for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
-        if (relu) {
-#pragma omp simd
-          for (std::int64_t i = begin; i < end; ++i) {
-            const float passed = load(arriving[i]);
-            store(load(value[i]) > 0.0F ? passed : 0.0F, gradient[i]);
-          }
-        } else {
-          std::copy(arriving + begin, arriving + end, gradient + begin);
-        }
-      });
-    });
-  });
 }
 
 // The gradient of one input is that of another, too.
@@ -99,7 +56,7 @@ Program make_backward(const dnnl::engine& engine, const AddSpec& spec, const Lay
     const Role role = input_gradient_role(k);
     if (!first.has_value()) {
       first = role;
-      add_gradient(program, output, relu, {role, descriptor(output)});
+      add_sum_gradient(program, relu, {role, descriptor(output)});
     } else {
       copy_gradient(program, output, *first, role);
     }
@@ -109,7 +66,7 @@ Program make_backward(const dnnl::engine& engine, const AddSpec& spec, const Lay
     if (!options.wants_gradient(k) || *inputs[k] == output) continue;
     if (relu && !first.has_value()) {
       gradient = program.scratch(descriptor(output));
-      add_gradient(program, output, relu, gradient);
+      add_sum_gradient(program, relu, gradient);
     }
     program.reorder(gradient, {input_gradient_role(k), descriptor(*inputs[k])});
   }
@@ -117,6 +74,54 @@ Program make_backward(const dnnl::engine& engine, const AddSpec& spec, const Lay
 }
 
 }  // namespace
+
+// The loops go over buffers with their padding: 0 + 0, and its ReLU, are 0.
+
+void add_sum(Program& program, const Operand& a, const Operand& b, bool relu, const Operand& sum) {
+  const std::int64_t elements = elements_of(sum.descriptor);
+  with_elements(dtype_of(sum.descriptor), [&]<typename T>(ElementKind<T>) {
+    program.add([=](const TaskContext& context, const Addresses& addresses) {
+      const auto* left = a.at<const T>(addresses);
+      const auto* right = b.at<const T>(addresses);
+      auto* written = sum.at<T>(addresses);
+      for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
+        if (relu) {
+#pragma omp simd
+          for (std::int64_t i = begin; i < end; ++i) {
+            const float value = load(left[i]) + load(right[i]);
+            store(value < 0.0F ? 0.0F : value, written[i]);  // NaN stays NaN
+          }
+        } else {
+#pragma omp simd
+          for (std::int64_t i = begin; i < end; ++i) store(load(left[i]) + load(right[i]), written[i]);
+        }
+      });
+    });
+  });
+}
+
+void add_sum_gradient(Program& program, bool relu, const Operand& gradient) {
+  const std::int64_t elements = elements_of(gradient.descriptor);
+  with_elements(dtype_of(gradient.descriptor), [&]<typename T>(ElementKind<T>) {
+    program.add([=](const TaskContext& context, const Addresses& addresses) {
+      const auto* arriving = static_cast<const T*>(addresses[Role::kOutputGradient]);
+      const auto* value = static_cast<const T*>(addresses[Role::kOutput]);
+      auto* written = gradient.at<T>(addresses);
+      if (!relu && written == arriving) return;
+      for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
+        if (relu) {
+#pragma omp simd
+          for (std::int64_t i = begin; i < end; ++i) {
+            const float passed = load(arriving[i]);
+            store(load(value[i]) > 0.0F ? passed : 0.0F, written[i]);
+          }
+        } else {
+          std::copy(arriving + begin, arriving + end, written + begin);
+        }
+      });
+    });
+  });
+}
 
 std::unique_ptr<Operator> make_operator(const AddSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {

@@ -3,20 +3,16 @@
 #include <algorithm>
 
 #include "engine/alignment.h"
+#include "engine/cpu/add.h"
 #include "engine/cpu/blocked_batch_norm.h"
-#include "engine/cpu/elements.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
-#include "engine/cpu/parallel.h"
 #include "engine/cpu/primitives.h"
 #include "engine/cpu/program.h"
 
 namespace arbalest::engine::cpu {
 
 namespace {
-
-using elementwise::load;
-using elementwise::store;
 
 // The kernel for the input as it lies; where there is none, for the input in canonical order. The kernel does not know
 // of an addend, so ReLU comes behind that.
@@ -57,40 +53,8 @@ void hand_over_statistics(Program& program, const Saved& saved, std::int64_t cha
 
 // output = ReLU(output + addend)
 void add_addend(Program& program, const Layout& addend, const dnnl::memory::desc& output) {
-  const Operand read = program.read_as({input_role(1), descriptor(addend)}, output);
-  with_elements(dtype_of(output), [&]<typename T>(ElementKind<T>) {
-    program.add([read, elements = elements_of(output)](const TaskContext& context, const Addresses& addresses) {
-      const auto* other = read.at<const T>(addresses);
-      auto* sum = static_cast<T*>(addresses[Role::kOutput]);
-      for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
-#pragma omp simd
-        for (std::int64_t i = begin; i < end; ++i) {
-          const float value = load(sum[i]) + load(other[i]);
-          store(value < 0.0F ? 0.0F : value, sum[i]);  // NaN stays NaN
-        }
-      });
-    });
-  });
-}
-
-// The gradient behind the ReLU of the sum, which is the addend's.
-Operand undo_relu(Program& program, const Operand& place) {
-  const std::int64_t elements = elements_of(place.descriptor);
-  with_elements(dtype_of(place.descriptor), [&]<typename T>(ElementKind<T>) {
-    program.add([place, elements](const TaskContext& context, const Addresses& addresses) {
-      const auto* arriving = static_cast<const T*>(addresses[Role::kOutputGradient]);
-      const auto* value = static_cast<const T*>(addresses[Role::kOutput]);
-      auto* gradient = place.at<T>(addresses);
-      for_ranges(context.threads, elements, [=](std::int64_t begin, std::int64_t end) {
-#pragma omp simd
-        for (std::int64_t i = begin; i < end; ++i) {
-          const float passed = load(arriving[i]);
-          store(load(value[i]) > 0.0F ? passed : 0.0F, gradient[i]);
-        }
-      });
-    });
-  });
-  return place;
+  const Operand sum{Role::kOutput, output};
+  add_sum(program, sum, program.read_as({input_role(1), descriptor(addend)}, output), true, sum);
 }
 
 Program make_backward(const BatchNormSpec& spec, const PrepareOptions& options, const BatchNormalization& kernels,
@@ -101,7 +65,8 @@ Program make_backward(const BatchNormSpec& spec, const PrepareOptions& options, 
   Operand arriving{Role::kOutputGradient, kernel.diff_dst_desc()};
   if (spec.addend.has_value()) {
     const AddendGradient of_addend(spec, options, arriving.descriptor, program);
-    arriving = undo_relu(program, of_addend.place);
+    add_sum_gradient(program, true, of_addend.place);
+    arriving = of_addend.place;
     of_addend.deliver(program);
   }
   const Operand input = program.read_as({Role::kInput, descriptor(spec.input)}, kernel.src_desc());

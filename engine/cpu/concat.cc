@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/cpu/elements.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/program.h"
@@ -41,8 +42,9 @@ bool has_all_views(const dnnl::memory::desc& output, const std::vector<Part>& pa
 }
 
 DType output_type(const ConcatSpec& spec) {
-  const bool has_bfloat16 = std::ranges::find(spec.inputs, DType::kBFloat16, &Layout::dtype) != spec.inputs.end();
-  return has_bfloat16 ? DType::kBFloat16 : DType::kFloat32;
+  DType dtype = DType::kFloat32;
+  for (const Layout& input : spec.inputs) dtype = joint_type(dtype, input.dtype());
+  return dtype;
 }
 
 // As the first input that does not lie in canonical order, if the parts then begin at borders of blocks; else in

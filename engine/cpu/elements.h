@@ -8,6 +8,9 @@
 
 namespace arbalest::engine::cpu {
 
+// Of what is made of elements of both types.
+constexpr DType joint_type(DType a, DType b) { return a == DType::kBFloat16 ? a : b; }
+
 // Names a type as an argument.
 template <typename T>
 struct ElementKind {

@@ -1,3 +1,4 @@
+#include "engine/cpu/elements.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/parallel.h"
@@ -75,8 +76,7 @@ std::unique_ptr<Operator> make_operator(const InnerProductSpec& spec, const Prep
   const Shape& shape = spec.a.shape();
   ARBALEST_CHECK(shape.rank() == 2 && descriptor(spec.a) == plain_descriptor(shape, spec.a.dtype()) &&
                  descriptor(spec.b) == plain_descriptor(shape, spec.b.dtype()));
-  const bool has_bfloat16 = spec.a.dtype() == DType::kBFloat16 || spec.b.dtype() == DType::kBFloat16;
-  const DType dtype = has_bfloat16 ? DType::kBFloat16 : DType::kFloat32;
+  const DType dtype = joint_type(spec.a.dtype(), spec.b.dtype());
   const Extents of{shape[0], shape[1]};
   OperatorTraits traits;
   const Layout output = make_layout(plain_descriptor({of.examples, 1}, dtype));
