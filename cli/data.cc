@@ -72,8 +72,8 @@ void add_convert(CLI::App& data, Command& chosen) {
       "  arbalest data convert photos photo-records --train train.txt --test test.txt\n"
       "\n"
       "Reads JPEG and PNG files in folders that are named after their classes, decodes each of them to see\n"
-      "that it can be read, and writes train-*, test-* and classes.txt, for jobs with data { tfrecord { directory: ... "
-      "} }.");
+      "that it can be read, and writes train-*, test-* and classes.txt, for jobs with\n"
+      "data { tfrecord { directory: ... } }.");
   command->add_option("SOURCE", arguments->source, "Folder of the images")->required()->check(check_name);
   command->add_option("OUTPUT", arguments->output, "Folder to make")->required()->check(check_name);
   command->add_option("--train", arguments->train, "Training images: a folder or a list in SOURCE; else train")
