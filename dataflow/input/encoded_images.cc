@@ -49,13 +49,9 @@ void EncodedImages::decode(std::int64_t example, const ExamplePlace& place, std:
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kData) throw;
     const std::string record = examples_->record(example);
-    std::string what = error.what();
-    if (what.starts_with(record + ": ")) what.erase(0, record.size() + 2);
-    const bool has_fix = what.find("; ") != std::string::npos;
-    const std::string fix = has_fix              ? ""
-                            : skips_unreadable() ? "; get it again"
-                                                 : "; get it again, or set on_unreadable: SKIP";
-    engine::fail(ErrorKind::kData, "{}: {}{}", record, what, fix);
+    const std::string what = error.what();
+    engine::fail(ErrorKind::kData, "{}{}{}", what.starts_with(record) ? "" : record + ": ", what,
+                 skips_unreadable() ? "" : "; on_unreadable: SKIP goes on without it");
   }
 }
 

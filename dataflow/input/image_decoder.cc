@@ -21,16 +21,16 @@ Format format_of(std::span<const std::uint8_t> file) {
   const auto starts_with = [&](const auto& start) {
     return file.size() >= start.size() && std::equal(start.begin(), start.end(), file.begin());
   };
-  if (file.empty()) fail(ErrorKind::kData, "is empty");
+  if (file.empty()) fail(ErrorKind::kData, "is empty; get it again");
   if (starts_with(kJpegStart)) return Format::kJpeg;
   if (starts_with(kPngStart)) return Format::kPng;
-  fail(ErrorKind::kData, "is neither a JPEG nor a PNG image, whatever its name says");
+  fail(ErrorKind::kData, "is neither a JPEG nor a PNG image, whatever its name says; convert it to one");
 }
 
 }  // namespace
 
 void check_sides(std::int64_t width, std::int64_t height) {
-  if (width < 1 || height < 1) fail(ErrorKind::kData, "has {} x {} pixels", width, height);
+  if (width < 1 || height < 1) fail(ErrorKind::kData, "has {} x {} pixels; get it again", width, height);
   if (width * height > kMostImagePixels) {
     fail(ErrorKind::kData, "says that it has {} x {} pixels; more than {} are refused, so make it smaller", width,
          height, kMostImagePixels);

@@ -41,7 +41,7 @@ InputFile::InputFile(std::filesystem::path path, bool is_raw) : path_(std::move(
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path_, error);
   if (!std::filesystem::exists(status)) {
-    fail(ErrorKind::kData, "{}: cannot be opened: {}", path_.string(), error.message());
+    fail(ErrorKind::kData, "{}: cannot be opened: {}; check the path", path_.string(), error.message());
   }
   if (!std::filesystem::is_regular_file(status)) {
     fail(ErrorKind::kData, "{}: is a {}, not a file", path_.string(),

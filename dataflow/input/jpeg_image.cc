@@ -71,7 +71,9 @@ struct Decoder {
     std::longjmp(self.failed, 1);
   }
 
-  [[noreturn]] void refuse() const { fail(ErrorKind::kData, "is no valid JPEG image: {}", message.data()); }
+  [[noreturn]] void refuse() const {
+    fail(ErrorKind::kData, "is no valid JPEG image: {}; get it again", message.data());
+  }
 
   void read_header() {
     if (setjmp(failed) != 0) refuse();

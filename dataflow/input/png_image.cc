@@ -62,7 +62,7 @@ class Decoder {
     self.left_ = self.left_.subspan(bytes);
   }
 
-  [[noreturn]] void refuse() const { fail(ErrorKind::kData, "is no valid PNG image: {}", message_); }
+  [[noreturn]] void refuse() const { fail(ErrorKind::kData, "is no valid PNG image: {}; get it again", message_); }
 
   void read_header() {
     if (setjmp(failed_) != 0) refuse();
