@@ -1,5 +1,7 @@
 """Arbalest's LeNet and ResNets for CIFAR in PyTorch, with the initial weights of dataflow/models/zoo."""
 
+import json
+
 import torch
 from torch import nn
 
@@ -64,3 +66,15 @@ def make_model(name, seed):
     """ "lenet", "resnet20", "resnet32", ..."""
     torch.manual_seed(seed)
     return lenet() if name == "lenet" else resnet(int(name.removeprefix("resnet")))
+
+
+def load_weights(model, path):
+    """Those of a model.safetensors of Arbalest's, whose tensors come in the order of PyTorch's."""
+    content = path.read_bytes()
+    length = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:length])
+    header.pop("__metadata__", None)
+    tensors = [value for name, value in model.state_dict().items() if not name.endswith("num_batches_tracked")]
+    for target, entry in zip(tensors, header.values(), strict=True):
+        first, last = (length + offset for offset in entry["data_offsets"])
+        target.copy_(torch.frombuffer(bytearray(content[first:last]), dtype=torch.float32).view(entry["shape"]))

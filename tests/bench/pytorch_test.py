@@ -18,7 +18,7 @@ except ImportError as missing:
 from peers import datasets
 from peers.arrangements import Arrangement, arrangements
 from peers.examples import Examples
-from peers.models import make_model
+from peers.models import load_weights, make_model
 from peers.recipe import read_recipe
 from peers.trainer import STEPS_BETWEEN_AVERAGINGS, Trainer
 from tiny_data import ROOT, arbalest_rows, write_cifar10, write_mnist
@@ -52,18 +52,6 @@ class Models(unittest.TestCase):
         conv = make_model("resnet20", 1)[-4].conv2.weight
         self.assertAlmostEqual(conv.std().item(), math.sqrt(2.0 / (64 * 9)), delta=0.02 * conv.std().item())
         self.assertGreater(conv.abs().max().item(), 3.5 * conv.std().item())  # not truncated
-
-
-def load_weights(model, path):
-    """Those of a model.safetensors of Arbalest's, whose tensors come in the order of PyTorch's."""
-    content = path.read_bytes()
-    length = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:length])
-    header.pop("__metadata__", None)
-    tensors = [value for name, value in model.state_dict().items() if not name.endswith("num_batches_tracked")]
-    for target, entry in zip(tensors, header.values(), strict=True):
-        first, last = (length + offset for offset in entry["data_offsets"])
-        target.copy_(torch.frombuffer(bytearray(content[first:last]), dtype=torch.float32).view(entry["shape"]))
 
 
 class SameModel(unittest.TestCase):
