@@ -1,6 +1,6 @@
-// Descriptions of oneDNN primitives. Only this pair of files knows how oneDNN 2.x builds them (3.x differs). All use a
-// scratchpad of the caller's. They throw ErrorKind::kDevice where oneDNN has only its reference loops, which are
-// hundreds of times slower than its kernels, unless said otherwise.
+// Descriptions of oneDNN primitives. Only the files that implement this one know how oneDNN 2.x builds them (3.x
+// differs). All use a scratchpad of the caller's. They throw ErrorKind::kDevice where oneDNN has only its reference
+// loops, which are hundreds of times slower than its kernels, unless said otherwise.
 #pragma once
 
 #include <optional>
