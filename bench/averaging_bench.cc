@@ -154,14 +154,14 @@ int run(int argc, char** argv) {
   app.add_option("--learners", learners, "replicas per device")->capture_default_str();
   app.add_option("--sets", sets, "sets of vectors that take turns")->capture_default_str();
   app.add_option("--threads", threads, "threads of each pass")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-
-  const engine::cpu::ThreadCountScope scope(threads);
-  const auto device = engine::open_device(engine::parse_device("cpu"));
-  for (const int count : sets) {
-    for (const int k : learners) measure(*device, elements, k, threads, count);
-  }
-  return 0;
+  return run_program(app, argc, argv, [&] {
+    const engine::cpu::ThreadCountScope scope(threads);
+    const auto device = engine::open_device(engine::parse_device("cpu"));
+    for (const int count : sets) {
+      for (const int k : learners) measure(*device, elements, k, threads, count);
+    }
+    return 0;
+  });
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/gpu_questions.h"
+#include "bench/harness.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"Measures learners on a GPU."};
   app.require_subcommand(1);
   arbalest::bench::add_launch(app);
   arbalest::bench::add_learners(app);
-  CLI11_PARSE(app, argc, argv);
-  return 0;
+  return arbalest::bench::run_program(app, argc, argv, [] { return 0; });
 }

@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "cli/exit_codes.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
 
@@ -73,6 +76,18 @@ void print_result(const std::string& question, const nlohmann::ordered_json& fie
   line.update(fields);
   std::printf("%s\n", line.dump().c_str());
   std::fflush(stdout);
+}
+
+int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& work) {
+  try {
+    app.parse(argc, argv);
+    return work();
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? cli::kOk : cli::kUsageError;
+  } catch (const engine::Error& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return cli::exit_code(error.kind());
+  }
 }
 
 nlohmann::ordered_json to_json(const Summary& summary) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 namespace arbalest::bench {
@@ -49,6 +50,10 @@ nlohmann::ordered_json describe_machine();
 
 // One object on one line of stdout: the question and the machine first, then `fields`.
 void print_result(const std::string& question, const nlohmann::ordered_json& fields);
+
+// The body of main: reads the options, with the callbacks of subcommands, and does `work`, whose result it returns.
+// Errors go to stderr, with the exit codes of arbalest (cli/exit_codes.h).
+int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& work);
 
 nlohmann::ordered_json to_json(const Summary& summary);
 nlohmann::ordered_json to_json(const Measurement& measurement);

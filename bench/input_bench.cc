@@ -167,6 +167,5 @@ int main(int argc, char** argv) {
   app.add_option("JOB", arguments.job, "job file");
   app.add_option("--data-root", arguments.data_root, "where datasets lie");
   app.add_option("--turns", arguments.turns, "turns of each")->check(CLI::Range(3, 1000));
-  CLI11_PARSE(app, argc, argv);
-  return arbalest::bench::run(arguments);
+  return arbalest::bench::run_program(app, argc, argv, [&] { return arbalest::bench::run(arguments); });
 }

@@ -117,6 +117,6 @@ int main(int argc, char** argv) {
   app.add_option("--turns", arguments.turns, "turns of each")->check(CLI::Range(3, 1000));
   app.add_option("--batch", arguments.batch, "examples of a mini-batch (24 for LeNet, 64 for a ResNet)")
       ->check(CLI::Range(1, 4096));
-  CLI11_PARSE(app, argc, argv);
-  return run(arguments, *std::ranges::find(kModels, arguments.model, &Model::name));
+  return run_program(app, argc, argv,
+                     [&] { return run(arguments, *std::ranges::find(kModels, arguments.model, &Model::name)); });
 }

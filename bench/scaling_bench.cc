@@ -193,6 +193,7 @@ nlohmann::ordered_json summary(const std::vector<Turn>& turns, const Value& valu
 }
 
 int run(const Job& job, int count, double duration) {
+  jobs::load_job(job.file, job.with({}));  // a wrong one is told once, not by every process
   Contest contest(job);
   const int learners = contest.learners();
   const auto theirs = [](const Turn& turn) { return turn.processes; };
@@ -250,6 +251,5 @@ int main(int argc, char** argv) {
   app.add_option("--set", job.overrides, "As for arbalest train")->allow_extra_args(false);
   app.add_option("--turns", turns, "turns of each of the three")->check(CLI::Range(1, 1000));
   app.add_option("--seconds", seconds, "length of a turn")->check(CLI::Range(0.1, 600.0));
-  CLI11_PARSE(app, argc, argv);
-  return arbalest::bench::run(job, turns, seconds);
+  return arbalest::bench::run_program(app, argc, argv, [&] { return arbalest::bench::run(job, turns, seconds); });
 }

@@ -172,6 +172,5 @@ int main(int argc, char** argv) {
   program.add_option("--from", arguments.from, "Learners to resize from, and back to")->capture_default_str();
   program.add_option("--to", arguments.to, "Learners to resize to")->capture_default_str();
   program.add_option("--turns", arguments.turns, "Resizes")->capture_default_str();
-  CLI11_PARSE(program, argc, argv);
-  return arbalest::bench::run(arguments);
+  return arbalest::bench::run_program(program, argc, argv, [&] { return arbalest::bench::run(arguments); });
 }

@@ -1,0 +1,40 @@
+"""The C++ programs in bench/ answer bad input as arbalest does."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from tiny_data import ROOT
+
+PROGRAMS = pathlib.Path(os.environ["ARBALEST_BENCHES"])
+
+
+class BadInput(unittest.TestCase):
+    def check(self, exit_code, message, program, *words, cwd=ROOT):
+        done = subprocess.run([PROGRAMS / program, *words], cwd=cwd, capture_output=True, text=True)
+        self.assertEqual(done.returncode, exit_code, done.stderr)
+        self.assertIn(message, done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_a_job_file_that_is_not_there(self):
+        with tempfile.TemporaryDirectory() as folder:  # where the jobs of the repository are not found either
+            self.check(3, "error: configs/lenet-digits.txtpb: ", "overhead_bench", cwd=folder)
+            for program in ("input_bench", "load_bench", "tuning_bench"):
+                self.check(3, "error: none.txtpb: ", program, "none.txtpb", cwd=folder)
+            self.check(3, "error: none.txtpb: ", "scaling_bench", "--job", "none.txtpb", cwd=folder)
+
+    def test_data_that_are_not_there(self):
+        with tempfile.TemporaryDirectory() as folder:
+            missing = f"error: cifar10: dataset is missing: {folder}/cifar-10"
+            self.check(4, missing, "overhead_bench", "--model", "resnet20", "--data-root", folder)
+            self.check(4, missing, "input_bench", "configs/resnet20-cifar10.txtpb", "--data-root", folder)
+
+    def test_an_option_out_of_its_range(self):
+        self.check(2, "--turns", "overhead_bench", "--turns", "1")
+        self.check(2, "--nonsense", "averaging_bench", "--nonsense")
+
+
+if __name__ == "__main__":
+    unittest.main()
