@@ -1,6 +1,7 @@
 // arbalest data convert, arbalest data verify
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "cli/stop_signals.h"
 #include "jobs/export/image_shards.h"
 #include "jobs/run/dataset_verification.h"
 #include "jobs/wording/text.h"
@@ -37,12 +39,18 @@ struct VerifyArguments {
 };
 
 int convert(const ConvertArguments& arguments) {
+  const std::atomic<int>& stop_signal = catch_stop_signals();
   const jobs::ImageShardsReport report =
       jobs::write_image_shards({.source = {arguments.source, arguments.train, arguments.test},
                                 .output = arguments.output,
                                 .images_per_shard = arguments.images_per_shard,
-                                .verify = !arguments.no_verify});
+                                .verify = !arguments.no_verify,
+                                .stop_signal = &stop_signal});
   log_warnings(report.warnings);
+  if (report.is_stopped) {
+    spdlog::warn("stopped; '{}' has not been made", arguments.output);
+    return kSignalBase + stop_signal.load();
+  }
   fmt::print("{}: {} training and {}, classes: {} ({})\n", arguments.output, jobs::grouped(report.training_images),
              jobs::counted(report.test_images, "test image"), report.classes.size(), fmt::join(report.classes, ", "));
   return kOk;

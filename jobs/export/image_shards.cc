@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <system_error>
 
@@ -15,6 +16,7 @@
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/wording/failure.h"
 #include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
@@ -53,11 +55,18 @@ std::string problem_of(const fs::path& path) {
   return "";
 }
 
+bool is_stopped(const ImageShardsOptions& options) {
+  return options.stop_signal != nullptr && options.stop_signal->load() != 0;
+}
+
 // Before anything is written: a shard would hide which file an image came from.
-void check_images(const std::vector<ImageFile>& files, engine::host::Pool& pool) {
+void check_images(const std::vector<ImageFile>& files, const ImageShardsOptions& options) {
+  engine::host::Pool pool(engine::host::usable_cores());
   constexpr std::int64_t kMostNamed = 20;
   std::vector<std::string> problems(files.size());
-  pool.for_each(files.size(), [&](std::size_t i) { problems[i] = problem_of(files[i].path); });
+  pool.for_each(files.size(), [&](std::size_t i) {
+    if (!is_stopped(options)) problems[i] = problem_of(files[i].path);
+  });
   std::erase(problems, "");
   const std::int64_t bad = std::ssize(problems);
   if (bad == 0) return;
@@ -68,13 +77,16 @@ void check_images(const std::vector<ImageFile>& files, engine::host::Pool& pool)
        grouped(bad), counted(std::ssize(files), "image"), fmt::join(problems, "\n"), rest);
 }
 
-void write_split(const ImageFileList& list, const std::string& name, const fs::path& folder, std::int64_t per_shard) {
+void write_split(const ImageFileList& list, const std::string& name, const fs::path& folder,
+                 const ImageShardsOptions& options) {
+  const std::int64_t per_shard = options.images_per_shard;
   const std::int64_t images = std::ssize(list.files);
   const std::int64_t shards = (images + per_shard - 1) / per_shard;
   for (std::int64_t shard = 0; shard < shards; ++shard) {
     dataflow::RecordWriter writer(folder / fmt::format("{}-{:05}-of-{:05}", name, shard, shards));
     const std::int64_t end = std::min(images, (shard + 1) * per_shard);
     for (std::int64_t i = shard * per_shard; i < end; ++i) {
+      if (is_stopped(options)) return;
       writer.write(record_of(list.files[static_cast<std::size_t>(i)], list));
     }
     writer.close();
@@ -91,7 +103,12 @@ void write_classes(const std::vector<std::string>& classes, const fs::path& path
 class PartialFolder {
  public:
   explicit PartialFolder(const fs::path& output) : path_(output.string() + ".partial-XXXXXX") {
-    if (mkdtemp(path_.data()) == nullptr) fail_write(output, errno);
+    if (mkdtemp(path_.data()) == nullptr) {
+      const int error = errno;
+      const bool is_full = kind_of_errno(error) == ErrorKind::kOutOfMemory;
+      fail(is_full ? ErrorKind::kOutOfMemory : ErrorKind::kUsage, "{}: cannot be made: {}; choose another folder",
+           output.string(), std::strerror(error));
+    }
   }
   ~PartialFolder() {
     std::error_code error;  // what went wrong before says more
@@ -130,13 +147,14 @@ ImageShardsReport write_image_shards(const ImageShardsOptions& options) {
   if (options.verify) {
     std::vector<ImageFile> files = train.files;
     files.insert(files.end(), test.files.begin(), test.files.end());
-    engine::host::Pool pool(engine::host::usable_cores());
-    check_images(files, pool);
+    check_images(files, options);
   }
   PartialFolder partial(output);
-  write_split(train, "train", partial.path(), options.images_per_shard);
-  write_split(test, "test", partial.path(), options.images_per_shard);
+  write_split(train, "train", partial.path(), options);
+  write_split(test, "test", partial.path(), options);
   write_classes(train.classes, partial.path() / "classes.txt");
+  report.is_stopped = is_stopped(options);
+  if (report.is_stopped) return report;
   partial.rename(output);
   report.training_images = std::ssize(train.files);
   report.test_images = std::ssize(test.files);

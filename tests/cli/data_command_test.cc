@@ -1,5 +1,7 @@
 // arbalest data convert and arbalest data verify.
 #include <algorithm>
+#include <csignal>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -107,6 +109,38 @@ TEST_CASE("data convert: an image that cannot be decoded is named, whatever its 
   write_text(program / "photos/test/dark/5.png", image);
   CHECK(program.run({"data", "convert", "photos", "records"}).exit_code == 4);
   CHECK(program.run({"data", "convert", "photos", "records", "--no-verify"}).exit_code == 0);
+}
+
+TEST_CASE("data convert: stopped while it decodes or writes, it leaves nothing behind") {
+  const Program program;
+  write_photos(program / "photos");
+  std::string list = "train/dark/0.png\n";
+  for (int i = 0; i < 300'000; ++i) list += "train/light/3.png\n";
+  write_text(program / "photos/train.txt", list);
+  std::vector<std::string> arguments{"data", "convert", "photos", "records", "--train", "train.txt"};
+  SECTION("while it decodes") {}
+  SECTION("while it writes") { arguments.emplace_back("--no-verify"); }
+  Subprocess converting = program.start(arguments);
+  while (converting.is_running() && !converting.catches(SIGINT)) std::this_thread::yield();
+  const auto is_writing = [&] { return std::distance(fs::directory_iterator(program.directory()), {}) > 1; };
+  if (arguments.back() == "--no-verify") {
+    while (converting.is_running() && !is_writing()) std::this_thread::yield();
+  }
+  converting.send(SIGINT);
+  const Completed stopped = converting.wait();
+  CHECK(stopped.exit_code == 130);
+  CHECK_THAT(stopped.err, ContainsSubstring("stopped; 'records' has not been made"));
+  CHECK_FALSE(is_writing());
+}
+
+TEST_CASE("data convert: a folder that cannot be made is a mistake of usage") {
+  const Program program;
+  write_photos(program / "photos");
+  for (const char* output : {"none/records", "/proc/records"}) {
+    const Completed refused = program.run({"data", "convert", "photos", output});
+    CHECK(refused.exit_code == 2);
+    CHECK_THAT(refused.err, ContainsSubstring(std::string(output) + ": cannot be made: "));
+  }
 }
 
 TEST_CASE("data verify: names the first examples that cannot be read, and all of them when asked") {
