@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import pathlib
+import signal
 import sys
 import time
 
@@ -24,9 +25,13 @@ class Comparison:
         self.arguments = arguments
         self.start = time.monotonic()
         self.date = datetime.date.today().isoformat()
+        try:
+            arbalest = machine.environment(arguments.program)
+        except machine.NotArbalest as error:
+            say(f"error: {error}; build it, or name it with --program")
+            sys.exit(2)
         self.make_place()
         self.python = machine.find_python(arguments.peers)
-        arbalest = machine.environment(arguments.program)
         self.result = {
             "date": self.date,
             "command": readable(["bench/compare.sh", *sys.argv[1:]]),
@@ -35,6 +40,7 @@ class Comparison:
             "machine": command_line.machine(),
             "load_average": [os.getloadavg()[0]],
             "versions": {"Arbalest": f"{arbalest['arbalest']} (oneDNN {arbalest.get('oneDNN')})"},
+            "stopped": False,
             "models": [],
             "skipped": [],
             "died": [],
@@ -50,10 +56,11 @@ class Comparison:
             if place.exists() or place.is_symlink():
                 say(f"error: '{place}' is there already and is not overwritten; name a new directory with --output")
                 sys.exit(2)
-        if not os.access(self.arguments.program, os.X_OK):
-            say(f"error: there is no program '{self.arguments.program}'; build it, or name it with --program")
+        try:
+            self.folder.mkdir(parents=True)
+        except OSError as error:
+            say(f"error: '{self.folder}' cannot be made: {error.strerror}; name another directory with --output")
             sys.exit(2)
-        self.folder.mkdir(parents=True)
 
     def seconds_left(self):
         """None where time is no matter."""
@@ -108,6 +115,7 @@ class Comparison:
             return [peer.arranged(arguments.arrangement)]
         say(f"{model}: PyTorch's arrangements, one after another")
         options = pick_options(arguments, model)
+        entry["commands"].append(readable(peer.words("pick", *options)))
         picked = self.guarded(f"{model}: PyTorch's arrangements", peer.pick, options, self.seconds_left)
         if picked is None:
             return []
@@ -128,15 +136,24 @@ class Comparison:
         except datasets.DataMissing as missing:
             return self.skip(f"{model}: {missing}")
         targets = [arguments.target] if arguments.target else list(TARGETS[model])
-        entry = {"model": model, "targets": targets, "picked": None, "commands": [], "sides": [], "examples": examples}
+        entry = {
+            "model": model,
+            "targets": targets,
+            "trains": not (arguments.speed_only or (arguments.quick and model != "lenet")),
+            "picked": None,
+            "commands": [],
+            "sides": [],
+            "examples": examples,
+        }
         self.result["models"].append(entry)
         ours = Arbalest(arguments.program, JOBS[model], arguments.set, arguments.data_root, self.folder / model)
         contenders = [ours, *self.peers_of(model, entry)]
         entry["sides"] = [{"name": contender.name, "rates": [], "runs": []} for contender in contenders]
+        entry["commands"] += [readable(contender.of_turns()) for contender in contenders]
         pairs = list(zip(contenders, entry["sides"]))
         self.save()
         self.take_turns(model, pairs)
-        if arguments.speed_only or (arguments.quick and model != "lenet"):
+        if not entry["trains"]:
             reason = "only speed was asked for" if arguments.speed_only else "not in quick mode"
             self.skip(f"{model}: training to a target: {reason}")
         else:
@@ -185,33 +202,43 @@ class Comparison:
                     self.result["versions"].update(run.pop("versions", {}))
                 self.save()
 
-    def finish(self):
+    def finish(self, stopped_with=None):
         """The exit code."""
+        self.result["stopped"] = stopped_with is not None
         self.save()
         if not self.result["models"]:
-            return command_line.DATA_MISSING
+            return stopped_with or command_line.DATA_MISSING
         self.page.parent.mkdir(parents=True, exist_ok=True)
         with self.page.open("x") as file:
             file.write(page(self.result))
         say(f"page: {self.page}; data: {self.folder / 'compare.json'}")
+        if stopped_with:
+            return stopped_with
         if self.result["died"]:
             return command_line.FAILED
-        ours = [(entry, run) for entry in self.result["models"] for run in entry["sides"][0]["runs"]]
-        missed = any(reached(max(entry["targets"]), run) is None for entry, run in ours)
-        return command_line.NOT_REACHED if missed else 0
+        has_reached = all(self.has_reached(entry) for entry in self.result["models"] if entry["trains"])
+        return 0 if has_reached else command_line.NOT_REACHED
+
+    def has_reached(self, entry):
+        """Whether Arbalest did, with every seed; runs that were cut off did not."""
+        runs = entry["sides"][0]["runs"]
+        return len(runs) == len(self.arguments.seeds) and all(reached(max(entry["targets"]), run) for run in runs)
 
 
 def main():
     arguments = parse()
     os.chdir(ROOT)
     comparison = Comparison(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what trains is ended, too
+    stopped_with = None
     try:
         for model in arguments.model:
             comparison.compare(model)
     except KeyboardInterrupt:
-        say(f"stopped; what has been measured is in {comparison.folder / 'compare.json'}")
-        sys.exit(130)
-    sys.exit(comparison.finish())
+        stopped_with = 130
+    except SystemExit as stop:
+        stopped_with = stop.code
+    sys.exit(comparison.finish(stopped_with))
 
 
 if __name__ == "__main__":

@@ -82,6 +82,9 @@ class Arbalest:
         command = [self.program, "bench", self.job, *self.options, "--target", str(target), "--seeds", str(seed)]
         return command + (["--set", f"training.max_epochs={max_epochs}"] if max_epochs else [])
 
+    def of_turns(self):
+        return [self.program, "train", self.job, *self.options, "--quiet"]
+
     def start(self):
         return True
 
@@ -92,7 +95,7 @@ class Arbalest:
         """images/s of training: a run that is stopped after so many seconds behind its preparation."""
         self.turns += 1
         output = self.folder / "turns" / f"arbalest-{self.turns}"
-        command = [self.program, "train", self.job, *self.options, "--quiet", "--output", str(output)]
+        command = [*self.of_turns(), "--output", str(output)]
         with self.log.open() as stderr:
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
             try:
@@ -104,6 +107,7 @@ class Arbalest:
                 process.wait()
             finally:
                 process.kill()
+                process.wait()
         if process.returncode not in (0, 130):
             raise self.log.died(process.returncode)
         return json.loads((output / "summary.json").read_text())["images_per_second"]
@@ -145,11 +149,14 @@ class Peer:
         options = ["--max-epochs", str(max_epochs)] if max_epochs else []
         return self.words("train", "--target", str(target), "--seed", str(seed), *options)
 
+    def of_turns(self):
+        return self.words("turns")
+
     def start(self):
         """The process that then waits for turns: with its data and, where it compiles, compiled. True."""
         with self.log.open() as stderr:
             self.process = subprocess.Popen(
-                self.words("turns"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
+                self.of_turns(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
             )
         return bool(self.answer())
 

@@ -8,10 +8,22 @@ import subprocess
 from peers.command_line import machine
 
 
+class NotArbalest(Exception):
+    """A program that is not there, or another one."""
+
+
 def environment(program):
     """What `arbalest env` says, as a dictionary of its lines."""
-    out = subprocess.run([str(program), "env"], capture_output=True, text=True, check=True).stdout
-    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in out.splitlines())}
+    try:
+        out = subprocess.run([str(program), "env"], capture_output=True, text=True, check=True).stdout
+    except OSError as error:
+        raise NotArbalest(f"'{program}' cannot be run: {error.strerror}") from error
+    except subprocess.CalledProcessError as error:
+        raise NotArbalest(f"'{program} env' ended with exit code {error.returncode}") from error
+    lines = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in out.splitlines())}
+    if "arbalest" not in lines:
+        raise NotArbalest(f"'{program} env' does not say what Arbalest says")
+    return lines
 
 
 def slug(text):

@@ -22,7 +22,7 @@ It, the fastest of all (an upper bound), TensorFlow and Arbalest train in turns 
 target once per seed, in turn. Results: a page, and compare.json and logs beside it. Nothing that is there already is
 overwritten."""
 EXIT_CODES = """Exit codes: 0 done; 1 a run died; 2 usage, or the results are there already; 4 no model's data are
-  there; 9 Arbalest did not reach a target; 130 stopped by Ctrl-C."""
+  there; 9 Arbalest did not reach a target; 130 or 143 stopped, with a page of what has been measured."""
 
 
 def seeds_of(text):
@@ -33,6 +33,8 @@ def seeds_of(text):
         seeds = []
     if not seeds:
         raise argparse.ArgumentTypeError(f"'{text}' names no seeds; write 1..3 or 1,2,7")
+    if len(set(seeds)) < len(seeds):
+        raise argparse.ArgumentTypeError(f"'{text}' names a seed twice; a run of it would be the same again")
     return seeds
 
 

@@ -2,9 +2,10 @@
 
 import re
 
-from comparison.pairing import end_to_end, epochs_of, ratios, reached, spread, summarize, times_to_accuracy
+from comparison.pairing import end_to_end, epochs_of, ratios, reached, spread, summarize, time_ratios, times_to_accuracy
 
 JUDGED = 0.05  # a control whose own spread is larger is no evidence
+FEWEST_TURNS = 3  # whose spread says anything
 
 
 def without_folders(text):
@@ -48,10 +49,13 @@ def throughput(sides):
             ratio = "" if side is ours else quartiles(summarize(ratios(ours["rates"], side["rates"])))
             summary = summarize(side["rates"])
             rows.append((side["name"], quartiles(summary), f"{100 * spread(summary):.1f} %", ratio))
-    lines = ["Training in turns, images/s; median (quartiles), and ours over theirs turn by turn:", ""]
+    turns = len(ours["rates"])
+    lines = [f"Training in {turns} turns, images/s; median (quartiles), and ours over theirs turn by turn:", ""]
     lines += table(("contender", "images/s", "spread", "Arbalest / it"), rows)
     noisy = [side["name"] for side in sides if side["rates"] and spread(summarize(side["rates"])) > JUDGED]
-    if noisy:
+    if turns < FEWEST_TURNS:
+        lines += [f"Fewer than {FEWEST_TURNS} turns are no evidence.", ""]
+    elif noisy:
         lines += [
             f"Spread above {100 * JUDGED:.0f} % ({', '.join(noisy)}): the machine was too busy for evidence.",
             "",
@@ -65,7 +69,6 @@ def each(values, text):
 
 def to_target(sides, target, examples):
     ours = sides[0]
-    mine = times_to_accuracy(ours, target, examples)
     rows = []
     for side in sides:
         if not side["runs"]:
@@ -74,8 +77,8 @@ def to_target(sides, target, examples):
         times = times_to_accuracy(side, target, examples)
         ratio = confirmed = ""
         if side is not ours:
-            if mine and times:
-                ratio = quartiles(summarize(ratios(mine, times)))
+            if shares := time_ratios(ours, side, target, examples):
+                ratio = quartiles(summarize(shares))
             pairs = [(a / b if a and b else None) for _, a, b in end_to_end(ours, side, target)]
             confirmed = each(pairs, number)
         what = sorted({hit[2] for hit in hits if hit} - {"central model"})
@@ -126,6 +129,8 @@ def page(comparison):
     ]
     versions = ", ".join(f"{name} {version}" for name, version in comparison["versions"].items() if version)
     lines += [f"Versions: {versions}.", ""]
+    if comparison["stopped"]:
+        lines += ["**Stopped before its end.**", ""]
     for model in comparison["models"]:
         lines += of_model(model)
     lines += ["## What ran", ""]
@@ -137,9 +142,9 @@ def page(comparison):
     ]
     lines += [
         "",
-        "Epochs x s of an epoch: the median of the epochs over the seeds; an epoch takes its examples over the",
-        "images/s of a turn, times what evaluation and the rest add to training in the runs to the end;",
-        "preparation, with compiling, is added. A peer's clock starts when its framework has been imported and",
+        "Epochs x s of an epoch: for every seed and every turn; an epoch takes its examples over the images/s of",
+        "the turn, times what evaluation and the rest add to training in the runs to the end; preparation, with",
+        "compiling, is added. Ratios are of the same seed and turn, so that spreads cover both. A peer's clock starts when its framework has been imported and",
         "its processes have met; its run counts by the sooner of its weights and their average, whose evaluation",
         "is not on the other's clock. Formulas: bench/comparison/pairing.py.",
     ]
@@ -156,9 +161,8 @@ def headline(model):
                 f"{name}: images/s over {side['name']}: {quartiles(summarize(ratios(ours['rates'], side['rates'])))}"
             )
         for target in model["targets"]:
-            mine, theirs = (times_to_accuracy(one, target, model["examples"]) for one in (ours, side))
-            if mine and theirs:
-                ratio = quartiles(summarize(ratios(mine, theirs)))
+            if shares := time_ratios(ours, side, target, model["examples"]):
+                ratio = quartiles(summarize(shares))
                 lines.append(f"{name}: time to {100 * target:g} % over that of {side['name']}: {ratio}")
             elif side["runs"]:
                 epochs = [epochs_of(one, target) or "-" for one in (ours, side)]

@@ -62,19 +62,39 @@ def epochs_of(side, target):
     return median_with_missing([hit[0] if (hit := reached(target, run)) else None for run in side["runs"]])
 
 
-def times_to_accuracy(side, target, examples):
-    """One for each turn: preparation + epochs to the target x seconds of an epoch at that turn's speed.
+def times_by_seed(side, target, examples):
+    """{seed: [seconds, one for each turn]} of the runs that reach the target: preparation + epochs to it x seconds of
+    an epoch at that turn's speed.
 
-    `side`: {"rates": images/s of each turn, "runs": [...]}; epochs are the median over the runs, whose other times are
-    medians, too. None where half of the runs or more do not reach the target.
+    `side`: {"rates": images/s of each turn, "runs": [...]}; preparation, and what evaluation and the rest add to
+    training, are medians over the runs.
     """
-    epochs = epochs_of(side, target)
-    if epochs is None or not side["rates"]:
-        return None
     runs = [run for run in side["runs"] if any(run["curves"].values())]  # others have diverged in their first epoch
+    if not runs:
+        return {}
     share = statistics.median(overhead(run) for run in runs)
     preparation = statistics.median(run["preparation_seconds"] for run in runs)
-    return [preparation + epochs * share * examples / rate for rate in side["rates"]]
+    epochs = {run["seed"]: hit[0] for run in runs if (hit := reached(target, run))}
+    return {
+        seed: [preparation + count * share * examples / rate for rate in side["rates"]]
+        for seed, count in epochs.items()
+    }
+
+
+def times_to_accuracy(side, target, examples):
+    """Those of all seeds. None where half of the runs or more do not reach the target."""
+    if epochs_of(side, target) is None or not side["rates"]:
+        return None
+    return [seconds for times in times_by_seed(side, target, examples).values() for seconds in times]
+
+
+def time_ratios(ours, theirs, target, examples):
+    """Our times over theirs of every seed that reaches the target on both sides, turn by turn; none where half of the
+    runs of either do not reach it."""
+    if any(times_to_accuracy(side, target, examples) is None for side in (ours, theirs)):
+        return []
+    mine, others = (times_by_seed(side, target, examples) for side in (ours, theirs))
+    return [ratio for seed in mine if seed in others for ratio in ratios(mine[seed], others[seed])]
 
 
 def end_to_end(ours, theirs, target):

@@ -18,7 +18,7 @@ import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from comparison.pairing import ratios, summarize, times_to_accuracy  # noqa: E402
+from comparison.pairing import ratios, summarize, time_ratios  # noqa: E402
 from figures.chart import Axis, bar_chart, line_chart  # noqa: E402
 
 
@@ -141,10 +141,10 @@ def bars_of(model, ours, side):
     if ours["rates"] and side["rates"]:
         bars.append((f"{model['model']}, {side['name']}: images/s", 0, quartiles(ratios(ours["rates"], side["rates"]))))
     for target in model["targets"]:
-        mine, theirs = (times_to_accuracy(one, target, model["examples"]) for one in (ours, side))
-        if mine and theirs:
+        speed_ups = time_ratios(side, ours, target, model["examples"])
+        if speed_ups:
             name = f"{model['model']}, {side['name']}: time to {100 * target:g} %"
-            bars.append((name, 1, quartiles(ratios(theirs, mine))))
+            bars.append((name, 1, quartiles(speed_ups)))
     return bars
 
 

@@ -11,11 +11,13 @@ Results are JSON objects on stdout, one a line; stderr is for reading. Exit code
 
 import argparse
 import math
+import os
 import pathlib
 import re
 import signal
 import statistics
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -149,8 +151,11 @@ def train(arguments):
         say(f"error: '{arrangement.name}' trains {arrangement.processes} models and not one")
         return 2
     target = arguments.target or recipe.target
-    with Workers(arrangement, recipe, options_of(arguments)) as workers:
-        result = workers.train(target, recipe.max_epochs, command_line.tell_epoch)
+    with tempfile.TemporaryDirectory() as cache:
+        # Compiling is on the clock: the workers must not find what an earlier process has compiled.
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
+        with Workers(arrangement, recipe, options_of(arguments)) as workers:
+            result = workers.train(target, recipe.max_epochs, command_line.tell_epoch)
     header = {
         "peer": "PyTorch",
         "arrangement": arrangement.name,

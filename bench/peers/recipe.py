@@ -59,6 +59,7 @@ class Recipe:
     batch: int  # examples, of each rank
     max_epochs: int
     target: float  # None: the job names none
+    batch_norm_examples: int  # from which batch norm's statistics of an average are estimated, as Arbalest does it for z
     momentum: float
     nesterov: bool
     weight_decay: float
@@ -90,13 +91,13 @@ def recipe_of(text, max_epochs=None):
         batch=training.take("batch_size"),
         max_epochs=max_epochs,
         target=training.take("target_accuracy"),
+        batch_norm_examples=training.take("batch_norm_examples", 2048),
         momentum=sgd.take("momentum", 0.0),
         nesterov=sgd.take("nesterov", False),
         weight_decay=sgd.take("weight_decay", 0.0),
         schedule=schedule_of(job, max_epochs),
     )
-    for name in ("seed", "batch_norm_examples"):  # the peers' models have running statistics of their own
-        training.take(name)
+    training.take("seed")
     for name in ("synchronization", "learners", "devices"):  # Arbalest's own way of doing the same
         job.take_all(name)
     for message in (training, augmentation, data, sgd, job):

@@ -126,7 +126,6 @@ class Trainer:
 def prepared(arguments):
     recipe = command_line.recipe_of(arguments)
     tf.config.threading.set_intra_op_parallelism_threads(len(os.sched_getaffinity(0)))
-    tf.config.threading.set_inter_op_parallelism_threads(1)
     start = time.perf_counter()
     train, test = (datasets.load(recipe.dataset, split, arguments.data_root) for split in ("train", "test"))
     return recipe, Trainer(recipe, train, test, arguments.seed), start

@@ -10,9 +10,6 @@ from peers.examples import Examples
 from peers.models import make_model
 
 STEPS_BETWEEN_AVERAGINGS = 8
-STATISTICS_EXAMPLES = (
-    2048  # from which batch norm's statistics are estimated for the average, as Arbalest does it for z
-)
 TEST_BATCH = 500
 
 
@@ -138,7 +135,7 @@ class Trainer:
     def estimate_statistics(self):
         """Of batch norm, for the average: each rank from its share of the same examples."""
         device = self.examples.labels.device
-        count = min(STATISTICS_EXAMPLES, len(self.examples)) // self.ranks
+        count = min(self.recipe.batch_norm_examples, len(self.examples)) // self.ranks
         mine = torch.arange(self.rank * count, (self.rank + 1) * count, device=device)
         update_bn((self.examples.batch(part)[0] for part in mine.split(self.recipe.batch)), self.average.module)
         for buffer in self.average.module.buffers():

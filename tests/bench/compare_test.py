@@ -3,8 +3,10 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 from tiny_data import ROOT, write_mnist
@@ -17,11 +19,13 @@ class Compare(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         write_mnist(self.folder / "data", train=640, test=200)
 
-    def compare(self, *words, exit_code=0):
+    def command(self, *words):
         command = [str(ROOT / "bench" / "compare.sh"), "--program", os.environ["ARBALEST_PROGRAM"]]
         command += ["--output", str(self.folder / "out"), "--data-root", str(self.folder / "data")]
-        command += ["--peers", str(self.folder / "absent"), "--model", "lenet", *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return [*command, "--peers", str(self.folder / "absent"), "--model", "lenet", *words]
+
+    def compare(self, *words, exit_code=0):
+        done = subprocess.run(self.command(*words), capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, exit_code, done.stderr)
         return done
 
@@ -75,11 +79,31 @@ class Compare(unittest.TestCase):
             (("--seeds", ""), "names no seeds"),
             (("--target", "1.5"), "not in (0, 1]"),
             (("--turns", "0"), "below 1"),
-            (("--program", "absent"), "there is no program"),
+            (("--seeds", "1,2,1"), "names a seed twice"),
+            (("--program", "absent"), "cannot be run: No such file"),
+            (("--program", "/bin/false"), "ended with exit code 1"),
+            (("--program", "/bin/true"), "does not say what Arbalest says"),
+            (("--output", "/proc/none"), "'/proc/none' cannot be made"),
         ):
             with self.subTest(words):
                 self.assertIn(complaint, self.compare(*words, exit_code=2).stderr)
                 self.assertFalse((self.folder / "out").exists())
+
+    def test_stopped_it_ends_what_trains_and_writes_a_page_of_what_it_has(self):
+        running = subprocess.Popen(
+            self.command("--speed-only", "--seconds", "600"), stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        self.addCleanup(running.wait)
+        metrics = self.folder / "out/lenet/turns/arbalest-1/metrics.jsonl"
+        while running.poll() is None and not metrics.exists():
+            time.sleep(0.01)
+        running.send_signal(signal.SIGTERM)
+        self.assertEqual(running.wait(), 143)
+        self.assertIn("Stopped before its end", self.result()[1])
+        with self.assertRaises(ProcessLookupError):  # of its group no process is left
+            for _ in range(1000):
+                os.killpg(running.pid, 0)
+                time.sleep(0.01)
 
     def test_data_that_are_missing(self):
         self.assertIn("skipped: lenet", self.compare("--data-root", str(self.folder), exit_code=4).stderr)

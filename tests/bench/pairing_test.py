@@ -13,6 +13,7 @@ from comparison.pairing import (
     reached,
     spread,
     summarize,
+    time_ratios,
     times_to_accuracy,
 )
 from peers.accuracy_target import epochs_to
@@ -76,6 +77,15 @@ class Summaries(unittest.TestCase):
         # 3 epochs: the lower median of two is the worse one.
         self.assertEqual(times_to_accuracy(side, 0.9, 1000), [5.0 + 3 * 1.25 * 10.0, 5.0 + 3 * 1.25 * 20.0])
         self.assertIsNone(times_to_accuracy({"runs": [one], "rates": []}, 0.9, 1000))
+
+    def test_the_spread_of_a_ratio_is_that_of_turns_and_seeds(self):
+        ours = {"runs": [run(1, z=curve(0.9)), run(2, z=curve(0.1, 0.9, 0.9))], "rates": [100.0, 50.0]}
+        theirs = {"runs": [run(2, w=curve(0.9)), run(1, w=curve(0.9)), run(3, w=curve(0.1))], "rates": [50.0, 50.0]}
+        # 5 s of preparation, then 12.5 s an epoch at 100 images/s and 25 s at 50.
+        self.assertEqual(times_to_accuracy(ours, 0.9, 1000), [17.5, 30.0, 42.5, 80.0])
+        self.assertEqual(time_ratios(ours, theirs, 0.9, 1000), [17.5 / 30, 1.0, 42.5 / 30, 80.0 / 30])
+        theirs["runs"][1]["curves"]["w"] = curve(0.1)
+        self.assertEqual(time_ratios(ours, theirs, 0.9, 1000), [])  # most of their runs do not get there
 
     def test_runs_of_the_same_seed_are_pairs(self):
         ours = {"runs": [run(1, z=curve(0.9)), run(2, z=curve(0.1))]}

@@ -20,6 +20,7 @@ class Recipes(unittest.TestCase):
             resnet = read_recipe(ROOT / "configs" / f"resnet{depth}-cifar10.txtpb")
             self.assertEqual((resnet.model, resnet.dataset, resnet.batch), (f"resnet{depth}", "cifar-10", 64))
             self.assertEqual((resnet.padding, resnet.flip, resnet.nesterov), (4, True, True))
+            self.assertEqual(resnet.batch_norm_examples, 4096 if depth == 20 else 2048)
 
     def test_what_a_peer_does_not_know_is_an_error_and_not_ignored(self):
         for old, new, complaint in (
