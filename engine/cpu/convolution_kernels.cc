@@ -62,7 +62,7 @@ WinogradPays winograd_pays(const LinearTensors& of, const Window& window) {
   const std::int64_t pixels = output[0] * output[2] * output[3];
   const std::int64_t channels = std::min(weights[0], weights[1]);
   if (channels < 32) return {};
-  return {pixels >= (channels < 64 ? 8192 : 2048), pixels >= 512};
+  return {pixels >= (channels < 64 ? 4096 : 1024), pixels >= 512};
 }
 
 // With 16 channels and 16 filters oneDNN's kernel for input gradients does the same arithmetic in 0.7 of the time of
