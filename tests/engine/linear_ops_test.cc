@@ -57,8 +57,8 @@ const ConvCase kConvolutions[] = {
     {"sixteen channels and filters, as many pixels", {3, 16, 9, 6}, 16, {{3, 3}, {1, 1}, {1, 1}}, true, false},
     {"the same, neither square nor blocked", {3, 16, 7, 8}, 16, {{3, 5}, {1, 1}, {1, 2}}, false, false},
     // From so many pixels on the CPU convolves by Winograd's method, if it has AVX-512:
-    {"64 channels, more than 2048 pixels, 4 x 4 do not divide them",
-     {4, 64, 23, 23},
+    {"64 channels, more than 1024 pixels, 4 x 4 do not divide them",
+     {2, 64, 23, 23},
      80,
      {{3, 3}, {1, 1}, {1, 1}},
      true},
