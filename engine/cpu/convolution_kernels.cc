@@ -105,7 +105,9 @@ LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& opti
   const Slides by(window);
   const WinogradPays pays = winograd_pays(of, window);
   const auto by_algorithm = [&](dnnl::algorithm algorithm) {
-    return [&, algorithm](const LinearTensors& tensors) { return forward_desc(algorithm, options.mode, tensors, by); };
+    // For inference alone Winograd's kernel would want weights that are transformed beforehand.
+    const OperatorMode mode = algorithm == winograd ? OperatorMode::kTraining : options.mode;
+    return [&by, algorithm, mode](const LinearTensors& tensors) { return forward_desc(algorithm, mode, tensors, by); };
   };
   const Forward forward =
       choose_forward<dnnl::convolution_forward>(engine, options, of, by_algorithm(direct), "convolution");
