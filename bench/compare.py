@@ -120,8 +120,7 @@ class Comparison:
         if picked is None:
             return []
         entry["picked"] = picked
-        self.result["versions"]["PyTorch"] = f"{picked['pytorch']} (oneDNN {picked['one_dnn']})"
-        self.result["versions"]["Python"] = picked["python"]
+        self.result["versions"].update(peer.versions)
         found = [peer.arranged(picked["winner"])]
         if picked["fastest"] != picked["winner"]:
             found.append(peer.arranged(picked["fastest"], is_upper_bound=True))
@@ -167,6 +166,8 @@ class Comparison:
         seconds = turn_seconds(self.arguments, model)
         try:
             pairs = [(c, side) for c, side in pairs if self.guarded(f"{model}: {c.name}", c.start)]
+            for contender, _ in pairs:
+                self.result["versions"].update(contender.versions)
             for turn in range(-1, self.arguments.turns):  # the first warms up
                 rates = {}
                 for contender, side in pairs if turn % 2 == 0 else reversed(pairs):
@@ -199,7 +200,7 @@ class Comparison:
                 run = self.guarded(what, contender.train, target, seed, self.arguments.max_epochs, self.seconds_left)
                 if run is not None:
                     side["runs"].append(run)
-                    self.result["versions"].update(run.pop("versions", {}))
+                    self.result["versions"].update(contender.versions)
                 self.save()
 
     def finish(self, stopped_with=None):

@@ -36,6 +36,15 @@ def last_line(path):
     return lines[-1] if lines else "it has said nothing"
 
 
+def versions_of(answer):
+    """What a peer has said of itself, for a page."""
+    names = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "python": "Python"}
+    versions = {name: answer[key] for key, name in names.items() if key in answer}
+    if answer.get("one_dnn"):
+        versions["PyTorch"] += f" (oneDNN {answer['one_dnn']})"
+    return versions
+
+
 class Log:
     """Where the processes of one contender write what is for reading."""
 
@@ -77,6 +86,7 @@ class Arbalest:
         self.options = [word for setting in settings for word in ("--set", setting)]
         self.options += ["--data-root", data_root]
         self.turns = 0
+        self.versions = {}
 
     def training(self, target, seed, max_epochs):
         command = [self.program, "bench", self.job, *self.options, "--target", str(target), "--seeds", str(seed)]
@@ -135,6 +145,7 @@ class Peer:
         self.arrangement, self.is_upper_bound = arrangement, is_upper_bound
         self.log = Log(folder / f"{pathlib.Path(basic_command[1]).stem}.log")
         self.process = None
+        self.versions = {}  # filled in by what it says
 
     def arranged(self, arrangement, is_upper_bound=False):
         name = f"{self.name}, {arrangement}" + (" (upper bound)" if is_upper_bound else "")
@@ -158,7 +169,8 @@ class Peer:
             self.process = subprocess.Popen(
                 self.of_turns(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
             )
-        return bool(self.answer())
+        self.versions = versions_of(self.answer())
+        return True
 
     def answer(self):
         line = self.process.stdout.readline()
@@ -190,7 +202,9 @@ class Peer:
 
     def pick(self, options, seconds_left):
         out = run_to_end(self.words("pick", *options), self.log, seconds_left)
-        return json.loads(out.splitlines()[-1])
+        picked = json.loads(out.splitlines()[-1])
+        self.versions = versions_of(picked)
+        return picked
 
     def train(self, target, seed, max_epochs, seconds_left):
         out = run_to_end(self.training(target, seed, max_epochs), self.log, seconds_left, (0, NOT_REACHED))
@@ -200,14 +214,10 @@ class Peer:
             for name in ("weights", "average")
             if result["epoch_rows"] and name in result["epoch_rows"][0]
         }
-        names = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "python": "Python"}
-        versions = {names[key]: result[key] for key in names if key in result}
-        if "one_dnn" in result:
-            versions["PyTorch"] += f" (oneDNN {result['one_dnn']})"
+        self.versions = versions_of(result)
         return {
             "seed": seed,
             "preparation_seconds": result["preparation_seconds"],
             "outcome": result["status"],
-            "versions": versions,
             "curves": curves,
         }

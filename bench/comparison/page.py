@@ -140,13 +140,13 @@ def page(comparison):
     lines += [f"Runs that died: {len(comparison['died'])}.", ""] + [
         f"- {without_folders(one)}" for one in comparison["died"]
     ]
+    lines += [""] if comparison["died"] else []
     lines += [
-        "",
         "Epochs x s of an epoch: for every seed and every turn; an epoch takes its examples over the images/s of",
         "the turn, times what evaluation and the rest add to training in the runs to the end; preparation, with",
-        "compiling, is added. Ratios are of the same seed and turn, so that spreads cover both. A peer's clock starts when its framework has been imported and",
-        "its processes have met; its run counts by the sooner of its weights and their average, whose evaluation",
-        "is not on the other's clock. Formulas: bench/comparison/pairing.py.",
+        "compiling, is added. Ratios are of the same seed and turn, so that spreads cover both. A peer's clock starts",
+        "when its framework has been imported and its processes have met; its run counts by the sooner of its weights",
+        "and their average, whose evaluation is not on the other's clock. Formulas: bench/comparison/pairing.py.",
     ]
     return "\n".join(lines) + "\n"
 

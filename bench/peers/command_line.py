@@ -78,9 +78,9 @@ def machine():
     }
 
 
-def serve_turns(images_per_second, steps_of_second):
+def serve_turns(images_per_second, steps_of_second, versions):
     """Answers every line of stdin, a number of seconds, with images/s. `images_per_second(steps)` works."""
-    answer({"ready": True})
+    answer({"ready": True} | versions)
     for line in sys.stdin:
         steps = max(1, round(float(line) * steps_of_second()))
         answer({"images_per_second": images_per_second(steps), "steps": steps})

@@ -140,7 +140,7 @@ def turns(arguments):
             last[0] = workers.images_per_second(steps)
             return last[0]
 
-        command_line.serve_turns(measure, lambda: last[0] / (recipe.batch * arrangement.processes))
+        command_line.serve_turns(measure, lambda: last[0] / (recipe.batch * arrangement.processes), versions())
     return 0
 
 

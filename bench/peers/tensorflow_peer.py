@@ -131,6 +131,10 @@ def prepared(arguments):
     return recipe, Trainer(recipe, train, test, arguments.seed), start
 
 
+def versions():
+    return {"tensorflow": tf.__version__} | command_line.machine()
+
+
 def turns(arguments):
     recipe, trainer, _ = prepared(arguments)
     trainer.images_per_second(3)
@@ -140,7 +144,7 @@ def turns(arguments):
         last[0] = trainer.images_per_second(steps)
         return last[0]
 
-    command_line.serve_turns(measure, lambda: last[0] / recipe.batch)
+    command_line.serve_turns(measure, lambda: last[0] / recipe.batch, versions())
     return 0
 
 
@@ -155,9 +159,8 @@ def train(arguments):
         "job": recipe.job,
         "seed": arguments.seed,
         "target_accuracy": target,
-        "tensorflow": tf.__version__,
     }
-    return command_line.finish_training(header | result | command_line.machine(), target)
+    return command_line.finish_training(header | result | versions(), target)
 
 
 def main():

@@ -205,7 +205,8 @@ class Program(unittest.TestCase):
     def test_measures_in_turns(self):
         write_mnist(self.root, train=64, test=10)
         lines = self.peer("turns", text="0.1\n0.1\n").stdout.splitlines()
-        self.assertEqual(json.loads(lines[0]), {"ready": True})
+        ready = json.loads(lines[0])
+        self.assertEqual((ready["ready"], ready["pytorch"]), (True, torch.__version__))
         self.assertEqual(len(lines), 3)
         self.assertGreater(json.loads(lines[2])["images_per_second"], 0)
 
