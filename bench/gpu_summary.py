@@ -126,7 +126,7 @@ def add_launches(table, results):
 
 def add_peers(table, results):
     _, best = results.curve()
-    for prefix, what in (("CUDA graph", "PyTorch, whole step as a CUDA graph"), ("compiled", "PyTorch, compiled"),
+    for prefix, what in (("CUDA graph", "PyTorch, step as a CUDA graph"), ("compiled", "PyTorch, compiled"),
                          ("shared", "PyTorch, processes that share the GPU, a model each")):
         peer = results.peer(prefix)
         over = f"; Arbalest's best is {rate(best) / peer['images_per_second']:.1f} times that" if peer and best else ""

@@ -19,7 +19,7 @@ class Arrangement:
     channels_last: bool = False
     compile_mode: str = None  # of torch.compile
     bfloat16: bool = False
-    is_graphed: bool = False  # the whole step as one CUDA graph
+    is_graphed: bool = False  # forward, backward and update as one CUDA graph
 
     @property
     def trains_one_model(self):

@@ -145,7 +145,7 @@ class Trainer:
 
 
 class GraphedTrainer(Trainer):
-    """The same with the whole step in one CUDA graph, which reads its mini-batch and its rate at fixed places."""
+    """The same with forward, backward and update in one CUDA graph, which reads mini-batch and rate at fixed places."""
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
