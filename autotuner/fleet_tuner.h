@@ -32,8 +32,9 @@ struct FleetDecision {
 class FleetTuner {
  public:
   // Throws std::invalid_argument as Tuner does, if there is no kind, or if no count is in the spaces of all kinds.
-  // `guesses`: as for Tuner, one for each kind; or none at all.
-  FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses = {});
+  // `guesses`: as for Tuner, one for each kind; or none at all. `extent`: of the first search of all together.
+  FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses = {},
+             Extent extent = Extent::kEverywhere);
 
   // By kind: what should be running now; before the first decision what the run begins with.
   const std::vector<Configuration>& present() const noexcept { return present_; }
