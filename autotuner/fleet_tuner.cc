@@ -63,7 +63,9 @@ FleetDecision FleetTuner::out_of_memory() {
     turn_is_over_ = false;
     ++turns_left_;
   }
-  return carry(tuner_.out_of_memory());
+  const Decision back = tuner_.out_of_memory();
+  if (turn_) kinds_[*turn_].space = tuner_.space();
+  return carry(back);
 }
 
 FleetDecision FleetTuner::carry(const Decision& step) {

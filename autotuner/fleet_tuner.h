@@ -4,7 +4,8 @@
 // Devices of several kinds therefore begin with one search together, with the same count on every device; then the
 // kinds take turns in searching around that, each with the others left as they are. Whoever was last keeps watching,
 // and the others get their turn again when it changes something. Where an earlier search has ended with other counts
-// for one kind than for another, the turns begin at once.
+// for one kind than for another, the turns begin at once. What did not fit in memory in a kind's turn is not tried in
+// its later ones; what did not fit all of them together may be, as it may fit one kind alone.
 //
 // Who calls what is described in tuner.h; a run with one device uses this class just the same.
 #pragma once

@@ -73,8 +73,8 @@ class Tuner {
   const Curve& curve() const noexcept { return curve_; }
   int probes() const noexcept { return probes_; }
   int measured_windows() const noexcept { return measured_windows_; }
-  // The largest count that may still be tried.
-  int ceiling() const noexcept { return space_.back().learners; }
+  // What may still be tried.
+  const std::vector<Configuration>& space() const noexcept { return space_; }
 
  private:
   enum class State { kProbing, kReturning, kWatching };

@@ -154,7 +154,7 @@ TEST_CASE("tuner: out of memory goes back to the last good count, and the search
   CHECK(back.from.learners == 8);
   CHECK(back.to.learners == 4);
   CHECK(tuner.present().learners == 4);
-  CHECK(tuner.ceiling() == 7);
+  CHECK(tuner.space().back().learners == 7);
   CHECK(back.reason == "8 learners do not fit in memory: back to 4 learners, and no more than 7 learners from now on");
   const auto next = feed(tuner, 4000, 20);
   REQUIRE(next);
@@ -175,7 +175,7 @@ TEST_CASE("tuner: a choice that no longer fits is given up for the next best") {
   CHECK(back.reason ==
         fmt::format("4 learners do not fit in memory: back to {} learners, as both are needed for a while",
                     decision->from.learners));
-  CHECK(tuner.ceiling() == 8);
+  CHECK(tuner.space().back().learners == 8);
   CHECK(tuner.curve().find(4) == nullptr);
   CHECK(tuner.curve().find(8) != nullptr);
   const auto rate = [](int learners) { return learners == 8 ? 3000.0 : 2500.0; };
