@@ -11,7 +11,7 @@
 //   4. If a resize runs out of memory: out_of_memory(), whose decision is carried out and logged
 //      instead. That resize goes back to a count that has trained before.
 //   5. With several processes rank 0 does this, and broadcasts the decision.
-// A resize that worked is worth a line in the recorded schedule (replay.h); a run that replays one needs no Tuner.
+// A resize that worked is worth a line in the recorded schedule, which a run can follow without a Tuner.
 //
 // A search tries octaves and then counts between them (search.h), each for as many windows as the comparison needs. The
 // first looks at all octaves that could be the best, wherever it begins, unless that is the choice of an earlier one.
