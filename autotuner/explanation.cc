@@ -22,10 +22,13 @@ std::string findings(const Configuration& present, const Curve& curve) {
 std::string why(const Probe& probe, const Curve& curve) {
   const std::string next = describe(probe.configuration);
   switch (probe.kind) {
-    case ProbeKind::kOctave:
+    case ProbeKind::kAbove:
       return fmt::format("trying the next octave, {}", next);
+    case ProbeKind::kBelow:
+      return fmt::format("trying {}, the octave below all so far", next);
     case ProbeKind::kLowest:
-      return fmt::format("more are hardly faster, so trying {}", next);
+      return fmt::format("{} are hardly faster than {}, so trying {}", describe(curve.points()[1].configuration),
+                         describe(curve.points()[0].configuration), next);
     case ProbeKind::kBeside:
       return fmt::format("comparing with {}, about an octave aside", next);
     case ProbeKind::kBetween:
@@ -54,9 +57,10 @@ std::string explain_choice(const Outcome& outcome, const Curve& curve, const Sea
     return fmt::format("{}, within {:.0f} % of the {:.0f} of {}: the fewer learners are chosen",
                        reached(outcome.chosen), hysteresis, best.rate, describe(best.configuration));
   }
-  const std::string end = outcome.more_to_try
-                              ? fmt::format("the limit of {} probes is reached", outcome.probes)
-                              : fmt::format("no other can be more than {:.0f} % faster", 100.0 * options.tolerance);
+  const std::string end = outcome.more_to_try ? fmt::format("the limit of {} probes is reached", outcome.probes)
+                                              : fmt::format("no other{} can be more than {:.0f} % faster",
+                                                            outcome.extent == Extent::kAround ? " beside it" : "",
+                                                            100.0 * options.tolerance);
   return fmt::format("{}, the most of all that were tried, and {}", reached(best), end);
 }
 

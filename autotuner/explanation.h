@@ -14,7 +14,8 @@ std::string explain_probe(const Probe& probe, const Configuration& present, cons
 struct Outcome {
   Point chosen;
   std::optional<Point> incumbent;  // what a later search began at
-  bool more_to_try = false;        // the limit of probes ended the search
+  Extent extent = Extent::kEverywhere;
+  bool more_to_try = false;  // the limit of probes ended the search
   int probes = 0;
 };
 

@@ -33,11 +33,12 @@ TunerOptions for_all(TunerOptions options, const std::vector<DeviceKind>& kinds)
 
 }  // namespace
 
-FleetTuner::FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses)
+FleetTuner::FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses,
+                       Extent extent)
     : options_(options),
       kinds_(std::move(kinds)),
       tuner_(for_all(options, kinds_), common_space(kinds_),
-             guesses.empty() ? std::nullopt : std::optional(guesses.front())),
+             guesses.empty() ? std::nullopt : std::optional(guesses.front()), extent),
       turns_left_(kinds_.size() > 1 ? static_cast<int>(kinds_.size()) : 0) {
   if (!guesses.empty() && guesses.size() != kinds_.size())
     throw std::invalid_argument("a guess for each kind, or none");
@@ -62,7 +63,9 @@ FleetDecision FleetTuner::out_of_memory() {
     turn_is_over_ = false;
     ++turns_left_;
   }
-  return carry(tuner_.out_of_memory());
+  const Decision back = tuner_.out_of_memory();
+  if (turn_) kinds_[*turn_].space = tuner_.space();
+  return carry(back);
 }
 
 FleetDecision FleetTuner::carry(const Decision& step) {
@@ -93,7 +96,7 @@ void FleetTuner::take_next_turn() {
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
     if (i != kind) options.other_learners += kinds_[i].devices * present_[i].learners;
   }
-  tuner_ = Tuner(options, kinds_[kind].space, present_[kind].learners);
+  tuner_ = Tuner(options, kinds_[kind].space, present_[kind].learners, Extent::kAround);
 }
 
 }  // namespace arbalest::autotuner

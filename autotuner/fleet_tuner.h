@@ -4,7 +4,8 @@
 // Devices of several kinds therefore begin with one search together, with the same count on every device; then the
 // kinds take turns in searching around that, each with the others left as they are. Whoever was last keeps watching,
 // and the others get their turn again when it changes something. Where an earlier search has ended with other counts
-// for one kind than for another, the turns begin at once.
+// for one kind than for another, the turns begin at once. What did not fit in memory in a kind's turn is not tried in
+// its later ones; what did not fit all of them together may be, as it may fit one kind alone.
 //
 // Who calls what is described in tuner.h; a run with one device uses this class just the same.
 #pragma once
@@ -32,8 +33,9 @@ struct FleetDecision {
 class FleetTuner {
  public:
   // Throws std::invalid_argument as Tuner does, if there is no kind, or if no count is in the spaces of all kinds.
-  // `guesses`: as for Tuner, one for each kind; or none at all.
-  FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses = {});
+  // `guesses`: as for Tuner, one for each kind; or none at all. `extent`: of the first search of all together.
+  FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses = {},
+             Extent extent = Extent::kEverywhere);
 
   // By kind: what should be running now; before the first decision what the run begins with.
   const std::vector<Configuration>& present() const noexcept { return present_; }

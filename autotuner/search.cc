@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 namespace arbalest::autotuner {
 
@@ -13,24 +14,28 @@ class Search {
          const SearchOptions& options)
       : space_(space), octaves_(octaves), curve_(curve), options_(options) {}
 
-  std::optional<Probe> next_octave() const {
-    const std::size_t first = octaves_.size() > 1 ? 1 : 0;
-    for (std::size_t i = first; i < octaves_.size(); ++i) {
-      if (!may_try(octaves_[i])) continue;
-      if (!curve_.empty()) {
-        const Point& last = curve_.points().back();
-        const int farthest = space_.back().learners;
-        if (last.rate * farthest / last.configuration.learners < curve_.best().rate) break;
-      }
-      return Probe{ProbeKind::kOctave, octaves_[i]};
+  std::optional<Probe> octave_above() const {
+    const Point& highest = curve_.points().back();
+    const int farthest = space_.back().learners;
+    if (highest.rate * farthest / highest.configuration.learners < curve_.best().rate) return std::nullopt;
+    for (const Configuration& octave : octaves_) {
+      if (octave.learners > highest.configuration.learners && may_try(octave)) return Probe{ProbeKind::kAbove, octave};
     }
-    if (!may_try(octaves_.front())) return std::nullopt;
-    if (curve_.points().size() > 1) {
-      const Point& second = curve_.points()[0];
+    return std::nullopt;
+  }
+
+  std::optional<Probe> octave_below() const {
+    const Point& lowest = curve_.points().front();
+    const int farthest = space_.front().learners;
+    if (lowest.rate * lowest.configuration.learners / farthest < curve_.best().rate) return std::nullopt;
+    for (const Configuration& octave : octaves_ | std::views::reverse) {
+      if (octave.learners >= lowest.configuration.learners || !may_try(octave)) continue;
+      if (octave != octaves_.front() || curve_.points().size() == 1) return Probe{ProbeKind::kBelow, octave};
       const Point& third = curve_.points()[1];
-      if (second.rate < (1.0 - options_.hysteresis) * third.rate) return std::nullopt;
+      if (lowest.rate < (1.0 - options_.hysteresis) * third.rate) return std::nullopt;
+      return Probe{ProbeKind::kLowest, octave};
     }
-    return Probe{ProbeKind::kLowest, octaves_.front()};
+    return std::nullopt;
   }
 
   std::optional<Probe> beside_best() const {
@@ -69,8 +74,17 @@ class Search {
 
 }  // namespace
 
-std::vector<Configuration> octaves_of(std::span<const Configuration> space) {
-  std::vector<Configuration> octaves = {space.front()};
+std::vector<Configuration> octaves_of(std::span<const Configuration> space) { return octaves_of(space, space.front()); }
+
+std::vector<Configuration> octaves_of(std::span<const Configuration> space, const Configuration& through) {
+  std::vector<Configuration> octaves = {through};
+  while (octaves.back() != space.front()) {
+    const int lowest = octaves.back().learners;
+    const auto half = std::ranges::lower_bound(space, (lowest + 1) / 2, {}, &Configuration::learners);
+    const bool none_within = half->learners == lowest;
+    octaves.push_back(none_within ? *std::prev(half) : *half);
+  }
+  std::ranges::reverse(octaves);
   while (octaves.back() != space.back()) {
     const int twice = 2 * octaves.back().learners;
     const auto beyond = std::ranges::upper_bound(space, twice, {}, &Configuration::learners);
@@ -89,8 +103,9 @@ int probe_limit(std::span<const Configuration> space) {
 std::optional<Probe> next_probe(std::span<const Configuration> space, std::span<const Configuration> octaves,
                                 const Curve& curve, Extent extent, const SearchOptions& options) {
   const Search search(space, octaves, curve, options);
-  const std::optional<Probe> wide = extent == Extent::kEverywhere ? search.next_octave() : search.beside_best();
-  return wide || curve.empty() ? wide : search.between(extent);
+  std::optional<Probe> wide = extent == Extent::kEverywhere ? search.octave_above() : search.beside_best();
+  if (!wide && extent == Extent::kEverywhere) wide = search.octave_below();
+  return wide ? wide : search.between(extent);
 }
 
 Point choose(const Curve& curve, std::optional<int> present, const SearchOptions& options) {

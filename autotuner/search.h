@@ -16,31 +16,34 @@ struct SearchOptions {
 
 enum class Extent {
   kEverywhere,  // every octave is looked at, so that a second peak of that width is found
-  kAround,      // begins at a guess and climbs: the octaves beside the best so far are looked at
+  kAround,      // climbs: the octaves beside the best so far are looked at
 };
 
-enum class ProbeKind { kOctave, kLowest, kBeside, kBetween };
+enum class ProbeKind { kAbove, kBelow, kLowest, kBeside, kBetween };
 
 struct Probe {
-  ProbeKind kind = ProbeKind::kOctave;
+  ProbeKind kind = ProbeKind::kAbove;
   Configuration configuration;
   double promise = 0.0;  // kBetween: the most that could be found, examples per second
 };
 
 // The counts of `space` in steps of one octave or the next smaller that there is, from its first to its last.
 std::vector<Configuration> octaves_of(std::span<const Configuration> space);
+// The same upwards and downwards from `through`, a count of the space.
+std::vector<Configuration> octaves_of(std::span<const Configuration> space, const Configuration& through);
 
 // 6 for up to 16 learners, 8 for up to 32, one more for every further octave.
 int probe_limit(std::span<const Configuration> space);
 
 // The next count worth a probe, none if nothing can be better than the best by more than the tolerance.
 //
-// Everywhere: octaves upwards from the second (2 learners), until even learners that slow each other down no further
-// could not make up for it; the first only if the second is not worse than the third, as one learner is the slowest
-// to look at. Around: the octaves beside the best. Then, between two measured counts, where most can hide.
+// Everywhere: octaves upwards from what is measured, until even learners that slow each other down no further could not
+// make up for it; then downwards, until even learners as much faster as they are fewer could not; the first (1 learner)
+// only if the second is not worse than the third, as one learner is the slowest to look at. Around: the octaves beside
+// the best. Then, between two measured counts, where most can hide.
 //
 // `space`: what may be tried, without counts that did not fit in memory; `octaves`: octaves_of() the space before such
-// counts were taken out. `curve`: what is measured; not empty if kAround.
+// counts were taken out. `curve`: what is measured, at least the count that the search began with.
 std::optional<Probe> next_probe(std::span<const Configuration> space, std::span<const Configuration> octaves,
                                 const Curve& curve, Extent extent, const SearchOptions& options);
 

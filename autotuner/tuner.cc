@@ -31,10 +31,11 @@ bool agree(std::span<const double> rates, double noise) {
 
 }  // namespace
 
-Tuner::Tuner(const TunerOptions& options, std::vector<Configuration> space, std::optional<int> guess)
+Tuner::Tuner(const TunerOptions& options, std::vector<Configuration> space, std::optional<int> guess, Extent extent)
     : options_(options),
       space_(std::move(space)),
       meter_(options.window),
+      extent_(extent),
       next_look_(kFirstLook),
       next_look_back_(kFirstLookBack),
       patience_(kFirstPatience) {
@@ -43,8 +44,7 @@ Tuner::Tuner(const TunerOptions& options, std::vector<Configuration> space, std:
       std::ranges::adjacent_find(space_, not_ascending) != space_.end()) {
     throw std::invalid_argument("the counts to choose from must be positive and ascending");
   }
-  octaves_ = octaves_of(space_);
-  extent_ = guess ? Extent::kAround : Extent::kEverywhere;
+  octaves_ = guess ? octaves_of(space_, nearest(space_, *guess)) : octaves_of(space_);
   first_ = guess ? nearest(space_, *guess) : octaves_[octaves_.size() > 1 ? 1 : 0];
   present_ = last_good_ = first_;
   probes_ = 1;
@@ -132,8 +132,11 @@ Decision Tuner::finish() {
   plan_next_search(changed);
   state_ = State::kWatching;
   watch_.emplace(chosen.rate);
-  const Outcome outcome{
-      .chosen = chosen, .incumbent = incumbent_, .more_to_try = next_worth_trying().has_value(), .probes = probes_};
+  const Outcome outcome{.chosen = chosen,
+                        .incumbent = incumbent_,
+                        .extent = extent_,
+                        .more_to_try = next_worth_trying().has_value(),
+                        .probes = probes_};
   return go(chosen.configuration, true, explain_choice(outcome, curve_, options_.search));
 }
 

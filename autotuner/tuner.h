@@ -11,10 +11,11 @@
 //   4. If a resize runs out of memory: out_of_memory(), whose decision is carried out and logged
 //      instead. That resize goes back to a count that has trained before.
 //   5. With several processes rank 0 does this, and broadcasts the decision.
-// A resize that worked is worth a line in the recorded schedule (replay.h); a run that replays one needs no Tuner.
+// A resize that worked is worth a line in the recorded schedule, which a run can follow without a Tuner.
 //
-// A search tries octaves and then counts between them (search.h), each for as many windows as the comparison needs. It
-// ends with the choice; then the tuner watches, and searches again around the present count
+// A search tries octaves and then counts between them (search.h), each for as many windows as the comparison needs. The
+// first looks at all octaves that could be the best, wherever it begins, unless that is the choice of an earlier one.
+// It ends with the choice; then the tuner watches, and searches again around the present count
 //   - when throughput has moved and stays moved (watch.h),
 //   - after 500 windows, then 1,000 and so on up to 4,000, as a better count elsewhere gives no sign,
 //   - after 200 to 400 windows at the count that was chosen before, if that was faster then: a load that has left it.
@@ -49,8 +50,10 @@ struct TunerOptions {
 class Tuner {
  public:
   // `space`: ascending in learners, not empty; throws std::invalid_argument otherwise. `guess`: a count to begin with,
-  // from an earlier run or from experience, the nearest of the space is taken; then the first search goes around it.
-  Tuner(const TunerOptions& options, std::vector<Configuration> space, std::optional<int> guess = std::nullopt);
+  // the nearest of the space is taken; without one it is the second octave, 2 learners. `extent`: of the first search,
+  // kAround if the guess is what an earlier search of the same work has chosen.
+  Tuner(const TunerOptions& options, std::vector<Configuration> space, std::optional<int> guess = std::nullopt,
+        Extent extent = Extent::kEverywhere);
 
   // What the run begins with.
   const Configuration& first() const noexcept { return first_; }
@@ -70,8 +73,8 @@ class Tuner {
   const Curve& curve() const noexcept { return curve_; }
   int probes() const noexcept { return probes_; }
   int measured_windows() const noexcept { return measured_windows_; }
-  // The largest count that may still be tried.
-  int ceiling() const noexcept { return space_.back().learners; }
+  // What may still be tried.
+  const std::vector<Configuration>& space() const noexcept { return space_; }
 
  private:
   enum class State { kProbing, kReturning, kWatching };
@@ -98,7 +101,7 @@ class Tuner {
 
   TunerOptions options_;
   std::vector<Configuration> space_;    // without what did not fit
-  std::vector<Configuration> octaves_;  // of the whole space
+  std::vector<Configuration> octaves_;  // of the whole space, through the guess
   Configuration first_;
   Configuration present_;
   Configuration last_good_;  // has trained before present_
@@ -107,7 +110,7 @@ class Tuner {
   WindowMeter meter_;
 
   // The search under way, or the last one.
-  Extent extent_ = Extent::kEverywhere;
+  Extent extent_;
   Curve curve_;
   NoiseEstimate noise_;
   std::vector<double> rates_;        // of the probe under way

@@ -57,7 +57,8 @@ std::vector<TunedChanges::Kind> TunedChanges::find_kinds(const JobOptions& job, 
   return kinds;
 }
 
-autotuner::FleetTuner TunedChanges::make_tuner(const std::vector<Kind>& kinds, const std::vector<int>& guess) {
+autotuner::FleetTuner TunedChanges::make_tuner(const std::vector<Kind>& kinds, const std::vector<int>& guess,
+                                               autotuner::Extent extent) {
   std::vector<autotuner::DeviceKind> described;
   std::vector<int> guesses;
   for (const Kind& kind : kinds) {
@@ -65,7 +66,7 @@ autotuner::FleetTuner TunedChanges::make_tuner(const std::vector<Kind>& kinds, c
     if (!guess.empty()) guesses.push_back(guess[kind.devices.front()]);
   }
   try {
-    return {{}, std::move(described), guesses};
+    return {{}, std::move(described), guesses, extent};
   } catch (const std::invalid_argument& error) {
     engine::fail(engine::ErrorKind::kInvalidJob, "learners.per_device.auto: {}; widen its bounds", error.what());
   }
@@ -74,7 +75,7 @@ autotuner::FleetTuner TunedChanges::make_tuner(const std::vector<Kind>& kinds, c
 TunedChanges::TunedChanges(const JobOptions& job, Session& session, const FirstGuess& guess)
     : session_(session),
       kinds_(find_kinds(job, session.learner_ceiling())),
-      tuner_(make_tuner(kinds_, guess.learners)),
+      tuner_(make_tuner(kinds_, guess.learners, guess.extent)),
       present_(job.learners_per_device) {
   begin(job, guess);
 }
@@ -96,7 +97,7 @@ void TunedChanges::begin(const JobOptions& job, const FirstGuess& guess) {
       kinds_ = find_kinds(job, failed - 1);
       std::vector<int> fewer = first;
       for (int& learners : fewer) learners = std::min(learners, std::max(1, failed / 2));
-      tuner_ = make_tuner(kinds_, fewer);
+      tuner_ = make_tuner(kinds_, fewer, autotuner::Extent::kEverywhere);
       reason = fmt::format("the search begins here, as {} on each device do not fit: {}", counted(failed, "learner"),
                            as_error(error).what());
     }
@@ -160,7 +161,7 @@ FirstGuess first_guess(const JobOptions& job) {
     const int cores = default_learners(device);
     guess = guess == 0 ? cores : std::min(guess, cores);
   }
-  return {std::vector<int>(job.devices.size(), guess), ""};
+  return {.learners = std::vector<int>(job.devices.size(), guess)};
 }
 
 namespace {
@@ -199,7 +200,7 @@ std::unique_ptr<LearnerChanges> make_learner_changes(JobOptions& job, Session& s
     const auto remembered = cache == nullptr ? std::nullopt : cache->find(job, job.warnings);
     if (remembered) {
       guess = {
-          *remembered,
+          *remembered, autotuner::Extent::kAround,
           fmt::format(
               "the search for the fastest number of learners begins where `arbalest tune` has ended, or as near as "
               "there may be learners ({})",

@@ -39,7 +39,8 @@ std::vector<autotuner::Configuration> counts_on(const engine::DeviceSpec& device
 
 // Where a search begins.
 struct FirstGuess {
-  std::vector<int> learners{};  // by device; none: nothing is known
+  std::vector<int> learners{};                                // by device; none: nothing is known
+  autotuner::Extent extent = autotuner::Extent::kEverywhere;  // of the first search
   std::string reason{};  // a sentence to be told even if the run begins with that number anyway; "": nothing to tell
 };
 
@@ -68,7 +69,8 @@ class TunedChanges final : public LearnerChanges {
   };
   static std::vector<Kind> find_kinds(const JobOptions& job, int ceiling);
   // `guess`: by device of the job, or none.
-  static autotuner::FleetTuner make_tuner(const std::vector<Kind>& kinds, const std::vector<int>& guess);
+  static autotuner::FleetTuner make_tuner(const std::vector<Kind>& kinds, const std::vector<int>& guess,
+                                          autotuner::Extent extent);
   std::vector<int> by_device(const std::vector<autotuner::Configuration>& by_kind) const;
   bool is_prepared() const;
   void begin(const JobOptions& job, const FirstGuess& guess);
@@ -82,11 +84,12 @@ class TunedChanges final : public LearnerChanges {
   std::future<void> preparation_;
 };
 
-// Without an answer of an earlier search: on a CPU as many as it has cores, of the smallest device of several.
+// Without an answer of an earlier search: as many as a CPU would train by default, of the smallest device of several.
+// That says only where the search begins.
 FirstGuess first_guess(const JobOptions& job);
 
 // Of a job with bounds, a schedule, or (null) neither. With bounds the search begins where `cache` (unless null) says
-// that an earlier one has ended; what is wrong with its file becomes a warning of the job.
+// that an earlier one has ended, and goes around that; what is wrong with its file becomes a warning of the job.
 std::unique_ptr<LearnerChanges> make_learner_changes(JobOptions& job, Session& session, const LearnerCache* cache);
 
 }  // namespace arbalest::jobs

@@ -40,7 +40,7 @@ TEST_CASE("tuner: follows a competing load that arrives and leaves") {
   CHECK(followed >= 0.95 * kCases);
 }
 
-TEST_CASE("tuner: a right guess saves probes, and a wrong one is found out") {
+TEST_CASE("tuner: a right guess from an earlier search saves probes, and a wrong one is found out") {
   constexpr int kCases = 1000;
   int good = 0;
   int windows = 0;
@@ -48,12 +48,12 @@ TEST_CASE("tuner: a right guess saves probes, and a wrong one is found out") {
   for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
     const SimulatedDevice device = draw_device(Family::kUnimodal, seed);
     const Best best = best_of(device, 0);
-    const SimulatedRun right = simulate(device, seed, 500, {}, best.learners);
+    const SimulatedRun right = simulate(device, seed, 500, {}, {best.learners, autotuner::Extent::kAround});
     windows_with_guess += right.windows_to_choice;
     windows += simulate(device, seed, 500).windows_to_choice;
     std::mt19937_64 random(seed);
     const auto guess = static_cast<int>(uniform(random, 1.0, device.space.back().learners + 1.0));
-    const SimulatedRun run = simulate(device, seed, 500, {}, guess);
+    const SimulatedRun run = simulate(device, seed, 500, {}, {guess, autotuner::Extent::kAround});
     CHECK(run.most_probes <= (device.space.back().learners <= 16 ? 6 : 8));
     if (device.throughput(run.chosen, 0) >= 0.95 * best.throughput) ++good;
   }

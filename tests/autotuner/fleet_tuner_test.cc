@@ -104,6 +104,31 @@ TEST_CASE("fleet tuner: a choice that does not fit gives the turn back") {
   CHECK_FALSE(tuner.searching());
 }
 
+TEST_CASE("fleet tuner: what did not fit in a turn is not tried in a later one either") {
+  constexpr int kDoesNotFit = 7;
+  constexpr int kSlowsDown = 1000;
+  FleetTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, {5, 4});
+  int least_that_failed = 17;
+  int resizes_later = 0;
+  for (int window = 0; window < 3 * kSlowsDown; ++window) {
+    // Then the second device needs more learners, and the first gets another turn.
+    const std::vector<Speed> speeds = {{1.0, 0.0625}, window < kSlowsDown ? Speed{1.0, 0.1875} : Speed{2.0, 0.25}};
+    const int before = counts_of(tuner).front();
+    const auto examples = std::llround(1e6 * throughput(speeds, counts_of(tuner)));
+    if (!tuner.add(1'000'000, examples, 1.0)) continue;
+    const int learners = counts_of(tuner).front();
+    CHECK(learners < least_that_failed);
+    if (window > kSlowsDown && learners != before) ++resizes_later;
+    if (learners < kDoesNotFit) continue;
+    least_that_failed = learners;
+    tuner.out_of_memory();
+    CHECK(counts_of(tuner).front() == before);
+  }
+  CHECK(least_that_failed == kDoesNotFit);
+  CHECK(resizes_later > 0);
+  CHECK(counts_of(tuner).front() == kDoesNotFit - 1);
+}
+
 TEST_CASE("fleet tuner: every kind begins where an earlier search has ended for it") {
   const auto fleet = [](const std::vector<int>& guesses) {
     return FleetTuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, guesses);

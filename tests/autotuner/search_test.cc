@@ -35,12 +35,23 @@ TEST_CASE("search: octaves of a space") {
   CHECK(learners(octaves_of(counts_of_cores({1, 7}, 7))) == std::vector{1, 2, 3, 7});
 }
 
+TEST_CASE("search: octaves through a count of the space") {
+  CHECK(learners(octaves_of(all_counts({1, 16}), {6, 1})) == std::vector{1, 2, 3, 6, 12, 16});
+  CHECK(learners(octaves_of(all_counts({1, 16}), {16, 1})) == std::vector{1, 2, 4, 8, 16});
+  CHECK(learners(octaves_of(all_counts({3, 7}), {7, 1})) == std::vector{3, 4, 7});
+  CHECK(learners(octaves_of(all_counts({5, 5}), {5, 1})) == std::vector{5});
+  CHECK(learners(octaves_of(counts_of_cores({1, 24}, 12), {12, 1})) == std::vector{1, 2, 3, 6, 12, 24});
+  CHECK(learners(octaves_of(counts_of_cores({1, 7}, 7), {7, 1})) == std::vector{1, 2, 3, 7});
+}
+
 TEST_CASE("search: the octaves fit into the limit of probes, whatever the space") {
   for (int most = 1; most <= 256; ++most) {
     const std::vector<Configuration> all = all_counts({1, most});
     CHECK(std::ssize(octaves_of(all)) <= probe_limit(all));
     const std::vector<Configuration> cores = counts_of_cores({1, most}, most);
     CHECK(std::ssize(octaves_of(cores)) <= probe_limit(cores) + 1);  // the first is often not worth one
+    for (const Configuration& count : all) CHECK(std::ssize(octaves_of(all, count)) <= probe_limit(all));
+    for (const Configuration& count : cores) CHECK(std::ssize(octaves_of(cores, count)) <= probe_limit(cores) + 1);
   }
   CHECK(probe_limit(all_counts({1, 16})) == 6);
   CHECK(probe_limit(all_counts({1, 17})) == 8);
@@ -83,7 +94,6 @@ TEST_CASE("search: below a count that did not fit, the promise is that of the la
 }
 
 TEST_CASE("search: octave after octave, then one learner if it may be worth it, then between") {
-  CHECK(next(curve_of({}), 16)->configuration.learners == 2);
   CHECK(next(curve_of({{2, 100.0}}), 16)->configuration.learners == 4);
   CHECK(next(curve_of({{2, 100.0}, {4, 150.0}, {8, 180.0}}), 16)->configuration.learners == 16);
   // A second peak is looked for although 4 are slower than 2 ...
@@ -101,6 +111,23 @@ TEST_CASE("search: octave after octave, then one learner if it may be worth it, 
   // Nothing is left to find on a plateau.
   CHECK_FALSE(next(curve_of({{1, 100.0}, {2, 100.0}, {4, 100.0}, {8, 100.0}}), 8));
   CHECK_FALSE(next(curve_of({{1, 100.0}}), 1));
+}
+
+TEST_CASE("search: from a guess in the middle all octaves are looked at, first those above, then those below") {
+  const auto above = next(curve_of({{4, 100.0}}), 16);
+  REQUIRE(above);
+  CHECK(above->kind == ProbeKind::kAbove);
+  CHECK(above->configuration.learners == 8);
+  CHECK(next(curve_of({{4, 100.0}, {8, 80.0}}), 16)->configuration.learners == 16);
+  const auto below = next(curve_of({{4, 100.0}, {8, 80.0}, {16, 60.0}}), 16);
+  REQUIRE(below);
+  CHECK(below->kind == ProbeKind::kBelow);
+  CHECK(below->configuration.learners == 2);
+  // 16 could be as fast as 2 times 8 and 1 as 2 times 2 of them, and neither would do.
+  CHECK(next(curve_of({{4, 100.0}, {8, 49.0}}), 16)->configuration.learners == 2);
+  CHECK_FALSE(next(curve_of({{2, 49.0}, {4, 100.0}, {8, 49.0}}), 16));
+  // 1 learner is the only one below: nothing says yet that it is not worth it.
+  CHECK(next(curve_of({{2, 100.0}}), 2)->kind == ProbeKind::kBelow);
 }
 
 TEST_CASE("search: around a guess the octaves beside the best are looked at") {

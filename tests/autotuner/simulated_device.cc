@@ -99,11 +99,11 @@ std::string name_of(Family family) {
   return "cliff";
 }
 
-SimulatedDevice draw_device(Family family, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  const int most = static_cast<int>(uniform(random, family == Family::kTwoPeaks ? 12.0 : 4.0, 33.0));
-  const double last = octaves(most);
-  SimulatedDevice device{.space = autotuner::all_counts({1, most}), .noise = uniform(random, 0.01, 0.04)};
+namespace {
+
+SimulatedDevice draw(Family family, std::mt19937_64& random, const std::vector<autotuner::Configuration>& space) {
+  const double last = octaves(space.back().learners);
+  SimulatedDevice device{.space = space, .noise = uniform(random, 0.01, 0.04)};
   switch (family) {
     case Family::kUnimodal:
       device.throughput = steady(uniform(random, 0.0, 2.0) < 1.0 ? draw_law(random, last) : draw_tent(random, last));
@@ -134,6 +134,19 @@ SimulatedDevice draw_device(Family family, std::uint64_t seed) {
       break;
   }
   return device;
+}
+
+}  // namespace
+
+SimulatedDevice draw_device(Family family, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const int most = static_cast<int>(uniform(random, family == Family::kTwoPeaks ? 12.0 : 4.0, 33.0));
+  return draw(family, random, autotuner::all_counts({1, most}));
+}
+
+SimulatedDevice draw_device(Family family, std::uint64_t seed, const std::vector<autotuner::Configuration>& space) {
+  std::mt19937_64 random(seed);
+  return draw(family, random, space);
 }
 
 SimulatedDevice draw_shared_device(std::uint64_t seed, int arrives, int leaves) {

@@ -53,6 +53,8 @@ inline constexpr int kDriftEnds = 900;
 //   cliff       law, tent or plateau; counts from an x uniform in [log2 3, s] on do not fit in memory, which the
 //               forecast did not see
 SimulatedDevice draw_device(Family family, std::uint64_t seed);
+// The same with these counts.
+SimulatedDevice draw_device(Family family, std::uint64_t seed, const std::vector<autotuner::Configuration>& space);
 
 // The same curve on a device of `cores` cores, on which somebody takes half of them between two windows: then
 // throughput above half the cores is halved.

@@ -35,8 +35,10 @@ class Noise {
 
 class Player {
  public:
-  Player(const SimulatedDevice& device, const autotuner::TunerOptions& options, std::optional<int> guess)
-      : device_(device), tuner_(options, device.space, guess), present_(tuner_.first().learners) {}
+  Player(const SimulatedDevice& device, const autotuner::TunerOptions& options, const Beginning& beginning)
+      : device_(device),
+        tuner_(options, device.space, beginning.guess, beginning.extent),
+        present_(tuner_.first().learners) {}
 
   // One window whose rate is `factor` times what the curve says.
   void play(int window, double factor) {
@@ -79,9 +81,9 @@ class Player {
 }  // namespace
 
 SimulatedRun simulate(const SimulatedDevice& device, std::uint64_t seed, int windows,
-                      const autotuner::TunerOptions& options, std::optional<int> guess) {
+                      const autotuner::TunerOptions& options, const Beginning& beginning) {
   Noise noise(device, seed ^ 0x9e3779b97f4a7c15U);
-  Player player(device, options, guess);
+  Player player(device, options, beginning);
   for (int window = 0; window < windows; ++window) player.play(window, noise.next());
   return player.result();
 }

@@ -21,9 +21,15 @@ struct SimulatedRun {
   std::vector<autotuner::Decision> decisions;
 };
 
+// How the first search begins, as for Tuner.
+struct Beginning {
+  std::optional<int> guess;
+  autotuner::Extent extent = autotuner::Extent::kEverywhere;
+};
+
 // Plays `windows` windows. While two windows pass after a resize the throughput is only half of what it will be.
 SimulatedRun simulate(const SimulatedDevice& device, std::uint64_t seed, int windows,
-                      const autotuner::TunerOptions& options = {}, std::optional<int> guess = std::nullopt);
+                      const autotuner::TunerOptions& options = {}, const Beginning& beginning = {});
 
 // Changes of the count in windows [begin, end).
 int resizes(const SimulatedRun& run, int begin, int end);

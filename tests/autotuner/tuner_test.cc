@@ -82,18 +82,37 @@ TEST_CASE("tuner: the same calls give the same decisions") {
   }
 }
 
-TEST_CASE("tuner: a guess that is right is compared with the octaves beside it and kept") {
-  const tests::SimulatedRun run = tests::simulate(tent_of_16(), 1, 100, {}, 8);
+TEST_CASE("tuner: what an earlier search has chosen is compared with the octaves beside it and kept") {
+  const tests::SimulatedRun run = tests::simulate(tent_of_16(), 1, 100, {}, {8, Extent::kAround});
   CHECK(run.chosen == 8);
   CHECK(run.learners.front() == 8);
   CHECK(tried(run) == std::vector{4, 16, 8});
+  CHECK(run.decisions.back().reason ==
+        "8 learners reached 1000000 examples/s, the most of all that were tried, and no other beside it can be more "
+        "than 3 % faster");
   CHECK(Tuner({}, all_counts({2, 6}), 40).first().learners == 6);  // the nearest
+}
+
+TEST_CASE("tuner: any other guess only says where the search begins") {
+  // A plain at 4 and 8 learners hides the second peak at 32 from who looks beside them only.
+  const tests::SimulatedDevice device{.space = all_counts({1, 32}), .throughput = [](int learners, int) {
+                                        return learners <= 4 ? 0.5 : learners <= 16 ? 0.45 : learners / 32.0;
+                                      }};
+  const tests::SimulatedRun run = tests::simulate(device, 1, 200, {}, {4, Extent::kEverywhere});
+  CHECK(run.learners.front() == 4);
+  CHECK(tried(run) == std::vector{8, 16, 32, 2, 1, 32});
+  CHECK(run.decisions.at(3).reason ==
+        "32 learners reached 1000000 examples/s, the most so far: trying 2 learners, the octave below all so far");
+  CHECK(run.decisions.at(4).reason ==
+        "2 learners reached 500000 examples/s, 32 learners 1000000: 4 learners are hardly faster than 2 learners, so "
+        "trying 1 learner");
+  CHECK(tests::simulate(device, 1, 200, {}, {4, Extent::kAround}).chosen <= 4);
 }
 
 TEST_CASE("tuner: four cores cost few windows, with the cores as a guess and without") {
   const tests::SimulatedDevice device{.space = counts_of_cores({1, 4}, 4),
                                       .throughput = [](int learners, int) { return learners / 4.0; }};
-  const tests::SimulatedRun guessed = tests::simulate(device, 1, 100, {}, 4);
+  const tests::SimulatedRun guessed = tests::simulate(device, 1, 100, {}, {4});
   CHECK(guessed.chosen == 4);
   CHECK(tried(guessed) == std::vector{2, 4});
   CHECK(guessed.lost_windows <= 6.0);
@@ -135,7 +154,7 @@ TEST_CASE("tuner: out of memory goes back to the last good count, and the search
   CHECK(back.from.learners == 8);
   CHECK(back.to.learners == 4);
   CHECK(tuner.present().learners == 4);
-  CHECK(tuner.ceiling() == 7);
+  CHECK(tuner.space().back().learners == 7);
   CHECK(back.reason == "8 learners do not fit in memory: back to 4 learners, and no more than 7 learners from now on");
   const auto next = feed(tuner, 4000, 20);
   REQUIRE(next);
@@ -144,7 +163,7 @@ TEST_CASE("tuner: out of memory goes back to the last good count, and the search
 }
 
 TEST_CASE("tuner: a choice that no longer fits is given up for the next best") {
-  Tuner tuner({}, all_counts({1, 8}), 4);
+  Tuner tuner({}, all_counts({1, 8}), 4, Extent::kAround);
   CHECK(feed(tuner, 4000, 20)->to.learners == 2);
   CHECK(feed(tuner, 2000, 20)->to.learners == 8);
   std::optional<Decision> decision = feed(tuner, 3000, 20);
@@ -156,7 +175,7 @@ TEST_CASE("tuner: a choice that no longer fits is given up for the next best") {
   CHECK(back.reason ==
         fmt::format("4 learners do not fit in memory: back to {} learners, as both are needed for a while",
                     decision->from.learners));
-  CHECK(tuner.ceiling() == 8);
+  CHECK(tuner.space().back().learners == 8);
   CHECK(tuner.curve().find(4) == nullptr);
   CHECK(tuner.curve().find(8) != nullptr);
   const auto rate = [](int learners) { return learners == 8 ? 3000.0 : 2500.0; };

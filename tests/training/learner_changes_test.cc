@@ -2,6 +2,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <optional>
 
@@ -72,6 +73,40 @@ TEST_CASE("on unlike devices a search begins at what each of them had last", "[t
   REQUIRE(change.has_value());
   CHECK(change->to == std::vector<int>{4, 1});
   CHECK_THAT(change->reason, ContainsSubstring("begins where `arbalest tune` has ended"));
+}
+
+namespace {
+
+// Learners that are found when it is told `rate` images/s, a function of the learners.
+int found_at(const std::function<double(int)>& rate, jobs::JobOptions job, const jobs::LearnerCache& cache) {
+  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto changes = jobs::make_learner_changes(job, *session, &cache);
+  const auto& tuned = dynamic_cast<const jobs::TunedChanges&>(*changes);
+  scheduler::Scheduler& scheduler = session->scheduler();
+  while (!tuned.is_settled()) {
+    if (const auto change = changes->due(scheduler.batches()); change && change->to.front() != scheduler.learners()) {
+      scheduler.drain();
+      session->resize(change->to);
+    }
+    scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);
+    progress.add(scheduler.drain());
+    changes->observe(progress, static_cast<double>(progress.examples) / rate(scheduler.learners()));
+    REQUIRE(scheduler.batches() < 100'000);
+  }
+  return scheduler.learners();
+}
+
+}  // namespace
+
+TEST_CASE("only what `arbalest tune` has found keeps a search near to where it begins", "[training]") {
+  const TemporaryDirectory directory;
+  const jobs::LearnerCache cache(directory.path(), "1");
+  jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.auto={max: 8}"});
+  job.devices = {engine::parse_device(fmt::format("cpu:{}", engine::host::allowed_cores().front()))};
+  const auto two_peaks = [](int learners) { return learners == 1 ? 1000.0 : learners < 8 ? 800.0 : 2000.0; };
+  CHECK(found_at(two_peaks, job, cache) == 8);
+  cache.remember(job, {1}, 1000.0);
+  CHECK(found_at(two_peaks, job, cache) == 1);
 }
 
 TEST_CASE("a run of the auto-tuner explains its learners, and its record trains to the same bytes", "[training]") {
