@@ -38,6 +38,12 @@ std::vector<autotuner::Configuration> counts_on(const engine::DeviceSpec& device
   return autotuner::counts_of_cores(bounds, engine::core_count(device));
 }
 
+std::vector<int> learners_of(const DeviceConfigurations& devices) {
+  std::vector<int> learners;
+  for (const autotuner::Configuration& device : devices) learners.push_back(device.learners);
+  return learners;
+}
+
 std::vector<TunedChanges::Kind> TunedChanges::find_kinds(const JobOptions& job, int ceiling) {
   const autotuner::Bounds bounds{job.tuned->min, ceiling};
   std::vector<Kind> kinds;
@@ -83,7 +89,7 @@ TunedChanges::TunedChanges(const JobOptions& job, Session& session, const FirstG
 void TunedChanges::begin(const JobOptions& job, const FirstGuess& guess) {
   std::string reason = guess.reason;
   for (;;) {
-    const std::vector<int> first = by_device(tuner_.present());
+    const std::vector<int> first = learners_of(present());
     if (first == present_ && reason.empty()) return;
     try {
       if (first != present_) session_.prepare(first);
@@ -129,10 +135,28 @@ std::optional<LearnerChange> TunedChanges::due(std::uint64_t batch) {
   return std::exchange(change_, std::nullopt);
 }
 
-std::vector<int> TunedChanges::by_device(const std::vector<autotuner::Configuration>& by_kind) const {
-  std::vector<int> counts(present_.size());
+DeviceConfigurations TunedChanges::by_device(const std::vector<autotuner::Configuration>& by_kind) const {
+  DeviceConfigurations devices(present_.size());
   for (std::size_t k = 0; k < kinds_.size(); ++k) {
-    for (const std::size_t device : kinds_[k].devices) counts[device] = by_kind[k].learners;
+    for (const std::size_t device : kinds_[k].devices) devices[device] = by_kind[k];
+  }
+  return devices;
+}
+
+DeviceConfigurations TunedChanges::measured_with(const autotuner::Point& point) const {
+  return by_device(tuner_.beside_others(point.configuration.learners));
+}
+
+std::vector<DeviceConfigurations> TunedChanges::equal_counts() const {
+  std::vector<DeviceConfigurations> counts;
+  for (const autotuner::Configuration& first : kinds_.front().described.space) {
+    std::vector<autotuner::Configuration> by_kind;
+    for (const Kind& kind : kinds_) {
+      const auto& space = kind.described.space;
+      const auto alike = std::ranges::find(space, first.learners, &autotuner::Configuration::learners);
+      if (alike != space.end()) by_kind.push_back(*alike);
+    }
+    if (by_kind.size() == kinds_.size()) counts.push_back(by_device(by_kind));
   }
   return counts;
 }
@@ -142,7 +166,7 @@ bool TunedChanges::is_prepared() const {
 }
 
 void TunedChanges::decide(const autotuner::FleetDecision& decision) {
-  change_ = {by_device(decision.to), decision.step.reason, decision.step.evidence};
+  change_ = {learners_of(by_device(decision.to)), decision.step.reason, decision.step.evidence};
   if (change_->to == present_) return;
   try {
     preparation_ = std::async(std::launch::async, [this, to = change_->to] { session_.prepare(to); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <numeric>
 
 #include "engine/error.h"
 #include "jobs/run/learner_changes.h"
@@ -17,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
+
+int total(const std::vector<int>& learners) { return std::accumulate(learners.begin(), learners.end(), 0); }
 
 class Study {
  public:
@@ -37,7 +40,7 @@ class Study {
                       .points = {},
                       .sweep = {}};
     for (const engine::DeviceSpec& device : job_.devices) result.devices.push_back(device.name);
-    std::map<int, std::int64_t> bytes;
+    std::map<std::vector<int>, std::int64_t> bytes;
     while (!changes.is_settled()) {
       if (const auto change = changes.due(session_->scheduler().batches())) {
         tell_(change->reason);
@@ -45,58 +48,74 @@ class Study {
         if (change->to != result.chosen) resize(change->to);
         result.chosen = change->to;
       }
-      bytes[result.chosen.front()] = session_->learner_bytes();
+      bytes[result.chosen] = session_->learner_bytes();
       const auto [progress, seconds] = round();
       changes.observe(progress, seconds);
     }
     const autotuner::Tuner& tuner = changes.tuner().tuner();
-    for (const autotuner::Point& point : tuner.curve().points()) {
-      const autotuner::Configuration& at = point.configuration;
-      result.points.push_back({at.learners, at.threads, point.rate, point.error, bytes[at.learners]});
+    for (const autotuner::Point& measured : tuner.curve().points()) {
+      TunePoint& point = result.points.emplace_back(point_at(changes.measured_with(measured)));
+      point.images_per_second = measured.rate;
+      point.error = measured.error;
+      point.learner_bytes = bytes.at(point.learners);
     }
     const autotuner::Point* chosen = tuner.curve().find(tuner.present().learners);
     if (chosen != nullptr) result.images_per_second = chosen->rate;
     result.probes = tuner.probes();
     result.seconds = seconds_between(start, Clock::now());
-    space_ = changes.space();
+    collect_sweep(changes);
     return result;
   }
 
-  // Every number in turn, three times, so that what disturbs the machine disturbs all of them.
+  // Three turns, so that what disturbs the machine disturbs all numbers.
   std::vector<TunePoint> sweep() {
     constexpr int kTurns = 3;
-    constexpr int kWindows = 12;
-    std::map<int, std::vector<double>> rates;
-    std::map<int, std::int64_t> bytes;
+    std::map<std::vector<int>, std::vector<double>> rates;
     for (int turn = 0; turn < kTurns; ++turn) {
-      for (const autotuner::Configuration& at : space_) {
-        const std::vector<int> counts(job_.devices.size(), at.learners);
-        session_->prepare(counts);
-        resize(counts);
-        bytes[at.learners] = session_->learner_bytes();
-        autotuner::WindowMeter meter({});
-        meter.restart(at.learners * static_cast<int>(counts.size()));
-        for (int windows = 0; windows < kWindows;) {
-          const auto [progress, seconds] = round();
-          if (const auto rate = meter.add(progress.tasks, progress.examples, seconds)) {
-            rates[at.learners].push_back(*rate);
-            ++windows;
-          }
-        }
+      for (TunePoint& point : sweep_) {
+        session_->prepare(point.learners);
+        resize(point.learners);
+        point.learner_bytes = session_->learner_bytes();
+        measure(point.learners, rates[point.learners]);
       }
       tell_(fmt::format("sweep: turn {} of {}", turn + 1, kTurns));
     }
-    std::vector<TunePoint> points;
-    for (const autotuner::Configuration& at : space_) {
+    for (TunePoint& point : sweep_) {
       autotuner::NoiseEstimate noise;
-      const std::vector<double>& of = rates[at.learners];
-      points.push_back({at.learners, at.threads, autotuner::median(of),
-                        autotuner::median_error(noise.with(of), static_cast<int>(of.size())), bytes[at.learners]});
+      const std::vector<double>& of = rates[point.learners];
+      point.images_per_second = autotuner::median(of);
+      point.error = autotuner::median_error(noise.with(of), static_cast<int>(of.size()));
     }
-    return points;
+    return sweep_;
   }
 
  private:
+  static TunePoint point_at(const DeviceConfigurations& devices) {
+    TunePoint point{.learners = learners_of(devices), .threads = {}};
+    for (const autotuner::Configuration& device : devices) point.threads.push_back(device.threads);
+    return point;
+  }
+
+  void collect_sweep(const TunedChanges& changes) {
+    for (const DeviceConfigurations& devices : changes.equal_counts()) sweep_.push_back(point_at(devices));
+    const TunePoint chosen = point_at(changes.present());
+    if (std::ranges::find(sweep_, chosen.learners, &TunePoint::learners) == sweep_.end()) sweep_.push_back(chosen);
+    std::ranges::stable_sort(sweep_, {}, [](const TunePoint& point) { return total(point.learners); });
+  }
+
+  void measure(const std::vector<int>& learners, std::vector<double>& rates) {
+    constexpr int kWindows = 12;
+    autotuner::WindowMeter meter({});
+    meter.restart(total(learners));
+    for (int windows = 0; windows < kWindows;) {
+      const auto [progress, seconds] = round();
+      if (const auto rate = meter.add(progress.tasks, progress.examples, seconds)) {
+        rates.push_back(*rate);
+        ++windows;
+      }
+    }
+  }
+
   struct Round {
     scheduler::Progress progress;
     double seconds = 0.0;
@@ -119,11 +138,18 @@ class Study {
   JobOptions job_;
   const std::function<void(const std::string&)>& tell_;
   std::unique_ptr<Session> session_;
-  std::vector<autotuner::Configuration> space_;
+  std::vector<TunePoint> sweep_;  // what it is to measure
   Clock::time_point last_ = Clock::now();
 };
 
 }  // namespace
+
+std::optional<double> regret_of(const TuneResult& result) {
+  const auto chosen = std::ranges::find(result.sweep, result.chosen, &TunePoint::learners);
+  if (chosen == result.sweep.end()) return std::nullopt;
+  const auto best = std::ranges::max_element(result.sweep, {}, &TunePoint::images_per_second);
+  return 1.0 - chosen->images_per_second / best->images_per_second;
+}
 
 TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOptions& options,
                 const std::function<void(const std::string&)>& tell) {
@@ -132,11 +158,7 @@ TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOpti
   TuneResult result = study.search();
   if (!options.sweep) return result;
   result.sweep = study.sweep();
-  const auto rate = [](const TunePoint& point) { return point.images_per_second; };
-  const auto best = std::ranges::max_element(result.sweep, {}, rate);
-  const auto chosen = std::ranges::find(result.sweep, result.chosen.front(), &TunePoint::learners);
-  ARBALEST_CHECK(chosen != result.sweep.end());
-  result.regret = 1.0 - chosen->images_per_second / best->images_per_second;
+  result.regret = regret_of(result);
   return result;
 }
 
