@@ -60,16 +60,19 @@ std::filesystem::path take_directory(const std::string& output) {
 }
 
 // `found`: AccuracyStudy or TuneResult.
-void report(const auto& found, const TuneArguments& arguments, const std::filesystem::path& directory) {
-  const std::string json = jobs::to_json(found).dump(2) + "\n";
-  if (!directory.empty()) {
-    jobs::write_file(directory / "tune.json", json);
-    jobs::write_file(directory / "tune.svg", jobs::to_svg(found));
-  }
-  fmt::print("{}", arguments.json ? json : jobs::to_text(found));
+std::string json_of(const auto& found) { return jobs::to_json(found).dump(2) + "\n"; }
+
+void print(const auto& found, const TuneArguments& arguments) {
+  fmt::print("{}", arguments.json ? json_of(found) : jobs::to_text(found));
 }
 
-// Where a later run with `auto {}` begins. The answer is on its way to the user already, so nothing fails here.
+void save(const auto& found, const std::filesystem::path& directory) {
+  if (directory.empty()) return;
+  jobs::write_file(directory / "tune.json", json_of(found));
+  jobs::write_file(directory / "tune.svg", jobs::to_svg(found));
+}
+
+// Where a later run with `auto {}` begins. The answer is worth its time without that, so nothing fails here.
 void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
   const auto cache = learner_cache();
   if (!cache) {
@@ -108,7 +111,8 @@ int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& job, j
   const std::filesystem::path directory = take_directory(arguments.output);
   context.stop_signal = &catch_stop_signals();
   const jobs::AccuracyStudy study = jobs::study_accuracy(job, context, options, tell);
-  report(study, arguments, directory);
+  print(study, arguments);  // first, so that a full disk does not take it along
+  save(study, directory);
   if (study.signal != 0) return kSignalBase + study.signal;
   return study.chosen ? kOk : kTargetNotReached;
 }
@@ -118,9 +122,20 @@ int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job,
     engine::fail(engine::ErrorKind::kUsage, "--target is for --objective {}", kTimeToAccuracy);
   }
   const std::filesystem::path directory = take_directory(arguments.output);
-  const jobs::TuneResult result = jobs::tune(job, context, {.sweep = arguments.sweep}, tell);
-  report(result, arguments, directory);
-  if (!arguments.no_cache) remember(job, result);
+  std::optional<jobs::TuneResult> found;
+  const auto keep = [&](const jobs::TuneResult& result) {
+    found = result;
+    if (!arguments.no_cache) remember(job, result);
+    save(result, directory);
+  };
+  try {
+    found = jobs::tune(job, context, {.sweep = arguments.sweep, .found = keep}, tell);
+  } catch (...) {
+    if (found) print(*found, arguments);  // the sweep has failed, or the disk, but not the search
+    throw;
+  }
+  print(*found, arguments);
+  if (arguments.sweep) save(*found, directory);
   return kOk;
 }
 

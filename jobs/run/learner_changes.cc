@@ -16,14 +16,6 @@ namespace arbalest::jobs {
 
 namespace {
 
-// That more learners do not fit, or cannot have their threads: a run goes on with those it has.
-bool is_shortage(const std::exception& error) {
-  if (const auto* system = dynamic_cast<const std::system_error*>(&error)) {
-    if (system->code() == std::errc::resource_unavailable_try_again) return true;
-  }
-  return as_error(error).kind() == engine::ErrorKind::kOutOfMemory;
-}
-
 // GPUs of a machine may be several models; its cores are one.
 std::string model_of(const engine::DeviceSpec& device) {
   if (!device.is_cuda()) return "";
@@ -127,6 +119,7 @@ std::optional<LearnerChange> TunedChanges::due(std::uint64_t batch) {
   } catch (const std::exception& error) {
     if (!is_shortage(error)) throw;
     const int failed = std::ranges::max(change_->to);
+    lost_.add(present_, change_->to);
     decide(tuner_.out_of_memory());
     change_->reason += fmt::format(" ({}: {})", counted(failed, "learner"), as_error(error).what());
     return due(batch);
@@ -156,7 +149,9 @@ std::vector<DeviceConfigurations> TunedChanges::equal_counts() const {
       const auto alike = std::ranges::find(space, first.learners, &autotuner::Configuration::learners);
       if (alike != space.end()) by_kind.push_back(*alike);
     }
-    if (by_kind.size() == kinds_.size()) counts.push_back(by_device(by_kind));
+    if (by_kind.size() < kinds_.size()) continue;
+    DeviceConfigurations devices = by_device(by_kind);
+    if (!lost_.contain(learners_of(devices))) counts.push_back(std::move(devices));
   }
   return counts;
 }

@@ -11,6 +11,7 @@
 #include "autotuner/fleet_tuner.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/learner_cache.h"
+#include "jobs/run/lost_counts.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::jobs {
@@ -64,7 +65,7 @@ class TunedChanges final : public LearnerChanges {
   const std::vector<autotuner::Configuration>& space() const { return kinds_.front().described.space; }
   // What ran when a point of tuner().tuner().curve() was measured.
   DeviceConfigurations measured_with(const autotuner::Point& point) const;
-  // Every number that all devices may have alike, ascending.
+  // Every number that all devices may have alike, ascending, but for those for which there was no memory.
   std::vector<DeviceConfigurations> equal_counts() const;
   // What the search has chosen, or is looking at.
   DeviceConfigurations present() const { return by_device(tuner_.present()); }
@@ -88,6 +89,7 @@ class TunedChanges final : public LearnerChanges {
   std::vector<Kind> kinds_;
   autotuner::FleetTuner tuner_;
   std::vector<int> present_;             // by device
+  LostCounts lost_;
   std::optional<LearnerChange> change_;  // decided, and being prepared
   std::future<void> preparation_;
 };

@@ -7,7 +7,10 @@
 
 #include "engine/error.h"
 #include "jobs/run/learner_changes.h"
+#include "jobs/run/lost_counts.h"
 #include "jobs/run/session.h"
+#include "jobs/wording/failure.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 
@@ -26,7 +29,8 @@ class Study {
   Study(const JobOptions& job, const RunContext& context, const std::function<void(const std::string&)>& tell)
       : job_(job),
         tell_(tell),
-        session_(open_session(job_, context.data_root, Session::Purpose::kTraining, context.device_options)) {}
+        session_(open_session(job_, context.data_root, Session::Purpose::kTraining, context.device_options)),
+        present_(job_.learners_per_device) {}
 
   TuneResult search() {
     TunedChanges changes(job_, *session_, first_guess(job_));
@@ -35,7 +39,7 @@ class Study {
                       .devices = {},
                       .batch_size = job_.training.batch_size,
                       .precision = to_string(job_.training.precision),
-                      .chosen = job_.learners_per_device,
+                      .chosen = {},
                       .reason = {},
                       .points = {},
                       .sweep = {}};
@@ -45,13 +49,13 @@ class Study {
       if (const auto change = changes.due(session_->scheduler().batches())) {
         tell_(change->reason);
         result.reason = change->reason;
-        if (change->to != result.chosen) resize(change->to);
-        result.chosen = change->to;
+        if (change->to != present_) resize(change->to);
       }
-      bytes[result.chosen] = session_->learner_bytes();
+      bytes[present_] = session_->learner_bytes();
       const auto [progress, seconds] = round();
       changes.observe(progress, seconds);
     }
+    result.chosen = present_;
     const autotuner::Tuner& tuner = changes.tuner().tuner();
     for (const autotuner::Point& measured : tuner.curve().points()) {
       TunePoint& point = result.points.emplace_back(point_at(changes.measured_with(measured)));
@@ -67,22 +71,23 @@ class Study {
     return result;
   }
 
-  // Three turns, so that what disturbs the machine disturbs all numbers.
+  // Three turns, so that what disturbs the machine disturbs all numbers. Numbers that do not fit are left out of the
+  // turns to come, and of the sweep if they never did.
   std::vector<TunePoint> sweep() {
     constexpr int kTurns = 3;
     std::map<std::vector<int>, std::vector<double>> rates;
     for (int turn = 0; turn < kTurns; ++turn) {
       for (TunePoint& point : sweep_) {
-        session_->prepare(point.learners);
-        resize(point.learners);
+        if (lost_.contain(point.learners) || !switch_to(point.learners)) continue;
         point.learner_bytes = session_->learner_bytes();
         measure(point.learners, rates[point.learners]);
       }
       tell_(fmt::format("sweep: turn {} of {}", turn + 1, kTurns));
     }
+    std::erase_if(sweep_, [&](const TunePoint& point) { return !rates.contains(point.learners); });
     for (TunePoint& point : sweep_) {
       autotuner::NoiseEstimate noise;
-      const std::vector<double>& of = rates[point.learners];
+      const std::vector<double>& of = rates.at(point.learners);
       point.images_per_second = autotuner::median(of);
       point.error = autotuner::median_error(noise.with(of), static_cast<int>(of.size()));
     }
@@ -101,6 +106,21 @@ class Study {
     const TunePoint chosen = point_at(changes.present());
     if (std::ranges::find(sweep_, chosen.learners, &TunePoint::learners) == sweep_.end()) sweep_.push_back(chosen);
     std::ranges::stable_sort(sweep_, {}, [](const TunePoint& point) { return total(point.learners); });
+  }
+
+  // False if there is no memory for that.
+  bool switch_to(const std::vector<int>& learners) {
+    try {
+      session_->prepare(learners);
+    } catch (const std::exception& error) {
+      if (!is_shortage(error)) throw;
+      lost_.add(present_, learners);
+      tell_(fmt::format("sweep: {} left out, as they do not fit: {}", counted(total(learners), "learner"),
+                        as_error(error).what()));
+      return false;
+    }
+    resize(learners);
+    return true;
   }
 
   void measure(const std::vector<int>& learners, std::vector<double>& rates) {
@@ -132,13 +152,16 @@ class Study {
   void resize(const std::vector<int>& counts) {
     session_->scheduler().drain();
     session_->resize(counts);
+    present_ = counts;
     last_ = Clock::now();
   }
 
   JobOptions job_;
   const std::function<void(const std::string&)>& tell_;
   std::unique_ptr<Session> session_;
+  std::vector<int> present_;      // learners by device
   std::vector<TunePoint> sweep_;  // what it is to measure
+  LostCounts lost_;               // of the sweep
   Clock::time_point last_ = Clock::now();
 };
 
@@ -156,6 +179,7 @@ TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOpti
   ARBALEST_CHECK(job.tuned.has_value());
   Study study(job, context, tell);
   TuneResult result = study.search();
+  if (options.found) options.found(result);
   if (!options.sweep) return result;
   result.sweep = study.sweep();
   result.regret = regret_of(result);

@@ -12,10 +12,6 @@
 
 namespace arbalest::jobs {
 
-struct TuneOptions {
-  bool sweep = false;  // measure every number, too, not only those that the search asks for
-};
-
 // Numbers of learners, as measured.
 struct TunePoint {
   std::vector<int> learners;  // by device
@@ -44,11 +40,17 @@ struct TuneResult {
   std::optional<double> regret{};  // regret_of(), once there is a sweep
 };
 
+struct TuneOptions {
+  bool sweep = false;  // measure every number, too, not only those that the search asks for
+  // Unless empty: gets what the search has found, before a sweep begins. What it throws ends the study.
+  std::function<void(const TuneResult&)> found;
+};
+
 // By what part the chosen numbers are slower than the best of the sweep; none where that has not measured them.
 std::optional<double> regret_of(const TuneResult& result);
 
 // Trains without evaluation until the search has ended; keeps nothing. `job` has bounds (JobOptions::tuned). `tell`
-// gets a line for each decision.
+// gets a line for each decision. Numbers for which there is no memory are left out of the sweep.
 TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOptions& options,
                 const std::function<void(const std::string&)>& tell);
 
