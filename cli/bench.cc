@@ -1,13 +1,10 @@
 // arbalest bench JOB...
 #include <unistd.h>
 
-#include <ctime>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "cli/command.h"
@@ -17,12 +14,11 @@
 #include "cli/machine_report.h"
 #include "cli/stop_signals.h"
 #include "engine/error.h"
+#include "jobs/report/output_directory.h"
 #include "jobs/study/bench.h"
 #include "jobs/study/bench_report.h"
 
 namespace arbalest::cli {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -33,28 +29,6 @@ struct BenchArguments {
   bool trace = false;
   bool json = false;
 };
-
-// A new directory: what another bench has left is never touched.
-fs::path make_directory(const std::string& output, const std::string& job) {
-  const std::time_t now = std::time(nullptr);
-  const std::string base =
-      output.empty() ? fmt::format("runs/bench-{}-{:%Y%m%d-%H%M%S}", job, fmt::localtime(now)) : output;
-  std::error_code error;
-  fs::path path = base;
-  if (!path.has_filename()) path = path.parent_path();  // "name/"
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
-  for (int number = 2; !error; ++number) {
-    if (fs::create_directory(path, error)) return path;
-    if (error || !output.empty()) break;
-    path = fmt::format("{}-{}", base, number);  // another bench has begun in the same second
-  }
-  if (!error) {
-    engine::fail(engine::ErrorKind::kUsage, "'{}' is there already; choose another directory with --output",
-                 path.string());
-  }
-  engine::fail(engine::ErrorKind::kUsage, "cannot create the output directory '{}': {}; choose another with --output",
-               path.string(), error.message());
-}
 
 // As a shell would take it.
 std::string command_line(const BenchArguments& arguments) {
@@ -92,8 +66,13 @@ int exit_code(const jobs::BenchResult& result) {
 int bench(const BenchArguments& arguments) {
   const std::atomic<int>& stop_signal = catch_stop_signals();
   const jobs::BenchPlan plan = jobs::plan_bench(arguments.request);
+  const jobs::OutputDirectory directory(arguments.output, "bench-" + plan.cases.front().job);
+  if (!directory.is_new()) {  // what another bench has left is never touched
+    engine::fail(engine::ErrorKind::kUsage, "'{}' is there already; choose another directory with --output",
+                 directory.path().string());
+  }
   jobs::BenchContext context;
-  context.directory = make_directory(arguments.output, plan.cases.front().job);
+  context.directory = directory.path();
   // Not its path: the very file that runs now, whatever a build puts in its place meanwhile.
   context.program = "/proc/self/exe";
   context.environment = environ;

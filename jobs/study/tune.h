@@ -43,7 +43,7 @@ struct TuneResult {
 struct TuneOptions {
   bool sweep = false;  // measure every number, too, not only those that the search asks for
   // Unless empty: gets what the search has found, before a sweep begins. What it throws ends the study.
-  std::function<void(const TuneResult&)> found;
+  std::function<void(const TuneResult&)> found{};
 };
 
 // By what part the chosen numbers are slower than the best of the sweep; none where that has not measured them.

@@ -14,6 +14,7 @@
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/report/json.h"
+#include "jobs/report/output_directory.h"
 #include "jobs/report/run_directory.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
@@ -300,6 +301,23 @@ TEST_CASE("run directory: without a name nothing is left of runs/ by a run that 
   }
   CHECK(fs::is_empty(parent.path()));
   fs::current_path(before);
+}
+
+TEST_CASE("output directory: what was there stays, what is new and stays empty goes again") {
+  const TemporaryDirectory parent;
+  {
+    const OutputDirectory first(parent / "some/one/", "tune-trial");
+    CHECK(first.is_new());
+    CHECK(first.path() == parent / "some/one");
+    const OutputDirectory second(parent / "some/one", "tune-trial");
+    CHECK_FALSE(second.is_new());
+  }
+  CHECK(fs::is_empty(parent.path()));
+  {
+    const OutputDirectory used(parent / "some/one", "tune-trial");
+    tests::write_text(used.path() / "tune.json", "{}");
+  }
+  CHECK(files_in(parent / "some/one") == std::vector<std::string>{"tune.json"});
 }
 
 TEST_CASE("run directory: of two runs at once one has it, and the other changes nothing") {
