@@ -60,8 +60,10 @@ RunDirectory::~RunDirectory() {
 void RunDirectory::on_start(const RunStart& start) {
   begun_ = true;
   job_text_ = start.job_text;
+  is_tuned_ = start.is_tuned;
   learners_ = {{0, start.learners_per_device}};
   write_file(path() / kJobFile, start.job_text);
+  if (is_tuned_) write_replay();
   metrics_->append("start", to_json(start));
 }
 
@@ -80,8 +82,10 @@ void RunDirectory::on_resize(const ResizeRow& row) {
   if (row.to == row.from) return;
   if (learners_.back().at_batch == row.batch) learners_.pop_back();
   learners_.push_back({row.batch, row.to});
-  if (row.evidence || row.batch == 0) write_file(path() / kReplayFile, with_schedule(job_text_, learners_));
+  if (is_tuned_) write_replay();
 }
+
+void RunDirectory::write_replay() const { write_file(path() / kReplayFile, with_schedule(job_text_, learners_)); }
 
 void RunDirectory::on_finish(const RunSummary& summary) {
   if (!begun_) return;

@@ -45,11 +45,14 @@ class RunDirectory final : public RunObserver {
   void on_finish(const RunSummary& summary) override;
 
  private:
+  void write_replay() const;
+
   OutputDirectory directory_;
   std::unique_ptr<MetricsLog> metrics_;
   bool begun_ = false;
   const Trace* trace_ = nullptr;
   std::string job_text_;
+  bool is_tuned_ = false;
   std::vector<LearnerStep> learners_;  // as the run had them
 };
 

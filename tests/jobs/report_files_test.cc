@@ -248,6 +248,20 @@ TEST_CASE("run directory: keeps job, metrics and summary, and lines are there wh
   CHECK(ordered_json::parse(tests::read_text(path / "summary.json")) == to_json(some_summary()));
 }
 
+TEST_CASE("run directory: of a tuned run it keeps the numbers of learners from the start") {
+  const TemporaryDirectory parent;
+  RunStart start = some_start();
+  start.is_tuned = true;
+  start.learners_per_device = {2, 1};
+  RunDirectory directory(parent / "run", "trial");
+  directory.on_start(start);
+  CHECK_THAT(tests::read_text(parent / "run/replay.txtpb"),
+             ContainsSubstring("schedule") && ContainsSubstring("learners: 2") && ContainsSubstring("learners: 1"));
+  directory.on_resize({.batch = 12, .from = {2, 1}, .to = {2, 4}, .reason = "why", .evidence = {}});
+  CHECK_THAT(tests::read_text(parent / "run/replay.txtpb"),
+             ContainsSubstring("at_batch: 12") && ContainsSubstring("learners: 4"));
+}
+
 TEST_CASE("run directory: tells hash and accuracy of the saved model, if the run came to its end") {
   const TemporaryDirectory directory;
   CHECK_FALSE(read_summary(directory.path()).has_value());

@@ -139,6 +139,24 @@ TEST_CASE("a run of the auto-tuner explains its learners, and its record trains 
   CHECK(replayed.learners == tuned.learners);
 }
 
+TEST_CASE("a run of the auto-tuner that never changes its learners has a record, too", "[training]") {
+  const TemporaryDirectory directory;
+  for (const int learners : {1, 2}) {
+    const std::string name = std::to_string(learners);
+    Listener tuned;
+    const RunSummary found =
+        run_into(job_with(fmt::format("auto={{min: {0} max: {0}}}", learners)), directory / ("tuned" + name), tuned);
+    CHECK(tuned.learners == std::vector<int>{learners});
+    REQUIRE(std::filesystem::exists(directory / ("tuned" + name + "/replay.txtpb")));
+    Listener replayed;
+    const jobs::JobOptions job = jobs::load_job((directory / ("tuned" + name + "/replay.txtpb")).string());
+    CHECK_FALSE(job.tuned.has_value());
+    const RunSummary again = run_into(job, directory / ("again" + name), replayed);
+    CHECK(again.model_sha256 == found.model_sha256);
+    CHECK_FALSE(std::filesystem::exists(directory / ("again" + name + "/replay.txtpb")));
+  }
+}
+
 namespace {
 
 // Takes the memory away when the run has begun, gives it back at the second decision, and ends the run.
