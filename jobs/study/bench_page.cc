@@ -22,9 +22,10 @@ constexpr const char* kPageStyle =
     "td{white-space:nowrap}td:first-child,.runs "
     "td:nth-child(3){white-space:normal;min-width:12em}.wide{overflow-x:auto}.charts{display:grid;grid-template-"
     "columns:repeat(auto-fit,minmax(min(100%,520px),1fr));"
-    "gap:1em}figure{margin:0;border:1px solid GrayText;border-radius:6px;padding:.5em}svg{width:100%;height:auto}\n"
+    "gap:1em}figure{margin:0;border:1px solid GrayText;border-radius:6px;padding:.5em}figure>svg{width:100%;height:auto}\n"
     ".legend{list-style:none;display:flex;flex-wrap:wrap;gap:.3em 1.5em;padding:0 1em;margin:.3em 0}"
-    ".legend i{display:inline-block;width:1em;height:.7em;margin-right:.5em;background:var(--c)}\n"
+    ".legend i{display:inline-block;width:1em;height:.7em;margin-right:.5em;background:var(--c)}"
+    ".legend .key{width:3.5em;height:.75em;margin-right:.5em}\n"
     ".bad{font-weight:bold}code,pre{font-family:monospace}pre{white-space:pre-wrap;overflow-wrap:anywhere}\n";
 
 struct Name {
@@ -32,17 +33,14 @@ struct Name {
   std::string text;
 };
 
-std::string legend(const std::vector<Name>& names) {
-  std::string html = "<ul class=\"legend\">\n";
-  for (const Name& name : names) {
-    html += fmt::format("<li class=\"{}\"><i></i>{}</li>\n", color_class(name.color), escaped(name.text));
-  }
-  return html + "</ul>\n";
+// `key_of`: the picture of a color.
+std::string figure(const std::string& svg, const std::vector<Name>& names, std::string (*key_of)(int)) {
+  std::string html = "<figure>\n" + svg + "<ul class=\"legend\">\n";
+  for (const Name& name : names) html += fmt::format("<li>{}{}</li>\n", key_of(name.color), escaped(name.text));
+  return html + "</ul>\n</figure>\n";
 }
 
-std::string figure(const std::string& svg, const std::vector<Name>& names) {
-  return "<figure>\n" + svg + legend(names) + "</figure>\n";
-}
+std::string bar_key(int color) { return fmt::format("<i class=\"{}\"></i>", color_class(color)); }
 
 std::vector<Name> case_names(const BenchResult& result) {
   std::vector<Name> names;
@@ -70,17 +68,17 @@ std::string accuracy_chart(const BenchResult& result, const std::string& title, 
   }
   chart.x = linear_axis(x_title, 0.0, most_x, tick_text);
   chart.y = linear_axis("test accuracy", least_y, most_y, percent_tick_text);
-  return figure(to_svg(chart), case_names(result));
+  return figure(to_svg(chart), case_names(result), series_key);
 }
 
-// A point for each run, and a curve through the medians of equal numbers of learners.
+// Of the runs that the tables count: a curve through the medians of equal numbers of learners.
 std::string throughput_chart(const BenchResult& result) {
   std::vector<Name> names;
   std::map<std::string, std::map<int, std::vector<double>>> rates;
   double most_rate = 0.0;
   double most_learners = 1.0;
   for (const BenchRun& run : result.runs) {
-    if (run.images_per_second <= 0.0) continue;
+    if (!run.is_measured() || run.images_per_second <= 0.0) continue;
     const std::string& series = result.plan.cases[run.case_index].series;
     if (!rates.contains(series)) names.push_back({static_cast<int>(names.size()), series});
     rates[series][run.learners].push_back(run.images_per_second);
@@ -99,7 +97,7 @@ std::string throughput_chart(const BenchResult& result) {
     }
     chart.series.push_back(std::move(series));
   }
-  return figure(to_svg(chart), names);
+  return figure(to_svg(chart), names, series_key);
 }
 
 // Where every run was traced the training is divided by what the learners do.
@@ -129,7 +127,7 @@ std::string phase_chart(const BenchResult& result) {
   }
   std::vector<Name> names;
   for (const std::string& part : parts) names.push_back({static_cast<int>(names.size()), part});
-  return figure(to_svg(chart), names);
+  return figure(to_svg(chart), names, bar_key);
 }
 
 std::string row_of(const std::vector<std::string>& cells, const char* tag) {
