@@ -4,6 +4,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "jobs/study/bench_report.h"
 #include "jobs/study/bench_statistics.h"
@@ -176,8 +177,14 @@ std::string run_table(const BenchResult& result) {
 }
 
 std::string how_it_ended(const BenchResult& result) {
-  if (result.signal == 0) return "";
-  return "<p class=\"bad\">The bench was stopped before all of its runs had ended.</p>\n";
+  if (result.signal != 0) return "<p class=\"bad\">The bench was stopped before all of its runs had ended.</p>\n";
+  if (result.ended() == static_cast<int>(result.runs.size())) return "";
+  return fmt::format("<p class=\"bad\">{} of {} runs have ended; the bench goes on, or was killed.</p>\n", result.ended(),
+                     result.runs.size());
+}
+
+std::string load_text(const LoadAverage& load) {
+  return load.empty() ? "unknown" : fmt::format("{:.2f}", fmt::join(load, ", "));
 }
 
 }  // namespace
@@ -202,7 +209,10 @@ std::string to_page(const BenchResult& result) {
                          [](const BenchEpoch& row) { return static_cast<double>(row.epoch); });
   html += throughput_chart(result) + phase_chart(result) + "</div>\n";
   html += "<h2>Runs</h2>\n<p>In the order in which they ran.</p>\n" + run_table(result);
-  html += fmt::format("<h2>Machine</h2>\n<pre>{}</pre>\n</body>\n</html>\n",
+  html += fmt::format(
+      "<h2>Machine</h2>\n<p>Load averages of 1, 5 and 15 minutes: {} before the first run, {} after the last.</p>\n"
+      "<pre>{}</pre>\n</body>\n</html>\n",
+                      load_text(result.load_at_begin), load_text(result.load_at_end),
                       escaped(result.machine.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
   return html;
 }

@@ -141,6 +141,18 @@ TEST_CASE("bench report: the table and the JSON name every run") {
   CHECK_FALSE(of["runs"][2].contains("test_accuracy"));
 }
 
+TEST_CASE("bench report: a bench under way says so, and what load the machine had") {
+  BenchResult result = some_result({reached_after(1, 2, 20.0), BenchRun()});
+  result.load_at_begin = {0.25, 0.5, 1.0};
+  CHECK(to_json(result)["status"] == "running");
+  CHECK(to_json(result)["load_average"]["begin"] == std::vector<double>{0.25, 0.5, 1.0});
+  CHECK(to_json(result)["load_average"]["end"].empty());
+  CHECK_THAT(to_page(result), ContainsSubstring("1 of 2 runs have ended; the bench goes on, or was killed") &&
+                                  ContainsSubstring("0.25, 0.50, 1.00 before the first run, unknown after the last"));
+  result.signal = 2;
+  CHECK(to_json(result)["status"] == "stopped");
+}
+
 TEST_CASE("bench mllog: lines have the format's fields in their order, and times that do not go back") {
   const BenchResult result = some_result({reached_after(1, 2, 20.0), not_reached(2), died(3)});
   std::istringstream lines(to_mllog(result, result.runs[0]));
