@@ -88,7 +88,7 @@ class TunedChanges final : public LearnerChanges {
   Session& session_;
   std::vector<Kind> kinds_;
   autotuner::FleetTuner tuner_;
-  std::vector<int> present_;             // by device
+  std::vector<int> present_;  // by device
   LostCounts lost_;
   std::optional<LearnerChange> change_;  // decided, and being prepared
   std::future<void> preparation_;

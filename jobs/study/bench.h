@@ -41,8 +41,8 @@ struct BenchContext {
   std::function<void(const std::string&)> tell;  // gets a line when a run begins or ends
   // Unless empty: gets the bench as it stands when a run has ended. What it throws is told, and ends nothing.
   std::function<void(const BenchResult&, const BenchRun&)> keep;
-  std::string command;                           // as the user has given it, for the report
-  nlohmann::ordered_json machine;                // what the program and the machine are, for the report
+  std::string command;             // as the user has given it, for the report
+  nlohmann::ordered_json machine;  // what the program and the machine are, for the report
 };
 
 // Runs one after another, the cases in turn for each seed, so that what disturbs the machine disturbs all of them. A

@@ -23,7 +23,8 @@ constexpr const char* kPageStyle =
     "td{white-space:nowrap}td:first-child,.runs "
     "td:nth-child(3){white-space:normal;min-width:12em}.wide{overflow-x:auto}.charts{display:grid;grid-template-"
     "columns:repeat(auto-fit,minmax(min(100%,520px),1fr));"
-    "gap:1em}figure{margin:0;border:1px solid GrayText;border-radius:6px;padding:.5em}figure>svg{width:100%;height:auto}\n"
+    "gap:1em}figure{margin:0;border:1px solid "
+    "GrayText;border-radius:6px;padding:.5em}figure>svg{width:100%;height:auto}\n"
     ".legend{list-style:none;display:flex;flex-wrap:wrap;gap:.3em 1.5em;padding:0 1em;margin:.3em 0}"
     ".legend i{display:inline-block;width:1em;height:.7em;margin-right:.5em;background:var(--c)}"
     ".legend .key{width:3.5em;height:.75em;margin-right:.5em}\n"
@@ -179,8 +180,8 @@ std::string run_table(const BenchResult& result) {
 std::string how_it_ended(const BenchResult& result) {
   if (result.signal != 0) return "<p class=\"bad\">The bench was stopped before all of its runs had ended.</p>\n";
   if (result.ended() == static_cast<int>(result.runs.size())) return "";
-  return fmt::format("<p class=\"bad\">{} of {} runs have ended; the bench goes on, or was killed.</p>\n", result.ended(),
-                     result.runs.size());
+  return fmt::format("<p class=\"bad\">{} of {} runs have ended; the bench goes on, or was killed.</p>\n",
+                     result.ended(), result.runs.size());
 }
 
 std::string load_text(const LoadAverage& load) {
@@ -212,8 +213,8 @@ std::string to_page(const BenchResult& result) {
   html += fmt::format(
       "<h2>Machine</h2>\n<p>Load averages of 1, 5 and 15 minutes: {} before the first run, {} after the last.</p>\n"
       "<pre>{}</pre>\n</body>\n</html>\n",
-                      load_text(result.load_at_begin), load_text(result.load_at_end),
-                      escaped(result.machine.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
+      load_text(result.load_at_begin), load_text(result.load_at_end),
+      escaped(result.machine.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
   return html;
 }
 

@@ -90,7 +90,8 @@ std::string dot(int color, bool marked, double x, double y) {
   for (int i = 0; i < corners; ++i) {
     const double angle = 2.0 * std::numbers::pi * i / corners;
     const double reach = 1.25 * radius;  // or it would look smaller than a circle
-    points += fmt::format("{}{:.1f},{:.1f}", i == 0 ? "" : " ", x + reach * std::sin(angle), y - reach * std::cos(angle));
+    points +=
+        fmt::format("{}{:.1f},{:.1f}", i == 0 ? "" : " ", x + reach * std::sin(angle), y - reach * std::cos(angle));
   }
   return fmt::format("<polygon class=\"{}\" points=\"{}\"/>\n", look, points);
 }

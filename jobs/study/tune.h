@@ -30,7 +30,7 @@ struct TuneResult {
   std::string reason;       // one sentence
   double images_per_second = 0.0;
   int probes = 0;
-  double seconds = 0.0;            // that the search took
+  double seconds = 0.0;  // that the search took
   // Of the search, ascending. Where devices are of several kinds, which get their numbers one kind after the other: of
   // the last kind, while the others had what was chosen for them.
   std::vector<TunePoint> points;

@@ -170,9 +170,9 @@ TEST_CASE("bench: Ctrl-C stops the run under way, and keeps what has been measur
 TEST_CASE("bench: what has been measured is kept after every run, and told even if it cannot be kept in the end") {
   const Program program;
   // The second run goes on until it is stopped.
-  Subprocess running = program.start(
-      {"bench", Program::config("logistic-digits"), "--target", "1", "--seeds", "1", "--set",
-       "learners.per_device.fixed=1", "--vary", "training.max_epochs=1,1000000", "--output", "out"});
+  Subprocess running =
+      program.start({"bench", Program::config("logistic-digits"), "--target", "1", "--seeds", "1", "--set",
+                     "learners.per_device.fixed=1", "--vary", "training.max_epochs=1,1000000", "--output", "out"});
   while (!fs::exists(program / "out/2-logistic-digits/seed-1/job.txtpb")) REQUIRE(running.is_running());
   const json result = result_in(program);
   CHECK(result["status"] == "running");
@@ -190,7 +190,8 @@ TEST_CASE("bench: what has been measured is kept after every run, and told even 
   const Completed done = running.wait();
   INFO(done.err);
   CHECK(done.exit_code == 1);
-  CHECK_THAT(done.err, ContainsSubstring("what has been measured so far cannot be kept: cannot write 'out/bench.json'"));
+  CHECK_THAT(done.err,
+             ContainsSubstring("what has been measured so far cannot be kept: cannot write 'out/bench.json'"));
   CHECK_THAT(done.out, ContainsSubstring("training.max_epochs=1 ") && ContainsSubstring("0 of 1"));
 }
 

@@ -87,8 +87,8 @@ TEST_CASE("tune: what was found is printed even if it cannot be kept") {
   const Program program;
   for (const std::vector<std::string>& more :
        std::vector<std::vector<std::string>>{{}, {"--sweep"}, {"--objective", "time-to-accuracy", "--target", "0.1"}}) {
-    std::vector<std::string> arguments = {"--set", "learners.per_device.auto={max: 1}", "--set",
-                                          "training.max_epochs=1", "--output", "/proc"};
+    std::vector<std::string> arguments = {
+        "--set", "learners.per_device.auto={max: 1}", "--set", "training.max_epochs=1", "--output", "/proc"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Completed result = program.run(tune(arguments));
     INFO(result.err);
