@@ -68,10 +68,16 @@ FleetDecision FleetTuner::out_of_memory() {
   return carry(back);
 }
 
-FleetDecision FleetTuner::carry(const Decision& step) {
+std::vector<Configuration> FleetTuner::beside_others(int learners) const {
+  std::vector<Configuration> all = present_;
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
-    if (!turn_ || *turn_ == i) present_[i] = *find(kinds_[i].space, step.to.learners);
+    if (!turn_ || *turn_ == i) all[i] = *find(kinds_[i].space, learners);
   }
+  return all;
+}
+
+FleetDecision FleetTuner::carry(const Decision& step) {
+  present_ = beside_others(step.to.learners);
   FleetDecision decision{.step = step, .to = present_};
   if (!step.done || kinds_.size() == 1) {
     decision.done = step.done;

@@ -47,6 +47,8 @@ class FleetTuner {
   bool searching() const noexcept { return turns_left_ > 0 || turn_is_over_ || tuner_.searching(); }
   // Whose turn it is, or was: its measurements are what `arbalest tune` prints.
   const Tuner& tuner() const noexcept { return tuner_; }
+  // By kind: what runs while the devices whose turn it is have `learners`, a number of their space.
+  std::vector<Configuration> beside_others(int learners) const;
 
  private:
   FleetDecision carry(const Decision& step);

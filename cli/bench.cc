@@ -1,13 +1,11 @@
 // arbalest bench JOB...
 #include <unistd.h>
 
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "cli/command.h"
@@ -17,12 +15,11 @@
 #include "cli/machine_report.h"
 #include "cli/stop_signals.h"
 #include "engine/error.h"
+#include "jobs/report/output_directory.h"
 #include "jobs/study/bench.h"
 #include "jobs/study/bench_report.h"
 
 namespace arbalest::cli {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -33,28 +30,6 @@ struct BenchArguments {
   bool trace = false;
   bool json = false;
 };
-
-// A new directory: what another bench has left is never touched.
-fs::path make_directory(const std::string& output, const std::string& job) {
-  const std::time_t now = std::time(nullptr);
-  const std::string base =
-      output.empty() ? fmt::format("runs/bench-{}-{:%Y%m%d-%H%M%S}", job, fmt::localtime(now)) : output;
-  std::error_code error;
-  fs::path path = base;
-  if (!path.has_filename()) path = path.parent_path();  // "name/"
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
-  for (int number = 2; !error; ++number) {
-    if (fs::create_directory(path, error)) return path;
-    if (error || !output.empty()) break;
-    path = fmt::format("{}-{}", base, number);  // another bench has begun in the same second
-  }
-  if (!error) {
-    engine::fail(engine::ErrorKind::kUsage, "'{}' is there already; choose another directory with --output",
-                 path.string());
-  }
-  engine::fail(engine::ErrorKind::kUsage, "cannot create the output directory '{}': {}; choose another with --output",
-               path.string(), error.message());
-}
 
 // As a shell would take it.
 std::string command_line(const BenchArguments& arguments) {
@@ -89,11 +64,32 @@ int exit_code(const jobs::BenchResult& result) {
   return code;
 }
 
+void print(const jobs::BenchResult& result, const BenchArguments& arguments) {
+  if (arguments.json) {
+    fmt::print("{}\n", jobs::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", jobs::to_text(result));
+  }
+}
+
+// All that was kept run by run, too: some of it may not have been written.
+void write_all(const jobs::BenchResult& result, const std::filesystem::path& directory) {
+  jobs::write_bench(result, directory);
+  for (const jobs::BenchRun& run : result.runs) {
+    if (!run.directory.empty()) jobs::write_mllog(result, run, directory);
+  }
+}
+
 int bench(const BenchArguments& arguments) {
   const std::atomic<int>& stop_signal = catch_stop_signals();
   const jobs::BenchPlan plan = jobs::plan_bench(arguments.request);
+  const jobs::OutputDirectory directory(arguments.output, "bench-" + plan.cases.front().job);
+  if (!directory.is_new()) {  // what another bench has left is never touched
+    engine::fail(engine::ErrorKind::kUsage, "'{}' is there already; choose another directory with --output",
+                 directory.path().string());
+  }
   jobs::BenchContext context;
-  context.directory = make_directory(arguments.output, plan.cases.front().job);
+  context.directory = directory.path();
   // Not its path: the very file that runs now, whatever a build puts in its place meanwhile.
   context.program = "/proc/self/exe";
   context.environment = environ;
@@ -103,13 +99,13 @@ int bench(const BenchArguments& arguments) {
   context.tell = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   context.command = command_line(arguments);
   context.machine = environment_report();
+  context.keep = [&](const jobs::BenchResult& so_far, const jobs::BenchRun& run) {
+    jobs::write_bench(so_far, context.directory);
+    jobs::write_mllog(so_far, run, context.directory);
+  };
   const jobs::BenchResult result = jobs::bench(plan, context);
-  jobs::write_bench(result, context.directory);
-  if (arguments.json) {
-    fmt::print("{}\n", jobs::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  } else {
-    fmt::print("{}", jobs::to_text(result));
-  }
+  print(result, arguments);  // first, so that a full disk does not take it along
+  write_all(result, context.directory);
   fmt::print(stderr, "{}kept in '{}': {}, {}\n", result.signal == 0 ? "" : "stopped; what has been measured is ",
              context.directory.string(), jobs::kBenchPage, jobs::kBenchJson);
   return exit_code(result);
@@ -130,8 +126,8 @@ Command add_bench(CLI::App& program) {
       "Every run is a process of its own, `arbalest train` with that seed; runs follow one another, the\n"
       "jobs in turn. The clock covers preparation, training and evaluation; the target is reached when\n"
       "the lower median of the last five test accuracies is at it. A run that does not reach it counts as\n"
-      "slower than all that do. Ctrl-C stops the run under way and keeps what has been measured;\n"
-      "a second one ends both at once.\n"
+      "slower than all that do. What has been measured is written after every run; Ctrl-C stops the run\n"
+      "under way, and a second one ends both at once.\n"
       "\n" +
       std::string(kExitCodesHelp));
   command->add_option("JOB", arguments->request.jobs, "Job files (*.txtpb)")->required()->check(check_name);

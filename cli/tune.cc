@@ -14,6 +14,7 @@
 #include "cli/stop_signals.h"
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/report/output_directory.h"
 #include "jobs/study/accuracy_report.h"
 #include "jobs/study/bench_plan.h"
 #include "jobs/study/tune_report.h"
@@ -24,6 +25,8 @@ namespace {
 
 constexpr const char* kThroughput = "throughput";
 constexpr const char* kTimeToAccuracy = "time-to-accuracy";
+constexpr const char* kJson = "tune.json";
+constexpr const char* kPicture = "tune.svg";
 
 struct TuneArguments {
   JobArguments job;
@@ -43,33 +46,30 @@ jobs::JobOptions load_with_bounds(JobArguments arguments) {
   return load(arguments);
 }
 
-// Fails before anything is measured. "": nothing is to be kept.
-std::filesystem::path take_directory(const std::string& output) {
-  const std::filesystem::path directory = output;
-  if (directory.empty()) return directory;
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) engine::fail(engine::ErrorKind::kUsage, "--output {}: {}", directory.string(), error.message());
-  for (const char* file : {"tune.json", "tune.svg"}) {
-    if (std::filesystem::exists(directory / file)) {
+// What another tune has left is never touched. Asked before anything is measured.
+void check_is_free(const std::filesystem::path& directory) {
+  for (const char* file : {kJson, kPicture}) {
+    std::error_code error;
+    if (std::filesystem::exists(std::filesystem::symlink_status(directory / file, error))) {
       engine::fail(engine::ErrorKind::kUsage, "'{}' is there already; choose another directory with --output",
                    (directory / file).string());
     }
   }
-  return directory;
 }
 
 // `found`: AccuracyStudy or TuneResult.
-void report(const auto& found, const TuneArguments& arguments, const std::filesystem::path& directory) {
-  const std::string json = jobs::to_json(found).dump(2) + "\n";
-  if (!directory.empty()) {
-    jobs::write_file(directory / "tune.json", json);
-    jobs::write_file(directory / "tune.svg", jobs::to_svg(found));
-  }
-  fmt::print("{}", arguments.json ? json : jobs::to_text(found));
+std::string json_of(const auto& found) { return jobs::to_json(found).dump(2) + "\n"; }
+
+void print(const auto& found, const TuneArguments& arguments) {
+  fmt::print("{}", arguments.json ? json_of(found) : jobs::to_text(found));
 }
 
-// Where a later run with `auto {}` begins. The answer is on its way to the user already, so nothing fails here.
+void save(const auto& found, const std::filesystem::path& directory) {
+  jobs::write_file(directory / kJson, json_of(found));
+  jobs::write_file(directory / kPicture, jobs::to_svg(found));
+}
+
+// Where a later run with `auto {}` begins. The answer is worth its time without that, so nothing fails here.
 void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
   const auto cache = learner_cache();
   if (!cache) {
@@ -103,12 +103,19 @@ double target_of(const TuneArguments& arguments, const jobs::JobOptions& job) {
   return *target;
 }
 
+void tell_where(const std::filesystem::path& directory) {
+  fmt::print(stderr, "kept in '{}': {}, {}\n", directory.string(), kJson, kPicture);
+}
+
 int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& job, jobs::RunContext context) {
   const jobs::AccuracyStudyOptions options{.target = target_of(arguments, job), .every_count = arguments.sweep};
-  const std::filesystem::path directory = take_directory(arguments.output);
+  const jobs::OutputDirectory directory(arguments.output, "tune-" + job.name);
+  check_is_free(directory.path());
   context.stop_signal = &catch_stop_signals();
   const jobs::AccuracyStudy study = jobs::study_accuracy(job, context, options, tell);
-  report(study, arguments, directory);
+  print(study, arguments);  // first, so that a full disk does not take it along
+  save(study, directory.path());
+  tell_where(directory.path());
   if (study.signal != 0) return kSignalBase + study.signal;
   return study.chosen ? kOk : kTargetNotReached;
 }
@@ -117,10 +124,23 @@ int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job,
   if (arguments.target) {
     engine::fail(engine::ErrorKind::kUsage, "--target is for --objective {}", kTimeToAccuracy);
   }
-  const std::filesystem::path directory = take_directory(arguments.output);
-  const jobs::TuneResult result = jobs::tune(job, context, {.sweep = arguments.sweep}, tell);
-  report(result, arguments, directory);
-  if (!arguments.no_cache) remember(job, result);
+  const jobs::OutputDirectory directory(arguments.output, "tune-" + job.name);
+  check_is_free(directory.path());
+  std::optional<jobs::TuneResult> found;
+  const auto keep = [&](const jobs::TuneResult& result) {
+    found = result;
+    if (!arguments.no_cache) remember(job, result);
+    save(result, directory.path());
+  };
+  try {
+    found = jobs::tune(job, context, {.sweep = arguments.sweep, .found = keep}, tell);
+  } catch (...) {
+    if (found) print(*found, arguments);  // the sweep has failed, or the disk, but not the search
+    throw;
+  }
+  print(*found, arguments);
+  if (arguments.sweep) save(*found, directory.path());
+  tell_where(directory.path());
   return kOk;
 }
 
@@ -153,7 +173,7 @@ Command add_tune(CLI::App& program) {
       "that is remembered below $XDG_CACHE_HOME (else ~/.cache) in arbalest/learners/, but for answers\n"
       "by time to accuracy, which say nothing of throughput.\n");
   add_job_arguments(*command, arguments->job);
-  command->add_option("--output", arguments->output, "Directory for tune.json and tune.svg; else nothing is kept")
+  command->add_option("--output", arguments->output, "Directory for tune.json and tune.svg; else a new one below runs/")
       ->type_name("DIR")
       ->check(check_name);
   add_data_root(*command, arguments->data_root);

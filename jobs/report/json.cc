@@ -27,12 +27,6 @@ ordered_json finite_if_set(const char* field, const std::optional<double>& value
   return value ? finite(field, *value) : ordered_json();
 }
 
-// One number where all devices have the same count, else the list.
-ordered_json per_device(const std::vector<int>& counts) {
-  const bool equal = !counts.empty() && std::ranges::all_of(counts, [&](int count) { return count == counts.front(); });
-  return equal ? ordered_json(counts.front()) : ordered_json(counts);
-}
-
 ordered_json accuracies(const std::optional<double>& accuracy, const std::optional<double>& top5) {
   return {{"test_accuracy", finite_if_set("test_accuracy", accuracy)},
           {"test_top5_accuracy", finite_if_set("test_top5_accuracy", top5)}};
@@ -60,6 +54,11 @@ const char* to_string(RunStatus status) {
       return "failed";
   }
   engine::fail(engine::ErrorKind::kInternal, "internal error: unknown run status {}", static_cast<int>(status));
+}
+
+ordered_json per_device(const std::vector<int>& counts) {
+  const bool equal = !counts.empty() && std::ranges::all_of(counts, [&](int count) { return count == counts.front(); });
+  return equal ? ordered_json(counts.front()) : ordered_json(counts);
 }
 
 ordered_json to_json(const RunStart& start) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +16,9 @@ template <typename T>
 nlohmann::ordered_json null_unless_set(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
+
+// One number where all devices have the same count, else the list.
+nlohmann::ordered_json per_device(const std::vector<int>& counts);
 
 // Fields stand in the order in which they are written. A loss or a distance that is not finite is written as null,
 // which is how a diverged run shows; any other number that is not finite throws ErrorKind::kInternal.

@@ -4,12 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <ctime>
 #include <fstream>
 #include <system_error>
-
-#include <fmt/chrono.h>
 
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
@@ -24,50 +20,6 @@ using engine::ErrorKind;
 namespace fs = std::filesystem;
 
 namespace {
-
-[[noreturn]] void fail_directory(const char* action, const fs::path& path, int error) {
-  const bool is_full = kind_of_errno(error) == ErrorKind::kOutOfMemory;
-  engine::fail(is_full ? ErrorKind::kOutOfMemory : ErrorKind::kUsage,
-               "cannot {} the output directory '{}': {}; choose another with --output", action, path.string(),
-               std::strerror(error));
-}
-
-// "runs/lenet-digits-20250131-142530"; the job reader lets no other characters into a name than a file may have.
-fs::path fresh_path(const std::string& job) {
-  const std::time_t now = std::time(nullptr);
-  return fs::path("runs") / fmt::format("{}-{:%Y%m%d-%H%M%S}", job, fmt::localtime(now));
-}
-
-// Innermost last. Those in which there is something stay.
-void remove_empty(const std::vector<fs::path>& directories) {
-  for (auto directory = directories.rbegin(); directory != directories.rend(); ++directory) rmdir(directory->c_str());
-}
-
-// Makes `path` and its parents, and returns those that were not there, innermost last.
-std::vector<fs::path> make_directories(const fs::path& path) {
-  std::vector<fs::path> made;
-  fs::path part;
-  for (const fs::path& name : path) {
-    part /= name;
-    std::error_code error;
-    if (fs::is_directory(part, error)) continue;
-    if (fs::create_directory(part, error)) made.push_back(part);
-    if (!error) continue;
-    remove_empty(made);
-    fail_directory("create", path, error.value());
-  }
-  return made;
-}
-
-// Two runs of a job may begin in the same second: the later one gets a number.
-std::vector<fs::path> make_fresh_directory(const fs::path& base, fs::path& path) {
-  path = base;
-  for (int number = 2;; ++number) {
-    std::vector<fs::path> made = make_directories(path);
-    if (!made.empty() && made.back() == path) return made;
-    path = fmt::format("{}-{}", base.string(), number);
-  }
-}
 
 [[noreturn]] void fail_used(const fs::path& directory, const char* file) {
   engine::fail(ErrorKind::kUsage, "'{}' holds a run already ({}); choose another directory with --output",
@@ -96,32 +48,22 @@ int claim(const fs::path& directory) {
 
 }  // namespace
 
-RunDirectory::RunDirectory(fs::path path, const std::string& job_name) : path_(std::move(path)) {
-  if (path_.empty()) {
-    made_ = make_fresh_directory(fresh_path(job_name), path_);
-  } else {
-    made_ = make_directories(path_);
-  }
-  try {
-    check_holds_no_run(path_);
-    metrics_ = std::make_unique<MetricsLog>(path_ / kMetricsFile, claim(path_));
-  } catch (...) {
-    remove_empty(made_);  // no destructor runs after this
-    throw;
-  }
+RunDirectory::RunDirectory(const fs::path& path, const std::string& job_name) : directory_(path, job_name) {
+  check_holds_no_run(directory_.path());
+  metrics_ = std::make_unique<MetricsLog>(directory_.path() / kMetricsFile, claim(directory_.path()));
 }
 
 RunDirectory::~RunDirectory() {
-  if (begun_) return;
-  unlink((path_ / kMetricsFile).c_str());
-  remove_empty(made_);
+  if (!begun_) unlink((path() / kMetricsFile).c_str());
 }
 
 void RunDirectory::on_start(const RunStart& start) {
   begun_ = true;
   job_text_ = start.job_text;
+  is_tuned_ = start.is_tuned;
   learners_ = {{0, start.learners_per_device}};
-  write_file(path_ / kJobFile, start.job_text);
+  write_file(path() / kJobFile, start.job_text);
+  if (is_tuned_) write_replay();
   metrics_->append("start", to_json(start));
 }
 
@@ -140,14 +82,16 @@ void RunDirectory::on_resize(const ResizeRow& row) {
   if (row.to == row.from) return;
   if (learners_.back().at_batch == row.batch) learners_.pop_back();
   learners_.push_back({row.batch, row.to});
-  if (row.evidence || row.batch == 0) write_file(path_ / kReplayFile, with_schedule(job_text_, learners_));
+  if (is_tuned_) write_replay();
 }
+
+void RunDirectory::write_replay() const { write_file(path() / kReplayFile, with_schedule(job_text_, learners_)); }
 
 void RunDirectory::on_finish(const RunSummary& summary) {
   if (!begun_) return;
   metrics_->append("finish", to_json(summary));
   metrics_->sync();
-  write_file(path_ / kSummaryFile, to_json(summary).dump(2) + "\n");
+  write_file(path() / kSummaryFile, to_json(summary).dump(2) + "\n");
 }
 
 std::optional<SavedSummary> read_summary(const fs::path& directory) {

@@ -10,6 +10,7 @@
 
 #include "jobs/options/job_options.h"
 #include "jobs/report/metrics_log.h"
+#include "jobs/report/output_directory.h"
 #include "jobs/run/run_observer.h"
 
 namespace arbalest::jobs {
@@ -29,13 +30,13 @@ class RunDirectory final : public RunObserver {
   // Makes `path` with its parents, or "runs/<job>-<time>" if it is "", and takes it with an empty metrics.jsonl. Throws
   // ErrorKind::kUsage if no file can be written there, or if the directory holds a run already, perhaps one that has
   // just begun: that one is never touched. Throws ErrorKind::kOutOfMemory if the disk is full.
-  RunDirectory(std::filesystem::path path, const std::string& job_name);
+  RunDirectory(const std::filesystem::path& path, const std::string& job_name);
   ~RunDirectory() override;
 
   // Each epoch is followed by what `trace`, which is told of it before, has found.
   void follow(const Trace& trace) { trace_ = &trace; }
 
-  const std::filesystem::path& path() const noexcept { return path_; }
+  const std::filesystem::path& path() const noexcept { return directory_.path(); }
 
   void on_start(const RunStart& start) override;
   void on_progress(const RunProgress& progress) override;
@@ -44,12 +45,14 @@ class RunDirectory final : public RunObserver {
   void on_finish(const RunSummary& summary) override;
 
  private:
-  std::filesystem::path path_;
-  std::vector<std::filesystem::path> made_;  // directories that were not there, innermost last
+  void write_replay() const;
+
+  OutputDirectory directory_;
   std::unique_ptr<MetricsLog> metrics_;
   bool begun_ = false;
   const Trace* trace_ = nullptr;
   std::string job_text_;
+  bool is_tuned_ = false;
   std::vector<LearnerStep> learners_;  // as the run had them
 };
 

@@ -16,14 +16,6 @@ namespace arbalest::jobs {
 
 namespace {
 
-// That more learners do not fit, or cannot have their threads: a run goes on with those it has.
-bool is_shortage(const std::exception& error) {
-  if (const auto* system = dynamic_cast<const std::system_error*>(&error)) {
-    if (system->code() == std::errc::resource_unavailable_try_again) return true;
-  }
-  return as_error(error).kind() == engine::ErrorKind::kOutOfMemory;
-}
-
 // GPUs of a machine may be several models; its cores are one.
 std::string model_of(const engine::DeviceSpec& device) {
   if (!device.is_cuda()) return "";
@@ -36,6 +28,12 @@ std::string model_of(const engine::DeviceSpec& device) {
 std::vector<autotuner::Configuration> counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds) {
   if (device.is_cuda()) return autotuner::all_counts(bounds);
   return autotuner::counts_of_cores(bounds, engine::core_count(device));
+}
+
+std::vector<int> learners_of(const DeviceConfigurations& devices) {
+  std::vector<int> learners;
+  for (const autotuner::Configuration& device : devices) learners.push_back(device.learners);
+  return learners;
 }
 
 std::vector<TunedChanges::Kind> TunedChanges::find_kinds(const JobOptions& job, int ceiling) {
@@ -84,7 +82,7 @@ TunedChanges::TunedChanges(const JobOptions& job, Session& session, const FirstG
 void TunedChanges::begin(const JobOptions& job, const FirstGuess& guess) {
   std::string reason = guess.reason;
   for (;;) {
-    const std::vector<int> first = by_device(tuner_.present());
+    const std::vector<int> first = learners_of(present());
     if (first == present_ && reason.empty()) return;
     try {
       if (first != present_) session_.prepare(first);
@@ -122,6 +120,7 @@ std::optional<LearnerChange> TunedChanges::due(std::uint64_t batch) {
   } catch (const std::exception& error) {
     if (!is_shortage(error)) throw;
     const int failed = std::ranges::max(change_->to);
+    lost_.add(present_, change_->to);
     decide(tuner_.out_of_memory());
     change_->reason += fmt::format(" ({}: {})", counted(failed, "learner"), as_error(error).what());
     return due(batch);
@@ -130,10 +129,30 @@ std::optional<LearnerChange> TunedChanges::due(std::uint64_t batch) {
   return std::exchange(change_, std::nullopt);
 }
 
-std::vector<int> TunedChanges::by_device(const std::vector<autotuner::Configuration>& by_kind) const {
-  std::vector<int> counts(present_.size());
+DeviceConfigurations TunedChanges::by_device(const std::vector<autotuner::Configuration>& by_kind) const {
+  DeviceConfigurations devices(present_.size());
   for (std::size_t k = 0; k < kinds_.size(); ++k) {
-    for (const std::size_t device : kinds_[k].devices) counts[device] = by_kind[k].learners;
+    for (const std::size_t device : kinds_[k].devices) devices[device] = by_kind[k];
+  }
+  return devices;
+}
+
+DeviceConfigurations TunedChanges::measured_with(const autotuner::Point& point) const {
+  return by_device(tuner_.beside_others(point.configuration.learners));
+}
+
+std::vector<DeviceConfigurations> TunedChanges::equal_counts() const {
+  std::vector<DeviceConfigurations> counts;
+  for (const autotuner::Configuration& first : kinds_.front().described.space) {
+    std::vector<autotuner::Configuration> by_kind;
+    for (const Kind& kind : kinds_) {
+      const auto& space = kind.described.space;
+      const auto alike = std::ranges::find(space, first.learners, &autotuner::Configuration::learners);
+      if (alike != space.end()) by_kind.push_back(*alike);
+    }
+    if (by_kind.size() < kinds_.size()) continue;
+    DeviceConfigurations devices = by_device(by_kind);
+    if (!lost_.contain(learners_of(devices))) counts.push_back(std::move(devices));
   }
   return counts;
 }
@@ -143,7 +162,7 @@ bool TunedChanges::is_prepared() const {
 }
 
 void TunedChanges::decide(const autotuner::FleetDecision& decision) {
-  change_ = {by_device(decision.to), decision.step.reason, decision.step.evidence};
+  change_ = {learners_of(by_device(decision.to)), decision.step.reason, decision.step.evidence};
   if (change_->to == present_) return;
   try {
     preparation_ = std::async(std::launch::async, [this, to = change_->to] { session_.prepare(to); });

@@ -11,6 +11,7 @@
 #include "autotuner/fleet_tuner.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/learner_cache.h"
+#include "jobs/run/lost_counts.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::jobs {
@@ -44,6 +45,10 @@ struct FirstGuess {
   std::string reason{};  // a sentence to be told even if the run begins with that number anyway; "": nothing to tell
 };
 
+// What each of the job's devices runs with.
+using DeviceConfigurations = std::vector<autotuner::Configuration>;
+std::vector<int> learners_of(const DeviceConfigurations& devices);
+
 // By the auto-tuner, fed with what the run reports and preparing on a thread of its own what it decides.
 class TunedChanges final : public LearnerChanges {
  public:
@@ -59,6 +64,12 @@ class TunedChanges final : public LearnerChanges {
   bool is_settled() const noexcept { return !tuner_.searching() && !change_; }
   // Numbers that it chooses among, of devices that are all alike; else of the first kind.
   const std::vector<autotuner::Configuration>& space() const { return kinds_.front().described.space; }
+  // What ran when a point of tuner().tuner().curve() was measured.
+  DeviceConfigurations measured_with(const autotuner::Point& point) const;
+  // Every number that all devices may have alike, ascending, but for those for which there was no memory.
+  std::vector<DeviceConfigurations> equal_counts() const;
+  // What the search has chosen, or is looking at.
+  DeviceConfigurations present() const { return by_device(tuner_.present()); }
 
  private:
   // Devices that are alike, and which of the job's devices they are.
@@ -71,7 +82,7 @@ class TunedChanges final : public LearnerChanges {
   // `guess`: by device of the job, or none.
   static autotuner::FleetTuner make_tuner(const std::vector<Kind>& kinds, const std::vector<int>& guess,
                                           autotuner::Extent extent);
-  std::vector<int> by_device(const std::vector<autotuner::Configuration>& by_kind) const;
+  DeviceConfigurations by_device(const std::vector<autotuner::Configuration>& by_kind) const;
   bool is_prepared() const;
   void begin(const JobOptions& job, const FirstGuess& guess);
   void decide(const autotuner::FleetDecision& decision);
@@ -79,7 +90,8 @@ class TunedChanges final : public LearnerChanges {
   Session& session_;
   std::vector<Kind> kinds_;
   autotuner::FleetTuner tuner_;
-  std::vector<int> present_;             // by device
+  std::vector<int> present_;  // by device
+  LostCounts lost_;
   std::optional<LearnerChange> change_;  // decided, and being prepared
   std::future<void> preparation_;
 };

@@ -23,6 +23,7 @@ struct RunStart {
   std::string data;   // one line: "mnist: 60,000 training and 10,000 test examples"
   std::vector<std::string> devices;
   std::vector<int> learners_per_device;
+  bool is_tuned = false;  // their number is found while training
   std::int64_t classes = 0;
   Metric metric = Metric::kAccuracy;
   std::int64_t batch_size = 0;  // per learner

@@ -85,6 +85,7 @@ class Trainer {
                             counted(session_->test_data().size(), "test example")),
         .devices = summary_.devices,
         .learners_per_device = summary_.learners_per_device,
+        .is_tuned = job_.tuned.has_value(),
         .classes = job_.data.input.classes,
         .metric = summary_.metric,
         .batch_size = job_.training.batch_size,

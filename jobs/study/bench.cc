@@ -1,7 +1,9 @@
 #include "jobs/study/bench.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -98,7 +100,27 @@ std::vector<BenchRun> list_runs(const BenchPlan& plan) {
   return runs;
 }
 
+LoadAverage load_average() {
+  LoadAverage load(3);
+  const int known = getloadavg(load.data(), static_cast<int>(load.size()));
+  load.resize(static_cast<std::size_t>(std::max(known, 0)));
+  return load;
+}
+
+void keep(const BenchContext& context, const BenchResult& result, const BenchRun& run) {
+  if (!context.keep) return;
+  try {
+    context.keep(result, run);
+  } catch (const std::exception& error) {  // there may be space again when the bench ends
+    context.tell(fmt::format("what has been measured so far cannot be kept: {}", error.what()));
+  }
+}
+
 }  // namespace
+
+int BenchResult::ended() const {
+  return static_cast<int>(std::ranges::count_if(runs, [](const BenchRun& run) { return !run.directory.empty(); }));
+}
 
 BenchResult bench(const BenchPlan& plan, const BenchContext& context) {
   const std::time_t now = std::time(nullptr);
@@ -107,7 +129,9 @@ BenchResult bench(const BenchPlan& plan, const BenchContext& context) {
                      .machine = context.machine,
                      .started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now)),
                      .signal = 0,
-                     .runs = list_runs(plan)};
+                     .runs = list_runs(plan),
+                     .load_at_begin = load_average(),
+                     .load_at_end = {}};
   for (std::size_t i = 0; i < result.runs.size() && *context.stop_signal == 0; ++i) {
     BenchRun& run = result.runs[i];
     const BenchCase& of = plan.cases[run.case_index];
@@ -129,6 +153,8 @@ BenchResult bench(const BenchPlan& plan, const BenchContext& context) {
       run.message = error.what();
     }
     context.tell(fmt::format("{}: {}", name, end_text(run, context, plan.target)));
+    result.load_at_end = load_average();
+    keep(context, result, run);
   }
   result.signal = *context.stop_signal;
   return result;

@@ -14,17 +14,8 @@
 
 namespace arbalest::jobs {
 
-struct BenchContext {
-  std::string program;                 // path of a program that understands `train JOB --set ... --output DIR`
-  char* const* environment = nullptr;  // of its processes
-  std::string data_root;               // "": as the program itself finds it
-  std::filesystem::path directory;     // exists, and is empty
-  bool trace = false;                  // every run
-  const std::atomic<int>* stop_signal = nullptr;
-  std::function<void(const std::string&)> tell;  // gets a line when a run begins or ends
-  std::string command;                           // as the user has given it, for the report
-  nlohmann::ordered_json machine;                // what the program and the machine are, for the report
-};
+// Means over 1, 5 and 15 minutes of the processes that run or want to; empty where the system does not say.
+using LoadAverage = std::vector<double>;
 
 struct BenchResult {
   BenchPlan plan;
@@ -33,6 +24,25 @@ struct BenchResult {
   std::string started;         // "2025-01-31T14:25:30Z"
   int signal = 0;              // that stopped the bench, or 0
   std::vector<BenchRun> runs;  // all that were planned, in the order in which they ran or would have
+  LoadAverage load_at_begin;   // before the first run
+  LoadAverage load_at_end;     // after the last that has ended, with what it left of its own
+
+  // Runs that have ended, whatever came of them.
+  int ended() const;
+};
+
+struct BenchContext {
+  std::string program;                 // path of a program that understands `train JOB --set ... --output DIR`
+  char* const* environment = nullptr;  // of its processes
+  std::string data_root;               // "": as the program itself finds it
+  std::filesystem::path directory;     // exists, and is empty
+  bool trace = false;                  // every run
+  const std::atomic<int>* stop_signal = nullptr;
+  std::function<void(const std::string&)> tell;  // gets a line when a run begins or ends
+  // Unless empty: gets the bench as it stands when a run has ended. What it throws is told, and ends nothing.
+  std::function<void(const BenchResult&, const BenchRun&)> keep;
+  std::string command;             // as the user has given it, for the report
+  nlohmann::ordered_json machine;  // what the program and the machine are, for the report
 };
 
 // Runs one after another, the cases in turn for each seed, so that what disturbs the machine disturbs all of them. A

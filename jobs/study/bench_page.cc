@@ -4,6 +4,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "jobs/study/bench_report.h"
 #include "jobs/study/bench_statistics.h"
@@ -22,9 +23,11 @@ constexpr const char* kPageStyle =
     "td{white-space:nowrap}td:first-child,.runs "
     "td:nth-child(3){white-space:normal;min-width:12em}.wide{overflow-x:auto}.charts{display:grid;grid-template-"
     "columns:repeat(auto-fit,minmax(min(100%,520px),1fr));"
-    "gap:1em}figure{margin:0;border:1px solid GrayText;border-radius:6px;padding:.5em}svg{width:100%;height:auto}\n"
+    "gap:1em}figure{margin:0;border:1px solid "
+    "GrayText;border-radius:6px;padding:.5em}figure>svg{width:100%;height:auto}\n"
     ".legend{list-style:none;display:flex;flex-wrap:wrap;gap:.3em 1.5em;padding:0 1em;margin:.3em 0}"
-    ".legend i{display:inline-block;width:1em;height:.7em;margin-right:.5em;background:var(--c)}\n"
+    ".legend i{display:inline-block;width:1em;height:.7em;margin-right:.5em;background:var(--c)}"
+    ".legend .key{width:3.5em;height:.75em;margin-right:.5em}\n"
     ".bad{font-weight:bold}code,pre{font-family:monospace}pre{white-space:pre-wrap;overflow-wrap:anywhere}\n";
 
 struct Name {
@@ -32,17 +35,14 @@ struct Name {
   std::string text;
 };
 
-std::string legend(const std::vector<Name>& names) {
-  std::string html = "<ul class=\"legend\">\n";
-  for (const Name& name : names) {
-    html += fmt::format("<li class=\"{}\"><i></i>{}</li>\n", color_class(name.color), escaped(name.text));
-  }
-  return html + "</ul>\n";
+// `key_of`: the picture of a color.
+std::string figure(const std::string& svg, const std::vector<Name>& names, std::string (*key_of)(int)) {
+  std::string html = "<figure>\n" + svg + "<ul class=\"legend\">\n";
+  for (const Name& name : names) html += fmt::format("<li>{}{}</li>\n", key_of(name.color), escaped(name.text));
+  return html + "</ul>\n</figure>\n";
 }
 
-std::string figure(const std::string& svg, const std::vector<Name>& names) {
-  return "<figure>\n" + svg + legend(names) + "</figure>\n";
-}
+std::string bar_key(int color) { return fmt::format("<i class=\"{}\"></i>", color_class(color)); }
 
 std::vector<Name> case_names(const BenchResult& result) {
   std::vector<Name> names;
@@ -70,17 +70,17 @@ std::string accuracy_chart(const BenchResult& result, const std::string& title, 
   }
   chart.x = linear_axis(x_title, 0.0, most_x, tick_text);
   chart.y = linear_axis("test accuracy", least_y, most_y, percent_tick_text);
-  return figure(to_svg(chart), case_names(result));
+  return figure(to_svg(chart), case_names(result), series_key);
 }
 
-// A point for each run, and a curve through the medians of equal numbers of learners.
+// Of the runs that the tables count: a curve through the medians of equal numbers of learners.
 std::string throughput_chart(const BenchResult& result) {
   std::vector<Name> names;
   std::map<std::string, std::map<int, std::vector<double>>> rates;
   double most_rate = 0.0;
   double most_learners = 1.0;
   for (const BenchRun& run : result.runs) {
-    if (run.images_per_second <= 0.0) continue;
+    if (!run.is_measured() || run.images_per_second <= 0.0) continue;
     const std::string& series = result.plan.cases[run.case_index].series;
     if (!rates.contains(series)) names.push_back({static_cast<int>(names.size()), series});
     rates[series][run.learners].push_back(run.images_per_second);
@@ -99,7 +99,7 @@ std::string throughput_chart(const BenchResult& result) {
     }
     chart.series.push_back(std::move(series));
   }
-  return figure(to_svg(chart), names);
+  return figure(to_svg(chart), names, series_key);
 }
 
 // Where every run was traced the training is divided by what the learners do.
@@ -129,7 +129,7 @@ std::string phase_chart(const BenchResult& result) {
   }
   std::vector<Name> names;
   for (const std::string& part : parts) names.push_back({static_cast<int>(names.size()), part});
-  return figure(to_svg(chart), names);
+  return figure(to_svg(chart), names, bar_key);
 }
 
 std::string row_of(const std::vector<std::string>& cells, const char* tag) {
@@ -178,8 +178,14 @@ std::string run_table(const BenchResult& result) {
 }
 
 std::string how_it_ended(const BenchResult& result) {
-  if (result.signal == 0) return "";
-  return "<p class=\"bad\">The bench was stopped before all of its runs had ended.</p>\n";
+  if (result.signal != 0) return "<p class=\"bad\">The bench was stopped before all of its runs had ended.</p>\n";
+  if (result.ended() == static_cast<int>(result.runs.size())) return "";
+  return fmt::format("<p class=\"bad\">{} of {} runs have ended; the bench goes on, or was killed.</p>\n",
+                     result.ended(), result.runs.size());
+}
+
+std::string load_text(const LoadAverage& load) {
+  return load.empty() ? "unknown" : fmt::format("{:.2f}", fmt::join(load, ", "));
 }
 
 }  // namespace
@@ -204,8 +210,11 @@ std::string to_page(const BenchResult& result) {
                          [](const BenchEpoch& row) { return static_cast<double>(row.epoch); });
   html += throughput_chart(result) + phase_chart(result) + "</div>\n";
   html += "<h2>Runs</h2>\n<p>In the order in which they ran.</p>\n" + run_table(result);
-  html += fmt::format("<h2>Machine</h2>\n<pre>{}</pre>\n</body>\n</html>\n",
-                      escaped(result.machine.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
+  html += fmt::format(
+      "<h2>Machine</h2>\n<p>Load averages of 1, 5 and 15 minutes: {} before the first run, {} after the last.</p>\n"
+      "<pre>{}</pre>\n</body>\n</html>\n",
+      load_text(result.load_at_begin), load_text(result.load_at_end),
+      escaped(result.machine.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
   return html;
 }
 

@@ -134,15 +134,21 @@ std::string spread_text(const BenchSpread& spread, int count, int decimals) {
   return fmt::format("{} ({} to {})", text(spread.median), text(spread.least), text(spread.most));
 }
 
+const char* status_of(const BenchResult& result) {
+  if (result.signal != 0) return "stopped";
+  return result.ended() == static_cast<int>(result.runs.size()) ? "complete" : "running";
+}
+
 ordered_json to_json(const BenchResult& result) {
   ordered_json cases = ordered_json::array();
   for (std::size_t i = 0; i < result.plan.cases.size(); ++i) cases.push_back(to_json(result, i));
   return {{"command", result.command},
           {"started", result.started},
-          {"status", result.signal == 0 ? "complete" : "stopped"},
+          {"status", status_of(result)},
           {"target_accuracy", result.plan.target},
           {"seeds", result.plan.seeds},
           {"machine", result.machine},
+          {"load_average", {{"begin", result.load_at_begin}, {"end", result.load_at_end}}},
           {"cases", cases}};
 }
 
@@ -167,10 +173,10 @@ void write_bench(const BenchResult& result, const std::filesystem::path& directo
   write_file(directory / kBenchJson,
              to_json(result).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
   write_file(directory / kBenchPage, to_page(result));
-  for (const BenchRun& run : result.runs) {
-    if (run.directory.empty()) continue;
-    write_file(directory / (run.directory + ".mllog"), to_mllog(result, run));
-  }
+}
+
+void write_mllog(const BenchResult& result, const BenchRun& run, const std::filesystem::path& directory) {
+  write_file(directory / (run.directory + ".mllog"), to_mllog(result, run));
 }
 
 }  // namespace arbalest::jobs

@@ -25,7 +25,12 @@ std::vector<BenchRun> runs_of(const BenchResult& result, std::size_t case_index)
 // each number.
 std::string spread_text(const BenchSpread& spread, int count, int decimals);
 
-// Writes all files into the bench's directory. Throws as fail_write does.
+// "complete", "stopped", or "running" while there are runs to come: of a bench that is killed it stays that.
+const char* status_of(const BenchResult& result);
+
+// Writes bench.json and bench.html into the bench's directory; a run's mllog lines. Each file is replaced whole or not
+// at all. Throw as fail_write does.
 void write_bench(const BenchResult& result, const std::filesystem::path& directory);
+void write_mllog(const BenchResult& result, const BenchRun& run, const std::filesystem::path& directory);
 
 }  // namespace arbalest::jobs

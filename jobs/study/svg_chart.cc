@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include <fmt/format.h>
 
@@ -30,8 +31,8 @@ constexpr const char* kStyle =
     "svg.chart .level{stroke:CanvasText;stroke-dasharray:6 4}svg.chart .curve{fill:none;stroke-width:2;"
     "stroke-linejoin:round}\n"
     ".s0{--c:var(--c0)}.s1{--c:var(--c1)}.s2{--c:var(--c2)}.s3{--c:var(--c3)}.s4{--c:var(--c4)}.s5{--c:var(--c5)}"
-    ".s6{--c:var(--c6)}.s7{--c:var(--c7)}svg.chart .curve{stroke:var(--c)}svg.chart circle,svg.chart rect"
-    "{fill:var(--c)}svg.chart .marked{stroke:CanvasText;stroke-width:2}\n";
+    ".s6{--c:var(--c6)}.s7{--c:var(--c7)}svg.chart .curve{stroke:var(--c)}svg.chart circle,svg.chart rect,"
+    "svg.chart polygon{fill:var(--c)}svg.chart .marked{stroke:CanvasText;stroke-width:2}\n";
 
 // Where on a length of 1 a value lies.
 double share(const ChartAxis& axis, double value) {
@@ -69,6 +70,36 @@ std::string axes_of(const LineChart& chart) {
   return svg;
 }
 
+// As an attribute; "" for the first eight colors, then dashes with ever more dots between them.
+std::string dashes_of(int color) {
+  std::string dashes;
+  for (int block = color / kColors; block > 0; --block) dashes += dashes.empty() ? "9 4" : " 2 4";
+  return dashes.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dashes);
+}
+
+// A circle for the first eight colors, then a triangle, a square and so on.
+std::string dot(int color, bool marked, double x, double y) {
+  const std::string look = color_class(color) + (marked ? " marked" : "");
+  const double radius = marked ? 5.0 : 4.0;
+  const int block = color / kColors;
+  if (block == 0) {
+    return fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>\n", look, x, y, radius);
+  }
+  const int corners = block + 2;
+  std::string points;
+  for (int i = 0; i < corners; ++i) {
+    const double angle = 2.0 * std::numbers::pi * i / corners;
+    const double reach = 1.25 * radius;  // or it would look smaller than a circle
+    points +=
+        fmt::format("{}{:.1f},{:.1f}", i == 0 ? "" : " ", x + reach * std::sin(angle), y - reach * std::cos(angle));
+  }
+  return fmt::format("<polygon class=\"{}\" points=\"{}\"/>\n", look, points);
+}
+
+std::string curve(int color, const std::string& path) {
+  return fmt::format("<path class=\"curve {}\"{} d=\"{}\"/>\n", color_class(color), dashes_of(color), path);
+}
+
 std::string series_of(const LineChart& chart, const ChartSeries& series) {
   std::string path;
   std::string marks;
@@ -77,11 +108,9 @@ std::string series_of(const LineChart& chart, const ChartSeries& series) {
     const double y = y_of(chart.y, point.y);
     path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x, y);
     if (!series.dots && !point.marked) continue;
-    marks += fmt::format("<circle class=\"{}{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>\n", color_class(series.color),
-                         point.marked ? " marked" : "", x, y, point.marked ? 5 : 4);
+    marks += dot(series.color, point.marked, x, y);
   }
-  if (path.empty()) return "";
-  return fmt::format("<path class=\"curve {}\" d=\"{}\"/>\n{}", color_class(series.color), path, marks);
+  return path.empty() ? "" : curve(series.color, path) + marks;
 }
 
 // 1, 2 or 5 times a power of ten, so that there are about five steps.
@@ -197,6 +226,13 @@ std::string escaped(std::string_view text) {
     }
   }
   return result;
+}
+
+std::string series_key(int color) {
+  return fmt::format(
+      "<svg class=\"chart key\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 56 12\" aria-hidden=\"true\">\n{}{}"
+      "</svg>",
+      curve(color, "M0 6H56"), dot(color, false, 28.0, 6.0));
 }
 
 std::string color_class(int color) { return fmt::format("s{}", color % kColors); }

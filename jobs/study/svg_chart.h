@@ -16,7 +16,7 @@ struct ChartPoint {
 };
 
 struct ChartSeries {
-  int color = 0;      // any number not below 0; colors come again after the eighth
+  int color = 0;      // any number not below 0; every further eight have other dashes and other dots
   bool dots = false;  // at every point; else at marked ones only
   std::vector<ChartPoint> points;
 };
@@ -74,7 +74,9 @@ std::string percent_tick_text(double fraction);
 
 // For the text and the attributes of XML and HTML.
 std::string escaped(std::string_view text);
-// The class of a color: "s3".
+// The class of a color: "s3"; colors come again after the eighth.
 std::string color_class(int color);
+// "<svg ...>...</svg>": a piece of a curve and a dot as series of that color have them, for a legend.
+std::string series_key(int color);
 
 }  // namespace arbalest::jobs

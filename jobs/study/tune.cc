@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <numeric>
 
 #include "engine/error.h"
 #include "jobs/run/learner_changes.h"
+#include "jobs/run/lost_counts.h"
 #include "jobs/run/session.h"
+#include "jobs/wording/failure.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 
@@ -18,12 +22,15 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
+int total(const std::vector<int>& learners) { return std::accumulate(learners.begin(), learners.end(), 0); }
+
 class Study {
  public:
   Study(const JobOptions& job, const RunContext& context, const std::function<void(const std::string&)>& tell)
       : job_(job),
         tell_(tell),
-        session_(open_session(job_, context.data_root, Session::Purpose::kTraining, context.device_options)) {}
+        session_(open_session(job_, context.data_root, Session::Purpose::kTraining, context.device_options)),
+        present_(job_.learners_per_device) {}
 
   TuneResult search() {
     TunedChanges changes(job_, *session_, first_guess(job_));
@@ -32,71 +39,103 @@ class Study {
                       .devices = {},
                       .batch_size = job_.training.batch_size,
                       .precision = to_string(job_.training.precision),
-                      .chosen = job_.learners_per_device,
+                      .chosen = {},
                       .reason = {},
                       .points = {},
                       .sweep = {}};
     for (const engine::DeviceSpec& device : job_.devices) result.devices.push_back(device.name);
-    std::map<int, std::int64_t> bytes;
+    std::map<std::vector<int>, std::int64_t> bytes;
     while (!changes.is_settled()) {
       if (const auto change = changes.due(session_->scheduler().batches())) {
         tell_(change->reason);
         result.reason = change->reason;
-        if (change->to != result.chosen) resize(change->to);
-        result.chosen = change->to;
+        if (change->to != present_) resize(change->to);
       }
-      bytes[result.chosen.front()] = session_->learner_bytes();
+      bytes[present_] = session_->learner_bytes();
       const auto [progress, seconds] = round();
       changes.observe(progress, seconds);
     }
+    result.chosen = present_;
     const autotuner::Tuner& tuner = changes.tuner().tuner();
-    for (const autotuner::Point& point : tuner.curve().points()) {
-      const autotuner::Configuration& at = point.configuration;
-      result.points.push_back({at.learners, at.threads, point.rate, point.error, bytes[at.learners]});
+    for (const autotuner::Point& measured : tuner.curve().points()) {
+      TunePoint& point = result.points.emplace_back(point_at(changes.measured_with(measured)));
+      point.images_per_second = measured.rate;
+      point.error = measured.error;
+      point.learner_bytes = bytes.at(point.learners);
     }
     const autotuner::Point* chosen = tuner.curve().find(tuner.present().learners);
     if (chosen != nullptr) result.images_per_second = chosen->rate;
     result.probes = tuner.probes();
     result.seconds = seconds_between(start, Clock::now());
-    space_ = changes.space();
+    collect_sweep(changes);
     return result;
   }
 
-  // Every number in turn, three times, so that what disturbs the machine disturbs all of them.
+  // Three turns, so that what disturbs the machine disturbs all numbers. Numbers that do not fit are left out of the
+  // turns to come, and of the sweep if they never did.
   std::vector<TunePoint> sweep() {
     constexpr int kTurns = 3;
-    constexpr int kWindows = 12;
-    std::map<int, std::vector<double>> rates;
-    std::map<int, std::int64_t> bytes;
+    std::map<std::vector<int>, std::vector<double>> rates;
     for (int turn = 0; turn < kTurns; ++turn) {
-      for (const autotuner::Configuration& at : space_) {
-        const std::vector<int> counts(job_.devices.size(), at.learners);
-        session_->prepare(counts);
-        resize(counts);
-        bytes[at.learners] = session_->learner_bytes();
-        autotuner::WindowMeter meter({});
-        meter.restart(at.learners * static_cast<int>(counts.size()));
-        for (int windows = 0; windows < kWindows;) {
-          const auto [progress, seconds] = round();
-          if (const auto rate = meter.add(progress.tasks, progress.examples, seconds)) {
-            rates[at.learners].push_back(*rate);
-            ++windows;
-          }
-        }
+      for (TunePoint& point : sweep_) {
+        if (lost_.contain(point.learners) || !switch_to(point.learners)) continue;
+        point.learner_bytes = session_->learner_bytes();
+        measure(point.learners, rates[point.learners]);
       }
       tell_(fmt::format("sweep: turn {} of {}", turn + 1, kTurns));
     }
-    std::vector<TunePoint> points;
-    for (const autotuner::Configuration& at : space_) {
+    std::erase_if(sweep_, [&](const TunePoint& point) { return !rates.contains(point.learners); });
+    for (TunePoint& point : sweep_) {
       autotuner::NoiseEstimate noise;
-      const std::vector<double>& of = rates[at.learners];
-      points.push_back({at.learners, at.threads, autotuner::median(of),
-                        autotuner::median_error(noise.with(of), static_cast<int>(of.size())), bytes[at.learners]});
+      const std::vector<double>& of = rates.at(point.learners);
+      point.images_per_second = autotuner::median(of);
+      point.error = autotuner::median_error(noise.with(of), static_cast<int>(of.size()));
     }
-    return points;
+    return sweep_;
   }
 
  private:
+  static TunePoint point_at(const DeviceConfigurations& devices) {
+    TunePoint point{.learners = learners_of(devices), .threads = {}};
+    for (const autotuner::Configuration& device : devices) point.threads.push_back(device.threads);
+    return point;
+  }
+
+  void collect_sweep(const TunedChanges& changes) {
+    for (const DeviceConfigurations& devices : changes.equal_counts()) sweep_.push_back(point_at(devices));
+    const TunePoint chosen = point_at(changes.present());
+    if (std::ranges::find(sweep_, chosen.learners, &TunePoint::learners) == sweep_.end()) sweep_.push_back(chosen);
+    std::ranges::stable_sort(sweep_, {}, [](const TunePoint& point) { return total(point.learners); });
+  }
+
+  // False if there is no memory for that.
+  bool switch_to(const std::vector<int>& learners) {
+    try {
+      session_->prepare(learners);
+    } catch (const std::exception& error) {
+      if (!is_shortage(error)) throw;
+      lost_.add(present_, learners);
+      tell_(fmt::format("sweep: {} left out, as they do not fit: {}", counted(total(learners), "learner"),
+                        as_error(error).what()));
+      return false;
+    }
+    resize(learners);
+    return true;
+  }
+
+  void measure(const std::vector<int>& learners, std::vector<double>& rates) {
+    constexpr int kWindows = 12;
+    autotuner::WindowMeter meter({});
+    meter.restart(total(learners));
+    for (int windows = 0; windows < kWindows;) {
+      const auto [progress, seconds] = round();
+      if (const auto rate = meter.add(progress.tasks, progress.examples, seconds)) {
+        rates.push_back(*rate);
+        ++windows;
+      }
+    }
+  }
+
   struct Round {
     scheduler::Progress progress;
     double seconds = 0.0;
@@ -113,30 +152,37 @@ class Study {
   void resize(const std::vector<int>& counts) {
     session_->scheduler().drain();
     session_->resize(counts);
+    present_ = counts;
     last_ = Clock::now();
   }
 
   JobOptions job_;
   const std::function<void(const std::string&)>& tell_;
   std::unique_ptr<Session> session_;
-  std::vector<autotuner::Configuration> space_;
+  std::vector<int> present_;      // learners by device
+  std::vector<TunePoint> sweep_;  // what it is to measure
+  LostCounts lost_;               // of the sweep
   Clock::time_point last_ = Clock::now();
 };
 
 }  // namespace
+
+std::optional<double> regret_of(const TuneResult& result) {
+  const auto chosen = std::ranges::find(result.sweep, result.chosen, &TunePoint::learners);
+  if (chosen == result.sweep.end()) return std::nullopt;
+  const auto best = std::ranges::max_element(result.sweep, {}, &TunePoint::images_per_second);
+  return 1.0 - chosen->images_per_second / best->images_per_second;
+}
 
 TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOptions& options,
                 const std::function<void(const std::string&)>& tell) {
   ARBALEST_CHECK(job.tuned.has_value());
   Study study(job, context, tell);
   TuneResult result = study.search();
+  if (options.found) options.found(result);
   if (!options.sweep) return result;
   result.sweep = study.sweep();
-  const auto rate = [](const TunePoint& point) { return point.images_per_second; };
-  const auto best = std::ranges::max_element(result.sweep, {}, rate);
-  const auto chosen = std::ranges::find(result.sweep, result.chosen.front(), &TunePoint::learners);
-  ARBALEST_CHECK(chosen != result.sweep.end());
-  result.regret = 1.0 - chosen->images_per_second / best->images_per_second;
+  result.regret = regret_of(result);
   return result;
 }
 

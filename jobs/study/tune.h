@@ -12,14 +12,10 @@
 
 namespace arbalest::jobs {
 
-struct TuneOptions {
-  bool sweep = false;  // measure every number, too, not only those that the search asks for
-};
-
-// A number of learners of each device, as measured.
+// Numbers of learners, as measured.
 struct TunePoint {
-  int learners = 1;
-  int threads = 1;  // of each; 1 on a GPU
+  std::vector<int> learners;  // by device
+  std::vector<int> threads;   // of each learner, by device; 1 on a GPU
   double images_per_second = 0.0;
   double error = 0.0;              // relative standard error
   std::int64_t learner_bytes = 0;  // what all learners of all devices take of memory
@@ -34,14 +30,27 @@ struct TuneResult {
   std::string reason;       // one sentence
   double images_per_second = 0.0;
   int probes = 0;
-  double seconds = 0.0;            // that the search took
-  std::vector<TunePoint> points;   // of the search, ascending; of the last kind of device that was searched
-  std::vector<TunePoint> sweep;    // of all numbers, in turns; empty unless asked for
-  std::optional<double> regret{};  // of the sweep: by what part the chosen number is slower than the best
+  double seconds = 0.0;  // that the search took
+  // Of the search, ascending. Where devices are of several kinds, which get their numbers one kind after the other: of
+  // the last kind, while the others had what was chosen for them.
+  std::vector<TunePoint> points;
+  // Of every number that all devices may have alike, and of the chosen ones, measured in turns; ascending in learners
+  // of all devices. Empty unless asked for.
+  std::vector<TunePoint> sweep;
+  std::optional<double> regret{};  // regret_of(), once there is a sweep
 };
 
+struct TuneOptions {
+  bool sweep = false;  // measure every number, too, not only those that the search asks for
+  // Unless empty: gets what the search has found, before a sweep begins. What it throws ends the study.
+  std::function<void(const TuneResult&)> found{};
+};
+
+// By what part the chosen numbers are slower than the best of the sweep; none where that has not measured them.
+std::optional<double> regret_of(const TuneResult& result);
+
 // Trains without evaluation until the search has ended; keeps nothing. `job` has bounds (JobOptions::tuned). `tell`
-// gets a line for each decision.
+// gets a line for each decision. Numbers for which there is no memory are left out of the sweep.
 TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOptions& options,
                 const std::function<void(const std::string&)>& tell);
 

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "jobs/report/json.h"
 #include "jobs/study/svg_chart.h"
 #include "jobs/wording/text.h"
 
@@ -15,8 +19,8 @@ namespace {
 nlohmann::ordered_json to_json(const std::vector<TunePoint>& points) {
   auto json = nlohmann::ordered_json::array();
   for (const TunePoint& point : points) {
-    json.push_back({{"learners", point.learners},
-                    {"threads", point.threads},
+    json.push_back({{"learners", per_device(point.learners)},
+                    {"threads", per_device(point.threads)},
                     {"images_per_second", point.images_per_second},
                     {"error", point.error},
                     {"learner_bytes", point.learner_bytes}});
@@ -26,6 +30,25 @@ nlohmann::ordered_json to_json(const std::vector<TunePoint>& points) {
 
 const std::vector<TunePoint>& curve_of(const TuneResult& result) {
   return result.sweep.empty() ? result.points : result.sweep;
+}
+
+bool are_alike(const std::vector<int>& counts) {
+  return std::ranges::adjacent_find(counts, std::ranges::not_equal_to()) == counts.end();
+}
+
+// "4", or "3, 6" by device.
+std::string counts_text(const std::vector<int>& counts) {
+  return are_alike(counts) ? std::to_string(counts.front()) : fmt::format("{}", fmt::join(counts, ", "));
+}
+
+// "4 learners on each device", "3 learners on cpu:0-2, 6 learners on cpu:3"
+std::string chosen_text(const TuneResult& result) {
+  if (are_alike(result.chosen)) return counted(result.chosen.front(), "learner") + " on each device";
+  std::vector<std::string> parts;
+  for (std::size_t d = 0; d < result.chosen.size(); ++d) {
+    parts.push_back(fmt::format("{} on {}", counted(result.chosen[d], "learner"), result.devices[d]));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace
@@ -48,32 +71,43 @@ nlohmann::ordered_json to_json(const TuneResult& result) {
 std::string to_text(const TuneResult& result) {
   std::vector<std::vector<std::string>> rows = {{"learners", "threads each", "images/s", "error", "memory", ""}};
   for (const TunePoint& point : curve_of(result)) {
-    rows.push_back({std::to_string(point.learners), std::to_string(point.threads),
+    rows.push_back({counts_text(point.learners), counts_text(point.threads),
                     grouped(std::llround(point.images_per_second)), fmt::format("{:.1f} %", 100.0 * point.error),
-                    bytes_text(point.learner_bytes), point.learners == result.chosen.front() ? "chosen" : ""});
+                    bytes_text(point.learner_bytes), point.learners == result.chosen ? "chosen" : ""});
   }
   std::string text = table(rows, 0);
-  text += fmt::format("\n{} on each device: {}\n", counted(std::ranges::max(result.chosen), "learner"), result.reason);
+  text += fmt::format("\n{}: {}\n", chosen_text(result), result.reason);
   if (result.regret) {
     text += fmt::format("{:.1f} % slower than the best of the sweep\n", 100.0 * *result.regret);
   }
   return text;
 }
 
+// Where devices have unlike numbers: over the learners of all of them; and numbers of the sweep that are unlike, which
+// are no part of its curve, are a dot beside it.
 std::string to_svg(const TuneResult& result) {
-  const std::vector<TunePoint>& curve = curve_of(result);
-  ChartSeries series{.color = 0, .dots = true, .points = {}};
+  const std::vector<TunePoint>& points = curve_of(result);
+  const bool each = std::ranges::all_of(points, are_alike, &TunePoint::learners);
+  const auto learners = [&](const TunePoint& point) {
+    return each ? point.learners.front() : std::accumulate(point.learners.begin(), point.learners.end(), 0);
+  };
+  ChartSeries curve{.color = 0, .dots = true, .points = {}};
+  ChartSeries beside = curve;
   double most = 1.0;
-  for (const TunePoint& point : curve) {
+  int most_learners = 2;
+  for (const TunePoint& point : points) {
+    ChartSeries& series = result.sweep.empty() || are_alike(point.learners) ? curve : beside;
     series.points.push_back(
-        {static_cast<double>(point.learners), point.images_per_second, point.learners == result.chosen.front()});
+        {static_cast<double>(learners(point)), point.images_per_second, point.learners == result.chosen});
     most = std::max(most, point.images_per_second);
+    most_learners = std::max(most_learners, learners(point));
   }
+  const std::string over = each ? "learners per device" : "learners of all devices";
   const LineChart chart{
-      .title = fmt::format("{}: images/s over learners per device, mini-batches of {}", result.job, result.batch_size),
-      .x = doubling_axis("learners per device", curve.empty() ? 2.0 : curve.back().learners),
+      .title = fmt::format("{}: images/s over {}, mini-batches of {}", result.job, over, result.batch_size),
+      .x = doubling_axis(each ? over : fmt::format("{}; chosen: {}", over, chosen_text(result)), most_learners),
       .y = linear_axis("images/s", 0.0, most, tick_text),
-      .series = {series},
+      .series = {curve, beside},
       .level = {}};
   return as_document(to_svg(chart));
 }

@@ -9,10 +9,12 @@
 
 namespace arbalest::jobs {
 
-// Names are what other programs read. "regret" is null without a sweep.
+// Names are what other programs read. "regret" is null without a sweep; "learners" and "threads" of a point are numbers
+// where all devices have the same, else lists by device.
 nlohmann::ordered_json to_json(const TuneResult& result);
 std::string to_text(const TuneResult& result);
-// Images per second over learners of a device, as a picture on its own, readable on light and on dark ground.
+// Images per second over learners of a device (of all of them, where they have unlike numbers), as a picture on its
+// own, readable on light and on dark ground.
 std::string to_svg(const TuneResult& result);
 
 }  // namespace arbalest::jobs

@@ -86,6 +86,8 @@ TEST_CASE("fleet tuner: on CPU devices every kind has the threads of its own cor
   CHECK(tuner.present() == std::vector<Configuration>{{2, 1}, {2, 2}});
   play(tuner, {{1.0, 0.5}, {1.0, 0.25}}, 1000);
   CHECK(tuner.present() == std::vector<Configuration>{{2, 1}, {4, 1}});
+  // The second kind was the last: its numbers were measured beside what the first one has.
+  CHECK(tuner.beside_others(1) == std::vector<Configuration>{{2, 1}, {1, 4}});
 }
 
 TEST_CASE("fleet tuner: a choice that does not fit gives the turn back") {

@@ -167,6 +167,34 @@ TEST_CASE("bench: Ctrl-C stops the run under way, and keeps what has been measur
   CHECK_THAT(read_text(program / "out/bench.html"), ContainsSubstring("was stopped before all of its runs"));
 }
 
+TEST_CASE("bench: what has been measured is kept after every run, and told even if it cannot be kept in the end") {
+  const Program program;
+  // The second run goes on until it is stopped.
+  Subprocess running =
+      program.start({"bench", Program::config("logistic-digits"), "--target", "1", "--seeds", "1", "--set",
+                     "learners.per_device.fixed=1", "--vary", "training.max_epochs=1,1000000", "--output", "out"});
+  while (!fs::exists(program / "out/2-logistic-digits/seed-1/job.txtpb")) REQUIRE(running.is_running());
+  const json result = result_in(program);
+  CHECK(result["status"] == "running");
+  CHECK(result["cases"][0]["runs"][0]["outcome"] == "not_reached");
+  CHECK(result["cases"][1]["runs"][0]["outcome"] == "not_run");
+  CHECK(result["load_average"]["begin"].size() == 3);
+  CHECK(result["load_average"]["end"].size() == 3);
+  CHECK_THAT(read_text(program / "out/bench.html"),
+             ContainsSubstring("1 of 2 runs have ended") && ContainsSubstring("Load averages"));
+  CHECK_THAT(read_text(program / "out/1-logistic-digits/seed-1.mllog"), ContainsSubstring("run_stop"));
+
+  fs::remove(program / "out/bench.json");
+  fs::create_directories(program / "out/bench.json/in-the-way");
+  running.send(SIGINT);
+  const Completed done = running.wait();
+  INFO(done.err);
+  CHECK(done.exit_code == 1);
+  CHECK_THAT(done.err,
+             ContainsSubstring("what has been measured so far cannot be kept: cannot write 'out/bench.json'"));
+  CHECK_THAT(done.out, ContainsSubstring("training.max_epochs=1 ") && ContainsSubstring("0 of 1"));
+}
+
 TEST_CASE("bench: a second signal, or one that nobody can catch, leaves no run behind") {
   const Program program;
   REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // so that we hear of what would be left behind

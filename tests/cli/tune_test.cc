@@ -51,6 +51,51 @@ TEST_CASE("tune: measures every number of a sweep, chooses one and keeps curve a
   const Completed again = program.run(tune({"--output", "tuning"}));
   CHECK(again.exit_code == 2);
   CHECK_THAT(again.err, ContainsSubstring("tune.json' is there already"));
+  CHECK(nlohmann::json::parse(read_text(program / "tuning/tune.json")) == tuned);
+}
+
+TEST_CASE("tune: without --output it keeps what it found in a directory of its own below runs/") {
+  const Program program;
+  const std::vector<std::string> arguments = tune({"--set", "learners.per_device.auto={max: 1}", "--json"});
+  std::vector<std::string> kept;
+  for (int i = 0; i < 2; ++i) {
+    const Completed result = program.run(arguments);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    for (const auto& entry : std::filesystem::directory_iterator(program / "runs")) {
+      const std::string name = entry.path().filename().string();
+      if (std::ranges::find(kept, name) != kept.end()) continue;
+      kept.push_back(name);
+      CHECK(name.starts_with("tune-logistic-digits-20"));
+      CHECK(read_text(entry.path() / "tune.json") == result.out);
+      CHECK_THAT(read_text(entry.path() / "tune.svg"), ContainsSubstring("</svg>"));
+      CHECK_THAT(result.err, ContainsSubstring("kept in 'runs/" + name + "': tune.json, tune.svg"));
+    }
+  }
+  CHECK(kept.size() == 2);
+
+  write_text(program / "absent.txtpb",
+             "name: 'absent' model { zoo { logistic_regression {} } } data { mnist {} } training { max_epochs: 1 }\n"
+             "learning_rate { base: 0.01 }");
+  CHECK(program.run({"tune", "absent.txtpb", "--data-root", "nowhere"}).exit_code == 4);
+  for (const auto& entry : std::filesystem::directory_iterator(program / "runs")) {
+    CHECK_FALSE(entry.path().filename().string().starts_with("tune-absent"));
+  }
+}
+
+TEST_CASE("tune: what was found is printed even if it cannot be kept") {
+  const Program program;
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{}, {"--sweep"}, {"--objective", "time-to-accuracy", "--target", "0.1"}}) {
+    std::vector<std::string> arguments = {
+        "--set", "learners.per_device.auto={max: 1}", "--set", "training.max_epochs=1", "--output", "/proc"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Completed result = program.run(tune(arguments));
+    INFO(result.err);
+    CHECK(result.exit_code == 1);
+    CHECK_THAT(result.err, ContainsSubstring("cannot write '/proc/tune.json"));
+    CHECK_THAT(result.out, ContainsSubstring("images/s") && ContainsSubstring("chosen"));
+  }
 }
 
 TEST_CASE("tune: what it found is remembered, and a run with auto begins there") {

@@ -141,6 +141,18 @@ TEST_CASE("bench report: the table and the JSON name every run") {
   CHECK_FALSE(of["runs"][2].contains("test_accuracy"));
 }
 
+TEST_CASE("bench report: a bench under way says so, and what load the machine had") {
+  BenchResult result = some_result({reached_after(1, 2, 20.0), BenchRun()});
+  result.load_at_begin = {0.25, 0.5, 1.0};
+  CHECK(to_json(result)["status"] == "running");
+  CHECK(to_json(result)["load_average"]["begin"] == std::vector<double>{0.25, 0.5, 1.0});
+  CHECK(to_json(result)["load_average"]["end"].empty());
+  CHECK_THAT(to_page(result), ContainsSubstring("1 of 2 runs have ended; the bench goes on, or was killed") &&
+                                  ContainsSubstring("0.25, 0.50, 1.00 before the first run, unknown after the last"));
+  result.signal = 2;
+  CHECK(to_json(result)["status"] == "stopped");
+}
+
 TEST_CASE("bench mllog: lines have the format's fields in their order, and times that do not go back") {
   const BenchResult result = some_result({reached_after(1, 2, 20.0), not_reached(2), died(3)});
   std::istringstream lines(to_mllog(result, result.runs[0]));
@@ -185,7 +197,7 @@ TEST_CASE("bench page: needs no other file, escapes what it is told, and closes 
     const std::string name = tag;
     CHECK(count_of(page, "<" + name + ">") + count_of(page, "<" + name + " ") == count_of(page, "</" + name + ">"));
   }
-  CHECK(count_of(page, "<svg") == 4);
+  CHECK(count_of(page, "<svg") == 4 + 3);  // charts, and keys of their curves
   CHECK(page.find("nan") == std::string::npos);
   CHECK(page.find("inf") == std::string::npos);
 }
@@ -222,11 +234,62 @@ TEST_CASE("chart: axes reach to ticks around the values, and points lie between 
                   .y = linear_axis("y", 0.0, 1.0, tick_text),
                   .series = {},
                   .level = {}};
-  chart.series = {{.color = 9, .dots = true, .points = {{0.0, 0.0}, {10.0, 1.0, true}}}};
+  chart.series = {{.color = 1, .dots = true, .points = {{0.0, 0.0}, {10.0, 1.0, true}}}};
   const std::string svg = as_document(to_svg(chart));
   CHECK_THAT(svg, ContainsSubstring("<path class=\"curve s1\" d=\"M80.0 320.0L640.0 40.0\"/>"));
   CHECK_THAT(svg, ContainsSubstring("class=\"s1 marked\" cx=\"640.0\"") && ContainsSubstring("<style>"));
   CHECK(tick_text(12345.0) == "12,345");
+}
+
+TEST_CASE("chart: series are told apart beyond the eighth color, in curves, dots and legend") {
+  LineChart chart{.title = "t",
+                  .x = linear_axis("x", 0.0, 1.0, tick_text),
+                  .y = linear_axis("y", 0.0, 1.0, tick_text),
+                  .series = {},
+                  .level = {}};
+  std::vector<std::string> curves;
+  std::vector<std::string> keys;
+  for (int color = 0; color < 27; ++color) {
+    chart.series = {{.color = color, .dots = true, .points = {{0.5, 0.5}}}};
+    curves.push_back(to_svg(chart));
+    keys.push_back(series_key(color));
+  }
+  CHECK_THAT(curves[8], ContainsSubstring("<path class=\"curve s0\" stroke-dasharray=\"9 4\"") &&
+                            ContainsSubstring("<polygon class=\"s0\" points=\""));
+  CHECK_THAT(keys[8], ContainsSubstring("stroke-dasharray=\"9 4\"") && ContainsSubstring("<polygon class=\"s0\""));
+  for (std::vector<std::string>* all : {&curves, &keys}) {
+    CHECK((*all)[7].find("stroke-dasharray") == std::string::npos);
+    std::ranges::sort(*all);
+    CHECK(std::ranges::adjacent_find(*all) == all->end());
+  }
+  for (const char* look : {"prefers-color-scheme:dark", "svg.chart polygon"}) {
+    CHECK_THAT(chart_style(), ContainsSubstring(look));
+  }
+}
+
+TEST_CASE("bench page: nine jobs have nine looks, and the throughput is that of runs which the tables count") {
+  BenchResult result = some_result({});
+  result.plan.seeds = {1};
+  for (std::size_t i = 0; i < 9; ++i) {
+    if (i > 0) result.plan.cases.push_back(result.plan.cases.front());
+    result.plan.cases[i].label = result.plan.cases[i].series = "job " + std::to_string(i + 1);
+    BenchRun& run = result.runs.emplace_back(reached_after(1, 2, 20.0));
+    run.case_index = i;
+    run.learners = 1 << i;
+  }
+  const std::string page = to_page(result);
+  CHECK(count_of(page, series_key(0) + "job 1</li>") == 3);
+  CHECK(count_of(page, series_key(8) + "job 9</li>") == 3);
+  CHECK(count_of(page, "<polygon class=\"s0 marked\"") == 2);  // where it reached the target
+
+  for (const BenchOutcome outcome : {BenchOutcome::kDied, BenchOutcome::kStopped}) {
+    result.runs[8].outcome = outcome;
+    result.runs[8].images_per_second = 1e6;
+    const std::string without = to_page(result);
+    CHECK(count_of(without, series_key(8) + "job 9</li>") == 2);
+    const std::string chart = without.substr(without.find("<title>Throughput over learners"));
+    CHECK(chart.substr(0, chart.find("</figure>")).find("1,000,000") == std::string::npos);
+  }
 }
 
 TEST_CASE("bench run: what a run has left is read back, and a damaged one is named") {

@@ -14,6 +14,7 @@
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/report/json.h"
+#include "jobs/report/output_directory.h"
 #include "jobs/report/run_directory.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
@@ -247,6 +248,20 @@ TEST_CASE("run directory: keeps job, metrics and summary, and lines are there wh
   CHECK(ordered_json::parse(tests::read_text(path / "summary.json")) == to_json(some_summary()));
 }
 
+TEST_CASE("run directory: of a tuned run it keeps the numbers of learners from the start") {
+  const TemporaryDirectory parent;
+  RunStart start = some_start();
+  start.is_tuned = true;
+  start.learners_per_device = {2, 1};
+  RunDirectory directory(parent / "run", "trial");
+  directory.on_start(start);
+  CHECK_THAT(tests::read_text(parent / "run/replay.txtpb"),
+             ContainsSubstring("schedule") && ContainsSubstring("learners: 2") && ContainsSubstring("learners: 1"));
+  directory.on_resize({.batch = 12, .from = {2, 1}, .to = {2, 4}, .reason = "why", .evidence = {}});
+  CHECK_THAT(tests::read_text(parent / "run/replay.txtpb"),
+             ContainsSubstring("at_batch: 12") && ContainsSubstring("learners: 4"));
+}
+
 TEST_CASE("run directory: tells hash and accuracy of the saved model, if the run came to its end") {
   const TemporaryDirectory directory;
   CHECK_FALSE(read_summary(directory.path()).has_value());
@@ -300,6 +315,23 @@ TEST_CASE("run directory: without a name nothing is left of runs/ by a run that 
   }
   CHECK(fs::is_empty(parent.path()));
   fs::current_path(before);
+}
+
+TEST_CASE("output directory: what was there stays, what is new and stays empty goes again") {
+  const TemporaryDirectory parent;
+  {
+    const OutputDirectory first(parent / "some/one/", "tune-trial");
+    CHECK(first.is_new());
+    CHECK(first.path() == parent / "some/one");
+    const OutputDirectory second(parent / "some/one", "tune-trial");
+    CHECK_FALSE(second.is_new());
+  }
+  CHECK(fs::is_empty(parent.path()));
+  {
+    const OutputDirectory used(parent / "some/one", "tune-trial");
+    tests::write_text(used.path() / "tune.json", "{}");
+  }
+  CHECK(files_in(parent / "some/one") == std::vector<std::string>{"tune.json"});
 }
 
 TEST_CASE("run directory: of two runs at once one has it, and the other changes nothing") {

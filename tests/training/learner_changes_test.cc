@@ -109,6 +109,41 @@ TEST_CASE("only what `arbalest tune` has found keeps a search near to where it b
   CHECK(found_at(two_peaks, job, cache) == 1);
 }
 
+TEST_CASE("unlike devices: what was measured, and what may be swept, has the numbers of each of them", "[training]") {
+  const auto cores = engine::host::allowed_cores();
+  if (cores.size() < 3) skip_test("it takes three cores");
+  jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.auto={max: 4}"});
+  job.devices = {engine::parse_device(fmt::format("cpu:{},{}", cores[0], cores[1])),
+                 engine::parse_device(fmt::format("cpu:{}", cores[2]))};
+  job.learners_per_device = {1, 1};
+  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  jobs::TunedChanges changes(job, *session, {});
+  // The first device is best with one learner, the second with four.
+  const auto rate = [](const std::vector<int>& learners) {
+    return (learners[0] == 1 ? 400 : learners[0] == 2 ? 300 : 100) + 150 * learners[1];
+  };
+  std::vector<int> present = job.learners_per_device;
+  while (!changes.is_settled()) {
+    if (const auto change = changes.due(0)) {
+      session->resize(change->to);
+      present = change->to;
+    }
+    scheduler::Progress progress;
+    progress.tasks = 1000;
+    progress.examples = rate(present);
+    changes.observe(progress, 1.0);
+  }
+  CHECK(changes.present() == jobs::DeviceConfigurations{{1, 2}, {4, 1}});
+  CHECK(present == std::vector<int>{1, 4});
+  for (const autotuner::Point& point : changes.tuner().tuner().curve().points()) {
+    const std::vector<int> learners = jobs::learners_of(changes.measured_with(point));
+    CHECK(learners == std::vector<int>{1, point.configuration.learners});
+    CHECK(point.rate == Approx(rate(learners)));
+  }
+  CHECK(changes.equal_counts() ==
+        std::vector<jobs::DeviceConfigurations>{{{1, 2}, {1, 1}}, {{2, 1}, {2, 1}}, {{4, 1}, {4, 1}}});
+}
+
 TEST_CASE("a run of the auto-tuner explains its learners, and its record trains to the same bytes", "[training]") {
   const TemporaryDirectory directory;
   Listener tuned;
@@ -137,6 +172,24 @@ TEST_CASE("a run of the auto-tuner explains its learners, and its record trains 
   CHECK(again.model_sha256 == found.model_sha256);
   CHECK(again.test_accuracy == found.test_accuracy);
   CHECK(replayed.learners == tuned.learners);
+}
+
+TEST_CASE("a run of the auto-tuner that never changes its learners has a record, too", "[training]") {
+  const TemporaryDirectory directory;
+  for (const int learners : {1, 2}) {
+    const std::string name = std::to_string(learners);
+    Listener tuned;
+    const RunSummary found =
+        run_into(job_with(fmt::format("auto={{min: {0} max: {0}}}", learners)), directory / ("tuned" + name), tuned);
+    CHECK(tuned.learners == std::vector<int>{learners});
+    REQUIRE(std::filesystem::exists(directory / ("tuned" + name + "/replay.txtpb")));
+    Listener replayed;
+    const jobs::JobOptions job = jobs::load_job((directory / ("tuned" + name + "/replay.txtpb")).string());
+    CHECK_FALSE(job.tuned.has_value());
+    const RunSummary again = run_into(job, directory / ("again" + name), replayed);
+    CHECK(again.model_sha256 == found.model_sha256);
+    CHECK_FALSE(std::filesystem::exists(directory / ("again" + name + "/replay.txtpb")));
+  }
 }
 
 namespace {

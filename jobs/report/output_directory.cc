@@ -1,0 +1,76 @@
+#include "jobs/report/output_directory.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <ctime>
+#include <system_error>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "engine/error.h"
+#include "jobs/wording/failure.h"
+
+namespace arbalest::jobs {
+
+using engine::ErrorKind;
+namespace fs = std::filesystem;
+
+namespace {
+
+// "runs/lenet-digits-20250131-142530"; the job reader lets no other characters into a name than a file may have.
+fs::path fresh_path(const std::string& name) {
+  const std::time_t now = std::time(nullptr);
+  return fs::path("runs") / fmt::format("{}-{:%Y%m%d-%H%M%S}", name, fmt::localtime(now));
+}
+
+// Those in which there is something stay.
+void remove_empty(const std::vector<fs::path>& directories) {
+  for (auto directory = directories.rbegin(); directory != directories.rend(); ++directory) rmdir(directory->c_str());
+}
+
+// Makes `path` and its parents, and returns those that were not there, innermost last.
+std::vector<fs::path> make_directories(const fs::path& path) {
+  std::vector<fs::path> made;
+  fs::path part;
+  for (const fs::path& name : path) {
+    part /= name;
+    std::error_code error;
+    if (fs::is_directory(part, error)) continue;
+    if (fs::create_directory(part, error)) made.push_back(part);
+    if (!error) continue;
+    remove_empty(made);
+    fail_directory("create", path, error.value());
+  }
+  return made;
+}
+
+}  // namespace
+
+void fail_directory(const char* action, const fs::path& path, int error) {
+  const bool is_full = kind_of_errno(error) == ErrorKind::kOutOfMemory;
+  engine::fail(is_full ? ErrorKind::kOutOfMemory : ErrorKind::kUsage,
+               "cannot {} the output directory '{}': {}; choose another with --output", action, path.string(),
+               std::strerror(error));
+}
+
+OutputDirectory::OutputDirectory(const fs::path& path, const std::string& name)
+    : path_(path.has_filename() ? path : path.parent_path()) {  // "name/"
+  if (!path_.empty()) {
+    made_ = make_directories(path_);
+    return;
+  }
+  const fs::path base = fresh_path(name);
+  path_ = base;
+  made_ = make_directories(path_);
+  // Another that has begun in the same second has the name.
+  for (int number = 2; !is_new(); ++number) {
+    path_ = fmt::format("{}-{}", base.string(), number);
+    made_ = make_directories(path_);
+  }
+}
+
+OutputDirectory::~OutputDirectory() { remove_empty(made_); }
+
+}  // namespace arbalest::jobs

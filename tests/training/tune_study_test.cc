@@ -1,0 +1,88 @@
+// The search and the sweep of `arbalest tune`, as the program runs them.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engine/host/topology.h"
+#include "jobs/run/inspection.h"
+#include "jobs/run/lost_counts.h"
+#include "jobs/study/tune.h"
+#include "tests/support/catch.h"
+#include "tests/support/skip.h"
+#include "tests/training/memory_limit.h"
+#include "tests/training/whole_run.h"
+
+namespace arbalest::tests {
+
+TEST_CASE("tune: the sweep of unlike devices measures the chosen numbers beside the equal ones", "[training]") {
+  const auto cores = engine::host::allowed_cores();
+  if (cores.size() < 3) skip_test("it takes three cores");
+  jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.auto={max: 4}"});
+  job.devices = {engine::parse_device(fmt::format("cpu:{},{}", cores[0], cores[1])),
+                 engine::parse_device(fmt::format("cpu:{}", cores[2]))};
+  job.learners_per_device = {1, 1};
+  const jobs::TuneResult result = jobs::tune(job, {}, {.sweep = true}, [](const std::string&) {});
+  REQUIRE(result.chosen.size() == 2);
+  REQUIRE_FALSE(result.points.empty());
+  // The second device was the last, so these are its numbers.
+  for (const jobs::TunePoint& point : result.points) {
+    CHECK(point.learners.front() == result.chosen.front());
+    CHECK(point.learner_bytes > 0);
+    CHECK(point.images_per_second > 0.0);
+  }
+  CHECK(std::ranges::count(result.points, result.chosen, &jobs::TunePoint::learners) == 1);
+  CHECK(std::ranges::count(result.sweep, result.chosen, &jobs::TunePoint::learners) == 1);
+  for (const int learners : {1, 2, 4}) {
+    CHECK(std::ranges::count(result.sweep, std::vector{learners, learners}, &jobs::TunePoint::learners) == 1);
+  }
+  for (const jobs::TunePoint& point : result.sweep) CHECK(point.learner_bytes > 0);
+  REQUIRE(result.regret.has_value());
+  CHECK(*result.regret >= 0.0);
+}
+
+TEST_CASE("tune: a sweep leaves out numbers for which there is no memory, and what was found is told before",
+          "[training][memory]") {
+  jobs::JobOptions job = wide_job(4'000, "auto { max: 3 }");
+  job.devices = {engine::parse_device(fmt::format("cpu:{}", engine::host::allowed_cores().front()))};
+  job.learners_per_device = {1};
+  const std::int64_t learner = jobs::inspect(job).learner_bytes;
+  std::optional<AddressSpaceLimit> limit;
+  std::vector<std::string> lines;
+  std::optional<jobs::TuneResult> found;
+  // The first decision is to look at two learners, which are there when it is told; a third one is not to be.
+  const auto tell = [&](const std::string& line) {
+    lines.push_back(line);
+    if (!limit) limit.emplace(learner / 2);
+  };
+  const jobs::TuneResult result = jobs::tune(
+      job, {}, {.sweep = true, .found = [&](const jobs::TuneResult& of_search) { found = of_search; }}, tell);
+  limit.reset();
+  REQUIRE(found.has_value());
+  CHECK(found->chosen == result.chosen);
+  CHECK_FALSE(found->points.empty());
+  CHECK(found->sweep.empty());
+  CHECK(std::ranges::any_of(lines, [](const std::string& line) {
+    return line.find("do not fit") != std::string::npos && line.find("3 learners") != std::string::npos;
+  }));
+  CHECK(std::ranges::count(result.sweep, std::vector{3}, &jobs::TunePoint::learners) == 0);
+  CHECK(std::ranges::count(result.sweep, std::vector{1}, &jobs::TunePoint::learners) == 1);
+  for (const jobs::TunePoint& point : result.sweep) CHECK(point.images_per_second > 0.0);
+}
+
+TEST_CASE("numbers that did not fit: more on every device do not either, fewer may") {
+  jobs::LostCounts lost;
+  lost.add({2, 4}, {4, 4});
+  CHECK(lost.contain({4, 4}));
+  CHECK(lost.contain({4, 8}));
+  CHECK_FALSE(lost.contain({8, 2}));
+  lost.add({8, 1}, {2, 1});  // to shrink
+  CHECK(lost.contain({2, 1}));
+  CHECK_FALSE(lost.contain({4, 1}));
+  CHECK_FALSE(lost.contain({2, 2}));
+}
+
+}  // namespace arbalest::tests
