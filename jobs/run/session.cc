@@ -100,6 +100,10 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
   const int learners = job.tuned ? static_cast<int>(job.devices.size()) * job.tuned->min : most_learners(job);
   const std::string problem = check_round(learners, job.synchronization.period, training_order_->batches_per_epoch());
   if (!problem.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", problem);
+  if (job.data.training_examples) return;  // reading the job has told this already
+  if (std::string unreached = unreached_steps(job, training_order_->batches_per_epoch()); !unreached.empty()) {
+    warnings_.push_back(std::move(unreached));
+  }
 }
 
 std::int64_t Session::learner_bytes() const {
