@@ -16,14 +16,6 @@ namespace arbalest::jobs {
 
 namespace {
 
-// That more learners do not fit, or cannot have their threads: a run goes on with those it has.
-bool is_shortage(const std::exception& error) {
-  if (const auto* system = dynamic_cast<const std::system_error*>(&error)) {
-    if (system->code() == std::errc::resource_unavailable_try_again) return true;
-  }
-  return as_error(error).kind() == engine::ErrorKind::kOutOfMemory;
-}
-
 // GPUs of a machine may be several models; its cores are one.
 std::string model_of(const engine::DeviceSpec& device) {
   if (!device.is_cuda()) return "";

@@ -23,7 +23,9 @@ class Study {
   Study(const JobOptions& job, const RunContext& context, const std::function<void(const std::string&)>& tell)
       : job_(job),
         tell_(tell),
-        session_(open_session(job_, context.data_root, Session::Purpose::kTraining, context.device_options)) {}
+        session_(open_session(job_, context.data_root, Session::Purpose::kTraining, context.device_options)) {
+    for (std::size_t w = job.warnings.size(); w < job_.warnings.size(); ++w) tell_(job_.warnings[w]);
+  }
 
   TuneResult search() {
     TunedChanges changes(job_, *session_, first_guess(job_));
