@@ -163,7 +163,9 @@ class JobReader {
     for (const char* path : {"training.batch_size", "synchronization.sma.period"}) {
       if (issues_.has(path)) return;  // nothing that follows from it is news
     }
-    if (!learners_are_sound_ || !options_.data.training_examples) return;  // not known before the files are read
+    if (!learners_are_sound_) return;
+    check_steps(options_, issues_);
+    if (!options_.data.training_examples) return;  // not known before the files are read
     check_rounds(job_.learners(), *options_.data.training_examples / options_.training.batch_size, options_, issues_);
   }
 
@@ -175,6 +177,9 @@ class JobReader {
     warn(optimizer_warning(options_.optimizer));
     for (std::string& text : learning_rate_warnings(options_.learning_rate, options_.training.max_epochs)) {
       warn(std::move(text));
+    }
+    if (options_.data.training_examples) {
+      warn(unreached_steps(options_, *options_.data.training_examples / options_.training.batch_size));
     }
     warn_of_softmax();
     for (std::size_t i = 0; i < options_.devices.size(); ++i) {

@@ -1,11 +1,13 @@
 #include "jobs/options/learners_reader.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "jobs/options/size_check.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 
@@ -143,6 +145,35 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
   while (options.tuned->max > options.tuned->min && !problem(devices * options.tuned->max).empty()) {
     --options.tuned->max;
   }
+}
+
+void check_steps(const JobOptions& options, dataflow::FieldIssues& issues) {
+  const int period = options.synchronization.period;
+  for (std::size_t i = 1; i < options.schedule.size(); ++i) {
+    const LearnerStep& before = options.schedule[i - 1];
+    const std::uint64_t at = options.schedule[i].at_batch;
+    const int learners = total(before.per_device);
+    const auto round = static_cast<std::uint64_t>(learners) * static_cast<std::uint64_t>(period);
+    const std::uint64_t too_late = (at - before.at_batch) % round;
+    if (too_late == 0) continue;
+    const std::uint64_t earlier = at - too_late;
+    issues.add(fmt::format("{}.schedule.step[{}].at_batch", kPath, i),
+               fmt::format("learners change between rounds, and from mini-batch {} on each round of {} with period {} "
+                           "has {} mini-batches: {} lies within one; did you mean {}{}?",
+                           before.at_batch, counted(learners, "learner"), period, round, at,
+                           earlier == before.at_batch ? "" : fmt::format("{} or ", earlier), earlier + round));
+  }
+}
+
+std::string unreached_steps(const JobOptions& options, std::int64_t batches) {
+  const auto end = static_cast<std::uint64_t>(batches) * static_cast<std::uint64_t>(options.training.max_epochs);
+  const auto first =
+      std::ranges::find_if(options.schedule, [&](const LearnerStep& step) { return step.at_batch >= end; });
+  if (first == options.schedule.end()) return "";
+  return fmt::format("{}.schedule: step[{}] stands at mini-batch {}, but the run ends after {} ({}): it {} no effect",
+                     kPath, first - options.schedule.begin(), first->at_batch, end,
+                     counted(options.training.max_epochs, "epoch"),
+                     std::next(first) == options.schedule.end() ? "has" : "and what follows it have");
 }
 
 bool may_resize(const JobOptions& options) { return options.tuned || options.schedule.size() > 1; }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "arbalest/v1/job.pb.h"
@@ -25,6 +26,13 @@ void check_stability(JobOptions& options, dataflow::FieldIssues& issues);
 // not state are drawn in instead.
 void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions& options,
                   dataflow::FieldIssues& issues);
+
+// Steps of a schedule that stand within a round. Rounds run on from one epoch to the next, so this is a question of the
+// steps and the period alone.
+void check_steps(const JobOptions& options, dataflow::FieldIssues& issues);
+
+// That the run, of epochs of `batches`, ends before some steps of the schedule; "" if it reaches all.
+std::string unreached_steps(const JobOptions& options, std::int64_t batches);
 
 // Whether that changes while training.
 bool may_resize(const JobOptions& options);

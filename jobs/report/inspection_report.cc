@@ -8,6 +8,14 @@
 
 namespace arbalest::jobs {
 
+namespace {
+
+std::int64_t total(const std::vector<int>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+}  // namespace
+
 std::string to_text(const Inspection& inspection) {
   std::vector<std::vector<std::string>> layers = {
       {"layer", "kind", "output", "parameters", "forward FLOPs", "output bytes"}};
@@ -15,8 +23,8 @@ std::string to_text(const Inspection& inspection) {
     layers.push_back({layer.name, layer.kind, layer.output, grouped(layer.parameters), grouped(layer.forward_flops),
                       grouped(layer.output_bytes)});
   }
-  const std::int64_t learners =
-      std::accumulate(inspection.learners_per_device.begin(), inspection.learners_per_device.end(), std::int64_t{0});
+  const std::int64_t learners = total(inspection.learners_per_device);
+  const std::int64_t most_learners = total(inspection.most_learners_per_device);
   std::vector<std::vector<std::string>> totals = {
       {"parameters", grouped(inspection.parameters)},
       {"FLOPs, forward", grouped(inspection.forward_flops)},
@@ -27,8 +35,13 @@ std::string to_text(const Inspection& inspection) {
       {"one learner", bytes_text(inspection.learner_bytes)},
       {"datasets", bytes_text(inspection.dataset_bytes)},
       {"device, without learners", bytes_text(inspection.device_bytes)}};
-  for (const MemoryUse& use : inspection.memory) {
+  for (std::size_t m = 0; m < inspection.memory.size(); ++m) {
+    const MemoryUse& use = inspection.memory[m];
     totals.push_back({fmt::format("{}, with {}", use.name, counted(learners, "learner")), bytes_text(use.needed)});
+    if (inspection.most_learners_per_device != inspection.learners_per_device) {
+      totals.push_back({fmt::format("{}, with {}, the most in this run", use.name, counted(most_learners, "learner")),
+                        bytes_text(inspection.most_memory[m].needed)});
+    }
     totals.push_back({fmt::format("{}, available", use.name), bytes_text(use.available)});
   }
   totals.push_back({"learners that fit on each device", grouped(inspection.learners_that_fit)});
@@ -53,8 +66,12 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
                       {"output_bytes", layer.output_bytes}});
   }
   auto memory = nlohmann::ordered_json::array();
-  for (const MemoryUse& use : inspection.memory) {
-    memory.push_back({{"name", use.name}, {"needed_bytes", use.needed}, {"available_bytes", use.available}});
+  for (std::size_t m = 0; m < inspection.memory.size(); ++m) {
+    const MemoryUse& use = inspection.memory[m];
+    memory.push_back({{"name", use.name},
+                      {"needed_bytes", use.needed},
+                      {"most_needed_bytes", inspection.most_memory[m].needed},
+                      {"available_bytes", use.available}});
   }
   auto rates = nlohmann::ordered_json::array();
   for (const RatePoint& point : inspection.learning_rates) {
@@ -75,6 +92,7 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
           {"available_bytes", inspection.available_bytes},
           {"learners_that_fit", inspection.learners_that_fit},
           {"learners_per_device", inspection.learners_per_device},
+          {"most_learners_per_device", inspection.most_learners_per_device},
           {"memory", memory},
           {"schedule", inspection.schedule},
           {"learning_rates", rates},

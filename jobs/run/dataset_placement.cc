@@ -41,10 +41,8 @@ RingSize training_ring_size(const JobOptions& job, const SplitSize& split) {
 
 RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training) {
   const std::int64_t batch = job.training.batch_size;
-  // Of files whose number of examples is not known yet, one.
-  const std::int64_t batches = std::max(
-      std::int64_t{1},
-      std::min((std::int64_t{job.training.statistics_examples} + batch - 1) / batch, training.examples / batch));
+  const std::int64_t batches =
+      std::min((std::int64_t{job.training.statistics_examples} + batch - 1) / batch, training.examples / batch);
   return {training.is_resident, batch, job.data.input.image.elements(), batches};
 }
 

@@ -33,7 +33,10 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
                               const RunContext& context) {
   const std::vector<dataflow::NamedTensor> model = read_safetensors(model_path, sha256);
   JobOptions fitting = job;
-  fitting.learners_are_given = false;  // how many evaluate is of no consequence
+  // How many evaluate is of no consequence, and there is no need to change it.
+  fitting.learners_are_given = false;
+  fitting.tuned.reset();
+  fitting.schedule.clear();
   const auto session = open_session(fitting, context.data_root, Session::Purpose::kEvaluation, context.device_options);
   for (const dataflow::NamedTensor& tensor : model) {
     if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); })) {

@@ -14,11 +14,13 @@ namespace {
 
 std::int64_t signed_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
 
+constexpr std::int64_t kManyExamples = std::int64_t{1} << 40U;  // no ring is as long as these
+
 // Before any data is read: the splits as the dataset is known to be.
 MemoryForecast forecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                         std::span<const std::unique_ptr<engine::Device>> devices) {
   const auto split = [&](const std::optional<std::int64_t>& examples) {
-    if (!examples) return SplitSize{};  // only its files say
+    if (!examples) return SplitSize{.examples = kManyExamples};  // only its files say
     const std::size_t bytes = dataflow::ByteImages::bytes(job.data.input, *examples);
     return SplitSize{
         *examples, std::ranges::all_of(devices, [&](const auto& device) { return may_reside(*device, bytes); }), bytes};
@@ -57,10 +59,13 @@ void describe_memory(const JobOptions& job, const MemoryForecast& memory, Inspec
   result.dataset_bytes = memory.dataset_bytes();
   result.learners_per_device = job.learners_per_device;
   result.memory = memory.uses(job.learners_per_device);
+  result.most_learners_per_device = memory.most_learners();
+  result.most_memory = memory.uses(memory.most_learners());
   const MemoryUse& use = job.devices.front().is_cuda() ? result.memory.at(1) : result.memory.front();
-  result.device_bytes = use.needed - memory.bytes_of_learners(use);
+  result.device_bytes = use.needed - memory.bytes_of_learners(use, job.learners_per_device);
   result.available_bytes = use.available;
   result.learners_that_fit = memory.learners_that_fit();
+  if (const std::string lowered = memory.lowered_bound(); !lowered.empty()) result.warnings.push_back(lowered);
   try {
     memory.check();
   } catch (const DoesNotFit& problem) {
@@ -96,7 +101,8 @@ Inspection inspect(const JobOptions& job) {
   result.arena_bytes_without_reuse = signed_bytes(training.bytes_without_reuse());
   if (!job.data.training_examples) {
     result.warnings.push_back(
-        "the bytes of the datasets are not counted: only their files say how many examples they hold");
+        "only the files say how many examples the datasets hold: these are taken to stay in the files and to be many, "
+        "so that their own bytes are not counted, but rings of mini-batches at their longest are");
   }
   describe_memory(job, forecast(job, pools, devices), result);
   describe_learning_rate(job, result);

@@ -43,9 +43,11 @@ struct Inspection {
   int learners_that_fit = 0;                   // on each device, at most kMostLearners
   std::vector<int> learners_per_device;        // of the job
   std::vector<MemoryUse> memory;               // with those
-  std::string schedule;                        // of the learning rate: "one_cycle"
-  std::vector<RatePoint> learning_rates;       // from the first epoch to the end, at most kMostRatePoints
-  std::vector<std::string> warnings;           // to be shown to the user
+  std::vector<int> most_learners_per_device;  // that the job may have while it runs, as far as memory is known to allow
+  std::vector<MemoryUse> most_memory;         // with those
+  std::string schedule;                       // of the learning rate: "one_cycle"
+  std::vector<RatePoint> learning_rates;      // from the first epoch to the end, at most kMostRatePoints
+  std::vector<std::string> warnings;          // to be shown to the user
 };
 
 Inspection inspect(const JobOptions& job);

@@ -126,10 +126,13 @@ std::optional<std::vector<int>> LearnerCache::find(const JobOptions& job, std::v
   const ordered_json key = key_of(job);
   const std::filesystem::path path = file_of(key);
   const auto ignore = [&](const std::string& problem) -> std::optional<std::vector<int>> {
+    // An answer that came into its place meanwhile would go, too: the next search then begins elsewhere.
+    const std::string outcome =
+        unlink(path.c_str()) == 0 ? "has been removed" : fmt::format("cannot be removed ({})", std::strerror(errno));
     warnings.push_back(fmt::format(
-        "'{}' should say where `arbalest tune` ended, but {}: it is ignored, and the next `arbalest tune` of this job "
-        "replaces it",
-        path.string(), problem));
+        "'{}' should say where `arbalest tune` ended, but {}: it is ignored and {}; the next `arbalest tune` "
+        "of this job writes it anew",
+        path.string(), problem, outcome));
     return std::nullopt;
   };
   const File file(path);

@@ -1,5 +1,6 @@
 // Numbers of learners that `arbalest tune` found fastest, kept for later runs of the same work on the same devices,
-// which begin their search there.
+// which begin their search there. Runs themselves remember nothing: what they find while other work goes on beside them
+// is theirs alone.
 //
 // A file for each answer, in one directory, named after all that the answer depends on: throughput_key() of the job,
 // the devices it computes on (processor and cores, or GPU), and the versions of the program and its libraries. It is
@@ -27,7 +28,8 @@ class LearnerCache {
   std::filesystem::path file_of(const JobOptions& job) const;
 
   // Learners by device of the job; none if nothing is remembered. A file that is damaged, foreign, or cannot be read is
-  // left alone, and `warnings` gets a line that names it.
+  // removed, so that it is met once, and `warnings` gets a line that names it; what cannot be removed, such as a
+  // directory, is ignored with such a line each time.
   std::optional<std::vector<int>> find(const JobOptions& job, std::vector<std::string>& warnings) const;
 
   // Replaces whatever is there. Makes the directory where there is none. Throws as fail_write does

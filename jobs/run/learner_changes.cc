@@ -195,11 +195,7 @@ class ScheduledChanges final : public LearnerChanges {
   std::optional<LearnerChange> due(std::uint64_t batch) override {
     if (next_ == schedule_.size() || batch < schedule_[next_].at_batch) return std::nullopt;
     const LearnerStep& step = schedule_[next_];
-    if (batch > step.at_batch) {
-      engine::fail(engine::ErrorKind::kInvalidJob,
-                   "learners.per_device.schedule: step[{}] stands at mini-batch {}, within a round that ends at {}",
-                   next_, step.at_batch, batch);
-    }
+    ARBALEST_CHECK(batch == step.at_batch);  // check_steps() has seen to it that a round begins there
     ++next_;
     session_.prepare(step.per_device);
     return LearnerChange{step.per_device, "the schedule says so", std::nullopt};

@@ -23,6 +23,8 @@ std::int64_t signed_bytes(std::size_t bytes) {
   return std::cmp_less(bytes, kMost) ? static_cast<std::int64_t>(bytes) : kMost;
 }
 
+int total(std::span<const int> counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
+
 bool exceeds(const MemoryUse& use) { return use.needed > use.available; }
 
 // By device, at any time that is known.
@@ -44,7 +46,12 @@ AvailableMemory::AvailableMemory(std::span<const std::unique_ptr<engine::Device>
 MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                                const std::optional<SplitSize>& training, const SplitSize& test,
                                AvailableMemory available)
-    : job_learners_(largest(job)), may_resize_(may_resize(job)), tuned_(job.tuned), available_(std::move(available)) {
+    : job_learners_(largest(job)),
+      most_learners_(job_learners_),
+      ring_learners_(jobs::most_learners(job)),
+      may_resize_(may_resize(job)),
+      tuned_(job.tuned),
+      available_(std::move(available)) {
   std::vector<SplitSize> splits = {test};
   rings_.push_back(test_ring_size(job, test));
   if (training) {
@@ -57,8 +64,8 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
   }
   for (const auto& pool : pools) {
     const engine::Device& device = pool->device();
-    if (!device.is_cuda()) most_cores_ = std::max(most_cores_, device.cores());
     PerDevice entry{.memory = device.is_cuda() ? device.name() : kHost};
+    if (!device.is_cuda()) entry.cores = device.cores();
     entry.learner = signed_bytes(pool->learner_bytes());
     entry.averaging = signed_bytes(sma::Averager::device_bytes(device, pool->training_plan().parameters().elements()));
     entry.rest = signed_bytes(pool->shared_bytes());
@@ -69,12 +76,20 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
     devices_.push_back(std::move(entry));
   }
   model_bytes_ = signed_bytes(scheduler::Scheduler::host_bytes(pools.front()->training_plan().parameters()));
+  if (tuned_) {
+    most_learners_.assign(devices_.size(), find_ceiling());
+    ring_learners_ = total(most_learners_);
+  }
 }
 
 std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_device) const {
-  const int learners = std::accumulate(learners_per_device.begin(), learners_per_device.end(), 0);
+  return uses(learners_per_device, ring_learners_);
+}
+
+std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_device, int ring_learners) const {
+  const int learners = total(learners_per_device);
   std::vector<MemoryUse> uses = {{kHost, dataset_bytes_ + model_bytes_, available_.host}};
-  for (const RingSize& ring : rings_) uses.front().needed += signed_bytes(ring.bytes(learners));
+  for (const RingSize& ring : rings_) uses.front().needed += signed_bytes(ring.bytes(ring_learners));
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     const PerDevice& device = devices_[d];
     const std::int64_t bytes =
@@ -92,23 +107,41 @@ int MemoryForecast::learners_that_fit() const {
   int count = 0;
   while (count < kMostLearners) {
     const std::vector<int> more(devices_.size(), count + 1);
-    if (std::ranges::any_of(uses(more), exceeds)) break;
+    if (std::ranges::any_of(uses(more, total(more)), exceeds)) break;
     ++count;
   }
   return count;
 }
 
-// On a CPU device learners of another number of threads are others: there are both for a while. Those of more than one
-// thread are at most half as many as the cores.
-int MemoryForecast::ceiling() const {
-  if (!tuned_) return std::ranges::max(job_learners_);
-  return std::clamp(learners_that_fit() - most_cores_ / 2, tuned_->min, tuned_->max);
+// At the worst moment. On a CPU device learners of another number of threads are others: while one number follows on
+// another there are both. Those of more than one thread are at most half as many as the cores.
+std::vector<MemoryUse> MemoryForecast::uses_while_tuned(int ceiling) const {
+  std::vector<int> learners;
+  for (const PerDevice& device : devices_) learners.push_back(ceiling + std::min(device.cores / 2, ceiling - 1));
+  return uses(learners, ceiling * static_cast<int>(devices_.size()));
 }
 
-std::int64_t MemoryForecast::bytes_of_learners(const MemoryUse& use) const {
+int MemoryForecast::find_ceiling() const {
+  int ceiling = tuned_->min;
+  while (ceiling < tuned_->max && std::ranges::none_of(uses_while_tuned(ceiling + 1), exceeds)) ++ceiling;
+  return ceiling;
+}
+
+std::string MemoryForecast::lowered_bound() const {
+  if (!tuned_ || most_learners_.front() == tuned_->max) return "";
+  const std::vector<MemoryUse> more = uses_while_tuned(most_learners_.front() + 1);
+  const auto use = std::ranges::find_if(more, exceeds);
+  return fmt::format(
+      "learners.per_device.auto: at most {} on each device, where the job allows {}: with one more the search could "
+      "take {} of {}, but {} are available",
+      counted(most_learners_.front(), "learner"), tuned_->max, bytes_text(use->needed), use->name,
+      bytes_text(use->available));
+}
+
+std::int64_t MemoryForecast::bytes_of_learners(const MemoryUse& use, std::span<const int> learners_per_device) const {
   std::int64_t bytes = 0;
   for (std::size_t d = 0; d < devices_.size(); ++d) {
-    if (use.name == devices_[d].memory) bytes += job_learners_[d] * devices_[d].learner;
+    if (use.name == devices_[d].memory) bytes += learners_per_device[d] * devices_[d].learner;
   }
   return bytes;
 }
@@ -117,18 +150,16 @@ void MemoryForecast::check() const {
   const std::vector<MemoryUse> all = uses(job_learners_);
   const auto use = std::ranges::find_if(all, exceeds);
   if (use == all.end()) return;
-  const std::int64_t own = bytes_of_learners(*use);
+  const std::int64_t own = bytes_of_learners(*use, job_learners_);
   const int most = learners_that_fit();
   const std::string remedy =
       most == 0 ? "not even one learner fits: make the model or training.batch_size smaller"
-                : fmt::format(
-                      "{} on each device would fit (learners.per_device.fixed), or more with a smaller model or "
-                      "training.batch_size",
-                      counted(most, "learner"));
+                : fmt::format("{} on each device would fit ({}), or more with a smaller model or training.batch_size",
+                              counted(most, "learner"),
+                              tuned_ ? "learners.per_device.auto.min" : "learners.per_device.fixed");
   throw DoesNotFit(fmt::format("{} would take {} of {} ({} for learners, {} for the rest), but {} are available; {}",
-                               counted(std::accumulate(job_learners_.begin(), job_learners_.end(), 0), "learner"),
-                               bytes_text(use->needed), use->name, bytes_text(own), bytes_text(use->needed - own),
-                               bytes_text(use->available), remedy),
+                               counted(total(job_learners_), "learner"), bytes_text(use->needed), use->name,
+                               bytes_text(own), bytes_text(use->needed - own), bytes_text(use->available), remedy),
                    most);
 }
 

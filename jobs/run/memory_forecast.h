@@ -54,19 +54,25 @@ class MemoryForecast {
   MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                  const std::optional<SplitSize>& training, const SplitSize& test, AvailableMemory available);
 
-  // Of the host and of each GPU, with so many learners on each device.
+  // Of the host and of each GPU, with so many learners on each device and the job's rings.
   std::vector<MemoryUse> uses(std::span<const int> learners_per_device) const;
-  // With the same number on each device; at most kMostLearners.
+  // With the same number on each device, and rings for so many; at most kMostLearners.
   int learners_that_fit() const;
-  // The same for a number that changes: the job's bound, or what fits beside the learners that it changes from.
-  int ceiling() const;
-  // Throws DoesNotFit, saying what is needed and what to change, if the job's own learners do not fit.
+  // By device, the most that the job may have at a time: as it says, or, where the number is tuned, as many as its
+  // bound and memory allow (on each device; no fewer than the job's least).
+  const std::vector<int>& most_learners() const noexcept { return most_learners_; }
+  // Over all devices, the learners that the job's rings are made for: it never has more at a time.
+  int ring_learners() const noexcept { return ring_learners_; }
+  // What the user should know if memory allows fewer than the bound of a tuned job; else "".
+  std::string lowered_bound() const;
+  // Throws DoesNotFit, saying what is needed and what to change, if the job's own learners do not fit; of a tuned job,
+  // its least.
   void check() const;
 
   std::int64_t dataset_bytes() const noexcept { return dataset_bytes_; }
-  // Of each learner on a device, and of all the job's learners in a memory.
+  // Of each learner on a device, and of so many on each device in a memory.
   std::int64_t learner_bytes(std::size_t device) const { return devices_[device].learner; }
-  std::int64_t bytes_of_learners(const MemoryUse& use) const;
+  std::int64_t bytes_of_learners(const MemoryUse& use, std::span<const int> learners_per_device) const;
 
  private:
   struct PerDevice {
@@ -74,12 +80,18 @@ class MemoryForecast {
     std::int64_t learner = 0;    // each
     std::int64_t averaging = 0;  // only with more than one learner
     std::int64_t rest = 0;
+    int cores = 0;  // of a CPU device
   };
 
-  std::vector<int> job_learners_;  // by device, at the start
+  std::vector<MemoryUse> uses(std::span<const int> learners_per_device, int ring_learners) const;
+  std::vector<MemoryUse> uses_while_tuned(int ceiling) const;
+  int find_ceiling() const;
+
+  std::vector<int> job_learners_;   // by device; of a tuned job, the least, else the most
+  std::vector<int> most_learners_;  // by device
+  int ring_learners_;
   bool may_resize_;
   std::optional<LearnerBounds> tuned_;
-  int most_cores_ = 0;  // of a CPU device
   std::vector<PerDevice> devices_;
   std::vector<RingSize> rings_;
   std::int64_t dataset_bytes_ = 0;

@@ -11,6 +11,7 @@
 #include "jobs/run/dataset_loading.h"
 #include "jobs/run/dataset_placement.h"
 #include "jobs/run/memory_forecast.h"
+#include "jobs/wording/failure.h"
 #include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
@@ -64,9 +65,10 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
   if (training_data_) training = size_of(*training_data_, resident_training_data_);
   const MemoryForecast forecast(job, pools_, training, test, available);
   forecast.check();
-  learner_ceiling_ = forecast.ceiling();
+  learner_ceiling_ = std::ranges::max(forecast.most_learners());
+  if (const std::string lowered = forecast.lowered_bound(); !lowered.empty()) warnings_.push_back(lowered);
 
-  const int learners = most_learners(job);
+  const int learners = forecast.ring_learners();
   test_ring_ = make_ring(*test_data_, *test_order_, test_ring_size(job, test), learners);
   std::int64_t batches_per_epoch = 1;
   if (training) {
@@ -100,6 +102,10 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
   const int learners = job.tuned ? static_cast<int>(job.devices.size()) * job.tuned->min : most_learners(job);
   const std::string problem = check_round(learners, job.synchronization.period, training_order_->batches_per_epoch());
   if (!problem.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", problem);
+  if (job.data.training_examples) return;  // reading the job has told this already
+  if (std::string unreached = unreached_steps(job, training_order_->batches_per_epoch()); !unreached.empty()) {
+    warnings_.push_back(std::move(unreached));
+  }
 }
 
 std::int64_t Session::learner_bytes() const {
@@ -133,6 +139,20 @@ void Session::make_statistics_ring(const JobOptions& job, const SplitSize& train
   statistics_ring_ = make_ring(*training_data_, *statistics_order_, size, learners);
 }
 
+namespace {
+
+// Halves the bound of a tuned job, for which memory was taken in vain; false if there is nothing to halve.
+bool lower_bound(JobOptions& job, const std::exception& error) {
+  if (!job.tuned || job.tuned->max == job.tuned->min) return false;
+  const int before = job.tuned->max;
+  job.tuned->max = std::max(job.tuned->min, before / 2);
+  job.warnings.push_back(fmt::format("learners.per_device.auto: at most {} on each device instead of {}: {}",
+                                     counted(job.tuned->max, "learner"), before, as_error(error).what()));
+  return true;
+}
+
+}  // namespace
+
 std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
                                       const engine::DeviceOptions& device_options) {
   for (;;) {
@@ -141,15 +161,17 @@ std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_r
       auto session = std::make_unique<Session>(job, data_root, purpose, device_options);
       job.warnings.insert(job.warnings.end(), session->warnings().begin(), session->warnings().end());
       return session;
-    } catch (const engine::Error& error) {
-      if (error.kind() != engine::ErrorKind::kOutOfMemory || job.learners_are_given) throw;
+    } catch (const std::exception& error) {
+      if (!is_shortage(error)) throw;
       const auto* forecast = dynamic_cast<const DoesNotFit*>(&error);
+      if (forecast == nullptr && lower_bound(job, error)) continue;
+      if (job.learners_are_given) throw;
       // Where an allocation failed all the same, half as many may do.
       const int fewer = forecast != nullptr ? forecast->learners_that_fit() : most / 2;
       if (fewer == 0) throw;
       job = with_learners(
           job, fewer,
-          fmt::format("{} on each device instead of {}: {}", counted(fewer, "learner"), most, error.what()));
+          fmt::format("{} on each device instead of {}: {}", counted(fewer, "learner"), most, as_error(error).what()));
     }
   }
 }

@@ -91,8 +91,9 @@ class Session {
 };
 
 // Opens a session for `job`. Where memory does not suffice for the learners that follow from its devices, `job` gets as
-// many as fit, and a warning; it gets the session's warnings too. Throws kOutOfMemory where the user gave their number,
-// or not even one fits.
+// many as fit, and a warning; where it does not suffice for what the bound of a tuned job asks for, it gets a lower
+// one. It gets the session's warnings too. Throws DoesNotFit, or what an allocation threw, where the user gave their
+// number (of a tuned job: the least), or not even one fits.
 std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
                                       const engine::DeviceOptions& device_options);
 

@@ -30,7 +30,9 @@ class Study {
       : job_(job),
         tell_(tell),
         session_(open_session(job_, context.data_root, Session::Purpose::kTraining, context.device_options)),
-        present_(job_.learners_per_device) {}
+        present_(job_.learners_per_device) {
+    for (std::size_t w = job.warnings.size(); w < job_.warnings.size(); ++w) tell_(job_.warnings[w]);
+  }
 
   TuneResult search() {
     TunedChanges changes(job_, *session_, first_guess(job_));

@@ -27,4 +27,11 @@ Error as_error(const std::exception& error) {
   return {ErrorKind::kInternal, fmt::format("internal error: {}; please report this", error.what())};
 }
 
+bool is_shortage(const std::exception& error) {
+  if (const auto* system = dynamic_cast<const std::system_error*>(&error)) {
+    if (system->code() == std::errc::resource_unavailable_try_again) return true;
+  }
+  return as_error(error).kind() == ErrorKind::kOutOfMemory;
+}
+
 }  // namespace arbalest::jobs

@@ -136,7 +136,10 @@ TEST_CASE("tune: what it found is remembered, and a run with auto begins there")
   const std::string whole = read_text(file);
   write_text(file, whole.substr(0, whole.size() / 2));
   CHECK_THAT(train({}), ContainsSubstring("warning: '" + file.string() + "' should say where") &&
-                            ContainsSubstring("it is not JSON") && !ContainsSubstring("has ended"));
+                            ContainsSubstring("it is not JSON: it is ignored and has been removed") &&
+                            !ContainsSubstring("has ended"));
+  CHECK_FALSE(std::filesystem::exists(file));
+  CHECK_THAT(train({}), !ContainsSubstring("arbalest tune"));
   REQUIRE(program.run(tune({"--set", "learners.per_device.auto={max: 1}"})).exit_code == 0);
   CHECK(nlohmann::json::parse(read_text(file))["key"] == nlohmann::json::parse(whole)["key"]);
 

@@ -28,12 +28,15 @@ Counts found(const LearnerCache& cache, const JobOptions& job) {
   return counts;
 }
 
-// That nothing is found, and why.
-std::string ignored(const LearnerCache& cache, const JobOptions& job) {
+// That nothing is found, and why; and that it is said once, or, of what cannot be removed, each time.
+std::string ignored(const LearnerCache& cache, const JobOptions& job, bool is_removed = true) {
   std::vector<std::string> warnings;
   CHECK(cache.find(job, warnings) == Counts());
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], ContainsSubstring(cache.file_of(job).string()));
+  CHECK_THAT(warnings[0], ContainsSubstring(is_removed ? "ignored and has been removed" : "cannot be removed"));
+  CHECK(std::filesystem::exists(std::filesystem::symlink_status(cache.file_of(job))) != is_removed);
+  if (is_removed) CHECK(found(cache, job) == Counts());
   return warnings[0];
 }
 
@@ -98,7 +101,7 @@ TEST_CASE("a model of the zoo and the list of its layers share what is remembere
   CHECK(found(cache, parse(listed)) == one(3));
 }
 
-TEST_CASE("a damaged answer is ignored, wherever it is cut off, and tuning again replaces it") {
+TEST_CASE("a damaged answer is ignored and removed, wherever it is cut off, and tuning again writes it anew") {
   const tests::TemporaryDirectory directory;
   const LearnerCache cache(directory.path(), "1.2.3");
   const JobOptions job = job_with();
@@ -113,7 +116,7 @@ TEST_CASE("a damaged answer is ignored, wherever it is cut off, and tuning again
   CHECK(found(cache, job) == one(5));
 }
 
-TEST_CASE("an answer that is not ours is ignored") {
+TEST_CASE("an answer that is not ours is ignored and removed") {
   const tests::TemporaryDirectory directory;
   const LearnerCache cache(directory.path(), "1.2.3");
   const JobOptions job = job_with();
@@ -152,14 +155,13 @@ TEST_CASE("an answer that is not ours is ignored") {
     CHECK_THAT(ignored(cache, job), ContainsSubstring(problem));
   }
   // Nobody waits for what a pipe may bring one day.
-  std::filesystem::remove(file);
   REQUIRE(mkfifo(file.c_str(), 0600) == 0);
   CHECK_THAT(ignored(cache, job), ContainsSubstring("it is no file"));
   cache.remember(job, {6}, 100.0);
   CHECK(found(cache, job) == one(6));
   std::filesystem::remove(file);
   std::filesystem::create_directory(file);
-  CHECK_THAT(ignored(cache, job), ContainsSubstring("it is no file"));
+  CHECK_THAT(ignored(cache, job, /*is_removed=*/false), ContainsSubstring("it is no file"));
   CHECK_THROWS_WITH(cache.remember(job, {6}, 100.0), ContainsSubstring("cannot write '" + file.string()));
 }
 

@@ -1,6 +1,8 @@
 // How many learners a job asks for: a number, bounds, or a schedule.
 #include "jobs/options/learners_reader.h"
 
+#include <tuple>
+
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {
@@ -86,6 +88,55 @@ TEST_CASE("a schedule of learners that cannot be followed is refused") {
     CAPTURE(schedule);
     CHECK_THAT(refusal(with_learners_of(schedule)), ContainsSubstring("job.txtpb:7:") && ContainsSubstring(message));
   }
+}
+
+TEST_CASE("steps within a round are refused where they stand, with those that may be meant") {
+  for (const auto& [schedule, more, message] : std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"schedule { step { learners: 4 } step { at_batch: 6 learners: 2 } }", "",
+            "from mini-batch 0 on each round of 4 learners with period 1 has 4 mini-batches: 6 lies within one; did "
+            "you "
+            "mean 4 or 8?"},
+           {"schedule { step { learners: 4 } step { at_batch: 3 learners: 2 } }", "", "did you mean 4?"},
+           {"schedule { step { learners: 3 } step { at_batch: 9 learners: 2 } step { at_batch: 12 learners: 1 } }", "",
+            "from mini-batch 9 on each round of 2 learners with period 1 has 2 mini-batches: 12 lies within one; did "
+            "you "
+            "mean 11 or 13?"},
+           {"schedule { step { learners: 4 } step { at_batch: 8 learners: 2 } }",
+            "synchronization { sma { period: 3 } }\n", "did you mean 12?"}}) {
+    CAPTURE(schedule);
+    const std::string said = refusal(with_learners_of(schedule) + more);
+    CHECK_THAT(said, ContainsSubstring("job.txtpb:7:") && ContainsSubstring(message));
+  }
+  const std::string two =
+      refusal(with_learners_of("schedule { step { learners: 4 }\nstep { at_batch: 6 learners: 2 }\n"
+                               "step { at_batch: 9 learners: 1 } }"));
+  CHECK_THAT(two, ContainsSubstring("job.txtpb:8:8: ") && ContainsSubstring("job.txtpb:9:8: "));
+  // Where the data's size is not known, too.
+  CHECK_THAT(refusal(with_learners_of("schedule { step { learners: 4 } step { at_batch: 6 learners: 2 } }"),
+                     {"data={images { directory: 'own' classes: 2 decoding { height: 28 width: 28 } }}"}),
+             ContainsSubstring("did you mean 4 or 8?"));
+  // Rounds run on from one epoch, here of 625 mini-batches, to the next.
+  CHECK(
+      parse(with_learners_of("schedule { step { learners: 4 } step { at_batch: 628 learners: 2 } }")).warnings.empty());
+}
+
+TEST_CASE("steps that the run does not reach are told") {
+  const auto warnings = [](const std::string& steps) {
+    return parse(with_learners_of("schedule { step { learners: 1 } " + steps + " }")).warnings;
+  };
+  CHECK(warnings("step { at_batch: 6249 learners: 2 }").empty());  // 10 epochs of 625
+  REQUIRE(warnings("step { at_batch: 6250 learners: 2 }").size() == 1);
+  CHECK_THAT(warnings("step { at_batch: 6250 learners: 2 }").front(),
+             ContainsSubstring("step[1] stands at mini-batch 6250, but the run ends after 6250 (10 epochs): it has no "
+                               "effect"));
+  REQUIRE(warnings("step { at_batch: 4 learners: 2 } step { at_batch: 10000 learners: 1 } step { at_batch: 10001 "
+                   "learners: 2 }")
+              .size() == 1);
+  CHECK_THAT(warnings("step { at_batch: 4 learners: 2 } step { at_batch: 10000 learners: 1 } step { at_batch: 10001 "
+                      "learners: 2 }")
+                 .front(),
+             ContainsSubstring("step[2] stands at mini-batch 10000") &&
+                 ContainsSubstring("it and what follows it have no effect"));
 }
 
 }  // namespace arbalest::jobs

@@ -364,6 +364,8 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
   inspection.learners_that_fit = 17;
   inspection.learners_per_device = {2, 3};
   inspection.memory = {{"host memory", 3 << 20, 7 << 20}};
+  inspection.most_learners_per_device = {4, 4};
+  inspection.most_memory = {{"host memory", 5 << 20, 7 << 20}};
   inspection.warnings = {"too large"};
   inspection.schedule = "cosine";
   inspection.learning_rates = {{0.0, 0.25F}, {5.0, 0.25F}, {10.0, 0.0625F}};
@@ -373,8 +375,10 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
                                                     "         10         0.0625\n"));
   CHECK_THAT(to_text(inspection), ContainsSubstring("conv1") && ContainsSubstring("431,080") &&
                                       ContainsSubstring("1,234,567") && ContainsSubstring("17"));
-  CHECK_THAT(to_text(inspection), ContainsSubstring("host memory, with 5 learners      3.00 MiB\n") &&
-                                      ContainsSubstring("host memory, available            7.00 MiB\n"));
+  CHECK_THAT(to_text(inspection),
+             ContainsSubstring("host memory, with 5 learners                        3.00 MiB\n") &&
+                 ContainsSubstring("host memory, with 8 learners, the most in this run  5.00 MiB\n") &&
+                 ContainsSubstring("host memory, available                              7.00 MiB\n"));
   const nlohmann::ordered_json json = to_json(inspection);
   CHECK(json["schedule"] == "cosine");
   CHECK(json["learning_rates"][2]["epoch"] == 10.0);
@@ -383,7 +387,9 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
   CHECK(json["parameters"] == 431080);
   CHECK(json["learners_that_fit"] == 17);
   CHECK(json["memory"][0]["needed_bytes"] == 3 << 20);
+  CHECK(json["memory"][0]["most_needed_bytes"] == 5 << 20);
   CHECK(json["memory"][0]["available_bytes"] == 7 << 20);
+  CHECK(json["most_learners_per_device"] == std::vector<int>{4, 4});
   CHECK(json["warnings"][0] == "too large");
 }
 

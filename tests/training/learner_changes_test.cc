@@ -262,16 +262,4 @@ TEST_CASE("a schedule of learners is followed across epochs, and learns", "[trai
   CHECK_FALSE(std::filesystem::exists(directory / "run/replay.txtpb"));
 }
 
-TEST_CASE("a schedule that changes learners within a round is refused when it gets there", "[training]") {
-  const TemporaryDirectory directory;
-  Listener listener;
-  try {
-    run_into(job_with("schedule={step { learners: 4 } step { at_batch: 6 learners: 2 }}"), directory / "run", listener);
-    FAIL("the schedule was followed");
-  } catch (const engine::Error& error) {
-    CHECK(error.kind() == engine::ErrorKind::kInvalidJob);
-    CHECK_THAT(error.what(), ContainsSubstring("step[1] stands at mini-batch 6"));
-  }
-}
-
 }  // namespace arbalest::tests

@@ -48,6 +48,15 @@ TEST_CASE("a job that does not fit into memory is refused before it takes any", 
   CHECK_THAT(jobs::inspect(job).warnings.front(), ContainsSubstring("the job does not fit: 4 learners would take"));
 }
 
+TEST_CASE("a tuned job whose least number of learners does not fit is refused", "[training][memory]") {
+  const jobs::Inspection inspection = jobs::inspect(wide_job(20'000, 4));
+  jobs::JobOptions job = wide_job(20'000, "auto { min: 4 max: 8 }");
+  const AddressSpaceLimit limit(inspection.memory.front().needed - inspection.learner_bytes / 4);
+  CHECK_THROWS_WITH(jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {}),
+                    ContainsSubstring("3 learners on each device would fit (learners.per_device.auto.min)"));
+  CHECK(job.tuned->max == 8);
+}
+
 TEST_CASE("learners that the user did not ask for become as many as fit", "[training][memory]") {
   jobs::JobOptions job = wide_job(20'000, 4);
   job.learners_are_given = false;

@@ -105,8 +105,7 @@ RigOptions options_for(std::vector<int> learners) {
   return options;
 }
 
-void compare_with_reference(const RigOptions& options, int rounds) {
-  TrainingRig rig(options);
+ReferenceSma reference_for(TrainingRig& rig, const RigOptions& options) {
   ReferenceSma reference{.learners = rig.scheduler().learners(),
                          .period = options.averaging.period,
                          .alpha = options.averaging.alpha_for(rig.scheduler().learners()),
@@ -116,6 +115,22 @@ void compare_with_reference(const RigOptions& options, int rounds) {
                          .statistic_momenta = by_parameter({0, 0, 0, 0, kMomentum, kMomentum, 0, 0})};
   reference.start(flatten(rig.scheduler().snapshot()));
   if (!options.without_decay.empty()) reference.decay_multipliers = by_parameter({1, 1, 0, 0, 1, 1, 1, 1});
+  return reference;
+}
+
+void check_parameters(TrainingRig& rig, const ReferenceSma& reference) {
+  const std::vector<Values> expected = split(reference.central);
+  const std::vector<Values> found = split(flatten(rig.scheduler().snapshot()));
+  for (std::size_t p = 0; p < found.size(); ++p) {
+    if (p == 1) continue;  // batch norm takes away what the bias before it adds
+    CAPTURE(p);
+    CHECK(relative_error(found[p], expected[p]) < 2e-4);
+  }
+}
+
+void compare_with_reference(const RigOptions& options, int rounds) {
+  TrainingRig rig(options);
+  ReferenceSma reference = reference_for(rig, options);
   int drops = 0;
   for (int round = 0; round < rounds; ++round) {
     const double progress =
@@ -129,13 +144,7 @@ void compare_with_reference(const RigOptions& options, int rounds) {
   }
   const scheduler::Progress progress = rig.run(rounds);
   if (reference.learners > 1) CHECK(progress.replica_distance == Approx(reference.distance).epsilon(1e-3));
-  const std::vector<Values> expected = split(reference.central);
-  const std::vector<Values> found = split(flatten(rig.scheduler().snapshot()));
-  for (std::size_t p = 0; p < found.size(); ++p) {
-    if (p == 1) continue;  // batch norm takes away what the bias before it adds
-    CAPTURE(p);
-    CHECK(relative_error(found[p], expected[p]) < 2e-4);
-  }
+  check_parameters(rig, reference);
 }
 
 constexpr std::size_t kMean = 4;
@@ -191,6 +200,29 @@ TEST_CASE("running statistics are z's after a restart, and know no alpha, decay,
     options.clip_gradient_norm = 0.5F;
     if (learners > 1) options.averaging.alpha = 0.2F;
     compare_with_reference(options, 20);
+  }
+}
+
+TEST_CASE("running statistics go on from z's when learners come and go", "[training][resize]") {
+  for (const int period : {1, 3}) {
+    RigOptions options = options_for({2});
+    options.most_learners = 8;
+    options.averaging.period = period;
+    TrainingRig rig(options);
+    ReferenceSma reference = reference_for(rig, options);
+    for (const int learners : {4, 1, 8, 3, 1, 2}) {
+      CAPTURE(period, learners);
+      rig.resize({learners});
+      reference.learners = learners;
+      reference.alpha = options.averaging.alpha_for(learners);
+      reference.restart();
+      for (int round = 0; round < 4; ++round) {
+        reference.round(options.learning_rate.at(0.0, learners),
+                        [&](std::uint64_t task, const Values& w) { return gradient(rig, task, w); });
+      }
+      rig.run(4);
+      check_parameters(rig, reference);
+    }
   }
 }
 
