@@ -5,7 +5,7 @@ PRESET  ?= release
 CORES   := $(shell nproc)
 PROGRAM := build/release/arbalest
 # Sources of ours, for the formatter and the linter.
-SOURCES := $(shell find bench cli dataflow engine jobs learners scheduler sma tests \
+SOURCES := $(shell find autotuner bench cli dataflow engine jobs learners scheduler sma tests \
              -name '*.h' -o -name '*.cc' -o -name '*.cuh' -o -name '*.cu')
 
 .PHONY: demo test build asan tsan format format-check tidy clean bootstrap

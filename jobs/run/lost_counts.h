@@ -1,13 +1,9 @@
 // Numbers of learners, by device, for which there was no memory.
 #pragma once
 
-#include <exception>
 #include <vector>
 
 namespace arbalest::jobs {
-
-// That more learners do not fit, or cannot have their threads: a run goes on with those it has.
-bool is_shortage(const std::exception& error);
 
 class LostCounts {
  public:
