@@ -12,7 +12,7 @@ from comparison import machine
 from comparison.contenders import Arbalest, OutOfTime, Peer, RunDied, readable
 from comparison.options import JOBS, ROOT, TARGETS, TENSORFLOW_MODELS, parse, pick_options, turn_seconds
 from comparison.page import headline, page
-from comparison.pairing import reached
+from comparison.pairing import all_reach
 from peers import command_line, datasets
 from peers.command_line import say
 
@@ -217,13 +217,10 @@ class Comparison:
             return stopped_with
         if self.result["died"]:
             return command_line.FAILED
-        has_reached = all(self.has_reached(entry) for entry in self.result["models"] if entry["trains"])
+        seeds = len(self.arguments.seeds)
+        trained = [entry for entry in self.result["models"] if entry["trains"]]
+        has_reached = all(all_reach(max(entry["targets"]), entry["sides"][0]["runs"], seeds) for entry in trained)
         return 0 if has_reached else command_line.NOT_REACHED
-
-    def has_reached(self, entry):
-        """Whether Arbalest did, with every seed; runs that were cut off did not."""
-        runs = entry["sides"][0]["runs"]
-        return len(runs) == len(self.arguments.seeds) and all(reached(max(entry["targets"]), run) for run in runs)
 
 
 def main():

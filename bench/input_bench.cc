@@ -10,12 +10,12 @@
 
 #include "bench/bare_jpeg.h"
 #include "bench/harness.h"
+#include "bench/job_arguments.h"
 #include "dataflow/input/batch_ring.h"
 #include "dataflow/input/framing.h"
 #include "dataflow/input/image_decoder.h"
 #include "dataflow/input/image_files.h"
 #include "engine/host/topology.h"
-#include "jobs/options/load_job.h"
 #include "jobs/run/dataset_loading.h"
 #include "jobs/run/session.h"
 
@@ -23,8 +23,7 @@ namespace arbalest::bench {
 namespace {
 
 struct Arguments {
-  std::string job = "configs/lenet-caltech10.txtpb";
-  std::string data_root = "data";
+  JobArguments job{.file = "configs/lenet-caltech10.txtpb"};
   int turns = 15;
 };
 
@@ -115,14 +114,14 @@ class Decoding {
 };
 
 int run(const Arguments& arguments) {
-  const jobs::JobOptions job = jobs::load_job(arguments.job, {});
-  Pipeline pipeline(job, arguments.data_root);
-  jobs::Session session(job, arguments.data_root, jobs::Session::Purpose::kTraining, {});
+  const jobs::JobOptions job = arguments.job.load();
+  Pipeline pipeline(job, arguments.job.data_root);
+  jobs::Session session(job, arguments.job.data_root, jobs::Session::Purpose::kTraining, {});
   constexpr int kRounds = 4;
   const std::int64_t trained = kRounds * std::int64_t{job.synchronization.period} * job.training.batch_size *
                                std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), 0);
   std::optional<Decoding> decoding;
-  if (job.data.kind == jobs::DataOptions::Kind::kImages) decoding.emplace(job.data, arguments.data_root);
+  if (job.data.kind == jobs::DataOptions::Kind::kImages) decoding.emplace(job.data, arguments.job.data_root);
 
   std::vector<Contender> contenders{{"pipeline", [&] { pipeline.deliver(); }}, {"training", [&] {
                                                                                   session.scheduler().advance(
@@ -164,8 +163,7 @@ int run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   CLI::App app{"The input pipeline alone against the training that it feeds, and decoding against libjpeg-turbo."};
   arbalest::bench::Arguments arguments;
-  app.add_option("JOB", arguments.job, "job file");
-  app.add_option("--data-root", arguments.data_root, "where datasets lie");
+  arbalest::bench::add_job(app, arguments.job);
   app.add_option("--turns", arguments.turns, "turns of each")->check(CLI::Range(3, 1000));
   return arbalest::bench::run_program(app, argc, argv, [&] { return arbalest::bench::run(arguments); });
 }

@@ -9,8 +9,8 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/harness.h"
+#include "bench/job_arguments.h"
 #include "engine/host/topology.h"
-#include "jobs/options/load_job.h"
 #include "jobs/run/learner_changes.h"
 #include "jobs/run/session.h"
 
@@ -22,9 +22,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 struct Arguments {
-  std::string job = "configs/lenet-digits.txtpb";
-  std::string data_root = "data";
-  std::vector<std::string> overrides;
+  JobArguments job;
   double seconds = 40.0;
   int turns = 3;
 };
@@ -55,10 +53,7 @@ constexpr Phase kPhases[] = {{"alone", false}, {"with load", true}, {"alone agai
 class Runs {
  public:
   explicit Runs(const Arguments& arguments) : arguments_(arguments) {
-    std::vector<std::string> overrides = arguments.overrides;
-    overrides.push_back("devices=cpu");
-    overrides.push_back("learners.per_device.auto={}");
-    job_ = jobs::load_job(arguments.job, overrides);
+    job_ = arguments.job.load({"devices=cpu", "learners.per_device.auto={}"});
   }
 
   const jobs::JobOptions& job() const { return job_; }
@@ -144,7 +139,7 @@ class Runs {
   static int load_threads() { return std::max(1, engine::host::usable_cores() / 2); }
 
   std::unique_ptr<jobs::Session> open(jobs::JobOptions& job) const {
-    return jobs::open_session(job, arguments_.data_root, jobs::Session::Purpose::kTraining, {});
+    return jobs::open_session(job, arguments_.job.data_root, jobs::Session::Purpose::kTraining, {});
   }
 
   static double run(jobs::Session& session, double seconds) {
@@ -195,9 +190,7 @@ int run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   arbalest::bench::Arguments arguments;
   CLI::App app("Does a run that finds its number of learners follow a load that takes half the cores?");
-  app.add_option("JOB", arguments.job, "Job file")->capture_default_str();
-  app.add_option("--data-root", arguments.data_root, "Where datasets lie")->capture_default_str();
-  app.add_option("--set", arguments.overrides, "As for arbalest train")->allow_extra_args(false);
+  arbalest::bench::add_job(app, arguments.job);
   app.add_option("--seconds", arguments.seconds, "Length of each of the three phases")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 3600.0));

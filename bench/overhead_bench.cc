@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> names;
   for (const Model& model : kModels) names.emplace_back(model.name);
   app.add_option("--model", arguments.model, "model")->check(CLI::IsMember(names));
-  app.add_option("--data-root", arguments.data_root, "where CIFAR-10 lies, for a ResNet");
+  app.add_option("--data-root", arguments.data_root, "where CIFAR-10 lies, for a ResNet")->envname("ARBALEST_DATA");
   app.add_option("--core", arguments.core, "core that both run on");
   app.add_option("--turns", arguments.turns, "turns of each")->check(CLI::Range(3, 1000));
   app.add_option("--batch", arguments.batch, "examples of a mini-batch (24 for LeNet, 64 for a ResNet)")

@@ -12,10 +12,10 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/harness.h"
+#include "bench/job_arguments.h"
 #include "engine/host/topology.h"
 #include "engine/stream.h"
 #include "engine/stream_observer.h"
-#include "jobs/options/load_job.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::bench {
@@ -45,18 +45,6 @@ class AveragingClock final : public engine::StreamObserver {
   Clock::time_point start_;
 };
 
-struct Job {
-  std::string file = "configs/lenet-digits.txtpb";
-  std::string data_root = "data";
-  std::vector<std::string> overrides;  // of its fields, for all contenders
-
-  // And with what one contender changes.
-  std::vector<std::string> with(std::vector<std::string> changes) const {
-    changes.insert(changes.begin(), overrides.begin(), overrides.end());
-    return changes;
-  }
-};
-
 struct Speed {
   double images_per_second = 0.0;
   double round_seconds = 0.0;
@@ -67,8 +55,8 @@ struct Speed {
 // A session that trains for a while whenever it is told to.
 class Training {
  public:
-  Training(const Job& job, const std::vector<std::string>& overrides, bool lend_cores)
-      : session_(jobs::load_job(job.file, job.with(overrides)), job.data_root, jobs::Session::Purpose::kTraining,
+  Training(const JobArguments& job, const std::vector<std::string>& changes, bool lend_cores)
+      : session_(job.load(changes), job.data_root, jobs::Session::Purpose::kTraining,
                  {.observer = &averaging_, .lend_cores = lend_cores}) {}
 
   Speed run_for(double duration) {
@@ -93,11 +81,11 @@ class Training {
 // A Training in a child process, which sleeps between its turns. Forked before this process has threads.
 class Child {
  public:
-  explicit Child(const Job& job, const std::vector<std::string>& overrides, bool lend_cores = true) {
+  explicit Child(const JobArguments& job, const std::vector<std::string>& changes, bool lend_cores = true) {
     if (pipe(turns_) != 0 || pipe(speeds_) != 0) fail("pipe");
     const pid_t child = fork();
     if (child < 0) fail("fork");
-    if (child == 0) serve(job, overrides, lend_cores);
+    if (child == 0) serve(job, changes, lend_cores);
     close(turns_[0]);
     close(speeds_[1]);
   }
@@ -120,9 +108,9 @@ class Child {
     engine::fail(engine::ErrorKind::kInternal, "{}: {}", what, std::strerror(errno));
   }
 
-  [[noreturn]] void serve(const Job& job, const std::vector<std::string>& overrides, bool lend_cores) const {
+  [[noreturn]] void serve(const JobArguments& job, const std::vector<std::string>& changes, bool lend_cores) const {
     close(turns_[1]);  // so that the parent's end is seen
-    Training training(job, overrides, lend_cores);
+    Training training(job, changes, lend_cores);
     double duration = 0.0;
     while (read(turns_[0], &duration, sizeof duration) == sizeof duration) {
       const Speed speed = training.run_for(duration);
@@ -153,7 +141,7 @@ struct Turn {
 // k = cores of this machine.
 class Contest {
  public:
-  explicit Contest(const Job& job)
+  explicit Contest(const JobArguments& job)
       : one_process_{"devices=cpu", fmt::format("learners.per_device.fixed={}", learners())},
         lending_(job, one_process_),
         not_lending_(job, one_process_, false) {
@@ -192,8 +180,8 @@ nlohmann::ordered_json summary(const std::vector<Turn>& turns, const Value& valu
   return to_json(summarize(std::move(values)));
 }
 
-int run(const Job& job, int count, double duration) {
-  jobs::load_job(job.file, job.with({}));  // a wrong one is told once, not by every process
+int run(const JobArguments& job, int count, double duration) {
+  job.load();  // a wrong one is told once, not by every process
   Contest contest(job);
   const int learners = contest.learners();
   const auto theirs = [](const Turn& turn) { return turn.processes; };
@@ -243,12 +231,10 @@ int main(int argc, char** argv) {
   CLI::App app{
       "k = cores learners in one process, with and without core lending, against as many independent one-learner "
       "processes; unless told otherwise LeNet, b = 32."};
-  arbalest::bench::Job job;
+  arbalest::bench::JobArguments job;
   int turns = 40;
   double seconds = 0.5;
-  app.add_option("--job", job.file, "job file");
-  app.add_option("--data-root", job.data_root, "where its dataset lies");
-  app.add_option("--set", job.overrides, "As for arbalest train")->allow_extra_args(false);
+  arbalest::bench::add_job(app, job);
   app.add_option("--turns", turns, "turns of each of the three")->check(CLI::Range(1, 1000));
   app.add_option("--seconds", seconds, "length of a turn")->check(CLI::Range(0.1, 600.0));
   return arbalest::bench::run_program(app, argc, argv, [&] { return arbalest::bench::run(job, turns, seconds); });

@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/harness.h"
-#include "jobs/options/load_job.h"
+#include "bench/job_arguments.h"
 #include "jobs/run/learner_changes.h"
 #include "jobs/run/session.h"
 
@@ -19,9 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Arguments {
-  std::string job = "configs/lenet-digits.txtpb";
-  std::string data_root = "data";
-  std::vector<std::string> overrides;
+  JobArguments job;
   int from = 2;
   int to = 4;
   int turns = 21;
@@ -81,7 +79,7 @@ class Resizing {
 };
 
 nlohmann::ordered_json measure_resizes(const Arguments& arguments, const jobs::JobOptions& job) {
-  Resizing resizing(job, arguments.data_root);
+  Resizing resizing(job, arguments.job.data_root);
   resizing.begin_at(arguments.from);
   std::vector<double> costs;
   for (int turn = 0; turn < arguments.turns; ++turn) {
@@ -101,7 +99,7 @@ nlohmann::ordered_json measure_resizes(const Arguments& arguments, const jobs::J
 
 // A whole run, without evaluation, whose number of learners is found.
 nlohmann::ordered_json measure_probing(const Arguments& arguments, jobs::JobOptions job) {
-  const auto session = open(job, arguments.data_root);
+  const auto session = open(job, arguments.job.data_root);
   scheduler::Scheduler& scheduler = session->scheduler();
   const auto end = static_cast<std::uint64_t>(job.training.max_epochs * session->training_order().batches_per_epoch());
   jobs::TunedChanges changes(job, *session, jobs::first_guess(job));
@@ -147,11 +145,8 @@ nlohmann::ordered_json measure_probing(const Arguments& arguments, jobs::JobOpti
 }
 
 int run(const Arguments& arguments) {
-  std::vector<std::string> overrides = arguments.overrides;
-  overrides.push_back("devices=cpu");
-  overrides.push_back("training.max_epochs=10");
-  overrides.push_back("learners.per_device.auto={}");
-  const jobs::JobOptions job = jobs::load_job(arguments.job, overrides);
+  const jobs::JobOptions job =
+      arguments.job.load({"devices=cpu", "training.max_epochs=10", "learners.per_device.auto={}"});
   nlohmann::ordered_json fields{{"job", job.name}, {"batch_size", job.training.batch_size}};
   fields["resize"] = measure_resizes(arguments, job);
   fields["probing"] = measure_probing(arguments, job);
@@ -166,9 +161,7 @@ int main(int argc, char** argv) {
   using arbalest::bench::Arguments;
   Arguments arguments;
   CLI::App program("What does it cost a run to find its number of learners?");
-  program.add_option("JOB", arguments.job, "Job file")->capture_default_str();
-  program.add_option("--data-root", arguments.data_root, "Where datasets lie")->capture_default_str();
-  program.add_option("--set", arguments.overrides, "As for arbalest train")->allow_extra_args(false);
+  arbalest::bench::add_job(program, arguments.job);
   program.add_option("--from", arguments.from, "Learners to resize from, and back to")->capture_default_str();
   program.add_option("--to", arguments.to, "Learners to resize to")->capture_default_str();
   program.add_option("--turns", arguments.turns, "Resizes")->capture_default_str();

@@ -50,6 +50,11 @@ def reached(target, run):
     return epoch, seconds, name
 
 
+def all_reach(target, runs, count):
+    """Whether there are `count` runs and each reaches the target; one that was cut off is not there."""
+    return len(runs) == count and all(reached(target, run) for run in runs)
+
+
 def overhead(run):
     """Seconds of an epoch in a run / those of its training: what evaluation and the rest add."""
     rows = next(iter(run["curves"].values()))

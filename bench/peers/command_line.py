@@ -93,8 +93,16 @@ def tell_epoch(row):
     say(f"epoch {row['epoch']}: {accuracies}; {row['training_seconds']:.1f} s of training")
 
 
-def finish_training(result, target):
-    answer(result)
+def target_of(arguments, recipe):
+    return arguments.target or recipe.target
+
+
+def finish_training(recipe, arguments, arrangement, result):
+    """Answers with what `train_to_target` came to; the exit code. `arrangement`: the peer, how it is arranged and its
+    versions."""
+    target = target_of(arguments, recipe)
+    header = {"model": recipe.model, "job": recipe.job, "seed": arguments.seed, "target_accuracy": target}
+    answer(arrangement | header | result)
     if result["status"] == "target_reached":
         say(
             f"{100 * target:.2f} % reached by the {result['counts']} after {result['epochs_to_target']} epochs, "

@@ -150,21 +150,13 @@ def train(arguments):
     if not arrangement.trains_one_model:
         say(f"error: '{arrangement.name}' trains {arrangement.processes} models and not one")
         return 2
-    target = arguments.target or recipe.target
     with tempfile.TemporaryDirectory() as cache:
         # Compiling is on the clock: the workers must not find what an earlier process has compiled.
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
         with Workers(arrangement, recipe, options_of(arguments)) as workers:
-            result = workers.train(target, recipe.max_epochs, command_line.tell_epoch)
-    header = {
-        "peer": "PyTorch",
-        "arrangement": arrangement.name,
-        "model": recipe.model,
-        "job": recipe.job,
-        "seed": arguments.seed,
-        "target_accuracy": target,
-    }
-    return command_line.finish_training(header | result | versions(), target)
+            result = workers.train(command_line.target_of(arguments, recipe), recipe.max_epochs, command_line.tell_epoch)
+    described = {"peer": "PyTorch", "arrangement": arrangement.name} | versions()
+    return command_line.finish_training(recipe, arguments, described, result)
 
 
 def parse():

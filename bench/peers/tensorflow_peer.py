@@ -150,17 +150,10 @@ def turns(arguments):
 
 def train(arguments):
     recipe, trainer, start = prepared(arguments)
-    target = arguments.target or recipe.target
+    target = command_line.target_of(arguments, recipe)
     result = train_to_target(trainer, target, recipe.max_epochs, start, command_line.tell_epoch, averages=False)
-    header = {
-        "peer": "TensorFlow",
-        "arrangement": "all threads",
-        "model": recipe.model,
-        "job": recipe.job,
-        "seed": arguments.seed,
-        "target_accuracy": target,
-    }
-    return command_line.finish_training(header | result | versions(), target)
+    described = {"peer": "TensorFlow", "arrangement": "all threads"} | versions()
+    return command_line.finish_training(recipe, arguments, described, result)
 
 
 def main():

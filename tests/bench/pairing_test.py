@@ -5,6 +5,7 @@ import time
 import unittest
 
 from comparison.pairing import (
+    all_reach,
     end_to_end,
     epochs_of,
     median_with_missing,
@@ -47,6 +48,12 @@ class Targets(unittest.TestCase):
         self.assertEqual(reached(0.9, run(weights=curve(0.9), average=average)), (1, 15.0, "weights"))
         self.assertIsNone(reached(0.95, run(weights=weights, average=average)))
         self.assertIsNone(reached(0.9, run(weights=[])))
+
+    def test_a_run_that_was_cut_off_has_not_reached_the_target(self):
+        good, bad = run(weights=curve(0.9)), run(weights=curve(0.1))
+        self.assertTrue(all_reach(0.9, [good, good], 2))
+        self.assertFalse(all_reach(0.9, [good], 2))
+        self.assertFalse(all_reach(0.9, [good, bad], 2))
 
 
 class Summaries(unittest.TestCase):

@@ -21,9 +21,9 @@ class BadInput(unittest.TestCase):
     def test_a_job_file_that_is_not_there(self):
         with tempfile.TemporaryDirectory() as folder:  # where the jobs of the repository are not found either
             self.check(3, "error: configs/lenet-digits.txtpb: ", "overhead_bench", cwd=folder)
-            for program in ("input_bench", "load_bench", "trace_bench", "tuning_bench"):
+            for program in ("input_bench", "load_bench", "scaling_bench", "tuning_bench"):
                 self.check(3, "error: none.txtpb: ", program, "none.txtpb", cwd=folder)
-            self.check(3, "error: none.txtpb: ", "scaling_bench", "--job", "none.txtpb", cwd=folder)
+            self.check(3, "error: none.txtpb: ", "setting_bench", "none.txtpb", "--trace", cwd=folder)
 
     def test_data_that_are_not_there(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -33,6 +33,7 @@ class BadInput(unittest.TestCase):
 
     def test_an_option_out_of_its_range(self):
         self.check(2, "--turns", "overhead_bench", "--turns", "1")
+        self.check(2, "--change or --trace", "setting_bench")
         self.check(2, "--nonsense", "averaging_bench", "--nonsense")
 
 

@@ -26,7 +26,7 @@ class Recipes(unittest.TestCase):
         for old, new, complaint in (
             ("seed: 1", "seed: 1 label_smoothing: 0.1", "training.label_smoothing"),
             ("momentum: 0.9", "momentum: 0.9 dampening: 0.1", "optimizer.sgd.dampening"),
-            ("multistep", "exponential { } multistep", "learning_rate.exponential"),
+            ("one_cycle", "exponential { } one_cycle", "learning_rate.exponential"),
             ("lenet {}", "vgg { depth: 11 }", "model.zoo.vgg"),
             ("mnist {}", "digits {}", "mnist and cifar10 only"),
             ("batch_size: 32", "batch_size: 32 batch_size: 64", "training.batch_size is there 2 times"),

@@ -15,7 +15,6 @@
 #include "jobs/run/learner_cache.h"
 #include "jobs/run/learner_changes.h"
 #include "tests/support/catch.h"
-#include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/memory_limit.h"
 #include "tests/training/whole_run.h"
@@ -58,12 +57,7 @@ jobs::JobOptions job_with(const std::string& learners) {
 }  // namespace
 
 TEST_CASE("on unlike devices a search begins at what each of them had last", "[training]") {
-  const auto cores = engine::host::allowed_cores();
-  if (cores.size() < 3) skip_test("it takes three cores");
-  jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.auto={max: 4}"});
-  job.devices = {engine::parse_device(fmt::format("cpu:{},{}", cores[0], cores[1])),
-                 engine::parse_device(fmt::format("cpu:{}", cores[2]))};
-  job.learners_per_device = {1, 1};
+  jobs::JobOptions job = tuned_on_unlike_devices();
   const TemporaryDirectory directory;
   const jobs::LearnerCache cache(directory.path(), "1");
   cache.remember(job, {4, 1}, 100.0);
@@ -110,12 +104,7 @@ TEST_CASE("only what `arbalest tune` has found keeps a search near to where it b
 }
 
 TEST_CASE("unlike devices: what was measured, and what may be swept, has the numbers of each of them", "[training]") {
-  const auto cores = engine::host::allowed_cores();
-  if (cores.size() < 3) skip_test("it takes three cores");
-  jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.auto={max: 4}"});
-  job.devices = {engine::parse_device(fmt::format("cpu:{},{}", cores[0], cores[1])),
-                 engine::parse_device(fmt::format("cpu:{}", cores[2]))};
-  job.learners_per_device = {1, 1};
+  jobs::JobOptions job = tuned_on_unlike_devices();
   const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
   jobs::TunedChanges changes(job, *session, {});
   // The first device is best with one learner, the second with four.

@@ -12,19 +12,13 @@
 #include "jobs/run/lost_counts.h"
 #include "jobs/study/tune.h"
 #include "tests/support/catch.h"
-#include "tests/support/skip.h"
 #include "tests/training/memory_limit.h"
 #include "tests/training/whole_run.h"
 
 namespace arbalest::tests {
 
 TEST_CASE("tune: the sweep of unlike devices measures the chosen numbers beside the equal ones", "[training]") {
-  const auto cores = engine::host::allowed_cores();
-  if (cores.size() < 3) skip_test("it takes three cores");
-  jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.auto={max: 4}"});
-  job.devices = {engine::parse_device(fmt::format("cpu:{},{}", cores[0], cores[1])),
-                 engine::parse_device(fmt::format("cpu:{}", cores[2]))};
-  job.learners_per_device = {1, 1};
+  const jobs::JobOptions job = tuned_on_unlike_devices();
   const jobs::TuneResult result = jobs::tune(job, {}, {.sweep = true}, [](const std::string&) {});
   REQUIRE(result.chosen.size() == 2);
   REQUIRE_FALSE(result.points.empty());

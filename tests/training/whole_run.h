@@ -5,8 +5,12 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "engine/host/topology.h"
 #include "jobs/options/load_job.h"
 #include "jobs/run/trainer.h"
+#include "tests/support/skip.h"
 #include "tests/support/source_directory.h"
 
 namespace arbalest::tests {
@@ -17,6 +21,18 @@ inline jobs::JobOptions load(const std::string& config, const std::vector<std::s
 }
 
 inline jobs::JobOptions parse(const std::string& text) { return jobs::parse_job(jobs::SourceText("test", text)); }
+
+// A job that tunes at most four learners on a device of two cores and on one of one core; on machines with two cores
+// they share one. One learner on each at first.
+inline jobs::JobOptions tuned_on_unlike_devices() {
+  const auto cores = engine::host::allowed_cores();
+  if (cores.size() < 2) skip_test("it takes two cores");
+  jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.auto={max: 4}"});
+  job.devices = {engine::parse_device(fmt::format("cpu:{},{}", cores[0], cores[1])),
+                 engine::parse_device(fmt::format("cpu:{}", cores.back()))};
+  job.learners_per_device = {1, 1};
+  return job;
+}
 
 // output: "" keeps nothing.
 inline jobs::RunSummary run(const jobs::JobOptions& job, const std::string& output = "") {
