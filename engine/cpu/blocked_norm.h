@@ -14,6 +14,8 @@
 
 #include <dnnl.hpp>
 
+#include "engine/cpu/norm_runs.h"
+
 namespace arbalest::engine::cpu {
 
 // [n, c, h, w] as runs of pixels [n, blocks, pixels, block], a block being some channels of a pixel, with zeros where
@@ -32,21 +34,6 @@ struct BlockedImages {
 // None where images lie otherwise.
 std::optional<BlockedImages> blocked_images(const dnnl::memory::desc& images);
 
-// [padded channels] each, zero where there is no channel, so that padding stays zero:
-//   output = (x - mean) * factor + shift
-struct NormTerms {
-  float* mean;
-  float* inverse;  // 1 / sqrt(variance + epsilon)
-  float* factor;   // scale * inverse
-  float* shift;
-
-  static constexpr std::int64_t kVectors = 4;
-  // One behind the other in memory for kVectors * padded_channels() floats.
-  static NormTerms in(float* memory, std::int64_t padded_channels) {
-    return {memory, memory + padded_channels, memory + 2 * padded_channels, memory + 3 * padded_channels};
-  }
-};
-
 // Floats that a call needs for the images' shares of its sums.
 std::int64_t partial_floats(const BlockedImages& of);
 
@@ -64,18 +51,6 @@ void use_statistics(const BlockedImages& of, const float* scale, const float* sh
 template <typename T>
 void normalize_blocked(const BlockedImages& of, const T* input, const T* addend, const NormTerms& terms, bool relu,
                        T* output, int threads);
-
-template <typename T>
-struct BlockedGradients {
-  const T* input;
-  const T* output_gradient;
-  bool relu = false;             // undo it first
-  const T* output = nullptr;     // with an addend: says what ReLU let pass, which the input alone does not
-  T* addend_gradient = nullptr;  // with an addend: output_gradient behind ReLU, perhaps in its place
-  T* input_gradient = nullptr;   // null: not wanted. In the place of the last one read, or of none
-  float* scale_gradient;         // [channels]
-  float* shift_gradient;         // [channels]
-};
 
 //   partials: [partial_floats]
 template <typename T>

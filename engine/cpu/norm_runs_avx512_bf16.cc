@@ -1,0 +1,8 @@
+// Compiled for AVX-512 with bfloat16: nothing here may run on another processor.
+#include "engine/cpu/norm_runs_body.h"
+
+namespace arbalest::engine::cpu {
+
+constexpr NormRunsByBlock<BFloat16> kAvx512Bf16NormRuns = runs_by_block<BFloat16>();
+
+}  // namespace arbalest::engine::cpu

@@ -1,0 +1,113 @@
+// The loops of batch norm on blocked channels: those for processors with avx512_bf16 are those for all others.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "engine/alignment.h"
+#include "engine/cpu/norm_runs.h"
+#include "engine/elementwise/bfloat16.h"
+#include "tests/support/catch.h"
+#include "tests/support/numbers.h"
+#include "tests/support/skip.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+using engine::BFloat16;
+using engine::cpu::BlockedGradients;
+using engine::cpu::NormRuns;
+using engine::cpu::NormTerms;
+
+constexpr std::int64_t kPixels = 37;
+
+// A run, or a vector by channel, of either block, on cache lines as tensors are.
+template <typename T>
+struct alignas(engine::kAlignment) Numbers {
+  T of[kPixels * 16] = {};
+};
+
+Numbers<float> floats(unsigned seed) {
+  Numbers<float> numbers;
+  const std::vector<double> values = random_values(std::size(numbers.of), seed);
+  std::ranges::transform(values, numbers.of, [](double value) { return static_cast<float>(value); });
+  return numbers;
+}
+
+Numbers<BFloat16> rounded(const Numbers<float>& numbers) {
+  Numbers<BFloat16> result;
+  std::ranges::transform(numbers.of, result.of, engine::elementwise::to_bfloat16);
+  return result;
+}
+
+// All that the loops write.
+class Written {
+ public:
+  Written(const NormRuns<BFloat16>& loops, std::int64_t block) {
+    Numbers<float> numbers = floats(1);
+    numbers.of[0] = std::numeric_limits<float>::infinity();
+    numbers.of[1] = std::nanf("");
+    numbers.of[2] = 3.4e38F;  // rounds to infinity
+    const Numbers<BFloat16> x = rounded(numbers), addend = rounded(floats(2)), dy = rounded(floats(3));
+    Numbers<float> memory = floats(4);
+    const NormTerms terms = NormTerms::in(memory.of, block);
+    const Numbers<float> means = floats(5), slopes = floats(6);
+    Numbers<float> partials;
+    Numbers<BFloat16> y, addend_gradient, input_gradient;
+
+    loops.measure(rounded(floats(7)).of, kPixels, partials.of);
+    keep(partials);
+    for (int relu = 0; relu < 2; ++relu) {
+      for (int adds = 0; adds < 2; ++adds) {
+        loops.normalize[relu][adds](x.of, addend.of, terms, 0, kPixels, y.of);
+        keep(y);
+      }
+    }
+    const BlockedGradients<BFloat16> task{.input = x.of,
+                                          .output_gradient = dy.of,
+                                          .output = y.of,
+                                          .addend_gradient = addend_gradient.of,
+                                          .input_gradient = input_gradient.of,
+                                          .scale_gradient = nullptr,
+                                          .shift_gradient = nullptr};
+    for (int behind = 0; behind < 3; ++behind) {
+      loops.sum[behind](task, terms, 0, 0, kPixels, partials.of);
+      loops.differentiate[behind](task, terms, means.of, slopes.of, 0, 0, kPixels);
+      keep(partials);
+      keep(addend_gradient);
+      keep(input_gradient);
+    }
+  }
+
+  bool operator==(const Written&) const = default;
+
+ private:
+  template <typename T>
+  void keep(const Numbers<T>& numbers) {
+    const auto bytes = std::as_bytes(std::span(numbers.of));
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "batch norm on blocked channels: the loops for avx512_bf16 write the same bytes as those for all processors") {
+  if (!__builtin_cpu_supports("avx512bf16")) skip_test("it takes a processor with avx512_bf16");
+  for (const int i : {0, 1}) {
+    const std::int64_t block = 8 * (i + 1);
+    const Written native(engine::cpu::kAvx512Bf16NormRuns.of[i], block);
+    const Written portable(engine::cpu::kBFloat16NormRuns.of[i], block);
+    CHECK((native == portable));
+    CHECK(&engine::cpu::norm_runs<BFloat16>(block) == &engine::cpu::kAvx512Bf16NormRuns.of[i]);
+  }
+}
+
+}  // namespace arbalest::tests
