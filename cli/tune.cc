@@ -120,12 +120,13 @@ int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& job, j
   return study.chosen ? kOk : kTargetNotReached;
 }
 
-int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job, const jobs::RunContext& context) {
+int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job, jobs::RunContext context) {
   if (arguments.target) {
     engine::fail(engine::ErrorKind::kUsage, "--target is for --objective {}", kTimeToAccuracy);
   }
   const jobs::OutputDirectory directory(arguments.output, "tune-" + job.name);
   check_is_free(directory.path());
+  context.stop_signal = &catch_stop_signals();
   std::optional<jobs::TuneResult> found;
   const auto keep = [&](const jobs::TuneResult& result) {
     found = result;
@@ -138,10 +139,14 @@ int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job,
     if (found) print(*found, arguments);  // the sweep has failed, or the disk, but not the search
     throw;
   }
+  if (found->chosen.empty()) {
+    tell("stopped before a number was found; nothing is kept");
+    return kSignalBase + found->signal;
+  }
   print(*found, arguments);
   if (arguments.sweep) save(*found, directory.path());
   tell_where(directory.path());
-  return kOk;
+  return found->signal == 0 ? kOk : kSignalBase + found->signal;
 }
 
 int tune(const TuneArguments& arguments) {

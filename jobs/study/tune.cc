@@ -1,6 +1,7 @@
 #include "jobs/study/tune.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <numeric>
@@ -29,6 +30,7 @@ class Study {
   Study(const JobOptions& job, const RunContext& context, const std::function<void(const std::string&)>& tell)
       : job_(job),
         tell_(tell),
+        stop_signal_(context.stop_signal),
         session_(open_session(job_, context.data_root, Session::Purpose::kTraining, context.device_options)),
         present_(job_.learners_per_device) {
     for (std::size_t w = job.warnings.size(); w < job_.warnings.size(); ++w) tell_(job_.warnings[w]);
@@ -48,6 +50,8 @@ class Study {
     for (const engine::DeviceSpec& device : job_.devices) result.devices.push_back(device.name);
     std::map<std::vector<int>, std::int64_t> bytes;
     while (!changes.is_settled()) {
+      result.signal = signal();
+      if (result.signal != 0) return result;
       if (const auto change = changes.due(session_->scheduler().batches())) {
         tell_(change->reason);
         result.reason = change->reason;
@@ -74,7 +78,7 @@ class Study {
   }
 
   // Three turns, so that what disturbs the machine disturbs all numbers. Numbers that do not fit are left out of the
-  // turns to come, and of the sweep if they never did.
+  // turns to come, and of the sweep if they never did. Stopped, it has nothing.
   std::vector<TunePoint> sweep() {
     constexpr int kTurns = 3;
     std::map<std::vector<int>, std::vector<double>> rates;
@@ -83,6 +87,7 @@ class Study {
         if (lost_.contain(point.learners) || !switch_to(point.learners)) continue;
         point.learner_bytes = session_->learner_bytes();
         measure(point.learners, rates[point.learners]);
+        if (signal() != 0) return {};
       }
       tell_(fmt::format("sweep: turn {} of {}", turn + 1, kTurns));
     }
@@ -95,6 +100,9 @@ class Study {
     }
     return sweep_;
   }
+
+  // That is to stop the study, or 0.
+  int signal() const { return stop_signal_ == nullptr ? 0 : stop_signal_->load(); }
 
  private:
   static TunePoint point_at(const DeviceConfigurations& devices) {
@@ -129,7 +137,7 @@ class Study {
     constexpr int kWindows = 12;
     autotuner::WindowMeter meter({});
     meter.restart(total(learners));
-    for (int windows = 0; windows < kWindows;) {
+    for (int windows = 0; windows < kWindows && signal() == 0;) {
       const auto [progress, seconds] = round();
       if (const auto rate = meter.add(progress.tasks, progress.examples, seconds)) {
         rates.push_back(*rate);
@@ -160,6 +168,7 @@ class Study {
 
   JobOptions job_;
   const std::function<void(const std::string&)>& tell_;
+  const std::atomic<int>* stop_signal_;
   std::unique_ptr<Session> session_;
   std::vector<int> present_;      // learners by device
   std::vector<TunePoint> sweep_;  // what it is to measure
@@ -181,10 +190,12 @@ TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOpti
   ARBALEST_CHECK(job.tuned.has_value());
   Study study(job, context, tell);
   TuneResult result = study.search();
+  if (result.chosen.empty()) return result;
   if (options.found) options.found(result);
   if (!options.sweep) return result;
   result.sweep = study.sweep();
   result.regret = regret_of(result);
+  result.signal = study.signal();
   return result;
 }
 

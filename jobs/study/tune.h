@@ -26,7 +26,7 @@ struct TuneResult {
   std::vector<std::string> devices;
   std::int64_t batch_size = 0;
   std::string precision;
-  std::vector<int> chosen;  // learners by device
+  std::vector<int> chosen;  // learners by device; none if the search was stopped
   std::string reason;       // one sentence
   double images_per_second = 0.0;
   int probes = 0;
@@ -38,6 +38,7 @@ struct TuneResult {
   // of all devices. Empty unless asked for.
   std::vector<TunePoint> sweep;
   std::optional<double> regret{};  // regret_of(), once there is a sweep
+  int signal = 0;                  // that stopped it, in the search or in the sweep, which is empty then
 };
 
 struct TuneOptions {
@@ -50,7 +51,7 @@ struct TuneOptions {
 std::optional<double> regret_of(const TuneResult& result);
 
 // Trains without evaluation until the search has ended; keeps nothing. `job` has bounds (JobOptions::tuned). `tell`
-// gets a line for each decision. Numbers for which there is no memory are left out of the sweep.
+// gets a line for each decision; `context.stop_signal` ends it with the round. Numbers for which there is no memory are left out of the sweep.
 TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOptions& options,
                 const std::function<void(const std::string&)>& tell);
 

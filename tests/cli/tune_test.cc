@@ -1,6 +1,7 @@
 // arbalest tune.
 #include <algorithm>
 #include <csignal>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -27,6 +28,7 @@ TEST_CASE("tune: measures every number of a sweep, chooses one and keeps curve a
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   const auto tuned = nlohmann::json::parse(result.out);
+  CHECK(tuned["status"] == "completed");
   CHECK(nlohmann::json::parse(read_text(program / "tuning/tune.json")) == tuned);
   REQUIRE(tuned["chosen"].size() == 1);
   std::vector<int> counts;
@@ -228,6 +230,34 @@ TEST_CASE("tune: Ctrl-C keeps the trainings that have ended") {
   CHECK(tuned["status"] == "stopped");
   CHECK(tuned["points"].size() == 1);
   CHECK(tuned["chosen"] == std::vector<int>{1});
+}
+
+TEST_CASE("tune: Ctrl-C in the search leaves nothing, in the sweep what the search has found") {
+  const Program program;
+  Subprocess searching = program.start(tune({"--set", "learners.per_device.auto={max: 2}"}));
+  while (searching.is_running() && !searching.catches(SIGINT)) std::this_thread::yield();
+  searching.send(SIGINT);
+  Completed done = searching.wait();
+  INFO(done.err);
+  CHECK(done.exit_code == 128 + SIGINT);
+  CHECK_THAT(done.err, ContainsSubstring("stopped before a number was found; nothing is kept"));
+  CHECK(done.out.empty());
+  CHECK_FALSE(std::filesystem::exists(program / "runs"));
+
+  Subprocess sweeping =
+      program.start(tune({"--set", "learners.per_device.auto={max: 2}", "--sweep", "--output", "tuning"}));
+  REQUIRE(sweeping.wait_for_message("sweep: turn 1 of 3"));
+  sweeping.send(SIGINT);
+  done = sweeping.wait();
+  INFO(done.err);
+  CHECK(done.exit_code == 128 + SIGINT);
+  CHECK_THAT(done.out, ContainsSubstring("stopped before the sweep had ended"));
+  const auto tuned = nlohmann::json::parse(read_text(program / "tuning/tune.json"));
+  CHECK(tuned["status"] == "stopped");
+  CHECK(tuned["chosen"].size() == 1);
+  CHECK_FALSE(tuned["points"].empty());
+  CHECK(tuned["sweep"].empty());
+  CHECK(tuned["regret"].is_null());
 }
 
 TEST_CASE("tune: a job's own number is no bound, and wrong bounds are refused") {
