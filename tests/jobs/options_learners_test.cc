@@ -117,7 +117,7 @@ TEST_CASE("steps within a round are refused where they stand, with those that ma
              ContainsSubstring("did you mean 4 or 8?"));
   // Rounds run on from one epoch, here of 625 mini-batches, to the next.
   CHECK(
-      parse(with_learners_of("schedule { step { learners: 4 } step { at_batch: 628 learners: 2 } }")).warnings.empty());
+      parse(with_learners_of("schedule { step { learners: 2 } step { at_batch: 626 learners: 1 } }")).warnings.empty());
 }
 
 TEST_CASE("steps that the run does not reach are told") {
