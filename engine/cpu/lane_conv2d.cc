@@ -6,6 +6,7 @@
 #include "engine/cpu/lane_convolution.h"
 #include "engine/cpu/lanes.h"
 #include "engine/cpu/layout.h"
+#include "engine/cpu/primitives.h"
 #include "engine/cpu/program.h"
 
 namespace arbalest::engine::cpu {
@@ -21,12 +22,29 @@ struct Weights {
   bool has_bias;
 };
 
+// A factor of the kernels: the same tensor, or of bfloat16 its planes packed anew.
+Operand packed(Program& program, const Operand& tensor, std::int64_t groups, std::int64_t planes) {
+  if (dtype_of(tensor.descriptor) == DType::kFloat32) return tensor;
+  const std::int64_t plane = elements_of(tensor.descriptor) / (groups * planes);
+  const Operand units = program.scratch(plain_descriptor({groups * ((planes + 1) / 2) * plane}, DType::kFloat32));
+  program.add([=](const TaskContext& context, const Addresses& addresses) {
+    pack_planes(context.threads, groups, planes, plane, tensor.at<const BFloat16>(addresses),
+                units.at<LaneUnit>(addresses));
+  });
+  return units;
+}
+Operand packed_images(Program& program, const Operand& images) {
+  return packed(program, images, images.descriptor.dims()[0] / kLanes, images.descriptor.dims()[1]);
+}
+
 OperatorTraits make_traits(const Conv2dSpec& spec, const PrepareOptions& options, const dnnl::memory::desc& weights) {
   OperatorTraits traits;
-  traits.output = make_layout(lane_descriptor(window_output_shape(spec.input.shape(), spec.window, spec.filters)));
+  traits.output = make_layout(lane_descriptor(window_output_shape(spec.input.shape(), spec.window, spec.filters),
+                                              linear_type(options.precision)));
+  traits.low_precision_weights = options.precision == Precision::kBFloat16;
   traits.parameters = options.parameters;
   if (traits.parameters.empty()) {
-    traits.parameters.push_back(make_layout(weights));
+    traits.parameters.push_back(make_layout(with_type(weights, DType::kFloat32)));
     if (spec.bias) traits.parameters.push_back(make_layout(plain_descriptor({spec.filters}, DType::kFloat32)));
   }
   return traits;
@@ -35,24 +53,27 @@ OperatorTraits make_traits(const Conv2dSpec& spec, const PrepareOptions& options
 // `gradient`: of what the convolution computes; `read`: the input as forward left it.
 void add_backward(Program& program, const LaneConvolution& convolution, const Operand& gradient, const Operand& read,
                   const Weights& weights) {
-  const Operand target{Role::kWeightsGradient, weights.given};
-  const Operand produced = program.write_as(target, weights.by_filter);
+  const Operand target{Role::kWeightsGradient, with_type(weights.given, DType::kFloat32)};
+  const Operand produced = program.write_as(target, with_type(weights.by_filter, DType::kFloat32));
   program.add([=](const TaskContext& context, const Addresses& addresses) {
     const Operand bias{Role::kBiasGradient, {}};
-    convolution.weights_gradient(context.threads, read.at<const float>(addresses), gradient.at<const float>(addresses),
-                                 produced.at<float>(addresses), weights.has_bias ? bias.at<float>(addresses) : nullptr);
+    convolution.weights_gradient(context.threads, read.at<const LaneUnit>(addresses),
+                                 gradient.at<const LaneUnit>(addresses), produced.at<float>(addresses),
+                                 weights.has_bias ? bias.at<float>(addresses) : nullptr);
   });
   program.deliver(produced, target);
 }
 
 void add_input_gradient(Program& program, const LaneConvolution& convolution, const Operand& gradient,
                         const Weights& weights, const Layout& input) {
-  const Operand factors = program.read_as({Role::kWeights, weights.given}, weights.by_channel);
+  const Operand by_channel = program.read_as({Role::kWeights, weights.given}, weights.by_channel);
+  const Operand factors = packed(program, by_channel, 1, by_channel.descriptor.dims()[0]);
+  const Operand arriving = packed_images(program, gradient);
   const Operand target{Role::kInputGradient, descriptor(input)};
-  const Operand produced = program.write_as(target, lane_descriptor(input.shape()));
+  const Operand produced = program.write_as(target, lane_descriptor(input.shape(), dtype_of(gradient.descriptor)));
   program.add([=](const TaskContext& context, const Addresses& addresses) {
-    convolution.input_gradient(context.threads, gradient.at<const float>(addresses), factors.at<const float>(addresses),
-                               produced.at<float>(addresses));
+    convolution.input_gradient(context.threads, arriving.at<const LaneUnit>(addresses),
+                               factors.at<const LaneUnit>(addresses), produced.at<void>(addresses));
   });
   program.deliver(produced, target);
 }
@@ -64,10 +85,13 @@ std::unique_ptr<Operator> make_lane_conv2d(const Conv2dSpec& spec, const Prepare
   const Shape& input = spec.input.shape();
   const bool training = options.mode == OperatorMode::kTraining;
   const dnnl::memory::dims extents{spec.filters, input[1], spec.window.kernel.height, spec.window.kernel.width};
-  const auto weights_as = [&](Tag tag) { return dnnl::memory::desc(extents, dnnl::memory::data_type::f32, tag); };
+  const DType type = linear_type(options.precision);
+  const auto weights_as = [&](Tag tag) { return dnnl::memory::desc(extents, native_type(type), tag); };
   OperatorTraits traits = make_traits(spec, options, weights_as(Tag::bcda));
-  const Weights weights{descriptor(traits.parameters[0]), weights_as(Tag::bcda), weights_as(Tag::acdb), spec.bias};
-  const LaneConvolution convolution(input, spec.filters, spec.window, lane_kernels());
+  const Weights weights{with_type(descriptor(traits.parameters[0]), type), weights_as(Tag::bcda), weights_as(Tag::acdb),
+                        spec.bias};
+  const LaneKernels& kernels = type == DType::kBFloat16 ? *bfloat16_lane_kernels() : lane_kernels();
+  const LaneConvolution convolution(input, spec.filters, spec.window, kernels);
   const Operand output{Role::kOutput, descriptor(traits.output)};
   const bool relu = spec.activation == ActivationKind::kRelu;
   std::optional<ActivationSteps> activation;
@@ -75,7 +99,7 @@ std::unique_ptr<Operator> make_lane_conv2d(const Conv2dSpec& spec, const Prepare
 
   Program forward(engine);
   Operand read{Role::kInput, descriptor(spec.input)};
-  if (const auto wanted = lane_descriptor(input); read.descriptor != wanted) {
+  if (const auto wanted = lane_descriptor(input, type); read.descriptor != wanted) {
     const Operand copy = training ? Operand{Role::kSaved, wanted} : forward.scratch(wanted);  // backward reads it too
     forward.reorder(read, copy);
     read = copy;
@@ -83,11 +107,13 @@ std::unique_ptr<Operator> make_lane_conv2d(const Conv2dSpec& spec, const Prepare
   }
   traits.backward_reads_inputs = training && read.role == Role::kInput;
   traits.backward_reads_output = training && activation.has_value();
-  const Operand factors = forward.read_as({Role::kWeights, weights.given}, weights.by_filter);
+  const Operand by_filter = forward.read_as({Role::kWeights, weights.given}, weights.by_filter);
+  const Operand factors = packed(forward, by_filter, 1, input[1]);
+  const Operand images = packed_images(forward, read);
   forward.add([=, has_bias = spec.bias](const TaskContext& context, const Addresses& addresses) {
     const Operand bias{Role::kBias, {}};
-    convolution.forward(context.threads, read.at<const float>(addresses), factors.at<const float>(addresses),
-                        has_bias ? bias.at<const float>(addresses) : nullptr, relu, output.at<float>(addresses));
+    convolution.forward(context.threads, images.at<const LaneUnit>(addresses), factors.at<const LaneUnit>(addresses),
+                        has_bias ? bias.at<const float>(addresses) : nullptr, relu, output.at<void>(addresses));
   });
   if (activation.has_value() && !relu) activation->forward(forward, output, output);
 

@@ -53,7 +53,7 @@ LaneConvolution::LaneConvolution(const Shape& input, std::int64_t filters, const
 
 void LaneConvolution::run_rows(int threads, RowTask task, const Images& source, const Images& target,
                                const std::vector<Taps>& y) const {
-  task.channels = source.channels;
+  task.channels = (source.channels + kernels_.elements - 1) / kernels_.elements;
   task.source_plane = source.plane();
   task.source_row = source.row();
   task.kernel_height = window_.kernel.height;
@@ -64,7 +64,8 @@ void LaneConvolution::run_rows(int threads, RowTask task, const Images& source, 
   // The two vectors that share a weight: of two blocks, or the halves of one.
   const bool pairs_blocks = kernels_.vector == kLanes;
   const std::int64_t step = pairs_blocks ? 2 : 1;
-  task.source_pair = pairs_blocks ? source.block() : kernels_.vector;
+  const std::int64_t source_block = task.channels * source.plane();
+  task.source_pair = pairs_blocks ? source_block : kernels_.vector;
   task.target_pair = pairs_blocks ? target.block() : kernels_.vector;
   for_each_part(threads, (blocks_ + step - 1) / step * target.height, [&](std::int64_t part) {
     const std::int64_t block = part / target.height * step;
@@ -72,18 +73,18 @@ void LaneConvolution::run_rows(int threads, RowTask task, const Images& source, 
     const std::int64_t vectors = pairs_blocks ? std::min(step, blocks_ - block) : 2;
     for_parts_of(target.channels, kernels_.max_channels, [&](std::int64_t begin, std::int64_t end) {
       RowTask some = task;
-      some.source += block * source.block();
+      some.source += block * source_block;
       some.weights += begin;
       if (some.bias != nullptr) some.bias += begin;
-      some.target += block * target.block() + begin * target.plane() + row * target.row();
+      some.target_offset = block * target.block() + begin * target.plane() + row * target.row();
       some.y = y[static_cast<std::size_t>(row)];
       kernels_.row(end - begin, vectors, some);
     });
   });
 }
 
-void LaneConvolution::forward(int threads, const float* input, const float* weights, const float* bias, bool relu,
-                              float* output) const {
+void LaneConvolution::forward(int threads, const LaneUnit* input, const LaneUnit* weights, const float* bias, bool relu,
+                              void* output) const {
   RowTask task{};
   task.source = input;
   task.weights = weights;
@@ -95,8 +96,8 @@ void LaneConvolution::forward(int threads, const float* input, const float* weig
   run_rows(threads, task, input_, output_, forward_y_);
 }
 
-void LaneConvolution::input_gradient(int threads, const float* output_gradient, const float* weights,
-                                     float* gradient) const {
+void LaneConvolution::input_gradient(int threads, const LaneUnit* output_gradient, const LaneUnit* weights,
+                                     void* gradient) const {
   RowTask task{};
   task.source = output_gradient;
   task.weights = weights;
@@ -108,15 +109,16 @@ void LaneConvolution::input_gradient(int threads, const float* output_gradient, 
   run_rows(threads, task, output_, input_, backward_y_);
 }
 
-void LaneConvolution::weights_gradient(int threads, const float* input, const float* output_gradient,
+void LaneConvolution::weights_gradient(int threads, const LaneUnit* input, const LaneUnit* output_gradient,
                                        float* weights_gradient, float* bias_gradient) const {
   const std::int64_t filters = output_.channels;
+  const std::int64_t elements = kernels_.elements;
   CorrelationTask task{};
   task.blocks = blocks_;
-  task.input_block = input_.block();
-  task.input_row = input_.row();
-  task.gradient_block = output_.block();
-  task.gradient_plane = output_.plane();
+  task.input_block = input_.block() / elements;
+  task.input_row = input_.row() / elements;
+  task.gradient_block = output_.block() / elements;
+  task.gradient_plane = output_.plane() / elements;
   task.height = output_.height;
   task.width = output_.width;
   task.stride_y = window_.stride.height;
@@ -131,8 +133,8 @@ void LaneConvolution::weights_gradient(int threads, const float* input, const fl
     const std::int64_t begin = part / channels * filters / parts;
     const std::int64_t end = (part / channels + 1) * filters / parts;
     CorrelationTask some = task;
-    some.input = input + channel * input_.plane();
-    some.gradient = output_gradient + begin * output_.plane();
+    some.input = input + channel * input_.plane() / elements;
+    some.gradient = output_gradient + begin * output_.plane() / elements;
     some.weights_gradient = weights_gradient + channel * task.kernel_height * task.kernel_width * filters + begin;
     if (bias_gradient != nullptr && channel == 0) some.bias_gradient = bias_gradient + begin;
     kernels_.correlate(end - begin, some);

@@ -16,13 +16,14 @@ class LaneConvolution {
   // must outlive this.
   LaneConvolution(const Shape& input, std::int64_t filters, const Window& window, const LaneKernels& kernels);
 
-  // weights [c, h, w, filters] in this order in memory; bias [filters] or null.
-  void forward(int threads, const float* input, const float* weights, const float* bias, bool relu,
-               float* output) const;
-  // weights [filters, h, w, c].
-  void input_gradient(int threads, const float* output_gradient, const float* weights, float* gradient) const;
-  // weights_gradient [c, h, w, filters]; bias_gradient [filters] or null.
-  void weights_gradient(int threads, const float* input, const float* output_gradient, float* weights_gradient,
+  // weights [c, h, w, filters] in this order in memory; bias [filters] or null. Of kernels for bfloat16 both factors
+  // are packed: the channels of the input and of the weights, two to a unit (pack_planes).
+  void forward(int threads, const LaneUnit* input, const LaneUnit* weights, const float* bias, bool relu,
+               void* output) const;
+  // weights [filters, h, w, c]; of kernels for bfloat16 both are packed, filters two to a unit.
+  void input_gradient(int threads, const LaneUnit* output_gradient, const LaneUnit* weights, void* gradient) const;
+  // Both as they lie. weights_gradient [c, h, w, filters]; bias_gradient [filters] or null.
+  void weights_gradient(int threads, const LaneUnit* input, const LaneUnit* output_gradient, float* weights_gradient,
                         float* bias_gradient) const;
 
  private:

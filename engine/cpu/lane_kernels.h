@@ -1,8 +1,12 @@
-// The loops of convolutions on tensors whose examples lie side by side (engine/cpu/lanes.h), for one instruction set.
-// A vector holds the same pixel of some of the kLanes examples of a block; a weight is one number for all of them.
+// The loops of convolutions on tensors whose examples lie side by side (engine/cpu/lanes.h), for one instruction set
+// and type of elements. A vector holds the same pixel of some of the kLanes examples of a block; a weight is one number
+// for all of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "engine/bfloat16.h"
 
 namespace arbalest::engine::cpu {
 
@@ -10,6 +14,11 @@ inline constexpr std::int64_t kLanes = 16;
 
 // Kernels of more taps have other implementations.
 inline constexpr std::int64_t kMaxTaps = 64;
+
+// What is multiplied: a float32; or two bfloat16, whose two products go into one float32 sum.
+struct alignas(4) LaneUnit {
+  std::byte bytes[4];
+};
 
 // What reaches a position along one axis: `count` taps from number `tap` on, the first of which reads pixel `source`.
 struct Taps {
@@ -20,19 +29,20 @@ struct Taps {
 
 // One row of a target for a few of its channels c, for one vector of examples or two:
 //   target[c, p] = bias[c] + sum over channels k and taps (i, j) of source[k, y_i, x_j] * weights[k, i, j, c]
-// Distances are in floats.
+// Distances are in units, those of the target in elements. A unit of bfloat16 has a number of each of two channels.
 struct RowTask {
-  const float* source;
-  std::int64_t channels;  // k
+  const LaneUnit* source;
+  std::int64_t channels;  // k, in units
   std::int64_t source_plane;
   std::int64_t source_row;
   std::int64_t source_pair;  // from one vector to the other
-  const float* weights;      // [channels, kernel_height, kernel_width, weight_step] from the first c on
+  const LaneUnit* weights;   // [channels, kernel_height, kernel_width, weight_step] from the first c on
   std::int64_t kernel_height;
   std::int64_t kernel_width;
   std::int64_t weight_step;
   const float* bias;  // null: zeros
-  float* target;
+  void* target;
+  std::int64_t target_offset;  // of the row
   std::int64_t target_plane;
   std::int64_t target_pair;
   std::int64_t positions;  // p
@@ -47,13 +57,13 @@ struct RowTask {
 // The gradient of the weights between one channel of the input and a few filters f, and of their biases:
 //   weights_gradient[i, j, f] = sum over examples and positions of
 //                               gradient[f, y, x] * input[y * stride_y + i, x * stride_x + j]
-// Distances are in floats.
+// Distances are in units. A unit of bfloat16 has a number of each of two examples.
 struct CorrelationTask {
   std::int64_t blocks;  // of kLanes examples
-  const float* input;
+  const LaneUnit* input;
   std::int64_t input_block;
   std::int64_t input_row;
-  const float* gradient;  // of the output
+  const LaneUnit* gradient;  // of the output
   std::int64_t gradient_block;
   std::int64_t gradient_plane;
   std::int64_t height;  // of the output
@@ -68,7 +78,8 @@ struct CorrelationTask {
 };
 
 struct LaneKernels {
-  std::int64_t vector;        // floats: kLanes, or a part of them
+  std::int64_t elements;      // of a unit: 1 float32 or 2 bfloat16
+  std::int64_t vector;        // of row, in units: kLanes, or a part of them
   std::int64_t max_channels;  // c at a time
   void (*row)(std::int64_t channels, std::int64_t vectors, const RowTask& task);
   std::int64_t max_filters;  // f at a time
@@ -76,9 +87,17 @@ struct LaneKernels {
 };
 
 extern const LaneKernels kAvx2LaneKernels;
-extern const LaneKernels kAvx512LaneKernels;  // only on a processor that has AVX-512
+extern const LaneKernels kAvx512LaneKernels;      // only on a processor that has AVX-512
+extern const LaneKernels kAvx512Bf16LaneKernels;  // only on a processor that has avx512_bf16
 
-// The widest for the processor that runs this.
+// The widest for the processor that runs this, float32.
 const LaneKernels& lane_kernels();
+// Null where the processor does not multiply bfloat16.
+const LaneKernels* bfloat16_lane_kernels();
+
+// [groups, planes, plane] as [groups, planes / 2, plane] units of neighboring planes; a last one without a neighbor
+// gets zeros.
+void pack_planes(int threads, std::int64_t groups, std::int64_t planes, std::int64_t plane, const BFloat16* from,
+                 LaneUnit* to);
 
 }  // namespace arbalest::engine::cpu

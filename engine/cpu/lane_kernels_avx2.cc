@@ -2,6 +2,6 @@
 
 namespace arbalest::engine::cpu {
 
-constexpr LaneKernels kAvx2LaneKernels = lane_kernels_body::make_kernels<8, 6, 2>();  // 16 registers
+constexpr LaneKernels kAvx2LaneKernels = make_kernels<Float32<8>, 6, Float32<8>, 2>();  // 16 registers
 
 }  // namespace arbalest::engine::cpu

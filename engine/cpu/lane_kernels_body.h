@@ -1,5 +1,5 @@
-// The bodies behind engine/cpu/lane_kernels.h. Compiled once for each instruction set, with its own vector width as
-// template argument, so it must name nothing that other files share: the linker would keep either version.
+// The bodies behind engine/cpu/lane_kernels.h. Compiled once for each instruction set, so all of it belongs to the file
+// that includes it, and it names nothing that other files share: the linker would keep either version.
 //
 // Sums stay in registers until they are complete. Each product needs its factors from the first-level cache, which
 // delivers two vectors in the time of two products, so both factors are used for several sums: a source vector for
@@ -10,7 +10,9 @@
 
 #include "engine/cpu/lane_kernels.h"
 
-namespace arbalest::engine::cpu::lane_kernels_body {
+namespace arbalest::engine::cpu {
+
+namespace {
 
 using Index = std::int64_t;
 
@@ -24,15 +26,30 @@ template <int width>
 auto& vector_at(float* address) {
   return *reinterpret_cast<typename VectorOf<width>::Type*>(address);
 }
+
+// Arithmetic on vectors of units, the sums of whose products are float32: this one's of as many.
 template <int width>
-const auto& vector_at(const float* address) {
-  return *reinterpret_cast<const typename VectorOf<width>::Type*>(address);
-}
+struct Float32 {
+  using Element = float;
+  using Sums = typename VectorOf<width>::Type;
+  using Units = Sums;
+  static constexpr int kWidth = width;
+  static constexpr Index kPixel = kLanes;  // units of a pixel where neighbors are examples
+
+  static Units load(const LaneUnit* address) { return *reinterpret_cast<const Units*>(address); }
+  static Sums add_product(Sums sums, Units units, const LaneUnit* factor) {
+    typedef float Number __attribute__((may_alias));
+    return sums + units * *reinterpret_cast<const Number*>(factor);
+  }
+  static Sums add_product(Sums sums, Units a, Units b) { return sums + a * b; }
+  static Sums add(Sums sums, Units units) { return sums + units; }
+  static void store(Sums sums, float* address) { *reinterpret_cast<Sums*>(address) = sums; }
+};
 
 // `task` by value: a copy that no store can change.
-template <int width, int channels, int vectors>
+template <typename Arithmetic, int channels, int vectors>
 void compute_row(const RowTask task) {
-  using Vector = typename VectorOf<width>::Type;
+  using Sums = typename Arithmetic::Sums;
   const Index next_pixel = task.source_step * kLanes;
   const Index next_row = task.source_step * task.source_row;
   const Index next_weight = task.tap_step_x * task.weight_step;
@@ -40,22 +57,22 @@ void compute_row(const RowTask task) {
   const Index weight_plane = task.kernel_height * task.kernel_width * task.weight_step;
   for (Index position = 0; position < task.positions; ++position) {
     const Taps x = task.x[position];
-    Vector sums[channels][vectors];
+    Sums sums[channels][vectors];
     for (int c = 0; c < channels; ++c) {
-      for (int v = 0; v < vectors; ++v) sums[c][v] = Vector{} + (task.bias == nullptr ? 0.0F : task.bias[c]);
+      for (int v = 0; v < vectors; ++v) sums[c][v] = Sums{} + (task.bias == nullptr ? 0.0F : task.bias[c]);
     }
-    const float* plane = task.source + task.y.source * task.source_row + x.source * kLanes;
-    const float* weights = task.weights + (task.y.tap * task.kernel_width + x.tap) * task.weight_step;
+    const LaneUnit* plane = task.source + task.y.source * task.source_row + x.source * kLanes;
+    const LaneUnit* weights = task.weights + (task.y.tap * task.kernel_width + x.tap) * task.weight_step;
     for (Index channel = 0; channel < task.channels; ++channel) {
       for (Index i = 0; i < task.y.count; ++i) {
-        const float* pixel = plane + i * next_row;
-        const float* weight = weights + i * next_weight_row;
+        const LaneUnit* pixel = plane + i * next_row;
+        const LaneUnit* weight = weights + i * next_weight_row;
         for (Index j = 0; j < x.count; ++j) {
-          Vector read[vectors];
-          for (int v = 0; v < vectors; ++v) read[v] = vector_at<width>(pixel + v * task.source_pair);
+          typename Arithmetic::Units read[vectors];
+          for (int v = 0; v < vectors; ++v) read[v] = Arithmetic::load(pixel + v * task.source_pair);
 #pragma GCC unroll 16
           for (int c = 0; c < channels; ++c) {
-            for (int v = 0; v < vectors; ++v) sums[c][v] += read[v] * weight[c];
+            for (int v = 0; v < vectors; ++v) sums[c][v] = Arithmetic::add_product(sums[c][v], read[v], weight + c);
           }
           // What the same tap needs of the next channel, from the second-level cache: a tenth of the time.
           for (int v = 0; v < vectors; ++v) {
@@ -69,12 +86,12 @@ void compute_row(const RowTask task) {
       plane += task.source_plane;
       weights += weight_plane;
     }
-    float* target = task.target + position * kLanes;
+    auto* target = static_cast<typename Arithmetic::Element*>(task.target) + task.target_offset + position * kLanes;
     for (int c = 0; c < channels; ++c) {
       for (int v = 0; v < vectors; ++v) {
-        const Vector sum = sums[c][v];
-        vector_at<width>(target + c * task.target_plane + v * task.target_pair) =
-            task.relu ? (sum < 0.0F ? Vector{} : sum) : sum;
+        const Sums sum = sums[c][v];
+        Arithmetic::store(task.relu ? (sum < 0.0F ? Sums{} : sum) : sum,
+                          target + c * task.target_plane + v * task.target_pair);
       }
     }
   }
@@ -84,30 +101,31 @@ void compute_row(const RowTask task) {
 inline constexpr int kGroup = 5;
 
 // sums[f, t] += over all positions and all lanes of one block of examples. The taps read at `offsets` from the input.
-template <int width, int filters, int taps>
-void correlate_group(const CorrelationTask task, const float* input, const Index* offsets, const float* gradient,
+template <typename Arithmetic, int filters, int taps>
+void correlate_group(const CorrelationTask task, const LaneUnit* input, const Index* offsets, const LaneUnit* gradient,
                      float* sums) {
-  using Vector = typename VectorOf<width>::Type;
-  Vector totals[filters][taps];
+  constexpr int width = Arithmetic::kWidth;
+  constexpr Index kPixel = Arithmetic::kPixel;
+  typename Arithmetic::Sums totals[filters][taps];
   for (int f = 0; f < filters; ++f) {
     for (int t = 0; t < taps; ++t) totals[f][t] = vector_at<width>(sums + (f * taps + t) * width);
   }
-  const Index next_pixel = task.stride_x * kLanes;
-  for (Index half = 0; half < kLanes; half += width) {
+  const Index next_pixel = task.stride_x * kPixel;
+  for (Index half = 0; half < kPixel; half += width) {
     for (Index y = 0; y < task.height; ++y) {
-      const float* pixels[taps];
+      const LaneUnit* pixels[taps];
       for (int t = 0; t < taps; ++t) pixels[t] = input + y * task.stride_y * task.input_row + half + offsets[t];
-      const float* arriving = gradient + y * task.width * kLanes + half;
+      const LaneUnit* arriving = gradient + y * task.width * kPixel + half;
       for (Index x = 0; x < task.width; ++x) {
-        Vector factors[filters];
+        typename Arithmetic::Units factors[filters];
         for (int f = 0; f < filters; ++f) {
-          factors[f] = vector_at<width>(arriving + x * kLanes + f * task.gradient_plane);
+          factors[f] = Arithmetic::load(arriving + x * kPixel + f * task.gradient_plane);
         }
 #pragma GCC unroll 8
         for (int t = 0; t < taps; ++t) {
-          const Vector pixel = vector_at<width>(pixels[t] + x * next_pixel);
+          const auto pixel = Arithmetic::load(pixels[t] + x * next_pixel);
 #pragma GCC unroll 8
-          for (int f = 0; f < filters; ++f) totals[f][t] += factors[f] * pixel;
+          for (int f = 0; f < filters; ++f) totals[f][t] = Arithmetic::add_product(totals[f][t], factors[f], pixel);
         }
       }
     }
@@ -119,7 +137,7 @@ void correlate_group(const CorrelationTask task, const float* input, const Index
 
 // The sums of `width` vectors' elements, as one vector: neighbors are added until one number of each vector is left.
 template <int width>
-void add_elements(const float* vectors, float* totals) {
+void add_elements(float* vectors, float* totals) {
   using Vector = typename VectorOf<width>::Type;
   typename VectorOf<width>::Order even, odd;
   for (int i = 0; i < width; ++i) {
@@ -138,13 +156,16 @@ void add_elements(const float* vectors, float* totals) {
   vector_at<width>(totals) = left[0];
 }
 
-template <int width, int filters>
+template <typename Arithmetic, int filters>
 void sum_biases(const CorrelationTask task) {
+  constexpr int width = Arithmetic::kWidth;
   for (int f = 0; f < filters; ++f) {
-    typename VectorOf<width>::Type lanes = {};
+    typename Arithmetic::Sums lanes = {};
     for (Index block = 0; block < task.blocks; ++block) {
-      const float* plane = task.gradient + block * task.gradient_block + f * task.gradient_plane;
-      for (Index i = 0; i < task.height * task.width * kLanes; i += width) lanes += vector_at<width>(plane + i);
+      const LaneUnit* plane = task.gradient + block * task.gradient_block + f * task.gradient_plane;
+      for (Index i = 0; i < task.height * task.width * Arithmetic::kPixel; i += width) {
+        lanes = Arithmetic::add(lanes, Arithmetic::load(plane + i));
+      }
     }
     float total = 0.0F;
     for (int i = 0; i < width; ++i) total += lanes[i];
@@ -152,27 +173,29 @@ void sum_biases(const CorrelationTask task) {
   }
 }
 
-template <int width, int filters>
+template <typename Arithmetic, int filters>
 void correlate_filters(const CorrelationTask task) {
+  constexpr int width = Arithmetic::kWidth;
   // Groups of [filters, kGroup] vectors, the last with fewer taps; filled up to a whole number of add_elements.
   constexpr Index kVectors = kMaxTaps * filters + width;
   const Index taps = task.kernel_height * task.kernel_width;
   alignas(64) float sums[kVectors * width];
   alignas(64) float totals[kVectors];
   for (Index i = 0; i < (taps * filters + width) * width; ++i) sums[i] = 0.0F;
-  using Correlate = void (*)(CorrelationTask, const float*, const Index*, const float*, float*);
-  constexpr Correlate kBySize[kGroup] = {correlate_group<width, filters, 1>, correlate_group<width, filters, 2>,
-                                         correlate_group<width, filters, 3>, correlate_group<width, filters, 4>,
-                                         correlate_group<width, filters, 5>};
+  using Correlate = void (*)(CorrelationTask, const LaneUnit*, const Index*, const LaneUnit*, float*);
+  constexpr Correlate kBySize[kGroup] = {
+      correlate_group<Arithmetic, filters, 1>, correlate_group<Arithmetic, filters, 2>,
+      correlate_group<Arithmetic, filters, 3>, correlate_group<Arithmetic, filters, 4>,
+      correlate_group<Arithmetic, filters, 5>};
   Index offsets[kMaxTaps];
   for (Index i = 0; i < task.kernel_height; ++i) {
     for (Index j = 0; j < task.kernel_width; ++j) {
-      offsets[i * task.kernel_width + j] = i * task.input_row + j * kLanes;
+      offsets[i * task.kernel_width + j] = i * task.input_row + j * Arithmetic::kPixel;
     }
   }
   for (Index block = 0; block < task.blocks; ++block) {
-    const float* input = task.input + block * task.input_block;
-    const float* gradient = task.gradient + block * task.gradient_block;
+    const LaneUnit* input = task.input + block * task.input_block;
+    const LaneUnit* gradient = task.gradient + block * task.gradient_block;
     for (Index first = 0; first < taps; first += kGroup) {
       const Index size = taps - first < kGroup ? taps - first : kGroup;
       kBySize[size - 1](task, input, offsets + first, gradient, sums + first * filters * width);
@@ -186,36 +209,43 @@ void correlate_filters(const CorrelationTask task) {
       task.weights_gradient[tap * task.weight_step + f] = totals[first * filters + f * size + tap - first];
     }
   }
-  if (task.bias_gradient != nullptr) sum_biases<width, filters>(task);
+  if (task.bias_gradient != nullptr) sum_biases<Arithmetic, filters>(task);
 }
 
 // The kernel whose template argument is `count`, of 1 to `max`.
-template <int width, int max, int vectors>
+template <typename Arithmetic, int max, int vectors>
 void row_of(Index count, const RowTask& task) {
   if constexpr (max > 0) {
-    if (count == max) return compute_row<width, max, vectors>(task);
-    row_of<width, max - 1, vectors>(count, task);
+    if (count == max) return compute_row<Arithmetic, max, vectors>(task);
+    row_of<Arithmetic, max - 1, vectors>(count, task);
   }
 }
 
-template <int width, int max>
+template <typename Arithmetic, int max>
 void any_row(Index channels, Index vectors, const RowTask& task) {
-  if (vectors == 2) return row_of<width, max, 2>(channels, task);
-  row_of<width, max, 1>(channels, task);
+  if (vectors == 2) return row_of<Arithmetic, max, 2>(channels, task);
+  row_of<Arithmetic, max, 1>(channels, task);
 }
 
-template <int width, int max>
+template <typename Arithmetic, int max>
 void correlate(Index filters, const CorrelationTask& task) {
   if constexpr (max > 0) {
-    if (filters == max) return correlate_filters<width, max>(task);
-    correlate<width, max - 1>(filters, task);
+    if (filters == max) return correlate_filters<Arithmetic, max>(task);
+    correlate<Arithmetic, max - 1>(filters, task);
   }
 }
 
 // `channels` and `filters`: as many as leave their sums, and what is multiplied, in registers.
-template <int width, int channels, int filters>
+template <typename OfRows, int channels, typename OfCorrelations, int filters>
 constexpr LaneKernels make_kernels() {
-  return {width, channels, any_row<width, channels>, filters, correlate<width, filters>};
+  return {static_cast<Index>(sizeof(LaneUnit) / sizeof(typename OfRows::Element)),
+          OfRows::kWidth,
+          channels,
+          any_row<OfRows, channels>,
+          filters,
+          correlate<OfCorrelations, filters>};
 }
 
-}  // namespace arbalest::engine::cpu::lane_kernels_body
+}  // namespace
+
+}  // namespace arbalest::engine::cpu

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/alignment.h"
+#include "engine/cpu/elements.h"
 #include "engine/cpu/lane_kernels.h"
 #include "engine/cpu/lanes.h"
 #include "engine/cpu/layout.h"
@@ -24,6 +25,26 @@ typedef std::int32_t Numbers __attribute__((vector_size(kVector * sizeof(float))
 template <typename Vector, typename Element>
 Vector& vector_at(Element* address) {
   return *reinterpret_cast<Vector*>(address);
+}
+
+Floats load(const float* address) { return vector_at<const Floats>(address); }
+Floats load(const BFloat16* address) {
+  const auto halves = _mm_load_si128(reinterpret_cast<const __m128i*>(address));
+  return reinterpret_cast<Floats>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+}
+
+// What has been loaded, or zeros.
+void store_same(const Floats& numbers, float* address) { vector_at<Floats>(address) = numbers; }
+void store_same(const Floats& numbers, BFloat16* address) {
+  constexpr int kHalves = 0b1000;  // packing works on each half of a register
+  const auto words = _mm256_srli_epi32(reinterpret_cast<__m256i>(numbers), 16);
+  const auto packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), kHalves);
+  _mm_store_si128(reinterpret_cast<__m128i*>(address), _mm256_castsi256_si128(packed));
+}
+
+void store_sum(const Floats& numbers, float* address) { vector_at<Floats>(address) = numbers; }
+void store_sum(const Floats& numbers, BFloat16* address) {
+  for (int i = 0; i < kVector; ++i) elementwise::store(numbers[i], address[i]);
 }
 
 // Numbers below 256 of kLanes examples, in a byte each. GCC's own conversion takes them apart one by one.
@@ -94,15 +115,15 @@ struct MaxPooling {
 
 // One plane. winners: the tap that won each maximum; null where nobody asks. `pooling` by value: a copy that no store
 // can change.
-template <std::int64_t common>
-void maximize(const MaxPooling pooling, const float* input, float* output, std::uint8_t* winners) {
+template <std::int64_t common, typename T>
+void maximize(const MaxPooling pooling, const T* input, T* output, std::uint8_t* winners) {
   for (std::int64_t y = 0; y < pooling.output_height; ++y) {
     for (std::int64_t x = 0; x < pooling.output_width; ++x) {
       Floats best[2] = {};
       Numbers winner[2] = {Numbers{} - 1, Numbers{} - 1};
       pooling.for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
         for (int half = 0; half < 2; ++half) {
-          const auto value = vector_at<const Floats>(input + pixel * kLanes + half * kVector);
+          const Floats value = load(input + pixel * kLanes + half * kVector);
           // The first maximum wins; a NaN wins always, so that it is found.
           const Numbers wins = (winner[half] < 0) | (value > best[half]) | (value != value);
           best[half] = wins ? value : best[half];
@@ -110,26 +131,27 @@ void maximize(const MaxPooling pooling, const float* input, float* output, std::
         }
       });
       const std::int64_t target = (y * pooling.output_width + x) * kLanes;
-      for (int half = 0; half < 2; ++half) vector_at<Floats>(output + target + half * kVector) = best[half];
+      for (int half = 0; half < 2; ++half) store_same(best[half], output + target + half * kVector);
       if (winners != nullptr) store_bytes(winner, winners + target);
     }
   }
 }
 
-template <std::int64_t common>
-void pass_back(const MaxPooling pooling, const float* gradient, const std::uint8_t* winners, float* input_gradient) {
+template <std::int64_t common, typename T>
+void pass_back(const MaxPooling pooling, const T* gradient, const std::uint8_t* winners, T* input_gradient) {
   const bool tiled = pooling.tiles();
-  if (!tiled) std::fill_n(input_gradient, pooling.height * pooling.width * kLanes, 0.0F);
+  if (!tiled) std::fill_n(input_gradient, pooling.height * pooling.width * kLanes, T{});
   for (std::int64_t y = 0; y < pooling.output_height; ++y) {
     for (std::int64_t x = 0; x < pooling.output_width; ++x) {
       for (std::int64_t lane = 0; lane < kLanes; lane += kVector) {
         const std::int64_t source = (y * pooling.output_width + x) * kLanes + lane;
-        const auto arriving = vector_at<const Floats>(gradient + source);
+        const Floats arriving = load(gradient + source);
         const Numbers winner = load_bytes(winners + source);
         pooling.for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
-          auto& target = vector_at<Floats>(input_gradient + pixel * kLanes + lane);
+          T* target = input_gradient + pixel * kLanes + lane;
           const Floats passed = winner == Numbers{} + tap ? arriving : Floats{};
-          target = tiled ? passed : target + passed;
+          if (tiled) return store_same(passed, target);
+          store_sum(load(static_cast<const T*>(target)) + passed, target);
         });
       }
     }
@@ -147,29 +169,29 @@ std::unique_ptr<Operator> make_lane_pool2d(const Pool2dSpec& spec, const Prepare
   const std::int64_t input_plane = input[2] * input[3] * kLanes;
   const std::int64_t output_plane = output[2] * output[3] * kLanes;
   OperatorTraits traits;
-  traits.output = make_layout(lane_descriptor(output));
+  traits.output = make_layout(lane_descriptor(output, spec.input.dtype()));
   if (training) traits.saved_bytes = aligned(static_cast<std::size_t>(output.elements()));
 
   Program forward(engine);
-  forward.add([=](const TaskContext& context, const Addresses& addresses) {
-    const auto* read = static_cast<const float*>(addresses[Role::kInput]);
-    auto* written = static_cast<float*>(addresses[Role::kOutput]);
-    auto* winners = training ? static_cast<std::uint8_t*>(addresses[Role::kSaved]) : nullptr;
-    for_each_part(context.threads, pooling.planes, [&](std::int64_t plane) {
-      auto* of_plane = winners == nullptr ? nullptr : winners + plane * output_plane;
-      pooling.choose([&](auto common) {
-        maximize<common>(pooling, read + plane * input_plane, written + plane * output_plane, of_plane);
+  std::optional<Program> backward;
+  if (training) backward.emplace(engine);
+  with_elements(spec.input.dtype(), [&]<typename T>(ElementKind<T>) {
+    forward.add([=](const TaskContext& context, const Addresses& addresses) {
+      const auto* read = static_cast<const T*>(addresses[Role::kInput]);
+      auto* written = static_cast<T*>(addresses[Role::kOutput]);
+      auto* winners = training ? static_cast<std::uint8_t*>(addresses[Role::kSaved]) : nullptr;
+      for_each_part(context.threads, pooling.planes, [&](std::int64_t plane) {
+        auto* of_plane = winners == nullptr ? nullptr : winners + plane * output_plane;
+        pooling.choose([&](auto common) {
+          maximize<common>(pooling, read + plane * input_plane, written + plane * output_plane, of_plane);
+        });
       });
     });
-  });
-  if (!training) return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::nullopt);
-
-  Program backward(engine);
-  if (options.input_gradient) {
-    backward.add([=](const TaskContext& context, const Addresses& addresses) {
-      const auto* gradient = static_cast<const float*>(addresses[Role::kOutputGradient]);
+    if (!training || !options.input_gradient) return;
+    backward->add([=](const TaskContext& context, const Addresses& addresses) {
+      const auto* gradient = static_cast<const T*>(addresses[Role::kOutputGradient]);
       const auto* winners = static_cast<const std::uint8_t*>(addresses[Role::kSaved]);
-      auto* written = static_cast<float*>(addresses[Role::kInputGradient]);
+      auto* written = static_cast<T*>(addresses[Role::kInputGradient]);
       for_each_part(context.threads, pooling.planes, [&](std::int64_t plane) {
         pooling.choose([&](auto common) {
           pass_back<common>(pooling, gradient + plane * output_plane, winners + plane * output_plane,
@@ -177,7 +199,7 @@ std::unique_ptr<Operator> make_lane_pool2d(const Pool2dSpec& spec, const Prepare
         });
       });
     });
-  }
+  });
   return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));
 }
 

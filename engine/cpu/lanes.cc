@@ -18,14 +18,13 @@ double useful_part(std::int64_t channels, std::int64_t block) {
 
 }  // namespace
 
-dnnl::memory::desc lane_descriptor(const Shape& images) {
-  return {dims(images), dnnl::memory::data_type::f32, dnnl::memory::format_tag::Abcd16a};
+dnnl::memory::desc lane_descriptor(const Shape& images, DType dtype) {
+  return {dims(images), native_type(dtype), dnnl::memory::format_tag::Abcd16a};
 }
 
 bool lies_in_lanes(const Layout& tensor) {
   const Shape& shape = tensor.shape();
-  return tensor.dtype() == DType::kFloat32 && shape.rank() == 4 && shape[0] % kLanes == 0 &&
-         descriptor(tensor) == lane_descriptor(shape);
+  return shape.rank() == 4 && shape[0] % kLanes == 0 && descriptor(tensor) == lane_descriptor(shape, tensor.dtype());
 }
 
 // Measured on a Cascade Lake core, forward and both gradients together: 2.2 times as fast as oneDNN where it pads
@@ -35,7 +34,9 @@ bool lies_in_lanes(const Layout& tensor) {
 bool prefers_lanes(const Conv2dSpec& spec, const PrepareOptions& options) {
   const Shape& input = spec.input.shape();
   const Window& window = spec.window;
-  if (options.precision != Precision::kFloat32 || input[0] % kLanes != 0 || spec.groups != 1) return false;
+  const bool has_kernels = options.precision == Precision::kFloat32 ||
+                           (options.precision == Precision::kBFloat16 && bfloat16_lane_kernels() != nullptr);
+  if (!has_kernels || input[0] % kLanes != 0 || spec.groups != 1) return false;
   if (window != Window{window.kernel, window.stride}) return false;  // it is padded, say
   const std::int64_t taps = window.kernel.height * window.kernel.width;
   if (taps == 1 || taps > kMaxTaps) return false;

@@ -3,12 +3,14 @@
 
 #include "engine/alignment.h"
 #include "engine/cpu/lane_convolution.h"
+#include "engine/elementwise/bfloat16.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::tests {
 namespace {
 
+using engine::BFloat16;
 using engine::Conv2dSpec;
 using engine::Device;
 using engine::DType;
@@ -21,6 +23,7 @@ using engine::Window;
 using engine::cpu::kLanes;
 using engine::cpu::LaneConvolution;
 using engine::cpu::LaneKernels;
+using engine::cpu::LaneUnit;
 using engine::cpu::lies_in_lanes;
 
 struct Case {
@@ -43,17 +46,20 @@ const Case kCases[] = {
 std::vector<const LaneKernels*> kernels_of_this_processor() {
   std::vector<const LaneKernels*> kernels{&engine::cpu::kAvx2LaneKernels};
   if (&engine::cpu::lane_kernels() != kernels[0]) kernels.push_back(&engine::cpu::lane_kernels());
+  if (const LaneKernels* halves = engine::cpu::bfloat16_lane_kernels()) kernels.push_back(halves);
   return kernels;
 }
 
 // Vectors are loaded from whole cache lines.
 struct alignas(engine::kAlignment) Line {
-  float values[16] = {};
+  LaneUnit units[16] = {};
 };
+template <typename T>
 class Tensor {
  public:
   explicit Tensor(std::int64_t count) : lines_(static_cast<std::size_t>((count + 15) / 16)) {}
-  float* data() { return lines_.data()->values; }
+  T* data() { return reinterpret_cast<T*>(units()); }
+  LaneUnit* units() { return lines_.data()->units; }
 
  private:
   std::vector<Line> lines_;
@@ -68,19 +74,40 @@ void for_images(const Shape& shape, const Body& body) {
     body(i, (n / kLanes * example + i % example) * kLanes + n % kLanes);
   }
 }
-Tensor to_lanes(const Shape& shape, const Values& values) {
-  Tensor tensor(shape.elements());
+template <typename T>
+Tensor<T> to_lanes(const Shape& shape, const Values& values) {
+  Tensor<T> tensor(shape.elements());
   for_images(shape, [&](std::int64_t canonical, std::int64_t lane) {
-    tensor.data()[lane] = static_cast<float>(values[static_cast<std::size_t>(canonical)]);
+    engine::elementwise::store(static_cast<float>(values[static_cast<std::size_t>(canonical)]), tensor.data()[lane]);
   });
   return tensor;
 }
-Floats from_lanes(const Shape& shape, Tensor& tensor) {
+template <typename T>
+Floats from_lanes(const Shape& shape, Tensor<T>& tensor) {
   Floats values(static_cast<std::size_t>(shape.elements()));
   for_images(shape, [&](std::int64_t canonical, std::int64_t lane) {
-    values[static_cast<std::size_t>(canonical)] = tensor.data()[lane];
+    values[static_cast<std::size_t>(canonical)] = engine::elementwise::load(tensor.data()[lane]);
   });
   return values;
+}
+template <typename T>
+Tensor<T> tensor_of(const Floats& values) {
+  Tensor<T> tensor(static_cast<std::int64_t>(values.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) engine::elementwise::store(values[i], tensor.data()[i]);
+  return tensor;
+}
+
+// What the kernels multiply: the tensor itself, or of bfloat16 its planes packed.
+Tensor<float> factor(int /*threads*/, std::int64_t /*groups*/, std::int64_t /*planes*/, Tensor<float> tensor,
+                     std::int64_t /*elements*/) {
+  return tensor;
+}
+Tensor<BFloat16> factor(int threads, std::int64_t groups, std::int64_t planes, Tensor<BFloat16> tensor,
+                        std::int64_t elements) {
+  const std::int64_t plane = elements / (groups * planes);
+  Tensor<BFloat16> packed(groups * ((planes + 1) / 2) * plane);
+  engine::cpu::pack_planes(threads, groups, planes, plane, tensor.data(), packed.units());
+  return packed;
 }
 
 // values [rows, middle, columns] as [columns, middle, rows].
@@ -114,25 +141,32 @@ struct Results {
 };
 
 // weights_gradient in the order of the kernels: [channels, taps, filters].
+template <typename T>
 Results run(const Case& of, const LaneKernels& kernels, int threads, const Values& input, const Values& weights,
             const Values& bias, const Values& output_gradient) {
   const Shape output = conv2d_shape(of.input, of.filters, of.window);
   const std::int64_t channels = of.input[1];
   const std::int64_t taps = of.window.kernel.height * of.window.kernel.width;
   const LaneConvolution convolution(of.input, of.filters, of.window, kernels);
-  Tensor x = to_lanes(of.input, input);
-  Tensor arriving = to_lanes(output, output_gradient);
-  Tensor y(output.elements());
-  Tensor leaving(of.input.elements());
-  const Floats by_filter = swapped(weights, of.filters, taps, channels);
-  const Floats by_channel = channels_last(weights, channels, taps);
+  const std::int64_t blocks = of.input[0] / kLanes;
+  const auto weight_count = static_cast<std::int64_t>(weights.size());
+  Tensor<T> x = to_lanes<T>(of.input, input);
+  Tensor<T> arriving = to_lanes<T>(output, output_gradient);
+  Tensor<T> y(output.elements());
+  Tensor<T> leaving(of.input.elements());
+  Tensor<T> images = factor(threads, blocks, channels, x, of.input.elements());
+  Tensor<T> gradients = factor(threads, blocks, of.filters, arriving, output.elements());
+  Tensor<T> by_filter =
+      factor(threads, 1, channels, tensor_of<T>(swapped(weights, of.filters, taps, channels)), weight_count);
+  Tensor<T> by_channel =
+      factor(threads, 1, of.filters, tensor_of<T>(channels_last(weights, channels, taps)), weight_count);
   const Floats biases(bias.begin(), bias.end());
   Results results;
   results.weights_gradient.resize(weights.size());
   results.bias_gradient.resize(bias.size());
-  convolution.forward(threads, x.data(), by_filter.data(), biases.data(), false, y.data());
-  convolution.input_gradient(threads, arriving.data(), by_channel.data(), leaving.data());
-  convolution.weights_gradient(threads, x.data(), arriving.data(), results.weights_gradient.data(),
+  convolution.forward(threads, images.units(), by_filter.units(), biases.data(), false, y.data());
+  convolution.input_gradient(threads, gradients.units(), by_channel.units(), leaving.data());
+  convolution.weights_gradient(threads, x.units(), arriving.units(), results.weights_gradient.data(),
                                results.bias_gradient.data());
   results.output = from_lanes(output, y);
   results.input_gradient = from_lanes(of.input, leaving);
@@ -143,24 +177,37 @@ TEST_CASE("the kernels of every instruction set agree with the reference, for ev
   for (const Case& of : kCases) {
     const std::int64_t channels = of.input[1];
     const std::int64_t taps = of.window.kernel.height * of.window.kernel.width;
-    const Values input = random_values(of.input.elements(), 1);
-    const Values weights = random_values(of.filters * channels * taps, 2);
-    const Values bias = random_values(of.filters, 3);
-    const Values arriving = random_values(conv2d_shape(of.input, of.filters, of.window).elements(), 4);
-    const Values output = conv2d(of.input, input, weights, bias, of.filters, of.window);
-    const LinearGradients gradients = conv2d_gradients(of.input, input, weights, of.filters, of.window, arriving);
     for (const LaneKernels* kernels : kernels_of_this_processor()) {
-      DYNAMIC_SECTION(of.what << ", vectors of " << kernels->vector) {
-        const Results one = run(of, *kernels, 1, input, weights, bias, arriving);
-        CHECK(relative_error(one.output, output) < 1e-5);
-        CHECK(relative_error(one.input_gradient, gradients.input) < 1e-5);
+      const bool halves = kernels->elements == 2;
+      const DType type = halves ? DType::kBFloat16 : DType::kFloat32;
+      const double tolerance = halves ? 0x1p-8 : 1e-5;  // of what is rounded to `type`; the sums are float32
+      const Values input = random_values(of.input.elements(), 1, type);
+      const Values weights = random_values(of.filters * channels * taps, 2, type);
+      const Values bias = random_values(of.filters, 3);
+      const Values arriving = random_values(conv2d_shape(of.input, of.filters, of.window).elements(), 4, type);
+      const Values output = conv2d(of.input, input, weights, bias, of.filters, of.window);
+      const LinearGradients gradients = conv2d_gradients(of.input, input, weights, of.filters, of.window, arriving);
+      const auto run_with = [&](int threads) {
+        return halves ? run<BFloat16>(of, *kernels, threads, input, weights, bias, arriving)
+                      : run<float>(of, *kernels, threads, input, weights, bias, arriving);
+      };
+      DYNAMIC_SECTION(of.what << ", vectors of " << kernels->vector << (halves ? ", bfloat16" : "")) {
+        const Results one = run_with(1);
+        CHECK(relative_error(one.output, output) < tolerance);
+        CHECK(relative_error(one.input_gradient, gradients.input) < tolerance);
         const Floats expected = swapped(gradients.weights, of.filters, taps, channels);
         CHECK(relative_error(one.weights_gradient, Values(expected.begin(), expected.end())) < 1e-5);
         CHECK(relative_error(one.bias_gradient, gradients.bias) < 1e-4);  // few sums, which may cancel
-        CHECK(run(of, *kernels, 3, input, weights, bias, arriving) == one);
+        CHECK(run_with(3) == one);
       }
     }
   }
+}
+
+std::vector<DType> types_in_lanes() {
+  std::vector<DType> types{DType::kFloat32};
+  if (engine::cpu::bfloat16_lane_kernels() != nullptr) types.push_back(DType::kBFloat16);
+  return types;
 }
 
 Layout plain(Device& device, const Shape& shape) { return device.plain_layout(shape, DType::kFloat32); }
@@ -243,7 +290,7 @@ TEST_CASE("maximum pooling in lanes: a NaN wins, the first of equals wins") {
   const auto device = open_test_device();
   const Shape shape{16, 1, 2, 2};
   OperatorCase of;
-  of.input = native_image_layout(*device, shape);
+  of.input = native_image_layout(*device, shape, GENERATE(from_range(types_in_lanes())));
   REQUIRE(lies_in_lanes(of.input));
   of.spec = Pool2dSpec{of.input, PoolKind::kMax, {{2, 2}, {2, 2}}};
   of.input_values.assign(64, -1.0);

@@ -1,0 +1,48 @@
+// Compiled for AVX-512 with bfloat16: nothing here may run on another processor.
+#include <immintrin.h>
+
+#include "engine/cpu/lane_kernels_body.h"
+
+namespace arbalest::engine::cpu {
+
+namespace {
+
+// One instruction adds two products of bfloat16 to a sum; it takes numbers below 2^-126 for zero.
+struct WholePixels {
+  using Element = BFloat16;
+  using Sums = __m512;
+  using Units = __m512bh;
+  static constexpr int kWidth = 16;
+
+  static Units load(const LaneUnit* address) { return reinterpret_cast<Units>(_mm512_loadu_si512(address)); }
+  static Sums add_product(Sums sums, Units units, const LaneUnit* factor) {
+    typedef int Word __attribute__((may_alias));
+    const __m512i factors = _mm512_set1_epi32(*reinterpret_cast<const Word*>(factor));
+    return _mm512_dpbf16_ps(sums, units, reinterpret_cast<Units>(factors));
+  }
+  static void store(Sums sums, BFloat16* address) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(address), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(sums)));
+  }
+};
+
+struct PairedExamples {
+  using Sums = __m256;
+  using Units = __m256bh;
+  static constexpr int kWidth = 8;
+  static constexpr Index kPixel = kLanes / 2;
+
+  static Units load(const LaneUnit* address) {
+    return reinterpret_cast<Units>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(address)));
+  }
+  static Sums add_product(Sums sums, Units a, Units b) { return _mm256_dpbf16_ps(sums, a, b); }
+  static Sums add(Sums sums, Units units) {
+    constexpr int kOnes = 0x3F803F80;
+    return _mm256_dpbf16_ps(sums, units, reinterpret_cast<Units>(_mm256_set1_epi32(kOnes)));
+  }
+};
+
+}  // namespace
+
+constexpr LaneKernels kAvx512Bf16LaneKernels = make_kernels<WholePixels, 13, PairedExamples, 5>();  // 32 registers
+
+}  // namespace arbalest::engine::cpu
