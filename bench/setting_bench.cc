@@ -11,6 +11,7 @@
 
 #include "bench/harness.h"
 #include "bench/job_arguments.h"
+#include "engine/error.h"
 #include "jobs/report/trace.h"
 #include "jobs/run/session.h"
 

@@ -12,8 +12,8 @@ namespace arbalest::engine::cpu {
 
 class LaneConvolution {
  public:
-  // input [n, c, h, w], n a multiple of kLanes; of the window kernel and stride count, and it must fit. The kernels
-  // must outlive this.
+  // Tensors without a type have the kernels' elements. input [n, c, h, w], n a multiple of kLanes; of the window kernel
+  // and stride count, and it must fit. The kernels must outlive this.
   LaneConvolution(const Shape& input, std::int64_t filters, const Window& window, const LaneKernels& kernels);
 
   // weights [c, h, w, filters] in this order in memory; bias [filters] or null. Of kernels for bfloat16 both factors

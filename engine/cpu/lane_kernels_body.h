@@ -98,7 +98,7 @@ void compute_row(const RowTask task) {
 }
 
 // So many taps of the kernel are correlated at once.
-inline constexpr int kGroup = 5;
+constexpr int kGroup = 5;
 
 // sums[f, t] += over all positions and all lanes of one block of examples. The taps read at `offsets` from the input.
 template <typename Arithmetic, int filters, int taps>

@@ -33,18 +33,13 @@ Floats load(const BFloat16* address) {
   return reinterpret_cast<Floats>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
 }
 
-// What has been loaded, or zeros.
+// Of bfloat16: what has been loaded, or zeros.
 void store_same(const Floats& numbers, float* address) { vector_at<Floats>(address) = numbers; }
 void store_same(const Floats& numbers, BFloat16* address) {
   constexpr int kHalves = 0b1000;  // packing works on each half of a register
   const auto words = _mm256_srli_epi32(reinterpret_cast<__m256i>(numbers), 16);
   const auto packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), kHalves);
   _mm_store_si128(reinterpret_cast<__m128i*>(address), _mm256_castsi256_si128(packed));
-}
-
-void store_sum(const Floats& numbers, float* address) { vector_at<Floats>(address) = numbers; }
-void store_sum(const Floats& numbers, BFloat16* address) {
-  for (int i = 0; i < kVector; ++i) elementwise::store(numbers[i], address[i]);
 }
 
 // Numbers below 256 of kLanes examples, in a byte each. GCC's own conversion takes them apart one by one.
@@ -150,8 +145,8 @@ void pass_back(const MaxPooling pooling, const T* gradient, const std::uint8_t* 
         pooling.for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
           T* target = input_gradient + pixel * kLanes + lane;
           const Floats passed = winner == Numbers{} + tap ? arriving : Floats{};
-          if (tiled) return store_same(passed, target);
-          store_sum(load(static_cast<const T*>(target)) + passed, target);
+          // Of bfloat16 one of the two is zero: windows do not overlap (keeps_lanes).
+          store_same(tiled ? passed : load(static_cast<const T*>(target)) + passed, target);
         });
       }
     }

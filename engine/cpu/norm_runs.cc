@@ -4,7 +4,12 @@
 
 namespace arbalest::engine::cpu {
 
+namespace {
+
 constexpr NormRunsByBlock<float> kFloatNormRuns = runs_by_block<float>();
+
+}  // namespace
+
 constexpr NormRunsByBlock<BFloat16> kBFloat16NormRuns = runs_by_block<BFloat16>();
 
 template <>

@@ -61,12 +61,15 @@ struct NormRunsByBlock {
   NormRuns<T> of[2];
 };
 
-extern const NormRunsByBlock<float> kFloatNormRuns;
 extern const NormRunsByBlock<BFloat16> kBFloat16NormRuns;
 extern const NormRunsByBlock<BFloat16> kAvx512Bf16NormRuns;  // only on a processor that has avx512_bf16
 
 // The fastest for the processor that runs this.
 template <typename T>
 const NormRuns<T>& norm_runs(std::int64_t block);
+template <>
+const NormRuns<float>& norm_runs(std::int64_t block);
+template <>
+const NormRuns<BFloat16>& norm_runs(std::int64_t block);
 
 }  // namespace arbalest::engine::cpu

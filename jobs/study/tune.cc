@@ -51,7 +51,10 @@ class Study {
     std::map<std::vector<int>, std::int64_t> bytes;
     while (!changes.is_settled()) {
       result.signal = signal();
-      if (result.signal != 0) return result;
+      if (result.signal != 0) {
+        result.is_complete = false;
+        return result;
+      }
       if (const auto change = changes.due(session_->scheduler().batches())) {
         tell_(change->reason);
         result.reason = change->reason;
@@ -84,11 +87,12 @@ class Study {
     std::map<std::vector<int>, std::vector<double>> rates;
     for (int turn = 0; turn < kTurns; ++turn) {
       for (TunePoint& point : sweep_) {
+        if (signal() != 0) return {};
         if (lost_.contain(point.learners) || !switch_to(point.learners)) continue;
         point.learner_bytes = session_->learner_bytes();
         measure(point.learners, rates[point.learners]);
-        if (signal() != 0) return {};
       }
+      if (signal() != 0) return {};
       tell_(fmt::format("sweep: turn {} of {}", turn + 1, kTurns));
     }
     std::erase_if(sweep_, [&](const TunePoint& point) { return !rates.contains(point.learners); });
@@ -191,11 +195,13 @@ TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOpti
   Study study(job, context, tell);
   TuneResult result = study.search();
   if (result.chosen.empty()) return result;
+  result.is_complete = !options.sweep;
   if (options.found) options.found(result);
   if (!options.sweep) return result;
   result.sweep = study.sweep();
+  if (result.sweep.empty()) result.signal = study.signal();  // a later one has stopped nothing
+  result.is_complete = result.signal == 0;
   result.regret = regret_of(result);
-  result.signal = study.signal();
   return result;
 }
 

@@ -38,6 +38,7 @@ struct TuneResult {
   // of all devices. Empty unless asked for.
   std::vector<TunePoint> sweep;
   std::optional<double> regret{};  // regret_of(), once there is a sweep
+  bool is_complete = true;         // false: the sweep that was asked for is not there yet, or has been stopped
   int signal = 0;                  // that stopped it, in the search or in the sweep, which is empty then
 };
 

@@ -58,7 +58,7 @@ nlohmann::ordered_json to_json(const TuneResult& result) {
           {"devices", result.devices},
           {"batch_size", result.batch_size},
           {"precision", result.precision},
-          {"status", result.signal == 0 ? "completed" : "stopped"},
+          {"status", result.is_complete ? "completed" : "stopped"},
           {"chosen", result.chosen},
           {"reason", result.reason},
           {"images_per_second", result.images_per_second},
@@ -81,7 +81,7 @@ std::string to_text(const TuneResult& result) {
   if (result.regret) {
     text += fmt::format("{:.1f} % slower than the best of the sweep\n", 100.0 * *result.regret);
   }
-  if (result.signal != 0) text += "stopped before the sweep had ended\n";
+  if (!result.is_complete) text += "stopped before the sweep had ended\n";
   return text;
 }
 

@@ -1,7 +1,6 @@
 // arbalest tune.
 #include <algorithm>
 #include <csignal>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -233,9 +232,12 @@ TEST_CASE("tune: Ctrl-C keeps the trainings that have ended") {
 }
 
 TEST_CASE("tune: Ctrl-C in the search leaves nothing, in the sweep what the search has found") {
-  const Program program;
-  Subprocess searching = program.start(tune({"--set", "learners.per_device.auto={max: 2}"}));
-  while (searching.is_running() && !searching.catches(SIGINT)) std::this_thread::yield();
+  Program program;
+  const auto home = program / "home";
+  program.set_environment("HOME=" + home.string());
+  Subprocess searching =
+      program.start({"tune", Program::config("lenet-digits"), "--set", "learners.per_device.auto={max: 4}"});
+  REQUIRE(searching.wait_for_message(" examples/s"));  // of a number of learners, and others are to be tried
   searching.send(SIGINT);
   Completed done = searching.wait();
   INFO(done.err);
@@ -243,6 +245,7 @@ TEST_CASE("tune: Ctrl-C in the search leaves nothing, in the sweep what the sear
   CHECK_THAT(done.err, ContainsSubstring("stopped before a number was found; nothing is kept"));
   CHECK(done.out.empty());
   CHECK_FALSE(std::filesystem::exists(program / "runs"));
+  CHECK_FALSE(std::filesystem::exists(home));
 
   Subprocess sweeping =
       program.start(tune({"--set", "learners.per_device.auto={max: 2}", "--sweep", "--output", "tuning"}));
@@ -258,6 +261,7 @@ TEST_CASE("tune: Ctrl-C in the search leaves nothing, in the sweep what the sear
   CHECK_FALSE(tuned["points"].empty());
   CHECK(tuned["sweep"].empty());
   CHECK(tuned["regret"].is_null());
+  CHECK(std::filesystem::exists(home / ".cache/arbalest/learners"));  // what the search has found is remembered
 }
 
 TEST_CASE("tune: a job's own number is no bound, and wrong bounds are refused") {

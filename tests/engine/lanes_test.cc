@@ -215,22 +215,29 @@ Layout plain(Device& device, const Shape& shape) { return device.plain_layout(sh
 TEST_CASE("LeNet's convolutions and poolings keep examples side by side and copy nothing in between") {
   const auto device = open_test_device();
   const auto mode = GENERATE(OperatorMode::kTraining, OperatorMode::kInference);
+  const DType type = GENERATE(from_range(types_in_lanes()));
+  const bool halves = type == DType::kBFloat16;
   const auto prepare = [&](const engine::OperatorSpec& spec) {
-    return device->prepare(spec, {.mode = mode})->traits();
+    const engine::Precision precision = halves ? engine::Precision::kBFloat16 : engine::Precision::kFloat32;
+    return device->prepare(spec, {.mode = mode, .precision = precision})->traits();
   };
   const auto conv1 = prepare(Conv2dSpec{plain(*device, {32, 1, 28, 28}), 20, {{5, 5}, {1, 1}}});
   const auto pool1 = prepare(Pool2dSpec{conv1.output, PoolKind::kMax, {{2, 2}, {2, 2}}});
   const auto conv2 = prepare(Conv2dSpec{pool1.output, 50, {{5, 5}, {1, 1}}});
   const auto relu = prepare(engine::ActivationSpec{conv2.output, engine::ActivationKind::kRelu});
   const auto pool2 = prepare(Pool2dSpec{relu.output, PoolKind::kMax, {{2, 2}, {2, 2}}});
-  for (const auto* traits : {&conv1, &pool1, &conv2, &relu, &pool2}) CHECK(lies_in_lanes(traits->output));
+  for (const auto* traits : {&conv1, &pool1, &conv2, &relu, &pool2}) {
+    CHECK(lies_in_lanes(traits->output));
+    CHECK(traits->output.dtype() == type);
+  }
   for (const auto* traits : {&pool1, &relu, &pool2}) CHECK(traits->scratch_bytes == 0);
   CHECK(conv2.saved_bytes == 0);
   CHECK(conv2.backward_reads_inputs == (mode == OperatorMode::kTraining));
-  // Its weights in another order, for the gradient of the input.
   constexpr std::size_t kWeightBytes = 50 * 20 * 5 * 5 * sizeof(float);
-  CHECK(conv2.scratch_bytes == (mode == OperatorMode::kTraining ? engine::aligned(kWeightBytes) : 0));
   CHECK(conv2.parameters[0].bytes() == kWeightBytes);  // nothing is padded
+  if (halves) return;
+  // Its weights in another order, for the gradient of the input.
+  CHECK(conv2.scratch_bytes == (mode == OperatorMode::kTraining ? engine::aligned(kWeightBytes) : 0));
 }
 
 TEST_CASE("convolutions that oneDNN does well, or that these kernels cannot do, stay with oneDNN") {
@@ -246,6 +253,16 @@ TEST_CASE("convolutions that oneDNN does well, or that these kernels cannot do, 
   CHECK_FALSE(in_lanes({16, 20, 12, 12}, 50, {{1, 1}, {1, 1}}));
   CHECK_FALSE(in_lanes({16, 16, 12, 12}, 32, window));
   CHECK_FALSE(in_lanes({16, 3, 12, 12}, 64, window));
+}
+
+TEST_CASE("poolings whose windows overlap sum their gradients in float32, so bfloat16 leaves the lanes") {
+  const auto device = open_test_device();
+  for (const DType type : types_in_lanes()) {
+    const Layout images = native_image_layout(*device, {16, 5, 9, 9}, type);
+    REQUIRE(lies_in_lanes(images));
+    CHECK(engine::cpu::keeps_lanes({images, PoolKind::kMax, {{3, 3}, {3, 3}}}));
+    CHECK(engine::cpu::keeps_lanes({images, PoolKind::kMax, {{5, 5}, {1, 1}}}) == (type == DType::kFloat32));
+  }
 }
 
 TEST_CASE("what keeps its examples apart copies from images in lanes") {
@@ -267,22 +284,25 @@ TEST_CASE("what keeps its examples apart copies from images in lanes") {
 TEST_CASE("a convolution reads parameters that lie for the other kind of kernel") {
   const auto device = open_test_device();
   const auto [trained, evaluated] = GENERATE(std::pair{32, 20}, std::pair{20, 32});
+  const std::vector<Arithmetic> types = tensor_types(*device);
+  const Arithmetic in = types.at(GENERATE(0U, 1U) % types.size());
   const Window window{{3, 3}, {1, 1}};
   const auto spec_of = [&](std::int64_t batch) { return Conv2dSpec{plain(*device, {batch, 20, 6, 6}), 18, window}; };
-  const auto parameters = device->prepare(spec_of(trained), {})->traits().parameters;
+  const auto parameters = device->prepare(spec_of(trained), {.precision = in.precision})->traits().parameters;
   OperatorCase of;
   of.spec = spec_of(evaluated);
   of.input = spec_of(evaluated).input;
-  of.input_values = random_values(of.input.shape().elements(), 1);
-  of.parameters = {random_values(18 * 20 * 9, 2), random_values(18, 3)};
-  of.output_gradient = random_values(conv2d_shape(of.input.shape(), 18, window).elements(), 4);
-  const OperatorRun run = run_operator(*device, of, {.parameters = parameters});
+  of.input_values = random_values(of.input.shape().elements(), 1, in.dtype);
+  of.parameters = {random_values(18 * 20 * 9, 2, in.dtype), random_values(18, 3)};
+  of.output_gradient = random_values(conv2d_shape(of.input.shape(), 18, window).elements(), 4, in.dtype);
+  const OperatorRun run = run_operator(*device, of, {.parameters = parameters, .precision = in.precision});
+  CAPTURE(in.name, trained, evaluated);
   CHECK(relative_error(run.output, conv2d(of.input.shape(), of.input_values, of.parameters[0], of.parameters[1], 18,
-                                          window)) < 1e-5);
+                                          window)) < in.tolerance);
   const LinearGradients gradients =
       conv2d_gradients(of.input.shape(), of.input_values, of.parameters[0], 18, window, of.output_gradient);
   CHECK(relative_error(run.parameter_gradients[0], gradients.weights) < 1e-5);
-  CHECK(relative_error(run.input_gradient, gradients.input) < 1e-5);
+  CHECK(relative_error(run.input_gradient, gradients.input) < in.tolerance);
   CHECK(run.padding_is_zero);
 }
 

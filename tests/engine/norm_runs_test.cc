@@ -52,12 +52,20 @@ class Written {
     Numbers<float> numbers = floats(1);
     numbers.of[0] = std::numeric_limits<float>::infinity();
     numbers.of[1] = std::nanf("");
-    numbers.of[2] = 3.4e38F;  // rounds to infinity
     const Numbers<BFloat16> x = rounded(numbers), addend = rounded(floats(2)), dy = rounded(floats(3));
-    Numbers<float> memory = floats(4);
+    Numbers<float> memory = floats(4);  // mean, inverse, factor and shift of each channel
     const NormTerms terms = NormTerms::in(memory.of, block);
     const Numbers<float> means = floats(5), slopes = floats(6);
     Numbers<float> partials;
+    // Sums that end at an edge: (x - mean) * factor + shift of the first channels.
+    const auto set = [&](std::int64_t channel, float factor, float shift) {
+      terms.mean[channel] = 0.0F;
+      terms.factor[channel] = factor;
+      terms.shift[channel] = shift;
+    };
+    set(2, 1.0F, 3.4e38F);         // rounds to infinity where x is above zero or as near
+    set(3, 0.0F, 1.0F + 0x1p-8F);  // as near to one neighbor as to the other: the even one
+    set(4, 0.0F, 1.0F + 0x3p-8F);
     Numbers<BFloat16> y, addend_gradient, input_gradient;
 
     loops.measure(rounded(floats(7)).of, kPixels, partials.of);
@@ -66,6 +74,11 @@ class Written {
       for (int adds = 0; adds < 2; ++adds) {
         loops.normalize[relu][adds](x.of, addend.of, terms, 0, kPixels, y.of);
         keep(y);
+        if (adds != 0) continue;
+        for (std::int64_t p = 0; p < kPixels; ++p) {
+          infinities_ += y.of[p * block + 2].bits == 0x7F80;
+          ties_are_even_ &= y.of[p * block + 3].bits == 0x3F80 && y.of[p * block + 4].bits == 0x3F82;
+        }
       }
     }
     const BlockedGradients<BFloat16> task{.input = x.of,
@@ -85,6 +98,8 @@ class Written {
   }
 
   bool operator==(const Written&) const = default;
+  int infinities() const { return infinities_; }
+  bool ties_are_even() const { return ties_are_even_; }
 
  private:
   template <typename T>
@@ -94,6 +109,8 @@ class Written {
   }
 
   std::vector<std::byte> bytes_;
+  int infinities_ = 0;
+  bool ties_are_even_ = true;
 };
 
 }  // namespace
@@ -106,6 +123,7 @@ TEST_CASE(
     const Written native(engine::cpu::kAvx512Bf16NormRuns.of[i], block);
     const Written portable(engine::cpu::kBFloat16NormRuns.of[i], block);
     CHECK((native == portable));
+    CHECK((native.infinities() > 0 && native.ties_are_even()));
     CHECK(&engine::cpu::norm_runs<BFloat16>(block) == &engine::cpu::kAvx512Bf16NormRuns.of[i]);
   }
 }
