@@ -51,9 +51,9 @@ struct TuneOptions {
 // By what part the chosen numbers are slower than the best of the sweep; none where that has not measured them.
 std::optional<double> regret_of(const TuneResult& result);
 
-// Trains without evaluation until the search has ended; keeps nothing. `job` has bounds (JobOptions::tuned). `tell`
-// gets a line for each decision; `context.stop_signal` ends it with the round. Numbers for which there is no memory are
-// left out of the sweep.
+// Trains without evaluation, at a learning rate of zero, until the search has ended; keeps nothing. `job` has bounds
+// (JobOptions::tuned). `tell` gets a line for each decision; `context.stop_signal` ends it with the round. Numbers for
+// which there is no memory are left out of the sweep.
 TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOptions& options,
                 const std::function<void(const std::string&)>& tell);
 

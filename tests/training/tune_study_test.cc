@@ -38,6 +38,14 @@ TEST_CASE("tune: the sweep of unlike devices measures the chosen numbers beside 
   CHECK(*result.regret >= 0.0);
 }
 
+TEST_CASE("tune: a rate at which training diverges does not end a study of throughput", "[training]") {
+  const jobs::JobOptions job =
+      load("lenet-digits.txtpb", {"devices=cpu", "learning_rate.base=1000", "learners.per_device.auto={max: 2}"});
+  const jobs::TuneResult result = jobs::tune(job, {}, {.sweep = true}, [](const std::string&) {});
+  CHECK(result.is_complete);
+  CHECK(result.regret.has_value());
+}
+
 TEST_CASE("tune: a sweep leaves out numbers for which there is no memory, and what was found is told before",
           "[training][memory]") {
   jobs::JobOptions job = wide_job(4'000, "auto { max: 3 }");
