@@ -11,6 +11,7 @@
 #include "engine/ops/averaging.h"
 #include "engine/ops/gather_examples.h"
 #include "engine/ops/gradient_clip.h"
+#include "engine/ops/moving_average.h"
 #include "engine/ops/round_weights.h"
 #include "engine/ops/tensor_sum.h"
 #include "engine/ops/weight_update.h"
@@ -20,7 +21,7 @@ namespace arbalest::engine {
 
 // What needs no preparation: passes over flat vectors, and the gathering of a mini-batch.
 using FlatTask = std::variant<WeightUpdate, GradientClip, ReplicaDifference, CentralUpdate, LocalAveraging,
-                              GatherExamples, RoundWeights, TensorSum>;
+                              MovingAverage, GatherExamples, RoundWeights, TensorSum>;
 
 // Labels name a task in errors, traces and observers; string literals, or strings that outlive the stream.
 class Stream {

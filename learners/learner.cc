@@ -195,9 +195,10 @@ Ticket Learner::measure_statistics(const dataflow::Batch& batch, const StepParam
   return ticket;
 }
 
-engine::Event Learner::copy_weights(float* target, engine::BFloat16* rounded) {
-  stream_->copy(target, replica_.weights(), vector_bytes(), "copy weights");
-  round_weights(target, rounded);
+engine::Event Learner::move_average(float* average, float weight, engine::BFloat16* rounded) {
+  const std::int64_t elements = training_.parameters().elements();
+  stream_->enqueue(engine::MovingAverage{replica_.weights(), average, weight, elements}, "moving average");
+  round_weights(average, rounded);
   return stream_->record();
 }
 

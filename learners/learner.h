@@ -78,9 +78,10 @@ class Learner {
   Ticket measure_statistics(const dataflow::Batch& batch, const engine::StepParameters& parameters,
                             const engine::Event& weights_ready);
 
-  // Copies the weights as they are after the last update to `target` and, unless it is null, rounds them to `rounded`
-  // ([elements] on the device each); returns the event after which they are there.
-  engine::Event copy_weights(float* target, engine::BFloat16* rounded);
+  // Takes the weights as they are after the last update into `average` (engine/ops/moving_average.h; a weight of 1
+  // makes it a copy) and, unless it is null, rounds that to `rounded` ([elements] on the device each); returns the
+  // event after which it is there.
+  engine::Event move_average(float* average, float weight, engine::BFloat16* rounded);
 
   // To be called when the host has written weights(), before anything is enqueued that reads them.
   void weights_were_set();

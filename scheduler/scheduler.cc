@@ -43,7 +43,12 @@ void Progress::add(const Progress& later) {
 
 Scheduler::Scheduler(const Options& options, std::span<const std::unique_ptr<LearnerPool>> pools,
                      engine::Collective& collective)
-    : options_(options), pools_(pools), tasks_(0), averagings_(kRunAhead + 1), evaluation_ready_(pools.size()) {
+    : options_(options),
+      pools_(pools),
+      moving_average_(options.moving_average_epochs),
+      tasks_(0),
+      averagings_(kRunAhead + 1),
+      evaluation_ready_(pools.size()) {
   create_learners(collective);
   LearnerPool& first = *pools_.front();
   const dataflow::ParameterLayout& layout = first.training_plan().parameters();
@@ -158,6 +163,7 @@ void Scheduler::enqueue_round(dataflow::BatchRing& ring) {
   for (std::size_t j = 0; j < learners_.size(); ++j) {
     enqueue_update(j, averages() ? read[pool_of_[j]] : engine::Event{}, ring);
   }
+  if (moving_average_.is_due(progress())) move_averages(false);
 }
 
 void Scheduler::enqueue_update(std::size_t learner, const engine::Event& after, dataflow::BatchRing& ring) {
@@ -230,13 +236,18 @@ void Scheduler::check_finite(const Task& task) const {
                remedy(ticket.task < learners_.size(), std::isfinite(result.loss_sum)));
 }
 
-void Scheduler::refresh_evaluation_weights(Statistics statistics) {
+void Scheduler::move_averages(bool rounds) {
+  const float weight = moving_average_.take(progress());
   for (std::size_t p = 0; p < pools_.size(); ++p) {
-    float* target = pools_[p]->evaluation_weights();
-    engine::BFloat16* rounded = pools_[p]->rounded_evaluation_weights();
-    evaluation_ready_[p] = averages() ? averager_->copy_central(static_cast<int>(p), target, rounded)
-                                      : learners_.front()->copy_weights(target, rounded);
+    float* average = pools_[p]->evaluation_weights();
+    engine::BFloat16* rounded = rounds ? pools_[p]->rounded_evaluation_weights() : nullptr;
+    evaluation_ready_[p] = averages() ? averager_->move_average(static_cast<int>(p), average, weight, rounded)
+                                      : learners_.front()->move_average(average, weight, rounded);
   }
+}
+
+void Scheduler::refresh_evaluation_weights(Statistics statistics) {
+  move_averages(true);
   if (!statistics_ || statistics == Statistics::kAveraged) return;
   if (!statistics_->are_of(batches_)) measure_statistics();
   for (std::size_t p = 0, j = 0; p < pools_.size(); j += ready_[p++].size()) {

@@ -14,6 +14,7 @@
 #include "learners/learner_pool.h"
 #include "scheduler/central_statistics.h"
 #include "scheduler/learning_rate.h"
+#include "scheduler/moving_average.h"
 #include "scheduler/ring_queue.h"
 #include "sma/averager.h"
 
@@ -24,7 +25,8 @@ struct Options {
   sma::Options averaging;
   std::uint64_t seed = 1;
   std::int64_t batches_per_epoch = 1;
-  bool may_resize = false;  // one learner alone is then ready for averaging with others
+  double moving_average_epochs = 0.0;  // MovingAverage: what is evaluated and saved; 0: the central model as it is
+  bool may_resize = false;             // one learner alone is then ready for averaging with others
   // Training mini-batches, finitely many, on which the central model's running statistics are measured whenever it is
   // evaluated or saved; null: it keeps those that averaging carries along, or that were loaded.
   dataflow::BatchRing* statistics_ring = nullptr;
@@ -119,8 +121,9 @@ class Scheduler {
   // Waits for all that is enqueued.
   Progress drain();
 
-  // Loss and accuracy of the central model (of the weights, with one learner) over all batches of `ring`, spread over
-  // all learners; leaves the ring at its start. Only when drained. Throws kData if none of the examples can be read.
+  // Loss and accuracy of the central model (of the weights, with one learner), or of its moving average, over all
+  // batches of `ring`, spread over all learners; leaves the ring at its start. Only when drained. Throws kData if none
+  // of the examples can be read.
   Evaluation evaluate(dataflow::BatchRing& ring);
 
   // From the next round on `learners[d]` learners train on device d: prepared ones (LearnerPool::prepare). All of them,
@@ -129,8 +132,8 @@ class Scheduler {
   // Options::may_resize; the ring must have the slots for so many (needed_ring_slots).
   void resize(std::span<const int> learners);
 
-  // The central model in canonical order, unless told otherwise as evaluate() sees it. Waits for all that is enqueued
-  // and drops its Progress.
+  // The central model, or its moving average, in canonical order, unless told otherwise as evaluate() sees it. Waits
+  // for all that is enqueued and drops its Progress.
   std::vector<dataflow::NamedTensor> snapshot(Statistics statistics = Statistics::kReestimated);
   // z and every replica := `tensors`. Before the first round.
   void load(std::span<const dataflow::NamedTensor> tensors);
@@ -152,11 +155,13 @@ class Scheduler {
   void enqueue_update(std::size_t learner, const engine::Event& after, dataflow::BatchRing& ring);
   // All weights := z and momenta := 0.
   void restart();
+  // Takes the present model into every pool's evaluation weights, which nobody may be reading. With `rounds` they are
+  // rounded, too, for the plans that read them so.
+  void move_averages(bool rounds);
   void pop_round(Progress& progress);
   void pop_task(Progress& progress);
   void check_finite(const Task& task) const;
-  // Copies the present model to every pool's evaluation weights, which nobody may be reading, and sees to its running
-  // statistics. Only when drained.
+  // Brings every pool's evaluation weights up to date, and sees to their running statistics. Only when drained.
   void refresh_evaluation_weights(Statistics statistics);
   void forget_statistics();
   void measure_statistics();
@@ -171,6 +176,7 @@ class Scheduler {
   std::vector<std::size_t> pool_of_;          // by learner
   std::optional<sma::Averager> averager_;     // none where there is always one learner
 
+  MovingAverage moving_average_;
   std::uint64_t batches_ = 0;
   int drops_ = 0;                                  // of the learning rate, that have taken effect
   RingQueue<Task> tasks_;                          // enqueued training tasks, oldest first

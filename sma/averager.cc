@@ -121,11 +121,12 @@ std::span<const engine::Event> Averager::restart(std::span<const std::vector<eng
   return events_;
 }
 
-engine::Event Averager::copy_central(int device, float* target, engine::BFloat16* rounded) {
+engine::Event Averager::move_average(int device, float* average, float weight, engine::BFloat16* rounded) {
   PerDevice& entry = at(device);
-  entry.stream->copy(target, entry.central[parity_].data(), vector_bytes(), "copy central model");
+  entry.stream->enqueue(engine::MovingAverage{entry.central[parity_].as<float>(), average, weight, elements_},
+                        "moving average");
   if (rounded != nullptr) {
-    entry.stream->enqueue(engine::RoundWeights{target, rounded, elements_}, "round central model");
+    entry.stream->enqueue(engine::RoundWeights{average, rounded, elements_}, "round central model");
   }
   return entry.stream->record();
 }

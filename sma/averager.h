@@ -62,9 +62,10 @@ class Averager {
   // starts anew. Returns, by device, the event after which learners may copy z.
   std::span<const engine::Event> restart(std::span<const std::vector<engine::Event>> updated);
 
-  // Copies the present z to `target` and, unless it is null, rounds it to `rounded` ([elements] on the device each);
-  // returns the event after which it is there. Every reader of z other than the learners' updates reads such a copy.
-  engine::Event copy_central(int device, float* target, engine::BFloat16* rounded);
+  // Takes the present z into `average` (engine/ops/moving_average.h; a weight of 1 makes it a copy) and, unless it is
+  // null, rounds that to `rounded` ([elements] on the device each); returns the event after which it is there. Every
+  // reader of z other than the learners' updates reads such a vector.
+  engine::Event move_average(int device, float* average, float weight, engine::BFloat16* rounded);
 
   // Blocks the host until `event`, which may lie behind an averaging, has passed: Collective::wait.
   void wait(const engine::Event& event);

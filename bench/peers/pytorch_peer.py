@@ -50,7 +50,6 @@ def options_of(arguments):
     return {
         "data_root": None if arguments.synthetic else arguments.data_root,
         "seed": arguments.seed,
-        "average_epochs": arguments.average_epochs,
         "tf32": arguments.tf32,
     }
 
@@ -176,9 +175,6 @@ def parse():
         command.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="(cpu)")
         command.add_argument("--tf32", action="store_true", help="GPU: TF32 instead of FP32 multiplications")
         command.add_argument("--synthetic", action="store_true", help="noise in place of the dataset: for speed only")
-        command.add_argument(
-            "--average-epochs", type=float, default=0.5, help="how far back the weights' average remembers (0.5)"
-        )
     return parser.parse_args()
 
 

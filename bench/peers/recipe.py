@@ -6,6 +6,8 @@ import pathlib
 
 from peers.job_file import JobError, parse
 
+AVERAGE_EPOCHS = 0.5  # where the job has no moving average
+
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
@@ -60,6 +62,7 @@ class Recipe:
     max_epochs: int
     target: float  # None: the job names none
     batch_norm_examples: int  # from which batch norm's statistics of an average are estimated, as Arbalest does it for z
+    average_epochs: float  # how far back the average of the weights remembers that is evaluated beside them
     momentum: float
     nesterov: bool
     weight_decay: float
@@ -92,6 +95,7 @@ def recipe_of(text, max_epochs=None):
         max_epochs=max_epochs,
         target=training.take("target_accuracy"),
         batch_norm_examples=training.take("batch_norm_examples", 2048),
+        average_epochs=training.take("moving_average_epochs", 0.0) or AVERAGE_EPOCHS,
         momentum=sgd.take("momentum", 0.0),
         nesterov=sgd.take("nesterov", False),
         weight_decay=sgd.take("weight_decay", 0.0),

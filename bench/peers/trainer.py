@@ -19,7 +19,7 @@ class Trainer:
     With several ranks every mini-batch is divided among them, and gradients are averaged by DistributedDataParallel.
     """
 
-    def __init__(self, recipe, train, test, arrangement, seed, rank=0, average_epochs=0.5):
+    def __init__(self, recipe, train, test, arrangement, seed, rank=0):
         self.recipe, self.arrangement, self.rank = recipe, arrangement, rank
         self.ranks = arrangement.processes if arrangement.is_parallel else 1
         device = arrangement.device
@@ -27,7 +27,7 @@ class Trainer:
         self.schedule = recipe.schedule.for_ranks(self.ranks, recipe.max_epochs)
         self.plain_model = make_model(recipe.model, seed).to(device, memory_format=layout)
         self.average = AveragedModel(
-            self.plain_model, multi_avg_fn=get_ema_multi_avg_fn(self.decay(train, average_epochs))
+            self.plain_model, multi_avg_fn=get_ema_multi_avg_fn(self.decay(train))
         )
         self.model = self.plain_model
         if arrangement.is_parallel:
@@ -53,10 +53,10 @@ class Trainer:
         self.orders = torch.Generator().manual_seed(seed)
         self.order, self.step_of_epoch, self.seen, self.steps = None, 0, 0, 0
 
-    def decay(self, train, epochs):
-        """Of the average, so that it remembers so many epochs."""
+    def decay(self, train):
+        """Of the average, so that it remembers as many epochs as the recipe says."""
         between = STEPS_BETWEEN_AVERAGINGS * self.recipe.batch * self.ranks
-        return math.exp(-between / (epochs * len(train)))
+        return math.exp(-between / (self.recipe.average_epochs * len(train)))
 
     def first_rate(self):
         rate = self.schedule.at(0.0)

@@ -67,13 +67,7 @@ def serve(pipe, rank, meeting_place, arrangement, recipe, options):
         train, test = read_data(recipe, options["data_root"])
         make = GraphedTrainer if arrangement.is_graphed else Trainer
         trainer = make(
-            recipe,
-            train,
-            test,
-            arrangement,
-            options["seed"],
-            rank if arrangement.is_parallel else 0,
-            options["average_epochs"],
+            recipe, train, test, arrangement, options["seed"], rank if arrangement.is_parallel else 0
         )
         pipe.send(("ready", None))
         while (order := pipe.recv()) is not None:

@@ -5,6 +5,7 @@
 #include "engine/ops/averaging.h"
 #include "engine/ops/gather_examples.h"
 #include "engine/ops/gradient_clip.h"
+#include "engine/ops/moving_average.h"
 #include "engine/ops/round_weights.h"
 #include "engine/ops/tensor_sum.h"
 #include "engine/ops/weight_update.h"
@@ -16,6 +17,7 @@ void run_flat(const GradientClip& task, const TaskContext& context);
 void run_flat(const ReplicaDifference& task, const TaskContext& context);
 void run_flat(const CentralUpdate& task, const TaskContext& context);
 void run_flat(const LocalAveraging& task, const TaskContext& context);
+void run_flat(const MovingAverage& task, const TaskContext& context);
 void run_flat(const GatherExamples& task, const TaskContext& context);
 void run_flat(const RoundWeights& task, const TaskContext& context);
 void run_flat(const TensorSum& task, const TaskContext& context);

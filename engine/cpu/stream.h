@@ -74,9 +74,9 @@ class CpuStream final : public Stream {
     void* to;
     std::size_t bytes;
   };
-  using Work =
-      std::variant<std::monostate, Event, Copy, FillZero, WeightUpdate, GradientClip, ReplicaDifference, CentralUpdate,
-                   LocalAveraging, GatherExamples, RoundWeights, TensorSum, const CpuTaskGraph*, std::unique_ptr<Task>>;
+  using Work = std::variant<std::monostate, Event, Copy, FillZero, WeightUpdate, GradientClip, ReplicaDifference,
+                            CentralUpdate, LocalAveraging, MovingAverage, GatherExamples, RoundWeights, TensorSum,
+                            const CpuTaskGraph*, std::unique_ptr<Task>>;
   struct Command {
     Work work;
     const char* label = "";

@@ -50,6 +50,7 @@ struct TrainingOptions {
   engine::Precision precision = engine::Precision::kFloat32;
   bool reestimates_statistics = true;  // of batch normalization, for the central model
   int statistics_examples = 2048;
+  double moving_average_epochs = 0.0;  // scheduler::MovingAverage
 };
 
 struct OptimizerOptions {

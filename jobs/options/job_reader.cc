@@ -87,6 +87,8 @@ class JobReader {
     issues_.add("training.max_epochs", out_of_range("max_epochs", training.max_epochs(), {1, kMaxEpochs}));
     issues_.add("training.batch_norm_examples",
                 out_of_range("batch_norm_examples", training.batch_norm_examples(), {1, kMostStatisticsExamples}));
+    issues_.add("training.moving_average_epochs",
+                out_of_range("moving_average_epochs", training.moving_average_epochs(), {0.0, double{kMaxEpochs}}));
     options_.data.augmentation.seed = training.seed();
     options_.training = {.batch_size = training.batch_size(),
                          .max_epochs = training.max_epochs(),
@@ -94,7 +96,8 @@ class JobReader {
                          .seed = training.seed(),
                          .precision = jobs::from_proto(training.precision()),
                          .reestimates_statistics = training.batch_norm_statistics() == v1::Training::REESTIMATED,
-                         .statistics_examples = training.batch_norm_examples()};
+                         .statistics_examples = training.batch_norm_examples(),
+                         .moving_average_epochs = training.moving_average_epochs()};
     if (training.has_target_accuracy()) {
       options_.training.target_accuracy = training.target_accuracy();
       issues_.add("training.target_accuracy", check_target(training.target_accuracy()));

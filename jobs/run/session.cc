@@ -77,13 +77,15 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
     if (reestimates_statistics(job, *pools_.front())) make_statistics_ring(job, *training, learners);
   }
   collective_ = engine::make_collective(devices_);
-  scheduler_ = std::make_unique<scheduler::Scheduler>(scheduler::Options{.learning_rate = job.learning_rate,
-                                                                         .averaging = job.synchronization,
-                                                                         .seed = job.training.seed,
-                                                                         .batches_per_epoch = batches_per_epoch,
-                                                                         .may_resize = may_resize(job),
-                                                                         .statistics_ring = statistics_ring_.get()},
-                                                      pools_, *collective_);
+  scheduler_ = std::make_unique<scheduler::Scheduler>(
+      scheduler::Options{.learning_rate = job.learning_rate,
+                         .averaging = job.synchronization,
+                         .seed = job.training.seed,
+                         .batches_per_epoch = batches_per_epoch,
+                         .moving_average_epochs = job.training.moving_average_epochs,
+                         .may_resize = may_resize(job),
+                         .statistics_ring = statistics_ring_.get()},
+      pools_, *collective_);
 }
 
 void Session::load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input) {

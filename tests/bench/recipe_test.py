@@ -22,6 +22,10 @@ class Recipes(unittest.TestCase):
             self.assertEqual((resnet.padding, resnet.flip, resnet.nesterov), (4, True, True))
             self.assertEqual(resnet.batch_norm_examples, 4096 if depth == 20 else 2048)
 
+    def test_the_average_is_the_jobs_if_it_has_one(self):
+        for setting, epochs in (("", 0.5), (" moving_average_epochs: 0", 0.5), (" moving_average_epochs: 2", 2)):
+            self.assertEqual(recipe_of(JOB.replace("seed: 1", "seed: 1" + setting)).average_epochs, epochs)
+
     def test_what_a_peer_does_not_know_is_an_error_and_not_ignored(self):
         for old, new, complaint in (
             ("seed: 1", "seed: 1 label_smoothing: 0.1", "training.label_smoothing"),

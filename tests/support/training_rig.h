@@ -100,6 +100,7 @@ struct RigOptions {
   std::vector<dataflow::LayerDescription> layers;  // empty: logistic regression
   scheduler::LearningRateSchedule learning_rate{.base = 0.1, .with_learners = scheduler::LearnerScaling::kKeep};
   sma::Options averaging;
+  double moving_average_epochs = 0.0;
   engine::UpdateRule rule = engine::Sgd{.momentum = 0.9F, .weight_decay = 0.01F};
   std::optional<float> clip_gradient_norm = {};
   std::vector<dataflow::ParameterKind> without_decay = {};
@@ -150,14 +151,15 @@ class TrainingRig {
           options.learners[d], d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
     }
     collective_ = engine::make_collective(devices_);
-    scheduler_ =
-        std::make_unique<scheduler::Scheduler>(scheduler::Options{.learning_rate = options.learning_rate,
-                                                                  .averaging = options.averaging,
-                                                                  .seed = options.seed,
-                                                                  .batches_per_epoch = order_.batches_per_epoch(),
-                                                                  .may_resize = options.most_learners > 0,
-                                                                  .statistics_ring = statistics_ring_.get()},
-                                               pools_, *collective_);
+    scheduler_ = std::make_unique<scheduler::Scheduler>(
+        scheduler::Options{.learning_rate = options.learning_rate,
+                           .averaging = options.averaging,
+                           .seed = options.seed,
+                           .batches_per_epoch = order_.batches_per_epoch(),
+                           .moving_average_epochs = options.moving_average_epochs,
+                           .may_resize = options.most_learners > 0,
+                           .statistics_ring = statistics_ring_.get()},
+        pools_, *collective_);
   }
 
   const dataflow::Dataset& data() const { return *data_; }

@@ -1,0 +1,60 @@
+#include "engine/ops/moving_average.h"
+
+#include <limits>
+
+#include "tests/engine/operator_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/device_memory.h"
+#include "tests/support/numbers.h"
+
+namespace arbalest::tests {
+namespace {
+
+constexpr std::int64_t kBehind = 3;  // elements that are not to be touched
+constexpr float kUntouched = 42.0F;
+
+// A vector after it has taken in another, and what lies behind it.
+std::vector<float> moved(std::vector<float> average, const std::vector<float>& values, float weight, int threads) {
+  const auto elements = static_cast<std::int64_t>(average.size());
+  average.resize(average.size() + kBehind, kUntouched);
+  const auto device = open_test_device();
+  const engine::Buffer values_there = upload(*device, values);
+  const engine::Buffer average_there = upload(*device, average);
+  const auto stream = device->create_stream({"test", threads});
+  stream->enqueue(engine::MovingAverage{values_there.as<float>(), average_there.as<float>(), weight, elements},
+                  "moving average");
+  stream->record().synchronize();
+  return download<float>(*device, average_there.data(), average.size());
+}
+
+std::vector<float> random_floats(std::int64_t elements, unsigned seed) {
+  const std::vector<double> values = random_values(elements, seed);
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+TEST_CASE("a moving average goes a part of the way, all of it and nothing more") {
+  const std::int64_t elements = GENERATE(1, 17, 70001);
+  const int threads = GENERATE(1, 3);
+  const std::vector<float> before = random_floats(elements, 7);
+  const std::vector<float> values = random_floats(elements, 8);
+  std::vector<double> expected;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const double from = static_cast<double>(before[i]);
+    expected.push_back(from + 0.3 * (static_cast<double>(values[i]) - from));
+  }
+  expected.resize(expected.size() + kBehind, static_cast<double>(kUntouched));
+  CHECK(relative_error(moved(before, values, 0.3F, threads), expected) < 1e-6);
+}
+
+TEST_CASE("a moving average takes over the whole of a first value, and nothing of one without weight") {
+  const std::vector<float> values = random_floats(33, 8);
+  std::vector<float> copied = values;
+  copied.resize(copied.size() + kBehind, kUntouched);
+  const std::vector<float> never_written(values.size(), std::numeric_limits<float>::quiet_NaN());
+  CHECK(moved(never_written, values, 1.0F, 1) == copied);
+  CHECK(moved(values, random_floats(33, 9), 0.0F, 1) == copied);
+}
+
+}  // namespace arbalest::tests
