@@ -34,12 +34,7 @@ void CudaDevice::make_current() const { ARBALEST_CUDA(cudaSetDevice(ordinal_)); 
 
 Buffer CudaDevice::allocate(std::size_t bytes) {
   make_current();
-  try {
-    return allocate_device(bytes);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kOutOfMemory) throw;
-    fail(ErrorKind::kOutOfMemory, "{}: cannot allocate {} bytes", name_, bytes);
-  }
+  return allocate_device(bytes);
 }
 
 Buffer CudaDevice::allocate_host(std::size_t bytes) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/cuda/check.h"
+#include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 
@@ -13,13 +14,26 @@ namespace {
 void release_device(void* data, std::size_t) noexcept { static_cast<void>(cudaFree(data)); }
 void release_host(void* data, std::size_t) noexcept { static_cast<void>(cudaFreeHost(data)); }
 
+// Of the current device.
+void* take(std::size_t bytes) {
+  void* data = nullptr;
+  try {
+    ARBALEST_CUDA(cudaMallocAsync(&data, bytes, cudaStreamPerThread));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kOutOfMemory) throw;
+    int ordinal = 0;
+    ARBALEST_CUDA(cudaGetDevice(&ordinal));
+    fail(ErrorKind::kOutOfMemory, "cuda:{}: cannot allocate {} bytes", ordinal, bytes);
+  }
+  return data;
+}
+
 }  // namespace
 
 Buffer allocate_device(std::size_t bytes) {
   if (bytes == 0) return {};
-  void* data = nullptr;
-  ARBALEST_CUDA(cudaMallocAsync(&data, bytes, cudaStreamPerThread));
-  Buffer buffer(data, bytes, release_device);
+  Buffer buffer(take(bytes), bytes, release_device);
+  void* data = buffer.data();
   ARBALEST_CUDA(cudaMemsetAsync(data, 0, bytes, cudaStreamPerThread));
   ARBALEST_CUDA(cudaStreamSynchronize(cudaStreamPerThread));
   return buffer;

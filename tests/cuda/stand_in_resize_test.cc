@@ -4,6 +4,7 @@
 
 #include "engine/error.h"
 #include "jobs/options/load_job.h"
+#include "jobs/run/session.h"
 #include "jobs/run/trainer.h"
 #include "tests/cuda/resizing.h"
 #include "tests/cuda_stand_in/stand_in.h"
@@ -33,10 +34,21 @@ class Fault final : public jobs::RunObserver {
   std::atomic<int> stop_signal = 0;
 };
 
-jobs::JobOptions tuned_job() {
-  return jobs::load_job(
-      source_directory() + "/configs/logistic-digits.txtpb",
-      std::vector<std::string>{"devices=cuda:0", "training.max_epochs=1000", "learners.per_device.auto={max: 4}"});
+jobs::JobOptions tuned_job(const std::string& bounds = "max: 4") {
+  return jobs::load_job(source_directory() + "/configs/logistic-digits.txtpb",
+                        std::vector<std::string>{"devices=cuda:0", "training.max_epochs=1000",
+                                                 "learners.per_device.auto={" + bounds + "}"});
+}
+
+// Opens the job's session on a GPU of which an allocation fails after `passing` others, whatever it says of its free
+// memory. False if there were not so many.
+bool open_where_memory_ends(jobs::JobOptions& job, int passing) {
+  cuda_stand_in::reset();
+  cuda_stand_in::fail_next(kAllocate, cudaErrorMemoryAllocation, passing);
+  const std::size_t warnings = job.warnings.size();
+  jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  cuda_stand_in::require_clean();
+  return job.warnings.size() > warnings;
 }
 
 }  // namespace
@@ -112,6 +124,34 @@ TEST_CASE("where a GPU has no memory for another learner, a tuned run goes on an
                                        ContainsSubstring("cuda:0: cannot allocate"));
   CHECK(summary.learners == 2);
   cuda_stand_in::require_clean();
+}
+
+TEST_CASE("a tuned job that finds less memory than there seemed to be gets half the bound and says so",
+          "[training][resize]") {
+  int halved = 0;
+  for (int passing = 0;; ++passing) {
+    CAPTURE(passing);
+    jobs::JobOptions job = tuned_job();
+    if (!open_where_memory_ends(job, passing)) break;
+    const std::string& warning = job.warnings.back();
+    if (warning.find("stay in host memory") != std::string::npos) continue;  // the dataset's allocation
+    ++halved;
+    CHECK(job.tuned->max == 2);
+    CHECK_THAT(warning, ContainsSubstring("at most 2 learners on each device instead of 4: ") &&
+                            ContainsSubstring("cuda:0: cannot allocate"));
+  }
+  cuda_stand_in::reset();  // the last failure has not come
+  CHECK(halved > 6);       // z twice, its sum, weights, gradients, momenta and arenas
+}
+
+TEST_CASE("a bound is not lowered beyond the least number of learners", "[training][resize]") {
+  constexpr int kBehindData = 8;
+  jobs::JobOptions above = tuned_job("min: 3 max: 4");
+  REQUIRE(open_where_memory_ends(above, kBehindData));
+  CHECK(above.tuned->max == 3);
+  jobs::JobOptions equal = tuned_job("min: 4 max: 4");
+  CHECK_THROWS_WITH(open_where_memory_ends(equal, kBehindData), ContainsSubstring("cuda:0: cannot allocate"));
+  CHECK(equal.tuned->max == 4);
 }
 
 }  // namespace arbalest::tests

@@ -46,6 +46,13 @@ cudaError_t cudaSetDevice(int ordinal) {
   return note(state().devices[static_cast<std::size_t>(ordinal)].failure);
 }
 
+cudaError_t cudaGetDevice(int* ordinal) {
+  return call("cudaGetDevice", InCapture::kLegal, [&](Thread& thread) {
+    *ordinal = thread.device;
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
   return call("cudaGetDeviceProperties", InCapture::kLegal, [&](Thread&) {
     if (!is_device(ordinal)) return cudaErrorInvalidDevice;
