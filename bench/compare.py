@@ -165,14 +165,14 @@ class Comparison:
         """Every other turn backwards, so that a machine that drifts favors none. When one dies, the turns are over."""
         seconds = turn_seconds(self.arguments, model)
         try:
-            pairs = [(c, side) for c, side in pairs if self.guarded(f"{model}: {c.name}", c.start)]
+            pairs = [(c, side) for c, side in pairs if self.guarded(f"{model}: {c.name}", c.start, self.seconds_left)]
             for contender, _ in pairs:
                 self.result["versions"].update(contender.versions)
             for turn in range(-1, self.arguments.turns):  # the first warms up
                 rates = {}
                 for contender, side in pairs if turn % 2 == 0 else reversed(pairs):
                     what = f"{model}: a turn of {contender.name}"
-                    rates[side["name"]] = self.guarded(what, contender.turn, seconds)
+                    rates[side["name"]] = self.guarded(what, contender.turn, seconds, self.seconds_left)
                 if None in rates.values():
                     break
                 if turn >= 0:

@@ -6,6 +6,7 @@ import pathlib
 import shlex
 import signal
 import subprocess
+import threading
 import time
 
 NOT_REACHED = 9
@@ -76,6 +77,29 @@ def run_to_end(command, log, seconds_left, allowed=(0,)):
     return out.decode()
 
 
+@contextlib.contextmanager
+def ended_after(process, seconds):
+    """Within it, a process that takes longer is ended, and its RunDied is OutOfTime. None: it may take any time."""
+    is_over = threading.Event()
+
+    def end():
+        is_over.set()
+        process.terminate()
+
+    timer = threading.Timer(seconds, end) if seconds is not None else None
+    if timer:
+        timer.start()
+    try:
+        yield
+    except RunDied:
+        if is_over.is_set():
+            raise OutOfTime from None
+        raise
+    finally:
+        if timer:
+            timer.cancel()
+
+
 class Arbalest:
     name = "Arbalest"
     is_upper_bound = False
@@ -95,13 +119,13 @@ class Arbalest:
     def of_turns(self):
         return [self.program, "train", self.job, *self.options, "--quiet"]
 
-    def start(self):
+    def start(self, _seconds_left):
         return True
 
     def stop(self):
         pass
 
-    def turn(self, seconds):
+    def turn(self, seconds, _seconds_left):
         """images/s of training: a run that is stopped after so many seconds behind its preparation."""
         self.turns += 1
         output = self.folder / "turns" / f"arbalest-{self.turns}"
@@ -163,30 +187,31 @@ class Peer:
     def of_turns(self):
         return self.words("turns")
 
-    def start(self):
+    def start(self, seconds_left):
         """The process that then waits for turns: with its data and, where it compiles, compiled. True."""
         with self.log.open() as stderr:
             self.process = subprocess.Popen(
                 self.of_turns(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
             )
-        self.versions = versions_of(self.answer())
+        self.versions = versions_of(self.answer(seconds_left))
         return True
 
-    def answer(self):
-        line = self.process.stdout.readline()
-        while line and not line.startswith("{"):
+    def answer(self, seconds_left):
+        with ended_after(self.process, seconds_left()):
             line = self.process.stdout.readline()
-        if not line:
-            raise self.log.died(self.process.wait())
+            while line and not line.startswith("{"):
+                line = self.process.stdout.readline()
+            if not line:
+                raise self.log.died(self.process.wait())
         return json.loads(line)
 
-    def turn(self, seconds):
+    def turn(self, seconds, seconds_left):
         try:
             self.process.stdin.write(f"{seconds}\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             pass  # answer() says why
-        return self.answer()["images_per_second"]
+        return self.answer(seconds_left)["images_per_second"]
 
     def stop(self):
         if self.process is not None:

@@ -85,9 +85,11 @@ def axes(x, y):
     return content
 
 
-def line_chart(title, x, y, series, level=None):
-    """`series`: {name: [(x, y), ...]}; `level`: y of a dashed line."""
+def line_chart(title, x, y, series, level=None, note=""):
+    """`series`: {name: [(x, y), ...]}; `level`: y of a dashed line; `note`: a line below all."""
     content = axes(x, y)
+    if note:
+        content.append(label(16, HEIGHT - 2, note, "start"))
 
     def place(point):
         return LEFT + (RIGHT - LEFT) * x.share(point[0]), BOTTOM - (BOTTOM - TOP) * y.share(point[1])

@@ -75,11 +75,11 @@ def series_by_learners(cases, value):
     return series
 
 
-def over_batch_size(title, y_title, series):
+def over_batch_size(title, y_title, series, note=""):
     points = [point for points in series.values() for point in points]
     x = Axis("batch size of a learner", [point[0] for point in points], doubling=True)
     y = Axis(y_title, [point[1] for point in points], from_zero=True)
-    return line_chart(title, x, y, series)
+    return line_chart(title, x, y, series, note=note)
 
 
 def gain(options):
@@ -97,10 +97,13 @@ def gain(options):
 
 
 def time(options):
-    series = series_by_learners(read_cases(options), lambda case: case.seconds)
+    cases = read_cases(options)
+    series = series_by_learners(cases, lambda case: case.seconds)
     if not series:
         raise NothingToDraw("in none of these cases did half of the runs reach the target")
-    return over_batch_size("Time to accuracy", "seconds to the target, median over seeds", series)
+    short = [f"b = {case.batch_size} with {plural(case.learners)}" for case in cases if case.seconds is None]
+    note = f"Half of the runs did not reach the target: {', '.join(short)}" if short else ""
+    return over_batch_size("Time to accuracy", "seconds to the target, median over seeds", series, note)
 
 
 def accuracy(options):

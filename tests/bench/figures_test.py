@@ -84,9 +84,11 @@ class Figures(unittest.TestCase):
         self.assertAlmostEqual((zero - four[1][1]) / (zero - one[1][1]), 1.5, places=2)
         self.assertIn("one learner and with more", self.draw("gain", self.bench(CASES[:1]), exit_code=2))
 
-    def test_time_leaves_out_what_has_not_reached_the_target(self):
-        one, four = self.dots(self.draw("time", self.bench()))
+    def test_time_names_what_has_not_reached_the_target(self):
+        svg = self.draw("time", self.bench())
+        one, four = self.dots(svg)
         self.assertEqual((len(one), len(four)), (1, 2))
+        self.assertIn("Half of the runs did not reach the target: b = 64 with 1 learner", self.texts(svg))
         self.assertIn("reach the target", self.draw("time", self.bench([CASES[2]]), exit_code=2))
 
     def test_accuracy_is_the_median_over_seeds_of_one_learner_or_one_batch_size(self):

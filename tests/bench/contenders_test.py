@@ -1,0 +1,56 @@
+"""Contenders of a comparison whose programs do not answer: bench/comparison/contenders.py."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+from comparison.contenders import OutOfTime, Peer, RunDied
+
+READY = 'print("{}", flush=True)\n'
+HANGS = "import time\ntime.sleep(1000)\n"
+ANSWERS = 'import sys\nfor line in sys.stdin:\n  print("a warning")\n  print(\'{"images_per_second": 7}\', flush=True)\n'
+
+
+def any_time():
+    return None
+
+
+def no_time():
+    return 0.2
+
+
+class Contenders(unittest.TestCase):
+    def peer(self, text):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        program = pathlib.Path(folder.name) / "program.py"
+        program.write_text(text)
+        peer = Peer("a peer", [sys.executable, str(program)], pathlib.Path(folder.name) / "logs")
+        self.addCleanup(peer.stop)
+        return peer
+
+    def test_a_peer_that_answers(self):
+        peer = self.peer(READY + ANSWERS)
+        self.assertTrue(peer.start(any_time))
+        self.assertEqual([peer.turn(0.1, any_time), peer.turn(0.1, lambda: 60.0)], [7, 7])
+
+    def test_a_peer_that_is_never_ready_is_ended_when_the_time_is_over(self):
+        peer = self.peer(HANGS)
+        self.assertRaises(OutOfTime, peer.start, no_time)
+        self.assertIsNotNone(peer.process.poll())
+
+    def test_a_turn_without_an_answer_is_ended_when_the_time_is_over(self):
+        peer = self.peer(READY + HANGS)
+        peer.start(any_time)
+        self.assertRaises(OutOfTime, peer.turn, 0.1, no_time)
+        self.assertIsNotNone(peer.process.poll())
+
+    def test_a_peer_that_ends_by_itself_has_died(self):
+        peer = self.peer("import sys\nsys.exit('no such model')")
+        with self.assertRaisesRegex(RunDied, "exit code 1: no such model"):
+            peer.start(lambda: 60.0)
+
+
+if __name__ == "__main__":
+    unittest.main()
