@@ -42,7 +42,8 @@ class LearnerPool {
   int count() const noexcept { return count_; }
   const dataflow::Plan& training_plan() const noexcept { return active().training_plan(); }
   float* evaluation_weights() const noexcept { return evaluation_weights_.as<float>(); }
-  // The same in low precision, for whoever writes them to keep up to date; null where the plans do not read it.
+  // The same in low precision as of the last evaluation, for whoever evaluates to keep up to date; null where the plans
+  // do not read it.
   engine::BFloat16* rounded_evaluation_weights() const noexcept {
     return rounded_evaluation_weights_.as<engine::BFloat16>();
   }

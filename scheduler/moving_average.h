@@ -1,5 +1,5 @@
-// When an exponential moving average takes in the central model, and with which weight: pure functions of progress, so
-// that neither depends on the number of learners.
+// When an exponential moving average takes in the central model, and with which weight. Both go by progress and not by
+// rounds, so that the number of learners makes no difference.
 #pragma once
 
 namespace arbalest::scheduler {
@@ -9,8 +9,8 @@ class MovingAverage {
   // `epochs`: how far back it remembers; a state that is so old counts 1/e of a present one. 0: no further than now.
   explicit MovingAverage(double epochs) : epochs_(epochs) {}
 
-  // Whether the model has gone on for long enough to be taken in. Each round would cost a pass over the weights, and
-  // neighboring states are much alike.
+  // Whether the model has gone on for long enough to be taken in, unless an evaluation wants it sooner. Each round
+  // would cost a pass over the weights, and neighboring states are much alike.
   bool is_due(double progress) const { return epochs_ > 0.0 && progress - last_ >= epochs_ / kSamples; }
 
   // The weight of the model after so many epochs, which stands for all states since the last one that was taken in: of

@@ -236,11 +236,11 @@ void Scheduler::check_finite(const Task& task) const {
                remedy(ticket.task < learners_.size(), std::isfinite(result.loss_sum)));
 }
 
-void Scheduler::move_averages(bool rounds) {
+void Scheduler::move_averages(bool rounds_them) {
   const float weight = moving_average_.take(progress());
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     float* average = pools_[p]->evaluation_weights();
-    engine::BFloat16* rounded = rounds ? pools_[p]->rounded_evaluation_weights() : nullptr;
+    engine::BFloat16* rounded = rounds_them ? pools_[p]->rounded_evaluation_weights() : nullptr;
     evaluation_ready_[p] = averages() ? averager_->move_average(static_cast<int>(p), average, weight, rounded)
                                       : learners_.front()->move_average(average, weight, rounded);
   }
@@ -302,6 +302,7 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
 
 void Scheduler::resize(std::span<const int> learners) {
   ARBALEST_CHECK(options_.may_resize && tasks_.empty() && learners.size() == pools_.size());
+  if (statistics_) forget_statistics();  // its events are of streams that may go
   // The weights of one learner alone are z.
   if (!averages()) {
     learners_.front()->stream().drain();
@@ -315,7 +316,7 @@ void Scheduler::resize(std::span<const int> learners) {
 std::vector<dataflow::NamedTensor> Scheduler::snapshot(Statistics statistics) {
   abandon();
   refresh_evaluation_weights(statistics);
-  wait(evaluation_ready_.front());
+  for (const engine::Event& ready : evaluation_ready_) wait(ready);
   LearnerPool& first = *pools_.front();
   return first.training_plan().parameters().to_canonical(first.device(), first.evaluation_weights());
 }

@@ -82,7 +82,8 @@ struct Progress {
 enum class Statistics {
   kReestimated,  // on Options::statistics_ring, if there is one, which takes as long as an evaluation of its
                  // mini-batches
-  kAveraged      // those that averaging carries along
+  // Those that averaging carries along. In a moving average there is what has been re-estimated before, too.
+  kAveraged
 };
 
 struct Evaluation {
@@ -155,9 +156,9 @@ class Scheduler {
   void enqueue_update(std::size_t learner, const engine::Event& after, dataflow::BatchRing& ring);
   // All weights := z and momenta := 0.
   void restart();
-  // Takes the present model into every pool's evaluation weights, which nobody may be reading. With `rounds` they are
-  // rounded, too, for the plans that read them so.
-  void move_averages(bool rounds);
+  // Takes the present model into every pool's evaluation weights, which nobody may be reading, and, if it
+  // `rounds_them`, brings their copies in low precision up to date.
+  void move_averages(bool rounds_them);
   void pop_round(Progress& progress);
   void pop_task(Progress& progress);
   void check_finite(const Task& task) const;

@@ -126,7 +126,7 @@ engine::Event Averager::move_average(int device, float* average, float weight, e
   entry.stream->enqueue(engine::MovingAverage{entry.central[parity_].as<float>(), average, weight, elements_},
                         "moving average");
   if (rounded != nullptr) {
-    entry.stream->enqueue(engine::RoundWeights{average, rounded, elements_}, "round central model");
+    entry.stream->enqueue(engine::RoundWeights{average, rounded, elements_}, "round moving average");
   }
   return entry.stream->record();
 }

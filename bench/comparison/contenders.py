@@ -10,6 +10,7 @@ import threading
 import time
 
 NOT_REACHED = 9
+GRACE = 10  # seconds from asking a process to end to ending it
 
 
 class RunDied(Exception):
@@ -68,7 +69,11 @@ def run_to_end(command, log, seconds_left, allowed=(0,)):
             out, _ = process.communicate(timeout=seconds_left())
         except BaseException as interruption:
             process.terminate()
-            process.communicate()
+            try:
+                process.communicate(timeout=GRACE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
             if isinstance(interruption, subprocess.TimeoutExpired):
                 raise OutOfTime from None
             raise
@@ -80,15 +85,18 @@ def run_to_end(command, log, seconds_left, allowed=(0,)):
 @contextlib.contextmanager
 def ended_after(process, seconds):
     """Within it, a process that takes longer is ended, and its RunDied is OutOfTime. None: it may take any time."""
-    is_over = threading.Event()
+    is_over, is_done = threading.Event(), threading.Event()
 
-    def end():
+    def watch():
+        if is_done.wait(seconds):
+            return
         is_over.set()
         process.terminate()
+        if not is_done.wait(GRACE):  # Python hears no signal while a library is at work
+            process.kill()
 
-    timer = threading.Timer(seconds, end) if seconds is not None else None
-    if timer:
-        timer.start()
+    if seconds is not None:
+        threading.Thread(target=watch, daemon=True).start()
     try:
         yield
     except RunDied:
@@ -96,8 +104,7 @@ def ended_after(process, seconds):
             raise OutOfTime from None
         raise
     finally:
-        if timer:
-            timer.cancel()
+        is_done.set()
 
 
 class Arbalest:
@@ -157,7 +164,7 @@ class Arbalest:
             "preparation_seconds": run["phase_seconds"]["preparation"],
             "outcome": run["outcome"],
             "learners": run["learners"],
-            "curves": {"central model": run["epoch_rows"]},
+            "curves": {"model": run["epoch_rows"]},
         }
 
 

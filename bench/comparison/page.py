@@ -81,7 +81,7 @@ def to_target(sides, target, examples):
                 ratio = quartiles(summarize(shares))
             pairs = [(a / b if a and b else None) for _, a, b in end_to_end(ours, side, target)]
             confirmed = each(pairs, number)
-        what = sorted({hit[2] for hit in hits if hit} - {"central model"})
+        what = sorted({hit[2] for hit in hits if hit} - {"model"})
         rows.append(
             (
                 side["name"] + (f" ({', '.join(what)})" if what else ""),

@@ -101,8 +101,12 @@ def time(options):
     series = series_by_learners(cases, lambda case: case.seconds)
     if not series:
         raise NothingToDraw("in none of these cases did half of the runs reach the target")
-    short = [f"b = {case.batch_size} with {plural(case.learners)}" for case in cases if case.seconds is None]
-    note = f"Half of the runs did not reach the target: {', '.join(short)}" if short else ""
+    short = {}  # batch sizes by learners
+    for case in sorted(cases, key=lambda case: (case.learners, case.batch_size)):
+        if case.seconds is None:
+            short.setdefault(plural(case.learners), []).append(str(case.batch_size))
+    left_out = "; ".join(f"{learners}, b = {', '.join(sizes)}" for learners, sizes in short.items())
+    note = f"Not reached by half of the runs or more: {left_out}" if short else ""
     return over_batch_size("Time to accuracy", "seconds to the target, median over seeds", series, note)
 
 

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "dataflow/input/example_feature.h"
 #include "dataflow/input/record_file.h"
 #include "engine/error.h"
 #include "tensorflow/example.pb.h"
@@ -88,15 +89,27 @@ ImageRecord read_record(const RecordFile& file, std::size_t record) {
   }
 }
 
+std::optional<std::int64_t> find_label(const RecordFile& file, std::size_t record) {
+  const std::optional<tensorflow::Feature> feature = find_feature(file, record, kLabel);
+  if (!feature || feature->int64_list().value_size() != 1) return std::nullopt;
+  return feature->int64_list().value(0);
+}
+
+// The whole record is read only where the label alone says that something is wrong.
 std::int32_t read_label(const RecordFile& file, std::size_t record, const ImageRecordsSource& source) {
+  const auto is_class = [&](std::int64_t label) {
+    return label >= source.first_label && label - source.first_label < source.classes;
+  };
   std::int64_t label = 0;
   try {
+    const std::optional<std::int64_t> found = find_label(file, record);
+    if (found && is_class(*found)) return static_cast<std::int32_t>(*found - source.first_label);
     label = read_record(file, record).label;
   } catch (const engine::Error& error) {
     if (error.kind() != ErrorKind::kData || source.on_unreadable == OnUnreadable::kStop) throw;
     return kUnreadable;
   }
-  if (label < source.first_label || label - source.first_label >= source.classes) {
+  if (!is_class(label)) {
     fail(ErrorKind::kData, "{}: label {} is not in [{}, {})", file.describe(record), label, source.first_label,
          source.first_label + source.classes);
   }

@@ -22,9 +22,10 @@ struct ImageRecordsSource {
   OnUnreadable on_unreadable = OnUnreadable::kStop;
 };
 
-// Labels are read at once, so every record is, shard by shard on `pool`; not to be called by a task of it. Throws
-// ErrorKind::kData, naming shard and record, if there is no shard or one is incomplete, if a label is out of range, and
-// if a record is unreadable. Where those are to be skipped, they are examples that cannot be read instead.
+// Labels are read at once, without the images beside them, shard by shard on `pool`; not to be called by a task of it.
+// Throws ErrorKind::kData, naming shard and record, if there is no shard or one is incomplete, if a label is out of
+// range, and if a record has no label. Where those are to be skipped, they are examples that cannot be read
+// instead; as is any record whose checksum is wrong, which shows when it is read.
 std::unique_ptr<const EncodedExamples> open_image_records(const ImageRecordsSource& source, engine::host::Pool& pool);
 
 struct ImageRecord {

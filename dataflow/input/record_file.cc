@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -104,6 +105,15 @@ bool RecordFile::read_at(std::uint64_t offset, std::span<std::uint8_t> out) cons
 
 std::string RecordFile::describe(std::size_t record) const {
   return fmt::format("{}: record {} (byte {})", path_.string(), record, records_.at(record).offset - kHeader);
+}
+
+std::size_t RecordFile::read_part(std::size_t record, std::uint64_t offset, std::span<std::uint8_t> out) const {
+  const Record& place = records_.at(record);
+  const std::uint64_t count = std::min<std::uint64_t>(out.size(), place.bytes - std::min(offset, place.bytes));
+  if (!read_at(place.offset + offset, out.first(count))) {
+    fail(ErrorKind::kData, "{}: the file has become shorter", describe(record));
+  }
+  return count;
 }
 
 std::vector<std::uint8_t> RecordFile::read(std::size_t record) const {

@@ -25,6 +25,10 @@ class RecordFile {
   std::size_t size() const noexcept { return records_.size(); }
   // The data of a record. Throws ErrorKind::kData, naming both, if its checksum is wrong.
   std::vector<std::uint8_t> read(std::size_t record) const;
+  // Of that data.
+  std::uint64_t bytes(std::size_t record) const { return records_.at(record).bytes; }
+  // As much of it from `offset` on as there is and `out` holds; how much that is. Its checksum is not looked at.
+  std::size_t read_part(std::size_t record, std::uint64_t offset, std::span<std::uint8_t> out) const;
   // "shard: record 3 (byte 1234)"
   std::string describe(std::size_t record) const;
 

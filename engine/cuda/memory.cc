@@ -17,14 +17,14 @@ void release_host(void* data, std::size_t) noexcept { static_cast<void>(cudaFree
 // Of the current device.
 void* take(std::size_t bytes) {
   void* data = nullptr;
-  try {
-    ARBALEST_CUDA(cudaMallocAsync(&data, bytes, cudaStreamPerThread));
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kOutOfMemory) throw;
+  const cudaError_t result = cudaMallocAsync(&data, bytes, cudaStreamPerThread);
+  if (result == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());  // not sticky: the next call must not find it
     int ordinal = 0;
     ARBALEST_CUDA(cudaGetDevice(&ordinal));
     fail(ErrorKind::kOutOfMemory, "cuda:{}: cannot allocate {} bytes", ordinal, bytes);
   }
+  check(result, "cudaMallocAsync");
   return data;
 }
 

@@ -88,7 +88,7 @@ class Figures(unittest.TestCase):
         svg = self.draw("time", self.bench())
         one, four = self.dots(svg)
         self.assertEqual((len(one), len(four)), (1, 2))
-        self.assertIn("Half of the runs did not reach the target: b = 64 with 1 learner", self.texts(svg))
+        self.assertIn("Not reached by half of the runs or more: 1 learner, b = 64", self.texts(svg))
         self.assertIn("reach the target", self.draw("time", self.bench([CASES[2]]), exit_code=2))
 
     def test_accuracy_is_the_median_over_seeds_of_one_learner_or_one_batch_size(self):

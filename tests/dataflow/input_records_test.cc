@@ -2,18 +2,23 @@
 #include "dataflow/input/image_records.h"
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "dataflow/input/crc32c.h"
 #include "dataflow/input/record_file.h"
 #include "engine/error.h"
+#include "tensorflow/example.pb.h"
 #include "tests/support/catch.h"
 #include "tests/support/data_failure.h"
 #include "tests/support/image_writer.h"
+#include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 
 namespace {
 
 using namespace arbalest;
+namespace fs = std::filesystem;
 using dataflow::crc32c;
 using dataflow::ImageRecord;
 using dataflow::OnUnreadable;
@@ -43,6 +48,15 @@ std::unique_ptr<const dataflow::EncodedExamples> open(const TemporaryDirectory& 
                                                       OnUnreadable on_unreadable = OnUnreadable::kStop) {
   engine::host::Pool pool(2);
   return dataflow::open_image_records({directory.path(), "train-*", first_label, 3, on_unreadable}, pool);
+}
+
+// That this process has asked the system for.
+std::uint64_t bytes_read() {
+  std::ifstream file("/proc/self/io");
+  std::string name;
+  std::uint64_t bytes = 0;
+  if (!(file >> name >> bytes) || name != "rchar:") tests::skip_test("/proc/self/io does not tell what is read");
+  return bytes;
 }
 
 }  // namespace
@@ -174,14 +188,13 @@ TEST_CASE("records: damaged data stops the run or is an example that cannot be r
   file[40] = static_cast<char>(file[40] + 1);  // in the data of its first record
   write_text(directory / "train-1", file);
   const std::string record = (directory / "train-1").string() + ": record 0 (byte 0)";
-  CHECK_THAT(data_failure([&] { open(directory); }),
-             Catch::Matchers::StartsWith(record + ": the checksum of its data is wrong"));
+  const std::string said = record + ": the checksum of its data is wrong";
+  CHECK_THAT(data_failure([&] { open(directory)->read(1); }), Catch::Matchers::StartsWith(said));
 
   const auto examples = open(directory, 0, OnUnreadable::kSkip);
   REQUIRE(examples->size() == 3);
   CHECK(examples->label(0) == 0);
-  CHECK_THAT(data_failure([&] { examples->read(1); }),
-             Catch::Matchers::StartsWith(record + ": the checksum of its data is wrong"));
+  CHECK_THAT(data_failure([&] { examples->read(1); }), Catch::Matchers::StartsWith(said));
   CHECK(examples->label(2) == 2);
   CHECK(examples->read(2) == bytes_of(png(gradient(5, 4, 3, 3))));
 
@@ -190,6 +203,51 @@ TEST_CASE("records: damaged data stops the run or is an example that cannot be r
   write_records(directory / "train-1", {image_record(7, 2)});
   CHECK_THAT(data_failure([&] { open(directory, 0, OnUnreadable::kSkip); }),
              ContainsSubstring("label 7 is not in [0, 3)"));
+}
+
+TEST_CASE("records: whatever byte is damaged, the run stops at the record or goes on without it", "[input]") {
+  const TemporaryDirectory directory;
+  const fs::path shard = directory / "train-0";
+  write_records(shard, {image_record(1, 2), image_record(2, 3)});
+  const std::string whole = read_text(shard);
+  const std::size_t header = 12;
+  const std::size_t end = header + image_record(1, 2).size();  // of the first record's data
+  for (std::size_t byte = header; byte < end; ++byte) {
+    std::string damaged = whole;
+    damaged[byte] = static_cast<char>(~damaged[byte]);
+    write_text(shard, damaged);
+    CAPTURE(byte);
+    CHECK_THAT(data_failure([&] { open(directory)->read(0); }), ContainsSubstring("record 0 (byte 0)"));
+    const auto examples = open(directory, 0, OnUnreadable::kSkip);
+    CHECK_THAT(data_failure([&] { examples->read(0); }), ContainsSubstring("record 0 (byte 0)"));
+    CHECK(examples->label(1) == 2);
+  }
+}
+
+TEST_CASE("records: opening a shard reads labels and no images", "[input]") {
+  const TemporaryDirectory directory;
+  const Bytes image(1 << 20, 7);
+  std::vector<Bytes> records;
+  for (const bool label_is_first : {true, false}) {
+    tensorflow::Example label;
+    tensorflow::Example file;
+    (*label.mutable_features()->mutable_feature())["image/class/label"].mutable_int64_list()->add_value(2);
+    (*file.mutable_features()->mutable_feature())["image/encoded"].mutable_bytes_list()->add_value(image.data(),
+                                                                                                   image.size());
+    // Messages one behind the other are one message, with the fields of both.
+    const std::string data = label_is_first ? label.SerializeAsString() + file.SerializeAsString()
+                                            : file.SerializeAsString() + label.SerializeAsString();
+    records.push_back(bytes_of(data));
+  }
+  write_records(directory / "train-0", records);
+  const std::uint64_t before = bytes_read();
+  const auto examples = open(directory);
+  CHECK(bytes_read() - before < 64 * 1024);
+  for (std::int64_t example = 0; example < 2; ++example) {
+    CHECK(examples->label(example) == 2);
+    CHECK(examples->read(example) == image);
+  }
+  CHECK(bytes_read() - before > 2 * image.size());
 }
 
 TEST_CASE("records: the same image gives the same bytes", "[input]") {

@@ -9,7 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
 #include "tests/support/skip.h"
-#include "tests/support/test_device.h"
+#include "tests/support/small_training.h"
 #include "tests/support/training_rig.h"
 
 namespace arbalest::tests {
@@ -147,6 +147,14 @@ TEST_CASE("the moving average of the central model is what is saved", "[training
   CHECK(compared.error() < 1e-6);
   CHECK(compared.distance() > 1e-2);
   compared.train(15);
+  CHECK(compared.error() < 1e-6);
+}
+
+TEST_CASE("the moving average takes in running statistics as averaging carries them along", "[training]") {
+  RigOptions options = options_on({"cpu"}, {GENERATE(1, 3)});
+  options.layers = normalized_network();
+  Compared compared(options, 1.0);
+  compared.train(12);
   CHECK(compared.error() < 1e-6);
 }
 

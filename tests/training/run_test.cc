@@ -76,6 +76,20 @@ TEST_CASE("a net with batch norm learns the digits, and its file evaluates to wh
   }
 }
 
+TEST_CASE("a job's moving average is what its run evaluates and saves", "[training]") {
+  std::vector<std::string> models;
+  for (const std::string epochs : {"0", "0.5"}) {
+    const TemporaryDirectory directory;
+    const jobs::JobOptions job = load("logistic-digits.txtpb", {"training.max_epochs=1", "learners.per_device.fixed=2",
+                                                                "training.moving_average_epochs=" + epochs});
+    const RunSummary summary = run(job, directory.path().string());
+    const std::string model = (directory.path() / "model.safetensors").string();
+    CHECK(jobs::evaluate_run(job, model, summary.model_sha256, {}).test_accuracy == summary.test_accuracy);
+    models.push_back(summary.model_sha256);
+  }
+  CHECK(models[0] != models[1]);
+}
+
 TEST_CASE("photographs of many sizes train from their JPEG files", "[training][data]") {
   tests::dataset_or_skip("caltech-101-10c");
   const RunSummary summary =

@@ -245,14 +245,16 @@ TEST_CASE("a mini-batch whose statistics are not finite stops the run, and z sta
 TEST_CASE("z's statistics, estimated anew, are what mini-batches have under z, and training knows nothing of it",
           "[training]") {
   constexpr std::int64_t kBatches = 5;
+  const double moving_average_epochs = GENERATE(0.0, 0.5);  // or under z's moving average
   const auto devices = two_devices(engine::host::allowed_cores());
   std::vector<std::vector<int>> arrangements{{1}, {2}, {4}};
   if (!devices.empty()) arrangements.push_back({2, 1});
   for (const std::vector<int>& learners : arrangements) {
     for (const int period : {1, 3}) {
-      CAPTURE(learners, period);
+      CAPTURE(moving_average_epochs, learners, period);
       RigOptions options = options_for(learners);
       options.averaging.period = period;
+      options.moving_average_epochs = moving_average_epochs;
       if (learners.size() > 1) options.devices = devices;
       TrainingRig averaged(options);
       options.statistic_batches = kBatches;
@@ -279,6 +281,22 @@ TEST_CASE("z's statistics, estimated anew, are what mini-batches have under z, a
               Approx(loaded.scheduler().evaluate(loaded.test_ring()).loss).epsilon(1e-5));
       }
     }
+  }
+}
+
+TEST_CASE("statistics are estimated with other learners than before", "[training][resize]") {
+  RigOptions options = options_for({2});
+  options.most_learners = 4;
+  options.statistic_batches = 3;
+  TrainingRig rig(options);
+  for (const int learners : {1, 4, 1, 2}) {  // on two cores or more, one learner has another number of threads
+    CAPTURE(learners);
+    rig.resize({learners});
+    rig.run(3);
+    const double loss = rig.scheduler().evaluate(rig.test_ring()).loss;
+    TrainingRig loaded(options_for({1}));
+    loaded.scheduler().load(rig.scheduler().snapshot());
+    CHECK(loss == Approx(loaded.scheduler().evaluate(loaded.test_ring()).loss).epsilon(1e-5));
   }
 }
 
