@@ -105,19 +105,15 @@ class Runs {
         session->scheduler().drain();
         session->resize(counts);
         run(*session, kSettlingSeconds);
-        fixed_[is_loaded][at.learners].push_back(run(*session, kFixedSeconds));
+        fixed_[is_loaded][at.learners].push_back(run(*session, arguments_.seconds / kFixedPerPhase));
       }
     }
   }
 
-  // The fastest fixed number and its images/s.
-  std::pair<int, double> best(bool is_loaded) const {
-    std::pair<int, double> result{0, 0.0};
-    for (const auto& [learners, rates] : fixed_.at(is_loaded)) {
-      const double rate = summarize(rates).median;
-      if (rate > result.second) result = {learners, rate};
-    }
-    return result;
+  // The number that is fastest over all turns, and its images/s by turn.
+  std::pair<int, std::vector<double>> best(bool is_loaded) const {
+    const auto& fixed = fixed_.at(is_loaded);
+    return *std::ranges::max_element(fixed, {}, [](const auto& of) { return summarize(of.second).median; });
   }
 
   nlohmann::ordered_json fixed() const {
@@ -134,7 +130,7 @@ class Runs {
 
  private:
   static constexpr double kSettlingSeconds = 0.5;
-  static constexpr double kFixedSeconds = 4.0;
+  static constexpr double kFixedPerPhase = 4.0;  // measurements of a fixed number in the time of a phase
 
   static int load_threads() { return std::max(1, engine::host::usable_cores() / 2); }
 
@@ -166,15 +162,18 @@ int run(const Arguments& arguments) {
   }
   nlohmann::ordered_json fields{{"job", runs.job().name}, {"batch_size", runs.job().training.batch_size}};
   for (std::size_t p = 0; p < std::size(kPhases); ++p) {
-    const auto [learners, rate] = runs.best(kPhases[p].is_loaded);
+    const auto [learners, rates] = runs.best(kPhases[p].is_loaded);
     std::vector<double> shares;
-    for (const auto& phases : turns) shares.push_back(phases[p]["images_per_second"].get<double>() / rate);
+    for (std::size_t turn = 0; turn < rates.size(); ++turn) {
+      shares.push_back(turns[turn][p]["images_per_second"].get<double>() / rates[turn]);
+    }
     const Summary share = summarize(shares);
-    fmt::print(stderr, "{}: {:.1f} % of the best fixed number, {} learners with {:.0f} images/s\n", kPhases[p].name,
-               100.0 * share.median, learners, rate);
+    const Summary fixed = summarize(rates);
+    fmt::print(stderr, "{}: {:.1f} % of the best fixed number, {} learners with {:.0f} images/s (spread {:.1f} %)\n",
+               kPhases[p].name, 100.0 * share.median, learners, fixed.median, 100.0 * fixed.spread());
     fields["phases"].push_back({{"phase", kPhases[p].name},
                                 {"best_fixed_learners", learners},
-                                {"best_fixed_images_per_second", rate},
+                                {"best_fixed_images_per_second", to_json(fixed)},
                                 {"share_of_best_fixed", to_json(share)},
                                 {"target_share", 0.9}});
   }
