@@ -10,6 +10,7 @@
 #include "jobs/run/output_space.h"
 #include "jobs/run/session.h"
 #include "tests/support/catch.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/memory_limit.h"
 #include "tests/training/whole_run.h"
@@ -68,13 +69,6 @@ TEST_CASE("learners that the user did not ask for become as many as fit", "[trai
   REQUIRE_FALSE(job.warnings.empty());
   CHECK_THAT(job.warnings.front(), ContainsSubstring("3 learners on each device instead of 4: 4 learners would take"));
 }
-
-// A sanitizer's own memory is resident too: shadow of all that is touched, and what was freed a while ago.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // Jobs of which the weights take nearly all, and one of which the activations do.
 TEST_CASE("the memory forecast is what a session takes", "[training][memory]") {
