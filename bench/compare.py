@@ -85,9 +85,9 @@ class Comparison:
         self.result["load_average"].append(os.getloadavg()[0])
         (self.folder / "compare.json").write_text(json.dumps(self.result, indent=1) + "\n")
 
-    def peer(self, name, script, model):
+    def peer(self, name, script, model, *options):
         command = [self.python, str(ROOT / "bench/peers" / script), "--model", model, "--job", str(ROOT / JOBS[model])]
-        return Peer(name, [*command, "--data-root", self.arguments.data_root], self.folder / model)
+        return Peer(name, [*command, "--data-root", self.arguments.data_root, *options], self.folder / model)
 
     def peers_of(self, model, entry):
         """PyTorch's best, its upper bound, TensorFlow: those there are."""
@@ -96,7 +96,9 @@ class Comparison:
             return []
         found = self.pytorch(model, entry) if self.has("torch", model) else []
         if model in TENSORFLOW_MODELS:
-            if self.arguments.quick:
+            if self.arguments.device == "cuda":
+                self.skip(f"{model}: TensorFlow: on CPUs only")
+            elif self.arguments.quick:
                 self.skip(f"{model}: TensorFlow: not in quick mode")
             elif self.has("tensorflow", model):
                 found.append(self.peer("TensorFlow", "tensorflow_peer.py", model))
@@ -110,7 +112,7 @@ class Comparison:
 
     def pytorch(self, model, entry):
         arguments = self.arguments
-        peer = self.peer("PyTorch", "pytorch_peer.py", model)
+        peer = self.peer("PyTorch", "pytorch_peer.py", model, "--device", arguments.device)
         if arguments.arrangement:
             return [peer.arranged(arguments.arrangement)]
         say(f"{model}: PyTorch's arrangements, one after another")
@@ -145,7 +147,8 @@ class Comparison:
             "examples": examples,
         }
         self.result["models"].append(entry)
-        ours = Arbalest(arguments.program, JOBS[model], arguments.set, arguments.data_root, self.folder / model)
+        device = "cuda:0" if arguments.device == "cuda" else "cpu"
+        ours = Arbalest(arguments.program, JOBS[model], arguments.set, device, arguments.data_root, self.folder / model)
         contenders = [ours, *self.peers_of(model, entry)]
         entry["sides"] = [{"name": contender.name, "rates": [], "runs": []} for contender in contenders]
         entry["commands"] += [readable(contender.of_turns()) for contender in contenders]

@@ -111,9 +111,12 @@ class Arbalest:
     name = "Arbalest"
     is_upper_bound = False
 
-    def __init__(self, program, job, settings, data_root, folder):
+    def __init__(self, program, job, settings, device, data_root, folder):
+        """`device`: where the settings name none; a job's own are whatever is there."""
         self.job, self.folder, self.log = job, folder, Log(folder / "arbalest.log")
         self.program = str(program)
+        if not any(setting.startswith("devices") for setting in settings):
+            settings = [*settings, f"devices={device}"]
         self.options = [word for setting in settings for word in ("--set", setting)]
         self.options += ["--data-root", data_root]
         self.turns = 0

@@ -76,6 +76,7 @@ def make_parser():
     add("--turns", type=count, default=7, help="of each contender (7)")
     add("--seconds", type=positive, help="of a turn (LeNet: 5, ResNets: 20; quick: 3 and 10)")
     add("--arrangement", help="PyTorch's, as pytorch_peer.py pick names it, in place of the fastest")
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="of both sides: all cores, or the first GPU (cpu)")
     add("--speed-only", action="store_true", help="turns, and no training to the target")
     add("--max-epochs", type=count, help="in place of the jobs'")
     add(

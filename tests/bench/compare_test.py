@@ -53,7 +53,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(len(side["rates"]), 2)
         self.assertEqual([run["seed"] for run in side["runs"]], [1, 2])
         self.assertEqual(result["died"], [])
-        for part in ("Time to 90 %", "the peers", "arbalest bench configs/lenet-mnist.txtpb", result["commit"]):
+        for part in ("Time to 90 %", "the peers", "bench configs/lenet-mnist.txtpb", "devices=cpu", result["commit"]):
             self.assertIn(part, page)
         self.assertNotIn(str(self.folder), page)
 

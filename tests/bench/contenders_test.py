@@ -1,11 +1,11 @@
-"""Contenders of a comparison whose programs do not answer: bench/comparison/contenders.py."""
+"""Contenders of a comparison, and what becomes of those that do not answer: bench/comparison/contenders.py."""
 
 import pathlib
 import sys
 import tempfile
 import unittest
 
-from comparison.contenders import OutOfTime, Peer, RunDied
+from comparison.contenders import Arbalest, OutOfTime, Peer, RunDied
 
 READY = 'print("{}", flush=True)\n'
 HANGS = "import time\ntime.sleep(1000)\n"
@@ -29,6 +29,13 @@ class Contenders(unittest.TestCase):
         peer = Peer("a peer", [sys.executable, str(program)], pathlib.Path(folder.name) / "logs")
         self.addCleanup(peer.stop)
         return peer
+
+    def test_arbalest_runs_on_the_device_of_the_peers_unless_its_settings_name_one(self):
+        def command(*settings):
+            return Arbalest("arbalest", "job", settings, "cuda:0", "data", pathlib.Path("none")).of_turns()
+
+        self.assertIn("devices=cuda:0", command("training.seed=2"))
+        self.assertNotIn("devices=cuda:0", command("devices=cuda:1"))
 
     def test_a_peer_that_answers(self):
         peer = self.peer(READY + ANSWERS)
