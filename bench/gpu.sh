@@ -2,15 +2,16 @@
 # Everything that needs a GPU, from an installed tree (cmake --install, components program and measure): tests,
 # compute-sanitizer on the small ones, benchmarks, PyTorch peers, and one table of what was to be reached and what was.
 #
-#   bench/gpu.sh OUT [tests|bench|peers|sanitizer|all]...
+#   bench/gpu.sh OUT [tests|bench|curves|peers|sanitizer|all]...
 #
+# `curves` is images/s over learners for several batch sizes; CIFAR-10 for ResNet-32 lies below $ARBALEST_DATA, else data/.
 # OUT gets summary.md, results.jsonl (one object per benchmark), steps.tsv, machine.txt, log.txt and the sanitizer's
 # reports. Every step has a time limit, and what is left of ARBALEST_GPU_SECONDS (540) bounds them all; a step that fails is
 # reported and the rest goes on. Exit codes: 0 all is well, 1 a step failed, 2 usage, 4 there is no GPU.
 set -uo pipefail
 
 usage() {
-  sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
   exit 2
 }
 
@@ -21,7 +22,7 @@ out=$(cd "$1" && pwd)
 shift
 [ $# -gt 0 ] || set -- all
 for part in "$@"; do
-  case $part in tests | bench | peers | sanitizer | all) ;; *) usage ;; esac
+  case $part in tests | bench | curves | peers | sanitizer | all) ;; *) usage ;; esac
 done
 parts=" $* "
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
@@ -124,6 +125,15 @@ run_benches() {
   done
 }
 
+# LeNet with 32 examples is among the benches.
+run_curves() {
+  local batch curve=(bench/gpu_bench learners --no-all-reduce --turns 7)
+  for batch in 16 64; do step "lenet_$batch" 60 "${curve[@]}" --batch "$batch"; done
+  for batch in 16 32 64 128; do
+    step "resnet32_$batch" 120 "${curve[@]}" configs/resnet32-cifar10.txtpb --batch "$batch"
+  done
+}
+
 run_peers() {
   local pick=(python3 bench/peers/pytorch_peer.py pick --model lenet --device cuda --synthetic --steps 2000)
   step peers 120 "${pick[@]}" --no-compile
@@ -162,6 +172,7 @@ if wanted tests; then run_tests; fi
 if wanted bench; then run_benches; fi
 if wanted peers; then run_peers; fi
 if wanted sanitizer; then run_sanitizer; fi
+if wanted curves; then run_curves; fi
 
 if command -v python3 >/dev/null; then
   python3 bench/gpu_summary.py "$out" | tee "$out/summary.md"

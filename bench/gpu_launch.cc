@@ -12,10 +12,10 @@
 #include "bench/gpu.h"
 #include "bench/gpu_questions.h"
 #include "bench/harness.h"
+#include "bench/job_arguments.h"
 #include "engine/cuda/handle.h"
 #include "engine/cuda/stream.h"
 #include "engine/stream_observer.h"
-#include "jobs/options/load_job.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::bench {
@@ -25,7 +25,7 @@ using engine::cuda::CudaStream;
 using engine::cuda::StreamContext;
 
 struct Arguments {
-  std::string job = "configs/lenet-digits.txtpb";
+  JobArguments job;
   std::string device = "cuda:0";
   int batch = 32;
   int turns = 21;
@@ -79,13 +79,6 @@ class Graph {
   engine::cuda::Handle<cudaGraphExec_t, cudaGraphExecDestroy> executable_;
 };
 
-jobs::JobOptions load(const Arguments& arguments) {
-  const std::vector<std::string> overrides{"devices=" + arguments.device, "learners.per_device.fixed=1",
-                                           fmt::format("training.batch_size={}", arguments.batch),
-                                           "learning_rate.base=0.001"};
-  return jobs::load_job(arguments.job, overrides);
-}
-
 void train(jobs::Session& session, int steps) {
   session.scheduler().advance(session.training_ring(), steps);
   session.scheduler().drain();
@@ -93,14 +86,17 @@ void train(jobs::Session& session, int steps) {
 
 void run(const Arguments& arguments) {
   const std::string gpu = gpu_or_skip(arguments.device);
-  const jobs::JobOptions job = load(arguments);
+  const jobs::JobOptions job =
+      arguments.job.load({"devices=" + arguments.device, "learners.per_device.fixed=1",
+                          fmt::format("training.batch_size={}", arguments.batch), "learning_rate.base=0.001"});
+  const std::string& data_root = arguments.job.data_root;
   const auto training = jobs::Session::Purpose::kTraining;
-  jobs::Session with_graphs(job, "data", training, {});
-  jobs::Session without_graphs(job, "data", training, {.graphs = false});
+  jobs::Session with_graphs(job, data_root, training, {});
+  jobs::Session without_graphs(job, data_root, training, {.graphs = false});
   // A third one, whose step is captured with all that belongs to it: copies, kernels, and the report to the host. Its
   // scheduler believes that the step was enqueued, which the first replay makes true.
   StreamFinder finder;
-  jobs::Session captured(job, "data", training, {.observer = &finder, .graphs = false});
+  jobs::Session captured(job, data_root, training, {.observer = &finder, .graphs = false});
   train(captured, 1);
   Graph step(*finder.learner, [&] { captured.scheduler().advance(captured.training_ring(), 1); });
   step.replay(1);
@@ -119,7 +115,7 @@ void run(const Arguments& arguments) {
   const std::vector<Measurement> results =
       measure_in_turns(contenders, {.turns = arguments.turns, .seconds_per_turn = 0.05});
   nlohmann::ordered_json fields{
-      {"job", arguments.job}, {"batch", arguments.batch}, {"gpu", gpu}, {"nodes", step.nodes()}};
+      {"job", arguments.job.file}, {"batch", arguments.batch}, {"gpu", gpu}, {"nodes", step.nodes()}};
   for (const Measurement& result : results) {
     const double seconds = result.seconds / kSteps;
     fields["contenders"].push_back({{"name", result.name},
@@ -140,7 +136,7 @@ void add_launch(CLI::App& app) {
   CLI::App* const command =
       app.add_subcommand("launch", "One learner's step against as many empty kernels as it has nodes.");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--job", arguments->job, "job file")->capture_default_str();
+  add_job(*command, arguments->job);
   command->add_option("--device", arguments->device, "GPU")->capture_default_str();
   command->add_option("--batch", arguments->batch, "examples of a mini-batch")->capture_default_str();
   command->add_option("--turns", arguments->turns, "turns of each")->check(CLI::Range(3, 1000));

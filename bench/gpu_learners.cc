@@ -15,11 +15,11 @@
 #include "bench/gpu.h"
 #include "bench/gpu_questions.h"
 #include "bench/harness.h"
+#include "bench/job_arguments.h"
 #include "bench/step_clock.h"
 #include "engine/cuda_devices.h"
 #include "engine/error.h"
 #include "engine/ops/averaging.h"
-#include "jobs/options/load_job.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::bench {
@@ -28,8 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Arguments {
-  std::string job = "configs/lenet-digits.txtpb";
-  std::vector<std::string> overrides;  // of its fields
+  JobArguments job;
   std::string device = "cuda:0";
   std::string precision = "FP32";
   int batch = 32;
@@ -80,9 +79,9 @@ struct Speed {
 // A job that trains for a while whenever it is told to.
 class Training {
  public:
-  Training(const jobs::JobOptions& job, engine::StreamObserver* observer)
+  Training(const jobs::JobOptions& job, const std::string& data_root, engine::StreamObserver* observer)
       : learners_(job.learners_per_device.front()),
-        session_(job, "data", jobs::Session::Purpose::kTraining, {.observer = observer}) {}
+        session_(job, data_root, jobs::Session::Purpose::kTraining, {.observer = observer}) {}
 
   Speed run_for(double duration) {
     scheduler::Progress progress;
@@ -118,14 +117,15 @@ class Point {
  public:
   Point(const Arguments& arguments, int learners) : learners_(learners) {
     const jobs::JobOptions job = load(arguments, 1);
-    every_step_.emplace(job, &clock_);
+    const std::string& data_root = arguments.job.data_root;
+    every_step_.emplace(job, data_root, &clock_);
     if (learners == 1) return;  // averages with nobody
     const std::int64_t batches = job.data.training_examples.value() / job.training.batch_size;
     period_ = static_cast<int>(std::min<std::int64_t>(kLongPeriod, batches / learners));
-    if (period_ > 1) seldom_.emplace(load(arguments, period_), nullptr);
+    if (period_ > 1) seldom_.emplace(load(arguments, period_), data_root, nullptr);
     if (!arguments.all_reduce) return;
     all_reduce_.emplace(arguments.device, every_step_->summed_elements());
-    reduced_.emplace(job, &*all_reduce_);
+    reduced_.emplace(job, data_root, &*all_reduce_);
   }
 
   int learners() const { return learners_; }
@@ -169,14 +169,11 @@ class Point {
 
  private:
   jobs::JobOptions load(const Arguments& arguments, int period) const {
-    std::vector<std::string> overrides{"devices=" + arguments.device,
-                                       fmt::format("learners.per_device.fixed={}", learners_),
-                                       fmt::format("training.batch_size={}", arguments.batch),
-                                       "training.precision=" + arguments.precision,
-                                       fmt::format("synchronization.sma.period={}", period),
-                                       "learning_rate.base=0.001"};  // a hundred epochs must not diverge
-    overrides.insert(overrides.end(), arguments.overrides.begin(), arguments.overrides.end());
-    return jobs::load_job(arguments.job, overrides);
+    return arguments.job.load({"devices=" + arguments.device, fmt::format("learners.per_device.fixed={}", learners_),
+                               fmt::format("training.batch_size={}", arguments.batch),
+                               "training.precision=" + arguments.precision,
+                               fmt::format("synchronization.sma.period={}", period),
+                               "learning_rate.base=0.001"});  // a hundred epochs must not diverge
   }
 
   int learners_;
@@ -229,18 +226,16 @@ void run(const Arguments& arguments) {
   fmt::print(stderr, "best: {} learners, {:.2f} times the images/s of {}\n", best.learners(), gain,
              points.front()->learners());
   const char* connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-  const bool is_usual = arguments.precision == Arguments().precision;
-  print_result("learners of a GPU" + (is_usual ? "" : " in " + arguments.precision),
-               {{"job", arguments.job},
-                {"batch", arguments.batch},
-                {"precision", arguments.precision},
-                {"gpu", gpu},
-                {"connections", connections == nullptr ? "default" : connections},
-                {"turns", arguments.turns},
-                {"seconds_per_turn", arguments.seconds},
-                {"curve", curve},
-                {"best_learners", best.learners()},
-                {"gain", gain}});
+  print_result("learners of a GPU", {{"job", arguments.job.file},
+                                     {"batch", arguments.batch},
+                                     {"precision", arguments.precision},
+                                     {"gpu", gpu},
+                                     {"connections", connections == nullptr ? "default" : connections},
+                                     {"turns", arguments.turns},
+                                     {"seconds_per_turn", arguments.seconds},
+                                     {"curve", curve},
+                                     {"best_learners", best.learners()},
+                                     {"gain", gain}});
 }
 
 }  // namespace
@@ -249,8 +244,7 @@ void add_learners(CLI::App& app) {
   CLI::App* const command =
       app.add_subcommand("learners", "Images/s over the number of learners, with and without averaging every step.");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--job", arguments->job, "job file")->capture_default_str();
-  command->add_option("--set", arguments->overrides, "path=value: another value for a field of the job");
+  add_job(*command, arguments->job);
   command->add_option("--device", arguments->device, "GPU")->capture_default_str();
   command->add_option("--batch", arguments->batch, "examples of a mini-batch")->capture_default_str();
   command->add_option("--precision", arguments->precision, "FP32, TF32 or BF16")->capture_default_str();

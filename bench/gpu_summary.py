@@ -5,6 +5,9 @@ import json
 import pathlib
 import sys
 
+LENET = "configs/lenet-digits.txtpb"
+PAPER_GAINS = {32: 78, 64: 65, 128: 44}  # percent, by batch size: Koliousis et al., VLDB 2019, on a Titan X
+
 
 class Results:
     """What lies in gpu.sh's output directory."""
@@ -14,31 +17,33 @@ class Results:
         for line in (directory / "steps.tsv").read_text().splitlines():
             name, status, _, note = line.split("\t")
             self.steps[name] = (status, note)
-        self.results = {}  # question -> result; a question's first run counts
-        self.repeated = {}
-        for line in (directory / "results.jsonl").read_text().splitlines():
-            result = json.loads(line)
-            target = self.repeated if result["question"] in self.results else self.results
-            target[result["question"]] = result
+        self.all = [json.loads(line) for line in (directory / "results.jsonl").read_text().splitlines()]
         self.machine = (directory / "machine.txt").read_text()
 
+    def of(self, question):
+        return [result for result in self.all if result["question"] == question]
+
+    def curves(self, **fields):
+        """Images/s over learners: the results with these fields, in the order in which they were measured."""
+        return [result for result in self.of("learners of a GPU")
+                if all(result[name] == value for name, value in fields.items())]
+
     def curve(self):
-        """Points of the learners' curve by number of learners, and the best of them."""
-        result = self.results.get("learners of a GPU")
-        if result is None:
+        """Points of the learners' curve by number of learners, and the best of them: LeNet b = 32, as users run it."""
+        found = self.curves(job=LENET, batch=32, precision="FP32")
+        if not found:
             return {}, None
-        points = {point["learners"]: point for point in result["curve"]}
-        return points, points[result["best_learners"]]
+        points = {point["learners"]: point for point in found[0]["curve"]}
+        return points, points[found[0]["best_learners"]]
 
     def launch(self, name):
-        result = self.results.get("launch floor")
-        found = [c for c in result["contenders"] if c["name"] == name] if result else []
+        found = [c for result in self.of("launch floor") for c in result["contenders"] if c["name"] == name]
         return found[0] if found else None
 
     def peer(self, prefix):
         """The fastest of PyTorch's contenders whose name begins so."""
-        found = [peer for result in (self.results, self.repeated) if "PyTorch peers" in result
-                 for peer in result["PyTorch peers"]["results"] if peer["name"].startswith(prefix)]
+        found = [peer for result in self.of("PyTorch peers") for peer in result["results"]
+                 if peer["name"].startswith(prefix)]
         return max(found, key=lambda peer: peer["images_per_second"], default=None)
 
 
@@ -119,7 +124,7 @@ def add_launches(table, results):
     graph = results.launch("the step as one graph")
     if graph:
         floor = results.launch("empty kernels")
-        nodes = results.results["launch floor"]["nodes"]
+        nodes = results.of("launch floor")[0]["nodes"]
         table.add(f"the same as one CUDA graph of {nodes} nodes", "", f"{graph['over_floor']:.2f}: "
                   f"{1e6 * graph['step_seconds']:.1f} µs over {1e6 * floor['step_seconds']:.1f} µs", None)
 
@@ -145,15 +150,28 @@ def print_curve(results):
         print(f"| {m} | {rate(point):,.0f} | {rate(point) / first:.2f} | "
               f"{1e6 * point['host_seconds_of_step']['median']:.1f} | {percent(share) if share else '-'} | "
               f"{100 * point['streams_busy']:.1f} % | {1e6 * point['gap_seconds']:.1f} | {1e6 * point['step_seconds']:.1f} |")
-    again = results.repeated.get("learners of a GPU")
-    if again:
-        curve = ", ".join(f"{point['learners']}: {rate(point):,.0f}" for point in again["curve"])
-        print(f"\nWith CUDA_DEVICE_MAX_CONNECTIONS={again['connections']}, images/s by learners: {curve}.")
+    for again in results.curves(job=LENET, batch=32, precision="FP32")[1:]:
+        print(f"\nWith CUDA_DEVICE_MAX_CONNECTIONS={again['connections']}, images/s by learners: {rates_of(again)}.")
     for precision in ("TF32", "BF16"):
-        other = results.results.get(f"learners of a GPU in {precision}")
-        if other:
-            curve = ", ".join(f"{point['learners']}: {rate(point):,.0f}" for point in other["curve"])
-            print(f"\nIn {precision}, images/s by learners: {curve}.")
+        for other in results.curves(precision=precision):
+            print(f"\nIn {precision}, images/s by learners: {rates_of(other)}.")
+
+
+def rates_of(curve):
+    return ", ".join(f"{point['learners']}: {rate(point):,.0f}" for point in curve["curve"])
+
+
+def print_gains(results):
+    """The gain of many learners over one, by model and batch size, beside the paper's."""
+    curves = sorted(results.curves(precision="FP32", connections="default"), key=lambda c: (c["job"], c["batch"]))
+    if not curves:
+        return
+    print("\n| job | batch size | best number of learners | its images/s over one learner's | the paper's best | images/s by learners |\n"
+          "|---|---|---|---|---|---|")
+    for curve in curves:
+        paper = f"+{PAPER_GAINS[curve['batch']]} %" if curve["batch"] in PAPER_GAINS else ""
+        print(f"| {pathlib.Path(curve['job']).stem} | {curve['batch']} | {curve['best_learners']} | "
+              f"{100 * (curve['gain'] - 1):+.0f} % | {paper} | {rates_of(curve)} |")
 
 
 def main():
@@ -167,6 +185,7 @@ def main():
     add_peers(table, results)
     table.print()
     print_curve(results)
+    print_gains(results)
     print("\n```\n" + results.machine.strip() + "\n```")
 
 

@@ -1,0 +1,61 @@
+"""bench/gpu_summary.py: the table of what a GPU was measured at, from what gpu.sh leaves."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SUMMARY = pathlib.Path(__file__).resolve().parents[2] / "bench/gpu_summary.py"
+LENET = "configs/lenet-digits.txtpb"
+
+
+def point(learners, images_per_second):
+    share = {"median": 0.02, "first_quartile": 0.01, "third_quartile": 0.03, "spread": 1.0}
+    return {"learners": learners, "images_per_second": {"median": images_per_second, "spread": 0.01},
+            "host_seconds_of_step": {"median": 2e-6}, "host_share": {"median": 0.5},
+            "averaging_share": share if learners > 1 else None, "all_reduce_share": None,
+            "streams_busy": 0.96, "gap_seconds": 1e-6, "step_seconds": 5e-5}
+
+
+def curve(job, batch, first, best, precision="FP32", connections="default"):
+    return {"question": "learners of a GPU", "job": job, "batch": batch, "precision": precision,
+            "connections": connections, "curve": [point(1, first), point(8, best)], "best_learners": 8,
+            "gain": best / first}
+
+
+class GpuSummaryTest(unittest.TestCase):
+    def summarize(self, results, steps=""):
+        with tempfile.TemporaryDirectory() as directory:
+            out = pathlib.Path(directory)
+            (out / "steps.tsv").write_text(steps)
+            (out / "machine.txt").write_text("date: today\n")
+            (out / "results.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
+            return subprocess.run([sys.executable, "-B", SUMMARY, out], check=True, capture_output=True, text=True).stdout
+
+    def test_gains_stand_beside_the_papers_by_job_and_batch_size(self):
+        table = self.summarize([curve(LENET, 32, 1e6, 2.1e6), curve(LENET, 64, 1e6, 1.5e6),
+                                curve("configs/resnet32-cifar10.txtpb", 128, 2e4, 3e4)])
+        self.assertIn("| images/s with the best m, 8 | 2,000,000 | 2,100,000, spread 1.0 % | met |", table)
+        self.assertIn("| m = 8 over m = 1 | ≥ 1.78 | 2.10 | met |", table)
+        self.assertIn("| lenet-digits | 32 | 8 | +110 % | +78 % | 1: 1,000,000, 8: 2,100,000 |", table)
+        self.assertIn("| lenet-digits | 64 | 8 | +50 % | +65 % | 1: 1,000,000, 8: 1,500,000 |", table)
+        self.assertIn("| resnet32-cifar10 | 128 | 8 | +50 % | +44 % | 1: 20,000, 8: 30,000 |", table)
+
+    def test_the_targets_are_judged_by_lenet_as_users_run_it(self):
+        table = self.summarize([curve(LENET, 64, 1e6, 9e6), curve(LENET, 32, 1e6, 1.9e6),
+                                curve(LENET, 32, 1e6, 8e6, connections="32"), curve(LENET, 32, 1e6, 7e6, "BF16")])
+        self.assertIn("| images/s with the best m, 8 | 2,000,000 | 1,900,000, spread 1.0 % | **missed** |", table)
+        self.assertIn("With CUDA_DEVICE_MAX_CONNECTIONS=32, images/s by learners: 1: 1,000,000, 8: 8,000,000.", table)
+        self.assertIn("In BF16, images/s by learners: 1: 1,000,000, 8: 7,000,000.", table)
+
+    def test_what_was_not_measured_is_said(self):
+        table = self.summarize([], "operators\tfailed\t3\texit code 10\n")
+        self.assertIn("| LeNet b = 32, images/s | 2,000,000 | not measured |", table)
+        self.assertIn("| failed: exit code 10 | **missed** |", table)
+        self.assertIn("| one learner's step over its launch floor | < 2 | not measured |", table)
+
+
+if __name__ == "__main__":
+    unittest.main()
