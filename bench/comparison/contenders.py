@@ -135,7 +135,7 @@ class Arbalest:
     def stop(self):
         pass
 
-    def turn(self, seconds, _seconds_left):
+    def turn(self, seconds, seconds_left):
         """images/s of training: a run that is stopped after so many seconds behind its preparation."""
         self.turns += 1
         output = self.folder / "turns" / f"arbalest-{self.turns}"
@@ -143,17 +143,19 @@ class Arbalest:
         with self.log.open() as stderr:
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
             try:
-                metrics = output / "metrics.jsonl"
-                while process.poll() is None and not (metrics.exists() and '"event":"start"' in metrics.read_text()):
-                    time.sleep(0.01)
-                time.sleep(seconds)
-                process.send_signal(signal.SIGINT)
-                process.wait()
+                with ended_after(process, seconds_left()):
+                    metrics = output / "metrics.jsonl"
+                    while process.poll() is None and not (metrics.exists() and '"event":"start"' in metrics.read_text()):
+                        time.sleep(0.01)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(seconds)
+                    process.send_signal(signal.SIGINT)
+                    process.wait()
+                    if process.returncode not in (0, 130):
+                        raise self.log.died(process.returncode)
             finally:
                 process.kill()
                 process.wait()
-        if process.returncode not in (0, 130):
-            raise self.log.died(process.returncode)
         return json.loads((output / "summary.json").read_text())["images_per_second"]
 
     def train(self, target, seed, max_epochs, seconds_left):
@@ -228,7 +230,7 @@ class Peer:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
             try:
-                self.process.wait(30)
+                self.process.wait(GRACE)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()

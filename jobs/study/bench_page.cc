@@ -18,7 +18,8 @@ namespace {
 constexpr const char* kPageStyle =
     "body{font:15px/1.5 sans-serif;max-width:1400px;margin:2em auto;padding:0 1em;background:Canvas;color:CanvasText}\n"
     "h1{font-size:1.5em}h2{font-size:1.2em;margin-top:2em}\n"
-    "table{border-collapse:collapse}th,td{padding:.25em .8em;text-align:right;border-bottom:1px solid GrayText;"
+    "table{border-collapse:collapse;font-size:13px}th,td{padding:.25em .5em;text-align:right;border-bottom:1px solid "
+    "GrayText;"
     "font-variant-numeric:tabular-nums}th:first-child,td:first-child{text-align:left}\n"
     "td{white-space:nowrap}td:first-child,.runs "
     "td:nth-child(3){white-space:normal;min-width:12em}.wide{overflow-x:auto}.charts{display:grid;grid-template-"

@@ -21,14 +21,23 @@ def no_time():
 
 
 class Contenders(unittest.TestCase):
-    def peer(self, text):
+    def program(self, text):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         program = pathlib.Path(folder.name) / "program.py"
-        program.write_text(text)
-        peer = Peer("a peer", [sys.executable, str(program)], pathlib.Path(folder.name) / "logs")
+        program.write_text(f"#!{sys.executable}\n{text}")
+        program.chmod(0o700)
+        return program
+
+    def peer(self, text):
+        program = self.program(text)
+        peer = Peer("a peer", [sys.executable, str(program)], program.parent / "logs")
         self.addCleanup(peer.stop)
         return peer
+
+    def arbalest(self, text):
+        program = self.program(text)
+        return Arbalest(program, "job", [], "cpu", "data", program.parent)
 
     def test_arbalest_runs_on_the_device_of_the_peers_unless_its_settings_name_one(self):
         def command(*settings):
@@ -52,6 +61,13 @@ class Contenders(unittest.TestCase):
         peer.start(any_time)
         self.assertRaises(OutOfTime, peer.turn, 0.1, no_time)
         self.assertIsNotNone(peer.process.poll())
+
+    def test_a_turn_of_ours_that_does_not_begin_is_ended_when_the_time_is_over(self):
+        self.assertRaises(OutOfTime, self.arbalest(HANGS).turn, 0.1, no_time)
+
+    def test_a_turn_of_ours_that_fails_has_died(self):
+        with self.assertRaisesRegex(RunDied, "exit code 1: no such job"):
+            self.arbalest("import sys\nsys.exit('no such job')").turn(60, any_time)
 
     def test_a_peer_that_ends_by_itself_has_died(self):
         peer = self.peer("import sys\nsys.exit('no such model')")
