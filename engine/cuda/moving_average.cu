@@ -10,7 +10,7 @@ namespace {
 
 __global__ void move_elements(const MovingAverage task) {
   for (std::int64_t i = first_element(); i < task.elements; i += element_step()) {
-    task.average[i] = elementwise::moved_average(task.average[i], task.values[i], static_cast<float>(task.weight));
+    task.average[i] = elementwise::moved_average(task.average[i], task.values[i], task.weight);
   }
 }
 

@@ -9,7 +9,7 @@ namespace arbalest::engine {
 struct MovingAverage {
   const float* values = nullptr;
   float* average = nullptr;
-  double weight = 1.0;  // in [0, 1]; taken as float32. As wide as its neighbors: no padding in kernel arguments
+  float weight = 1.0F;  // in [0, 1]
   std::int64_t elements = 0;
 };
 

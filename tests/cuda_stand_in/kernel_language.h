@@ -41,9 +41,11 @@ void find_pointers(const T& argument, std::vector<Argument>& found) {
   if constexpr (std::is_pointer_v<T>) {
     found.push_back({const_cast<const void*>(static_cast<const volatile void*>(argument)), true});
   } else if constexpr (std::is_class_v<T>) {
+    T members = argument;
+    __builtin_clear_padding(&members);  // in which anything may lie, and look like an address
     for (std::size_t place = 0; place + sizeof(void*) <= sizeof(T); place += sizeof(void*)) {
       const void* pointer = nullptr;
-      std::memcpy(&pointer, reinterpret_cast<const char*>(&argument) + place, sizeof(pointer));
+      std::memcpy(&pointer, reinterpret_cast<const char*>(&members) + place, sizeof(pointer));
       found.push_back({pointer, false});
     }
   }

@@ -11,6 +11,7 @@
 #include "jobs/run/session.h"
 #include "tests/support/catch.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/memory_limit.h"
 #include "tests/training/whole_run.h"
@@ -59,6 +60,7 @@ TEST_CASE("a tuned job whose least number of learners does not fit is refused", 
 }
 
 TEST_CASE("learners that the user did not ask for become as many as fit", "[training][memory]") {
+  if (kSanitized) skip_test("a sanitizer's own memory counts towards the limit");
   jobs::JobOptions job = wide_job(20'000, 4);
   job.learners_are_given = false;
   const jobs::Inspection inspection = jobs::inspect(job);
