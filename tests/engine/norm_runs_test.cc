@@ -41,7 +41,7 @@ Numbers<float> floats(unsigned seed) {
 
 Numbers<BFloat16> rounded(const Numbers<float>& numbers) {
   Numbers<BFloat16> result;
-  std::ranges::transform(numbers.of, result.of, engine::elementwise::to_bfloat16);
+  std::ranges::transform(numbers.of, result.of, [](float value) { return engine::elementwise::to_bfloat16(value); });
   return result;
 }
 
