@@ -202,7 +202,11 @@ engine::Event Learner::move_average(float* average, float weight, engine::BFloat
   return stream_->record();
 }
 
-void Learner::weights_were_set() { round_weights(replica_.weights(), replica_.rounded()); }
+void Learner::weights_were_set() {
+  if (replica_.rounded() == nullptr) return;
+  round_weights(replica_.weights(), replica_.rounded());
+  stream_->record().synchronize();
+}
 
 void Learner::round_weights(const float* weights, engine::BFloat16* rounded) {
   if (rounded == nullptr) return;

@@ -83,7 +83,8 @@ class Learner {
   // event after which it is there.
   engine::Event move_average(float* average, float weight, engine::BFloat16* rounded);
 
-  // To be called when the host has written weights(), before anything is enqueued that reads them.
+  // To be called when the host has written weights(), before anything is enqueued that reads them. Returns when the
+  // host may write them again.
   void weights_were_set();
 
   // w := z, the optimizer's state := 0 and its steps counted from 1 again, after `ready`. central: [elements] on the
