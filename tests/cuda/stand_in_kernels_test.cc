@@ -1,4 +1,7 @@
 // Kernels as the stand-in runs them.
+#include <array>
+#include <cstddef>
+
 #include "tests/cuda/stand_in_rig.h"
 
 namespace arbalest::tests {
@@ -57,6 +60,11 @@ struct Pointers {
   float* second;
 };
 __global__ void use_pointers(Pointers pointers) { *pointers.second = *pointers.first; }
+
+struct Padded {
+  float* values;
+  std::uint32_t number;  // four bytes of padding follow
+};
 
 std::vector<int> shifted(void (*kernel)(int*), std::uint64_t seed) {
   cuda_stand_in::reset({}, seed);
@@ -135,6 +143,17 @@ TEST_CASE("stand-in: a kernel may only be given memory of its device") {
   must(cudaSetDevice(1));
   must(run(apply, 1, 1, cudaStreamPerThread, first, 1, 1));
   CHECK_THAT(violations(), ContainsSubstring("on device 1 of memory of device 0"));
+}
+
+TEST_CASE("stand-in: what lies in the padding of a kernel's arguments is no part of an address") {
+  static_assert(sizeof(Padded) == 2 * sizeof(void*));
+  alignas(Padded) std::array<std::byte, sizeof(Padded)> bytes{};
+  bytes.fill(std::byte{0x55});
+  std::vector<cuda_stand_in::Argument> found;
+  cuda_stand_in::find_pointers(*reinterpret_cast<const Padded*>(bytes.data()), found);
+  REQUIRE(found.size() == 2);
+  CHECK(reinterpret_cast<std::uintptr_t>(found[0].pointer) == 0x5555'5555'5555'5555);
+  CHECK(reinterpret_cast<std::uintptr_t>(found[1].pointer) == 0x5555'5555);
 }
 
 TEST_CASE("stand-in: pointers inside of a kernel's arguments keep their memory in use") {
