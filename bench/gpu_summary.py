@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 LENET = "configs/lenet-digits.txtpb"
-PAPER_GAINS = {32: 78, 64: 65, 128: 44}  # percent, by batch size: Koliousis et al., VLDB 2019, on a Titan X
+PAPER_GAINS = {32: 78, 64: 65, 128: 44}  # percent, by batch size: Koliousis et al., VLDB 2019; one Titan X, a ResNet-32 presumably
 
 
 class Results:
