@@ -1,14 +1,13 @@
 #include "dataflow/input/image_records.h"
 
 #include <fnmatch.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
 #include <exception>
 #include <limits>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <regex>
 #include <system_error>
 #include <utility>
@@ -65,11 +64,18 @@ std::vector<fs::path> find_shards(const ImageRecordsSource& source) {
   return shards;
 }
 
+// The last of that name, as in a map that is filled entry by entry.
 const tensorflow::Feature& feature_of(const tensorflow::Example& example, const char* name) {
-  const auto& features = example.features().feature();
-  const auto found = features.find(name);
-  if (found == features.end()) fail(ErrorKind::kData, "has no feature '{}'", name);
-  return found->second;
+  const auto entries = example.features().feature() | std::views::reverse;
+  const auto found = std::ranges::find(entries, name, &tensorflow::Features::Entry::key);
+  if (found == entries.end()) fail(ErrorKind::kData, "has no feature '{}'", name);
+  return found->value();
+}
+
+tensorflow::Feature& add_feature(tensorflow::Example& example, const char* name) {
+  tensorflow::Features::Entry& entry = *example.mutable_features()->add_feature();
+  entry.set_key(name);
+  return *entry.mutable_value();
 }
 
 constexpr std::int32_t kUnreadable = -1;  // instead of a label
@@ -202,19 +208,16 @@ ImageRecord read_image_record(std::span<const std::uint8_t> data) {
 
 std::vector<std::uint8_t> make_image_record(const ImageRecord& record, const std::string& class_name) {
   tensorflow::Example example;
-  auto& features = *example.mutable_features()->mutable_feature();
-  features[kLabel].mutable_int64_list()->add_value(record.label);
-  features[kClassName].mutable_bytes_list()->add_value(class_name);
-  features[kFile].mutable_bytes_list()->add_value(record.file.data(), record.file.size());
-  std::string data;
-  google::protobuf::io::StringOutputStream text(&data);
-  google::protobuf::io::CodedOutputStream out(&text);
-  out.SetSerializationDeterministic(true);  // the same files in every run
-  if (!example.SerializeToCodedStream(&out)) {
+  add_feature(example, kLabel).mutable_int64_list()->add_value(record.label);
+  add_feature(example, kClassName).mutable_bytes_list()->add_value(class_name);
+  add_feature(example, kFile).mutable_bytes_list()->add_value(record.file.data(), record.file.size());
+  const std::size_t bytes = example.ByteSizeLong();
+  if (bytes > std::numeric_limits<int>::max()) {
     fail(ErrorKind::kData, "an image of {} bytes is too large for a record", record.file.size());
   }
-  out.Trim();
-  return {data.begin(), data.end()};
+  std::vector<std::uint8_t> data(bytes);
+  example.SerializeToArray(data.data(), static_cast<int>(bytes));
+  return data;
 }
 
 }  // namespace arbalest::dataflow

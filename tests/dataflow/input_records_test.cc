@@ -50,6 +50,12 @@ std::unique_ptr<const dataflow::EncodedExamples> open(const TemporaryDirectory& 
   return dataflow::open_image_records({directory.path(), "train-*", first_label, 3, on_unreadable}, pool);
 }
 
+tensorflow::Feature& add_feature(tensorflow::Example& example, const char* name) {
+  tensorflow::Features::Entry& entry = *example.mutable_features()->add_feature();
+  entry.set_key(name);
+  return *entry.mutable_value();
+}
+
 // That this process has asked the system for.
 std::uint64_t bytes_read() {
   std::ifstream file("/proc/self/io");
@@ -231,9 +237,8 @@ TEST_CASE("records: opening a shard reads labels and no images", "[input]") {
   for (const bool label_is_first : {true, false}) {
     tensorflow::Example label;
     tensorflow::Example file;
-    (*label.mutable_features()->mutable_feature())["image/class/label"].mutable_int64_list()->add_value(2);
-    (*file.mutable_features()->mutable_feature())["image/encoded"].mutable_bytes_list()->add_value(image.data(),
-                                                                                                   image.size());
+    add_feature(label, "image/class/label").mutable_int64_list()->add_value(2);
+    add_feature(file, "image/encoded").mutable_bytes_list()->add_value(image.data(), image.size());
     // Messages one behind the other are one message, with the fields of both.
     const std::string data = label_is_first ? label.SerializeAsString() + file.SerializeAsString()
                                             : file.SerializeAsString() + label.SerializeAsString();
@@ -255,4 +260,26 @@ TEST_CASE("records: the same image gives the same bytes", "[input]") {
   const ImageRecord record = dataflow::read_image_record(image_record(2, 5));
   CHECK(record.label == 2);
   CHECK(record.file == bytes_of(png(gradient(5, 4, 3, 5))));
+}
+
+TEST_CASE("records: an image is as TensorFlow writes it", "[input]") {
+  // By protobuf's wire format: a field's number and type, its length, its bytes; a map is an entry (1: name, 2: value)
+  // for each feature. A feature is 1: a list of bytes, or 3: a list of integers, and either list's values are its
+  // field 1.
+  const auto field = [](char tag, const std::string& bytes) {
+    return std::string{tag, static_cast<char>(bytes.size())} + bytes;
+  };
+  const auto entry = [&](const std::string& name, const std::string& feature) {
+    return field('\x0a', field('\x0a', name) + field('\x12', feature));
+  };
+  const std::string features = entry("image/class/label", field('\x1a', field('\x0a', "\x02"))) +
+                               entry("image/class/text", field('\x0a', field('\x0a', "cat"))) +
+                               entry("image/encoded", field('\x0a', field('\x0a', "JPEG")));
+  const Bytes written = dataflow::make_image_record({2, bytes_of("JPEG")}, "cat");
+  CHECK(written == bytes_of(field('\x0a', features)));
+
+  const std::string again = entry("image/class/label", field('\x1a', field('\x0a', "\x01")));
+  const ImageRecord last = dataflow::read_image_record(bytes_of(field('\x0a', features + again)));
+  CHECK(last.label == 1);
+  CHECK(last.file == bytes_of("JPEG"));
 }
