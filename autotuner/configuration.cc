@@ -40,6 +40,16 @@ std::vector<Configuration> counts_of_cores(const Bounds& bounds, int cores) {
   return space;
 }
 
+std::vector<Configuration> common_counts(std::span<const std::vector<Configuration>> spaces) {
+  std::vector<Configuration> common = spaces.front();
+  for (const std::vector<Configuration>& space : spaces) {
+    std::erase_if(common, [&](const Configuration& c) {
+      return std::ranges::find(space, c.learners, &Configuration::learners) == space.end();
+    });
+  }
+  return common;
+}
+
 const Configuration& nearest(const std::vector<Configuration>& space, int learners) {
   return *std::ranges::min_element(space, {}, [&](const Configuration& c) { return std::abs(c.learners - learners); });
 }

@@ -1,6 +1,7 @@
 // What the tuner chooses among: how many learners a device trains, and on how many threads each of them computes.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ std::vector<Configuration> all_counts(const Bounds& bounds);
 // of them, as a round ends with its last learner; `bounds` decides whether there are any. If the bounds leave none of
 // these, all counts within them. Throws std::invalid_argument unless 1 <= min <= max and cores >= 1.
 std::vector<Configuration> counts_of_cores(const Bounds& bounds, int cores);
+
+// The counts that devices with these spaces may have alike, with the threads that the first of them gives to each.
+std::vector<Configuration> common_counts(std::span<const std::vector<Configuration>> spaces);
 
 // Of a space that is not empty, the one of the nearest count.
 const Configuration& nearest(const std::vector<Configuration>& space, int learners);

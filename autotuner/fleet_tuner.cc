@@ -15,14 +15,11 @@ const Configuration* find(const std::vector<Configuration>& space, int learners)
   return at == space.end() ? nullptr : &*at;
 }
 
-// The counts that all kinds can run with, as the first kind runs them.
 std::vector<Configuration> common_space(const std::vector<DeviceKind>& kinds) {
   if (kinds.empty()) throw std::invalid_argument("there is no device to tune");
-  std::vector<Configuration> common = kinds.front().space;
-  for (const DeviceKind& kind : kinds) {
-    std::erase_if(common, [&](const Configuration& c) { return find(kind.space, c.learners) == nullptr; });
-  }
-  return common;
+  std::vector<std::vector<Configuration>> spaces;
+  for (const DeviceKind& kind : kinds) spaces.push_back(kind.space);
+  return common_counts(spaces);
 }
 
 TunerOptions for_all(TunerOptions options, const std::vector<DeviceKind>& kinds) {

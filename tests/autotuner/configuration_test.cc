@@ -33,6 +33,14 @@ TEST_CASE("configuration: no learner more than the cores have threads for, up to
   }
 }
 
+TEST_CASE("configuration: unlike devices may have alike what is offered for each of them") {
+  const std::vector<Space> spaces = {counts_of_cores({1, 4}, 1), counts_of_cores({1, 4}, 2),
+                                     counts_of_cores({2, 4}, 4)};
+  REQUIRE(spaces[0].size() == 4);
+  CHECK(common_counts(spaces) == Space{{2, 1}, {4, 1}});
+  CHECK(common_counts({{{{1, 2}, {3, 1}}, {{2, 1}}}}).empty());
+}
+
 TEST_CASE("configuration: bounds that exclude each other are refused") {
   CHECK_THROWS_AS(all_counts({4, 3}), std::invalid_argument);
   CHECK_THROWS_AS(all_counts({0, 3}), std::invalid_argument);
