@@ -18,10 +18,12 @@ void require_sound(const Bounds& bounds) {
 
 }  // namespace
 
-std::vector<Configuration> all_counts(const Bounds& bounds) {
+std::vector<Configuration> all_counts(const Bounds& bounds, int cores) {
   require_sound(bounds);
   std::vector<Configuration> space;
-  for (int learners = bounds.min; learners <= bounds.max; ++learners) space.push_back({learners, 1});
+  for (int learners = bounds.min; learners <= bounds.max; ++learners) {
+    space.push_back({learners, std::max(1, cores / learners)});
+  }
   return space;
 }
 
@@ -34,10 +36,7 @@ std::vector<Configuration> counts_of_cores(const Bounds& bounds, int cores) {
     const bool uses_most = learners < cores ? cores / threads == learners : learners % cores == 0;
     if (uses_most) space.push_back({learners, threads});
   }
-  if (!space.empty()) return space;
-  space = all_counts(bounds);
-  for (Configuration& configuration : space) configuration.threads = std::max(1, cores / configuration.learners);
-  return space;
+  return space.empty() ? all_counts(bounds, cores) : space;
 }
 
 std::vector<Configuration> common_counts(std::span<const std::vector<Configuration>> spaces) {

@@ -20,8 +20,9 @@ struct Bounds {
   int max = 1;
 };
 
-// Every count from min to max, one thread each: a GPU. Throws std::invalid_argument unless 1 <= min <= max.
-std::vector<Configuration> all_counts(const Bounds& bounds);
+// Every count from min to max, of max(1, cores / count) threads each; a GPU counts as one core. Throws
+// std::invalid_argument unless 1 <= min <= max.
+std::vector<Configuration> all_counts(const Bounds& bounds, int cores = 1);
 
 // For a CPU device of `cores` cores, ascending in learners. The threads follow from the count, cores / learners, so
 // that learners and threads are one choice; and of all counts with the same number of threads only the largest is

@@ -148,7 +148,7 @@ class JobReader {
     for (const char* field : {".central_momentum", ".period", ".alpha"}) {
       if (issues_.has(path + field)) return;
     }
-    if (learners_are_sound_) check_stability(options_, issues_);
+    if (learners_are_sound_) check_stability(job_.learners(), options_, issues_);
   }
 
   void read_model() {

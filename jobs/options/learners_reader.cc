@@ -113,7 +113,7 @@ void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldI
   if (!counts.empty() && are_equal) learners.mutable_per_device()->set_fixed(counts[0]);
 }
 
-void check_stability(JobOptions& options, dataflow::FieldIssues& issues) {
+void check_stability(const v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues) {
   constexpr const char* kAlpha = "synchronization.sma.alpha";
   const sma::Options& synchronization = options.synchronization;
   if (!options.tuned) {
@@ -125,6 +125,11 @@ void check_stability(JobOptions& options, dataflow::FieldIssues& issues) {
   while (options.tuned->max > options.tuned->min &&
          !instability(devices * options.tuned->max, synchronization).empty()) {
     --options.tuned->max;
+  }
+  if (learners.per_device().auto_().has_max() && options.tuned->max < learners.per_device().auto_().max()) {
+    options.warnings.push_back(fmt::format("{}.auto.max: there will be at most {} of each device: {}", kPath,
+                                           counted(options.tuned->max, "learner"),
+                                           instability(devices * (options.tuned->max + 1), synchronization)));
   }
 }
 

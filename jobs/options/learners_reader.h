@@ -19,8 +19,9 @@ int default_learners(const engine::DeviceSpec& device);
 // `learners` what follows from the devices, if it is one number for all.
 void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues);
 
-// Numbers of learners that averaging does not bear. The auto-tuner's bounds are drawn in instead.
-void check_stability(JobOptions& options, dataflow::FieldIssues& issues);
+// Numbers of learners that averaging does not bear. The auto-tuner's bounds are drawn in instead,
+// with a warning where the job states the upper one.
+void check_stability(const v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues);
 
 // Numbers of learners for whose round an epoch of `batches` is too short. Bounds of the auto-tuner that the job does
 // not state are drawn in instead.

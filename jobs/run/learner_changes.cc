@@ -25,9 +25,19 @@ std::string model_of(const engine::DeviceSpec& device) {
 
 }  // namespace
 
-std::vector<autotuner::Configuration> counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds) {
-  if (device.is_cuda()) return autotuner::all_counts(bounds);
-  return autotuner::counts_of_cores(bounds, engine::core_count(device));
+std::vector<autotuner::Configuration> all_counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds) {
+  return autotuner::all_counts(bounds, engine::core_count(device));
+}
+
+std::vector<std::vector<autotuner::Configuration>> counts_on(std::span<const engine::DeviceSpec> devices,
+                                                             const autotuner::Bounds& bounds) {
+  std::vector<std::vector<autotuner::Configuration>> suitable;
+  std::vector<std::vector<autotuner::Configuration>> all;
+  for (const engine::DeviceSpec& device : devices) {
+    all.push_back(all_counts_on(device, bounds));
+    suitable.push_back(autotuner::counts_of_cores(bounds, engine::core_count(device)));
+  }
+  return autotuner::common_counts(suitable).empty() ? all : suitable;
 }
 
 std::vector<int> learners_of(const DeviceConfigurations& devices) {
@@ -38,15 +48,18 @@ std::vector<int> learners_of(const DeviceConfigurations& devices) {
 
 std::vector<TunedChanges::Kind> TunedChanges::find_kinds(const JobOptions& job, int ceiling) {
   const autotuner::Bounds bounds{job.tuned->min, ceiling};
+  const auto spaces = counts_on(job.devices, bounds);
   std::vector<Kind> kinds;
   for (std::size_t d = 0; d < job.devices.size(); ++d) {
     const engine::DeviceSpec& device = job.devices[d];
-    auto space = counts_on(device, bounds);
+    const auto& space = spaces[d];
+    auto every = all_counts_on(device, bounds);
     const std::string model = model_of(device);
-    const auto alike = std::ranges::find_if(
-        kinds, [&](const Kind& kind) { return kind.model == model && kind.described.space == space; });
+    const auto alike = std::ranges::find_if(kinds, [&](const Kind& kind) {
+      return kind.model == model && kind.described.space == space && kind.every == every;
+    });
     if (alike == kinds.end()) {
-      kinds.push_back({{1, std::move(space)}, model, {d}});
+      kinds.push_back({{1, space}, std::move(every), model, {d}});
     } else {
       ++alike->described.devices;
       alike->devices.push_back(d);
@@ -143,14 +156,9 @@ DeviceConfigurations TunedChanges::measured_with(const autotuner::Point& point) 
 
 std::vector<DeviceConfigurations> TunedChanges::equal_counts() const {
   std::vector<DeviceConfigurations> counts;
-  for (const autotuner::Configuration& first : kinds_.front().described.space) {
+  for (std::size_t number = 0; number < kinds_.front().every.size(); ++number) {
     std::vector<autotuner::Configuration> by_kind;
-    for (const Kind& kind : kinds_) {
-      const auto& space = kind.described.space;
-      const auto alike = std::ranges::find(space, first.learners, &autotuner::Configuration::learners);
-      if (alike != space.end()) by_kind.push_back(*alike);
-    }
-    if (by_kind.size() < kinds_.size()) continue;
+    for (const Kind& kind : kinds_) by_kind.push_back(kind.every[number]);
     DeviceConfigurations devices = by_device(by_kind);
     if (!lost_.contain(learners_of(devices))) counts.push_back(std::move(devices));
   }

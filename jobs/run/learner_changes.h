@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,12 @@ class LearnerChanges {
   virtual std::optional<LearnerChange> due(std::uint64_t batch) = 0;
 };
 
-// Numbers of learners that a device may be tuned to, ascending. Throws std::invalid_argument unless 1 <= min <= max.
-std::vector<autotuner::Configuration> counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds);
+// Every number of learners within the bounds, on that device.
+std::vector<autotuner::Configuration> all_counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds);
+// Of each of these devices the numbers that it may be tuned to, ascending: those that suit its cores, or, where none of
+// them is one for all devices, every number. Throws std::invalid_argument unless 1 <= min <= max.
+std::vector<std::vector<autotuner::Configuration>> counts_on(std::span<const engine::DeviceSpec> devices,
+                                                             const autotuner::Bounds& bounds);
 
 // Where a search begins.
 struct FirstGuess {
@@ -66,7 +71,8 @@ class TunedChanges final : public LearnerChanges {
   const std::vector<autotuner::Configuration>& space() const { return kinds_.front().described.space; }
   // What ran when a point of tuner().tuner().curve() was measured.
   DeviceConfigurations measured_with(const autotuner::Point& point) const;
-  // Every number that all devices may have alike, ascending, but for those for which there was no memory.
+  // Every number within the bounds, also those that leave cores idle, alike on all devices, ascending; but for those
+  // for which there was no memory.
   std::vector<DeviceConfigurations> equal_counts() const;
   // What the search has chosen, or is looking at.
   DeviceConfigurations present() const { return by_device(tuner_.present()); }
@@ -75,7 +81,8 @@ class TunedChanges final : public LearnerChanges {
   // Devices that are alike, and which of the job's devices they are.
   struct Kind {
     autotuner::DeviceKind described;
-    std::string model;  // of a GPU
+    std::vector<autotuner::Configuration> every;  // number within the bounds
+    std::string model;                            // of a GPU
     std::vector<std::size_t> devices;
   };
   static std::vector<Kind> find_kinds(const JobOptions& job, int ceiling);

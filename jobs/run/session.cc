@@ -117,7 +117,12 @@ std::int64_t Session::learner_bytes() const {
 }
 
 void Session::prepare(std::span<const int> learners_per_device) {
-  for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->prepare(learners_per_device[d]);
+  try {
+    for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->prepare(learners_per_device[d]);
+  } catch (...) {
+    for (const auto& pool : pools_) pool->release_idle();  // of the devices that had room
+    throw;
+  }
 }
 
 void Session::resize(std::span<const int> learners_per_device) {

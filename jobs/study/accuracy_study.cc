@@ -72,21 +72,6 @@ std::optional<AccuracyPoint> train_point(const JobOptions& job, RunContext conte
   return point;
 }
 
-// The numbers that all devices of the job may have alike.
-std::vector<autotuner::Configuration> counts_on_all(const JobOptions& job) {
-  const autotuner::Bounds bounds{job.tuned->min, job.tuned->max};
-  std::vector<std::vector<autotuner::Configuration>> spaces;
-  for (const engine::DeviceSpec& device : job.devices) spaces.push_back(counts_on(device, bounds));
-  auto counts = autotuner::common_counts(spaces);
-  if (counts.empty()) {
-    engine::fail(engine::ErrorKind::kInvalidJob,
-                 "learners.per_device.auto: no number of learners from {} to {} uses the cores of every device; widen "
-                 "its bounds",
-                 bounds.min, bounds.max);
-  }
-  return counts;
-}
-
 std::string explain(const AccuracyPoint* chosen, const AccuracyStudy& study) {
   const std::string stopped = study.signal == 0 ? "" : "stopped before all trainings had ended: ";
   if (chosen == nullptr) {
@@ -134,8 +119,11 @@ AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, c
                       .reason = {},
                       .points = {}};
   for (const engine::DeviceSpec& device : job.devices) study.devices.push_back(device.name);
-  const auto space = counts_on_all(job);
-  for (const autotuner::Configuration& at : options.every_count ? space : autotuner::octaves_of(space)) {
+  const autotuner::Bounds bounds{job.tuned->min, job.tuned->max};
+  const auto counts = options.every_count
+                          ? all_counts_on(job.devices.front(), bounds)
+                          : autotuner::octaves_of(autotuner::common_counts(counts_on(job.devices, bounds)));
+  for (const autotuner::Configuration& at : counts) {
     try {
       const auto point = train_point(job, context, at, options.target, tell);
       if (!point) {

@@ -14,7 +14,6 @@ struct SimulatedRun {
   int windows_to_choice = 0;       // settling included
   double lost_windows = 0.0;       // sum over them of 1 - throughput / best throughput
   int most_probes = 0;             // of any search
-  int resizes_after = 0;           // since the first choice
   int failed_resizes = 0;          // out of memory
   std::vector<int> learners;       // by window
   std::vector<double> throughput;  // by window, without noise

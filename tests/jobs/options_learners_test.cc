@@ -39,6 +39,10 @@ TEST_CASE("bounds of learners that the job leaves out follow from device and dat
 TEST_CASE("a fixed alpha is a ceiling on the number of learners") {
   const JobOptions job = parse(with_learners_of("auto { max: 64 }") + "synchronization { sma { alpha: 0.5 } }\n");
   CHECK(job.tuned->max == 5);  // 0.5 k < (1 + 0.7) (2 - 0.5)
+  REQUIRE(job.warnings.size() == 1);
+  CHECK_THAT(job.warnings[0], ContainsSubstring("learners.per_device.auto.max: there will be at most 5 learners") &&
+                                  ContainsSubstring("6 learners with alpha 0.5"));
+  CHECK(parse(with_learners_of("auto {}") + "synchronization { sma { alpha: 0.9 } }\n").warnings.empty());
   CHECK_THAT(refusal(with_learners_of("auto { min: 8 }") + "synchronization { sma { alpha: 0.5 } }\n"),
              ContainsSubstring("8 learners with alpha 0.5"));
 }

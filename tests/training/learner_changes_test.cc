@@ -129,8 +129,15 @@ TEST_CASE("unlike devices: what was measured, and what may be swept, has the num
     CHECK(learners == std::vector<int>{1, point.configuration.learners});
     CHECK(point.rate == Approx(rate(learners)));
   }
-  CHECK(changes.equal_counts() ==
-        std::vector<jobs::DeviceConfigurations>{{{1, 2}, {1, 1}}, {{2, 1}, {2, 1}}, {{4, 1}, {4, 1}}});
+  CHECK(changes.equal_counts() == std::vector<jobs::DeviceConfigurations>{
+                                      {{1, 2}, {1, 1}}, {{2, 1}, {2, 1}}, {{3, 1}, {3, 1}}, {{4, 1}, {4, 1}}});
+}
+
+TEST_CASE("devices may be tuned to what suits their cores, or to every number where none suits all of them") {
+  const std::vector<engine::DeviceSpec> devices = {{"cpu:0-2", {0, 1, 2}}, {"cpu:3-6", {3, 4, 5, 6}}};
+  using Space = std::vector<autotuner::Configuration>;
+  CHECK(jobs::counts_on(devices, {1, 4}) == std::vector<Space>{{{1, 3}, {3, 1}}, {{1, 4}, {2, 2}, {4, 1}}});
+  CHECK(jobs::counts_on(devices, {2, 4}) == std::vector<Space>{{{2, 1}, {3, 1}, {4, 1}}, {{2, 2}, {3, 1}, {4, 1}}});
 }
 
 TEST_CASE("a run of the auto-tuner explains its learners, and its record trains to the same bytes", "[training]") {
