@@ -1,6 +1,7 @@
 """Arbalest beside PyTorch and TensorFlow (bench/compare.sh); options and exit codes are in comparison/options.py."""
 
 import datetime
+import itertools
 import json
 import os
 import pathlib
@@ -11,13 +12,17 @@ import time
 from comparison import machine
 from comparison.contenders import Arbalest, OutOfTime, Peer, RunDied, readable
 from comparison.options import JOBS, ROOT, TARGETS, TENSORFLOW_MODELS, parse, pick_options, turn_seconds
-from comparison.page import headline, page
+from comparison.page import headline, other_work, page
 from comparison.pairing import all_reach
 from peers import command_line, datasets
 from peers.command_line import say
 
 QUICK_SECONDS = 570
 SHARE_OF_TURNS = 0.5  # of these
+
+
+def is_taken(path):
+    return path.exists() or path.is_symlink()
 
 
 class Comparison:
@@ -32,6 +37,9 @@ class Comparison:
             sys.exit(2)
         self.make_place()
         self.python = machine.find_python(arguments.peers)
+        busy = machine.busy_share()
+        if busy > machine.QUIET:
+            say(f"warning: {other_work(busy)}")
         self.result = {
             "date": self.date,
             "command": readable(["bench/compare.sh", *sys.argv[1:]]),
@@ -39,6 +47,7 @@ class Comparison:
             "commit": arbalest.get("source_commit", "unknown"),
             "machine": command_line.machine(),
             "load_average": [os.getloadavg()[0]],
+            "busy_share": busy,
             "versions": {"Arbalest": f"{arbalest['arbalest']} (oneDNN {arbalest.get('oneDNN')})"},
             "stopped": False,
             "models": [],
@@ -49,13 +58,19 @@ class Comparison:
     def make_place(self):
         """Where results go; what is there stays as it is."""
         name = f"{self.date}-{machine.name()}"
-        output = self.arguments.output
-        self.folder = pathlib.Path(output) if output else ROOT / "runs" / f"compare-{name}"
-        self.page = (self.folder if output else ROOT / "bench" / "results") / f"{name}.md"
-        for place in (self.folder, self.page):
-            if place.exists() or place.is_symlink():
-                say(f"error: '{place}' is there already and is not overwritten; name a new directory with --output")
+        if self.arguments.output:
+            self.folder = pathlib.Path(self.arguments.output)
+            self.page = self.folder / f"{name}.md"
+            if is_taken(self.folder):
+                say(f"error: '{self.folder}' is there already and is not overwritten; name a new directory with --output")
                 sys.exit(2)
+        else:  # the first numbers that are free
+            for number in itertools.count(1):
+                numbered = name if number == 1 else f"{name}-{number}"
+                self.folder = ROOT / "runs" / f"compare-{numbered}"
+                self.page = ROOT / "bench" / "results" / f"{numbered}.md"
+                if not is_taken(self.folder) and not is_taken(self.page):
+                    break
         try:
             self.folder.mkdir(parents=True)
         except OSError as error:
@@ -123,6 +138,9 @@ class Comparison:
             return []
         entry["picked"] = picked
         self.result["versions"].update(peer.versions)
+        if picked["winner"] is None:
+            self.skip(f"{model}: PyTorch: no arrangement that trains one model ran; see {peer.log.path}")
+            return []
         found = [peer.arranged(picked["winner"])]
         if picked["fastest"] != picked["winner"]:
             found.append(peer.arranged(picked["fastest"], is_upper_bound=True))
@@ -166,31 +184,32 @@ class Comparison:
 
     def take_turns(self, model, pairs):
         """Every other turn backwards, so that a machine that drifts favors none. When one dies, the turns are over."""
-        seconds = turn_seconds(self.arguments, model)
-        try:
-            pairs = [(c, side) for c, side in pairs if self.guarded(f"{model}: {c.name}", c.start, self.seconds_left)]
-            for contender, _ in pairs:
-                self.result["versions"].update(contender.versions)
-            for turn in range(-1, self.arguments.turns):  # the first warms up
-                rates = {}
-                for contender, side in pairs if turn % 2 == 0 else reversed(pairs):
-                    what = f"{model}: a turn of {contender.name}"
-                    rates[side["name"]] = self.guarded(what, contender.turn, seconds, self.seconds_left)
-                if None in rates.values():
+        for turn in range(-1, self.arguments.turns):  # the first warms up, and a peer that fails in it is left out
+            rates = self.one_turn(model, pairs if turn % 2 == 0 else list(reversed(pairs)))
+            if turn < 0:
+                pairs = [pair for pair in pairs if rates[pair[1]["name"]] is not None]
+                if not pairs or not isinstance(pairs[0][0], Arbalest):
                     break
-                if turn >= 0:
-                    for _, side in pairs:
-                        side["rates"].append(rates[side["name"]])
-                    say(
-                        f"{model}, turn {turn + 1}, images/s: "
-                        + "; ".join(f"{name} {r:,.0f}" for name, r in rates.items())
-                    )
-                if self.arguments.quick and self.seconds_left() < QUICK_SECONDS * (1.0 - SHARE_OF_TURNS):
-                    break
-        finally:
-            for contender, _ in pairs:
-                contender.stop()
+            elif None in rates.values():
+                break
+            else:
+                for _, side in pairs:
+                    side["rates"].append(rates[side["name"]])
+                told = "; ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
+                say(f"{model}, turn {turn + 1}, images/s: {told}")
+            if self.arguments.quick and self.seconds_left() < QUICK_SECONDS * (1.0 - SHARE_OF_TURNS):
+                break
         self.save()
+
+    def one_turn(self, model, pairs):
+        """{name of a side: images/s, or None}"""
+        seconds = turn_seconds(self.arguments, model)
+        rates = {}
+        for contender, side in pairs:
+            what = f"{model}: a turn of {contender.name}"
+            rates[side["name"]] = self.guarded(what, contender.turn, seconds, self.seconds_left)
+            self.result["versions"].update(contender.versions)
+        return rates
 
     def train(self, model, pairs, entry):
         """To the highest target, once per seed, in turn."""

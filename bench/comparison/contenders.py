@@ -11,6 +11,7 @@ import time
 
 NOT_REACHED = 9
 GRACE = 10  # seconds from asking a process to end to ending it
+WARM_UP = 0.2  # of a turn, before it, in a peer's new process
 
 
 class RunDied(Exception):
@@ -129,12 +130,6 @@ class Arbalest:
     def of_turns(self):
         return [self.program, "train", self.job, *self.options, "--quiet"]
 
-    def start(self, _seconds_left):
-        return True
-
-    def stop(self):
-        pass
-
     def turn(self, seconds, seconds_left):
         """images/s of training: a run that is stopped after so many seconds behind its preparation."""
         self.turns += 1
@@ -200,13 +195,12 @@ class Peer:
         return self.words("turns")
 
     def start(self, seconds_left):
-        """The process that then waits for turns: with its data and, where it compiles, compiled. True."""
+        """The process that then waits for turns: with its data and, where it compiles, compiled."""
         with self.log.open() as stderr:
             self.process = subprocess.Popen(
                 self.of_turns(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
             )
         self.versions = versions_of(self.answer(seconds_left))
-        return True
 
     def answer(self, seconds_left):
         with ended_after(self.process, seconds_left()):
@@ -218,11 +212,18 @@ class Peer:
         return json.loads(line)
 
     def turn(self, seconds, seconds_left):
+        """images/s of training, in a process of its own, as Arbalest's: one may be faster than the next."""
         try:
+            self.start(seconds_left)
+            self.measure(WARM_UP * seconds, seconds_left)
+            return self.measure(seconds, seconds_left)
+        finally:
+            self.stop()
+
+    def measure(self, seconds, seconds_left):
+        with contextlib.suppress(BrokenPipeError):  # answer() says why
             self.process.stdin.write(f"{seconds}\n")
             self.process.stdin.flush()
-        except BrokenPipeError:
-            pass  # answer() says why
         return self.answer(seconds_left)["images_per_second"]
 
     def stop(self):

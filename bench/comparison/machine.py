@@ -4,8 +4,12 @@ import os
 import pathlib
 import re
 import subprocess
+import time
 
 from peers.command_line import machine
+
+
+QUIET = 0.1  # of the cores' time that others may take
 
 
 class NotArbalest(Exception):
@@ -24,6 +28,21 @@ def environment(program):
     if "arbalest" not in lines:
         raise NotArbalest(f"'{program} env' does not say what Arbalest says")
     return lines
+
+
+def busy_between(before, after):
+    """Share of the cores' time that was not idle between two readings of /proc/stat; what a host has taken away is not."""
+    spent = [int(b) - int(a) for a, b in zip(before.split()[1:9], after.split()[1:9])]
+    idle = spent[3] + spent[4]  # and waiting for a disk
+    return 1.0 - idle / sum(spent)
+
+
+def busy_share(seconds=1.0):
+    """Of this machine's cores while the caller waits."""
+    stat = pathlib.Path("/proc/stat")
+    before = stat.read_text().splitlines()[0]
+    time.sleep(seconds)
+    return busy_between(before, stat.read_text().splitlines()[0])
 
 
 def slug(text):

@@ -2,7 +2,19 @@
 
 import re
 
-from comparison.pairing import end_to_end, epochs_of, ratios, reached, spread, summarize, time_ratios, times_to_accuracy
+from comparison.machine import QUIET
+from comparison.pairing import (
+    end_to_end,
+    epochs_of,
+    ratios,
+    reached,
+    seeds_of_ratios,
+    spread,
+    summarize,
+    time_ratios,
+    times_by_seed,
+    times_to_accuracy,
+)
 
 JUDGED = 0.05  # a control whose own spread is larger is no evidence
 FEWEST_TURNS = 3  # whose spread says anything
@@ -32,12 +44,17 @@ def arrangements(picked):
             ("**" + one["name"] + "**") if one["name"] == picked["winner"] else one["name"],
             number(one["images_per_second"]),
             f"{100 * one['spread']:.1f} %",
+            str(one["measurements"]),
             "yes" if one["trains_one_model"] else "no: an upper bound",
         )
         for one in picked["results"]
     ]
-    lines = [f"PyTorch's arrangements, {picked['steps']} steps each; the fastest that trains one model goes on:", ""]
-    lines += table(("arrangement", "images/s", "spread", "trains one model"), rows)
+    lines = [
+        f"PyTorch's arrangements, {picked['steps']} steps each, and the fastest of those that train one model again, by turns; "
+        "the fastest of these goes on:",
+        "",
+    ]
+    lines += table(("arrangement", "images/s", "spread", "measured", "trains one model"), rows)
     return lines + [f"- skipped: {one['name']}: {one['reason']}" for one in picked["skipped"]] + [""]
 
 
@@ -63,6 +80,15 @@ def throughput(sides):
     return lines
 
 
+def other_work(busy):
+    return f"other work kept {100 * busy:.0f} % of the cores busy when it began: stop that, or the numbers are no evidence"
+
+
+def of_seeds(text, seeds, side):
+    """Says so where not all of a side's runs are in it."""
+    return text if len(seeds) == len(side["runs"]) else f"{text}, {len(seeds)} of {len(side['runs'])} seeds"
+
+
 def each(values, text):
     return ", ".join("not reached" if value is None else text(value) for value in values)
 
@@ -75,10 +101,11 @@ def to_target(sides, target, examples):
             continue
         hits = [reached(target, run) for run in side["runs"]]
         times = times_to_accuracy(side, target, examples)
+        own = times_by_seed(side, target, examples)
         ratio = confirmed = ""
         if side is not ours:
             if shares := time_ratios(ours, side, target, examples):
-                ratio = quartiles(summarize(shares))
+                ratio = of_seeds(quartiles(summarize(shares)), seeds_of_ratios(ours, side, target), ours)
             pairs = [(a / b if a and b else None) for _, a, b in end_to_end(ours, side, target)]
             confirmed = each(pairs, number)
         what = sorted({hit[2] for hit in hits if hit} - {"model"})
@@ -86,7 +113,7 @@ def to_target(sides, target, examples):
             (
                 side["name"] + (f" ({', '.join(what)})" if what else ""),
                 each([hit[0] if hit else None for hit in hits], str),
-                quartiles(summarize(times)) if times else "-",
+                of_seeds(quartiles(summarize(times)), own, side) if times else "-",
                 each([hit[1] if hit else None for hit in hits], number),
                 ratio,
                 confirmed,
@@ -127,6 +154,8 @@ def page(comparison):
         f"    {comparison['command']}",
         "",
     ]
+    if comparison["busy_share"] > QUIET:
+        lines += [f"**Warning: {other_work(comparison['busy_share'])}.**", ""]
     versions = ", ".join(f"{name} {version}" for name, version in comparison["versions"].items() if version)
     lines += [f"Versions: {versions}.", ""]
     if comparison["stopped"]:
@@ -162,7 +191,7 @@ def headline(model):
             )
         for target in model["targets"]:
             if shares := time_ratios(ours, side, target, model["examples"]):
-                ratio = quartiles(summarize(shares))
+                ratio = of_seeds(quartiles(summarize(shares)), seeds_of_ratios(ours, side, target), ours)
                 lines.append(f"{name}: time to {100 * target:g} % over that of {side['name']}: {ratio}")
             elif side["runs"]:
                 epochs = [epochs_of(one, target) or "-" for one in (ours, side)]

@@ -55,9 +55,10 @@ def all_reach(target, runs, count):
     return len(runs) == count and all(reached(target, run) for run in runs)
 
 
-def overhead(run):
-    """Seconds of an epoch in a run / those of its training: what evaluation and the rest add."""
-    rows = next(iter(run["curves"].values()))
+def overhead(run, hit):
+    """Seconds of an epoch in a run / those of its training: what evaluation and the rest add. Of the curve that reached
+    the target (`hit`), or the first where none did."""
+    rows = run["curves"][hit[2]] if hit else next(iter(run["curves"].values()))
     training = sum(row["training_seconds"] for row in rows)
     return (rows[-1]["elapsed_seconds"] - run["preparation_seconds"]) / training
 
@@ -77,12 +78,13 @@ def times_by_seed(side, target, examples):
     runs = [run for run in side["runs"] if any(run["curves"].values())]  # others have diverged in their first epoch
     if not runs:
         return {}
-    share = statistics.median(overhead(run) for run in runs)
+    hits = [reached(target, run) for run in runs]
+    share = statistics.median(overhead(run, hit) for run, hit in zip(runs, hits))
     preparation = statistics.median(run["preparation_seconds"] for run in runs)
-    epochs = {run["seed"]: hit[0] for run in runs if (hit := reached(target, run))}
     return {
-        seed: [preparation + count * share * examples / rate for rate in side["rates"]]
-        for seed, count in epochs.items()
+        run["seed"]: [preparation + hit[0] * share * examples / rate for rate in side["rates"]]
+        for run, hit in zip(runs, hits)
+        if hit
     }
 
 
@@ -99,7 +101,13 @@ def time_ratios(ours, theirs, target, examples):
     if any(times_to_accuracy(side, target, examples) is None for side in (ours, theirs)):
         return []
     mine, others = (times_by_seed(side, target, examples) for side in (ours, theirs))
-    return [ratio for seed in mine if seed in others for ratio in ratios(mine[seed], others[seed])]
+    return [ratio for seed in seeds_of_ratios(ours, theirs, target) for ratio in ratios(mine[seed], others[seed])]
+
+
+def seeds_of_ratios(ours, theirs, target):
+    """Those that both sides have reached the target with."""
+    mine, others = ({run["seed"] for run in side["runs"] if reached(target, run)} for side in (ours, theirs))
+    return sorted(mine & others)
 
 
 def end_to_end(ours, theirs, target):

@@ -85,11 +85,10 @@ def axes(x, y):
     return content
 
 
-def line_chart(title, x, y, series, level=None, note=""):
-    """`series`: {name: [(x, y), ...]}; `level`: y of a dashed line; `note`: a line below all."""
+def line_chart(title, x, y, series, level=None, notes=()):
+    """`series`: {name: [(x, y), ...]}; `level`: y of a dashed line; `notes`: lines below all."""
     content = axes(x, y)
-    if note:
-        content.append(label(16, HEIGHT - 2, note, "start"))
+    content += [label(16, HEIGHT + 18 * (line + 1), note, "start") for line, note in enumerate(notes)]
 
     def place(point):
         return LEFT + (RIGHT - LEFT) * x.share(point[0]), BOTTOM - (BOTTOM - TOP) * y.share(point[1])
@@ -105,7 +104,7 @@ def line_chart(title, x, y, series, level=None, note=""):
         top = TOP + 20 * number
         content.append(f'<rect class="dot {color}" x="{RIGHT + 20}" y="{top}" width="14" height="10"/>')
         content.append(label(RIGHT + 40, top + 10, name, "start"))
-    return document(title, content)
+    return document(title, content, HEIGHT + (18 * len(notes) + 10 if notes else 0))
 
 
 def bar_chart(title, bars, level=None):

@@ -46,11 +46,21 @@ class Case:
         ]
 
 
+def read(path, what):
+    """`what` of the JSON in a file."""
+    try:
+        return what(json.loads(pathlib.Path(path).read_text()))
+    except OSError as error:
+        raise NothingToDraw(f"{path}: {error.strerror}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__} {error}"
+        raise NothingToDraw(f"{path}: {reason}: not the JSON that this figure is drawn from") from error
+
+
 def read_cases(options):
     cases = []
     for path in options.files:
-        bench = json.loads(pathlib.Path(path).read_text())
-        cases += [Case(case, bench["target_accuracy"]) for case in bench["cases"]]
+        cases += read(path, lambda bench: [Case(case, bench["target_accuracy"]) for case in bench["cases"]])
     cases = [case for case in cases if case.learners is not None and is_wanted(case, options)]
     if not cases:
         raise NothingToDraw("there is no such run in these files")
@@ -75,11 +85,11 @@ def series_by_learners(cases, value):
     return series
 
 
-def over_batch_size(title, y_title, series, note=""):
+def over_batch_size(title, y_title, series, notes=()):
     points = [point for points in series.values() for point in points]
     x = Axis("batch size of a learner", [point[0] for point in points], doubling=True)
     y = Axis(y_title, [point[1] for point in points], from_zero=True)
-    return line_chart(title, x, y, series, note=note)
+    return line_chart(title, x, y, series, notes=notes)
 
 
 def gain(options):
@@ -105,9 +115,9 @@ def time(options):
     for case in sorted(cases, key=lambda case: (case.learners, case.batch_size)):
         if case.seconds is None:
             short.setdefault(plural(case.learners), []).append(str(case.batch_size))
-    left_out = "; ".join(f"{learners}, b = {', '.join(sizes)}" for learners, sizes in short.items())
-    note = f"Not reached by half of the runs or more: {left_out}" if short else ""
-    return over_batch_size("Time to accuracy", "seconds to the target, median over seeds", series, note)
+    left_out = [f"{learners}: b = {', '.join(sizes)}" for learners, sizes in short.items()]
+    notes = ["Not reached by half of the runs or more:", *left_out] if short else []
+    return over_batch_size("Time to accuracy", "seconds to the target, median over seeds", series, notes)
 
 
 def accuracy(options):
@@ -134,16 +144,18 @@ def accuracy(options):
 def speedup(options):
     bars = []
     for path in options.files:
-        for model in json.loads(pathlib.Path(path).read_text())["models"]:
-            ours = model["sides"][0]
-            for side in model["sides"][1:]:
-                bars += bars_of(model, ours, side)
+        bars += read(path, bars_of)
     if not bars:
         raise NothingToDraw("there is no peer in these files")
     return bar_chart("Speed-up over the peers (line: quartiles; dashed: as fast)", bars, level=1.0)
 
 
-def bars_of(model, ours, side):
+def bars_of(comparison):
+    pairs = [(model, side) for model in comparison["models"] for side in model["sides"][1:]]
+    return [bar for model, side in pairs for bar in bars_of_pair(model, model["sides"][0], side)]
+
+
+def bars_of_pair(model, ours, side):
     bars = []
     if ours["rates"] and side["rates"]:
         bars.append((f"{model['model']}, {side['name']}: images/s", 0, quartiles(ratios(ours["rates"], side["rates"]))))
@@ -174,15 +186,9 @@ def main():
     draw = {"gain": gain, "time": time, "accuracy": accuracy, "speedup": speedup}[arguments.figure]
     try:
         sys.stdout.write(draw(arguments))
-    except (NothingToDraw, OSError) as error:
-        sys.exit(complain(error))
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
-        sys.exit(complain(f"{type(error).__name__} {error}: not the JSON that this figure is drawn from"))
-
-
-def complain(error):
-    print(f"error: {error}", file=sys.stderr)
-    return 2
+    except NothingToDraw as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ fi
 python3 -m venv "$1"
 if ! "$1/bin/python" -m pip install --quiet --disable-pip-version-check "$PYTORCH" "$NUMPY"; then
   echo "$0: $PYTORCH cannot be had: no peers here" >&2
+  rm -rf -- "$1"
   exit 1
 fi
 if ! "$1/bin/python" -m pip install --quiet --disable-pip-version-check "$TENSORFLOW"; then

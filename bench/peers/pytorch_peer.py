@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch trains what a job file of Arbalest's says, arranged as fast as it goes.
 
-    pytorch_peer.py pick --model lenet          images/s of every arrangement on 200 steps, and the fastest
+    pytorch_peer.py pick --model lenet          images/s of every arrangement on 200 steps, the three fastest three times
     pytorch_peer.py train --model lenet --arrangement "4 ranks" --target 0.99 --seed 1
     pytorch_peer.py turns --model lenet         measures for as many seconds as each line of stdin says
 
@@ -35,6 +35,7 @@ from peers.workers import Workers, WorkerFailed, read_data  # noqa: E402
 
 WARM_UP_STEPS = 3
 PARTS = 5  # of a pick's steps, which give its spread
+FINALISTS, FINALS = 3, 2  # the fastest that train one model are measured so often again: processes differ
 
 
 def versions():
@@ -54,18 +55,44 @@ def options_of(arguments):
     }
 
 
-def measured(arrangement, recipe, arguments):
-    """Median images/s of the parts, and their spread."""
-    with Workers(arrangement, recipe, options_of(arguments)) as workers:
-        workers.images_per_second(WARM_UP_STEPS)
-        rates = [workers.images_per_second(max(1, arguments.steps // PARTS)) for _ in range(PARTS)]
-    first, median, third = statistics.quantiles(rates, n=4)
-    return {
-        "name": arrangement.name,
-        "images_per_second": median,
-        "spread": (third - first) / median,
-        "trains_one_model": arrangement.trains_one_model,
-    }
+class Picking:
+    """Arrangements that are measured one after the other, some of them several times."""
+
+    def __init__(self, recipe, arguments):
+        self.recipe, self.arguments = recipe, arguments
+        self.end = time.monotonic() + arguments.budget
+        self.rates = {}  # of each arrangement that ran: images/s of the parts of all its measurements
+        self.skipped = []  # (name, reason)
+
+    def measure(self, arrangement):
+        if self.rates and time.monotonic() > self.end:
+            self.skipped.append((arrangement.name, "there was no time left"))
+            return
+        try:
+            with Workers(arrangement, self.recipe, options_of(self.arguments)) as workers:
+                workers.images_per_second(WARM_UP_STEPS)
+                parts = [workers.images_per_second(max(1, self.arguments.steps // PARTS)) for _ in range(PARTS)]
+        except WorkerFailed as failure:
+            self.skipped.append((arrangement.name, str(failure)))
+            return
+        self.rates.setdefault(arrangement, []).extend(parts)
+        first, median, third = statistics.quantiles(parts, n=4)
+        say(f"{arrangement.name:<44} {median:>10,.0f} images/s  spread {100 * (third - first) / median:.1f} %")
+
+    def ranked(self, arrangements):
+        """The fastest first."""
+        ran = [arrangement for arrangement in arrangements if arrangement in self.rates]
+        return sorted(ran, key=lambda arrangement: -statistics.median(self.rates[arrangement]))
+
+    def result(self, arrangement):
+        first, median, third = statistics.quantiles(self.rates[arrangement], n=4)
+        return {
+            "name": arrangement.name,
+            "images_per_second": median,
+            "spread": (third - first) / median,
+            "measurements": len(self.rates[arrangement]) // PARTS,
+            "trains_one_model": arrangement.trains_one_model,
+        }
 
 
 def pick(arguments):
@@ -73,31 +100,19 @@ def pick(arguments):
     if not arguments.synthetic:
         read_data(recipe, arguments.data_root)  # once, so that what is wrong with it is not said of each arrangement
     found, left_out = arrangements(arguments.device, arguments.compile)
-    skipped = [{"name": name, "reason": reason} for name, reason in left_out]
-    results = []
-    start = time.monotonic()
+    picking = Picking(recipe, arguments)
     for arrangement in (one for one in found if arguments.only in one.name):
-        if results and time.monotonic() - start > arguments.budget:
-            skipped.append({"name": arrangement.name, "reason": "there was no time left"})
-            continue
-        try:
-            result = measured(arrangement, recipe, arguments)
-        except WorkerFailed as failure:
-            skipped.append({"name": arrangement.name, "reason": str(failure)})
-            continue
-        results.append(result)
-        rate, spread = result["images_per_second"], 100 * result["spread"]
-        say(f"{result['name']:<44} {rate:>10,.0f} images/s  spread {spread:.1f} %")
-    for one in skipped:
-        say(f"skipped: {one['name']}: {one['reason']}")
-    if not results:
+        picking.measure(arrangement)
+    finalists = picking.ranked(one for one in found if one.trains_one_model)[:FINALISTS]
+    for _ in range(FINALS if len(finalists) > 1 else 0):
+        for arrangement in finalists:
+            picking.measure(arrangement)
+    skipped = left_out + picking.skipped
+    for name, reason in skipped:
+        say(f"skipped: {name}: {reason}")
+    if not picking.rates:
         return FAILED if found else SKIPPED
-    fastest = max(results, key=lambda result: result["images_per_second"])
-    winner = max(
-        (result for result in results if result["trains_one_model"]),
-        key=lambda result: result["images_per_second"],
-        default=None,
-    )
+    winner = next(iter(picking.ranked(finalists)), None)
     answer(
         {
             "question": "PyTorch peers",
@@ -105,10 +120,10 @@ def pick(arguments):
             "batch": recipe.batch,
             "steps": arguments.steps,
             "tf32": arguments.tf32,
-            "winner": winner and winner["name"],
-            "fastest": fastest["name"],
-            "results": results,
-            "skipped": skipped,
+            "winner": winner and winner.name,
+            "fastest": picking.ranked(found)[0].name,
+            "results": [picking.result(arrangement) for arrangement in found if arrangement in picking.rates],
+            "skipped": [{"name": name, "reason": reason} for name, reason in skipped],
         }
         | versions()
     )

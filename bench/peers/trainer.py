@@ -137,7 +137,8 @@ class Trainer:
         device = self.examples.labels.device
         count = min(self.recipe.batch_norm_examples, len(self.examples)) // self.ranks
         mine = torch.arange(self.rank * count, (self.rank + 1) * count, device=device)
-        update_bn((self.examples.batch(part)[0] for part in mine.split(self.recipe.batch)), self.average.module)
+        with torch.autocast(self.arrangement.device, torch.bfloat16, self.arrangement.bfloat16):
+            update_bn((self.examples.batch(part)[0] for part in mine.split(self.recipe.batch)), self.average.module)
         for buffer in self.average.module.buffers():
             if self.arrangement.is_parallel and buffer.is_floating_point():
                 self.add_up(buffer)

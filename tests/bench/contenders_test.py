@@ -9,7 +9,12 @@ from comparison.contenders import Arbalest, OutOfTime, Peer, RunDied
 
 READY = 'print("{}", flush=True)\n'
 HANGS = "import time\ntime.sleep(1000)\n"
-ANSWERS = 'import sys\nfor line in sys.stdin:\n  print("a warning")\n  print(\'{"images_per_second": 7}\', flush=True)\n'
+ANSWERS = """import os, sys
+for line in sys.stdin:
+  print(os.getpid(), file=sys.stderr)
+  print("a warning")
+  print('{"images_per_second": 7}', flush=True)
+"""
 
 
 def any_time():
@@ -46,21 +51,23 @@ class Contenders(unittest.TestCase):
         self.assertIn("devices=cuda:0", command("training.seed=2"))
         self.assertNotIn("devices=cuda:0", command("devices=cuda:1"))
 
-    def test_a_peer_that_answers(self):
+    def test_every_turn_of_a_peer_is_a_process_of_its_own_which_warms_up(self):
         peer = self.peer(READY + ANSWERS)
-        self.assertTrue(peer.start(any_time))
         self.assertEqual([peer.turn(0.1, any_time), peer.turn(0.1, lambda: 60.0)], [7, 7])
+        said = (peer.folder / "program.log").read_text().splitlines()
+        self.assertEqual(len(set(said)), 2)  # of which process a turn was
+        self.assertEqual(len(said), 4)
+        self.assertIsNone(peer.process)
 
     def test_a_peer_that_is_never_ready_is_ended_when_the_time_is_over(self):
         peer = self.peer(HANGS)
-        self.assertRaises(OutOfTime, peer.start, no_time)
-        self.assertIsNotNone(peer.process.poll())
+        self.assertRaises(OutOfTime, peer.turn, 0.1, no_time)
+        self.assertIsNone(peer.process)
 
     def test_a_turn_without_an_answer_is_ended_when_the_time_is_over(self):
         peer = self.peer(READY + HANGS)
-        peer.start(any_time)
         self.assertRaises(OutOfTime, peer.turn, 0.1, no_time)
-        self.assertIsNotNone(peer.process.poll())
+        self.assertIsNone(peer.process)
 
     def test_a_turn_of_ours_that_does_not_begin_is_ended_when_the_time_is_over(self):
         self.assertRaises(OutOfTime, self.arbalest(HANGS).turn, 0.1, no_time)
@@ -72,7 +79,7 @@ class Contenders(unittest.TestCase):
     def test_a_peer_that_ends_by_itself_has_died(self):
         peer = self.peer("import sys\nsys.exit('no such model')")
         with self.assertRaisesRegex(RunDied, "exit code 1: no such model"):
-            peer.start(lambda: 60.0)
+            peer.turn(0.1, lambda: 60.0)
 
 
 if __name__ == "__main__":

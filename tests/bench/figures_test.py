@@ -88,7 +88,9 @@ class Figures(unittest.TestCase):
         svg = self.draw("time", self.bench())
         one, four = self.dots(svg)
         self.assertEqual((len(one), len(four)), (1, 2))
-        self.assertIn("Not reached by half of the runs or more: 1 learner, b = 64", self.texts(svg))
+        notes = [text for text in svg.iter(f"{SVG}text") if float(text.get("y", 0)) > 420]
+        self.assertEqual([note.text for note in notes], ["Not reached by half of the runs or more:", "1 learner: b = 64"])
+        self.assertGreater(float(svg.get("viewBox").split()[3]), float(notes[-1].get("y")))
         self.assertIn("reach the target", self.draw("time", self.bench([CASES[2]]), exit_code=2))
 
     def test_accuracy_is_the_median_over_seeds_of_one_learner_or_one_batch_size(self):
@@ -115,7 +117,12 @@ class Figures(unittest.TestCase):
 
     def test_files_that_are_something_else(self):
         self.assertIn("No such file", self.draw("gain", str(self.folder / "absent"), exit_code=2))
-        self.assertIn("not the JSON", self.draw("gain", self.write("compare.json", {"models": []}), exit_code=2))
+        for content in (b'{"models": []}', b'{"cases": []', b"\xff\xfe\x00"):
+            other = self.folder / "other.json"
+            other.write_bytes(content)
+            for figure in ("gain", "speedup") if b"models" not in content else ("gain",):
+                said = self.draw(figure, str(other), exit_code=2)
+                self.assertRegex(said, "^error: .*other.json: .*not the JSON")
         self.assertIn("no such run", self.draw("time", "--learners", "3", self.bench(), exit_code=2))
 
 

@@ -1,9 +1,12 @@
-"""What turns and runs come to: bench/comparison/pairing.py, bench/peers/accuracy_target.py and target_run.py."""
+"""What turns and runs come to: bench/comparison/pairing.py, page.py and machine.py, bench/peers/accuracy_target.py and
+target_run.py."""
 
 import itertools
 import time
 import unittest
 
+from comparison.machine import busy_between
+from comparison.page import headline, to_target
 from comparison.pairing import (
     all_reach,
     end_to_end,
@@ -79,7 +82,9 @@ class Summaries(unittest.TestCase):
 
     def test_time_is_epochs_times_seconds_of_an_epoch_at_the_speed_of_each_turn(self):
         one = run(weights=curve(0.1, 0.9, 0.9))
-        self.assertEqual(overhead(one), 1.25)  # an epoch of 10 s, 8 of them training
+        self.assertEqual(overhead(one, None), 1.25)  # an epoch of 10 s, 8 of them training
+        both = run(weights=curve(0.1), average=curve(0.9, epoch=16.0))
+        self.assertEqual(overhead(both, reached(0.9, both)), 2.0)  # of the average, which has got there
         side = {"runs": [one], "rates": [100.0, 50.0]}
         # 3 epochs: the lower median of two is the worse one.
         self.assertEqual(times_to_accuracy(side, 0.9, 1000), [5.0 + 3 * 1.25 * 10.0, 5.0 + 3 * 1.25 * 20.0])
@@ -93,6 +98,21 @@ class Summaries(unittest.TestCase):
         self.assertEqual(time_ratios(ours, theirs, 0.9, 1000), [17.5 / 30, 1.0, 42.5 / 30, 80.0 / 30])
         theirs["runs"][1]["curves"]["w"] = curve(0.1)
         self.assertEqual(time_ratios(ours, theirs, 0.9, 1000), [])  # most of their runs do not get there
+
+    def test_seeds_that_do_not_get_there_are_not_left_out_silently(self):
+        ours = {"name": "ours", "runs": [run(1, z=curve(0.9)), run(2, z=curve(0.9)), run(3, z=curve(0.1))], "rates": [8.0]}
+        theirs = {"name": "it", "runs": [run(seed, w=curve(0.9)) for seed in (1, 2, 3)], "rates": [4.0]}
+        rows = [line for line in to_target([ours, theirs], 0.9, 1000) if line.startswith(("| ours", "| it"))]
+        self.assertIn("2 of 3 seeds", rows[0].split("|")[3])
+        self.assertNotIn("seeds", rows[1].split("|")[3])
+        self.assertIn("2 of 3 seeds", rows[1].split("|")[5])
+        said = headline({"model": "lenet", "targets": [0.9], "examples": 1000, "sides": [ours, theirs]})
+        self.assertIn("2 of 3 seeds", said[1])
+
+    def test_what_others_take_of_the_cores_is_what_was_not_idle(self):
+        before = "cpu  100 0 50 1000 10 0 0 7 0 0"
+        self.assertEqual(busy_between(before, "cpu  100 0 50 1190 20 0 0 7 0 0"), 0.0)
+        self.assertEqual(busy_between(before, "cpu  130 10 60 1090 20 0 0 57 0 0"), 0.5)
 
     def test_runs_of_the_same_seed_are_pairs(self):
         ours = {"runs": [run(1, z=curve(0.9)), run(2, z=curve(0.1))]}

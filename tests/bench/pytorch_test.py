@@ -211,6 +211,16 @@ class Program(unittest.TestCase):
         self.assertEqual(len(lines), 3)
         self.assertGreater(json.loads(lines[2])["images_per_second"], 0)
 
+    def test_picks_among_the_fastest_by_several_processes_each(self):
+        write_mnist(self.root, train=64, test=10)
+        said = self.peer("pick", "--only", "threads", "--steps", "5", "--no-compile")
+        picked = json.loads(said.stdout.splitlines()[-1])
+        measurements = {one["name"]: one["measurements"] for one in picked["results"]}
+        self.assertEqual(measurements[picked["winner"]], 3)
+        self.assertEqual(sorted(measurements.values())[-3:], [3] * min(3, len(measurements)))
+        rates = {one["name"]: one["images_per_second"] for one in picked["results"] if one["measurements"] == 3}
+        self.assertEqual(max(rates, key=rates.get), picked["winner"])
+
     def test_competes_with_arbalest(self):
         write_mnist(self.root, train=640, test=200)
         name = arrangements("cpu", compiles=False)[0][0].name
