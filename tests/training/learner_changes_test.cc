@@ -241,6 +241,19 @@ TEST_CASE("where there is no memory for more learners, the run goes on with thos
   CHECK(summary.examples > static_cast<std::int64_t>(row.batch) * job.training.batch_size);
 }
 
+TEST_CASE("a shortage on one device leaves nothing of what others have prepared", "[training][memory]") {
+  const auto cores = engine::host::allowed_cores();
+  if (cores.size() < 2) skip_test("it takes two cores");
+  jobs::JobOptions job = wide_job(4'000, "auto { max: 2 }");
+  job.devices = {engine::parse_device(fmt::format("cpu:{}", cores[0])),
+                 engine::parse_device(fmt::format("cpu:{}", cores[1]))};
+  job.learners_per_device = {1, 1};
+  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const AddressSpaceLimit limit(jobs::inspect(job).learner_bytes * 3 / 2);
+  CHECK_THROWS(session->prepare(std::vector{2, 2}));
+  CHECK_NOTHROW(session->prepare(std::vector{1, 2}));  // has room only if the first device's is free again
+}
+
 TEST_CASE("a schedule of learners is followed across epochs, and learns", "[training]") {
   const TemporaryDirectory directory;
   Listener listener;
