@@ -75,8 +75,8 @@ class CifarReader {
   void add(std::span<const std::uint8_t> record, const std::filesystem::path& path, std::size_t number) {
     const std::uint8_t label = record[label_bytes_ - 1];
     if (label >= classes_) {
-      fail(ErrorKind::kData, "{}: record {} (byte {}): label {} is not in [0, {})", path.string(), number,
-           number * record_bytes() + label_bytes_ - 1, label, classes_);
+      fail(ErrorKind::kData, "{}: record {} (byte {}): label {} is not in [0, {}); get the file again", path.string(),
+           number, number * record_bytes() + label_bytes_ - 1, label, classes_);
     }
     labels_.push_back(label);
     const std::span<const std::uint8_t> pixels = record.subspan(label_bytes_);

@@ -120,8 +120,8 @@ IdxArray read_array(const IdxSource& source, const std::string& name, const std:
 void check_labels(const IdxArray& labels, std::int64_t classes) {
   for (std::size_t record = 0; record < labels.bytes.size(); ++record) {
     if (labels.bytes[record] >= classes) {
-      fail(ErrorKind::kData, "{}: record {} (byte {}): label {} is not in [0, {})", labels.path.string(), record,
-           labels.header_bytes + record, labels.bytes[record], classes);
+      fail(ErrorKind::kData, "{}: record {} (byte {}): label {} is not in [0, {}); get the file again",
+           labels.path.string(), record, labels.header_bytes + record, labels.bytes[record], classes);
     }
   }
 }

@@ -116,8 +116,8 @@ std::int32_t read_label(const RecordFile& file, std::size_t record, const ImageR
     return kUnreadable;
   }
   if (!is_class(label)) {
-    fail(ErrorKind::kData, "{}: label {} is not in [{}, {})", file.describe(record), label, source.first_label,
-         source.first_label + source.classes);
+    fail(ErrorKind::kData, "{}: label {} is not in [{}, {}), as the job's 'first_label' and 'classes' say",
+         file.describe(record), label, source.first_label, source.first_label + source.classes);
   }
   return static_cast<std::int32_t>(label - source.first_label);
 }

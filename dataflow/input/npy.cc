@@ -51,8 +51,10 @@ std::vector<std::uint8_t> read_labels(const NpySource& source) {
   for (std::size_t record = 0; record < labels.size(); ++record) {
     const std::int64_t label = integer_at(array, bytes, record);
     if (label < 0 || label >= source.expected.classes) {
-      fail(ErrorKind::kData, "{}: record {}: label {} is not in [0, {})", file.path().string(), record, label,
-           source.expected.classes);
+      fail(ErrorKind::kData,
+           "{}: record {}: label {} is not in [0, {}); labels begin with 0, and the job's 'classes' says how many "
+           "there are",
+           file.path().string(), record, label, source.expected.classes);
     }
     labels[record] = static_cast<std::uint8_t>(label);
   }

@@ -48,7 +48,10 @@ RecordFile::RecordFile(std::filesystem::path path)
   if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
     const int error = errno;
     if (descriptor_ >= 0) close(descriptor_);
-    fail(ErrorKind::kData, "{}: cannot be opened: {}", path_.string(), std::strerror(error));
+    const bool is_limit = error == EMFILE || error == ENFILE;
+    fail(ErrorKind::kData, "{}: cannot be opened: {}; {}", path_.string(), std::strerror(error),
+         is_limit ? "every shard stays open: raise the limit (ulimit -n), or write fewer shards"
+                  : "check its permissions");
   }
   try {
     if (!S_ISREG(status.st_mode)) fail(ErrorKind::kData, "{}: is no file", path_.string());

@@ -155,7 +155,8 @@ TEST_CASE("CIFAR: another number of records than in the published files is said"
 TEST_CASE("CIFAR: a label out of range names its record", "[input]") {
   std::string content = records10(3);
   content[2 * kRecord10] = 10;
-  CHECK_THAT(failure_with(content), ContainsSubstring("record 2 (byte 6146): label 10 is not in [0, 10)"));
+  CHECK_THAT(failure_with(content),
+             ContainsSubstring("record 2 (byte 6146): label 10 is not in [0, 10); get the file again"));
   const TemporaryDirectory directory;
   content = records100(2);
   content[kRecord100 + 1] = 100;

@@ -180,7 +180,8 @@ TEST_CASE("IDX: image and label counts must agree", "[input]") {
 TEST_CASE("IDX: a label out of range names its record", "[input]") {
   std::string labels = idx_labels(12);
   labels[8 + 5] = 10;
-  CHECK_THAT(failure_with(kLabels, labels), ContainsSubstring("record 5 (byte 13): label 10 is not in [0, 10)"));
+  CHECK_THAT(failure_with(kLabels, labels),
+             ContainsSubstring("record 5 (byte 13): label 10 is not in [0, 10); get the file again"));
 }
 
 TEST_CASE("IDX: a flipped bit in a gzip file changes no pixel unnoticed", "[input]") {

@@ -104,7 +104,7 @@ TEST_CASE("npy: shapes that do not fit are refused, before anything is allocated
 
 TEST_CASE("npy: a label out of range names its record", "[input]") {
   CHECK_THAT(failure(kImages, npy("|u1", "3,", std::string("\x02\x00\x03", 3))),
-             ContainsSubstring("record 2: label 3 is not in [0, 3)"));
+             ContainsSubstring("record 2: label 3 is not in [0, 3); labels begin with 0"));
   CHECK_THAT(failure(kImages, npy("|i1", "3,", std::string("\x02\xFF\x01", 3))),
              ContainsSubstring("record 1: label -1 is not in [0, 3)"));
   CHECK_THAT(failure(kImages, npy("<u8", "3,", std::string(8, '\0') + std::string(16, '\xFF'))),

@@ -1,6 +1,8 @@
 // TFRecord shards and the images in them.
 #include "dataflow/input/image_records.h"
 
+#include <sys/resource.h>
+
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -167,7 +169,8 @@ TEST_CASE("records: labels may start at another number", "[input]") {
   CHECK(open(directory, 1)->label(1) == 2);
   CHECK_THAT(data_failure([&] { open(directory, 0); }),
              ContainsSubstring("record 1 (byte") && ContainsSubstring("label 3 is not in [0, 3)"));
-  CHECK_THAT(data_failure([&] { open(directory, 2); }), ContainsSubstring("label 1 is not in [2, 5)"));
+  CHECK_THAT(data_failure([&] { open(directory, 2); }),
+             ContainsSubstring("label 1 is not in [2, 5), as the job's 'first_label'"));
 }
 
 TEST_CASE("records: what is no image example is refused with shard and record", "[input]") {
@@ -262,6 +265,26 @@ TEST_CASE("records: the same image gives the same bytes", "[input]") {
   const ImageRecord record = dataflow::read_image_record(image_record(2, 5));
   CHECK(record.label == 2);
   CHECK(record.file == bytes_of(png(gradient(5, 4, 3, 5))));
+}
+
+TEST_CASE("records: where no more files may be open, that is said, and what to do", "[input]") {
+  const TemporaryDirectory directory;
+  write_records(directory / "train-0", {image_record(1, 1)});
+  struct Limit {
+    rlimit before{};
+    Limit() {
+      getrlimit(RLIMIT_NOFILE, &before);
+      const rlimit none{3, before.rlim_max};  // what is open stays open
+      setrlimit(RLIMIT_NOFILE, &none);
+    }
+    ~Limit() { setrlimit(RLIMIT_NOFILE, &before); }
+  };
+  const auto message = data_failure([&] {
+    const Limit limit;
+    RecordFile(directory / "train-0");
+  });
+  CHECK_THAT(message,
+             ContainsSubstring("train-0: cannot be opened: Too many open files") && ContainsSubstring("ulimit -n"));
 }
 
 TEST_CASE("records: an image is as TensorFlow writes it", "[input]") {
