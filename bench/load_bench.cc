@@ -177,6 +177,11 @@ int run(const Arguments& arguments) {
                                 {"share_of_best_fixed", to_json(share)},
                                 {"target_share", 0.9}});
   }
+  const bool best_differs = runs.best(true).first != runs.best(false).first;
+  if (!best_differs) {
+    fmt::print(stderr, "the best fixed number is the same with the load and without: there was nothing to follow\n");
+  }
+  fields["best_fixed_learners_differ"] = best_differs;
   fields["runs"] = turns;
   fields["fixed"] = runs.fixed();
   print_result("competing load", fields);
