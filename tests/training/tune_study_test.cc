@@ -12,6 +12,8 @@
 #include "jobs/run/lost_counts.h"
 #include "jobs/study/tune.h"
 #include "tests/support/catch.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/skip.h"
 #include "tests/training/memory_limit.h"
 #include "tests/training/whole_run.h"
 
@@ -48,6 +50,7 @@ TEST_CASE("tune: a rate at which training diverges does not end a study of throu
 
 TEST_CASE("tune: a sweep leaves out numbers for which there is no memory, and what was found is told before",
           "[training][memory]") {
+  if (kSanitized) skip_test("a sanitizer goes on taking memory of its own, and gets none, either");
   jobs::JobOptions job = wide_job(4'000, "auto { max: 3 }");
   job.devices = {engine::parse_device(fmt::format("cpu:{}", engine::host::allowed_cores().front()))};
   job.learners_per_device = {1};
