@@ -7,8 +7,8 @@
     draw.py speedup COMPARE.json...           speed-up over the peers, of each model
 
 bench.json is what `arbalest bench --vary training.batch_size=... --vary learners.per_device.fixed=...` writes (any
-number of them together; --learners and --batch-size choose among their runs), compare.json what bench/compare.sh
-writes. Exit codes: 0 done, 2 the files do not hold what a figure needs.
+number of them together: a case takes the place of the same batch size and learners in the files before; --learners
+and --batch-size choose among them), compare.json what bench/compare.sh writes. Exit codes: 0 done, 2 the files do not hold what a figure needs.
 """
 
 import argparse
@@ -37,6 +37,9 @@ class Case:
         self.seconds = case["time_to_accuracy_seconds"]["median"]
         self.curves = [[row["test_accuracy"] for row in run["epoch_rows"]] for run in runs]
 
+    def place(self):
+        return self.batch_size, self.learners
+
     def accuracies(self):
         """By epoch, the median over the runs that have come so far."""
         longest = max(len(curve) for curve in self.curves)
@@ -60,7 +63,9 @@ def read(path, what):
 def read_cases(options):
     cases = []
     for path in options.files:
-        cases += read(path, lambda bench: [Case(case, bench["target_accuracy"]) for case in bench["cases"]])
+        new = read(path, lambda bench: [Case(case, bench["target_accuracy"]) for case in bench["cases"]])
+        places = {case.place() for case in new}
+        cases = [case for case in cases if case.place() not in places] + new
     cases = [case for case in cases if case.learners is not None and is_wanted(case, options)]
     if not cases:
         raise NothingToDraw("there is no such run in these files")

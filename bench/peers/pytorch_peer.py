@@ -66,7 +66,8 @@ class Picking:
 
     def measure(self, arrangement):
         if self.rates and time.monotonic() > self.end:
-            self.skipped.append((arrangement.name, "there was no time left"))
+            again = " to measure it again" if arrangement in self.rates else ""
+            self.skipped.append((arrangement.name, f"there was no time left{again}"))
             return
         try:
             with Workers(arrangement, self.recipe, options_of(self.arguments)) as workers:

@@ -93,6 +93,13 @@ class Figures(unittest.TestCase):
         self.assertGreater(float(svg.get("viewBox").split()[3]), float(notes[-1].get("y")))
         self.assertIn("reach the target", self.draw("time", self.bench([CASES[2]]), exit_code=2))
 
+    def test_a_later_file_takes_the_place_of_the_same_case_before(self):
+        again = self.write("again.json", {"target_accuracy": 0.9, "cases": [case(64, 1, 100.0, 3.0, [[0.95]])]})
+        one, four = self.dots(self.draw("gain", self.bench(), again))
+        self.assertEqual((len(one), len(four)), (2, 2))
+        self.assertAlmostEqual((360.0 - four[1][1]) / (360.0 - one[1][1]), 3.0, places=2)
+        self.assertEqual(len(self.dots(self.draw("time", self.bench(), again))[0]), 2)
+
     def test_accuracy_is_the_median_over_seeds_of_one_learner_or_one_batch_size(self):
         path = self.bench()
         svg = self.draw("accuracy", "--by", "batch_size", "--learners", "1", path)
