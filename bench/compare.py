@@ -25,6 +25,15 @@ def is_taken(path):
     return path.exists() or path.is_symlink()
 
 
+def free_places(root, name):
+    """(folder, page) below `root`, neither of which is there: of that name, or of it with the first number that will do."""
+    for number in itertools.count(1):
+        numbered = name if number == 1 else f"{name}-{number}"
+        folder, page_path = root / "runs" / f"compare-{numbered}", root / "bench" / "results" / f"{numbered}.md"
+        if not is_taken(folder) and not is_taken(page_path):
+            return folder, page_path
+
+
 class Comparison:
     def __init__(self, arguments):
         self.arguments = arguments
@@ -64,13 +73,8 @@ class Comparison:
             if is_taken(self.folder):
                 say(f"error: '{self.folder}' is there already and is not overwritten; name a new directory with --output")
                 sys.exit(2)
-        else:  # the first numbers that are free
-            for number in itertools.count(1):
-                numbered = name if number == 1 else f"{name}-{number}"
-                self.folder = ROOT / "runs" / f"compare-{numbered}"
-                self.page = ROOT / "bench" / "results" / f"{numbered}.md"
-                if not is_taken(self.folder) and not is_taken(self.page):
-                    break
+        else:
+            self.folder, self.page = free_places(ROOT, name)
         try:
             self.folder.mkdir(parents=True)
         except OSError as error:

@@ -105,6 +105,12 @@ const AccuracyPoint* choose(const std::vector<AccuracyPoint>& points) {
   return chosen;
 }
 
+std::vector<autotuner::Configuration> studied_counts(const JobOptions& job, bool every_count) {
+  const autotuner::Bounds bounds{job.tuned->min, job.tuned->max};
+  if (every_count) return all_counts_on(job.devices.front(), bounds);
+  return autotuner::octaves_of(autotuner::common_counts(counts_on(job.devices, bounds)));
+}
+
 AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, const AccuracyStudyOptions& options,
                              const std::function<void(const std::string&)>& tell) {
   ARBALEST_CHECK(job.tuned.has_value());
@@ -119,11 +125,7 @@ AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, c
                       .reason = {},
                       .points = {}};
   for (const engine::DeviceSpec& device : job.devices) study.devices.push_back(device.name);
-  const autotuner::Bounds bounds{job.tuned->min, job.tuned->max};
-  const auto counts = options.every_count
-                          ? all_counts_on(job.devices.front(), bounds)
-                          : autotuner::octaves_of(autotuner::common_counts(counts_on(job.devices, bounds)));
-  for (const autotuner::Configuration& at : counts) {
+  for (const autotuner::Configuration& at : studied_counts(job, options.every_count)) {
     try {
       const auto point = train_point(job, context, at, options.target, tell);
       if (!point) {

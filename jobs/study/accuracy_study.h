@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "autotuner/configuration.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/trainer.h"
 
@@ -49,6 +50,10 @@ struct AccuracyStudy {
 // The point that reached the target first; of those within 3 % of its time the one of the fewest learners, as a
 // single training does not tell them apart. Null if none reached it.
 const AccuracyPoint* choose(const std::vector<AccuracyPoint>& points);
+
+// Numbers of learners that are trained with, ascending: octaves of those that suit all devices of the job, or every
+// number within its bounds; with the threads that the first device gives to each.
+std::vector<autotuner::Configuration> studied_counts(const JobOptions& job, bool every_count);
 
 // `job` has bounds (JobOptions::tuned). One training with its seed for each number, one after the other, in ascending
 // order, up to the first that does not fit into memory; throws what training throws, kOutOfMemory only if the first

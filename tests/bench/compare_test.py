@@ -9,6 +9,7 @@ import tempfile
 import time
 import unittest
 
+from compare import free_places
 from tiny_data import ROOT, write_mnist
 
 
@@ -104,6 +105,16 @@ class Compare(unittest.TestCase):
             for _ in range(1000):
                 os.killpg(running.pid, 0)
                 time.sleep(0.01)
+
+    def test_without_an_output_the_first_free_name_is_taken(self):
+        def names():
+            return tuple(path.name for path in free_places(self.folder, "day"))
+
+        self.assertEqual(names(), ("compare-day", "day.md"))
+        (self.folder / "bench" / "results").mkdir(parents=True)
+        (self.folder / "bench" / "results" / "day.md").symlink_to("nowhere")
+        (self.folder / "runs" / "compare-day-2").mkdir(parents=True)
+        self.assertEqual(names(), ("compare-day-3", "day-3.md"))
 
     def test_data_that_are_missing(self):
         self.assertIn("skipped: lenet", self.compare("--data-root", str(self.folder), exit_code=4).stderr)

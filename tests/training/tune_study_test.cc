@@ -10,6 +10,7 @@
 #include "engine/host/topology.h"
 #include "jobs/run/inspection.h"
 #include "jobs/run/lost_counts.h"
+#include "jobs/study/accuracy_study.h"
 #include "jobs/study/tune.h"
 #include "tests/support/catch.h"
 #include "tests/support/sanitized.h"
@@ -38,6 +39,17 @@ TEST_CASE("tune: the sweep of unlike devices measures the chosen numbers beside 
   for (const jobs::TunePoint& point : result.sweep) CHECK(point.learner_bytes > 0);
   REQUIRE(result.regret.has_value());
   CHECK(*result.regret >= 0.0);
+}
+
+TEST_CASE("tune: time to accuracy is measured with numbers that suit all devices, not the first alone") {
+  jobs::JobOptions job;
+  job.tuned = jobs::LearnerBounds{1, 8};
+  job.devices = {{"cpu:0-2", {0, 1, 2}}, {"cpu:3-8", {3, 4, 5, 6, 7, 8}}};  // 1, 3, 6 and 1, 2, 3, 6
+  using Counts = std::vector<autotuner::Configuration>;
+  CHECK(jobs::studied_counts(job, false) == Counts{{1, 3}, {3, 1}, {6, 1}});
+  std::ranges::reverse(job.devices);
+  CHECK(jobs::studied_counts(job, false) == Counts{{1, 6}, {3, 2}, {6, 1}});
+  CHECK(jobs::studied_counts(job, true).size() == 8);
 }
 
 TEST_CASE("tune: a rate at which training diverges does not end a study of throughput", "[training]") {
