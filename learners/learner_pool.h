@@ -29,7 +29,8 @@ class LearnerPool {
   // Another number of learners. prepare() makes the plans and learners that `count` of them need and that do not exist;
   // it may run on another thread while the present learners train, and throws kOutOfMemory, after which all is as
   // before. activate() makes `count` prepared ones the present ones, whose weights and optimizer state are to be set;
-  // none may have work under way. release_idle() frees what the present ones do not need; it may run where prepare() may.
+  // none may have work under way. release_idle() frees what the present ones do not need; it may run
+  // where prepare() may.
   void prepare(int count);
   void activate(int count);
   void release_idle();
