@@ -28,22 +28,13 @@ class EncodedExamples {
   virtual std::string record(std::int64_t example) const = 0;
 };
 
-// Cuts out a rectangle of random area, aspect and place, and brings it to the size that the model sees (Szegedy et al.,
-// "Going deeper with convolutions", 2015, section 6).
-struct RandomResizedCrop {
-  double min_area = 0.08;      // of the image's area
-  double max_aspect = 1.3333;  // of the longer to the shorter side
-
-  bool operator==(const RandomResizedCrop&) const = default;
-};
-
 // How images of any size become images of the description's.
 struct Framing {
   // The shorter side is brought to this, then the center is cut out; at least as long as both sides of the model's
   // images. None: images must have their size.
   std::optional<int> resize;
-  std::optional<RandomResizedCrop> random_crop;  // instead of that
-  std::uint64_t seed = 0;                        // of random_crop
+  std::optional<engine::RandomResizedCrop> random_crop;  // instead of that
+  std::uint64_t seed = 0;                                // of random_crop
 
   bool operator==(const Framing&) const = default;
 };

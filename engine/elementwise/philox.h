@@ -30,4 +30,23 @@ ARBALEST_HOST_DEVICE PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) 
   return counter;
 }
 
+// Uses of the generator that are no layer's stand for one in its counter (compare dropout.h); no model has so many.
+inline constexpr std::uint32_t kAugmentationLayer = 0xFFFFFFFFU;
+inline constexpr std::uint32_t kCropLayer = kAugmentationLayer - 1;  // and those below it
+
+// Four words for example `row` of mini-batch `task`.
+ARBALEST_HOST_DEVICE PhiloxCounter random_of_row(std::uint64_t seed, std::uint64_t task, std::uint32_t row,
+                                                 std::uint32_t layer) {
+  return philox({{row, layer, static_cast<std::uint32_t>(task), static_cast<std::uint32_t>(task >> 32)}},
+                {{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}});
+}
+
+// In [0, bound), of a random word.
+ARBALEST_HOST_DEVICE std::int32_t uniform(std::uint32_t word, std::int32_t bound) {
+  return static_cast<std::int32_t>(std::uint64_t{word} * static_cast<std::uint32_t>(bound) >> 32);
+}
+
+// In [0, 1), of a random word.
+ARBALEST_HOST_DEVICE float unit(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1.0p-24F; }
+
 }  // namespace arbalest::engine::elementwise

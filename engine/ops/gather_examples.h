@@ -1,7 +1,7 @@
 // A mini-batch by its indices, from a dataset that lies in memory of the device as bytes:
 //   images[i, c, y, x] = normalized[c, pixels[indices[i], c, y, x]]     labels[i] = classes[indices[i]]
 // and zeros with kNoLabel where the index is kNoExample (a padded batch). Where images are augmented, (y, x) is another
-// pixel, as elementwise/augmentation.h says.
+// pixel, or lies between pixels, as elementwise/augmentation.h says.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 #include "jobs/options/data_reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,10 @@ namespace {
 
 // Below, what the model sees of a pixel is no longer a number that it can learn from.
 constexpr dataflow::Range<float> kPixelStddev{1e-6F, 1000.0F};
+
+// Of random resized crops, as everywhere since Szegedy et al. (2015).
+constexpr double kMinArea = 0.08;
+constexpr double kMaxAspect = 1.3333;
 
 constexpr int kMostIds = 1'000'000'000;
 constexpr int kMostClasses = 1'000'000;
@@ -217,19 +222,19 @@ class DataReader {
 
   void read_random_crop(const std::string& path) {
     const v1::RandomResizedCrop& crop = data_.augmentation().random_resized_crop();
-    if (!data_.has_images() && !data_.has_tfrecord()) {
-      issues_.add(path, fmt::format("random_resized_crop is for images of any size, and those of {} have one; choose "
-                                    "padding",
-                                    known_.name));
-      return;
-    }
     issues_.add(path + ".min_area", dataflow::out_of_range("min_area", crop.min_area(), {0.01, 1.0}));
     issues_.add(path + ".max_aspect", dataflow::out_of_range("max_aspect", crop.max_aspect(), {1.0, 10.0}));
+    const engine::RandomResizedCrop random_crop{.min_area = static_cast<float>(crop.min_area()),
+                                                .log_max_aspect = static_cast<float>(std::log(crop.max_aspect()))};
+    if (!data_.has_images() && !data_.has_tfrecord()) {
+      options_.augmentation.random_crop = random_crop;
+      return;
+    }
     if (!options_.resize) {
       issues_.add(path, fmt::format("random_resized_crop needs {}, which test images are brought to",
                                     path_of("decoding.resize")));
     }
-    options_.random_crop = {crop.min_area(), crop.max_aspect()};
+    options_.random_crop = random_crop;
   }
 
   void read_augmentation() {
@@ -293,10 +298,9 @@ void fill_defaults(v1::Data& data) {
   if (!augmentation.has_horizontal_flip()) augmentation.set_horizontal_flip(none.horizontal_flip);
   if (!augmentation.has_cutout()) augmentation.set_cutout(none.cutout);
   if (augmentation.has_random_resized_crop()) {
-    const dataflow::RandomResizedCrop defaults;
     v1::RandomResizedCrop& crop = *augmentation.mutable_random_resized_crop();
-    if (!crop.has_min_area()) crop.set_min_area(defaults.min_area);
-    if (!crop.has_max_aspect()) crop.set_max_aspect(defaults.max_aspect);
+    if (!crop.has_min_area()) crop.set_min_area(kMinArea);
+    if (!crop.has_max_aspect()) crop.set_max_aspect(kMaxAspect);
   }
   fill_list(known.normalization.mean, *data.mutable_normalization()->mutable_mean());
   fill_list(known.normalization.stddev, *data.mutable_normalization()->mutable_stddev());

@@ -38,7 +38,7 @@ struct DataOptions {
   // Of encoded images.
   std::int64_t first_label = 0;  // of shards: that of class 0
   std::optional<int> resize;
-  std::optional<dataflow::RandomResizedCrop> random_crop;  // of training images
+  std::optional<engine::RandomResizedCrop> random_crop;  // of training images, while they are decoded
   dataflow::OnUnreadable on_unreadable = dataflow::OnUnreadable::kStop;
 };
 

@@ -1,4 +1,6 @@
 // The bodies that host and device share.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -12,6 +14,7 @@
 #include "engine/elementwise/exponential.h"
 #include "engine/elementwise/finite.h"
 #include "engine/elementwise/philox.h"
+#include "engine/elementwise/random_crop.h"
 #include "engine/elementwise/weight_update.h"
 #include "tests/support/catch.h"
 
@@ -158,6 +161,62 @@ TEST_CASE("an augmented view is uniform over its places and a function of seed, 
   for (const std::uint64_t task : {std::uint64_t{1}, std::uint64_t{1} << 32}) CHECK(drawn(3, 0) != drawn(3, task));
   for (const std::uint64_t seed : {std::uint64_t{4}, (std::uint64_t{1} << 32) + 3})
     CHECK(drawn(3, 0) != drawn(seed, 0));
+}
+
+TEST_CASE("a random crop has the area and aspect that are asked for, anywhere in the image") {
+  const RandomResizedCrop crop{.min_area = 0.25F, .log_max_aspect = std::log(2.0F)};
+  const ImageSize size{300, 400};
+  constexpr int kCrops = 20'000;
+  double areas = 0.0;
+  double log_aspects = 0.0;
+  double least = 1.0;
+  double most = 0.0;
+  double longest = 0.0;
+  double tops = 0.0;
+  double lefts = 0.0;
+  int count = 0;
+  for (int i = 0; i < kCrops; ++i) {
+    const Rectangle box =
+        random_crop(crop, 3, static_cast<std::uint64_t>(i / 50), static_cast<std::uint32_t>(i % 50), size);
+    if (box.height == 0) continue;  // ten attempts did not fit
+    ++count;
+    CHECK((box.top >= 0 && box.left >= 0 && box.width > 0));
+    CHECK((box.top + box.height <= size.height && box.left + box.width <= size.width));
+    const double area = 1.0 * box.height * box.width / (size.height * size.width);
+    const double log_aspect = std::log(1.0 * box.width / box.height);
+    least = std::min(least, area);
+    most = std::max(most, area);
+    longest = std::max(longest, std::abs(log_aspect));
+    areas += area;
+    log_aspects += log_aspect;
+    tops += box.height < size.height ? 1.0 * box.top / (size.height - box.height) : 0.5;
+    lefts += box.width < size.width ? 1.0 * box.left / (size.width - box.width) : 0.5;
+  }
+  CHECK(count > 0.999 * kCrops);
+  CHECK(least == Approx(0.25).margin(0.005));
+  CHECK(most > 0.97);
+  CHECK(longest == Approx(std::log(2.0)).margin(0.02));
+  // Flat images fit where tall ones do not, and small ones more often: so much above 0 and below 0.625.
+  CHECK(log_aspects / count == Approx(0.1).margin(0.1));
+  CHECK(areas / count == Approx(0.55).margin(0.05));
+  CHECK(tops / count == Approx(0.5).margin(0.02));
+  CHECK(lefts / count == Approx(0.5).margin(0.02));
+  // Of an image that nothing can be cut out of as asked for, there is none.
+  CHECK(random_crop({.min_area = 1.0F, .log_max_aspect = 0.0F}, 3, 1, 1, {10, 1000}).height == 0);
+}
+
+TEST_CASE("the image as a whole, cut out, is itself") {
+  AugmentedView view = augmented_view({}, 12, 3, {2, 3});
+  CHECK_FALSE(view.is_resized);
+  view.is_resized = true;
+  view.row_step = view.column_step = 1.0F;
+  const std::array<std::uint8_t, 6> pixels{9, 250, 3, 0, 77, 128};
+  std::array<float, 256> normalized{};
+  for (std::size_t i = 0; i < normalized.size(); ++i) normalized.at(i) = 0.37F * static_cast<float>(i) - 3.0F;
+  for (int i = 0; i < 6; ++i) {
+    CHECK(augmented_value(view, pixels.data(), normalized.data(), {2, 3}, i / 3, i % 3) ==
+          normalized.at(pixels.at(static_cast<std::size_t>(i))));
+  }
 }
 
 TEST_CASE("an image that is not varied is itself") {

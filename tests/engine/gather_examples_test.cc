@@ -1,5 +1,7 @@
 #include "engine/ops/gather_examples.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -18,6 +20,7 @@ using engine::GatherExamples;
 using engine::kNoExample;
 using engine::kNoLabel;
 using engine::elementwise::AugmentedView;
+using Doubles = std::vector<double>;
 using Indices = std::vector<std::int64_t>;
 
 constexpr std::int64_t kExamples = 50;
@@ -93,6 +96,49 @@ class Rig {
               padded[static_cast<std::size_t>((y + view.top + padding) * padded_width + column + view.left + padding)];
           const bool is_cut = y >= view.hole_top && y < view.hole_bottom && x >= view.hole_left && x < view.hole_right;
           image.push_back(is_cut ? 0.0F : normalized_[static_cast<std::size_t>(c) * 256 + pixel]);
+        }
+      }
+    }
+    return image;
+  }
+
+  // The same with a rectangle brought to the image's size first: each value is the sum of all pixels', weighted by a
+  // hat that falls to nothing within a pixel's distance. In double precision, so not the same bits.
+  Doubles expected_resized(std::int64_t example, const AugmentedView& view,
+                           const engine::elementwise::Rectangle& box) const {
+    const std::int64_t height = image_[1];
+    const std::int64_t width = image_[2];
+    const auto hat = [](double distance) { return std::max(0.0, 1.0 - std::abs(distance)); };
+    const auto place = [](double from, double length, double index, double places) {
+      return std::clamp(from + (index + 0.5) * length / places - 0.5, 0.0, places - 1.0);
+    };
+    Doubles image;
+    for (std::int64_t c = 0; c < image_[0]; ++c) {
+      const auto value = [&](std::int64_t y, std::int64_t x) {
+        const auto pixel = static_cast<std::size_t>(((example * image_[0] + c) * height + y) * width + x);
+        return double{normalized_[static_cast<std::size_t>(c) * 256 + pixels_[pixel]]};
+      };
+      for (std::int64_t y = 0; y < height; ++y) {
+        for (std::int64_t x = 0; x < width; ++x) {
+          const std::int64_t row = y + view.top;
+          const std::int64_t column = (view.is_mirrored ? width - 1 - x : x) + view.left;
+          double sum = 0.0;
+          if (y >= view.hole_top && y < view.hole_bottom && x >= view.hole_left && x < view.hole_right) {
+            image.push_back(0.0);
+            continue;
+          }
+          if (row < 0 || row >= height || column < 0 || column >= width) {
+            image.push_back(double{normalized_[static_cast<std::size_t>(c) * 256]});
+            continue;
+          }
+          const double down = place(box.top, box.height, static_cast<double>(row), static_cast<double>(height));
+          const double across = place(box.left, box.width, static_cast<double>(column), static_cast<double>(width));
+          for (std::int64_t i = 0; i < height; ++i) {
+            for (std::int64_t j = 0; j < width; ++j) {
+              sum += hat(static_cast<double>(i) - down) * hat(static_cast<double>(j) - across) * value(i, j);
+            }
+          }
+          image.push_back(sum);
         }
       }
     }
@@ -216,6 +262,53 @@ TEST_CASE("a recorded gathering augments each image by its place in the sequence
     }
     expected.labels = rig.expected(indices).labels;
     check_same(rig.result(), expected);
+  }
+}
+
+TEST_CASE("a recorded gathering brings random rectangles to the images' size") {
+  const auto [image, augmentation] = GENERATE(table<engine::Shape, engine::Augmentation>({
+      {{3, 16, 16}, {.random_crop = {.min_area = 0.08F, .log_max_aspect = 0.2876F}, .seed = 7}},
+      {{2, 9, 15},
+       {.random_crop = {.min_area = 0.3F, .log_max_aspect = 1.0F},
+        .padding = 2,
+        .cutout = 4,
+        .horizontal_flip = true,
+        .seed = 1}},
+      {{1, 1, 4}, {.random_crop = {.min_area = 1.0F, .log_max_aspect = 0.1F}, .seed = 2}},  // none fits
+  }));
+  CAPTURE(engine::to_string(image));
+  const Rig rig(image, 9);
+  const Indices indices{5, 5, kNoExample, 0, 49, 5, 12, 13, 14};
+  rig.set_indices(indices);
+  const auto stream = rig.device().create_stream({"test", 3});
+  stream->begin_recording();
+  stream->enqueue(rig.task(augmentation), "gather");
+  const auto graph = stream->end_recording();
+  const engine::elementwise::ImageSize size{static_cast<int>(image[1]), static_cast<int>(image[2])};
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{5} << 32}) {
+    rig.set_task_number(number);
+    stream->launch(*graph, "replay");
+    stream->record().synchronize();
+    const Gathered found = rig.result();
+    CHECK(found.labels == rig.expected(indices).labels);
+    int resized = 0;
+    for (std::uint32_t row = 0; row < indices.size(); ++row) {
+      const AugmentedView view = engine::elementwise::augmented_view(augmentation, number, row, size);
+      engine::elementwise::Rectangle box =
+          engine::elementwise::random_crop(augmentation.random_crop, augmentation.seed, number, row, size);
+      resized += box.height > 0 ? 1 : 0;
+      if (box.height == 0) box = {.top = 0, .left = 0, .height = size.height, .width = size.width};
+      const bool is_padding = indices[row] == kNoExample;
+      const Doubles expected = is_padding ? Doubles(static_cast<std::size_t>(image.elements()), 0.0)
+                                          : rig.expected_resized(indices[row], view, box);
+      double difference = 0.0;
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        const double value = found.images[row * expected.size() + i];
+        difference = std::max(difference, std::abs(value - expected[i]));
+      }
+      CHECK(difference < 1e-5);  // values are in [-1, 3.3]
+    }
+    CHECK((resized > 0) == (image[1] > 1));
   }
 }
 

@@ -1,5 +1,8 @@
 // What a job says of its data: defaults, checks, and the text that stands for them.
 #include "jobs/options/job_options.h"
+
+#include <cmath>
+
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {
@@ -77,7 +80,8 @@ TEST_CASE("images of files are described by the job") {
   CHECK(job.data.input == dataflow::InputDescription{{3, 24, 32}, 7});
   CHECK(job.data.resize == 40);
   CHECK(job.data.on_unreadable == dataflow::OnUnreadable::kSkip);
-  CHECK(job.data.random_crop == dataflow::RandomResizedCrop{.min_area = 0.5});
+  CHECK(job.data.random_crop == engine::RandomResizedCrop{.min_area = 0.5F, .log_max_aspect = std::log(1.3333F)});
+  CHECK_FALSE(job.data.augmentation.changes_images());
   CHECK(job.data.normalization.mean == Floats{0.5F});
   CHECK_FALSE(job.data.training_examples.has_value());
   const JobOptions again = parse(job.resolved_text);
@@ -134,10 +138,21 @@ TEST_CASE("shards and arrays are described by the job") {
       "job.txtpb:3:45: error: first_label must be in [0, 1000000], not -1");
 }
 
-TEST_CASE("random crops are for images of any size, and need a size for the test images") {
-  CHECK(said_of("data { cifar10 {} augmentation { random_resized_crop {} } }") ==
-        "job.txtpb:3:34: error: random_resized_crop is for images of any size, and those of cifar10 have one; choose "
-        "padding");
+TEST_CASE("random crops of images that have one size are drawn by the step") {
+  const std::string text = with_data(
+      GENERATE("data { cifar10 {} augmentation { random_resized_crop { min_area: 0.25 max_aspect: 2 } } }",
+               "data { npy { directory: \"a\" classes: 2 height: 30 width: 31 } augmentation { random_resized_crop { "
+               "min_area: 0.25 max_aspect: 2 } } }"));
+  const JobOptions job = parse(text);
+  CHECK(job.data.augmentation.random_crop ==
+        engine::RandomResizedCrop{.min_area = 0.25F, .log_max_aspect = std::log(2.0F)});
+  CHECK_FALSE(job.data.random_crop.has_value());
+  CHECK(parse(job.resolved_text).data.augmentation == job.data.augmentation);
+  CHECK(said_of("data { digits {} augmentation { random_resized_crop { max_aspect: 0.9 } } }") ==
+        "job.txtpb:3:55: error: max_aspect must be in [1, 10], not 0.9");
+}
+
+TEST_CASE("random crops of files need a size for the test images") {
   const std::string images = "data { images { directory: \"a\" classes: 2 decoding { height: 28 width: 28 } } ";
   CHECK(
       said_of(images + "augmentation { random_resized_crop {} } }") ==

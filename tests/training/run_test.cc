@@ -139,7 +139,8 @@ TEST_CASE("the same job writes the same model, another seed another", "[training
 
 TEST_CASE("a session trains the same model whether steps gather their images or rings bring them", "[training]") {
   const std::string augmentation =
-      GENERATE("data.augmentation={}", "data.augmentation={padding: 2 horizontal_flip: true cutout: 5}");
+      GENERATE("data.augmentation={}", "data.augmentation={padding: 2 horizontal_flip: true cutout: 5}",
+               "data.augmentation={random_resized_crop: {min_area: 0.5} padding: 1}");
   const jobs::JobOptions job = load("lenet-digits.txtpb", {"learners.per_device.fixed=2", augmentation});
   using jobs::Session;
   Session resident(job, "", Session::Purpose::kTraining, {});
