@@ -27,7 +27,7 @@ struct AugmentedView {
   float column_step;
 };
 
-// `row`: of the example in its mini-batch `task`.
+// `row`: of the example in its mini-batch `task`. Sides are below 2^16.
 ARBALEST_HOST_DEVICE AugmentedView augmented_view(const Augmentation& augmentation, std::uint64_t task,
                                                   std::uint32_t row, ImageSize size) {
   const PhiloxCounter random = random_of_row(augmentation.seed, task, row, kAugmentationLayer);

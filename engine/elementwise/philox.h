@@ -32,7 +32,8 @@ ARBALEST_HOST_DEVICE PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) 
 
 // Uses of the generator that are no layer's stand for one in its counter (compare dropout.h); no model has so many.
 inline constexpr std::uint32_t kAugmentationLayer = 0xFFFFFFFFU;
-inline constexpr std::uint32_t kCropLayer = kAugmentationLayer - 1;  // and those below it
+inline constexpr std::uint32_t kCropLayer = kAugmentationLayer - 1;  // of the first attempt; then those below it
+inline constexpr std::uint32_t kCropAttempts = 10;
 
 // Four words for example `row` of mini-batch `task`.
 ARBALEST_HOST_DEVICE PhiloxCounter random_of_row(std::uint64_t seed, std::uint64_t task, std::uint32_t row,

@@ -12,7 +12,6 @@
 
 namespace arbalest::engine::elementwise {
 
-// Sides are below 2^16.
 struct ImageSize {
   std::int32_t height;
   std::int32_t width;
@@ -26,10 +25,8 @@ struct Rectangle {
   std::int32_t width;
 };
 
-inline constexpr std::uint32_t kCropAttempts = 10;
-
 // Of example `row` of mini-batch `task`: of uniform area, and of an aspect whose logarithm is uniform. None if no
-// attempt fits into the image.
+// attempt fits into the image, which has at most 2^31 pixels.
 ARBALEST_HOST_DEVICE Rectangle random_crop(const RandomResizedCrop& crop, std::uint64_t seed, std::uint64_t task,
                                            std::uint32_t row, ImageSize size) {
   for (std::uint32_t attempt = 0; attempt < kCropAttempts; ++attempt) {

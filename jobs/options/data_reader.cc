@@ -222,12 +222,15 @@ class DataReader {
 
   void read_random_crop(const std::string& path) {
     const v1::RandomResizedCrop& crop = data_.augmentation().random_resized_crop();
-    issues_.add(path + ".min_area", dataflow::out_of_range("min_area", crop.min_area(), {0.01, 1.0}));
-    issues_.add(path + ".max_aspect", dataflow::out_of_range("max_aspect", crop.max_aspect(), {1.0, 10.0}));
+    const std::string area_problem = dataflow::out_of_range("min_area", crop.min_area(), {0.01, 1.0});
+    const std::string aspect_problem = dataflow::out_of_range("max_aspect", crop.max_aspect(), {1.0, 10.0});
+    issues_.add(path + ".min_area", area_problem);
+    issues_.add(path + ".max_aspect", aspect_problem);
     const engine::RandomResizedCrop random_crop{.min_area = static_cast<float>(crop.min_area()),
                                                 .log_max_aspect = static_cast<float>(std::log(crop.max_aspect()))};
     if (!data_.has_images() && !data_.has_tfrecord()) {
       options_.augmentation.random_crop = random_crop;
+      if (area_problem.empty() && aspect_problem.empty()) check_crop_fits(path, crop);
       return;
     }
     if (!options_.resize) {
@@ -235,6 +238,16 @@ class DataReader {
                                     path_of("decoding.resize")));
     }
     options_.random_crop = random_crop;
+  }
+
+  void check_crop_fits(const std::string& path, const v1::RandomResizedCrop& crop) {
+    const auto [shorter, longer] = std::minmax({options_.input.image[1], options_.input.image[2]});
+    const double most = crop.max_aspect() * static_cast<double>(shorter) / static_cast<double>(longer);
+    if (crop.min_area() <= most) return;
+    issues_.add(
+        path, fmt::format("of images of {} x {} pixels a rectangle of max_aspect {} is at most {:.2g} of the "
+                          "area, which is below min_area, {}; raise max_aspect or lower min_area",
+                          options_.input.image[1], options_.input.image[2], crop.max_aspect(), most, crop.min_area()));
   }
 
   void read_augmentation() {

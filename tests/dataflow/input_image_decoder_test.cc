@@ -187,7 +187,8 @@ TEST_CASE("images: test images are resized and cut out in the middle", "[input]"
 }
 
 TEST_CASE("images: a random crop lies within the image, and is a function of its place", "[input]") {
-  const Framing framing{.resize = 32, .random_crop = engine::RandomResizedCrop{0.08F, 0.2876F}, .seed = 5};
+  const Framing framing{
+      .resize = 32, .random_crop = engine::RandomResizedCrop{.min_area = 0.08F, .log_max_aspect = 0.2876F}, .seed = 5};
   const ImageSides sides = GENERATE(ImageSides{300, 200}, ImageSides{40, 1000}, ImageSides{1, 1});
   double least = 1.0;
   double most = 0.0;

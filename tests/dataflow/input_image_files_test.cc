@@ -245,7 +245,8 @@ TEST_CASE("image files: where no image can be read, skipping them is no answer",
 TEST_CASE("image files: random crops and augmentation depend on the place alone", "[input]") {
   const TemporaryDirectory directory;
   write_tree(directory);
-  const Framing framing{.resize = 10, .random_crop = engine::RandomResizedCrop{0.08F, 0.2876F}, .seed = 3};
+  const Framing framing{
+      .resize = 10, .random_crop = engine::RandomResizedCrop{.min_area = 0.08F, .log_max_aspect = 0.2876F}, .seed = 3};
   EncodedImages data = images(directory, framing);
   data.augment({.padding = 1, .cutout = 2, .horizontal_flip = true, .seed = 3});
   CHECK(data.is_random());

@@ -69,9 +69,11 @@ TEST_CASE("what a CPU device gathers is what the dataset reads, bit by bit, from
 TEST_CASE("an augmented image has the same bits from the device and from the dataset", "[input]") {
   const auto device = engine::open_device(engine::parse_device("cpu"));
   ByteImages data = every_byte();
-  const engine::RandomResizedCrop random_crop =
-      GENERATE(engine::RandomResizedCrop{}, engine::RandomResizedCrop{.min_area = 0.2F, .log_max_aspect = 0.5F});
-  data.augment({.random_crop = random_crop, .padding = 2, .cutout = 2, .horizontal_flip = true, .seed = 5});
+  const engine::RandomResizedCrop random_crop{.min_area = 0.2F, .log_max_aspect = 0.5F};
+  const engine::Augmentation augmentation =
+      GENERATE_COPY(engine::Augmentation{.padding = 2, .cutout = 2, .horizontal_flip = true, .seed = 5},
+                    engine::Augmentation{.random_crop = random_crop, .seed = 5});
+  data.augment(augmentation);
   const dataflow::ResidentData resident(data, *device);
   const std::vector<std::int64_t> indices{3, 19, 3, 0, 19, 3, 3};
   std::vector<float> images(indices.size() * kPixels, 7.5F);

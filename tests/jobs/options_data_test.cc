@@ -123,7 +123,8 @@ TEST_CASE("shards and arrays are described by the job") {
   CHECK(shards.data.kind == Kind::kTfrecord);
   CHECK((shards.data.train == "train-*" && shards.data.test == "test-*" && shards.data.first_label == 1));
   CHECK(shards.data.input == dataflow::InputDescription{{3, 224, 224}, 1000});
-  CHECK(shards.data.random_crop.has_value());
+  CHECK(shards.data.random_crop ==
+        engine::RandomResizedCrop{.min_area = 0.08F, .log_max_aspect = static_cast<float>(std::log(1.3333))});
   CHECK(parse(shards.resolved_text).resolved_text == shards.resolved_text);
   const JobOptions arrays =
       parse(with_data("data { npy { directory: \"a\" classes: 256 channels: 1 height: 30 width: 31 } }"));
@@ -150,6 +151,13 @@ TEST_CASE("random crops of images that have one size are drawn by the step") {
   CHECK(parse(job.resolved_text).data.augmentation == job.data.augmentation);
   CHECK(said_of("data { digits {} augmentation { random_resized_crop { max_aspect: 0.9 } } }") ==
         "job.txtpb:3:55: error: max_aspect must be in [1, 10], not 0.9");
+  CHECK(said_of("data { digits {} augmentation { random_resized_crop { min_area: 1.1 } } }") ==
+        "job.txtpb:3:55: error: min_area must be in [0.01, 1], not 1.1");
+  const std::string flat = "data { npy { directory: \"a\" classes: 2 height: 30 width: 60 } augmentation { ";
+  CHECK_NOTHROW(parse(with_data(flat + "random_resized_crop { min_area: 0.5 max_aspect: 1 } } }")));
+  CHECK(said_of(flat + "random_resized_crop { min_area: 0.7 } } }") ==
+        "job.txtpb:3:78: error: of images of 30 x 60 pixels a rectangle of max_aspect 1.3333 is at most 0.67 of the "
+        "area, which is below min_area, 0.7; raise max_aspect or lower min_area");
 }
 
 TEST_CASE("random crops of files need a size for the test images") {
