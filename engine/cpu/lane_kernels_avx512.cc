@@ -3,6 +3,6 @@
 
 namespace arbalest::engine::cpu {
 
-constexpr LaneKernels kAvx512LaneKernels = make_kernels<Float32<16>, 13, Float32<16>, 5>();  // 32 registers
+constexpr LaneKernels kAvx512LaneKernels = make_kernels<Float32<16>, 13>(5, correlate<Float32<16>, 5>);  // 32 registers
 
 }  // namespace arbalest::engine::cpu

@@ -25,6 +25,9 @@ struct WholePixels {
   }
 };
 
+constexpr int kTwoOnes = 0x3F803F80;  // of bfloat16
+
+// Of two examples each: a pixel is half as long as a vector of 16 units.
 struct PairedExamples {
   using Sums = __m256;
   using Units = __m256bh;
@@ -36,13 +39,35 @@ struct PairedExamples {
   }
   static Sums add_product(Sums sums, Units a, Units b) { return _mm256_dpbf16_ps(sums, a, b); }
   static Sums add(Sums sums, Units units) {
-    constexpr int kOnes = 0x3F803F80;
-    return _mm256_dpbf16_ps(sums, units, reinterpret_cast<Units>(_mm256_set1_epi32(kOnes)));
+    return _mm256_dpbf16_ps(sums, units, reinterpret_cast<Units>(_mm256_set1_epi32(kTwoOnes)));
   }
 };
 
+struct PairedExamplesOfTwoPixels {
+  using Sums = __m512;
+  using Units = __m512bh;
+  static constexpr int kWidth = 16;
+  static constexpr Index kPixel = PairedExamples::kPixel;
+
+  static Units load(const LaneUnit* address) { return WholePixels::load(address); }
+  static Sums add_product(Sums sums, Units a, Units b) { return _mm512_dpbf16_ps(sums, a, b); }
+  static Sums add(Sums sums, Units units) {
+    return _mm512_dpbf16_ps(sums, units, reinterpret_cast<Units>(_mm512_set1_epi32(kTwoOnes)));
+  }
+};
+
+constexpr Index kFilters = 5;
+
+void correlate_pairs(Index filters, const CorrelationTask& task) {
+  if (task.stride_x == 1 && task.width % 2 == 0) {
+    return correlate<PairedExamplesOfTwoPixels, kFilters>(filters, task);
+  }
+  correlate<PairedExamples, kFilters>(filters, task);
+}
+
 }  // namespace
 
-constexpr LaneKernels kAvx512Bf16LaneKernels = make_kernels<WholePixels, 13, PairedExamples, 5>();  // 32 registers
+constexpr LaneKernels kAvx512Bf16LaneKernels =
+    make_kernels<WholePixels, 13>(kFilters, correlate_pairs);  // 32 registers
 
 }  // namespace arbalest::engine::cpu

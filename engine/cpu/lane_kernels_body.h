@@ -101,6 +101,7 @@ void compute_row(const RowTask task) {
 constexpr int kGroup = 5;
 
 // sums[f, t] += over all positions and all lanes of one block of examples. The taps read at `offsets` from the input.
+// A vector holds a part of a pixel, or neighboring pixels of a row, which is a whole number of vectors then.
 template <typename Arithmetic, int filters, int taps>
 void correlate_group(const CorrelationTask task, const LaneUnit* input, const Index* offsets, const LaneUnit* gradient,
                      float* sums) {
@@ -110,13 +111,14 @@ void correlate_group(const CorrelationTask task, const LaneUnit* input, const In
   for (int f = 0; f < filters; ++f) {
     for (int t = 0; t < taps; ++t) totals[f][t] = vector_at<width>(sums + (f * taps + t) * width);
   }
+  constexpr Index kPixels = width > kPixel ? width / kPixel : 1;
   const Index next_pixel = task.stride_x * kPixel;
   for (Index half = 0; half < kPixel; half += width) {
     for (Index y = 0; y < task.height; ++y) {
       const LaneUnit* pixels[taps];
       for (int t = 0; t < taps; ++t) pixels[t] = input + y * task.stride_y * task.input_row + half + offsets[t];
       const LaneUnit* arriving = gradient + y * task.width * kPixel + half;
-      for (Index x = 0; x < task.width; ++x) {
+      for (Index x = 0; x < task.width; x += kPixels) {
         typename Arithmetic::Units factors[filters];
         for (int f = 0; f < filters; ++f) {
           factors[f] = Arithmetic::load(arriving + x * kPixel + f * task.gradient_plane);
@@ -236,14 +238,14 @@ void correlate(Index filters, const CorrelationTask& task) {
 }
 
 // `channels` and `filters`: as many as leave their sums, and what is multiplied, in registers.
-template <typename OfRows, int channels, typename OfCorrelations, int filters>
-constexpr LaneKernels make_kernels() {
+template <typename OfRows, int channels>
+constexpr LaneKernels make_kernels(Index filters, void (*correlate)(Index filters, const CorrelationTask& task)) {
   return {static_cast<Index>(sizeof(LaneUnit) / sizeof(typename OfRows::Element)),
           OfRows::kWidth,
           channels,
           any_row<OfRows, channels>,
           filters,
-          correlate<OfCorrelations, filters>};
+          correlate};
 }
 
 }  // namespace
