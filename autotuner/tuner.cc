@@ -19,6 +19,8 @@ constexpr int kFirstLookBack = 200;
 constexpr int kLastLookBack = 400;
 constexpr int kFirstPatience = Watch::kBaselineWindows;
 constexpr int kLastPatience = 800;
+constexpr double kLargeMove = 0.25;
+constexpr int kPatienceWithSmallMoves = 300;  // three resizes a search: one per 100 windows
 constexpr int kCalibrationWindows = 9;
 
 // Not if so many windows are far from the median that it may be that of a burst of stragglers.
@@ -153,11 +155,16 @@ void Tuner::plan_next_search(bool changed) {
 std::optional<Decision> Tuner::watch(double rate) {
   const std::optional<double> moved = watch_->add(rate);
   if (space_.size() == 1) return std::nullopt;
-  if (moved && watch_->windows() >= patience_) return search_again(moved);
+  if (moved && watch_->windows() >= patience_with(*moved)) return search_again(moved);
   if (!may_look()) return std::nullopt;
   if (remembered_ && watch_->windows() >= next_look_back_) return look_back();
   if (watch_->windows() >= next_look_) return search_again(std::nullopt);
   return std::nullopt;
+}
+
+// `move`: new over old throughput.
+int Tuner::patience_with(double move) const {
+  return std::abs(move - 1.0) > kLargeMove ? patience_ : std::max(patience_, kPatienceWithSmallMoves);
 }
 
 // Whether a search that nothing asks for leaves it at one resize per 100 windows.

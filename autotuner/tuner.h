@@ -16,7 +16,8 @@
 // A search tries octaves and then counts between them (search.h), each for as many windows as the comparison needs. The
 // first looks at all octaves that could be the best, wherever it begins, unless that is the choice of an earlier one.
 // It ends with the choice; then the tuner watches, and searches again around the present count
-//   - when throughput has moved and stays moved (watch.h),
+//   - when throughput has moved and stays moved (watch.h): by more than a quarter at once, by less only 300 windows
+//     after the last search, as other work on the machine moves it a little all the time and searches cost throughput,
 //   - after 500 windows, then 1,000 and so on up to 4,000, as a better count elsewhere gives no sign,
 //   - after 200 to 400 windows at the count that was chosen before, if that was faster then: a load that has left it.
 // A search that changes nothing makes the next one wait longer, and searches of the last two kinds wait until there was
@@ -87,6 +88,7 @@ class Tuner {
   std::optional<Decision> probe(double rate);
   std::optional<Decision> watch(double rate);
   bool may_look() const;
+  int patience_with(double move) const;
   bool is_enough() const;
   Point measured() const;
   Decision next();
