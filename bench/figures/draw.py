@@ -90,6 +90,11 @@ def series_by_learners(cases, value):
     return series
 
 
+def common_target(cases):
+    targets = {case.target for case in cases}
+    return targets.pop() if len(targets) == 1 else None
+
+
 def over_batch_size(title, y_title, series, notes=()):
     points = [point for points in series.values() for point in points]
     x = Axis("batch size of a learner", [point[0] for point in points], doubling=True)
@@ -122,7 +127,9 @@ def time(options):
             short.setdefault(plural(case.learners), []).append(str(case.batch_size))
     left_out = [f"{learners}: b = {', '.join(sizes)}" for learners, sizes in short.items()]
     notes = ["Not reached by half of the runs or more:", *left_out] if short else []
-    return over_batch_size("Time to accuracy", "seconds to the target, median over seeds", series, notes)
+    level = common_target(cases)
+    title = f"Time to {100 * level:g} % test accuracy" if level else "Time to accuracy"
+    return over_batch_size(title, "seconds to the target, median over seeds", series, notes)
 
 
 def accuracy(options):
@@ -138,8 +145,7 @@ def accuracy(options):
     if not series:
         raise NothingToDraw("no run has come to the end of an epoch")
     points = [point for points in series.values() for point in points]
-    targets = {case.target for case in cases}
-    level = targets.pop() if len(targets) == 1 else None
+    level = common_target(cases)
     x = Axis("epochs", [point[0] for point in points], from_zero=True)
     y = Axis("test accuracy", [point[1] for point in points] + ([level] if level else []))
     y.text = lambda value: f"{100 * value:g} %"

@@ -257,9 +257,30 @@ TEST_CASE("run directory: of a tuned run it keeps the numbers of learners from t
   directory.on_start(start);
   CHECK_THAT(tests::read_text(parent / "run/replay.txtpb"),
              ContainsSubstring("schedule") && ContainsSubstring("learners: 2") && ContainsSubstring("learners: 1"));
-  directory.on_resize({.batch = 12, .from = {2, 1}, .to = {2, 4}, .reason = "why", .evidence = {}});
+  const autotuner::Evidence evidence{.rate = 900.5,
+                                     .windows = 9,
+                                     .noise = 0.02,
+                                     .best_learners = 2,
+                                     .best_rate = 1000.25,
+                                     .probes = 3,
+                                     .probe_limit = 6,
+                                     .measured_windows = 31};
+  directory.on_resize({.batch = 12, .from = {2, 1}, .to = {2, 4}, .reason = "why", .evidence = evidence});
   CHECK_THAT(tests::read_text(parent / "run/replay.txtpb"),
              ContainsSubstring("at_batch: 12") && ContainsSubstring("learners: 4"));
+  std::istringstream lines(tests::read_text(parent / "run/metrics.jsonl"));
+  std::string line;
+  while (std::getline(lines, line) && !line.starts_with(R"({"event":"resize")")) continue;
+  const ordered_json row = ordered_json::parse(line);
+  CHECK(row.at("reason") == "why");
+  CHECK(row.at("evidence") == ordered_json{{"images_per_second", 900.5},
+                                           {"windows", 9},
+                                           {"noise", 0.02},
+                                           {"best_learners", 2},
+                                           {"best_images_per_second", 1000.25},
+                                           {"probes", 3},
+                                           {"probe_limit", 6},
+                                           {"measured_windows", 31}});
 }
 
 TEST_CASE("run directory: tells hash and accuracy of the saved model, if the run came to its end") {
