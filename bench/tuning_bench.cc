@@ -48,8 +48,9 @@ class Resizing {
     session_->scheduler().drain();
   }
 
-  // Of a resize, in rounds.
+  // Of a resize, in rounds. The learners are new, as those of a number that was not tried just before are.
   double turn(int to) {
+    session_->release_idle();
     const double before = plain();
     const std::vector<int> counts{to};
     session_->prepare(counts);  // beside the training, in a run

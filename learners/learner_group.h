@@ -1,6 +1,7 @@
 // Learners of one device whose streams have equally many threads, with the plans that they share.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -49,8 +50,8 @@ class LearnerGroup {
 
   // Creates learners until there are `count`. Throws kOutOfMemory, and has then as many as before.
   void grow(int count, const PoolOptions& options, const SharedVectors& shared);
-  // Keeps the first `count`; the others must be idle.
-  void shrink(int count) { learners_.resize(static_cast<std::size_t>(count)); }
+  // Keeps the first `count` of those that there are; the others must be idle.
+  void shrink(int count) { learners_.resize(std::min(learners_.size(), static_cast<std::size_t>(count))); }
   std::span<const std::unique_ptr<Learner>> learners() const noexcept { return learners_; }
 
  private:

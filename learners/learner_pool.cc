@@ -46,6 +46,7 @@ void LearnerPool::create(const float* const (&central)[2]) {
 
 void LearnerPool::prepare(int count) {
   ARBALEST_CHECK(count > 0);
+  keep(count);
   const int threads = threads_for(count);
   const auto found = groups_.find(threads);
   if (found != groups_.end()) {
@@ -64,9 +65,14 @@ void LearnerPool::activate(int count) {
   count_ = count;
 }
 
-void LearnerPool::release_idle() {
-  std::erase_if(groups_, [&](const auto& entry) { return entry.second.get() != active_; });
-  active().shrink(count_);
+void LearnerPool::release_idle() { keep(count_); }
+
+void LearnerPool::keep(int count) {
+  const int threads = threads_for(count);
+  std::erase_if(groups_, [&](const auto& entry) { return entry.second.get() != active_ && entry.first != threads; });
+  for (const auto& [of, group] : groups_) {
+    group->shrink(std::max(group.get() == active_ ? count_ : 0, of == threads ? count : 0));
+  }
 }
 
 }  // namespace arbalest::learners

@@ -26,11 +26,11 @@ class LearnerPool {
   // `central`: the device's two buffers of the central model, both null if there never is another learner.
   void create(const float* const (&central)[2]);
 
-  // Another number of learners. prepare() makes the plans and learners that `count` of them need and that do not exist;
-  // it may run on another thread while the present learners train, and throws kOutOfMemory, after which all is as
-  // before. activate() makes `count` prepared ones the present ones, whose weights and optimizer state are to be set;
-  // none may have work under way. release_idle() frees what the present ones do not need; it may run
-  // where prepare() may.
+  // Another number of learners. prepare() makes the plans and learners that `count` of them need and that do not exist,
+  // after it has freed those that neither they nor the present ones are; it may run on another thread while the present
+  // learners train, and throws kOutOfMemory. activate() makes `count` prepared ones the present ones, whose weights and
+  // optimizer state are to be set; none may have work under way. Those before stay, idle, as a search may come back to
+  // them, until the next prepare(), or until release_idle(), which may run where prepare() may.
   void prepare(int count);
   void activate(int count);
   void release_idle();
@@ -51,6 +51,8 @@ class LearnerPool {
 
  private:
   int threads_for(int count) const;
+  // Frees all learners but the present ones and those that `count` of them are.
+  void keep(int count);
   LearnerGroup& active() const { return *active_; }
   SharedVectors shared_vectors() const;
   std::size_t evaluation_weights_bytes() const;

@@ -123,6 +123,7 @@ TunedChanges::~TunedChanges() {
 // While learners are prepared nothing counts: that shares the cores with the training.
 void TunedChanges::observe(const scheduler::Progress& progress, double seconds) {
   if (change_) return;
+  if (std::exchange(releases_, false)) release();
   if (const auto decision = tuner_.add(progress.tasks, progress.examples, seconds)) decide(*decision);
 }
 
@@ -139,6 +140,7 @@ std::optional<LearnerChange> TunedChanges::due(std::uint64_t batch) {
     return due(batch);
   }
   present_ = change_->to;
+  releases_ = ends_search_;
   return std::exchange(change_, std::nullopt);
 }
 
@@ -171,13 +173,25 @@ bool TunedChanges::is_prepared() const {
 
 void TunedChanges::decide(const autotuner::FleetDecision& decision) {
   change_ = {learners_of(by_device(decision.to)), decision.step.reason, decision.step.evidence};
+  ends_search_ = decision.done;
   if (change_->to == present_) return;
+  if (preparation_.valid()) preparation_.wait();
   try {
     preparation_ = std::async(std::launch::async, [this, to = change_->to] { session_.prepare(to); });
   } catch (const std::system_error&) {  // there is no thread for it: as if it had failed
     std::promise<void> failed;
     failed.set_exception(std::current_exception());
     preparation_ = failed.get_future();
+  }
+}
+
+// Beside the training, which a preparation after it waits for.
+void TunedChanges::release() {
+  if (preparation_.valid()) preparation_.wait();
+  try {
+    preparation_ = std::async(std::launch::async, [this] { session_.release_idle(); });
+  } catch (const std::system_error&) {  // there is no thread for it
+    session_.release_idle();
   }
 }
 
@@ -198,7 +212,9 @@ class ScheduledChanges final : public LearnerChanges {
   ScheduledChanges(std::vector<LearnerStep> schedule, Session& session)
       : session_(session), schedule_(std::move(schedule)) {}
 
-  void observe(const scheduler::Progress& /*progress*/, double /*seconds*/) override {}
+  void observe(const scheduler::Progress& /*progress*/, double /*seconds*/) override {
+    if (std::exchange(releases_, false)) session_.release_idle();
+  }
 
   std::optional<LearnerChange> due(std::uint64_t batch) override {
     if (next_ == schedule_.size() || batch < schedule_[next_].at_batch) return std::nullopt;
@@ -206,13 +222,15 @@ class ScheduledChanges final : public LearnerChanges {
     ARBALEST_CHECK(batch == step.at_batch);  // check_steps() has seen to it that a round begins there
     ++next_;
     session_.prepare(step.per_device);
+    releases_ = true;
     return LearnerChange{step.per_device, "the schedule says so", std::nullopt};
   }
 
  private:
   Session& session_;
   std::vector<LearnerStep> schedule_;
-  std::size_t next_ = 1;  // the run begins with the first
+  std::size_t next_ = 1;   // the run begins with the first
+  bool releases_ = false;  // idle learners are still there
 };
 
 }  // namespace

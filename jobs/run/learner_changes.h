@@ -93,6 +93,7 @@ class TunedChanges final : public LearnerChanges {
   bool is_prepared() const;
   void begin(const JobOptions& job, const FirstGuess& guess);
   void decide(const autotuner::FleetDecision& decision);
+  void release();
 
   Session& session_;
   std::vector<Kind> kinds_;
@@ -100,7 +101,9 @@ class TunedChanges final : public LearnerChanges {
   std::vector<int> present_;  // by device
   LostCounts lost_;
   std::optional<LearnerChange> change_;  // decided, and being prepared
-  std::future<void> preparation_;
+  bool ends_search_ = false;             // does that
+  bool releases_ = false;                // the search has ended, and idle learners are still there
+  std::future<void> preparation_;        // or the release of idle learners
 };
 
 // Without an answer of an earlier search: as many as a CPU would train by default, of the smallest device of several.

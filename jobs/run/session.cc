@@ -120,13 +120,14 @@ void Session::prepare(std::span<const int> learners_per_device) {
   try {
     for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->prepare(learners_per_device[d]);
   } catch (...) {
-    for (const auto& pool : pools_) pool->release_idle();  // of the devices that had room
+    release_idle();  // of the devices that had room
     throw;
   }
 }
 
-void Session::resize(std::span<const int> learners_per_device) {
-  scheduler_->resize(learners_per_device);
+void Session::resize(std::span<const int> learners_per_device) { scheduler_->resize(learners_per_device); }
+
+void Session::release_idle() {
   for (const auto& pool : pools_) pool->release_idle();
 }
 

@@ -46,9 +46,11 @@ class Session {
   dataflow::BatchRing& test_ring() { return *test_ring_; }
   scheduler::Scheduler& scheduler() { return *scheduler_; }
   // Another number of learners, by device: LearnerPool::prepare, which may run on a thread of its own, and what follows
-  // once the scheduler is drained.
+  // once the scheduler is drained. What idles then stays until the next prepare(), or release_idle(), which may run
+  // where prepare() may.
   void prepare(std::span<const int> learners_per_device);
   void resize(std::span<const int> learners_per_device);
+  void release_idle();
   // What the present learners take of their devices' memory.
   std::int64_t learner_bytes() const;
   // The most learners that each device may get, of which memory has no more.

@@ -1,9 +1,11 @@
 // Changing the number of learners of a GPU where the stand-in of CUDA's libraries shows more than a GPU can: any order
 // of streams, and memory that ends at any point.
+#include <algorithm>
 #include <atomic>
 
 #include "engine/error.h"
 #include "jobs/options/load_job.h"
+#include "jobs/run/learner_changes.h"
 #include "jobs/run/session.h"
 #include "jobs/run/trainer.h"
 #include "tests/cuda/resizing.h"
@@ -77,6 +79,31 @@ TEST_CASE("learners that a GPU has given up leave its memory", "[training][resiz
   const std::size_t free_bytes = device.free_memory();
   resize_through(10 * static_cast<int>(kSizes.size()));
   CHECK(device.free_memory() == free_bytes);
+}
+
+TEST_CASE("a search that has ended leaves the memory of the numbers that it has not chosen", "[training][resize]") {
+  cuda_stand_in::reset();
+  jobs::JobOptions job = tuned_job();
+  const auto device = engine::open_device(engine::parse_device("cuda:0"));
+  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  scheduler::Scheduler& scheduler = session->scheduler();
+  const std::size_t of_one_learner = device->free_memory();
+  {
+    jobs::TunedChanges changes(job, *session, {});
+    int most = 1;
+    const auto train = [&] {
+      if (const auto change = changes.due(scheduler.batches())) session->resize(change->to);
+      scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);
+      progress.add(scheduler.drain());
+      most = std::max(most, scheduler.learners());
+      changes.observe(progress, static_cast<double>(progress.examples) * scheduler.learners());
+    };
+    while (!changes.is_settled()) train();
+    train();
+    CHECK(most > 1);
+    CHECK(scheduler.learners() == 1);
+  }
+  CHECK(device->free_memory() == of_one_learner);
 }
 
 TEST_CASE("a GPU whose memory ends at any point of growing trains on as if nothing had been asked",

@@ -169,11 +169,11 @@ class TrainingRig {
   scheduler::Scheduler& scheduler() { return *scheduler_; }
   const std::vector<std::unique_ptr<learners::LearnerPool>>& pools() const { return pools_; }
 
-  // So many learners from now on, by device, as a run has them (jobs::Session): those that are left over are freed.
+  // So many learners from now on, by device, as a run has them (jobs::Session): those that are left over stay until the
+  // next call.
   void resize(const std::vector<int>& learners) {
     for (std::size_t d = 0; d < learners.size(); ++d) pools_[d]->prepare(learners[d]);
     scheduler_->resize(learners);
-    for (const auto& pool : pools_) pool->release_idle();
   }
 
   // Runs `rounds` rounds to their end.

@@ -109,6 +109,21 @@ TEST_CASE("growing and shrinking goes on from the central model with the next mi
   }
 }
 
+TEST_CASE("learners that idled until they were needed again train to the same bytes as new ones", "[resize]") {
+  const auto trained = [](bool frees) {
+    RigOptions options = resizable({1});
+    options.rule = arbalest::engine::AdamW{};
+    TrainingRig rig(options);
+    for (const int learners : {2, 4, 1, 2, 4, 3}) {
+      rig.resize({learners});
+      if (frees) rig.pools().front()->release_idle();
+      rig.run(4);
+    }
+    return arbalest::tests::flatten(rig.scheduler().snapshot());
+  };
+  CHECK(trained(false) == trained(true));
+}
+
 TEST_CASE("the learners of several devices grow and shrink together and apart", "[resize]") {
   const auto devices = arbalest::tests::two_devices(arbalest::engine::host::allowed_cores());
   if (devices.empty()) arbalest::tests::skip_test("needs two cores");
@@ -205,6 +220,7 @@ TEST_CASE("a thousand resizes leave memory, threads and descriptors as they were
     for (int i = 0; i < times; ++i) compared.train(sizes[static_cast<std::size_t>(i) % sizes.size()], 1);
   };
   resize_through(3);
+  compared.rig().pools().front()->release_idle();
   const std::size_t threads_of_one = threads_there();
   resize_through(2);
   CHECK(threads_there() > threads_of_one);  // they do come and go
