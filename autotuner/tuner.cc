@@ -19,7 +19,7 @@ constexpr int kFirstLookBack = 200;
 constexpr int kLastLookBack = 400;
 constexpr int kFirstPatience = Watch::kBaselineWindows;
 constexpr int kLastPatience = 800;
-constexpr double kLargeMove = 0.25;
+constexpr double kLargeMove = 4.0 / 3.0;      // upwards, or as much downwards
 constexpr int kPatienceWithSmallMoves = 300;  // three resizes a search: one per 100 windows
 constexpr int kCalibrationWindows = 9;
 
@@ -164,7 +164,7 @@ std::optional<Decision> Tuner::watch(double rate) {
 
 // `move`: new over old throughput.
 int Tuner::patience_with(double move) const {
-  return std::abs(move - 1.0) > kLargeMove ? patience_ : std::max(patience_, kPatienceWithSmallMoves);
+  return std::max(move, 1.0 / move) > kLargeMove ? patience_ : std::max(patience_, kPatienceWithSmallMoves);
 }
 
 // Whether a search that nothing asks for leaves it at one resize per 100 windows.
@@ -188,14 +188,13 @@ void Tuner::begin_search(int windows) {
 }
 
 Decision Tuner::search_again(std::optional<double> moved) {
-  const double baseline = watch_->baseline();
   const int windows = watch_->windows();
   begin_search(moved ? Watch::kBlockWindows : Watch::kRecentWindows);
   if (!moved) next_look_ = std::min(2 * next_look_, kLastLook);
   Decision decision = next();
   const std::string cause =
       moved ? fmt::format("throughput of {} has moved from {:.0f} to {:.0f} examples/s and stays there",
-                          describe(incumbent_->configuration), baseline, incumbent_->rate)
+                          describe(incumbent_->configuration), incumbent_->rate / *moved, incumbent_->rate)
             : fmt::format("nothing else was tried for {} windows", windows);
   decision.reason = cause + ": " + decision.reason;
   return decision;

@@ -16,12 +16,13 @@
 // A search tries octaves and then counts between them (search.h), each for as many windows as the comparison needs. The
 // first looks at all octaves that could be the best, wherever it begins, unless that is the choice of an earlier one.
 // It ends with the choice; then the tuner watches, and searches again around the present count
-//   - when throughput has moved and stays moved (watch.h): by more than a quarter at once, by less only 300 windows
-//     after the last search, as other work on the machine moves it a little all the time and searches cost throughput,
+//   - when throughput has moved and stays moved (watch.h): by more than a third upwards or a quarter downwards at once,
+//     by less only 300 windows after the last search, as other work on the machine moves it a little all the time and
+//     searches cost throughput,
 //   - after 500 windows, then 1,000 and so on up to 4,000, as a better count elsewhere gives no sign,
 //   - after 200 to 400 windows at the count that was chosen before, if that was faster then: a load that has left it.
-// A search that changes nothing makes the next one wait longer, and searches of the last two kinds wait until there was
-// no more than one resize per 100 windows, so that noise and drift do not lead to oscillation.
+// A search that changes nothing makes the next one wait longer (up to 800 windows), and searches of the last two kinds
+// wait until there was no more than one resize per 100 windows, so that noise and drift do not lead to oscillation.
 #pragma once
 
 #include <cstdint>

@@ -30,14 +30,16 @@ std::optional<double> Watch::add(double rate) {
     baseline_ = recent_;
     noise_ = noise_of(baseline_);
     const double ratio = baseline() / expected_;
-    return direction(ratio, noise_, kBaselineWindows) != 0 ? std::optional(ratio) : std::nullopt;
+    if (direction(ratio, noise_, kBaselineWindows) != 0) first_move_ = ratio;
+    return first_move_;
   }
   if ((windows_ - kBaselineWindows) % kBlockWindows != 0) return std::nullopt;
   const double ratio = median(last(kBlockWindows)) / baseline();
   const int moved = direction(ratio, noise_, kBlockWindows);
   const bool lasting = moved != 0 && moved == moved_;
   moved_ = moved;
-  return lasting ? std::optional(ratio) : std::nullopt;
+  if (lasting) return ratio;
+  return moved == 0 ? first_move_ : std::nullopt;
 }
 
 double Watch::baseline() const { return median(baseline_.empty() ? recent_ : baseline_); }

@@ -2,7 +2,8 @@
 //
 // The windows after the choice become the baseline; blocks of later ones are compared with it by their medians. A move
 // is lasting when two blocks in a row differ from the baseline in the same direction, each by more than 8 % and by more
-// than four standard errors; and when the baseline itself differs so from what the search had measured.
+// than four standard errors; or when the baseline itself differs so from what the search had measured, and later blocks
+// do not from the baseline.
 #pragma once
 
 #include <optional>
@@ -21,7 +22,8 @@ class Watch {
   // `expected`: what the search has measured at this count.
   explicit Watch(double expected) : expected_(expected) {}
 
-  // The ratio of new to old throughput when a move turns out to be lasting.
+  // The ratio of new to old throughput when a move turns out to be lasting, and at the end of every block as long as it
+  // does.
   std::optional<double> add(double rate);
 
   // Windows since the choice.
@@ -37,7 +39,8 @@ class Watch {
   std::vector<double> baseline_;
   std::vector<double> recent_;  // the last ones, oldest first; at least kRecentWindows
   double noise_ = 0.0;
-  int moved_ = 0;  // -1, 1: so was the last block
+  std::optional<double> first_move_;  // of the baseline, from what was expected
+  int moved_ = 0;                     // -1, 1: so was the last block
 };
 
 }  // namespace arbalest::autotuner

@@ -122,7 +122,7 @@ nlohmann::ordered_json measure_probing(const Arguments& arguments, jobs::JobOpti
     const double seconds = seconds_of([&] { progress = scheduler.advance(session->training_ring(), 1); });
     total += seconds;
     if (searches) probed[scheduler.learners()] += seconds;
-    changes.observe(progress, seconds);
+    pauses += seconds_of([&] { changes.observe(progress, seconds); });
     for (const auto& point : changes.tuner().tuner().curve().points()) {
       rates[point.configuration.learners] = point.rate;
     }

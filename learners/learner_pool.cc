@@ -46,7 +46,6 @@ void LearnerPool::create(const float* const (&central)[2]) {
 
 void LearnerPool::prepare(int count) {
   ARBALEST_CHECK(count > 0);
-  keep(count);
   const int threads = threads_for(count);
   const auto found = groups_.find(threads);
   if (found != groups_.end()) {
@@ -64,8 +63,6 @@ void LearnerPool::activate(int count) {
   active_ = found->second.get();
   count_ = count;
 }
-
-void LearnerPool::release_idle() { keep(count_); }
 
 void LearnerPool::keep(int count) {
   const int threads = threads_for(count);

@@ -26,14 +26,15 @@ class LearnerPool {
   // `central`: the device's two buffers of the central model, both null if there never is another learner.
   void create(const float* const (&central)[2]);
 
-  // Another number of learners. prepare() makes the plans and learners that `count` of them need and that do not exist,
-  // after it has freed those that neither they nor the present ones are; it may run on another thread while the present
-  // learners train, and throws kOutOfMemory. activate() makes `count` prepared ones the present ones, whose weights and
-  // optimizer state are to be set; none may have work under way. Those before stay, idle, as a search may come back to
-  // them, until the next prepare(), or until release_idle(), which may run where prepare() may.
+  // Another number of learners. prepare() makes the plans and learners that `count` of them need and that do not exist;
+  // throws kOutOfMemory, and has made nothing then. activate() makes `count` prepared ones the present ones, whose
+  // weights and optimizer state are to be set; none may have work under way. Those before stay, idle, as a search may
+  // come back to them, until keep(), which frees all but the present ones and those that `count` of them are. prepare()
+  // and keep() may run on another thread, one at a time, while the present learners train.
   void prepare(int count);
   void activate(int count);
-  void release_idle();
+  void keep(int count);
+  void release_idle() { keep(count_); }
 
   engine::Device& device() const noexcept { return device_; }
   // The present ones, in order of their numbers.
@@ -51,8 +52,6 @@ class LearnerPool {
 
  private:
   int threads_for(int count) const;
-  // Frees all learners but the present ones and those that `count` of them are.
-  void keep(int count);
   LearnerGroup& active() const { return *active_; }
   SharedVectors shared_vectors() const;
   std::size_t evaluation_weights_bytes() const;

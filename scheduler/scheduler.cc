@@ -302,12 +302,10 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
 
 void Scheduler::resize(std::span<const int> learners) {
   ARBALEST_CHECK(options_.may_resize && tasks_.empty() && learners.size() == pools_.size());
-  if (statistics_) forget_statistics();  // its events are of streams that may go
+  if (statistics_) forget_statistics();                          // its events are of streams that may go
+  for (Learner* learner : learners_) learner->stream().drain();  // nobody has waited for the last updates
   // The weights of one learner alone are z.
-  if (!averages()) {
-    learners_.front()->stream().drain();
-    averager_->set_central(0, learners_.front()->weights());
-  }
+  if (!averages()) averager_->set_central(0, learners_.front()->weights());
   for (std::size_t p = 0; p < pools_.size(); ++p) pools_[p]->activate(learners[p]);
   collect_learners();
   restart();

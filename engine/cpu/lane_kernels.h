@@ -1,6 +1,6 @@
 // The loops of convolutions on tensors whose examples lie side by side (engine/cpu/lanes.h), for one instruction set
-// and type of elements. A vector holds the same pixel of some of the kLanes examples of a block; a weight is one number
-// for all of them.
+// and type of elements. A vector holds the same pixel of some of the kLanes examples of a block, or neighboring pixels
+// of all of them; a weight is one number for all of them.
 #pragma once
 
 #include <cstddef>

@@ -245,7 +245,7 @@ class DataReader {
     const double most = crop.max_aspect() * static_cast<double>(shorter) / static_cast<double>(longer);
     if (crop.min_area() <= most) return;
     issues_.add(
-        path, fmt::format("of images of {} x {} pixels a rectangle of max_aspect {} is at most {:.2g} of the "
+        path, fmt::format("of images of {} x {} pixels a rectangle of max_aspect {} is at most {:.3g} of the "
                           "area, which is below min_area, {}; raise max_aspect or lower min_area",
                           options_.input.image[1], options_.input.image[2], crop.max_aspect(), most, crop.min_area()));
   }

@@ -140,7 +140,7 @@ std::optional<LearnerChange> TunedChanges::due(std::uint64_t batch) {
     return due(batch);
   }
   present_ = change_->to;
-  releases_ = ends_search_;
+  releases_ = !tuner_.searching();
   return std::exchange(change_, std::nullopt);
 }
 
@@ -173,7 +173,6 @@ bool TunedChanges::is_prepared() const {
 
 void TunedChanges::decide(const autotuner::FleetDecision& decision) {
   change_ = {learners_of(by_device(decision.to)), decision.step.reason, decision.step.evidence};
-  ends_search_ = decision.done;
   if (change_->to == present_) return;
   if (preparation_.valid()) preparation_.wait();
   try {
@@ -213,7 +212,7 @@ class ScheduledChanges final : public LearnerChanges {
       : session_(session), schedule_(std::move(schedule)) {}
 
   void observe(const scheduler::Progress& /*progress*/, double /*seconds*/) override {
-    if (std::exchange(releases_, false)) session_.release_idle();
+    if (std::exchange(releases_, false)) session_.release_idle();  // here, as its preparation is
   }
 
   std::optional<LearnerChange> due(std::uint64_t batch) override {

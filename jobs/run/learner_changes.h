@@ -29,7 +29,8 @@ class LearnerChanges {
  public:
   virtual ~LearnerChanges() = default;
 
-  // `progress` ended in the last `seconds`, none of which went to anything but training.
+  // `progress` ended in the last `seconds`, none of which went to anything but training. Once a change is the last one
+  // for now, the first call behind it frees the learners that idle.
   virtual void observe(const scheduler::Progress& progress, double seconds) = 0;
   // What to change before the round that begins at mini-batch `batch`; its learners are prepared. The same number as
   // before: nothing, but its reason is worth telling. Throws what preparing them threw.
@@ -101,7 +102,6 @@ class TunedChanges final : public LearnerChanges {
   std::vector<int> present_;  // by device
   LostCounts lost_;
   std::optional<LearnerChange> change_;  // decided, and being prepared
-  bool ends_search_ = false;             // does that
   bool releases_ = false;                // the search has ended, and idle learners are still there
   std::future<void> preparation_;        // or the release of idle learners
 };

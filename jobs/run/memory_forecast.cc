@@ -113,8 +113,8 @@ int MemoryForecast::learners_that_fit() const {
   return count;
 }
 
-// At the worst moment. On a CPU device learners of another number of threads are others: while one number follows on
-// another there are both. Those of more than one thread are at most half as many as the cores.
+// At the worst moment. On a CPU device learners of another number of threads are others: there are those of the present
+// number and of the one before or after it. Those of more than one thread are at most half as many as the cores.
 std::vector<MemoryUse> MemoryForecast::uses_while_tuned(int ceiling) const {
   std::vector<int> learners;
   for (const PerDevice& device : devices_) learners.push_back(ceiling + std::min(device.cores / 2, ceiling - 1));

@@ -117,10 +117,11 @@ std::int64_t Session::learner_bytes() const {
 }
 
 void Session::prepare(std::span<const int> learners_per_device) {
+  for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->keep(learners_per_device[d]);
   try {
     for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->prepare(learners_per_device[d]);
   } catch (...) {
-    release_idle();  // of the devices that had room
+    release_idle();  // also what was made on the devices that had room
     throw;
   }
 }

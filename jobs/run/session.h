@@ -46,8 +46,8 @@ class Session {
   dataflow::BatchRing& test_ring() { return *test_ring_; }
   scheduler::Scheduler& scheduler() { return *scheduler_; }
   // Another number of learners, by device: LearnerPool::prepare, which may run on a thread of its own, and what follows
-  // once the scheduler is drained. What idles then stays until the next prepare(), or release_idle(), which may run
-  // where prepare() may.
+  // once the scheduler is drained. What idles then stays until the next prepare(), which frees what it does not need
+  // before it makes anything, or until release_idle(), which may run where prepare() may.
   void prepare(std::span<const int> learners_per_device);
   void resize(std::span<const int> learners_per_device);
   void release_idle();

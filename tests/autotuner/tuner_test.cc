@@ -141,7 +141,26 @@ TEST_CASE("tuner: a short slump is waited out, a lasting one is followed") {
     const tests::SimulatedRun run = tests::simulate(device, 1, 450);
     CHECK(run.chosen == 8);
     CHECK(run.learners.back() == (slump == 20 ? 8 : 4));
+    CHECK(run.learners.at(290) == (slump == 20 ? 8 : 4));  // at once
     if (slump == 20) CHECK(tests::resizes(run, 100, 450) == 0);
+  }
+}
+
+TEST_CASE("tuner: a small move is followed 300 windows after the search, whenever it has come") {
+  const auto simulate = [](int arrives) {
+    const tests::SimulatedDevice device{.space = all_counts({1, 16}), .throughput = [=](int learners, int window) {
+                                          if (learners <= 4) return 0.85 * learners / 4;
+                                          return window < arrives ? 1.0 : 0.8;
+                                        }};
+    return tests::simulate(device, 1, 600);
+  };
+  const int chosen_at = simulate(600).windows_to_choice;
+  for (const int arrives : {chosen_at, chosen_at + 3, chosen_at + 150}) {
+    CAPTURE(arrives);
+    const tests::SimulatedRun run = simulate(arrives);
+    REQUIRE(run.chosen > 4);
+    CHECK(tests::resizes(run, chosen_at + 1, chosen_at + 300) == 0);
+    CHECK(run.learners.at(static_cast<std::size_t>(chosen_at + 400)) == 4);
   }
 }
 

@@ -81,6 +81,20 @@ TEST_CASE("learners that a GPU has given up leave its memory", "[training][resiz
   CHECK(device.free_memory() == free_bytes);
 }
 
+TEST_CASE("what idles is freed before others are prepared", "[training][resize]") {
+  TrainingRig rig(resizable_on("cuda:0"));
+  const engine::Device& device = rig.pools().front()->device();
+  rig.resize({2});
+  rig.run(1);
+  rig.pools().front()->release_idle();
+  const std::size_t of_two = device.free_memory();
+  rig.resize({4});
+  rig.resize({1});
+  CHECK(device.free_memory() < of_two);  // there are four still
+  rig.resize({2});
+  CHECK(device.free_memory() == of_two);
+}
+
 TEST_CASE("a search that has ended leaves the memory of the numbers that it has not chosen", "[training][resize]") {
   cuda_stand_in::reset();
   jobs::JobOptions job = tuned_job();

@@ -38,6 +38,8 @@ const Case kCases[] = {
     {"LeNet conv2, a block without a partner", {48, 20, 12, 12}, 50, {{5, 5}, {1, 1}}},
     {"one filter", {16, 3, 5, 4}, 1, {{2, 3}, {1, 1}}},
     {"strides", {32, 7, 11, 9}, 17, {{3, 2}, {2, 3}}},
+    {"strides, rows are even", {32, 7, 11, 9}, 17, {{3, 2}, {1, 2}}},
+    {"strides between rows that are even", {16, 5, 9, 7}, 7, {{3, 2}, {2, 1}}},
     {"stride above the kernel", {16, 2, 9, 11}, 6, {{2, 1}, {3, 4}}},
     {"window as large as the image", {16, 4, 8, 8}, 27, {{8, 8}, {1, 1}}},
     {"one by one", {32, 14, 3, 3}, 13, {{1, 1}, {1, 1}}},
@@ -57,7 +59,8 @@ struct alignas(engine::kAlignment) Line {
 template <typename T>
 class Tensor {
  public:
-  explicit Tensor(std::int64_t count) : lines_(static_cast<std::size_t>((count + 15) / 16)) {}
+  explicit Tensor(std::int64_t count)
+      : lines_((static_cast<std::size_t>(count) * sizeof(T) + sizeof(Line) - 1) / sizeof(Line)) {}
   T* data() { return reinterpret_cast<T*>(units()); }
   LaneUnit* units() { return lines_.data()->units; }
 
@@ -105,7 +108,7 @@ Tensor<float> factor(int /*threads*/, std::int64_t /*groups*/, std::int64_t /*pl
 Tensor<BFloat16> factor(int threads, std::int64_t groups, std::int64_t planes, Tensor<BFloat16> tensor,
                         std::int64_t elements) {
   const std::int64_t plane = elements / (groups * planes);
-  Tensor<BFloat16> packed(groups * ((planes + 1) / 2) * plane);
+  Tensor<BFloat16> packed(2 * groups * ((planes + 1) / 2) * plane);
   engine::cpu::pack_planes(threads, groups, planes, plane, tensor.data(), packed.units());
   return packed;
 }

@@ -156,7 +156,7 @@ TEST_CASE("random crops of images that have one size are drawn by the step") {
   const std::string flat = "data { npy { directory: \"a\" classes: 2 height: 30 width: 60 } augmentation { ";
   CHECK_NOTHROW(parse(with_data(flat + "random_resized_crop { min_area: 0.5 max_aspect: 1 } } }")));
   CHECK(said_of(flat + "random_resized_crop { min_area: 0.7 } } }") ==
-        "job.txtpb:3:78: error: of images of 30 x 60 pixels a rectangle of max_aspect 1.3333 is at most 0.67 of the "
+        "job.txtpb:3:78: error: of images of 30 x 60 pixels a rectangle of max_aspect 1.3333 is at most 0.667 of the "
         "area, which is below min_area, 0.7; raise max_aspect or lower min_area");
 }
 

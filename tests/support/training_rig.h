@@ -172,6 +172,7 @@ class TrainingRig {
   // So many learners from now on, by device, as a run has them (jobs::Session): those that are left over stay until the
   // next call.
   void resize(const std::vector<int>& learners) {
+    for (std::size_t d = 0; d < learners.size(); ++d) pools_[d]->keep(learners[d]);
     for (std::size_t d = 0; d < learners.size(); ++d) pools_[d]->prepare(learners[d]);
     scheduler_->resize(learners);
   }
