@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import signal
+import statistics
 import sys
 import time
 
@@ -32,6 +33,16 @@ def free_places(root, name):
         folder, page_path = root / "runs" / f"compare-{numbered}", root / "bench" / "results" / f"{numbered}.md"
         if not is_taken(folder) and not is_taken(page_path):
             return folder, page_path
+
+
+def fastest_first(pairs):
+    """(contender, side) each: the fastest of ours, the peers, and the rest of ours, which only took turns."""
+    ours = sorted(
+        (pair for pair in pairs if pair[1]["is_ours"]),
+        key=lambda pair: statistics.median(pair[1]["rates"] or [0.0]),
+        reverse=True,
+    )
+    return [ours[0], *(pair for pair in pairs if not pair[1]["is_ours"]), *ours[1:]]
 
 
 class Comparison:
@@ -84,6 +95,15 @@ class Comparison:
     def seconds_left(self):
         """None where time is no matter."""
         return max(1.0, QUICK_SECONDS - (time.monotonic() - self.start)) if self.arguments.quick else None
+
+    def ours(self, model):
+        """Arbalest; in every precision of the CPU, as PyTorch in every arrangement, unless --set says which."""
+        arguments = self.arguments
+        device = "cuda:0" if arguments.device == "cuda" else "cpu"
+        is_said = any(one.partition("=")[0] in ("training", "training.precision") for one in arguments.set)
+        names = [None] if is_said or device != "cpu" else machine.precisions(arguments.program)
+        places = JOBS[model], arguments.set, device, arguments.data_root, self.folder / model
+        return [Arbalest(arguments.program, *places, name if len(names) > 1 else None) for name in names]
 
     def skip(self, what):
         say(f"skipped: {what}")
@@ -169,19 +189,22 @@ class Comparison:
             "examples": examples,
         }
         self.result["models"].append(entry)
-        device = "cuda:0" if arguments.device == "cuda" else "cpu"
-        ours = Arbalest(arguments.program, JOBS[model], arguments.set, device, arguments.data_root, self.folder / model)
-        contenders = [ours, *self.peers_of(model, entry)]
-        entry["sides"] = [{"name": contender.name, "rates": [], "runs": []} for contender in contenders]
+        contenders = [*self.ours(model), *self.peers_of(model, entry)]
+        entry["sides"] = [
+            {"name": one.name, "is_ours": isinstance(one, Arbalest), "rates": [], "runs": []} for one in contenders
+        ]
         entry["commands"] += [readable(contender.of_turns()) for contender in contenders]
         pairs = list(zip(contenders, entry["sides"]))
         self.save()
         self.take_turns(model, pairs)
+        pairs = fastest_first(pairs)
+        entry["sides"] = [side for _, side in pairs]
         if not entry["trains"]:
             reason = "only speed was asked for" if arguments.speed_only else "not in quick mode"
             self.skip(f"{model}: training to a target: {reason}")
         else:
-            self.train(model, [(c, side) for c, side in pairs if not c.is_upper_bound], entry)
+            others = [(c, side) for c, side in pairs[1:] if not c.is_upper_bound and not side["is_ours"]]
+            self.train(model, [pairs[0], *others], entry)
         for line in headline(entry):
             say(line)
         return None

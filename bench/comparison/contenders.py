@@ -109,13 +109,16 @@ def ended_after(process, seconds):
 
 
 class Arbalest:
-    name = "Arbalest"
     is_upper_bound = False
 
-    def __init__(self, program, job, settings, device, data_root, folder):
-        """`device`: where the settings name none; a job's own are whatever is there."""
+    def __init__(self, program, job, settings, device, data_root, folder, precision=None):
+        """`device`: where the settings name none; a job's own are whatever is there. `precision`: in the job's place."""
+        self.name = f"Arbalest, {precision}" if precision else "Arbalest"
         self.job, self.folder, self.log = job, folder, Log(folder / "arbalest.log")
         self.program = str(program)
+        if precision:
+            self.folder = folder / precision.lower()
+            settings = [*settings, f"training.precision={precision}"]
         if not any(setting.startswith("devices") for setting in settings):
             settings = [*settings, f"devices={device}"]
         self.options = [word for setting in settings for word in ("--set", setting)]

@@ -1,5 +1,6 @@
 """Where and with what a comparison was made."""
 
+import json
 import os
 import pathlib
 import re
@@ -28,6 +29,12 @@ def environment(program):
     if "arbalest" not in lines:
         raise NotArbalest(f"'{program} env' does not say what Arbalest says")
     return lines
+
+
+def precisions(program):
+    """Those that `arbalest devices` says of the CPU."""
+    out = subprocess.run([str(program), "devices", "--json"], capture_output=True, text=True, check=True).stdout
+    return next(device["precisions"] for device in json.loads(out) if device["name"] == "cpu")
 
 
 def busy_between(before, after):

@@ -18,8 +18,8 @@ TENSORFLOW_MODELS = ("lenet", "resnet32")
 DESCRIPTION = """Arbalest beside what users would pick instead: speed in turns, and time to an accuracy.
 
 For each model PyTorch's arrangements are measured one after another, and the fastest that trains one model goes on.
-It, the fastest of all (an upper bound), TensorFlow and Arbalest train in turns (A B A B ...); then each trains to the
-target once per seed, in turn. Results: a page, and compare.json and logs beside it. Nothing that is there already is
+It, the fastest of all (an upper bound), TensorFlow and Arbalest, in each precision of the CPU, train in turns
+(A B A B ...); then each, Arbalest in its fastest precision, trains to the target once per seed, in turn. Results: a page, and compare.json and logs beside it. Nothing that is there already is
 overwritten."""
 EXIT_CODES = """Exit codes: 0 done; 1 a run died; 2 usage, or the results are there already; 4 no model's data are
   there; 9 Arbalest did not reach a target; 130 or 143 stopped, with a page of what has been measured."""
@@ -84,7 +84,7 @@ def make_parser():
         action="append",
         default=[],
         metavar="PATH=VALUE",
-        help="for Arbalest's job; may be given several times",
+        help="for Arbalest's job, such as training.precision=FP32; may be given several times",
     )
     add("--peers", default=ROOT / "build/peers", help="what peers/environment.sh made (build/peers)")
     add("--program", default=ROOT / "build/release/arbalest", help="(build/release/arbalest)")

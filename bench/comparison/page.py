@@ -69,6 +69,8 @@ def throughput(sides):
     turns = len(ours["rates"])
     lines = [f"Training in {turns} turns, images/s; median (quartiles), and ours over theirs turn by turn:", ""]
     lines += table(("contender", "images/s", "spread", "Arbalest / it"), rows)
+    if others := [side["name"] for side in sides[1:] if side["is_ours"]]:
+        lines += [f"{ours['name']} goes on, as the fastest of ours; {', '.join(others)} only took turns.", ""]
     noisy = [side["name"] for side in sides if side["rates"] and spread(summarize(side["rates"])) > JUDGED]
     if turns < FEWEST_TURNS:
         lines += [f"Fewer than {FEWEST_TURNS} turns are no evidence.", ""]

@@ -162,7 +162,7 @@ def speedup(options):
 
 
 def bars_of(comparison):
-    pairs = [(model, side) for model in comparison["models"] for side in model["sides"][1:]]
+    pairs = [(model, side) for model in comparison["models"] for side in model["sides"][1:] if not side.get("is_ours")]
     return [bar for model, side in pairs for bar in bars_of_pair(model, model["sides"][0], side)]
 
 

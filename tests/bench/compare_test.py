@@ -9,7 +9,8 @@ import tempfile
 import time
 import unittest
 
-from compare import free_places
+from compare import fastest_first, free_places
+from comparison import machine
 from tiny_data import ROOT, write_mnist
 
 
@@ -46,6 +47,8 @@ class Compare(unittest.TestCase):
             "0.9",
             "--set",
             "learners.per_device.fixed=1",
+            "--set",
+            "training.precision=FP32",
         )
         done = self.compare(*words)
         self.assertIn("skipped: lenet: the peers", done.stderr)
@@ -62,6 +65,26 @@ class Compare(unittest.TestCase):
         self.assertIn("is there already and is not overwritten", self.compare(exit_code=2).stderr)
         self.assertEqual((self.folder / "out" / "compare.json").read_text(), before)
 
+    def test_of_the_precisions_that_the_cpu_has_the_fastest_goes_on(self):
+        self.compare("--turns", "1", "--seconds", "0.2", "--seeds", "1", "--target", "0.5")
+        result, page = self.result()
+        sides = result["models"][0]["sides"]
+        precisions = machine.precisions(os.environ["ARBALEST_PROGRAM"])
+        if len(precisions) == 1:
+            self.assertEqual([side["name"] for side in sides], ["Arbalest"])
+        else:
+            self.assertEqual({side["name"] for side in sides}, {f"Arbalest, {one}" for one in precisions})
+            self.assertIn(f"{sides[0]['name']} goes on", page)
+        self.assertEqual(max(side["rates"] for side in sides), sides[0]["rates"])
+        self.assertEqual([len(side["runs"]) for side in sides], [1] + [0] * (len(sides) - 1))
+
+    def test_the_fastest_of_ours_comes_first_and_the_rest_last(self):
+        def pair(name, rates, is_ours=True):
+            return name, {"is_ours": is_ours, "rates": rates}
+
+        slow, fast, dead, peer = pair("s", [9, 1, 1]), pair("f", [2, 3]), pair("d", []), pair("p", [99], False)
+        self.assertEqual(fastest_first([slow, fast, dead, peer]), [fast, peer, slow, dead])
+
     def test_a_target_that_arbalest_does_not_reach(self):
         words = ("--turns", "1", "--seconds", "0.2", "--seeds", "1", "--target", "1", "--max-epochs", "1")
         self.compare(*words, "--set", "learning_rate.base=1e-6", exit_code=9)
@@ -71,8 +94,8 @@ class Compare(unittest.TestCase):
         done = self.compare("--speed-only", "--turns", "1", "--set", "training.batch_size=100000", exit_code=1)
         self.assertIn("died: lenet: a turn of Arbalest", done.stderr)
         result, page = self.result()
-        self.assertEqual(len(result["died"]), 1)
-        self.assertIn("Runs that died: 1", page)
+        self.assertTrue(result["died"])
+        self.assertIn(f"Runs that died: {len(result['died'])}.", page)
 
     def test_bad_usage(self):
         for words, complaint in (
@@ -95,8 +118,7 @@ class Compare(unittest.TestCase):
             self.command("--speed-only", "--seconds", "600"), stderr=subprocess.DEVNULL, start_new_session=True
         )
         self.addCleanup(running.wait)
-        metrics = self.folder / "out/lenet/turns/arbalest-1/metrics.jsonl"
-        while running.poll() is None and not metrics.exists():
+        while running.poll() is None and not list((self.folder / "out").glob("lenet/**/arbalest-1/metrics.jsonl")):
             time.sleep(0.01)
         running.send_signal(signal.SIGTERM)
         self.assertEqual(running.wait(), 143)

@@ -51,6 +51,12 @@ class Contenders(unittest.TestCase):
         self.assertIn("devices=cuda:0", command("training.seed=2"))
         self.assertNotIn("devices=cuda:0", command("devices=cuda:1"))
 
+    def test_arbalest_in_another_precision_has_a_name_and_a_folder_of_its_own(self):
+        one = Arbalest("arbalest", "job", [], "cpu", "data", pathlib.Path("out"), "BF16")
+        self.assertIn("training.precision=BF16", one.of_turns())
+        self.assertIn("training.precision=BF16", one.training(0.9, 1, None))
+        self.assertEqual((one.name, one.folder), ("Arbalest, BF16", pathlib.Path("out/bf16")))
+
     def test_every_turn_of_a_peer_is_a_process_of_its_own_which_warms_up(self):
         peer = self.peer(READY + ANSWERS)
         self.assertEqual([peer.turn(0.1, any_time), peer.turn(0.1, lambda: 60.0)], [7, 7])
