@@ -67,7 +67,7 @@ class CifarReader {
   }
 
   std::vector<std::uint8_t> take_pixels() { return std::move(pixels_); }
-  std::vector<std::uint8_t> take_labels() { return std::move(labels_); }
+  std::vector<std::int32_t> take_labels() { return std::move(labels_); }
 
  private:
   std::size_t record_bytes() const { return label_bytes_ + kPixels; }
@@ -87,7 +87,7 @@ class CifarReader {
   std::int64_t classes_;
   std::vector<std::uint8_t> records_;
   std::vector<std::uint8_t> pixels_;
-  std::vector<std::uint8_t> labels_;
+  std::vector<std::int32_t> labels_;
 };
 
 }  // namespace

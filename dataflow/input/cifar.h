@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/input/byte_images.h"
 #include "dataflow/input/dataset.h"
+#include "dataflow/input/stored_images.h"
 
 namespace arbalest::dataflow {
 

@@ -28,7 +28,7 @@ struct InputDescription {
   bool operator==(const InputDescription&) const = default;
 };
 
-// Pixels reach the model as (byte / 255 - mean) / stddev.
+// Pixels reach the model as (byte / 255 - mean) / stddev; those that are numbers as (number - mean) / stddev.
 struct Normalization {
   // Of each channel, or one number for all.
   std::vector<float> mean{0.0F};
@@ -38,9 +38,11 @@ struct Normalization {
 // All examples as a dataset holds them in memory, where it does so as bytes.
 struct StoredBytes {
   std::span<const std::uint8_t> pixels;  // [n, c, h, w]
-  std::span<const std::uint8_t> labels;  // [n]
+  std::span<const std::int32_t> labels;  // [n]
   std::span<const float> normalized;     // [c, 256]: what read() writes for each byte
   engine::Augmentation augmentation;     // what read() does to the image besides
+
+  std::size_t bytes() const noexcept { return pixels.size_bytes() + labels.size_bytes(); }
 };
 
 // Where an example stands in the sequence of mini-batches: what is random in its image depends on that.

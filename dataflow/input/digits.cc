@@ -40,13 +40,13 @@ std::unique_ptr<ByteImages> load_digits(Split split, const Normalization& normal
   const std::uint64_t stream = train ? 0 : 1;
   const StylesOfDigits styles = all_styles();
   std::vector<std::uint8_t> pixels(examples * kDigitPixels);
-  std::vector<std::uint8_t> labels(examples);
+  std::vector<std::int32_t> labels(examples);
   pool.for_each(examples / kExamplesOfATask, [&](std::size_t task) {
     for (std::size_t example = task * kExamplesOfATask; example < (task + 1) * kExamplesOfATask; ++example) {
       RandomSequence random(kSeed, stream, example);
       const std::size_t digit = example % kClasses;
       const DigitStyle& style = styles[digit][random.below(styles[digit].size())];
-      labels[example] = static_cast<std::uint8_t>(digit);
+      labels[example] = static_cast<std::int32_t>(digit);
       render_digit(style, random,
                    std::span<std::uint8_t, kDigitPixels>(pixels.data() + example * kDigitPixels, kDigitPixels));
     }

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "dataflow/input/byte_images.h"
 #include "dataflow/input/dataset.h"
+#include "dataflow/input/stored_images.h"
 #include "engine/host/pool.h"
 
 namespace arbalest::dataflow {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -22,7 +21,6 @@ EncodedImages::EncodedImages(std::string name, const InputDescription& descripti
                              OnUnreadable on_unreadable)
     : name_(std::move(name)),
       description_(description),
-      normalization_(normalization),
       transform_(description.image, normalization),
       examples_(std::move(examples)),
       framing_(framing),
@@ -63,11 +61,11 @@ void EncodedImages::read(std::int64_t example, const ExamplePlace& place, float*
 
 std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
                                                       std::vector<std::string>& warnings) const {
-  ARBALEST_CHECK(!is_random() && description_.classes <= std::numeric_limits<std::uint8_t>::max() + 1);
+  ARBALEST_CHECK(!is_random());
   const auto examples = static_cast<std::size_t>(size());
   const auto pixels_per_image = static_cast<std::size_t>(description_.image.elements());
   std::vector<std::uint8_t> pixels(examples * pixels_per_image);
-  std::vector<std::uint8_t> labels(examples);
+  std::vector<std::int32_t> labels(examples);
   std::atomic<std::int64_t> unreadable = 0;
   // The first example that fails, so that the error is the same in every run.
   std::mutex mutex;
@@ -75,7 +73,7 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
   std::exception_ptr failure;
   pool.for_each(examples, [&](std::size_t i) {
     const auto example = static_cast<std::int64_t>(i);
-    labels[i] = static_cast<std::uint8_t>(label(example));
+    labels[i] = label(example);
     try {
       decode(example, {}, pixels.data() + i * pixels_per_image);
     } catch (...) {
@@ -97,7 +95,8 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
     }
     return nullptr;
   }
-  return std::make_unique<ByteImages>(name_, description_, normalization_, std::move(pixels), std::move(labels));
+  return std::make_unique<ByteImages>(name_, description_, transform_.normalization(), std::move(pixels),
+                                      std::move(labels));
 }
 
 }  // namespace arbalest::dataflow

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/input/byte_images.h"
 #include "dataflow/input/dataset.h"
 #include "dataflow/input/pixel_transform.h"
+#include "dataflow/input/stored_images.h"
 #include "engine/host/pool.h"
 
 namespace arbalest::dataflow {
@@ -71,9 +71,9 @@ class EncodedImages final : public Dataset {
   bool is_random() const noexcept { return framing_.random_crop.has_value(); }
 
   // All images decoded on `pool`, with the same bits as read() gives; waits for it, and is not to be called by a task
-  // of it. Not for random framings, nor for more than 256 classes. Null, and a warning, if some are unreadable and are
-  // to be left out: mini-batches have holes in their places, which only read() brings about. Throws as read(), and
-  // ErrorKind::kData if none is readable.
+  // of it. Not for random framings. Null, and a warning, if some are unreadable and are to be left out: mini-batches
+  // have holes in their places, which only read() brings about. Throws as read(), and ErrorKind::kData if none is
+  // readable.
   std::unique_ptr<ByteImages> decode_all(engine::host::Pool& pool, std::vector<std::string>& warnings) const;
 
  private:
@@ -81,7 +81,6 @@ class EncodedImages final : public Dataset {
 
   std::string name_;
   InputDescription description_;
-  Normalization normalization_;
   PixelTransform transform_;
   std::unique_ptr<const EncodedExamples> examples_;
   Framing framing_;

@@ -142,7 +142,8 @@ std::unique_ptr<ByteImages> load_idx(const IdxSource& source, Split split) {
   }
   check_labels(labels, source.expected.classes);
   return std::make_unique<ByteImages>(source.name + (split == Split::kTrain ? " train" : " test"), source.expected,
-                                      source.normalization, std::move(images.bytes), std::move(labels.bytes));
+                                      source.normalization, std::move(images.bytes),
+                                      std::vector<std::int32_t>(labels.bytes.begin(), labels.bytes.end()));
 }
 
 }  // namespace arbalest::dataflow

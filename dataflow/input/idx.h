@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "dataflow/input/byte_images.h"
 #include "dataflow/input/dataset.h"
+#include "dataflow/input/stored_images.h"
 
 namespace arbalest::dataflow {
 

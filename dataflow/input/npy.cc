@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -17,24 +19,39 @@ using engine::fail;
 
 namespace {
 
-NpyArray read_images(const NpySource& source) {
-  InputFile file(source.images, true);
-  const NpyHeader header = read_npy_header(file);
-  if (header.type != "|u1") {
-    fail(ErrorKind::kData, "{}: is of type '{}'; images are unsigned bytes ('|u1', numpy.uint8)", file.path().string(),
-         header.type);
-  }
-  std::vector<std::uint64_t> expected(source.expected.image.begin(), source.expected.image.end());
+// Of the images' array, whatever its type; an extent of 1 may be left out.
+void check_shape(const NpySource& source, const NpyHeader& header) {
+  const std::vector<std::uint64_t> expected(source.expected.image.begin(), source.expected.image.end());
   std::vector<std::uint64_t> shape = header.shape;
-  if (shape.size() == 3 && expected[0] == 1) shape.insert(shape.begin() + 1, 1);  // images of one channel
+  if (shape.size() == 3 && expected[0] == 1) shape.insert(shape.begin() + 1, 1);
+  if (shape.size() == 2) shape.resize(4, 1);
   if (shape.size() != 4 || !std::equal(expected.begin(), expected.end(), shape.begin() + 1)) {
-    fail(ErrorKind::kData, "{}: has the shape ({}), but the job's images need (n, {})", file.path().string(),
-         fmt::join(header.shape, ", "), fmt::join(expected, ", "));
+    fail(ErrorKind::kData,
+         "{}: has the shape ({}), but the job's images need (n, {}): correct data.npy.channels, height or width",
+         source.images.string(), fmt::join(header.shape, ", "), fmt::join(expected, ", "));
   }
-  return {header, read_npy_content(file, header, 1)};
 }
 
-std::vector<std::uint8_t> read_labels(const NpySource& source) {
+template <typename Pixel>
+std::vector<Pixel> read_images(const NpySource& source) {
+  InputFile file(source.images, true);
+  const NpyHeader header = read_npy_header(file);
+  const bool are_bytes = header.type == "|u1";
+  if (are_bytes != std::is_same_v<Pixel, std::uint8_t>) {
+    fail(ErrorKind::kData, "{}: is of type '{}'; {}", file.path().string(), header.type,
+         are_bytes ? "those are bytes: leave data.npy.pixels: FLOAT32 out of the job"
+                   : "images are unsigned bytes ('|u1', numpy.uint8), or numbers ('<f4' or '<f8') with "
+                     "data.npy.pixels: FLOAT32");
+  }
+  check_shape(source, header);
+  if constexpr (std::is_same_v<Pixel, float>) {
+    return read_floats(file, header, "pixel", static_cast<std::size_t>(source.expected.image.elements()));
+  } else {
+    return read_npy_content(file, header, 1);
+  }
+}
+
+std::vector<std::int32_t> read_labels(const NpySource& source) {
   InputFile file(source.labels, true);
   NpyArray array{read_npy_header(file), {}};
   const std::size_t bytes = integer_bytes(array.header.type);
@@ -47,7 +64,7 @@ std::vector<std::uint8_t> read_labels(const NpySource& source) {
          fmt::join(array.header.shape, ", "));
   }
   array.bytes = read_npy_content(file, array.header, bytes);
-  std::vector<std::uint8_t> labels(array.header.shape[0]);
+  std::vector<std::int32_t> labels(array.header.shape[0]);
   for (std::size_t record = 0; record < labels.size(); ++record) {
     const std::int64_t label = integer_at(array, bytes, record);
     if (label < 0 || label >= source.expected.classes) {
@@ -56,23 +73,27 @@ std::vector<std::uint8_t> read_labels(const NpySource& source) {
            "there are",
            file.path().string(), record, label, source.expected.classes);
     }
-    labels[record] = static_cast<std::uint8_t>(label);
+    labels[record] = static_cast<std::int32_t>(label);
   }
   return labels;
 }
 
 }  // namespace
 
-std::unique_ptr<ByteImages> load_npy(const NpySource& source) {
-  ARBALEST_CHECK(source.expected.classes <= 256);
-  NpyArray images = read_images(source);
-  std::vector<std::uint8_t> labels = read_labels(source);
-  if (images.header.shape[0] != labels.size()) {
+template <typename Pixel>
+std::unique_ptr<StoredImages<Pixel>> load_npy(const NpySource& source) {
+  std::vector<Pixel> pixels = read_images<Pixel>(source);
+  std::vector<std::int32_t> labels = read_labels(source);
+  const std::size_t images = pixels.size() / static_cast<std::size_t>(source.expected.image.elements());
+  if (images != labels.size()) {
     fail(ErrorKind::kData, "{} holds {} images but {} holds {} labels; the files do not belong together",
-         source.images.string(), images.header.shape[0], source.labels.string(), labels.size());
+         source.images.string(), images, source.labels.string(), labels.size());
   }
-  return std::make_unique<ByteImages>(source.name, source.expected, source.normalization, std::move(images.bytes),
-                                      std::move(labels));
+  return std::make_unique<StoredImages<Pixel>>(source.name, source.expected, source.normalization, std::move(pixels),
+                                               std::move(labels));
 }
+
+template std::unique_ptr<ByteImages> load_npy<std::uint8_t>(const NpySource& source);
+template std::unique_ptr<FloatImages> load_npy<float>(const NpySource& source);
 
 }  // namespace arbalest::dataflow

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <regex>
 
@@ -49,6 +50,24 @@ std::string value_of(const std::string& text, const char* key, const char* patte
        text.substr(0, text.find('\n')));
 }
 
+// The rest of the file; what the header promises is not believed before anything is allocated.
+template <typename T>
+std::vector<T> read_content(InputFile& file, const NpyHeader& header, std::uint64_t element_bytes) {
+  std::uint64_t bytes = element_bytes;
+  for (const std::uint64_t extent : header.shape) {
+    if (extent == 0) fail(ErrorKind::kData, "{}: holds no data: a dimension is 0", file.path().string());
+    if (bytes > file.most_left() / extent) {
+      fail(ErrorKind::kData, "{}: is truncated: its header promises ({}) elements of {} bytes; get the file again",
+           file.path().string(), fmt::join(header.shape, ", "), element_bytes);
+    }
+    bytes *= extent;
+  }
+  std::vector<T> content(bytes / sizeof(T));
+  file.read({reinterpret_cast<std::uint8_t*>(content.data()), bytes}, "data that its header promises");
+  file.expect_end();
+  return content;
+}
+
 }  // namespace
 
 NpyHeader read_npy_header(InputFile& file) {
@@ -82,19 +101,7 @@ NpyHeader read_npy_header(InputFile& file) {
 }
 
 std::vector<std::uint8_t> read_npy_content(InputFile& file, const NpyHeader& header, std::uint64_t element_bytes) {
-  std::uint64_t bytes = element_bytes;
-  for (const std::uint64_t extent : header.shape) {
-    if (extent == 0) fail(ErrorKind::kData, "{}: holds no data: a dimension is 0", file.path().string());
-    if (bytes > file.most_left() / extent) {
-      fail(ErrorKind::kData, "{}: is truncated: its header promises ({}) elements of {} bytes; get the file again",
-           file.path().string(), fmt::join(header.shape, ", "), element_bytes);
-    }
-    bytes *= extent;
-  }
-  std::vector<std::uint8_t> content(bytes);
-  file.read(content, "data that its header promises");
-  file.expect_end();
-  return content;
+  return read_content<std::uint8_t>(file, header, element_bytes);
 }
 
 std::size_t integer_bytes(const std::string& type) {
@@ -110,6 +117,30 @@ std::int64_t integer_at(const NpyArray& array, std::size_t bytes, std::size_t in
   if (array.header.type[1] == 'u') return static_cast<std::int64_t>(std::min(value, std::uint64_t{1} << 62U));
   const std::size_t unused = 64 - 8 * bytes;
   return static_cast<std::int64_t>(value << unused) >> unused;
+}
+
+std::vector<float> read_floats(InputFile& file, const NpyHeader& header, std::string_view what,
+                               std::size_t per_record) {
+  std::vector<float> numbers;
+  std::vector<double> doubles;
+  if (header.type == "<f4") {
+    numbers = read_content<float>(file, header, sizeof(float));
+  } else if (header.type == "<f8") {
+    doubles = read_content<double>(file, header, sizeof(double));
+    numbers.resize(doubles.size());
+    std::ranges::transform(doubles, numbers.begin(), [](double number) { return static_cast<float>(number); });
+  } else {
+    fail(ErrorKind::kData,
+         "{}: is of type '{}'; {}s are floating-point numbers, little endian ('<f4', numpy.float32, or '<f8')",
+         file.path().string(), header.type, what);
+  }
+  const auto wrong = std::ranges::find_if_not(numbers, [](float number) { return std::isfinite(number); });
+  if (wrong == numbers.end()) return numbers;
+  const auto place = static_cast<std::size_t>(wrong - numbers.begin());
+  const double number = doubles.empty() ? static_cast<double>(*wrong) : doubles[place];
+  fail(ErrorKind::kData, "{}: record {}: {} {} is {}; correct the record, or leave it out of both files",
+       file.path().string(), place / per_record, what, std::isnan(number) ? std::nan("") : number,
+       std::isfinite(number) ? "beyond float32" : "no finite number");
 }
 
 }  // namespace arbalest::dataflow

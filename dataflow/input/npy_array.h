@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dataflow/input/input_file.h"
@@ -31,5 +32,9 @@ std::vector<std::uint8_t> read_npy_content(InputFile& file, const NpyHeader& hea
 std::size_t integer_bytes(const std::string& type);
 // Of an array of such; what is beyond int64 is 2^62.
 std::int64_t integer_at(const NpyArray& array, std::size_t bytes, std::size_t index);
+
+// All numbers of an array of type '<f4' or '<f8', `per_record` for each record. Throws ErrorKind::kData if the type is
+// another, and for a number that is not finite as float32, naming the record; `what` the numbers are: "target".
+std::vector<float> read_floats(InputFile& file, const NpyHeader& header, std::string_view what, std::size_t per_record);
 
 }  // namespace arbalest::dataflow

@@ -1,4 +1,4 @@
-// From bytes to what the model sees: augmentation and normalization.
+// From what is stored to what the model sees: augmentation and normalization.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,21 @@ class PixelTransform {
   // Images are augmented from now on.
   void augment(const engine::Augmentation& augmentation) { augmentation_ = augmentation; }
 
-  // Both [c, h, w]. The same bits as a gathering of these bytes writes (engine/ops/gather_examples.h).
-  void write(const std::uint8_t* bytes, const ExamplePlace& place, float* image) const;
+  // Both [c, h, w]; bytes (std::uint8_t), of which a gathering writes the same bits (engine/ops/gather_examples.h), or
+  // numbers (float).
+  template <typename Pixel>
+  void write(const Pixel* pixels, const ExamplePlace& place, float* image) const;
 
   // [c, 256]: what each byte of each channel becomes.
   const std::vector<float>& tables() const noexcept { return tables_; }
+  const Normalization& normalization() const noexcept { return normalization_; }
   const engine::Augmentation& augmentation() const noexcept { return augmentation_; }
 
  private:
   std::int64_t channels_;
   std::int64_t height_;
   std::int64_t width_;
+  Normalization normalization_;  // of each channel
   std::vector<float> tables_;
   engine::Augmentation augmentation_;
 };

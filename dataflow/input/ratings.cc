@@ -1,7 +1,6 @@
 #include "dataflow/input/ratings.h"
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 
 #include <fmt/ranges.h>
@@ -47,41 +46,14 @@ std::vector<std::int32_t> read_ids(const RatingsSource& source) {
   return ids;
 }
 
-double number_at(const NpyArray& array, std::size_t index) {
-  if (array.header.type == "<f8") {
-    double value = 0.0;
-    std::memcpy(&value, array.bytes.data() + index * sizeof(value), sizeof(value));
-    return value;
-  }
-  float value = 0.0F;
-  std::memcpy(&value, array.bytes.data() + index * sizeof(value), sizeof(value));
-  return static_cast<double>(value);
-}
-
 std::vector<float> read_targets(const RatingsSource& source) {
   InputFile file(source.targets, true);
-  NpyArray array{read_npy_header(file), {}};
-  const std::string path = source.targets.string();
-  if (array.header.type != "<f4" && array.header.type != "<f8") {
-    fail(ErrorKind::kData,
-         "{}: is of type '{}'; targets are floating-point numbers, little endian ('<f4', numpy.float32, or '<f8')",
-         path, array.header.type);
+  const NpyHeader header = read_npy_header(file);
+  if (header.shape.size() != 1) {
+    fail(ErrorKind::kData, "{}: has the shape ({}), but targets have one dimension", file.path().string(),
+         fmt::join(header.shape, ", "));
   }
-  if (array.header.shape.size() != 1) {
-    fail(ErrorKind::kData, "{}: has the shape ({}), but targets have one dimension", path,
-         fmt::join(array.header.shape, ", "));
-  }
-  array.bytes = read_npy_content(file, array.header, array.header.type == "<f8" ? sizeof(double) : sizeof(float));
-  std::vector<float> targets(array.header.shape[0]);
-  for (std::size_t record = 0; record < targets.size(); ++record) {
-    const double target = number_at(array, record);
-    targets[record] = static_cast<float>(target);
-    if (std::isfinite(targets[record])) continue;
-    fail(ErrorKind::kData, "{}: record {}: target {} is {}; correct the record, or leave it out of both files", path,
-         record, std::isnan(target) ? std::nan("") : target,
-         std::isfinite(target) ? "beyond float32" : "no finite number");
-  }
-  return targets;
+  return read_floats(file, header, "target", 1);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <memory>
 #include <span>
 
-#include "dataflow/input/byte_images.h"
+#include "dataflow/input/stored_images.h"
 #include "engine/error.h"
 
 namespace arbalest::dataflow {

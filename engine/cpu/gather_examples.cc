@@ -26,10 +26,10 @@ void read_augmented(const GatherExamples& task, std::int64_t row, float* image) 
       elementwise::augmented_view(task.augmentation, task.step->task, static_cast<std::uint32_t>(row), size);
   const std::uint8_t* pixels = task.pixels + task.indices[row] * elements_of(task);
   for (std::int64_t c = 0; c < task.channels; ++c, pixels += area_of(task)) {
-    const float* normalized = task.normalized + c * kBytes;
+    const elementwise::ByteChannel channel{pixels, task.normalized + c * kBytes};
     for (std::int32_t y = 0; y < size.height; ++y) {
       for (std::int32_t x = 0; x < size.width; ++x) {
-        *image++ = elementwise::augmented_value(view, pixels, normalized, size, y, x);
+        *image++ = elementwise::augmented_value(view, channel, size, y, x);
       }
     }
   }

@@ -39,7 +39,7 @@ __global__ void gather(const GatherExamples task, std::int64_t area) {
   }
   for (std::int64_t i = first_element(); i < task.batch; i += element_step()) {
     const std::int64_t example = task.indices[i];
-    task.labels[i] = example == kNoExample ? kNoLabel : std::int32_t{task.classes[example]};
+    task.labels[i] = example == kNoExample ? kNoLabel : task.classes[example];
   }
 }
 
@@ -51,20 +51,23 @@ __global__ void gather_augmented(const GatherExamples task) {
   __shared__ elementwise::AugmentedView view;
   if (threadIdx.x == 0) {
     view = elementwise::augmented_view(task.augmentation, task.step->task, static_cast<std::uint32_t>(row), size);
-    task.labels[row] = example == kNoExample ? kNoLabel : std::int32_t{task.classes[example]};
+    task.labels[row] = example == kNoExample ? kNoLabel : task.classes[example];
   }
   __syncthreads();
   const auto elements = static_cast<std::int32_t>(elements_of(task));
   const auto area = static_cast<std::int32_t>(area_of(task));
   float* image = task.images + row * elements;
   for (auto i = static_cast<std::int32_t>(threadIdx.x); i < elements; i += kThreads) {
+    if (example == kNoExample) {
+      image[i] = 0.0F;
+      continue;
+    }
     const std::int32_t channel = i / area;
     const std::int32_t y = (i - channel * area) / size.width;
     const std::int32_t x = i - channel * area - y * size.width;
-    image[i] = example == kNoExample
-                   ? 0.0F
-                   : elementwise::augmented_value(view, task.pixels + example * elements + channel * area,
-                                                  task.normalized + channel * kBytes, size, y, x);
+    const elementwise::ByteChannel stored{task.pixels + example * elements + channel * area,
+                                          task.normalized + channel * kBytes};
+    image[i] = elementwise::augmented_value(view, stored, size, y, x);
   }
 }
 

@@ -67,29 +67,51 @@ ARBALEST_HOST_DEVICE Between place_between(float from, float step, std::int32_t 
   return {.first = first, .second = first + 1 < places ? first + 1 : first, .part = within - static_cast<float>(first)};
 }
 
-// Linear interpolation between what four bytes stand for. A rectangle only ever grows, so nothing aliases.
-ARBALEST_HOST_DEVICE float resized_value(const AugmentedView& view, const std::uint8_t* pixels, const float* normalized,
-                                         ImageSize size, std::int32_t row, std::int32_t column) {
+// A channel [height, width] of an image that is stored as bytes.
+struct ByteChannel {
+  const std::uint8_t* pixels;
+  const float* normalized;  // [256]: what the bytes stand for
+
+  ARBALEST_HOST_DEVICE float value(std::int64_t place) const { return normalized[pixels[place]]; }
+  ARBALEST_HOST_DEVICE float black() const { return normalized[0]; }
+};
+
+// The same of one that is stored as numbers.
+struct FloatChannel {
+  const float* pixels;
+  float mean;
+  float stddev;
+
+  ARBALEST_HOST_DEVICE float value(std::int64_t place) const { return (pixels[place] - mean) / stddev; }
+  ARBALEST_HOST_DEVICE float black() const { return (0.0F - mean) / stddev; }
+};
+
+// Linear interpolation between four pixels. A rectangle only ever grows, so nothing aliases.
+template <typename Channel>
+ARBALEST_HOST_DEVICE float resized_value(const AugmentedView& view, const Channel& channel, ImageSize size,
+                                         std::int32_t row, std::int32_t column) {
   const Between y = place_between(view.from_top, view.row_step, row, size.height);
   const Between x = place_between(view.from_left, view.column_step, column, size.width);
-  const std::uint8_t* upper = pixels + static_cast<std::int64_t>(y.first) * size.width;
-  const std::uint8_t* lower = pixels + static_cast<std::int64_t>(y.second) * size.width;
-  const float left = normalized[upper[x.first]] + (normalized[lower[x.first]] - normalized[upper[x.first]]) * y.part;
-  const float right =
-      normalized[upper[x.second]] + (normalized[lower[x.second]] - normalized[upper[x.second]]) * y.part;
+  const std::int64_t upper = static_cast<std::int64_t>(y.first) * size.width;
+  const std::int64_t lower = static_cast<std::int64_t>(y.second) * size.width;
+  const float upper_left = channel.value(upper + x.first);
+  const float upper_right = channel.value(upper + x.second);
+  const float left = upper_left + (channel.value(lower + x.first) - upper_left) * y.part;
+  const float right = upper_right + (channel.value(lower + x.second) - upper_right) * y.part;
   return left + (right - left) * x.part;
 }
 
-// The value at (y, x) of the augmented image. `pixels` [height, width]: a channel of the image; `normalized` [256]:
-// what its bytes stand for.
-ARBALEST_HOST_DEVICE float augmented_value(const AugmentedView& view, const std::uint8_t* pixels,
-                                           const float* normalized, ImageSize size, std::int32_t y, std::int32_t x) {
+// The value at (y, x) of the augmented image, of which `channel` is a channel as it is stored.
+template <typename Channel>
+ARBALEST_HOST_DEVICE float augmented_value(const AugmentedView& view, const Channel& channel, ImageSize size,
+                                           std::int32_t y, std::int32_t x) {
   if (y >= view.hole_top && y < view.hole_bottom && x >= view.hole_left && x < view.hole_right) return 0.0F;
   const std::int32_t row = y + view.top;
   const std::int32_t column = (view.is_mirrored ? size.width - 1 - x : x) + view.left;
   const bool is_inside = row >= 0 && row < size.height && column >= 0 && column < size.width;
-  if (view.is_resized && is_inside) return resized_value(view, pixels, normalized, size, row, column);
-  return normalized[is_inside ? pixels[static_cast<std::int64_t>(row) * size.width + column] : 0];
+  if (!is_inside) return channel.black();
+  if (view.is_resized) return resized_value(view, channel, size, row, column);
+  return channel.value(static_cast<std::int64_t>(row) * size.width + column);
 }
 
 }  // namespace arbalest::engine::elementwise

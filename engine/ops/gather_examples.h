@@ -16,7 +16,7 @@ inline constexpr std::int64_t kNoExample = -1;
 
 struct GatherExamples {
   const std::uint8_t* pixels = nullptr;   // [examples, channels, height, width]; aligned to 4 bytes on a GPU
-  const std::uint8_t* classes = nullptr;  // [examples]
+  const std::int32_t* classes = nullptr;  // [examples]
   const float* normalized = nullptr;      // [channels, 256]: what each byte stands for
   // [batch] in [0, examples), or kNoExample; read at run time, so a recorded task gathers what was copied there. Of 64
   // bits, as the host has them: a mini-batch's are a few hundred bytes, and the copy takes the same time for half.

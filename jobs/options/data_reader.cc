@@ -18,70 +18,24 @@ using google::protobuf::Message;
 
 namespace {
 
-// Below, what the model sees of a pixel is no longer a number that it can learn from.
+// Of bytes, and of numbers that may be of any size. With a smaller stddev what the model sees of a pixel is no longer a
+// number that it can learn from.
+constexpr dataflow::Range<float> kPixelMean{0.0F, 1.0F};
 constexpr dataflow::Range<float> kPixelStddev{1e-6F, 1000.0F};
-
-// Of random resized crops, as everywhere since Szegedy et al. (2015).
-constexpr double kMinArea = 0.08;
-constexpr double kMaxAspect = 1.3333;
+constexpr dataflow::Range<float> kNumberMean{-1e6F, 1e6F};
+constexpr dataflow::Range<float> kNumberStddev{1e-6F, 1e6F};
 
 constexpr int kMostIds = 1'000'000'000;
 constexpr int kMostClasses = 1'000'000;
-constexpr int kMostClassesOfBytes = 256;
 constexpr int kMostChannels = 1024;
 constexpr int kLongestSide = 4096;
 
 using Floats = google::protobuf::RepeatedField<float>;
 
-// The message of the dataset that is chosen, and its field for where the files lie; null if it has none.
-const FieldDescriptor* source_field(const v1::Data& data) {
-  return data.GetReflection()->GetOneofFieldDescriptor(data, data.GetDescriptor()->FindOneofByName("source"));
-}
-const FieldDescriptor* directory_field(const v1::Data& data) {
-  return source_field(data)->message_type()->FindFieldByName("directory");
-}
-
-void fill_list(const std::vector<float>& defaults, Floats& values) {
-  if (values.empty()) values.Assign(defaults.begin(), defaults.end());
-}
-
-void fill_decoding(v1::Decoding& decoding) {
-  if (!decoding.has_channels()) decoding.set_channels(3);
-  if (!decoding.has_on_unreadable()) decoding.set_on_unreadable(v1::Decoding::STOP);
-}
-
-void fill_images(v1::Images& images) {
-  if (!images.has_train()) images.set_train("train");
-  if (!images.has_test()) images.set_test("test");
-  fill_decoding(*images.mutable_decoding());
-}
-
-void fill_tfrecord(v1::Tfrecord& records) {
-  if (!records.has_train()) records.set_train("train-*");
-  if (!records.has_test()) records.set_test("test-*");
-  if (!records.has_first_label()) records.set_first_label(0);
-  fill_decoding(*records.mutable_decoding());
-}
-
-void fill_npy(v1::Npy& npy) {
-  if (!npy.has_train_images()) npy.set_train_images("train_images.npy");
-  if (!npy.has_train_labels()) npy.set_train_labels("train_labels.npy");
-  if (!npy.has_test_images()) npy.set_test_images("test_images.npy");
-  if (!npy.has_test_labels()) npy.set_test_labels("test_labels.npy");
-  if (!npy.has_channels()) npy.set_channels(3);
-}
-
-void fill_ratings(v1::Ratings& ratings) {
-  if (!ratings.has_train_ids()) ratings.set_train_ids("train_ids.npy");
-  if (!ratings.has_train_targets()) ratings.set_train_targets("train_targets.npy");
-  if (!ratings.has_test_ids()) ratings.set_test_ids("test_ids.npy");
-  if (!ratings.has_test_targets()) ratings.set_test_targets("test_targets.npy");
-}
-
 class DataReader {
  public:
   DataReader(const v1::Data& data, dataflow::FieldIssues& issues)
-      : data_(data), known_(known_dataset(data.source_case())), issues_(issues) {}
+      : data_(data), known_(known_dataset(data)), issues_(issues) {}
 
   DataOptions read() {
     options_.kind = known_.kind;
@@ -98,8 +52,11 @@ class DataReader {
     }
     if (options_.input.classes == 0) return std::move(options_);  // nothing can be said of images of unknown size
     read_augmentation();
-    options_.normalization.mean = read_list("mean", data_.normalization().mean(), {0.0F, 1.0F});
-    options_.normalization.stddev = read_list("stddev", data_.normalization().stddev(), kPixelStddev);
+    const bool are_numbers = known_.kind == DataOptions::Kind::kFloatNpy;
+    options_.normalization.mean =
+        read_list("mean", data_.normalization().mean(), are_numbers ? kNumberMean : kPixelMean);
+    options_.normalization.stddev =
+        read_list("stddev", data_.normalization().stddev(), are_numbers ? kNumberStddev : kPixelStddev);
     return std::move(options_);
   }
 
@@ -124,9 +81,9 @@ class DataReader {
   }
 
   template <typename Source>
-  bool read_classes(const Source& source, int most) {
+  bool read_classes(const Source& source) {
     return require(path_of("classes"), source.has_classes(), "how many classes the images have") &&
-           check(path_of("classes"), source.classes(), {1, most});
+           check(path_of("classes"), source.classes(), {1, kMostClasses});
   }
 
   // Images or Tfrecord.
@@ -134,7 +91,7 @@ class DataReader {
   void read_encoded(const Source& source) {
     options_.train = read_name("train", source.train());
     options_.test = read_name("test", source.test());
-    const bool has_classes = read_classes(source, kMostClasses);
+    const bool has_classes = read_classes(source);
     const v1::Decoding& decoding = source.decoding();
     const bool has_size = read_decoding(decoding, path_of("decoding."));
     if (has_classes && has_size) {
@@ -153,7 +110,7 @@ class DataReader {
     options_.train_labels = read_name("train_labels", source.train_labels());
     options_.test = read_name("test_images", source.test_images());
     options_.test_labels = read_name("test_labels", source.test_labels());
-    const bool has_classes = read_classes(source, kMostClassesOfBytes);
+    const bool has_classes = read_classes(source);
     const bool has_size = read_size(source, path_of(""));
     const bool has_channels = check(path_of("channels"), source.channels(), {1, kMostChannels});
     if (has_classes && has_size && has_channels) {
@@ -287,37 +244,6 @@ class DataReader {
 };
 
 }  // namespace
-
-void fill_defaults(v1::Data& data) {
-  if (data.source_case() == v1::Data::SOURCE_NOT_SET) return;
-  const KnownDataset known = known_dataset(data.source_case());
-  const FieldDescriptor* field = directory_field(data);
-  if (field != nullptr && !known.directory.empty()) {
-    Message& source = *data.GetReflection()->MutableMessage(&data, source_field(data));
-    if (!source.GetReflection()->HasField(source, field)) {
-      source.GetReflection()->SetString(&source, field, known.directory);
-    }
-  }
-  if (data.has_images()) fill_images(*data.mutable_images());
-  if (data.has_tfrecord()) fill_tfrecord(*data.mutable_tfrecord());
-  if (data.has_npy()) fill_npy(*data.mutable_npy());
-  if (data.has_ratings()) {
-    fill_ratings(*data.mutable_ratings());
-    return;  // the rest is for images
-  }
-  const engine::Augmentation none;
-  v1::Augmentation& augmentation = *data.mutable_augmentation();
-  if (!augmentation.has_padding()) augmentation.set_padding(none.padding);
-  if (!augmentation.has_horizontal_flip()) augmentation.set_horizontal_flip(none.horizontal_flip);
-  if (!augmentation.has_cutout()) augmentation.set_cutout(none.cutout);
-  if (augmentation.has_random_resized_crop()) {
-    v1::RandomResizedCrop& crop = *augmentation.mutable_random_resized_crop();
-    if (!crop.has_min_area()) crop.set_min_area(kMinArea);
-    if (!crop.has_max_aspect()) crop.set_max_aspect(kMaxAspect);
-  }
-  fill_list(known.normalization.mean, *data.mutable_normalization()->mutable_mean());
-  fill_list(known.normalization.stddev, *data.mutable_normalization()->mutable_stddev());
-}
 
 DataOptions read_data(const v1::Data& data, dataflow::FieldIssues& issues) { return DataReader(data, issues).read(); }
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "dataflow/models/model_defaults.h"
-#include "jobs/options/data_reader.h"
+#include "jobs/options/data_defaults.h"
 #include "jobs/options/job_options.h"
 #include "jobs/options/job_reader.h"
 #include "jobs/options/learning_rate_reader.h"

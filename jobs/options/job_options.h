@@ -20,8 +20,8 @@
 namespace arbalest::jobs {
 
 struct DataOptions {
-  // kIdx: MNIST and Fashion-MNIST
-  enum class Kind { kDigits, kIdx, kCifar10, kCifar100, kImages, kTfrecord, kNpy, kRatings };
+  // kIdx: MNIST and Fashion-MNIST. kNpy, kFloatNpy: arrays of bytes, of numbers
+  enum class Kind { kDigits, kIdx, kCifar10, kCifar100, kImages, kTfrecord, kNpy, kFloatNpy, kRatings };
   Kind kind = Kind::kDigits;
   std::string directory;  // of the files, below the data root unless absolute; unused for digits
   dataflow::InputDescription input;

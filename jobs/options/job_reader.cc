@@ -75,7 +75,7 @@ class JobReader {
     if (examples && job_.training().batch_size() > *examples) {
       issues_.add("training.batch_size",
                   fmt::format("batch_size {} is larger than the training set of {} ({} examples)",
-                              job_.training().batch_size(), known_dataset(data.source_case()).name, *examples));
+                              job_.training().batch_size(), known_dataset(data).name, *examples));
     }
   }
 

@@ -6,10 +6,20 @@
 
 namespace arbalest::jobs {
 
-KnownDataset known_dataset(v1::Data::SourceCase source) {
+using google::protobuf::FieldDescriptor;
+
+const FieldDescriptor* source_field(const v1::Data& data) {
+  return data.GetReflection()->GetOneofFieldDescriptor(data, data.GetDescriptor()->FindOneofByName("source"));
+}
+
+const FieldDescriptor* directory_field(const v1::Data& data) {
+  return source_field(data)->message_type()->FindFieldByName("directory");
+}
+
+KnownDataset known_dataset(const v1::Data& data) {
   using Kind = DataOptions::Kind;
   const dataflow::InputDescription gray28{{1, 28, 28}, 10};
-  switch (source) {
+  switch (data.source_case()) {
     case v1::Data::kMnist:
       return {"mnist", Kind::kIdx, "mnist", gray28, {{0.1307F}, {0.3081F}}, 60000, 10000};
     case v1::Data::kFashionMnist:
@@ -35,6 +45,7 @@ KnownDataset known_dataset(v1::Data::SourceCase source) {
     case v1::Data::kTfrecord:
       return {"tfrecord", Kind::kTfrecord, "", {}, {{0.5F}, {0.25F}}, {}, {}};
     case v1::Data::kNpy:
+      if (data.npy().pixels() == v1::Npy::FLOAT32) return {"npy", Kind::kFloatNpy, "", {}, {}, {}, {}};
       return {"npy", Kind::kNpy, "", {}, {{0.5F}, {0.25F}}, {}, {}};
     case v1::Data::kRatings:
       return {"ratings", Kind::kRatings, "", {}, {}, {}, {}};

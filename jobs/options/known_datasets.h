@@ -20,7 +20,11 @@ struct KnownDataset {
   std::optional<std::int64_t> test_examples;
 };
 
-// The dataset that `source` stands for; not for SOURCE_NOT_SET.
-KnownDataset known_dataset(v1::Data::SourceCase source);
+// The field of the dataset that `data` names, and its message's field for where the files lie; null if there is none.
+const google::protobuf::FieldDescriptor* source_field(const v1::Data& data);
+const google::protobuf::FieldDescriptor* directory_field(const v1::Data& data);
+
+// `data` names a dataset.
+KnownDataset known_dataset(const v1::Data& data);
 
 }  // namespace arbalest::jobs

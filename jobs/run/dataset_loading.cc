@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "dataflow/input/byte_images.h"
 #include "dataflow/input/cifar.h"
 #include "dataflow/input/digits.h"
 #include "dataflow/input/encoded_images.h"
@@ -14,6 +13,7 @@
 #include "dataflow/input/image_records.h"
 #include "dataflow/input/npy.h"
 #include "dataflow/input/ratings.h"
+#include "dataflow/input/stored_images.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
 
@@ -51,9 +51,11 @@ class Loader {
                                                      data_.first_label, data_.input.classes, data_.on_unreadable},
                                                     pool_));
       case DataOptions::Kind::kNpy:
-        return varied(load_arrays());
+        return varied(dataflow::load_npy<std::uint8_t>(arrays()));
+      case DataOptions::Kind::kFloatNpy:
+        return varied(dataflow::load_npy<float>(arrays()));
       case DataOptions::Kind::kRatings:
-        return load_ids();
+        return dataflow::load_ratings({name(), examples_file(), labels_file(), data_.input});
     }
     engine::fail(engine::ErrorKind::kInternal, "unknown kind of data");
   }
@@ -71,17 +73,15 @@ class Loader {
                         directory_.filename().string())};
   }
 
-  std::unique_ptr<dataflow::ByteImages> load_arrays() const {
-    const bool is_training = split_ == Split::kTrain;
-    return dataflow::load_npy({name(), directory_ / (is_training ? data_.train : data_.test),
-                               directory_ / (is_training ? data_.train_labels : data_.test_labels), data_.input,
-                               data_.normalization});
+  std::filesystem::path examples_file() const {
+    return directory_ / (split_ == Split::kTrain ? data_.train : data_.test);
+  }
+  std::filesystem::path labels_file() const {
+    return directory_ / (split_ == Split::kTrain ? data_.train_labels : data_.test_labels);
   }
 
-  std::unique_ptr<dataflow::Dataset> load_ids() const {
-    const bool is_training = split_ == Split::kTrain;
-    return dataflow::load_ratings({name(), directory_ / (is_training ? data_.train : data_.test),
-                                   directory_ / (is_training ? data_.train_labels : data_.test_labels), data_.input});
+  dataflow::NpySource arrays() const {
+    return {name(), examples_file(), labels_file(), data_.input, data_.normalization};
   }
 
   template <typename Images>
@@ -102,10 +102,8 @@ class Loader {
   }
 
   bool may_be_kept(const dataflow::EncodedImages& images) const {
-    constexpr std::int64_t kMostClasses = 256;  // that a byte tells apart
     const std::size_t bytes = dataflow::ByteImages::bytes(data_.input, images.size());
-    return !images.is_random() && data_.input.classes <= kMostClasses &&
-           bytes <= static_cast<std::size_t>(engine::host::available_memory_bytes()) / 4;
+    return !images.is_random() && bytes <= static_cast<std::size_t>(engine::host::available_memory_bytes()) / 4;
   }
 
   const DataOptions& data_;

@@ -60,7 +60,7 @@ std::vector<dataflow::ResidentData> place_dataset(const dataflow::Dataset& datas
                                                   std::vector<std::string>& warnings) {
   const auto stored = dataset.stored_bytes();
   if (!stored) return {};
-  const std::size_t bytes = stored->pixels.size() + stored->labels.size();
+  const std::size_t bytes = stored->bytes();
   std::vector<dataflow::ResidentData> resident;
   try {
     for (const auto& device : devices) {

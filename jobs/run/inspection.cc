@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "dataflow/input/byte_images.h"
+#include "dataflow/input/stored_images.h"
 #include "dataflow/plan.h"
 #include "jobs/run/memory_forecast.h"
 #include "jobs/run/session.h"

@@ -24,7 +24,7 @@ const dataflow::ResidentData* data_on(std::size_t device, const std::vector<data
 
 SplitSize size_of(const dataflow::Dataset& data, const std::vector<dataflow::ResidentData>& resident) {
   const auto stored = data.stored_bytes();
-  const std::size_t bytes = stored ? stored->pixels.size() + stored->labels.size() : 0;
+  const std::size_t bytes = stored ? stored->bytes() : 0;
   return {data.size(), !resident.empty(), bytes + data.memory_bytes()};
 }
 

@@ -1,5 +1,6 @@
 // arbalest data convert and arbalest data verify.
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <thread>
 
@@ -253,6 +254,45 @@ TEST_CASE("data verify: arrays of NumPy train, too") {
   CHECK_THAT(read_text(program / "run/summary.json"), ContainsSubstring("\"test_accuracy\": 1.0"));
   write_text(program / "own/test_labels.npy", npy("|O", "6,", "pickle"));
   CHECK(program.run({"train", "job.txtpb", "--data-root", "."}).exit_code == 4);
+}
+
+TEST_CASE("data verify: arrays of numbers train, evaluate to the last digit, and are refused with their record") {
+  const Program program;
+  fs::create_directory(program / "own");
+  std::vector<double> features;
+  for (const std::string split : {"train", "test"}) {
+    const int examples = split == "train" ? 40 : 20;
+    features.clear();
+    std::string labels;
+    for (int i = 0; i < examples; ++i) {
+      const double side = i % 2 == 0 ? -1000.0 : 1000.0;
+      for (int k = 0; k < 5; ++k) features.push_back(side * (1.0 + 0.1 * ((i + k) % 7)));
+      labels += static_cast<char>(i % 2);
+    }
+    const std::string count = std::to_string(examples);
+    write_text(program / ("own/" + split + "_images.npy"), npy("<f8", count + ", 5", bytes_of(features)));
+    write_text(program / ("own/" + split + "_labels.npy"), npy("|i1", count + ",", labels));
+  }
+  write_text(program / "job.txtpb",
+             job("npy { directory: \"own\" classes: 2 channels: 5 height: 1 width: 1 pixels: FLOAT32 } "
+                 "normalization { stddev: 1000 }"));
+  CHECK(program.run({"data", "verify", "job.txtpb", "--data-root", "."}).out ==
+        "own train: 40 examples, 2 classes of 20 to 20\nown test: 20 examples, 2 classes of 10 to 10\n");
+  const Completed trained = program.run({"train", "job.txtpb", "--data-root", ".", "--output", "run"});
+  INFO(trained.err);
+  CHECK(trained.exit_code == 0);
+  const auto summary = nlohmann::json::parse(read_text(program / "run/summary.json"));
+  CHECK(summary["test_accuracy"] == 1.0);
+  const Completed evaluated = program.run({"evaluate", "run", "--data-root", ".", "--json"});
+  CHECK(nlohmann::json::parse(evaluated.out)["test_loss"] == summary["test_loss"]);
+
+  features.back() = std::nan("");
+  write_text(program / "own/test_images.npy", npy("<f8", "20, 5", bytes_of(features)));
+  for (const Completed& refused : {program.run({"train", "job.txtpb", "--data-root", "."}),
+                                   program.run({"data", "verify", "job.txtpb", "--data-root", "."})}) {
+    CHECK(refused.exit_code == 4);
+    CHECK_THAT(refused.err, ContainsSubstring("test_images.npy: record 19: pixel nan is no finite number"));
+  }
 }
 
 TEST_CASE("data verify: ratings train, evaluate to the last digit, and are refused with their record") {

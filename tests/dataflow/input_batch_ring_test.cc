@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "dataflow/input/byte_images.h"
+#include "dataflow/input/stored_images.h"
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/ops/softmax_cross_entropy.h"
@@ -35,10 +35,10 @@ using arbalest::engine::host::Pool;
 // All four bytes of image n are n; its label is n mod 10.
 std::unique_ptr<ByteImages> numbered_images(std::size_t count) {
   std::vector<std::uint8_t> pixels(count * 4);
-  std::vector<std::uint8_t> labels(count);
+  std::vector<std::int32_t> labels(count);
   for (std::size_t i = 0; i < count; ++i) {
     std::fill_n(pixels.data() + i * 4, 4, static_cast<std::uint8_t>(i));
-    labels[i] = static_cast<std::uint8_t>(i % 10);
+    labels[i] = static_cast<std::int32_t>(i % 10);
   }
   return std::make_unique<ByteImages>("numbered", InputDescription{Shape{1, 2, 2}, 10},
                                       arbalest::dataflow::Normalization{{0.0F}, {1.0F / 255.0F}}, std::move(pixels),

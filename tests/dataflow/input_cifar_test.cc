@@ -105,7 +105,7 @@ TEST_CASE("CIFAR-100: the fine labels are used", "[input]") {
   Strings warnings;
   const auto data = load_cifar({CifarVersion::k100, directory.path(), {}}, Split::kTest, warnings);
   CHECK(data->name() == "cifar100 test");
-  CHECK(data->labels() == std::vector<std::uint8_t>{99, 98, 97, 96});
+  CHECK(data->labels() == std::vector<std::int32_t>{99, 98, 97, 96});
 }
 
 TEST_CASE("CIFAR: a missing file is named, and how to get it", "[input]") {

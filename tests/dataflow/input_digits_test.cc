@@ -54,7 +54,7 @@ TEST_CASE("digits: sizes, classes in equal numbers, statistics", "[input]") {
   CHECK(test->size() == 5'000);
   for (const ByteImages* data : {train.get(), test.get()}) {
     CHECK(data->description() == arbalest::dataflow::digits_description());
-    for (std::uint8_t digit = 0; digit < 10; ++digit) {
+    for (std::int32_t digit = 0; digit < 10; ++digit) {
       CHECK(std::count(data->labels().begin(), data->labels().end(), digit) == data->size() / 10);
     }
   }

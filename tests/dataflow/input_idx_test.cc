@@ -230,10 +230,10 @@ TEST_CASE("IDX: the real MNIST is read", "[input][data]") {
   CHECK(train->size() == 60'000);
   CHECK(test->size() == 10'000);
   // The first labels are well known: 5 0 4 1 9 ... and 7 2 1 0 4 ...
-  const std::vector<std::uint8_t> train_start(train->labels().begin(), train->labels().begin() + 5);
-  const std::vector<std::uint8_t> test_start(test->labels().begin(), test->labels().begin() + 5);
-  CHECK(train_start == std::vector<std::uint8_t>{5, 0, 4, 1, 9});
-  CHECK(test_start == std::vector<std::uint8_t>{7, 2, 1, 0, 4});
+  const std::vector<std::int32_t> train_start(train->labels().begin(), train->labels().begin() + 5);
+  const std::vector<std::int32_t> test_start(test->labels().begin(), test->labels().begin() + 5);
+  CHECK(train_start == std::vector<std::int32_t>{5, 0, 4, 1, 9});
+  CHECK(test_start == std::vector<std::int32_t>{7, 2, 1, 0, 4});
   // Normalized with its own statistics, the training set has mean 0 and variance 1.
   std::vector<float> image(784);
   double sum = 0.0;

@@ -1,5 +1,7 @@
 #include "dataflow/input/npy.h"
 
+#include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@ namespace {
 using namespace arbalest;
 using dataflow::load_npy;
 using dataflow::NpySource;
+using tests::bytes_of;
 using tests::npy;
 using tests::npy_file;
 using tests::TemporaryDirectory;
@@ -23,20 +26,23 @@ const std::string kContent = "abcdefghijkl";
 const std::string kImages = npy("|u1", "3, 2, 2, 1", kContent);
 const std::string kLabels = npy("|u1", "3,", std::string("\x02\x00\x01", 3));
 
-std::unique_ptr<dataflow::ByteImages> load(const std::string& images, const std::string& labels,
-                                           const engine::Shape& image = {2, 2, 1}) {
+template <typename Pixel = std::uint8_t>
+std::unique_ptr<dataflow::StoredImages<Pixel>> load(const std::string& images, const std::string& labels,
+                                                    const dataflow::InputDescription& expected = {{2, 2, 1}, 3},
+                                                    const dataflow::Normalization& normalization = {}) {
   const TemporaryDirectory directory;
   write_text(directory / "images.npy", images);
   write_text(directory / "labels.npy", labels);
-  return load_npy({"own train", directory / "images.npy", directory / "labels.npy", {image, 3}, {}});
+  return load_npy<Pixel>({"own train", directory / "images.npy", directory / "labels.npy", expected, normalization});
 }
 
+template <typename Pixel = std::uint8_t>
 std::string failure(const std::string& images, const std::string& labels) {
   try {
-    load(images, labels);
+    load<Pixel>(images, labels);
   } catch (const engine::Error& error) {
     CHECK(error.kind() == engine::ErrorKind::kData);
-    CHECK_THAT(error.what(), ContainsSubstring(".npy"));
+    CHECK_THAT(error.what(), ContainsSubstring("images.npy") || ContainsSubstring("labels.npy"));
     return error.what();
   }
   FAIL("the arrays were accepted");
@@ -49,14 +55,82 @@ TEST_CASE("npy: images and labels are read, labels of any integer type", "[input
   const auto data = load(kImages, kLabels);
   CHECK(data->name() == "own train");
   CHECK(std::string(data->pixels().begin(), data->pixels().end()) == kContent);
-  CHECK(data->labels() == std::vector<std::uint8_t>{2, 0, 1});
+  CHECK(data->labels() == std::vector<std::int32_t>{2, 0, 1});
   for (const auto& [type, bytes] :
        std::vector<std::pair<std::string, std::size_t>>{{"|i1", 1}, {"<i2", 2}, {"<u2", 2}, {"<i4", 4}, {"<i8", 8}}) {
     std::string content;
     for (const char label : {'\x02', '\x00', '\x01'}) content += label + std::string(bytes - 1, '\0');
     CHECK(load(kImages, npy(type, "3,", content))->labels() == data->labels());
   }
-  CHECK(load(npy("|u1", "3, 2, 2", kContent), kLabels, {1, 2, 2})->size() == 3);
+  CHECK(load(npy("|u1", "3, 2, 2", kContent), kLabels, {{1, 2, 2}, 3})->size() == 3);
+  CHECK(load(npy("|u1", "3, 4", kContent), kLabels, {{4, 1, 1}, 3})->size() == 3);
+}
+
+TEST_CASE("npy: labels of more classes than a byte tells apart", "[input]") {
+  const std::string labels = npy("<i4", "3,", bytes_of<std::int32_t>({999'999, 0, 256}));
+  CHECK(load(kImages, labels, {{2, 2, 1}, 1'000'000})->labels() == std::vector<std::int32_t>{999'999, 0, 256});
+}
+
+TEST_CASE("npy: numbers of 4 and of 8 bytes are normalized", "[input]") {
+  const std::vector<float> values{-1.5F, 0.0F, 3e5F, 0.25F, 2.0F, 1e-3F, 7.0F, 8.0F, 9.0F, 10.0F, 11.0F, 12.0F};
+  const std::vector<double> doubles(values.begin(), values.end());
+  const auto numbers = load<float>(npy("<f4", "3, 4", bytes_of(values)), kLabels, {{4, 1, 1}, 3});
+  CHECK(numbers->pixels() == values);
+  CHECK(load<float>(npy("<f8", "3, 4", bytes_of(doubles)), kLabels, {{4, 1, 1}, 3})->pixels() == values);
+  CHECK_FALSE(numbers->stored_bytes().has_value());
+  CHECK(numbers->memory_bytes() == 12 * 4 + 3 * 4);
+  std::vector<float> example(4);
+  numbers->read(1, {}, example.data());
+  CHECK(example == std::vector<float>(values.begin() + 4, values.begin() + 8));
+  const dataflow::Normalization normalization{{0.0F, 1.0F, 0.0F, 0.0F}, {1.0F, 2.0F, 0.5F, 4.0F}};
+  load<float>(npy("<f4", "3, 4", bytes_of(values)), kLabels, {{4, 1, 1}, 3}, normalization)
+      ->read(0, {}, example.data());
+  CHECK(example == std::vector<float>{-1.5F, -0.5F, 6e5F, 0.0625F});
+}
+
+TEST_CASE("npy: numbers are augmented to the same bits as the bytes that they are 255ths of", "[input]") {
+  std::string pixels;
+  std::vector<float> numbers;
+  for (int i = 0; i < 3 * 2 * 6 * 7; ++i) {
+    const auto byte = static_cast<std::uint8_t>(i * 37);
+    pixels += static_cast<char>(byte);
+    numbers.push_back(static_cast<float>(byte) / 255.0F);
+  }
+  const dataflow::InputDescription description{{2, 6, 7}, 3};
+  const dataflow::Normalization normalization{{0.3F, 0.6F}, {0.2F, 0.4F}};
+  const auto of_bytes = load(npy("|u1", "3, 2, 6, 7", pixels), kLabels, description, normalization);
+  const auto of_numbers = load<float>(npy("<f4", "3, 2, 6, 7", bytes_of(numbers)), kLabels, description, normalization);
+  const engine::Augmentation augmentation =
+      GENERATE(engine::Augmentation{.padding = 2, .cutout = 3, .horizontal_flip = true, .seed = 5},
+               engine::Augmentation{.random_crop = {.min_area = 0.2F, .log_max_aspect = 0.5F}, .seed = 5});
+  of_bytes->augment(augmentation);
+  of_numbers->augment(augmentation);
+  std::vector<float> expected(2 * 6 * 7);
+  std::vector<float> actual(expected.size());
+  for (std::uint32_t row = 0; row < 30; ++row) {
+    of_bytes->read(row % 3, {8, row}, expected.data());
+    of_numbers->read(row % 3, {8, row}, actual.data());
+    CHECK(std::memcmp(actual.data(), expected.data(), actual.size() * sizeof(float)) == 0);
+  }
+}
+
+TEST_CASE("npy: what is no finite number, and bytes in its place, are refused", "[input]") {
+  std::vector<float> values(12, 1.0F);
+  const auto failure_at = [&](std::size_t place, float value) {
+    std::vector<float> damaged = values;
+    damaged[place] = value;
+    return failure<float>(npy("<f4", "3, 2, 2, 1", bytes_of(damaged)), kLabels);
+  };
+  CHECK_THAT(failure_at(0, std::nanf("")), ContainsSubstring("record 0: pixel nan is no finite number"));
+  CHECK_THAT(failure_at(11, -HUGE_VALF), ContainsSubstring("record 2: pixel -inf is no finite number"));
+  const std::string large = npy("<f8", "3, 2, 2, 1", bytes_of(std::vector<double>(12, 1e300)));
+  CHECK_THAT(failure<float>(large, kLabels), ContainsSubstring("record 0: pixel 1e+300 is beyond float32"));
+  CHECK_THAT(failure<float>(kImages, kLabels),
+             ContainsSubstring("those are bytes: leave data.npy.pixels: FLOAT32 out of the job"));
+  CHECK_THAT(failure<float>(npy("<i8", "3, 2, 2, 1", std::string(96, 'x')), kLabels),
+             ContainsSubstring("is of type '<i8'; pixels are floating-point numbers"));
+  CHECK_THAT(failure<float>(npy("<f4", "3, 2, 2, 2", std::string(96, 'x')), kLabels),
+             ContainsSubstring("need (n, 2, 2, 1)"));
 }
 
 TEST_CASE("npy: every prefix and trailing bytes are refused", "[input]") {
@@ -67,6 +141,12 @@ TEST_CASE("npy: every prefix and trailing bytes are refused", "[input]") {
     CHECK_THAT(failure(kImages, kLabels.substr(0, bytes)), ContainsSubstring("truncated"));
   }
   CHECK_THAT(failure(kImages + "x", kLabels), ContainsSubstring("goes on after byte"));
+  const std::string type = GENERATE("<f4", "<f8");
+  const std::string numbers = npy(type, "3, 2, 2, 1", std::string(type == "<f4" ? 48 : 96, '\0'));
+  for (std::size_t bytes = 0; bytes < numbers.size(); ++bytes) {
+    CHECK_THAT(failure<float>(numbers.substr(0, bytes), kLabels), ContainsSubstring("truncated"));
+  }
+  CHECK_THAT(failure<float>(numbers + "x", kLabels), ContainsSubstring("goes on after byte"));
 }
 
 TEST_CASE("npy: what is not an array of bytes in C order is refused", "[input]") {
@@ -74,7 +154,7 @@ TEST_CASE("npy: what is not an array of bytes in C order is refused", "[input]")
   CHECK_THAT(failure(npy_file("{'descr': '|u1', 'fortran_order': True, 'shape': (3, 2, 2, 1), }", kContent), kLabels),
              ContainsSubstring("Fortran order"));
   CHECK_THAT(failure(npy("<f4", "3, 2, 2, 1", std::string(48, 'x')), kLabels),
-             ContainsSubstring("is of type '<f4'; images are unsigned bytes"));
+             ContainsSubstring("is of type '<f4'; images are unsigned bytes") && ContainsSubstring("pixels: FLOAT32"));
   for (const bool labels : {false, true}) {
     const std::string objects = npy("|O", "3,", "\x80\x04pickled");
     CHECK_THAT(failure(labels ? kImages : objects, labels ? objects : kLabels),

@@ -21,13 +21,9 @@
 namespace {
 
 using namespace arbalest;
+using tests::bytes_of;
 using tests::npy;
 using tests::npy_file;
-
-template <typename T>
-std::string bytes_of(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
 
 // Three records of a user (of 5) and an item (of 4).
 const std::vector<std::int32_t> kIdValues{4, 0, 0, 3, 2, 2};

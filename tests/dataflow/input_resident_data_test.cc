@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "dataflow/input/batch_order.h"
-#include "dataflow/input/byte_images.h"
+#include "dataflow/input/stored_images.h"
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "tests/support/catch.h"
@@ -19,9 +19,9 @@ constexpr std::size_t kPixels = 2 * 3 * 5;
 ByteImages every_byte() {
   std::vector<std::uint8_t> pixels(20 * kPixels);
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 7);
-  std::vector<std::uint8_t> labels(20);
-  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::uint8_t>(i % 10);
-  return {"every byte", {{2, 3, 5}, 10}, {{0.1307F, 0.5F}, {0.3081F, 0.25F}}, std::move(pixels), std::move(labels)};
+  std::vector<std::int32_t> labels(20);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = 1000 * static_cast<std::int32_t>(i);
+  return {"every byte", {{2, 3, 5}, 20'000}, {{0.1307F, 0.5F}, {0.3081F, 0.25F}}, std::move(pixels), std::move(labels)};
 }
 
 class WithoutBytes final : public dataflow::Dataset {

@@ -229,7 +229,7 @@ TEST_CASE("the image as a whole, cut out, is itself") {
   std::array<float, 256> normalized{};
   for (std::size_t i = 0; i < normalized.size(); ++i) normalized.at(i) = 0.37F * static_cast<float>(i) - 3.0F;
   for (int i = 0; i < 6; ++i) {
-    CHECK(augmented_value(view, pixels.data(), normalized.data(), {2, 3}, i / 3, i % 3) ==
+    CHECK(augmented_value(view, ByteChannel{pixels.data(), normalized.data()}, {2, 3}, i / 3, i % 3) ==
           normalized.at(pixels.at(static_cast<std::size_t>(i))));
   }
 }

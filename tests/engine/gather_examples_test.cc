@@ -36,7 +36,7 @@ class Rig {
   Rig(const engine::Shape& image, std::int64_t batch) : image_(image), batch_(batch) {
     std::mt19937 random(3);
     for (std::uint8_t& pixel : pixels_) pixel = static_cast<std::uint8_t>(random());
-    for (std::uint8_t& label : classes_) label = static_cast<std::uint8_t>(random());
+    for (std::int32_t& label : classes_) label = static_cast<std::int32_t>(random() % 100'000);
     for (float& value : normalized_) value = static_cast<float>(random()) / 1e9F - 1.0F;
     pixels_there_ = upload(*device_, pixels_);
     classes_there_ = upload(*device_, classes_);
@@ -50,7 +50,7 @@ class Rig {
 
   GatherExamples task(const engine::Augmentation& augmentation = {}) const {
     return {.pixels = pixels_there_.as<std::uint8_t>(),
-            .classes = classes_there_.as<std::uint8_t>(),
+            .classes = classes_there_.as<std::int32_t>(),
             .normalized = normalized_there_.as<float>(),
             .indices = indices_.as<std::int64_t>(),
             .images = images_.as<float>(),
@@ -171,7 +171,7 @@ class Rig {
   std::int64_t batch_;
   std::vector<std::uint8_t> pixels_ =
       std::vector<std::uint8_t>(static_cast<std::size_t>(kExamples * image_.elements()));
-  std::vector<std::uint8_t> classes_ = std::vector<std::uint8_t>(kExamples);
+  std::vector<std::int32_t> classes_ = std::vector<std::int32_t>(kExamples);
   Floats normalized_ = Floats(static_cast<std::size_t>(image_[0]) * 256);
   Buffer pixels_there_, classes_there_, normalized_there_, step_, indices_, images_, labels_;
 };

@@ -127,16 +127,35 @@ TEST_CASE("shards and arrays are described by the job") {
         engine::RandomResizedCrop{.min_area = 0.08F, .log_max_aspect = static_cast<float>(std::log(1.3333))});
   CHECK(parse(shards.resolved_text).resolved_text == shards.resolved_text);
   const JobOptions arrays =
-      parse(with_data("data { npy { directory: \"a\" classes: 256 channels: 1 height: 30 width: 31 } }"));
+      parse(with_data("data { npy { directory: \"a\" classes: 1000 channels: 1 height: 30 width: 31 } }"));
   CHECK(arrays.data.kind == Kind::kNpy);
   CHECK((arrays.data.train == "train_images.npy" && arrays.data.test_labels == "test_labels.npy"));
-  CHECK(arrays.data.input == dataflow::InputDescription{{1, 30, 31}, 256});
+  CHECK(arrays.data.input == dataflow::InputDescription{{1, 30, 31}, 1000});
   CHECK(parse(arrays.resolved_text).resolved_text == arrays.resolved_text);
-  CHECK(said_of("data { npy { directory: \"a\" classes: 257 height: 30 width: 31 } }") ==
-        "job.txtpb:3:29: error: classes must be in [1, 256], not 257");
+  CHECK(said_of("data { npy { directory: \"a\" classes: 1000001 height: 30 width: 31 } }") ==
+        "job.txtpb:3:29: error: classes must be in [1, 1000000], not 1000001");
   CHECK(
       said_of("data { tfrecord { directory: \"a\" classes: 2 first_label: -1 decoding { height: 30 width: 31 } } }") ==
       "job.txtpb:3:45: error: first_label must be in [0, 1000000], not -1");
+}
+
+TEST_CASE("arrays of numbers are taken as they are, unless the job normalizes them") {
+  const std::string npy =
+      "data { npy { directory: \"a\" classes: 2 channels: 20 height: 30 width: 31 pixels: FLOAT32 } ";
+  const JobOptions numbers = parse(with_data(npy + "}"));
+  CHECK(numbers.data.kind == Kind::kFloatNpy);
+  CHECK((numbers.data.normalization.mean == Floats{0.0F} && numbers.data.normalization.stddev == Floats{1.0F}));
+  CHECK(parse(numbers.resolved_text).resolved_text == numbers.resolved_text);
+  const JobOptions normalized = parse(with_data(npy + "normalization { mean: -300 stddev: 5000 } }"));
+  CHECK((normalized.data.normalization.mean == Floats{-300.0F} &&
+         normalized.data.normalization.stddev == Floats{5000.0F}));
+  CHECK(said_of(npy + "normalization { stddev: 0 } }") ==
+        "job.txtpb:3:108: error: stddev must be in [1e-06, 1000000], not 0");
+  const std::string bytes = "data { npy { directory: \"a\" classes: 2 height: 30 width: 31 } ";
+  CHECK(parse(with_data(bytes + "}")).data.normalization.mean == Floats{0.5F});
+  CHECK(said_of(bytes + "normalization { mean: -300 } }") == "job.txtpb:3:79: error: mean must be in [0, 1], not -300");
+  CHECK_THAT(said_of("data { npy { directory: \"a\" classes: 2 height: 30 width: 31 pixels: FLOAT16 } }"),
+             ContainsSubstring("'FLOAT16' is not a value of pixels; did you mean 'FLOAT32'? (values: UINT8, FLOAT32)"));
 }
 
 TEST_CASE("random crops of images that have one size are drawn by the step") {

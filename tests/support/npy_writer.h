@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace arbalest::tests {
 
@@ -18,6 +19,12 @@ inline std::string npy_file(std::string header, const std::string& content) {
 
 inline std::string npy(const std::string& type, const std::string& shape, const std::string& content) {
   return npy_file("{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }", content);
+}
+
+// As they lie in memory.
+template <typename T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
 }  // namespace arbalest::tests

@@ -10,9 +10,9 @@
 
 #include "dataflow/input/batch_order.h"
 #include "dataflow/input/batch_ring.h"
-#include "dataflow/input/byte_images.h"
 #include "dataflow/input/random_sequence.h"
 #include "dataflow/input/resident_data.h"
+#include "dataflow/input/stored_images.h"
 #include "dataflow/layers/classification.h"
 #include "dataflow/layers/dense.h"
 #include "engine/devices.h"
@@ -58,11 +58,11 @@ inline std::unique_ptr<dataflow::ByteImages> as_bytes(const MadeUpImages& images
   const auto elements = static_cast<std::size_t>(images.description().image.elements());
   std::vector<float> image(elements);
   std::vector<std::uint8_t> pixels;
-  std::vector<std::uint8_t> labels;
+  std::vector<std::int32_t> labels;
   for (std::int64_t example = 0; example < images.size(); ++example) {
     images.read(example, {}, image.data());
     for (const float value : image) pixels.push_back(static_cast<std::uint8_t>((value + 0.75F) / 1.5F * 255.0F));
-    labels.push_back(static_cast<std::uint8_t>(images.label(example)));
+    labels.push_back(images.label(example));
   }
   return std::make_unique<dataflow::ByteImages>("made up bytes", images.description(),
                                                 dataflow::Normalization{{0.5F}, {2.0F / 3.0F}}, std::move(pixels),

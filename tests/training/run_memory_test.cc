@@ -131,7 +131,7 @@ TEST_CASE("inspection adds up", "[training]") {
   CHECK(inspection.arena_bytes_without_reuse > 0);
   CHECK(inspection.learners_that_fit > 10);
   CHECK(inspection.learners_that_fit <= 1024);
-  CHECK(inspection.dataset_bytes == 25'000 * (28 * 28 + 1));
+  CHECK(inspection.dataset_bytes == 25'000 * (28 * 28 + 4));
   CHECK(inspection.warnings.empty());
   // On the CPU all is host memory: the datasets, the model's copies, the rings, and the learners.
   REQUIRE(inspection.memory.size() == 1);

@@ -1,4 +1,4 @@
-// A dataset of 8-bit images held in memory, normalized when read.
+// Datasets of images held in memory, normalized when read.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,13 @@
 
 namespace arbalest::dataflow {
 
-class ByteImages final : public Dataset {
+// Of std::uint8_t or float.
+template <typename Pixel>
+class StoredImages final : public Dataset {
  public:
   // `pixels` are [n, c, h, w], `labels` [n] and within the description's classes.
-  ByteImages(std::string name, const InputDescription& description, const Normalization& normalization,
-             std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels);
+  StoredImages(std::string name, const InputDescription& description, const Normalization& normalization,
+               std::vector<Pixel> pixels, std::vector<std::int32_t> labels);
 
   // Images are augmented from now on; to be called before any is read.
   void augment(const engine::Augmentation& augmentation) { transform_.augment(augmentation); }
@@ -29,21 +31,26 @@ class ByteImages final : public Dataset {
 
   void read(std::int64_t example, const ExamplePlace& place, float* image) const override;
   std::int32_t label(std::int64_t example) const override;
-  std::optional<StoredBytes> stored_bytes() const noexcept override {
-    return {{pixels_, labels_, transform_.tables(), transform_.augmentation()}};
-  }
+  std::size_t memory_bytes() const noexcept override;
+  // Of bytes only.
+  std::optional<StoredBytes> stored_bytes() const noexcept override;
 
   // All images and labels as they are stored.
-  const std::vector<std::uint8_t>& pixels() const noexcept { return pixels_; }
-  const std::vector<std::uint8_t>& labels() const noexcept { return labels_; }
+  const std::vector<Pixel>& pixels() const noexcept { return pixels_; }
+  const std::vector<std::int32_t>& labels() const noexcept { return labels_; }
 
  private:
   std::string name_;
   InputDescription description_;
   std::size_t pixels_per_image_;
   PixelTransform transform_;
-  std::vector<std::uint8_t> pixels_;
-  std::vector<std::uint8_t> labels_;
+  std::vector<Pixel> pixels_;
+  std::vector<std::int32_t> labels_;
 };
+
+extern template class StoredImages<std::uint8_t>;
+extern template class StoredImages<float>;
+using ByteImages = StoredImages<std::uint8_t>;
+using FloatImages = StoredImages<float>;
 
 }  // namespace arbalest::dataflow
