@@ -10,6 +10,10 @@
 #include "dataflow/layers/joining.h"
 #include "engine/devices.h"
 #include "tests/support/catch.h"
+#include "tests/support/resident_bytes.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/skip.h"
+#include "tests/support/zoo_layers.h"
 
 namespace arbalest::tests {
 namespace {
@@ -66,23 +70,45 @@ dataflow::Graph small_residual_network() {
 
 }  // namespace
 
-TEST_CASE("a learner allocates what is said before, the arena among it as it was planned", "[training][memory]") {
+namespace {
+
+// Makes a learner of `graph` and checks what it takes. Returns the part that its arena is of a buffer for each output
+// and each gradient.
+double check_learner_of(const dataflow::Graph& graph, std::int64_t batch) {
   CountingDevice device;
-  const dataflow::Graph graph = small_residual_network();
-  const dataflow::Plan training(graph, device, {.batch = 8});
+  const dataflow::Plan training(graph, device, {.batch = batch});
   const dataflow::Plan inference(
-      graph, device, {.batch = 8, .mode = engine::OperatorMode::kInference, .parameters = &training.parameters()});
+      graph, device, {.batch = batch, .mode = engine::OperatorMode::kInference, .parameters = &training.parameters()});
   REQUIRE(device.allocated.empty());  // plans take nothing
   const engine::UpdateRule rule = engine::Sgd{.momentum = 0.9F};
   const Buffer evaluated =  // of the pool, not of a learner
       device.allocate(static_cast<std::size_t>(training.parameters().elements()) * sizeof(float));
   device.allocated.clear();
+  const std::size_t expected = learners::Learner::device_bytes(device, training, inference, rule);
+  const double before = resident_bytes();
   const learners::Learner learner(device, training, inference,
                                   {.rule = rule, .evaluation_weights = evaluated.as<float>()});
-  CHECK(std::accumulate(device.allocated.begin(), device.allocated.end(), std::size_t{0}) ==
-        learners::Learner::device_bytes(device, training, inference, rule));
+  const double taken = resident_bytes() - before;
+  CHECK(std::accumulate(device.allocated.begin(), device.allocated.end(), std::size_t{0}) == expected);
+  if (!kSanitized) CHECK(taken == Approx(static_cast<double>(expected)).epsilon(0.02).margin(8 << 20));
   REQUIRE(training.arena_bytes() > inference.arena_bytes());
   CHECK(std::ranges::count(device.allocated, training.arena_bytes()) == 1);
+  return static_cast<double>(training.arena_bytes()) / static_cast<double>(training.bytes_without_reuse());
+}
+
+}  // namespace
+
+TEST_CASE("a learner allocates what is said before, the arena among it as it was planned", "[training][memory]") {
+  CHECK(check_learner_of(small_residual_network(), 8) < 1.0);
+}
+
+// Half of those buffers would be gradients, of which few live at a time; most values wait for backward.
+TEST_CASE("a learner of ResNet-50 takes less than half of a buffer for each output and gradient, of real memory",
+          "[training][memory]") {
+  constexpr std::size_t kNeeded = std::size_t{6} << 30U;
+  if (engine::open_device(engine::parse_device("cpu"))->free_memory() < kNeeded) skip_test("needs 6 GiB of memory");
+  const dataflow::InputDescription imagenet{{3, 224, 224}, 1000};
+  CHECK(check_learner_of(dataflow::Graph::build(imagenet, zoo_layers("resnet { depth: 50 }", imagenet)), 32) < 0.48);
 }
 
 }  // namespace arbalest::tests

@@ -4,15 +4,14 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <thread>
 
 #include <malloc.h>
-#include <unistd.h>
 
 #include "engine/host/topology.h"
 #include "tests/support/catch.h"
+#include "tests/support/resident_bytes.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
 #include "tests/support/softmax_regression.h"
@@ -21,6 +20,7 @@
 namespace {
 
 using arbalest::tests::ReferenceSma;
+using arbalest::tests::resident_bytes;
 using arbalest::tests::RigOptions;
 using arbalest::tests::TrainingRig;
 
@@ -82,15 +82,6 @@ void compare_with_reference(const RigOptions& options, const std::vector<std::ve
     compared.train(size, rounds);
     compared.check();
   }
-}
-
-// Of this process.
-double resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  double size = 0.0;
-  double resident = 0.0;
-  file >> size >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 std::size_t entries_of(const char* directory) {

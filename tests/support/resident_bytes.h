@@ -1,0 +1,18 @@
+// What this process holds of physical memory.
+#pragma once
+
+#include <unistd.h>
+
+#include <fstream>
+
+namespace arbalest::tests {
+
+inline double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double size = 0.0;
+  double resident = 0.0;
+  file >> size >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace arbalest::tests
