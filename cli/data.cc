@@ -103,7 +103,8 @@ void add_verify(CLI::App& data, Command& chosen) {
       "Example:\n"
       "  arbalest data verify configs/lenet-mnist.txtpb\n"
       "\n"
-      "Names the examples that cannot be read, and exits with 4 if there are any.");
+      "Names the examples that cannot be read (of arrays and of MNIST's and CIFAR's files the first), and\n"
+      "exits with 4 if there are any.");
   add_job_arguments(*command, arguments->job);
   add_data_root(*command, arguments->data_root);
   command->add_flag("--all", arguments->all, "Name all examples that cannot be read, not only the first 20 of a split");

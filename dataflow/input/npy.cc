@@ -19,17 +19,21 @@ using engine::fail;
 
 namespace {
 
-// Of the images' array, whatever its type; an extent of 1 may be left out.
+// Without extents of 1, which change nothing in the order of the elements.
+std::vector<std::uint64_t> squeezed(std::vector<std::uint64_t> extents) {
+  std::erase(extents, 1U);
+  return extents;
+}
+
+// Of the images' array, whatever its type.
 void check_shape(const NpySource& source, const NpyHeader& header) {
   const std::vector<std::uint64_t> expected(source.expected.image.begin(), source.expected.image.end());
-  std::vector<std::uint64_t> shape = header.shape;
-  if (shape.size() == 3 && expected[0] == 1) shape.insert(shape.begin() + 1, 1);
-  if (shape.size() == 2) shape.resize(4, 1);
-  if (shape.size() != 4 || !std::equal(expected.begin(), expected.end(), shape.begin() + 1)) {
-    fail(ErrorKind::kData,
-         "{}: has the shape ({}), but the job's images need (n, {}): correct data.npy.channels, height or width",
-         source.images.string(), fmt::join(header.shape, ", "), fmt::join(expected, ", "));
-  }
+  const std::vector<std::uint64_t>& shape = header.shape;
+  if (!shape.empty() && squeezed({shape.begin() + 1, shape.end()}) == squeezed(expected)) return;
+  fail(ErrorKind::kData,
+       "{}: has the shape ({}), but the job's images need (n, {}), where extents of 1 may be left out; correct "
+       "data.npy.channels, height and width, or transpose or reshape the array",
+       source.images.string(), fmt::join(shape, ", "), fmt::join(expected, ", "));
 }
 
 template <typename Pixel>
@@ -39,7 +43,8 @@ std::vector<Pixel> read_images(const NpySource& source) {
   const bool are_bytes = header.type == "|u1";
   if (are_bytes != std::is_same_v<Pixel, std::uint8_t>) {
     fail(ErrorKind::kData, "{}: is of type '{}'; {}", file.path().string(), header.type,
-         are_bytes ? "those are bytes: leave data.npy.pixels: FLOAT32 out of the job"
+         are_bytes ? "with data.npy.pixels: FLOAT32 images are numbers ('<f4' or '<f8'); astype(numpy.float32) makes "
+                     "them so"
                    : "images are unsigned bytes ('|u1', numpy.uint8), or numbers ('<f4' or '<f8') with "
                      "data.npy.pixels: FLOAT32");
   }
@@ -60,8 +65,9 @@ std::vector<std::int32_t> read_labels(const NpySource& source) {
          file.path().string(), array.header.type);
   }
   if (array.header.shape.size() != 1) {
-    fail(ErrorKind::kData, "{}: has the shape ({}), but labels have one dimension", file.path().string(),
-         fmt::join(array.header.shape, ", "));
+    fail(ErrorKind::kData,
+         "{}: has the shape ({}), but labels have one dimension; ravel(), or of one-hot vectors argmax(1), makes it so",
+         file.path().string(), fmt::join(array.header.shape, ", "));
   }
   array.bytes = read_npy_content(file, array.header, bytes);
   std::vector<std::int32_t> labels(array.header.shape[0]);

@@ -13,8 +13,7 @@ namespace arbalest::dataflow {
 
 struct NpySource {
   std::string name;
-  // [n, c, h, w]; or [n, h, w] of one channel, or [n, c] of one pixel.
-  std::filesystem::path images;
+  std::filesystem::path images;  // [n, c, h, w]; extents of 1 may be left out
   std::filesystem::path labels;  // integers of any size [n], in [0, classes)
   InputDescription expected;
   Normalization normalization;

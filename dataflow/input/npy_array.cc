@@ -131,15 +131,17 @@ std::vector<float> read_floats(InputFile& file, const NpyHeader& header, std::st
     std::ranges::transform(doubles, numbers.begin(), [](double number) { return static_cast<float>(number); });
   } else {
     fail(ErrorKind::kData,
-         "{}: is of type '{}'; {}s are floating-point numbers, little endian ('<f4', numpy.float32, or '<f8')",
+         "{}: is of type '{}'; {}s are floating-point numbers, little endian ('<f4', numpy.float32, or '<f8'); "
+         "astype(numpy.float32) makes them so",
          file.path().string(), header.type, what);
   }
   const auto wrong = std::ranges::find_if_not(numbers, [](float number) { return std::isfinite(number); });
   if (wrong == numbers.end()) return numbers;
   const auto place = static_cast<std::size_t>(wrong - numbers.begin());
   const double number = doubles.empty() ? static_cast<double>(*wrong) : doubles[place];
-  fail(ErrorKind::kData, "{}: record {}: {} {} is {}; correct the record, or leave it out of both files",
-       file.path().string(), place / per_record, what, std::isnan(number) ? std::nan("") : number,
+  const std::string which = per_record == 1 ? "" : fmt::format("element {}: ", place % per_record);
+  fail(ErrorKind::kData, "{}: record {}: {}{} {} is {}; correct the record, or leave it out of both files",
+       file.path().string(), place / per_record, which, what, std::isnan(number) ? std::nan("") : number,
        std::isfinite(number) ? "beyond float32" : "no finite number");
 }
 

@@ -34,7 +34,8 @@ std::size_t integer_bytes(const std::string& type);
 std::int64_t integer_at(const NpyArray& array, std::size_t bytes, std::size_t index);
 
 // All numbers of an array of type '<f4' or '<f8', `per_record` for each record. Throws ErrorKind::kData if the type is
-// another, and for a number that is not finite as float32, naming the record; `what` the numbers are: "target".
+// another, and for a number that is not finite as float32, naming the record and, of several, the element; `what` the
+// numbers are: "target".
 std::vector<float> read_floats(InputFile& file, const NpyHeader& header, std::string_view what, std::size_t per_record);
 
 }  // namespace arbalest::dataflow

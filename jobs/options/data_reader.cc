@@ -214,8 +214,8 @@ class DataReader {
     const std::string path = "data.augmentation.";
     issues_.add(path + "padding",
                 dataflow::out_of_range("padding", augmentation.padding(), {0, std::min(height, width) - 1}));
-    issues_.add(path + "cutout",
-                dataflow::out_of_range("cutout", augmentation.cutout(), {0, 2 * std::max(height, width)}));
+    issues_.add(path + "cutout", dataflow::out_of_range("cutout", augmentation.cutout(),
+                                                        {0, height * width == 1 ? 0 : 2 * std::max(height, width)}));
     options_.augmentation = {.padding = augmentation.padding(),
                              .cutout = augmentation.cutout(),
                              .horizontal_flip = augmentation.horizontal_flip()};

@@ -101,8 +101,8 @@ Inspection inspect(const JobOptions& job) {
   result.arena_bytes_without_reuse = signed_bytes(training.bytes_without_reuse());
   if (!job.data.training_examples) {
     result.warnings.push_back(
-        "only the files say how many examples the datasets hold: these are taken to stay in the files and to be many, "
-        "so that their own bytes are not counted, but rings of mini-batches at their longest are");
+        "only the files say how many examples the datasets hold: what of them lies in memory is not counted, but rings "
+        "of mini-batches at their longest are");
   }
   describe_memory(job, forecast(job, pools, devices), result);
   describe_learning_rate(job, result);

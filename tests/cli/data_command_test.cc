@@ -291,7 +291,7 @@ TEST_CASE("data verify: arrays of numbers train, evaluate to the last digit, and
   for (const Completed& refused : {program.run({"train", "job.txtpb", "--data-root", "."}),
                                    program.run({"data", "verify", "job.txtpb", "--data-root", "."})}) {
     CHECK(refused.exit_code == 4);
-    CHECK_THAT(refused.err, ContainsSubstring("test_images.npy: record 19: pixel nan is no finite number"));
+    CHECK_THAT(refused.err, ContainsSubstring("test_images.npy: record 19: element 4: pixel nan is no finite number"));
   }
 }
 

@@ -64,6 +64,8 @@ TEST_CASE("npy: images and labels are read, labels of any integer type", "[input
   }
   CHECK(load(npy("|u1", "3, 2, 2", kContent), kLabels, {{1, 2, 2}, 3})->size() == 3);
   CHECK(load(npy("|u1", "3, 4", kContent), kLabels, {{4, 1, 1}, 3})->size() == 3);
+  CHECK(load(npy("|u1", "3, 4", kContent), kLabels, {{1, 1, 4}, 3})->size() == 3);
+  CHECK(load(npy("|u1", "3, 2, 2, 1", kContent), kLabels, {{1, 2, 2}, 3})->pixels() == data->pixels());
 }
 
 TEST_CASE("npy: labels of more classes than a byte tells apart", "[input]") {
@@ -121,12 +123,12 @@ TEST_CASE("npy: what is no finite number, and bytes in its place, are refused", 
     damaged[place] = value;
     return failure<float>(npy("<f4", "3, 2, 2, 1", bytes_of(damaged)), kLabels);
   };
-  CHECK_THAT(failure_at(0, std::nanf("")), ContainsSubstring("record 0: pixel nan is no finite number"));
-  CHECK_THAT(failure_at(11, -HUGE_VALF), ContainsSubstring("record 2: pixel -inf is no finite number"));
+  CHECK_THAT(failure_at(0, std::nanf("")), ContainsSubstring("record 0: element 0: pixel nan is no finite number"));
+  CHECK_THAT(failure_at(11, -HUGE_VALF), ContainsSubstring("record 2: element 3: pixel -inf is no finite number"));
   const std::string large = npy("<f8", "3, 2, 2, 1", bytes_of(std::vector<double>(12, 1e300)));
-  CHECK_THAT(failure<float>(large, kLabels), ContainsSubstring("record 0: pixel 1e+300 is beyond float32"));
+  CHECK_THAT(failure<float>(large, kLabels), ContainsSubstring("record 0: element 0: pixel 1e+300 is beyond float32"));
   CHECK_THAT(failure<float>(kImages, kLabels),
-             ContainsSubstring("those are bytes: leave data.npy.pixels: FLOAT32 out of the job"));
+             ContainsSubstring("is of type '|u1'; with data.npy.pixels: FLOAT32 images are numbers"));
   CHECK_THAT(failure<float>(npy("<i8", "3, 2, 2, 1", std::string(96, 'x')), kLabels),
              ContainsSubstring("is of type '<i8'; pixels are floating-point numbers"));
   CHECK_THAT(failure<float>(npy("<f4", "3, 2, 2, 2", std::string(96, 'x')), kLabels),
@@ -169,7 +171,7 @@ TEST_CASE("npy: what is not an array of bytes in C order is refused", "[input]")
 }
 
 TEST_CASE("npy: shapes that do not fit are refused, before anything is allocated", "[input]") {
-  CHECK_THAT(failure(npy("|u1", "3, 1, 2, 2", kContent), kLabels), ContainsSubstring("need (n, 2, 2, 1)"));
+  CHECK_THAT(failure(npy("|u1", "3, 4, 1", kContent), kLabels), ContainsSubstring("need (n, 2, 2, 1)"));
   CHECK_THAT(failure(npy("|u1", "12", kContent), kLabels), ContainsSubstring("has the shape (12)"));
   CHECK_THAT(failure(npy("|u1", "9223372036854775807, 2, 2, 1", kContent), kLabels), ContainsSubstring("truncated"));
   CHECK_THAT(failure(npy("|u1", "99999999999999999999, 2, 2, 1", kContent), kLabels),

@@ -158,6 +158,13 @@ TEST_CASE("arrays of numbers are taken as they are, unless the job normalizes th
              ContainsSubstring("'FLOAT16' is not a value of pixels; did you mean 'FLOAT32'? (values: UINT8, FLOAT32)"));
 }
 
+TEST_CASE("rows of numbers have no pixel that cutout could leave") {
+  const std::string row = "data { npy { directory: \"a\" classes: 2 channels: 20 height: 1 width: 1 pixels: FLOAT32 } ";
+  std::string text = with_data(row + "augmentation { cutout: 1 } }");
+  text.replace(text.find("lenet {}"), 8, "logistic_regression {}");
+  CHECK_THAT(refusal(text), ContainsSubstring("error: cutout must be in [0, 0], not 1"));
+}
+
 TEST_CASE("random crops of images that have one size are drawn by the step") {
   const std::string text = with_data(
       GENERATE("data { cifar10 {} augmentation { random_resized_crop { min_area: 0.25 max_aspect: 2 } } }",
