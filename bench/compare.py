@@ -215,7 +215,7 @@ class Comparison:
             rates = self.one_turn(model, pairs if turn % 2 == 0 else list(reversed(pairs)))
             if turn < 0:
                 pairs = [pair for pair in pairs if rates[pair[1]["name"]] is not None]
-                if not pairs or not isinstance(pairs[0][0], Arbalest):
+                if not pairs or not pairs[0][1]["is_ours"]:
                     break
             elif None in rates.values():
                 break

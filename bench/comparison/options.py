@@ -19,8 +19,8 @@ DESCRIPTION = """Arbalest beside what users would pick instead: speed in turns, 
 
 For each model PyTorch's arrangements are measured one after another, and the fastest that trains one model goes on.
 It, the fastest of all (an upper bound), TensorFlow and Arbalest, in each precision of the CPU, train in turns
-(A B A B ...); then each, Arbalest in its fastest precision, trains to the target once per seed, in turn. Results: a page, and compare.json and logs beside it. Nothing that is there already is
-overwritten."""
+(A B A B ...); then each, Arbalest in its fastest precision, trains to the target once per seed, in turn. Results: a
+page, and compare.json and logs beside it. Nothing that is there already is overwritten."""
 EXIT_CODES = """Exit codes: 0 done; 1 a run died; 2 usage, or the results are there already; 4 no model's data are
   there; 9 Arbalest did not reach a target; 130 or 143 stopped, with a page of what has been measured."""
 

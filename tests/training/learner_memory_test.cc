@@ -68,10 +68,6 @@ dataflow::Graph small_residual_network() {
                                        {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
 }
 
-}  // namespace
-
-namespace {
-
 // Makes a learner of `graph` and checks what it takes. Returns the part that its arena is of a buffer for each output
 // and each gradient.
 double check_learner_of(const dataflow::Graph& graph, std::int64_t batch) {
