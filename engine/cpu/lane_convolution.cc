@@ -27,6 +27,10 @@ std::vector<Taps> taps_of_inputs(std::int64_t inputs, std::int64_t outputs, std:
   return taps;
 }
 
+constexpr std::int64_t kLine = 16;  // units of a cache line: the weights of a tap take one
+// With fewer products, loading and storing the sums of a pass would take too large a part of it.
+constexpr std::int64_t kTapsOfPass = 64;
+
 // [0, count) in equal parts of at most `largest`.
 template <typename Body>
 void for_parts_of(std::int64_t count, std::int64_t largest, const Body& body) {
@@ -67,20 +71,36 @@ void LaneConvolution::run_rows(int threads, RowTask task, const Images& source, 
   const std::int64_t source_block = task.channels * source.plane();
   task.source_pair = pairs_blocks ? source_block : kernels_.vector;
   task.target_pair = pairs_blocks ? target.block() : kernels_.vector;
+  const std::int64_t taps = window_.kernel.height * window_.kernel.width;
+  const std::int64_t at_once = channels_at_once(task.channels, source.row());
   for_each_part(threads, (blocks_ + step - 1) / step * target.height, [&](std::int64_t part) {
     const std::int64_t block = part / target.height * step;
     const std::int64_t row = part % target.height;
     const std::int64_t vectors = pairs_blocks ? std::min(step, blocks_ - block) : 2;
-    for_parts_of(target.channels, kernels_.max_channels, [&](std::int64_t begin, std::int64_t end) {
-      RowTask some = task;
-      some.source += block * source_block;
-      some.weights += begin;
-      if (some.bias != nullptr) some.bias += begin;
-      some.target_offset = block * target.block() + begin * target.plane() + row * target.row();
-      some.y = y[static_cast<std::size_t>(row)];
-      kernels_.row(end - begin, vectors, some);
+    for_parts_of(task.channels, at_once, [&](std::int64_t first, std::int64_t last) {
+      for_parts_of(target.channels, kernels_.max_channels, [&](std::int64_t begin, std::int64_t end) {
+        RowTask some = task;
+        some.source += block * source_block + first * source.plane();
+        some.channels = last - first;
+        some.weights += first * taps * task.weight_step + begin;
+        if (some.bias != nullptr) some.bias += begin;
+        some.target_offset = block * target.block() + begin * target.plane() + row * target.row();
+        some.y = y[static_cast<std::size_t>(row)];
+        some.adds = first > 0;
+        some.relu = task.relu && last == task.channels;
+        kernels_.row(end - begin, vectors, some);
+      });
     });
   });
+}
+
+std::int64_t LaneConvolution::channels_at_once(std::int64_t channels, std::int64_t source_row) const {
+  if (kernels_.cache_bytes == 0) return channels;
+  const auto unit = static_cast<std::int64_t>(sizeof(LaneUnit));
+  const std::int64_t taps = window_.kernel.height * window_.kernel.width;
+  const std::int64_t bytes = (window_.kernel.height * source_row + taps * kLine) * unit;
+  const std::int64_t worthwhile = (kTapsOfPass + taps - 1) / taps;
+  return std::max(kernels_.cache_bytes / bytes, worthwhile);
 }
 
 void LaneConvolution::forward(int threads, const LaneUnit* input, const LaneUnit* weights, const float* bias, bool relu,

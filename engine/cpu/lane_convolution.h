@@ -36,6 +36,8 @@ class LaneConvolution {
   // All rows of `target` by `task`, in which what differs from row to row is not set.
   void run_rows(int threads, RowTask task, const Images& source, const Images& target,
                 const std::vector<Taps>& y) const;
+  // So many that what all rows of the kernel read of them, and the weights of some filters, stay in the cache.
+  std::int64_t channels_at_once(std::int64_t channels, std::int64_t source_row) const;
 
   const LaneKernels& kernels_;
   std::int64_t blocks_;

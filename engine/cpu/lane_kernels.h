@@ -51,6 +51,7 @@ struct RowTask {
   std::int64_t source_step;  // pixels from what a tap reads to what the next one reads: 1 or -1
   std::int64_t tap_step_y;   // from the number of a tap to that of the next one
   std::int64_t tap_step_x;
+  bool adds;  // to what the target holds, instead of the bias; only where LaneKernels::cache_bytes is not 0
   bool relu;  // max(0, .) of the sum; NaN stays
 };
 
@@ -80,6 +81,7 @@ struct CorrelationTask {
 struct LaneKernels {
   std::int64_t elements;      // of a unit: 1 float32 or 2 bfloat16
   std::int64_t vector;        // of row, in units: kLanes, or a part of them
+  std::int64_t cache_bytes;   // what of its factors a row should read again and again; 0: no matter how much
   std::int64_t max_channels;  // c at a time
   void (*row)(std::int64_t channels, std::int64_t vectors, const RowTask& task);
   std::int64_t max_filters;  // f at a time

@@ -13,6 +13,7 @@ struct WholePixels {
   using Sums = __m512;
   using Units = __m512bh;
   static constexpr int kWidth = 16;
+  static constexpr Index kCacheBytes = 0;  // sums would be rounded on their way
 
   static Units load(const LaneUnit* address) { return reinterpret_cast<Units>(_mm512_loadu_si512(address)); }
   static Sums add_product(Sums sums, Units units, const LaneUnit* factor) {
@@ -33,6 +34,7 @@ struct PairedExamples {
   using Units = __m256bh;
   static constexpr int kWidth = 8;
   static constexpr Index kPixel = kLanes / 2;
+  static constexpr Index kCacheBytes = 0;
 
   static Units load(const LaneUnit* address) {
     return reinterpret_cast<Units>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(address)));
@@ -48,6 +50,7 @@ struct PairedExamplesOfTwoPixels {
   using Units = __m512bh;
   static constexpr int kWidth = 16;
   static constexpr Index kPixel = PairedExamples::kPixel;
+  static constexpr Index kCacheBytes = 0;
 
   static Units load(const LaneUnit* address) { return WholePixels::load(address); }
   static Sums add_product(Sums sums, Units a, Units b) { return _mm512_dpbf16_ps(sums, a, b); }

@@ -1,6 +1,8 @@
 // Images whose examples lie side by side: the kernels of every instruction set, who chooses the layout, who keeps it.
 #include "engine/cpu/lanes.h"
 
+#include <algorithm>
+
 #include "engine/alignment.h"
 #include "engine/cpu/lane_convolution.h"
 #include "engine/elementwise/bfloat16.h"
@@ -42,6 +44,7 @@ const Case kCases[] = {
     {"strides between rows that are even", {16, 5, 9, 7}, 7, {{3, 2}, {2, 1}}},
     {"stride above the kernel", {16, 2, 9, 11}, 6, {{2, 1}, {3, 4}}},
     {"window as large as the image", {16, 4, 8, 8}, 27, {{8, 8}, {1, 1}}},
+    {"more rows, and channels, than the first-level cache holds", {16, 12, 21, 70}, 9, {{5, 3}, {2, 2}}},
     {"one by one", {32, 14, 3, 3}, 13, {{1, 1}, {1, 1}}},
 };
 
@@ -139,7 +142,7 @@ Floats channels_last(const Values& weights, std::int64_t channels, std::int64_t 
 }
 
 struct Results {
-  Floats output, input_gradient, weights_gradient, bias_gradient;
+  Floats output, rectified, input_gradient, weights_gradient, bias_gradient;
   bool operator==(const Results&) const = default;
 };
 
@@ -172,6 +175,8 @@ Results run(const Case& of, const LaneKernels& kernels, int threads, const Value
   convolution.weights_gradient(threads, x.units(), arriving.units(), results.weights_gradient.data(),
                                results.bias_gradient.data());
   results.output = from_lanes(output, y);
+  convolution.forward(threads, images.units(), by_filter.units(), biases.data(), true, y.data());
+  results.rectified = from_lanes(output, y);
   results.input_gradient = from_lanes(of.input, leaving);
   return results;
 }
@@ -197,6 +202,9 @@ TEST_CASE("the kernels of every instruction set agree with the reference, for ev
       DYNAMIC_SECTION(of.what << ", vectors of " << kernels->vector << (halves ? ", bfloat16" : "")) {
         const Results one = run_with(1);
         CHECK(relative_error(one.output, output) < tolerance);
+        Floats rectified = one.output;
+        for (float& value : rectified) value = std::max(value, 0.0F);
+        CHECK(one.rectified == rectified);
         CHECK(relative_error(one.input_gradient, gradients.input) < tolerance);
         const Floats expected = swapped(gradients.weights, of.filters, taps, channels);
         CHECK(relative_error(one.weights_gradient, Values(expected.begin(), expected.end())) < 1e-5);
