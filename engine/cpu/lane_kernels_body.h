@@ -6,9 +6,7 @@
 // weight for two vectors.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <type_traits>
 
 #include "engine/cpu/lane_kernels.h"
 
@@ -193,16 +191,23 @@ void add_elements(float* vectors, float* totals) {
 template <typename Arithmetic, int filters>
 void sum_biases(const CorrelationTask task) {
   constexpr int width = Arithmetic::kWidth;
+  constexpr Index kAtOnce = 4;  // sums, so that one need not wait for the one before
+  const Index units = task.height * task.width * Arithmetic::kPixel;
   for (int f = 0; f < filters; ++f) {
-    typename Arithmetic::Sums lanes = {};
+    typename Arithmetic::Sums lanes[kAtOnce] = {};
     for (Index block = 0; block < task.blocks; ++block) {
       const LaneUnit* plane = task.gradient + block * task.gradient_block + f * task.gradient_plane;
-      for (Index i = 0; i < task.height * task.width * Arithmetic::kPixel; i += width) {
-        lanes = Arithmetic::add(lanes, Arithmetic::load(plane + i));
+      Index i = 0;
+      for (; i + kAtOnce * width <= units; i += kAtOnce * width) {
+        for (Index s = 0; s < kAtOnce; ++s) {
+          lanes[s] = Arithmetic::add(lanes[s], Arithmetic::load(plane + i + s * width));
+        }
       }
+      for (; i < units; i += width) lanes[0] = Arithmetic::add(lanes[0], Arithmetic::load(plane + i));
     }
+    const typename Arithmetic::Sums all = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
     float total = 0.0F;
-    for (int i = 0; i < width; ++i) total += lanes[i];
+    for (int i = 0; i < width; ++i) total += all[i];
     task.bias_gradient[f] = total;
   }
 }
@@ -214,7 +219,8 @@ Index rows_at_once(const CorrelationTask& task) {
   const Index units = Arithmetic::kCacheBytes / static_cast<Index>(sizeof(LaneUnit));
   const Index shared = (task.kernel_height - task.stride_y) * task.input_row;
   const Index row = filters * task.width * Arithmetic::kPixel + task.stride_y * task.input_row;
-  return std::max<Index>((units - shared) / row, 1);
+  const Index rows = (units - shared) / row;
+  return rows > 0 ? rows : 1;
 }
 
 template <typename Arithmetic, int filters>
@@ -242,7 +248,7 @@ void correlate_filters(const CorrelationTask task) {
     const LaneUnit* input = task.input + block * task.input_block;
     const LaneUnit* gradient = task.gradient + block * task.gradient_block;
     for (Index y = 0; y < task.height; y += rows) {
-      const Rows some{y, std::min(y + rows, task.height)};
+      const Rows some{y, y + rows < task.height ? y + rows : task.height};
       for (Index first = 0; first < taps; first += kGroup) {
         const Index size = taps - first < kGroup ? taps - first : kGroup;
         kBySize[size - 1](task, input, offsets + first, gradient, some, sums + first * filters * width);
