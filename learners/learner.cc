@@ -1,6 +1,7 @@
 #include "learners/learner.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/error.h"
 
@@ -12,7 +13,11 @@ using engine::StepResult;
 namespace {
 
 std::size_t slots_bytes(int slots, std::size_t each) { return static_cast<std::size_t>(slots) * each; }
-std::size_t index_bytes(std::int64_t batch) { return static_cast<std::size_t>(batch) * sizeof(std::int64_t); }
+std::size_t step_bytes(std::int64_t batch) {
+  static_assert(sizeof(StepParameters) % alignof(std::int64_t) == 0);
+  return sizeof(StepParameters) + static_cast<std::size_t>(batch) * sizeof(std::int64_t);
+}
+std::int64_t* indices_in(std::byte* step) { return reinterpret_cast<std::int64_t*>(step + sizeof(StepParameters)); }
 
 // Training and evaluation take turns.
 std::size_t arena_bytes(const dataflow::Plan& training, const dataflow::Plan& inference) {
@@ -27,8 +32,8 @@ std::int64_t largest_batch(const dataflow::Plan& training, const dataflow::Plan&
 std::size_t Learner::device_bytes(const engine::Device& device, const dataflow::Plan& training,
                                   const dataflow::Plan& inference, const engine::UpdateRule& rule) {
   return Replica::device_bytes(training.parameters(), rule, training.reads_low_precision_weights()) +
-         arena_bytes(training, inference) + index_bytes(largest_batch(training, inference)) + sizeof(StepParameters) +
-         sizeof(StepResult) + device.stream_bytes({});
+         arena_bytes(training, inference) + step_bytes(largest_batch(training, inference)) + sizeof(StepResult) +
+         device.stream_bytes({});
 }
 
 Learner::Learner(engine::Device& device, const dataflow::Plan& training, const dataflow::Plan& inference,
@@ -38,10 +43,10 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
       inference_(inference),
       replica_(device, training.parameters(), options.rule, training.reads_low_precision_weights()),
       arena_(device.allocate(arena_bytes(training, inference))),
-      indices_(device.allocate(index_bytes(largest_batch(training, inference)))),
-      step_(device.allocate(sizeof(StepParameters))),
+      step_bytes_(step_bytes(largest_batch(training, inference))),
+      step_(device.allocate(step_bytes_)),
       result_(device.allocate(sizeof(StepResult))),
-      parameters_ring_(device.allocate_host(slots_bytes(options.result_slots, sizeof(StepParameters)))),
+      step_ring_(device.allocate_host(slots_bytes(options.result_slots, step_bytes_))),
       result_ring_(device.allocate_host(slots_bytes(options.result_slots, sizeof(StepResult)))),
       done_(static_cast<std::size_t>(options.result_slots)),
       stream_(device.create_stream({.name = fmt::format("learner {}", options.number),
@@ -108,7 +113,7 @@ void Learner::check_slot() const { ARBALEST_CHECK(done_[slot()].is_complete()); 
 void Learner::enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data) {
   if (data == nullptr) return;
   auto* arena = arena_.as<std::byte>();
-  stream_->enqueue(data->gather({.indices = indices_.as<std::int64_t>(),
+  stream_->enqueue(data->gather({.indices = indices_in(step_.as<std::byte>()),
                                  .images = plan.images(arena),
                                  .labels = plan.labels(arena),
                                  .batch = plan.batch(),
@@ -116,11 +121,15 @@ void Learner::enqueue_gather(const dataflow::Plan& plan, const dataflow::Residen
                    "gather");
 }
 
-void Learner::copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch) {
-  if (data != nullptr) {
-    stream_->copy(indices_.data(), batch.indices, index_bytes(plan.batch()), "indices");
-    return;
-  }
+void Learner::copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch,
+                      const StepParameters* parameters, const char* label) {
+  std::byte* step = step_ring_.as<std::byte>() + slots_bytes(static_cast<int>(slot()), step_bytes_);
+  if (parameters != nullptr) std::memcpy(step, parameters, sizeof(StepParameters));
+  if (data != nullptr) std::copy_n(batch.indices, plan.batch(), indices_in(step));
+  const std::size_t begin = parameters != nullptr ? 0 : sizeof(StepParameters);
+  const std::size_t end = data != nullptr ? step_bytes(plan.batch()) : sizeof(StepParameters);
+  if (begin < end) stream_->copy(step_.as<std::byte>() + begin, step + begin, end - begin, label);
+  if (data != nullptr) return;
   ARBALEST_CHECK(batch.images != nullptr);
   auto* arena = arena_.as<std::byte>();
   stream_->copy(plan.images(arena), batch.images, plan.tensor_bytes(dataflow::Graph::kImage), "images");
@@ -136,19 +145,12 @@ void Learner::finish(Ticket& ticket) {
   ++tasks_;
 }
 
-void Learner::set_parameters(const StepParameters& parameters, const char* label) {
-  StepParameters& step = parameters_ring_.as<StepParameters>()[slot()];
-  step = parameters;
-  stream_->copy(step_.data(), &step, sizeof(StepParameters), label);
-}
-
 Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& parameters) {
   check_slot();
   StepParameters step = parameters;
   std::ranges::copy(engine::moment_corrections(options_.rule, ++steps_), step.moment_corrections);
   stream_->begin_task(batch.number);
-  set_parameters(step, "parameters");
-  copy_in(training_, options_.training_data, batch);
+  copy_in(training_, options_.training_data, batch, &step, "parameters");
   const Ticket ticket{.task = batch.number, .examples = batch.examples};
   stream_->launch(*gradient_graph_, "gradient");
   return ticket;
@@ -170,7 +172,7 @@ Ticket Learner::evaluate(const dataflow::Batch& batch, const engine::Event& weig
   check_slot();
   stream_->begin_task(batch.number);
   stream_->wait(weights_ready, "wait for the central model's copy");
-  copy_in(inference_, options_.evaluation_data, batch);
+  copy_in(inference_, options_.evaluation_data, batch, nullptr, "indices");
   Ticket ticket{.task = batch.number, .examples = batch.examples};
   stream_->launch(*evaluation_graph_, "evaluate");
   finish(ticket);
@@ -183,8 +185,7 @@ Ticket Learner::measure_statistics(const dataflow::Batch& batch, const StepParam
   check_slot();
   stream_->begin_task(batch.number);
   stream_->wait(weights_ready, "wait for the central model's copy");
-  set_parameters(parameters, "parameters for statistics");
-  copy_in(training_, options_.training_data, batch);
+  copy_in(training_, options_.training_data, batch, &parameters, "parameters for statistics");
   Ticket ticket{.task = batch.number, .examples = batch.examples};
   stream_->launch(*statistics_graph_, "statistics");
   auto* statistics = statistics_ring_.as<std::byte>() + slots_bytes(static_cast<int>(slot()), statistics_bytes());

@@ -61,7 +61,7 @@ class Learner {
   // One training step is a call of gradient() and then one of update() or update_alone(). Stream ordering: they enqueue
   // on stream() and return without waiting. The host memory of the task that was enqueued result_slots earlier is used
   // again, by evaluate() too: its ticket must have been waited for and read (kInternal if it is still under way).
-  // batch.indices [b], or images [b, c, h, w] and labels [b], must stay until Ticket::done.
+  // The batch's images [b, c, h, w] and labels [b], if it brings them, must stay until Ticket::done.
   Ticket gradient(const dataflow::Batch& batch, const engine::StepParameters& parameters);
   // Applies the gradient after `after` has passed: the read of w by averaging. Completes the ticket's `done`.
   void update(Ticket& ticket, const engine::Event& after);
@@ -98,8 +98,10 @@ class Learner {
   void round_weights(const float* weights, engine::BFloat16* rounded);
   std::unique_ptr<engine::TaskGraph> record_update(const float* const (&central)[2]);
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
-  void set_parameters(const engine::StepParameters& parameters, const char* label);
-  void copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch);
+  // The mini-batch and, unless null, the parameters to where the recordings read them; what is not images in one copy,
+  // labeled `label`.
+  void copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch,
+               const engine::StepParameters* parameters, const char* label);
   void check_slot() const;
   void finish(Ticket& ticket);
 
@@ -111,10 +113,10 @@ class Learner {
   const dataflow::Plan& inference_;
   Replica replica_;
   engine::Buffer arena_;             // of the larger plan
-  engine::Buffer indices_;           // of the larger mini-batch, at the recordings' fixed address
-  engine::Buffer step_;              // StepParameters alike
+  std::size_t step_bytes_;           // of StepParameters and, behind them, the indices of the larger mini-batch
+  engine::Buffer step_;              // both, at the recordings' fixed address
   engine::Buffer result_;            // StepResult alike
-  engine::Buffer parameters_ring_;   // host: StepParameters [result_slots]
+  engine::Buffer step_ring_;         // host: [result_slots, step_bytes_]
   engine::Buffer result_ring_;       // host: StepResult [result_slots]
   engine::Buffer statistics_ring_;   // host: [result_slots, statistic_elements()]
   std::vector<engine::Event> done_;  // [result_slots] of the last task in each

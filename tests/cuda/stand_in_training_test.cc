@@ -15,6 +15,22 @@ TEST_CASE("a GPU gives the same bytes in whatever order its streams run", "[trai
   }
 }
 
+TEST_CASE("a mini-batch of data on the device takes five calls of the host thread", "[training]") {
+  RigOptions options = options_on({"cuda:0"}, {1});
+  options.input = RigInput::kResident;
+  TrainingRig rig(options);
+  const auto works_of = [&rig](int mini_batches) {
+    const std::uint64_t before = cuda_stand_in::enqueued_works();
+    rig.run(mini_batches);
+    return cuda_stand_in::enqueued_works() - before;
+  };
+  rig.run(8);
+  const std::uint64_t few = works_of(8);
+  const std::uint64_t many = works_of(24);
+  // Parameters and indices, gradient, update, result, report of the position; what a call of run() costs is in both.
+  CHECK(many - few == 16 * 5);
+}
+
 TEST_CASE("an operator that fails on a GPU ends training and is named", "[training]") {
   RigOptions options = options_on({"cuda:0"}, {2});
   options.graphs = false;
