@@ -25,7 +25,7 @@ struct Plan {
   Operand terms;  // NormTerms
 
   NormTerms terms_at(const Addresses& addresses) const {
-    return NormTerms::in(terms.at<float>(addresses), images.padded_channels());
+    return NormTerms::in(terms.at<float>(addresses), images.places());
   }
 };
 
@@ -41,8 +41,8 @@ void add_forward(Program& program, const Plan& plan, const BatchNormSpec& spec, 
     const float* shift = given(addresses, Role::kBias);
     if (training) {
       measure_blocked(plan.images, input, scale, shift, plan.epsilon, partials.at<float>(addresses), terms,
-                      wanted(addresses, Role::kVarianceGradient), context.threads);
-      std::copy_n(terms.mean, plan.images.channels, wanted(addresses, Role::kMeanGradient));
+                      wanted(addresses, Role::kMeanGradient), wanted(addresses, Role::kVarianceGradient),
+                      context.threads);
     } else {
       use_statistics(plan.images, scale, shift, given(addresses, Role::kMean), given(addresses, Role::kVariance),
                      plan.epsilon, terms);
@@ -107,7 +107,7 @@ std::unique_ptr<Operator> make_blocked_batch_norm(const BatchNormSpec& spec, con
   const bool training = options.mode == OperatorMode::kTraining;
   OperatorTraits traits = batch_norm_traits(spec, spec.input, training);
   Plan plan{images, spec.epsilon, spec.relu, spec.addend.has_value(),
-            floats(Role::kSaved, NormTerms::kVectors * images.padded_channels())};
+            floats(Role::kSaved, NormTerms::kVectors * images.places())};
   if (training) traits.saved_bytes = aligned(plan.terms.descriptor.get_size());
 
   Program forward(engine);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/cpu/lane_kernels.h"
+#include "engine/cpu/lanes.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/parallel.h"
 
@@ -12,7 +14,7 @@ namespace {
 
 using Index = std::int64_t;
 
-// Calls body(run, offset of the run's first number, channel of that) for all runs of pixels; those of one thread follow
+// Calls body(run, offset of the run's first number, place of that) for all runs of pixels; those of one thread follow
 // each other, from the last to the first if `backwards`.
 template <typename Body>
 void for_runs(const BlockedImages& of, int threads, bool backwards, const Body& body) {
@@ -22,34 +24,46 @@ void for_runs(const BlockedImages& of, int threads, bool backwards, const Body& 
   });
 }
 
-// Where a run has two numbers for each channel of its block.
+// Where a run has two numbers for each place of its block.
 float* partials_of(const BlockedImages& of, Index run, float* partials) { return partials + run * 2 * of.block; }
 
-// The two numbers of every run of a channel, from the first example to the last.
+// The two numbers of every example of a channel, from the first to the last.
 template <typename Body>
 void for_partials(const BlockedImages& of, const float* partials, Index channel, const Body& body) {
   for (Index n = 0; n < of.examples; ++n) {
-    const float* both = partials + (n * of.blocks + channel / of.block) * 2 * of.block + channel % of.block;
+    const Index place = channel * of.lanes + n % of.lanes;
+    const float* both = partials + (n / of.lanes * of.blocks + place / of.block) * 2 * of.block + place % of.block;
     body(n, both[0], both[of.block]);
   }
+}
+
+// Calls body(place) for the places of a channel in a vector of an image's.
+template <typename Body>
+void for_places(const BlockedImages& of, Index channel, const Body& body) {
+  for (Index place = channel * of.lanes; place < (channel + 1) * of.lanes; ++place) body(place);
 }
 
 void set_terms(const BlockedImages& of, Index channel, float mean, float variance, float epsilon, const float* scale,
                const float* shift, const NormTerms& terms) {
   const bool is_padding = channel >= of.channels;
   const float inverse = is_padding ? 0.0F : 1.0F / std::sqrt(variance + epsilon);
-  terms.mean[channel] = is_padding ? 0.0F : mean;
-  terms.inverse[channel] = inverse;
-  terms.factor[channel] = is_padding ? 0.0F : scale[channel] * inverse;
-  terms.shift[channel] = is_padding ? 0.0F : shift[channel];
+  for_places(of, channel, [&](Index place) {
+    terms.mean[place] = is_padding ? 0.0F : mean;
+    terms.inverse[place] = inverse;
+    terms.factor[place] = is_padding ? 0.0F : scale[channel] * inverse;
+    terms.shift[place] = is_padding ? 0.0F : shift[channel];
+  });
 }
 
 }  // namespace
 
 std::optional<BlockedImages> blocked_images(const dnnl::memory::desc& images) {
+  const dnnl::memory::dims extents = images.dims();
+  if (lies_in_lanes(images)) {
+    return BlockedImages{extents[0], extents[1], extents[1], extents[2] * extents[3], kLanes, kLanes};
+  }
   const auto strides = image_strides(images);
   if (!strides.has_value() || (strides->block != 8 && strides->block != 16)) return std::nullopt;
-  const dnnl::memory::dims extents = images.dims();
   const BlockedImages of{extents[0], extents[1], (extents[1] + strides->block - 1) / strides->block,
                          extents[2] * extents[3], strides->block};
   const bool is_dense = strides->column == of.block && strides->row == extents[3] * of.block &&
@@ -58,11 +72,11 @@ std::optional<BlockedImages> blocked_images(const dnnl::memory::desc& images) {
   return is_dense ? std::optional(of) : std::nullopt;
 }
 
-std::int64_t partial_floats(const BlockedImages& of) { return 2 * (of.runs() * of.block + of.padded_channels()); }
+std::int64_t partial_floats(const BlockedImages& of) { return 2 * (of.runs() * of.block + of.places()); }
 
 template <typename T>
 void measure_blocked(const BlockedImages& of, const T* input, const float* scale, const float* shift, float epsilon,
-                     float* partials, const NormTerms& terms, float* unbiased, int threads) {
+                     float* partials, const NormTerms& terms, float* mean, float* unbiased, int threads) {
   const auto measure = norm_runs<T>(of.block).measure;
   for_runs(of, threads, true,
            [&](Index run, Index offset, Index) { measure(input + offset, of.pixels, partials_of(of, run, partials)); });
@@ -70,16 +84,18 @@ void measure_blocked(const BlockedImages& of, const T* input, const float* scale
   const auto numbers = static_cast<double>(of.numbers_of_channel());
   const auto pixels = static_cast<double>(of.pixels);
   for (Index c = 0; c < of.padded_channels(); ++c) {
-    double mean = 0.0;
+    double joined = 0.0;  // mean
     double squares = 0.0;
     for_partials(of, partials, c, [&](Index n, double run_mean, double run_squares) {
       const auto before = static_cast<double>(n);  // in runs
-      const double distance = run_mean - mean;
-      mean += distance / (before + 1.0);
+      const double distance = run_mean - joined;
+      joined += distance / (before + 1.0);
       squares += run_squares + distance * distance * pixels * before / (before + 1.0);
     });
-    set_terms(of, c, static_cast<float>(mean), static_cast<float>(squares / numbers), epsilon, scale, shift, terms);
-    if (c < of.channels) unbiased[c] = static_cast<float>(squares / (numbers - 1.0));
+    set_terms(of, c, static_cast<float>(joined), static_cast<float>(squares / numbers), epsilon, scale, shift, terms);
+    if (c >= of.channels) continue;
+    mean[c] = static_cast<float>(joined);
+    unbiased[c] = static_cast<float>(squares / (numbers - 1.0));
   }
 }
 
@@ -95,9 +111,8 @@ template <typename T>
 void normalize_blocked(const BlockedImages& of, const T* input, const T* addend, const NormTerms& terms, bool relu,
                        T* output, int threads) {
   const auto normalize = norm_runs<T>(of.block).normalize[relu ? 1 : 0][addend != nullptr ? 1 : 0];
-  for_runs(of, threads, false, [&](Index, Index offset, Index channel) {
-    normalize(input + offset, addend != nullptr ? addend + offset : nullptr, terms, channel, of.pixels,
-              output + offset);
+  for_runs(of, threads, false, [&](Index, Index offset, Index place) {
+    normalize(input + offset, addend != nullptr ? addend + offset : nullptr, terms, place, of.pixels, output + offset);
   });
 }
 
@@ -109,12 +124,12 @@ void blocked_gradients(const BlockedImages& of, const BlockedGradients<T>& task,
                                                             : BehindNorm::kNothing;
   const NormRuns<T>& loops = norm_runs<T>(of.block);
   const auto sum_run = loops.sum[static_cast<int>(behind)];
-  for_runs(of, threads, true, [&](Index run, Index offset, Index channel) {
-    sum_run(task, terms, offset, channel, of.pixels, partials_of(of, run, partials));
+  for_runs(of, threads, true, [&](Index run, Index offset, Index place) {
+    sum_run(task, terms, offset, place, of.pixels, partials_of(of, run, partials));
   });
   const auto numbers = static_cast<double>(of.numbers_of_channel());
   float* means = partials + of.runs() * 2 * of.block;
-  float* slopes = means + of.padded_channels();
+  float* slopes = means + of.places();
   for (Index c = 0; c < of.padded_channels(); ++c) {
     double sum = 0.0;
     double product = 0.0;
@@ -122,24 +137,26 @@ void blocked_gradients(const BlockedImages& of, const BlockedGradients<T>& task,
       sum += of_run;
       product += product_of_run;
     });
-    const double inverse = terms.inverse[c];
-    means[c] = static_cast<float>(sum / numbers);
-    slopes[c] = static_cast<float>(inverse * inverse * product / numbers);
+    const double inverse = terms.inverse[c * of.lanes];
+    for_places(of, c, [&](Index place) {
+      means[place] = static_cast<float>(sum / numbers);
+      slopes[place] = static_cast<float>(inverse * inverse * product / numbers);
+    });
     if (c >= of.channels) continue;
     task.shift_gradient[c] = static_cast<float>(sum);
     task.scale_gradient[c] = static_cast<float>(inverse * product);
   }
   if (task.input_gradient == nullptr) return;
   const auto differentiate = loops.differentiate[static_cast<int>(behind)];
-  for_runs(of, threads, false, [&](Index, Index offset, Index channel) {
-    differentiate(task, terms, means, slopes, offset, channel, of.pixels);
+  for_runs(of, threads, false, [&](Index, Index offset, Index place) {
+    differentiate(task, terms, means, slopes, offset, place, of.pixels);
   });
 }
 
 template void measure_blocked(const BlockedImages&, const float*, const float*, const float*, float, float*,
-                              const NormTerms&, float*, int);
+                              const NormTerms&, float*, float*, int);
 template void measure_blocked(const BlockedImages&, const BFloat16*, const float*, const float*, float, float*,
-                              const NormTerms&, float*, int);
+                              const NormTerms&, float*, float*, int);
 template void normalize_blocked(const BlockedImages&, const float*, const float*, const NormTerms&, bool, float*, int);
 template void normalize_blocked(const BlockedImages&, const BFloat16*, const BFloat16*, const NormTerms&, bool,
                                 BFloat16*, int);

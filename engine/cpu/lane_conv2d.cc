@@ -37,6 +37,17 @@ Operand packed_images(Program& program, const Operand& images) {
   return packed(program, images, images.descriptor.dims()[0] / kLanes, images.descriptor.dims()[1]);
 }
 
+// The images with their padding: themselves, or a copy.
+Operand padded(Program& program, const LaneConvolution& convolution, const Operand& images) {
+  const auto wanted = lane_descriptor(convolution.padded_shape(), dtype_of(images.descriptor));
+  if (wanted == images.descriptor) return images;
+  const Operand copy = program.scratch(wanted);
+  program.add([=](const TaskContext& context, const Addresses& addresses) {
+    convolution.pad(context.threads, images.at<const LaneUnit>(addresses), copy.at<LaneUnit>(addresses));
+  });
+  return copy;
+}
+
 OperatorTraits make_traits(const Conv2dSpec& spec, const PrepareOptions& options, const dnnl::memory::desc& weights) {
   OperatorTraits traits;
   traits.output = make_layout(lane_descriptor(window_output_shape(spec.input.shape(), spec.window, spec.filters),
@@ -55,9 +66,10 @@ void add_backward(Program& program, const LaneConvolution& convolution, const Op
                   const Weights& weights) {
   const Operand target{Role::kWeightsGradient, with_type(weights.given, DType::kFloat32)};
   const Operand produced = program.write_as(target, with_type(weights.by_filter, DType::kFloat32));
+  const Operand images = padded(program, convolution, read);
   program.add([=](const TaskContext& context, const Addresses& addresses) {
     const Operand bias{Role::kBiasGradient, {}};
-    convolution.weights_gradient(context.threads, read.at<const LaneUnit>(addresses),
+    convolution.weights_gradient(context.threads, images.at<const LaneUnit>(addresses),
                                  gradient.at<const LaneUnit>(addresses), produced.at<float>(addresses),
                                  weights.has_bias ? bias.at<float>(addresses) : nullptr);
   });

@@ -9,19 +9,30 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-std::vector<Taps> taps_of_outputs(std::int64_t outputs, std::int64_t kernel, std::int64_t stride) {
+// Along one axis: `padding` pixels of zeros lie before the input's.
+struct Axis {
+  std::int64_t inputs, outputs, kernel, stride, padding;
+};
+
+// Tap t of output o reads pixel o * stride + t - padding, if there is one.
+std::vector<Taps> taps_of_outputs(const Axis& axis) {
   std::vector<Taps> taps;
-  for (std::int64_t position = 0; position < outputs; ++position) taps.push_back({position * stride, 0, kernel});
+  for (std::int64_t output = 0; output < axis.outputs; ++output) {
+    const std::int64_t pixel = output * axis.stride - axis.padding;
+    const std::int64_t tap = std::max<std::int64_t>(0, -pixel);
+    taps.push_back({pixel + tap, tap, std::max<std::int64_t>(0, std::min(axis.kernel, axis.inputs - pixel) - tap)});
+  }
   return taps;
 }
 
-// Tap t of output o reads pixel o * stride + t. From one such t of a pixel to the next: t + stride, o - 1.
-std::vector<Taps> taps_of_inputs(std::int64_t inputs, std::int64_t outputs, std::int64_t kernel, std::int64_t stride) {
+// From one such t of a pixel to the next: t + stride, o - 1.
+std::vector<Taps> taps_of_inputs(const Axis& axis) {
   std::vector<Taps> taps;
-  for (std::int64_t pixel = 0; pixel < inputs; ++pixel) {
-    const std::int64_t source = std::min(pixel / stride, outputs - 1);
-    const std::int64_t tap = pixel - source * stride;
-    const std::int64_t of_kernel = tap < kernel ? (kernel - 1 - tap) / stride + 1 : 0;
+  for (std::int64_t pixel = 0; pixel < axis.inputs; ++pixel) {
+    const std::int64_t place = pixel + axis.padding;
+    const std::int64_t source = std::min(place / axis.stride, axis.outputs - 1);
+    const std::int64_t tap = place - source * axis.stride;
+    const std::int64_t of_kernel = tap < axis.kernel ? (axis.kernel - 1 - tap) / axis.stride + 1 : 0;
     taps.push_back({source, tap, std::min(of_kernel, source + 1)});
   }
   return taps;
@@ -42,17 +53,19 @@ void for_parts_of(std::int64_t count, std::int64_t largest, const Body& body) {
 
 LaneConvolution::LaneConvolution(const Shape& input, std::int64_t filters, const Window& window,
                                  const LaneKernels& kernels)
-    : kernels_(kernels),
-      blocks_(input[0] / kLanes),
-      input_{input[1], input[2], input[3]},
-      window_{window.kernel, window.stride} {
+    : kernels_(kernels), blocks_(input[0] / kLanes), input_{input[1], input[2], input[3]}, window_(window) {
   const Shape output = window_output_shape(input, window_, filters);
   ARBALEST_CHECK(input[0] % kLanes == 0 && window.kernel.height * window.kernel.width <= kMaxTaps);
+  ARBALEST_CHECK(window.dilation == Extent2d(1, 1));
   output_ = {filters, output[2], output[3]};
-  forward_y_ = taps_of_outputs(output_.height, window.kernel.height, window.stride.height);
-  forward_x_ = taps_of_outputs(output_.width, window.kernel.width, window.stride.width);
-  backward_y_ = taps_of_inputs(input_.height, output_.height, window.kernel.height, window.stride.height);
-  backward_x_ = taps_of_inputs(input_.width, output_.width, window.kernel.width, window.stride.width);
+  const Extent2d after = padding_after(window);
+  padded_ = {input[1], input[2] + window.padding.height + after.height, input[3] + window.padding.width + after.width};
+  const Axis y{input_.height, output_.height, window.kernel.height, window.stride.height, window.padding.height};
+  const Axis x{input_.width, output_.width, window.kernel.width, window.stride.width, window.padding.width};
+  forward_y_ = taps_of_outputs(y);
+  forward_x_ = taps_of_outputs(x);
+  backward_y_ = taps_of_inputs(y);
+  backward_x_ = taps_of_inputs(x);
 }
 
 void LaneConvolution::run_rows(int threads, RowTask task, const Images& source, const Images& target,
@@ -129,14 +142,32 @@ void LaneConvolution::input_gradient(int threads, const LaneUnit* output_gradien
   run_rows(threads, task, output_, input_, backward_y_);
 }
 
-void LaneConvolution::weights_gradient(int threads, const LaneUnit* input, const LaneUnit* output_gradient,
+void LaneConvolution::pad(int threads, const LaneUnit* input, LaneUnit* padded) const {
+  const std::int64_t row = input_.row() / kernels_.elements;
+  const std::int64_t padded_row = padded_.row() / kernels_.elements;
+  const std::int64_t left = window_.padding.width * kLanes / kernels_.elements;
+  for_each_part(threads, blocks_ * input_.channels, [&](std::int64_t plane) {
+    const LaneUnit* from = input + plane * input_.height * row;
+    LaneUnit* to = padded + plane * padded_.height * padded_row;
+    to = std::fill_n(to, window_.padding.height * padded_row, LaneUnit{});
+    for (std::int64_t y = 0; y < input_.height; ++y, from += row) {
+      to = std::fill_n(to, left, LaneUnit{});
+      to = std::copy_n(from, row, to);
+      to = std::fill_n(to, padded_row - row - left, LaneUnit{});
+    }
+    std::fill_n(to, (padded_.height - input_.height - window_.padding.height) * padded_row, LaneUnit{});
+  });
+}
+
+void LaneConvolution::weights_gradient(int threads, const LaneUnit* padded, const LaneUnit* output_gradient,
                                        float* weights_gradient, float* bias_gradient) const {
   const std::int64_t filters = output_.channels;
   const std::int64_t elements = kernels_.elements;
   CorrelationTask task{};
   task.blocks = blocks_;
-  task.input_block = input_.block() / elements;
-  task.input_row = input_.row() / elements;
+  task.input_block = padded_.block() / elements;
+  task.input_plane = padded_.plane() / elements;
+  task.input_row = padded_.row() / elements;
   task.gradient_block = output_.block() / elements;
   task.gradient_plane = output_.plane() / elements;
   task.height = output_.height;
@@ -146,16 +177,20 @@ void LaneConvolution::weights_gradient(int threads, const LaneUnit* input, const
   task.kernel_height = window_.kernel.height;
   task.kernel_width = window_.kernel.width;
   task.weight_step = filters;
-  const std::int64_t parts = (filters + kernels_.max_filters - 1) / kernels_.max_filters;
-  const std::int64_t channels = input_.channels;
-  for_each_part(threads, parts * channels, [&](std::int64_t part) {
-    const std::int64_t channel = part % channels;
-    const std::int64_t begin = part / channels * filters / parts;
-    const std::int64_t end = (part / channels + 1) * filters / parts;
+  const std::int64_t taps = task.kernel_height * task.kernel_width;
+  const std::int64_t at_once = task.kernel_width > kNarrow ? kernels_.max_filters : kernels_.max_filters_if_narrow;
+  const std::int64_t parts = (filters + at_once - 1) / at_once;
+  const std::int64_t together = kMaxCorrelatedTaps / taps;
+  const std::int64_t groups = (input_.channels + together - 1) / together;
+  for_each_part(threads, parts * groups, [&](std::int64_t part) {
+    const std::int64_t channel = part % groups * input_.channels / groups;
+    const std::int64_t begin = part / groups * filters / parts;
+    const std::int64_t end = (part / groups + 1) * filters / parts;
     CorrelationTask some = task;
-    some.input = input + channel * input_.plane() / elements;
-    some.gradient = output_gradient + begin * output_.plane() / elements;
-    some.weights_gradient = weights_gradient + channel * task.kernel_height * task.kernel_width * filters + begin;
+    some.channels = (part % groups + 1) * input_.channels / groups - channel;
+    some.input = padded + channel * task.input_plane;
+    some.gradient = output_gradient + begin * task.gradient_plane;
+    some.weights_gradient = weights_gradient + channel * taps * filters + begin;
     if (bias_gradient != nullptr && channel == 0) some.bias_gradient = bias_gradient + begin;
     kernels_.correlate(end - begin, some);
   });

@@ -1,5 +1,5 @@
-// Convolution of tensors whose examples lie side by side (engine/cpu/lanes.h), without padding. The same bits for every
-// number of threads.
+// Convolution of tensors whose examples lie side by side (engine/cpu/lanes.h). The same bits for every number of
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace arbalest::engine::cpu {
 
 class LaneConvolution {
  public:
-  // Tensors without a type have the kernels' elements. input [n, c, h, w], n a multiple of kLanes; of the window kernel
-  // and stride count, and it must fit. The kernels must outlive this.
+  // Tensors without a type have the kernels' elements. input [n, c, h, w], n a multiple of kLanes; the window must fit
+  // and have no dilation. The kernels must outlive this.
   LaneConvolution(const Shape& input, std::int64_t filters, const Window& window, const LaneKernels& kernels);
 
   // weights [c, h, w, filters] in this order in memory; bias [filters] or null. Of kernels for bfloat16 both factors
@@ -22,8 +22,11 @@ class LaneConvolution {
                void* output) const;
   // weights [filters, h, w, c]; of kernels for bfloat16 both are packed, filters two to a unit.
   void input_gradient(int threads, const LaneUnit* output_gradient, const LaneUnit* weights, void* gradient) const;
-  // Both as they lie. weights_gradient [c, h, w, filters]; bias_gradient [filters] or null.
-  void weights_gradient(int threads, const LaneUnit* input, const LaneUnit* output_gradient, float* weights_gradient,
+  // The input with its padding, which is zeros: [n, c, padded h, padded w].
+  Shape padded_shape() const { return {blocks_ * kLanes, padded_.channels, padded_.height, padded_.width}; }
+  void pad(int threads, const LaneUnit* input, LaneUnit* padded) const;
+  // Both as they lie, the input with its padding. weights_gradient [c, h, w, filters]; bias_gradient [filters] or null.
+  void weights_gradient(int threads, const LaneUnit* padded, const LaneUnit* output_gradient, float* weights_gradient,
                         float* bias_gradient) const;
 
  private:
@@ -42,6 +45,7 @@ class LaneConvolution {
   const LaneKernels& kernels_;
   std::int64_t blocks_;
   Images input_;
+  Images padded_;  // the input
   Images output_;
   Window window_;
   std::vector<Taps> forward_y_, forward_x_;    // by position of the output

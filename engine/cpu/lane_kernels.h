@@ -15,6 +15,12 @@ inline constexpr std::int64_t kLanes = 16;
 // Kernels of more taps have other implementations.
 inline constexpr std::int64_t kMaxTaps = 64;
 
+// Columns of a kernel of which more filters are correlated at a time.
+inline constexpr std::int64_t kNarrow = 3;
+
+// What a CorrelationTask's channels have together, at most.
+inline constexpr std::int64_t kMaxCorrelatedTaps = 2 * kMaxTaps;
+
 // What is multiplied: a float32; or two bfloat16, whose two products go into one float32 sum.
 struct alignas(4) LaneUnit {
   std::byte bytes[4];
@@ -55,14 +61,16 @@ struct RowTask {
   bool relu;  // max(0, .) of the sum; NaN stays
 };
 
-// The gradient of the weights between one channel of the input and a few filters f, and of their biases:
-//   weights_gradient[i, j, f] = sum over examples and positions of
-//                               gradient[f, y, x] * input[y * stride_y + i, x * stride_x + j]
+// The gradient of the weights between a few channels c of the input and a few filters f, and of the filters' biases:
+//   weights_gradient[c, i, j, f] = sum over examples and positions of
+//                                  gradient[f, y, x] * input[c, y * stride_y + i, x * stride_x + j]
 // Distances are in units. A unit of bfloat16 has a number of each of two examples.
 struct CorrelationTask {
-  std::int64_t blocks;  // of kLanes examples
-  const LaneUnit* input;
+  std::int64_t blocks;    // of kLanes examples
+  const LaneUnit* input;  // of the first c
+  std::int64_t channels;  // c
   std::int64_t input_block;
+  std::int64_t input_plane;
   std::int64_t input_row;
   const LaneUnit* gradient;  // of the output
   std::int64_t gradient_block;
@@ -73,7 +81,7 @@ struct CorrelationTask {
   std::int64_t stride_x;
   std::int64_t kernel_height;
   std::int64_t kernel_width;
-  float* weights_gradient;  // [kernel_height, kernel_width, weight_step] from the first f on
+  float* weights_gradient;  // [channels, kernel_height, kernel_width, weight_step] from the first f on
   std::int64_t weight_step;
   float* bias_gradient;  // null: not wanted
 };
@@ -84,7 +92,8 @@ struct LaneKernels {
   std::int64_t cache_bytes;   // what of its factors a row should read again and again; 0: no matter how much
   std::int64_t max_channels;  // c at a time
   void (*row)(std::int64_t channels, std::int64_t vectors, const RowTask& task);
-  std::int64_t max_filters;  // f at a time
+  std::int64_t max_filters;            // f at a time
+  std::int64_t max_filters_if_narrow;  // of kernels of up to kNarrow columns
   void (*correlate)(std::int64_t filters, const CorrelationTask& task);
 };
 

@@ -2,6 +2,6 @@
 
 namespace arbalest::engine::cpu {
 
-constexpr LaneKernels kAvx2LaneKernels = make_kernels<Float32<8>, 6>(2, correlate<Float32<8>, 2>);  // 16 registers
+constexpr LaneKernels kAvx2LaneKernels = make_kernels<Float32<8>, 6>(2, 2, correlate<Float32<8>, 2>);  // 16 registers
 
 }  // namespace arbalest::engine::cpu

@@ -34,7 +34,8 @@ struct PairedExamples {
   using Units = __m256bh;
   static constexpr int kWidth = 8;
   static constexpr Index kPixel = kLanes / 2;
-  static constexpr Index kCacheBytes = 0;
+  static constexpr Index kCorrelatedBytes = kCorrelatedBytesOfAvx512;
+  static constexpr bool kSplitsImages = false;
 
   static Units load(const LaneUnit* address) {
     return reinterpret_cast<Units>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(address)));
@@ -50,7 +51,8 @@ struct PairedExamplesOfTwoPixels {
   using Units = __m512bh;
   static constexpr int kWidth = 16;
   static constexpr Index kPixel = PairedExamples::kPixel;
-  static constexpr Index kCacheBytes = 0;
+  static constexpr Index kCorrelatedBytes = kCorrelatedBytesOfAvx512;
+  static constexpr bool kSplitsImages = false;
 
   static Units load(const LaneUnit* address) { return WholePixels::load(address); }
   static Sums add_product(Sums sums, Units a, Units b) { return _mm512_dpbf16_ps(sums, a, b); }
@@ -59,18 +61,13 @@ struct PairedExamplesOfTwoPixels {
   }
 };
 
-constexpr Index kFilters = 5;
-
 void correlate_pairs(Index filters, const CorrelationTask& task) {
-  if (task.stride_x == 1 && task.width % 2 == 0) {
-    return correlate<PairedExamplesOfTwoPixels, kFilters>(filters, task);
-  }
-  correlate<PairedExamples, kFilters>(filters, task);
+  if (task.stride_x == 1 && task.width % 2 == 0) return correlate<PairedExamplesOfTwoPixels, 8>(filters, task);
+  correlate<PairedExamples, 8>(filters, task);
 }
 
 }  // namespace
 
-constexpr LaneKernels kAvx512Bf16LaneKernels =
-    make_kernels<WholePixels, 13>(kFilters, correlate_pairs);  // 32 registers
+constexpr LaneKernels kAvx512Bf16LaneKernels = make_kernels<WholePixels, 13>(5, 8, correlate_pairs);  // 32 registers
 
 }  // namespace arbalest::engine::cpu

@@ -15,6 +15,7 @@ namespace arbalest::engine::cpu {
 
 // n is a multiple of 16, so that nothing is padded.
 dnnl::memory::desc lane_descriptor(const Shape& images, DType dtype);
+bool lies_in_lanes(const dnnl::memory::desc& tensor);
 bool lies_in_lanes(const Layout& tensor);
 
 // Whether the kernels for this layout beat oneDNN's.

@@ -1,6 +1,6 @@
-// The loops of engine/cpu/blocked_norm.h over one run of pixels [pixels, block], for one instruction set. A block is 8
-// or 16 channels; elements are float or BFloat16. Vectors are loaded whole, so tensors begin at multiples of
-// kAlignment.
+// The loops of engine/cpu/blocked_norm.h over one run of pixels [pixels, block], for one instruction set. A block has 8
+// or 16 places, of a channel each or all of one; elements are float or BFloat16. Vectors are loaded whole, so tensors
+// begin at multiples of kAlignment.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace arbalest::engine::cpu {
 
-// [padded channels] each, zero where there is no channel, so that padding stays zero:
+// [places] each, those of all blocks of an image; zero where there is no channel, so that padding stays zero:
 //   output = (x - mean) * factor + shift
 struct NormTerms {
   float* mean;
@@ -18,9 +18,9 @@ struct NormTerms {
   float* shift;
 
   static constexpr std::int64_t kVectors = 4;
-  // One behind the other in memory for kVectors * padded_channels() floats.
-  static NormTerms in(float* memory, std::int64_t padded_channels) {
-    return {memory, memory + padded_channels, memory + 2 * padded_channels, memory + 3 * padded_channels};
+  // One behind the other in memory for kVectors * places floats.
+  static NormTerms in(float* memory, std::int64_t places) {
+    return {memory, memory + places, memory + 2 * places, memory + 3 * places};
   }
 };
 
@@ -38,21 +38,21 @@ struct BlockedGradients {
 
 enum class BehindNorm { kNothing, kRelu, kAddendAndRelu };
 
-// `channel`: the run's first one. `offset`: of the run's first element in the tensors of `task`. Those with `partials`
-// write two numbers for each channel of the block there, [2, block].
+// `place`: the run's first one. `offset`: of the run's first element in the tensors of `task`. Those with `partials`
+// write two numbers for each place of the block there, [2, block].
 template <typename T>
 struct NormRuns {
   // Mean of the run, and its sum of squared distances from that.
   void (*measure)(const T* x, std::int64_t pixels, float* partials);
   // By [ReLU][with addend].
-  void (*normalize[2][2])(const T* x, const T* addend, const NormTerms& terms, std::int64_t channel,
-                          std::int64_t pixels, T* y);
+  void (*normalize[2][2])(const T* x, const T* addend, const NormTerms& terms, std::int64_t place, std::int64_t pixels,
+                          T* y);
   // By BehindNorm. Sums of the gradient, and of the gradient times the distance from the mean.
-  void (*sum[3])(const BlockedGradients<T>& task, const NormTerms& terms, std::int64_t offset, std::int64_t channel,
+  void (*sum[3])(const BlockedGradients<T>& task, const NormTerms& terms, std::int64_t offset, std::int64_t place,
                  std::int64_t pixels, float* partials);
-  // By BehindNorm. dx = factor (dy - mean of dy - (x - mean) slope), with `means` of dy and `slopes` by channel.
+  // By BehindNorm. dx = factor (dy - mean of dy - (x - mean) slope), with `means` of dy and `slopes` by place.
   void (*differentiate[3])(const BlockedGradients<T>& task, const NormTerms& terms, const float* means,
-                           const float* slopes, std::int64_t offset, std::int64_t channel, std::int64_t pixels);
+                           const float* slopes, std::int64_t offset, std::int64_t place, std::int64_t pixels);
 };
 
 // For a block of 8 and one of 16.

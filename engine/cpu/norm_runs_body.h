@@ -44,7 +44,7 @@ void store(const Vector& vector, BFloat16* address) {
 }
 #endif
 
-// A number for each channel of a block of `vectors` vectors.
+// A number for each place of a block of `vectors` vectors.
 template <int vectors>
 struct Block {
   Vector of[vectors];
@@ -65,7 +65,7 @@ void store_partials(const Block<vectors>& first, const Block<vectors>& second, f
   second.store(partials + vectors * kWidth);
 }
 
-// Mean of a run, and its sum of squared distances from that, for every channel of the block.
+// Mean of a run, and its sum of squared distances from that, for every place of the block.
 template <int vectors, typename T>
 void measure_run(const T* x, Index pixels, float* partials) {
   constexpr Index kBlock = vectors * kWidth;
@@ -95,9 +95,9 @@ void measure_run(const T* x, Index pixels, float* partials) {
 }
 
 template <int vectors, bool relu, bool adds, typename T>
-void normalize_run(const T* x, const T* addend, const NormTerms& terms, Index channel, Index pixels, T* y) {
+void normalize_run(const T* x, const T* addend, const NormTerms& terms, Index place, Index pixels, T* y) {
   constexpr Index kBlock = vectors * kWidth;
-  const Block<vectors> mean(terms.mean + channel), factor(terms.factor + channel), shift(terms.shift + channel);
+  const Block<vectors> mean(terms.mean + place), factor(terms.factor + place), shift(terms.shift + place);
   for (Index p = 0; p < pixels; ++p) {
     for (int v = 0; v < vectors; ++v) {
       const Index i = p * kBlock + v * kWidth;
@@ -124,12 +124,12 @@ Vector undo_relu(const BlockedGradients<T>& task, const Vector& distance, const 
   return value > 0.0F ? arriving : Vector{};
 }
 
-// Sums over a run, by channel: of the gradient, and of the gradient times the distance from the mean.
+// Sums over a run, by place: of the gradient, and of the gradient times the distance from the mean.
 template <int vectors, BehindNorm behind, typename T>
-void sum_run(const BlockedGradients<T>& task, const NormTerms& terms, Index offset, Index channel, Index pixels,
+void sum_run(const BlockedGradients<T>& task, const NormTerms& terms, Index offset, Index place, Index pixels,
              float* partials) {
   constexpr Index kBlock = vectors * kWidth;
-  const Block<vectors> mean(terms.mean + channel), factor(terms.factor + channel), shift(terms.shift + channel);
+  const Block<vectors> mean(terms.mean + place), factor(terms.factor + place), shift(terms.shift + place);
   Block<vectors> sum, product;
   for (Index p = 0; p < pixels; ++p) {
     for (int v = 0; v < vectors; ++v) {
@@ -147,10 +147,10 @@ void sum_run(const BlockedGradients<T>& task, const NormTerms& terms, Index offs
 // dx = factor (dy - mean of dy - (x - mean) slope). What ReLU took away is already gone from the addend's gradient.
 template <int vectors, BehindNorm behind, typename T>
 void differentiate_run(const BlockedGradients<T>& task, const NormTerms& terms, const float* means, const float* slopes,
-                       Index offset, Index channel, Index pixels) {
+                       Index offset, Index place, Index pixels) {
   constexpr Index kBlock = vectors * kWidth;
-  const Block<vectors> mean(terms.mean + channel), factor(terms.factor + channel), shift(terms.shift + channel);
-  const Block<vectors> mean_gradient(means + channel), slope(slopes + channel);
+  const Block<vectors> mean(terms.mean + place), factor(terms.factor + place), shift(terms.shift + place);
+  const Block<vectors> mean_gradient(means + place), slope(slopes + place);
   for (Index p = 0; p < pixels; ++p) {
     for (int v = 0; v < vectors; ++v) {
       const Index i = offset + p * kBlock + v * kWidth;

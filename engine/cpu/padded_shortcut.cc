@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "engine/cpu/elements.h"
+#include "engine/cpu/lane_kernels.h"
+#include "engine/cpu/lanes.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/operators.h"
 #include "engine/cpu/parallel.h"
@@ -11,11 +13,19 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// Images whose examples lie one behind the other.
+// Images whose examples lie one behind the other, or in lanes: then the strides are those of so many together.
 struct Images {
   ImageStrides strides;
   Shape shape;
+  std::int64_t lanes = 1;
 };
+
+Images images_in(const dnnl::memory::desc& lies, const Shape& shape) {
+  if (!lies_in_lanes(lies)) return {*image_strides(lies), shape};
+  const std::int64_t row = shape[3] * kLanes;
+  const std::int64_t plane = shape[2] * row;
+  return {{1, shape[1] * plane, plane, 0, row, kLanes}, shape, kLanes};
+}
 
 bool has_whole_examples(const ImageStrides& strides) {
   return strides.example >= std::max({strides.channel_block, strides.row, strides.column});
@@ -29,6 +39,7 @@ struct Layouts {
 
 Layouts choose_layouts(const PaddedShortcutSpec& spec, const Shape& output) {
   const dnnl::memory::desc input = descriptor(spec.input);
+  if (lies_in_lanes(input)) return {input, lane_descriptor(output, spec.input.dtype())};
   const auto strides = image_strides(input);
   const auto alike = with_extents(input, dims(output));
   if (strides.has_value() && has_whole_examples(*strides) && alike.has_value()) return {input, *alike};
@@ -68,13 +79,15 @@ struct Copy {
 
   void run(DType dtype, void* target, const void* source, int threads) const {
     with_elements(dtype, [&]<typename T>(ElementKind<T>) {
-      run(static_cast<T*>(target), static_cast<const T*>(source), threads);
+      auto* written = static_cast<T*>(target);
+      const auto* read = static_cast<const T*>(source);
+      to.lanes == 1 ? run<1>(written, read, threads) : run<kLanes>(written, read, threads);
     });
   }
 
-  template <typename T>
+  template <std::int64_t lanes, typename T>
   void run(T* target, const T* source, int threads) const {
-    for_each_part(threads, to.shape[0], [&](std::int64_t n) {
+    for_each_part(threads, to.shape[0] / lanes, [&](std::int64_t n) {
       T* written = target + n * to.strides.example;
       const T* read = source + n * from.strides.example;
       std::fill_n(written, to.strides.example, T{});
@@ -82,7 +95,9 @@ struct Copy {
         for (std::int64_t column = 0; column < columns; ++column) {
           T* pixel = written + row * to_step * to.strides.row + column * to_step * to.strides.column;
           const T* other = read + row * from_step * from.strides.row + column * from_step * from.strides.column;
-          for (std::size_t c = 0; c < to_channels.size(); ++c) pixel[to_channels[c]] = other[from_channels[c]];
+          for (std::size_t c = 0; c < to_channels.size(); ++c) {
+            std::copy_n(other + from_channels[c], lanes, pixel + to_channels[c]);
+          }
         }
       }
     });
@@ -96,8 +111,8 @@ std::unique_ptr<Operator> make_operator(const PaddedShortcutSpec& spec, const Pr
   ARBALEST_CHECK(spec.channels >= spec.input.shape()[1] && spec.stride > 0);
   const Shape shape = padded_shortcut_shape(spec.input.shape(), spec.channels, spec.stride);
   const Layouts layouts = choose_layouts(spec, shape);
-  const Images input{*image_strides(layouts.input), spec.input.shape()};
-  const Images output{*image_strides(layouts.output), shape};
+  const Images input = images_in(layouts.input, spec.input.shape());
+  const Images output = images_in(layouts.output, shape);
   const SharedChannels shared = shared_channels(input, output);
   const Operand own{Role::kInput, descriptor(spec.input)};
   const DType dtype = spec.input.dtype();

@@ -35,6 +35,7 @@ const NormCase kCases[] = {
     {"one example", {1, 18, 3, 5}},
     {"features", {12, 50}, false},
     {"one feature", {7, 1}, false},
+    {"examples side by side", {48, 5, 7, 3}},
     {"many rows, in several slices", {16, 40, 20, 17}},
 };
 

@@ -32,7 +32,8 @@ Values sum_of(const Values& a, const Values& b) {
   return sum;
 }
 
-const Shape kShapes[] = {{5, 20, 7, 3}, {2, 64, 8, 8}, {3, 17, 1, 1}, {4, 1, 5, 5}, {1, 1, 1, 1}, {7, 33}};
+const Shape kShapes[] = {{5, 20, 7, 3}, {32, 5, 3, 4}, {2, 64, 8, 8}, {3, 17, 1, 1},
+                         {4, 1, 5, 5},  {1, 1, 1, 1},  {7, 33}};
 
 TEST_CASE("add agrees with the reference, with ReLU and without, in place too") {
   const auto device = open_test_device();
@@ -175,7 +176,8 @@ TEST_CASE("padded shortcuts agree with the reference") {
   const int threads = GENERATE(1, 3);
   const ShortcutCase shortcut = GENERATE(ShortcutCase{{3, 16, 8, 8}, 32, 2}, ShortcutCase{{2, 5, 7, 6}, 12, 3},
                                          ShortcutCase{{2, 20, 4, 5}, 20, 1}, ShortcutCase{{4, 1, 3, 3}, 2, 2},
-                                         ShortcutCase{{1, 3, 1, 1}, 40, 5}, ShortcutCase{{2, 17, 2, 2}, 18, 2});
+                                         ShortcutCase{{1, 3, 1, 1}, 40, 5}, ShortcutCase{{2, 17, 2, 2}, 18, 2},
+                                         ShortcutCase{{32, 5, 7, 6}, 12, 3}, ShortcutCase{{16, 3, 4, 4}, 3, 2});
   for (const Arithmetic& in : tensor_types(*device)) {
     CAPTURE(to_string(shortcut.input), in.name, native);
     OperatorCase of;

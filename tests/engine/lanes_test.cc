@@ -8,6 +8,7 @@
 #include "engine/elementwise/bfloat16.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 
 namespace arbalest::tests {
 namespace {
@@ -45,6 +46,9 @@ const Case kCases[] = {
     {"stride above the kernel", {16, 2, 9, 11}, 6, {{2, 1}, {3, 4}}},
     {"window as large as the image", {16, 4, 8, 8}, 27, {{8, 8}, {1, 1}}},
     {"more rows, and channels, than the first-level cache holds", {16, 12, 21, 70}, 9, {{5, 3}, {2, 2}}},
+    {"padding, more blocks than are correlated at once", {112, 16, 16, 16}, 16, {{3, 3}, {1, 1}, {1, 1}}},
+    {"padding and strides", {32, 18, 9, 10}, 21, {{5, 3}, {2, 2}, {2, 1}}},
+    {"more padding at one side, and more than the kernel reads", {16, 3, 4, 6}, 5, {{3, 3}, {1, 2}, {3, 1}, {0, 2}}},
     {"one by one", {32, 14, 3, 3}, 13, {{1, 1}, {1, 1}}},
 };
 
@@ -172,7 +176,9 @@ Results run(const Case& of, const LaneKernels& kernels, int threads, const Value
   results.bias_gradient.resize(bias.size());
   convolution.forward(threads, images.units(), by_filter.units(), biases.data(), false, y.data());
   convolution.input_gradient(threads, gradients.units(), by_channel.units(), leaving.data());
-  convolution.weights_gradient(threads, x.units(), arriving.units(), results.weights_gradient.data(),
+  Tensor<T> padded(convolution.padded_shape().elements());
+  convolution.pad(threads, x.units(), padded.units());
+  convolution.weights_gradient(threads, padded.units(), arriving.units(), results.weights_gradient.data(),
                                results.bias_gradient.data());
   results.output = from_lanes(output, y);
   convolution.forward(threads, images.units(), by_filter.units(), biases.data(), true, y.data());
@@ -264,6 +270,30 @@ TEST_CASE("convolutions that oneDNN does well, or that these kernels cannot do, 
   CHECK_FALSE(in_lanes({16, 20, 12, 12}, 50, {{1, 1}, {1, 1}}));
   CHECK_FALSE(in_lanes({16, 16, 12, 12}, 32, window));
   CHECK_FALSE(in_lanes({16, 3, 12, 12}, 64, window));
+}
+
+TEST_CASE("a residual net's layers keep bfloat16's examples side by side and copy nothing in between") {
+  if (engine::cpu::bfloat16_lane_kernels() == nullptr) skip_test("it takes a processor with avx512_bf16");
+  const auto device = open_test_device();
+  const auto prepare = [&](const engine::OperatorSpec& spec) {
+    return device->prepare(spec, {.precision = engine::Precision::kBFloat16})->traits();
+  };
+  const Window window{{3, 3}, {1, 1}, {1, 1}};
+  const auto stem = prepare(Conv2dSpec{plain(*device, {32, 3, 32, 32}), 16, window, false});
+  const auto norm = prepare(engine::BatchNormSpec{stem.output, 1e-5F, true, stem.output});
+  const auto down = prepare(Conv2dSpec{norm.output, 64, {{3, 3}, {2, 2}, {1, 1}}, false});
+  const auto shortcut = prepare(engine::PaddedShortcutSpec{norm.output, 64, 2});
+  for (const auto* traits : {&stem, &norm, &down, &shortcut}) CHECK(lies_in_lanes(traits->output));
+  CHECK(shortcut.output == down.output);
+  CHECK(shortcut.scratch_bytes == 0);
+  CHECK(down.saved_bytes == 0);
+  const auto in_lanes = [&](const Shape& input, std::int64_t filters) {
+    return lies_in_lanes(prepare(Conv2dSpec{plain(*device, input), filters, window}).output);
+  };
+  CHECK_FALSE(in_lanes({16, 16, 32, 32}, 16));
+  CHECK_FALSE(in_lanes({32, 16, 33, 32}, 16));
+  CHECK_FALSE(in_lanes({32, 65, 8, 8}, 64));
+  CHECK_FALSE(in_lanes({32, 64, 8, 8}, 65));
 }
 
 TEST_CASE("poolings whose windows overlap sum their gradients in float32, so bfloat16 leaves the lanes") {
