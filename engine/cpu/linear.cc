@@ -6,6 +6,7 @@
 
 #include "engine/alignment.h"
 #include "engine/cpu/activation.h"
+#include "engine/cpu/dense_gradient.h"
 #include "engine/cpu/layout.h"
 #include "engine/cpu/program.h"
 #include "engine/error.h"
@@ -56,6 +57,28 @@ Operand reverse_weights(Program& program, const Operand& weights, const dnnl::me
   return program.read_as(reversed, wanted);
 }
 
+// By our own kernel: `input` and `gradient` are in canonical order.
+void add_paired_gradient(Program& program, const PairedWeights& of, const Operand& input, const Operand& gradient,
+                         const Operand& target, bool has_bias) {
+  const std::int64_t examples = input.descriptor.dims()[0];
+  const std::int64_t pairs = (examples + 1) / 2;
+  const auto scratch_of = [&](std::int64_t columns) {
+    return program.scratch(plain_descriptor({pairs * columns}, DType::kFloat32));
+  };
+  const Operand paired_input = scratch_of(of.padded_features());
+  const Operand paired_gradient = scratch_of(of.padded_units());
+  program.add([=](const TaskContext& context, const Addresses& addresses) {
+    const auto* arriving = gradient.at<const BFloat16>(addresses);
+    auto* inputs = paired_input.at<LaneUnit>(addresses);
+    auto* gradients = paired_gradient.at<LaneUnit>(addresses);
+    pair_examples(context.threads, examples, of.features, of.padded_features(), input.at<const BFloat16>(addresses),
+                  inputs);
+    pair_examples(context.threads, examples, of.units, of.padded_units(), arriving, gradients);
+    dense_gradient(context.threads, of, pairs, inputs, gradients, target.at<float>(addresses));
+    if (has_bias) sum_examples(examples, of.units, arriving, static_cast<float*>(addresses[Role::kBiasGradient]));
+  });
+}
+
 // `read`: the input as forward left it. `weights_layout`: as the passes read them; their gradient lies alike.
 void add_backward(Program& program, const LinearKernels& kernels, const Layout& input, const Operand& read,
                   const dnnl::memory::desc& weights_layout) {
@@ -63,13 +86,17 @@ void add_backward(Program& program, const LinearKernels& kernels, const Layout& 
   const Operand output_gradient{Role::kOutputGradient, kernels.forward.dst_desc()};
   const Operand gradient = program.read_as(output_gradient, of_weights.diff_dst_desc());
   const Operand target{Role::kWeightsGradient, with_type(weights_layout, DType::kFloat32)};
-  const Operand produced = program.write_as(target, of_weights.diff_weights_desc());
-  Program::Arguments arguments{{DNNL_ARG_SRC, program.read_as(read, of_weights.src_desc())},
-                               {DNNL_ARG_DIFF_DST, gradient},
-                               {DNNL_ARG_DIFF_WEIGHTS, produced}};
-  if (kernels.has_bias()) arguments.push_back({DNNL_ARG_DIFF_BIAS, {Role::kBiasGradient, kernels.bias()}});
-  program.add(of_weights, std::move(arguments));
-  program.deliver(produced, target);
+  const Operand source = program.read_as(read, of_weights.src_desc());
+  if (const auto paired = paired_weights(weights_layout)) {
+    add_paired_gradient(program, *paired, source, gradient, target, kernels.has_bias());
+  } else {
+    const Operand produced = program.write_as(target, of_weights.diff_weights_desc());
+    Program::Arguments arguments{
+        {DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_DIFF_WEIGHTS, produced}};
+    if (kernels.has_bias()) arguments.push_back({DNNL_ARG_DIFF_BIAS, {Role::kBiasGradient, kernels.bias()}});
+    program.add(of_weights, std::move(arguments));
+    program.deliver(produced, target);
+  }
   if (!kernels.input_gradient.has_value()) return;
 
   const dnnl::primitive_desc_base& of_input = *kernels.input_gradient;
