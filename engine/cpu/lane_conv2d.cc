@@ -22,19 +22,26 @@ struct Weights {
   bool has_bias;
 };
 
-// A factor of the kernels: the same tensor, or of bfloat16 its planes packed anew.
-Operand packed(Program& program, const Operand& tensor, std::int64_t groups, std::int64_t planes) {
+// A factor of the kernels: the same tensor, or of bfloat16 packed by `pack` into so many units.
+template <typename Pack>
+Operand packed(Program& program, const Operand& tensor, std::int64_t units, const Pack& pack) {
   if (dtype_of(tensor.descriptor) == DType::kFloat32) return tensor;
-  const std::int64_t plane = elements_of(tensor.descriptor) / (groups * planes);
-  const Operand units = program.scratch(plain_descriptor({groups * ((planes + 1) / 2) * plane}, DType::kFloat32));
+  const Operand target = program.scratch(plain_descriptor({units}, DType::kFloat32));
   program.add([=](const TaskContext& context, const Addresses& addresses) {
-    pack_planes(context.threads, groups, planes, plane, tensor.at<const BFloat16>(addresses),
-                units.at<LaneUnit>(addresses));
+    pack(context.threads, tensor.at<const BFloat16>(addresses), target.at<LaneUnit>(addresses));
   });
-  return units;
+  return target;
 }
-Operand packed_images(Program& program, const Operand& images) {
-  return packed(program, images, images.descriptor.dims()[0] / kLanes, images.descriptor.dims()[1]);
+Operand packed_weights(Program& program, const Operand& weights, const LaneConvolution::Planes& of) {
+  const std::int64_t plane = elements_of(weights.descriptor) / (of.groups * of.planes);
+  return packed(program, weights, of.groups * ((of.planes + 1) / 2) * plane,
+                [=](int threads, const BFloat16* from, LaneUnit* to) {
+                  pack_planes(threads, of.groups, of.planes, plane, from, to);
+                });
+}
+std::int64_t packed_images(const dnnl::memory::desc& images) {
+  const dnnl::memory::dims extents = images.dims();
+  return extents[0] * ((extents[1] + 1) / 2) * extents[2] * extents[3];
 }
 
 // The images with their padding: themselves, or a copy.
@@ -79,8 +86,10 @@ void add_backward(Program& program, const LaneConvolution& convolution, const Op
 void add_input_gradient(Program& program, const LaneConvolution& convolution, const Operand& gradient,
                         const Weights& weights, const Layout& input) {
   const Operand by_channel = program.read_as({Role::kWeights, weights.given}, weights.by_channel);
-  const Operand factors = packed(program, by_channel, 1, by_channel.descriptor.dims()[0]);
-  const Operand arriving = packed_images(program, gradient);
+  const Operand factors = packed_weights(program, by_channel, convolution.input_gradient_planes());
+  const Operand arriving = packed(
+      program, gradient, packed_images(gradient.descriptor),
+      [=](int threads, const BFloat16* from, LaneUnit* to) { convolution.pack_output_gradient(threads, from, to); });
   const Operand target{Role::kInputGradient, descriptor(input)};
   const Operand produced = program.write_as(target, lane_descriptor(input.shape(), dtype_of(gradient.descriptor)));
   program.add([=](const TaskContext& context, const Addresses& addresses) {
@@ -120,8 +129,10 @@ std::unique_ptr<Operator> make_lane_conv2d(const Conv2dSpec& spec, const Prepare
   traits.backward_reads_inputs = training && read.role == Role::kInput;
   traits.backward_reads_output = training && activation.has_value();
   const Operand by_filter = forward.read_as({Role::kWeights, weights.given}, weights.by_filter);
-  const Operand factors = packed(forward, by_filter, 1, input[1]);
-  const Operand images = packed_images(forward, read);
+  const Operand factors = packed_weights(forward, by_filter, convolution.forward_planes());
+  const Operand images =
+      packed(forward, read, packed_images(read.descriptor),
+             [=](int threads, const BFloat16* from, LaneUnit* to) { convolution.pack_input(threads, from, to); });
   forward.add([=, has_bias = spec.bias](const TaskContext& context, const Addresses& addresses) {
     const Operand bias{Role::kBias, {}};
     convolution.forward(context.threads, images.at<const LaneUnit>(addresses), factors.at<const LaneUnit>(addresses),

@@ -64,6 +64,10 @@ LaneConvolution::LaneConvolution(const Shape& input, std::int64_t filters, const
   const Axis x{input_.width, output_.width, window.kernel.width, window.stride.width, window.padding.width};
   forward_y_ = taps_of_outputs(y);
   forward_x_ = taps_of_outputs(x);
+  pairs_taps_ = kernels.elements == 2 && input_.channels == 1 && window == Window{window.kernel, window.stride};
+  if (pairs_taps_) {
+    for (Taps& taps : forward_x_) taps.count = (taps.count + 1) / 2;
+  }
   backward_y_ = taps_of_inputs(y);
   backward_x_ = taps_of_inputs(x);
 }
@@ -74,7 +78,6 @@ void LaneConvolution::run_rows(int threads, RowTask task, const Images& source, 
   task.source_plane = source.plane();
   task.source_row = source.row();
   task.kernel_height = window_.kernel.height;
-  task.kernel_width = window_.kernel.width;
   task.weight_step = target.channels;
   task.target_plane = target.plane();
   task.positions = target.width;
@@ -84,7 +87,7 @@ void LaneConvolution::run_rows(int threads, RowTask task, const Images& source, 
   const std::int64_t source_block = task.channels * source.plane();
   task.source_pair = pairs_blocks ? source_block : kernels_.vector;
   task.target_pair = pairs_blocks ? target.block() : kernels_.vector;
-  const std::int64_t taps = window_.kernel.height * window_.kernel.width;
+  const std::int64_t taps = task.kernel_height * task.kernel_width;
   const std::int64_t at_once = channels_at_once(task.channels, source.row());
   for_each_part(threads, (blocks_ + step - 1) / step * target.height, [&](std::int64_t part) {
     const std::int64_t block = part / target.height * step;
@@ -116,6 +119,20 @@ std::int64_t LaneConvolution::channels_at_once(std::int64_t channels, std::int64
   return std::max(kernels_.cache_bytes / bytes, worthwhile);
 }
 
+LaneConvolution::Planes LaneConvolution::forward_planes() const {
+  if (pairs_taps_) return {window_.kernel.height, window_.kernel.width};
+  return {1, input_.channels};
+}
+
+void LaneConvolution::pack_input(int threads, const BFloat16* input, LaneUnit* packed) const {
+  if (pairs_taps_) return pack_neighbors(threads, blocks_, input_.plane(), input, packed);
+  pack_planes(threads, blocks_, input_.channels, input_.plane(), input, packed);
+}
+
+void LaneConvolution::pack_output_gradient(int threads, const BFloat16* gradient, LaneUnit* packed) const {
+  pack_planes(threads, blocks_, output_.channels, output_.plane(), gradient, packed);
+}
+
 void LaneConvolution::forward(int threads, const LaneUnit* input, const LaneUnit* weights, const float* bias, bool relu,
                               void* output) const {
   RowTask task{};
@@ -124,7 +141,9 @@ void LaneConvolution::forward(int threads, const LaneUnit* input, const LaneUnit
   task.bias = bias;
   task.target = output;
   task.x = forward_x_.data();
-  task.source_step = task.tap_step_y = task.tap_step_x = 1;
+  task.source_step_y = task.tap_step_y = task.tap_step_x = 1;
+  task.source_step_x = pairs_taps_ ? 2 : 1;
+  task.kernel_width = pairs_taps_ ? (window_.kernel.width + 1) / 2 : window_.kernel.width;
   task.relu = relu;
   run_rows(threads, task, input_, output_, forward_y_);
 }
@@ -136,7 +155,8 @@ void LaneConvolution::input_gradient(int threads, const LaneUnit* output_gradien
   task.weights = weights;
   task.target = gradient;
   task.x = backward_x_.data();
-  task.source_step = -1;
+  task.source_step_y = task.source_step_x = -1;
+  task.kernel_width = window_.kernel.width;
   task.tap_step_y = window_.stride.height;
   task.tap_step_x = window_.stride.width;
   run_rows(threads, task, output_, input_, backward_y_);

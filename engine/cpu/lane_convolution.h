@@ -16,11 +16,20 @@ class LaneConvolution {
   // and have no dilation. The kernels must outlive this.
   LaneConvolution(const Shape& input, std::int64_t filters, const Window& window, const LaneKernels& kernels);
 
-  // weights [c, h, w, filters] in this order in memory; bias [filters] or null. Of kernels for bfloat16 both factors
-  // are packed: the channels of the input and of the weights, two to a unit (pack_planes).
+  // Kernels for bfloat16 multiply what is packed: weights as pack_planes does it with these,
+  struct Planes {
+    std::int64_t groups, planes;
+  };
+  Planes forward_planes() const;
+  Planes input_gradient_planes() const { return {1, output_.channels}; }
+  // and images so: units [n / kLanes, (channels + 1) / 2, h, w, kLanes].
+  void pack_input(int threads, const BFloat16* input, LaneUnit* packed) const;
+  void pack_output_gradient(int threads, const BFloat16* gradient, LaneUnit* packed) const;
+
+  // weights [c, h, w, filters] in this order in memory; bias [filters] or null.
   void forward(int threads, const LaneUnit* input, const LaneUnit* weights, const float* bias, bool relu,
                void* output) const;
-  // weights [filters, h, w, c]; of kernels for bfloat16 both are packed, filters two to a unit.
+  // weights [filters, h, w, c].
   void input_gradient(int threads, const LaneUnit* output_gradient, const LaneUnit* weights, void* gradient) const;
   // The input with its padding, which is zeros: [n, c, padded h, padded w].
   Shape padded_shape() const { return {blocks_ * kLanes, padded_.channels, padded_.height, padded_.width}; }
@@ -48,6 +57,7 @@ class LaneConvolution {
   Images padded_;  // the input
   Images output_;
   Window window_;
+  bool pairs_taps_ = false;                    // forward, as there is one channel
   std::vector<Taps> forward_y_, forward_x_;    // by position of the output
   std::vector<Taps> backward_y_, backward_x_;  // by pixel of the input
 };

@@ -35,7 +35,8 @@ struct Taps {
 
 // One row of a target for a few of its channels c, for one vector of examples or two:
 //   target[c, p] = bias[c] + sum over channels k and taps (i, j) of source[k, y_i, x_j] * weights[k, i, j, c]
-// Distances are in units, those of the target in elements. A unit of bfloat16 has a number of each of two channels.
+// Distances are in units, those of the target in elements. A unit of bfloat16 has a number of each of two channels k,
+// or of two neighboring taps j.
 struct RowTask {
   const LaneUnit* source;
   std::int64_t channels;  // k, in units
@@ -44,7 +45,7 @@ struct RowTask {
   std::int64_t source_pair;  // from one vector to the other
   const LaneUnit* weights;   // [channels, kernel_height, kernel_width, weight_step] from the first c on
   std::int64_t kernel_height;
-  std::int64_t kernel_width;
+  std::int64_t kernel_width;  // in pairs if those are of taps
   std::int64_t weight_step;
   const float* bias;  // null: zeros
   void* target;
@@ -53,9 +54,10 @@ struct RowTask {
   std::int64_t target_pair;
   std::int64_t positions;  // p
   Taps y;
-  const Taps* x;             // by position
-  std::int64_t source_step;  // pixels from what a tap reads to what the next one reads: 1 or -1
-  std::int64_t tap_step_y;   // from the number of a tap to that of the next one
+  const Taps* x;               // by position
+  std::int64_t source_step_y;  // pixels from what a tap, or pair, reads to what the next one reads
+  std::int64_t source_step_x;
+  std::int64_t tap_step_y;  // from the number of a tap to that of the next one
   std::int64_t tap_step_x;
   bool adds;  // to what the target holds, instead of the bias; only where LaneKernels::cache_bytes is not 0
   bool relu;  // max(0, .) of the sum; NaN stays
@@ -110,5 +112,8 @@ const LaneKernels* bfloat16_lane_kernels();
 // gets zeros.
 void pack_planes(int threads, std::int64_t groups, std::int64_t planes, std::int64_t plane, const BFloat16* from,
                  LaneUnit* to);
+// Planes of pixels [planes, plane] as units of neighboring pixels, each pixel with the next one; the last of a plane
+// gets zeros.
+void pack_neighbors(int threads, std::int64_t planes, std::int64_t plane, const BFloat16* from, LaneUnit* to);
 
 }  // namespace arbalest::engine::cpu

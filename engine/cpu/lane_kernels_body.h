@@ -59,8 +59,8 @@ struct Float32 {
 template <typename Arithmetic, int channels, int vectors>
 void compute_row(const RowTask task) {
   using Sums = typename Arithmetic::Sums;
-  const Index next_pixel = task.source_step * kLanes;
-  const Index next_row = task.source_step * task.source_row;
+  const Index next_pixel = task.source_step_x * kLanes;
+  const Index next_row = task.source_step_y * task.source_row;
   const Index next_weight = task.tap_step_x * task.weight_step;
   const Index next_weight_row = task.tap_step_y * task.kernel_width * task.weight_step;
   const Index weight_plane = task.kernel_height * task.kernel_width * task.weight_step;

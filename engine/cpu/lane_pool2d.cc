@@ -132,10 +132,10 @@ void maximize(const MaxPooling pooling, const T* input, T* output, std::uint8_t*
   }
 }
 
-template <std::int64_t common, typename T>
-void pass_back(const MaxPooling pooling, const T* gradient, const std::uint8_t* winners, T* input_gradient) {
+template <std::int64_t common>
+void pass_back(const MaxPooling pooling, const float* gradient, const std::uint8_t* winners, float* input_gradient) {
   const bool tiled = pooling.tiles();
-  if (!tiled) std::fill_n(input_gradient, pooling.height * pooling.width * kLanes, T{});
+  if (!tiled) std::fill_n(input_gradient, pooling.height * pooling.width * kLanes, 0.0F);
   for (std::int64_t y = 0; y < pooling.output_height; ++y) {
     for (std::int64_t x = 0; x < pooling.output_width; ++x) {
       for (std::int64_t lane = 0; lane < kLanes; lane += kVector) {
@@ -143,12 +143,31 @@ void pass_back(const MaxPooling pooling, const T* gradient, const std::uint8_t* 
         const Floats arriving = load(gradient + source);
         const Numbers winner = load_bytes(winners + source);
         pooling.for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
-          T* target = input_gradient + pixel * kLanes + lane;
+          float* target = input_gradient + pixel * kLanes + lane;
           const Floats passed = winner == Numbers{} + tap ? arriving : Floats{};
-          // Of bfloat16 one of the two is zero: windows do not overlap (keeps_lanes).
-          store_same(tiled ? passed : load(static_cast<const T*>(target)) + passed, target);
+          store_same(tiled ? passed : load(target) + passed, target);
         });
       }
+    }
+  }
+}
+
+// No pixel is in two windows (keeps_lanes), so nothing is added.
+template <std::int64_t common>
+void pass_back(const MaxPooling pooling, const BFloat16* gradient, const std::uint8_t* winners,
+               BFloat16* input_gradient) {
+  typedef std::uint16_t Halves __attribute__((vector_size(kLanes * sizeof(BFloat16)), may_alias));
+  typedef std::uint8_t Bytes __attribute__((vector_size(kLanes), may_alias));
+  if (!pooling.tiles()) std::fill_n(input_gradient, pooling.height * pooling.width * kLanes, BFloat16{});
+  for (std::int64_t y = 0; y < pooling.output_height; ++y) {
+    for (std::int64_t x = 0; x < pooling.output_width; ++x) {
+      const std::int64_t source = (y * pooling.output_width + x) * kLanes;
+      const Halves arriving = vector_at<const Halves>(gradient + source);
+      const auto winner = __builtin_convertvector(vector_at<const Bytes>(winners + source), Halves);
+      pooling.for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
+        const Halves wins = winner == Halves{} + static_cast<std::uint16_t>(tap);
+        vector_at<Halves>(input_gradient + pixel * kLanes) = wins & arriving;
+      });
     }
   }
 }

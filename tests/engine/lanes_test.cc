@@ -49,6 +49,8 @@ const Case kCases[] = {
     {"padding, more blocks than are correlated at once", {112, 16, 16, 16}, 16, {{3, 3}, {1, 1}, {1, 1}}},
     {"padding and strides", {32, 18, 9, 10}, 21, {{5, 3}, {2, 2}, {2, 1}}},
     {"more padding at one side, and more than the kernel reads", {16, 3, 4, 6}, 5, {{3, 3}, {1, 2}, {3, 1}, {0, 2}}},
+    {"one channel, padding", {16, 1, 6, 6}, 4, {{3, 3}, {1, 1}, {1, 1}}},
+    {"one channel, an even kernel, strides", {16, 1, 9, 10}, 4, {{3, 4}, {1, 2}}},
     {"one by one", {32, 14, 3, 3}, 13, {{1, 1}, {1, 1}}},
 };
 
@@ -107,16 +109,15 @@ Tensor<T> tensor_of(const Floats& values) {
   return tensor;
 }
 
-// What the kernels multiply: the tensor itself, or of bfloat16 its planes packed.
-Tensor<float> factor(int /*threads*/, std::int64_t /*groups*/, std::int64_t /*planes*/, Tensor<float> tensor,
-                     std::int64_t /*elements*/) {
+// What the kernels multiply: the tensor itself, or of bfloat16 packed by `pack` into so many units.
+template <typename Pack>
+Tensor<float> factor(const Tensor<float>& tensor, std::int64_t /*units*/, const Pack& /*pack*/) {
   return tensor;
 }
-Tensor<BFloat16> factor(int threads, std::int64_t groups, std::int64_t planes, Tensor<BFloat16> tensor,
-                        std::int64_t elements) {
-  const std::int64_t plane = elements / (groups * planes);
-  Tensor<BFloat16> packed(2 * groups * ((planes + 1) / 2) * plane);
-  engine::cpu::pack_planes(threads, groups, planes, plane, tensor.data(), packed.units());
+template <typename Pack>
+Tensor<BFloat16> factor(Tensor<BFloat16> tensor, std::int64_t units, const Pack& pack) {
+  Tensor<BFloat16> packed(2 * units);
+  pack(tensor.data(), packed.units());
   return packed;
 }
 
@@ -158,18 +159,25 @@ Results run(const Case& of, const LaneKernels& kernels, int threads, const Value
   const std::int64_t channels = of.input[1];
   const std::int64_t taps = of.window.kernel.height * of.window.kernel.width;
   const LaneConvolution convolution(of.input, of.filters, of.window, kernels);
-  const std::int64_t blocks = of.input[0] / kLanes;
-  const auto weight_count = static_cast<std::int64_t>(weights.size());
   Tensor<T> x = to_lanes<T>(of.input, input);
   Tensor<T> arriving = to_lanes<T>(output, output_gradient);
   Tensor<T> y(output.elements());
   Tensor<T> leaving(of.input.elements());
-  Tensor<T> images = factor(threads, blocks, channels, x, of.input.elements());
-  Tensor<T> gradients = factor(threads, blocks, of.filters, arriving, output.elements());
-  Tensor<T> by_filter =
-      factor(threads, 1, channels, tensor_of<T>(swapped(weights, of.filters, taps, channels)), weight_count);
-  Tensor<T> by_channel =
-      factor(threads, 1, of.filters, tensor_of<T>(channels_last(weights, channels, taps)), weight_count);
+  const auto units_of = [](const Shape& shape) { return shape.elements() / shape[1] * ((shape[1] + 1) / 2); };
+  Tensor<T> images = factor(x, units_of(of.input),
+                            [&](const BFloat16* from, LaneUnit* to) { convolution.pack_input(threads, from, to); });
+  Tensor<T> gradients = factor(arriving, units_of(output), [&](const BFloat16* from, LaneUnit* to) {
+    convolution.pack_output_gradient(threads, from, to);
+  });
+  const auto packed_weights = [&](const Floats& values, const LaneConvolution::Planes& planes) {
+    const auto plane = static_cast<std::int64_t>(values.size()) / (planes.groups * planes.planes);
+    return factor(tensor_of<T>(values), planes.groups * ((planes.planes + 1) / 2) * plane,
+                  [&](const BFloat16* from, LaneUnit* to) {
+                    engine::cpu::pack_planes(threads, planes.groups, planes.planes, plane, from, to);
+                  });
+  };
+  Tensor<T> by_filter = packed_weights(swapped(weights, of.filters, taps, channels), convolution.forward_planes());
+  Tensor<T> by_channel = packed_weights(channels_last(weights, channels, taps), convolution.input_gradient_planes());
   const Floats biases(bias.begin(), bias.end());
   Results results;
   results.weights_gradient.resize(weights.size());
