@@ -6,6 +6,11 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
+template <typename T>
+constexpr NormRunsByBlock<T> runs_by_block() {
+  return {{runs_of<1, T>(), runs_of<2, T>()}};
+}
+
 constexpr NormRunsByBlock<float> kFloatNormRuns = runs_by_block<float>();
 
 }  // namespace
@@ -19,8 +24,8 @@ const NormRuns<float>& norm_runs(Index block) {
 
 template <>
 const NormRuns<BFloat16>& norm_runs(Index block) {
-  const bool is_native = __builtin_cpu_supports("avx512bf16");
-  return (is_native ? kAvx512Bf16NormRuns : kBFloat16NormRuns).of[block / kWidth - 1];
+  if (block == 2 * kWidth && __builtin_cpu_supports("avx512bf16")) return kAvx512Bf16NormRuns;
+  return kBFloat16NormRuns.of[block / kWidth - 1];
 }
 
 }  // namespace arbalest::engine::cpu

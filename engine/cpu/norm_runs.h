@@ -62,7 +62,7 @@ struct NormRunsByBlock {
 };
 
 extern const NormRunsByBlock<BFloat16> kBFloat16NormRuns;
-extern const NormRunsByBlock<BFloat16> kAvx512Bf16NormRuns;  // only on a processor that has avx512_bf16
+extern const NormRuns<BFloat16> kAvx512Bf16NormRuns;  // for a block of 16, only on a processor that has avx512_bf16
 
 // The fastest for the processor that runs this.
 template <typename T>

@@ -3,6 +3,6 @@
 
 namespace arbalest::engine::cpu {
 
-constexpr NormRunsByBlock<BFloat16> kAvx512Bf16NormRuns = runs_by_block<BFloat16>();
+constexpr NormRuns<BFloat16> kAvx512Bf16NormRuns = runs_of<1, BFloat16>();
 
 }  // namespace arbalest::engine::cpu

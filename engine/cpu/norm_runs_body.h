@@ -16,7 +16,11 @@ namespace {
 
 using Index = std::int64_t;
 
-constexpr int kWidth = 8;  // floats
+#ifdef __AVX512BF16__
+constexpr int kWidth = 16;  // floats
+#else
+constexpr int kWidth = 8;
+#endif
 typedef float Vector __attribute__((vector_size(kWidth * sizeof(float)), may_alias));
 
 Vector load(const float* address) { return *reinterpret_cast<const Vector*>(address); }
@@ -33,7 +37,7 @@ Vector load(const BFloat16* address) {
 #ifdef __AVX512BF16__
 // The same but for numbers below 2^-126, which become zero.
 void store(const Vector& vector, BFloat16* address) {
-  *reinterpret_cast<__m128bh*>(address) = _mm256_cvtneps_pbh(vector);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(address), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(vector)));
 }
 #else
 void store(const Vector& vector, BFloat16* address) {
@@ -175,11 +179,6 @@ constexpr NormRuns<T> runs_of() {
           {&sum_run<vectors, kNothing, T>, &sum_run<vectors, kRelu, T>, &sum_run<vectors, kAddendAndRelu, T>},
           {&differentiate_run<vectors, kNothing, T>, &differentiate_run<vectors, kRelu, T>,
            &differentiate_run<vectors, kAddendAndRelu, T>}};
-}
-
-template <typename T>
-constexpr NormRunsByBlock<T> runs_by_block() {
-  return {{runs_of<1, T>(), runs_of<2, T>()}};
 }
 
 }  // namespace
