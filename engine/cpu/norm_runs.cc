@@ -11,14 +11,14 @@ constexpr NormRunsByBlock<T> runs_by_block() {
   return {{runs_of<1, T>(), runs_of<2, T>()}};
 }
 
-constexpr NormRunsByBlock<float> kFloatNormRuns = runs_by_block<float>();
-
 }  // namespace
 
+constexpr NormRunsByBlock<float> kFloatNormRuns = runs_by_block<float>();
 constexpr NormRunsByBlock<BFloat16> kBFloat16NormRuns = runs_by_block<BFloat16>();
 
 template <>
 const NormRuns<float>& norm_runs(Index block) {
+  if (block == 2 * kWidth && __builtin_cpu_supports("avx512f")) return kAvx512NormRuns;
   return kFloatNormRuns.of[block / kWidth - 1];
 }
 

@@ -61,8 +61,11 @@ struct NormRunsByBlock {
   NormRuns<T> of[2];
 };
 
+extern const NormRunsByBlock<float> kFloatNormRuns;
 extern const NormRunsByBlock<BFloat16> kBFloat16NormRuns;
-extern const NormRuns<BFloat16> kAvx512Bf16NormRuns;  // for a block of 16, only on a processor that has avx512_bf16
+// For a block of 16, only on processors that have AVX-512, with bfloat16.
+extern const NormRuns<float> kAvx512NormRuns;
+extern const NormRuns<BFloat16> kAvx512Bf16NormRuns;
 
 // The fastest for the processor that runs this.
 template <typename T>

@@ -16,31 +16,31 @@ namespace {
 
 using Index = std::int64_t;
 
-#ifdef __AVX512BF16__
+#ifdef __AVX512F__
 constexpr int kWidth = 16;  // floats
 #else
 constexpr int kWidth = 8;
 #endif
 typedef float Vector __attribute__((vector_size(kWidth * sizeof(float)), may_alias));
 
-Vector load(const float* address) { return *reinterpret_cast<const Vector*>(address); }
-void store(const Vector& vector, float* address) { *reinterpret_cast<Vector*>(address) = vector; }
+inline Vector load(const float* address) { return *reinterpret_cast<const Vector*>(address); }
+inline void store(const Vector& vector, float* address) { *reinterpret_cast<Vector*>(address) = vector; }
 
 // elementwise::load and elementwise::store of a vector of bfloat16.
 typedef std::uint16_t Halves __attribute__((vector_size(kWidth * sizeof(BFloat16)), may_alias));
 typedef std::uint32_t Words __attribute__((vector_size(kWidth * sizeof(float))));
 
-Vector load(const BFloat16* address) {
+inline Vector load(const BFloat16* address) {
   return reinterpret_cast<Vector>(__builtin_convertvector(*reinterpret_cast<const Halves*>(address), Words) << 16U);
 }
 
 #ifdef __AVX512BF16__
 // The same but for numbers below 2^-126, which become zero.
-void store(const Vector& vector, BFloat16* address) {
+inline void store(const Vector& vector, BFloat16* address) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(address), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(vector)));
 }
 #else
-void store(const Vector& vector, BFloat16* address) {
+inline void store(const Vector& vector, BFloat16* address) {
   const auto bits = reinterpret_cast<Words>(vector);
   const Words rounded = bits + 0x7FFFU + ((bits >> 16U) & 1U);
   const Words kept = (bits & 0x7FFFFFFFU) > 0x7F800000U ? bits | 0x00400000U : rounded;

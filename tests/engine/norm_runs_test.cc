@@ -1,4 +1,4 @@
-// The loops of batch norm on blocked channels: those for processors with avx512_bf16 are those for all others.
+// The loops of batch norm on blocked channels: those for processors with AVX-512 are those for all others.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "engine/alignment.h"
@@ -25,11 +26,12 @@ using engine::cpu::NormRuns;
 using engine::cpu::NormTerms;
 
 constexpr std::int64_t kPixels = 37;
+constexpr std::int64_t kBlock = 16;
 
-// A run, or a vector by channel, of either block, on cache lines as tensors are.
+// A run, or a vector by channel, on cache lines as tensors are.
 template <typename T>
 struct alignas(engine::kAlignment) Numbers {
-  T of[kPixels * 16] = {};
+  T of[kPixels * kBlock] = {};
 };
 
 Numbers<float> floats(unsigned seed) {
@@ -39,22 +41,24 @@ Numbers<float> floats(unsigned seed) {
   return numbers;
 }
 
-Numbers<BFloat16> rounded(const Numbers<float>& numbers) {
-  Numbers<BFloat16> result;
-  std::ranges::transform(numbers.of, result.of, [](float value) { return engine::elementwise::to_bfloat16(value); });
+template <typename T>
+Numbers<T> rounded(const Numbers<float>& numbers) {
+  Numbers<T> result;
+  for (std::size_t i = 0; i < std::size(numbers.of); ++i) engine::elementwise::store(numbers.of[i], result.of[i]);
   return result;
 }
 
 // All that the loops write.
+template <typename T>
 class Written {
  public:
-  Written(const NormRuns<BFloat16>& loops, std::int64_t block) {
+  explicit Written(const NormRuns<T>& loops) {
     Numbers<float> numbers = floats(1);
     numbers.of[0] = std::numeric_limits<float>::infinity();
     numbers.of[1] = std::nanf("");
-    const Numbers<BFloat16> x = rounded(numbers), addend = rounded(floats(2)), dy = rounded(floats(3));
+    const Numbers<T> x = rounded<T>(numbers), addend = rounded<T>(floats(2)), dy = rounded<T>(floats(3));
     Numbers<float> memory = floats(4);  // mean, inverse, factor and shift of each channel
-    const NormTerms terms = NormTerms::in(memory.of, block);
+    const NormTerms terms = NormTerms::in(memory.of, kBlock);
     const Numbers<float> means = floats(5), slopes = floats(6);
     Numbers<float> partials;
     // Sums that end at an edge: (x - mean) * factor + shift of the first channels.
@@ -66,28 +70,29 @@ class Written {
     set(2, 1.0F, 3.4e38F);         // rounds to infinity where x is above zero or as near
     set(3, 0.0F, 1.0F + 0x1p-8F);  // as near to one neighbor as to the other: the even one
     set(4, 0.0F, 1.0F + 0x3p-8F);
-    Numbers<BFloat16> y, addend_gradient, input_gradient;
+    Numbers<T> y, addend_gradient, input_gradient;
 
-    loops.measure(rounded(floats(7)).of, kPixels, partials.of);
+    loops.measure(rounded<T>(floats(7)).of, kPixels, partials.of);
     keep(partials);
     for (int relu = 0; relu < 2; ++relu) {
       for (int adds = 0; adds < 2; ++adds) {
         loops.normalize[relu][adds](x.of, addend.of, terms, 0, kPixels, y.of);
         keep(y);
-        if (adds != 0) continue;
+        if (adds != 0 || !std::is_same_v<T, BFloat16>) continue;
         for (std::int64_t p = 0; p < kPixels; ++p) {
-          infinities_ += y.of[p * block + 2].bits == 0x7F80;
-          ties_are_even_ &= y.of[p * block + 3].bits == 0x3F80 && y.of[p * block + 4].bits == 0x3F82;
+          const auto value = [&](std::int64_t place) { return engine::elementwise::load(y.of[p * kBlock + place]); };
+          infinities_ += std::isinf(value(2));
+          ties_are_even_ &= value(3) == 1.0F && value(4) == 1.0F + 0x4p-8F;
         }
       }
     }
-    const BlockedGradients<BFloat16> task{.input = x.of,
-                                          .output_gradient = dy.of,
-                                          .output = y.of,
-                                          .addend_gradient = addend_gradient.of,
-                                          .input_gradient = input_gradient.of,
-                                          .scale_gradient = nullptr,
-                                          .shift_gradient = nullptr};
+    const BlockedGradients<T> task{.input = x.of,
+                                   .output_gradient = dy.of,
+                                   .output = y.of,
+                                   .addend_gradient = addend_gradient.of,
+                                   .input_gradient = input_gradient.of,
+                                   .scale_gradient = nullptr,
+                                   .shift_gradient = nullptr};
     for (int behind = 0; behind < 3; ++behind) {
       loops.sum[behind](task, terms, 0, 0, kPixels, partials.of);
       loops.differentiate[behind](task, terms, means.of, slopes.of, 0, 0, kPixels);
@@ -102,8 +107,8 @@ class Written {
   bool ties_are_even() const { return ties_are_even_; }
 
  private:
-  template <typename T>
-  void keep(const Numbers<T>& numbers) {
+  template <typename Number>
+  void keep(const Numbers<Number>& numbers) {
     const auto bytes = std::as_bytes(std::span(numbers.of));
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
@@ -115,13 +120,17 @@ class Written {
 
 }  // namespace
 
-TEST_CASE(
-    "batch norm on blocked channels: the loops for avx512_bf16 write the same bytes as those for all processors") {
+TEST_CASE("batch norm on blocks: the loops for AVX-512 write the same bytes as those for all processors") {
+  if (!__builtin_cpu_supports("avx512f")) skip_test("it takes a processor with AVX-512");
+  CHECK((Written(engine::cpu::kAvx512NormRuns) == Written(engine::cpu::kFloatNormRuns.of[1])));
+  CHECK(&engine::cpu::norm_runs<float>(kBlock) == &engine::cpu::kAvx512NormRuns);
+  CHECK(&engine::cpu::norm_runs<float>(kBlock / 2) == &engine::cpu::kFloatNormRuns.of[0]);
+}
+
+TEST_CASE("batch norm on blocks: the loops for avx512_bf16 write the same bytes as those for all processors") {
   if (!__builtin_cpu_supports("avx512bf16")) skip_test("it takes a processor with avx512_bf16");
-  constexpr std::int64_t kBlock = 16;
-  const Written native(engine::cpu::kAvx512Bf16NormRuns, kBlock);
-  const Written portable(engine::cpu::kBFloat16NormRuns.of[1], kBlock);
-  CHECK((native == portable));
+  const Written native(engine::cpu::kAvx512Bf16NormRuns);
+  CHECK((native == Written(engine::cpu::kBFloat16NormRuns.of[1])));
   CHECK((native.infinities() > 0 && native.ties_are_even()));
   CHECK(&engine::cpu::norm_runs<BFloat16>(kBlock) == &engine::cpu::kAvx512Bf16NormRuns);
   CHECK(&engine::cpu::norm_runs<BFloat16>(kBlock / 2) == &engine::cpu::kBFloat16NormRuns.of[0]);
