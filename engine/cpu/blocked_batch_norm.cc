@@ -1,7 +1,5 @@
 #include "engine/cpu/blocked_batch_norm.h"
 
-#include <algorithm>
-
 #include "engine/alignment.h"
 #include "engine/cpu/elements.h"
 #include "engine/cpu/layout.h"

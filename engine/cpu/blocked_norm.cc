@@ -37,7 +37,7 @@ void for_partials(const BlockedImages& of, const float* partials, Index channel,
   }
 }
 
-// Calls body(place) for the places of a channel in a vector of an image's.
+// Calls body(place) for the places that a channel has in vectors of [places].
 template <typename Body>
 void for_places(const BlockedImages& of, Index channel, const Body& body) {
   for (Index place = channel * of.lanes; place < (channel + 1) * of.lanes; ++place) body(place);

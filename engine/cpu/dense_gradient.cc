@@ -2,27 +2,17 @@
 
 #include <algorithm>
 
+#include "engine/cpu/layout.h"
 #include "engine/cpu/parallel.h"
 #include "engine/elementwise/bfloat16.h"
 
 namespace arbalest::engine::cpu {
 
 std::optional<PairedWeights> paired_weights(const dnnl::memory::desc& weights) {
-  const dnnl_memory_desc_t& data = weights.data;
-  if (bfloat16_lane_kernels() == nullptr || data.ndims != 2 || data.data_type != dnnl_bf16 ||
-      data.format_kind != dnnl_blocked) {
-    return std::nullopt;
-  }
-  const dnnl_blocking_desc_t& blocking = data.format_desc.blocking;
-  const auto is_block = [&](int i, int axis) { return blocking.inner_idxs[i] == axis; };
-  if (blocking.inner_nblks != 3 || !is_block(0, 1) || !is_block(1, 0) || !is_block(2, 1)) return std::nullopt;
-  const PairedWeights of{data.dims[0], data.dims[1], blocking.inner_blks[1]};
-  const std::int64_t blocks = of.padded_features() / PairedWeights::kFeatures;
-  const std::int64_t block = of.block * PairedWeights::kFeatures;
-  const bool is_paired = blocking.inner_blks[0] * 2 == PairedWeights::kFeatures && blocking.inner_blks[2] == 2 &&
-                         of.block % PairedWeights::kUnits == 0;
-  const bool is_dense = blocking.strides[1] == block && blocking.strides[0] == blocks * block;
-  return is_paired && is_dense ? std::optional(of) : std::nullopt;
+  if (bfloat16_lane_kernels() == nullptr || weights.data_type() != dnnl::memory::data_type::bf16) return std::nullopt;
+  const auto block = units_of_paired_blocks(weights);
+  if (!block.has_value() || *block % kBlockUnits != 0) return std::nullopt;
+  return PairedWeights{weights.dims()[0], weights.dims()[1], *block};
 }
 
 void pair_examples(int threads, std::int64_t examples, std::int64_t given, std::int64_t columns, const BFloat16* from,
@@ -43,17 +33,15 @@ void pair_examples(int threads, std::int64_t examples, std::int64_t given, std::
 }
 
 // The output's gradient, which every block of features reads, is smaller than the input as a rule, and stays in the
-// first-level cache.
+// nearest cache that holds it.
 void dense_gradient(int threads, const PairedWeights& of, std::int64_t pairs, const LaneUnit* input,
                     const LaneUnit* output_gradient, float* weights_gradient) {
-  constexpr std::int64_t kFeatures = PairedWeights::kFeatures;
-  constexpr std::int64_t kUnits = PairedWeights::kUnits;
-  const std::int64_t blocks = of.padded_features() / kFeatures;
+  const std::int64_t blocks = of.padded_features() / kBlockFeatures;
   for_each_part(threads, blocks, [&](std::int64_t block) {
-    for (std::int64_t unit = 0; unit < of.padded_units(); unit += kUnits) {
-      float* target = weights_gradient + (unit / of.block * blocks + block) * of.block * kFeatures;
+    for (std::int64_t unit = 0; unit < of.padded_units(); unit += kBlockUnits) {
+      float* target = weights_gradient + (unit / of.block * blocks + block) * of.block * kBlockFeatures;
       dense_gradient_of_block({.pairs = pairs,
-                               .input = input + block * kFeatures,
+                               .input = input + block * kBlockFeatures,
                                .input_row = of.padded_features(),
                                .output_gradient = output_gradient + unit,
                                .output_gradient_row = of.padded_units(),

@@ -8,22 +8,18 @@
 #include <dnnl.hpp>
 
 #include "engine/bfloat16.h"
-#include "engine/cpu/lane_kernels.h"
+#include "engine/cpu/dense_gradient_kernel.h"
 
 namespace arbalest::engine::cpu {
 
-// Weights [units, features] in blocks of `block` units and kFeatures features: each has pairs of features, of them the
-// units, of them the two features. Zeros where there are no more.
+// Weights that units_of_paired_blocks (engine/cpu/layout.h) knows. Zeros where there are no more.
 struct PairedWeights {
-  static constexpr std::int64_t kFeatures = 16;
-  static constexpr std::int64_t kUnits = 16;  // `block` is a multiple of this
-
   std::int64_t units;
   std::int64_t features;
-  std::int64_t block;
+  std::int64_t block;  // units, a multiple of kBlockUnits
 
   std::int64_t padded_units() const { return (units + block - 1) / block * block; }
-  std::int64_t padded_features() const { return (features + kFeatures - 1) / kFeatures * kFeatures; }
+  std::int64_t padded_features() const { return (features + kBlockFeatures - 1) / kBlockFeatures * kBlockFeatures; }
 };
 // None where they lie otherwise, are of another type, or the processor does not multiply bfloat16.
 std::optional<PairedWeights> paired_weights(const dnnl::memory::desc& weights);
@@ -40,17 +36,5 @@ void dense_gradient(int threads, const PairedWeights& of, std::int64_t pairs, co
 
 // sums [columns] over all examples of `gradient` [examples, columns].
 void sum_examples(std::int64_t examples, std::int64_t columns, const BFloat16* gradient, float* sums);
-
-// One of its blocks' kUnits by kFeatures, from the first of each on. Only on a processor that has avx512_bf16.
-struct DenseGradientTask {
-  std::int64_t pairs;
-  const LaneUnit* input;
-  std::int64_t input_row;  // from pair to pair
-  const LaneUnit* output_gradient;
-  std::int64_t output_gradient_row;
-  float* target;
-  std::int64_t target_row;  // from two features to the next two
-};
-void dense_gradient_of_block(const DenseGradientTask& task);
 
 }  // namespace arbalest::engine::cpu

@@ -1,7 +1,7 @@
 // Compiled for AVX-512 with bfloat16: nothing here may run on another processor.
 #include <immintrin.h>
 
-#include "engine/cpu/dense_gradient.h"
+#include "engine/cpu/dense_gradient_kernel.h"
 
 namespace arbalest::engine::cpu {
 
@@ -9,8 +9,8 @@ namespace arbalest::engine::cpu {
 // and one of features.
 void dense_gradient_of_block(const DenseGradientTask& task) {
   constexpr int kVectors = 2;
-  constexpr int kUnitsOfVector = PairedWeights::kUnits / kVectors;
-  constexpr int kPairs = PairedWeights::kFeatures / 2;
+  constexpr int kUnitsOfVector = kBlockUnits / kVectors;
+  constexpr int kPairs = kBlockFeatures / 2;
   constexpr __mmask8 kAllQuads = 0xFF;
   constexpr __mmask16 kAll = 0xFFFF;  // GCC 12 warns of functions without a mask
   const __m512i twice = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);

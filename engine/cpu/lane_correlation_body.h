@@ -148,12 +148,9 @@ void correlate_filters(const CorrelationTask task) {
   for (Index i = 0; i < (vectors + width) * width; ++i) sums[i] = 0.0F;
   using Correlate = void (*)(CorrelationTask, Index, Piece, float*);
   constexpr int kMost = kGroup<filters>;
-  constexpr Correlate kBySize[] = {correlate_group<Arithmetic, filters, 1>,
-                                   correlate_group<Arithmetic, filters, 2>,
-                                   correlate_group<Arithmetic, filters, 3>,
-                                   correlate_group < Arithmetic,
-                                   filters,
-                                   kMost == kNarrow ? kNarrow : 4 >,
+  constexpr int kFour = kMost < 4 ? kMost : 4;
+  constexpr Correlate kBySize[] = {correlate_group<Arithmetic, filters, 1>, correlate_group<Arithmetic, filters, 2>,
+                                   correlate_group<Arithmetic, filters, 3>, correlate_group<Arithmetic, filters, kFour>,
                                    correlate_group<Arithmetic, filters, kMost>};
   const Piece largest = largest_piece<Arithmetic, filters>(task);
   for (Index block = 0; block < task.blocks; block += largest.blocks) {

@@ -15,7 +15,7 @@ inline constexpr std::int64_t kLanes = 16;
 // Kernels of more taps have other implementations.
 inline constexpr std::int64_t kMaxTaps = 64;
 
-// Columns of a kernel of which more filters are correlated at a time.
+// Kernels of up to so many columns leave registers for the sums of more filters.
 inline constexpr std::int64_t kNarrow = 3;
 
 // What a CorrelationTask's channels have together, at most.
@@ -113,7 +113,8 @@ const LaneKernels* bfloat16_lane_kernels();
 void pack_planes(int threads, std::int64_t groups, std::int64_t planes, std::int64_t plane, const BFloat16* from,
                  LaneUnit* to);
 // Planes of pixels [planes, plane] as units of neighboring pixels, each pixel with the next one; the last of a plane
-// gets zeros.
+// gets zeros. Where a row of taps is odd, weights of zero meet the pixel behind it: if that is not finite, nor is the
+// sum.
 void pack_neighbors(int threads, std::int64_t planes, std::int64_t plane, const BFloat16* from, LaneUnit* to);
 
 }  // namespace arbalest::engine::cpu

@@ -2,8 +2,7 @@
 // that includes it, and it names nothing that other files share: the linker would keep either version.
 //
 // Sums stay in registers while they grow. Each product needs its factors from the first-level cache, which delivers two
-// vectors in the time of two products, so both factors are used for several sums: a source vector for all channels, a
-// weight for two vectors.
+// vectors in the time of two products, so both factors are used for several sums.
 #pragma once
 
 #include "engine/cpu/lane_correlation_body.h"

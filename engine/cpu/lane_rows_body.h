@@ -7,7 +7,8 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// `task` by value: a copy that no store can change.
+// A vector of the source is used for all channels, a weight for two vectors. `task` by value: a copy that no store can
+// change.
 template <typename Arithmetic, int channels, int vectors>
 void compute_row(const RowTask task) {
   using Sums = typename Arithmetic::Sums;

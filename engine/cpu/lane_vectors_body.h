@@ -26,7 +26,7 @@ auto& vector_at(float* address) {
   return *reinterpret_cast<typename VectorOf<width>::Type*>(address);
 }
 
-// Arithmetic on vectors of units, the sums of whose products are float32: this one's of as many.
+// What the loops need to know of numbers and vectors of them. Here a unit is a number.
 template <int width>
 struct Float32 {
   using Element = float;
@@ -38,7 +38,7 @@ struct Float32 {
   // AVX-512, where less was not measured.
   static constexpr Index kCacheBytes = width == kLanes ? 0 : 20 * 1024;
   static constexpr Index kCorrelatedBytes = width == kLanes ? kCorrelatedBytesOfAvx512 : kCacheBytes;
-  static constexpr bool kSplitsImages = width != kLanes;
+  static constexpr bool kSplitsImages = width != kLanes;  // into rows, where images take more than kCorrelatedBytes
 
   static Units load(const LaneUnit* address) { return *reinterpret_cast<const Units*>(address); }
   static Sums add_product(Sums sums, Units units, const LaneUnit* factor) {

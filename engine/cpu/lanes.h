@@ -1,8 +1,8 @@
 // Images whose examples lie side by side: [n / 16, c, h, w, 16]. oneDNN's blocked convolutions pad channels to a
 // multiple of 16, which wastes half of their work on LeNet's 20 and 50; here examples fill the vectors and no channel
-// is padded (of bfloat16, an odd one is paired with zeros). Whether a convolution makes this layout is decided in this
-// file alone. A maximum pooling keeps it; every other operator sees one more memory descriptor, which it works on or
-// copies from.
+// is padded (of bfloat16, an odd one is paired with zeros). Nor do taps multiply the padding of images, which is a good
+// part of small ones. Whether a convolution makes this layout is decided in this file alone. Maximum pooling, batch
+// norm, and what works on elements keep it; every other operator copies from it.
 #pragma once
 
 #include <memory>

@@ -85,6 +85,23 @@ std::optional<ImageStrides> image_strides(const dnnl::memory::desc& images) {
   return ImageStrides{block, strides[0], strides[1], is_blocked ? 1 : 0, strides[2], strides[3]};
 }
 
+std::optional<std::int64_t> units_of_paired_blocks(const dnnl::memory::desc& weights) {
+  constexpr std::int64_t kFeatures = 16;
+  const dnnl_memory_desc_t& data = weights.data;
+  if (data.ndims != 2 || data.format_kind != dnnl_blocked || data.offset0 != 0) return std::nullopt;
+  const dnnl_blocking_desc_t& blocking = data.format_desc.blocking;
+  const auto is_cut = [&](int i, int axis, std::int64_t size) {
+    return blocking.inner_idxs[i] == axis && (size == 0 || blocking.inner_blks[i] == size);
+  };
+  if (blocking.inner_nblks != 3 || !is_cut(0, 1, kFeatures / 2) || !is_cut(1, 0, 0) || !is_cut(2, 1, 2)) {
+    return std::nullopt;
+  }
+  const std::int64_t units = blocking.inner_blks[1];
+  const std::int64_t blocks = (data.dims[1] + kFeatures - 1) / kFeatures;
+  const bool is_dense = blocking.strides[1] == units * kFeatures && blocking.strides[0] == blocks * units * kFeatures;
+  return is_dense ? std::optional(units) : std::nullopt;
+}
+
 std::optional<dnnl::memory::desc> with_extents(const dnnl::memory::desc& images, const dnnl::memory::dims& extents) {
   using Tag = dnnl::memory::format_tag;
   const auto rank = images.dims().size();

@@ -35,6 +35,10 @@ struct ImageStrides {
 // None where they lie otherwise.
 std::optional<ImageStrides> image_strides(const dnnl::memory::desc& images);
 
+// r, where weights [units, features] lie in blocks of r units and 16 features, [units / r, features / 16, 8, r, 2]: of
+// pairs of features the units, of them the two features. None where they lie otherwise.
+std::optional<std::int64_t> units_of_paired_blocks(const dnnl::memory::desc& weights);
+
 // What lies as `images` in all but the extents; none where images lie in no common order.
 std::optional<dnnl::memory::desc> with_extents(const dnnl::memory::desc& images, const dnnl::memory::dims& extents);
 

@@ -61,6 +61,8 @@ Operand reverse_weights(Program& program, const Operand& weights, const dnnl::me
 void add_paired_gradient(Program& program, const PairedWeights& of, const Operand& input, const Operand& gradient,
                          const Operand& target, bool has_bias) {
   const std::int64_t examples = input.descriptor.dims()[0];
+  ARBALEST_CHECK(input.descriptor == plain_descriptor({examples, of.features}, DType::kBFloat16));
+  ARBALEST_CHECK(gradient.descriptor == plain_descriptor({examples, of.units}, DType::kBFloat16));
   const std::int64_t pairs = (examples + 1) / 2;
   const auto scratch_of = [&](std::int64_t columns) {
     return program.scratch(plain_descriptor({pairs * columns}, DType::kFloat32));

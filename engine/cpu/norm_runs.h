@@ -63,9 +63,9 @@ struct NormRunsByBlock {
 
 extern const NormRunsByBlock<float> kFloatNormRuns;
 extern const NormRunsByBlock<BFloat16> kBFloat16NormRuns;
-// For a block of 16, only on processors that have AVX-512, with bfloat16.
-extern const NormRuns<float> kAvx512NormRuns;
-extern const NormRuns<BFloat16> kAvx512Bf16NormRuns;
+// For a block of 16.
+extern const NormRuns<float> kAvx512NormRuns;         // only on a processor that has AVX-512
+extern const NormRuns<BFloat16> kAvx512Bf16NormRuns;  // only on a processor that has avx512_bf16
 
 // The fastest for the processor that runs this.
 template <typename T>

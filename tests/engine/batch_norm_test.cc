@@ -99,6 +99,22 @@ TEST_CASE("batch norm in training agrees with the reference") {
   }
 }
 
+TEST_CASE("batch norm of images as convolutions leave them gives the same bits on any number of threads") {
+  const auto device = open_test_device();
+  for (const NormCase& of : kCases) {
+    if (!of.native || of.input.rank() != 4) continue;
+    for (const Arithmetic& in : tensor_types(*device)) {
+      CAPTURE(of.what, in.name);
+      const OperatorCase run = make_case(*device, of, true, in.dtype);
+      const OperatorRun one = run_operator(*device, run, {.threads = 1});
+      const OperatorRun three = run_operator(*device, run, {.threads = 3});
+      CHECK(one.output == three.output);
+      CHECK(one.input_gradient == three.input_gradient);
+      CHECK(one.parameter_gradients == three.parameter_gradients);
+    }
+  }
+}
+
 // With an addend as the input lies, and in canonical order.
 OperatorCase make_sum_case(Device& device, const NormCase& of, bool alike, DType dtype) {
   OperatorCase result = make_case(device, of, true, dtype);

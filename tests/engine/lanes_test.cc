@@ -2,6 +2,7 @@
 #include "engine/cpu/lanes.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/alignment.h"
 #include "engine/cpu/lane_convolution.h"
@@ -61,9 +62,10 @@ std::vector<const LaneKernels*> kernels_of_this_processor() {
   return kernels;
 }
 
-// Vectors are loaded from whole cache lines.
+// Vectors are loaded from whole cache lines. Each number is NaN until it is written.
 struct alignas(engine::kAlignment) Line {
-  LaneUnit units[16] = {};
+  Line() { std::memset(units, 0xFF, sizeof(units)); }
+  LaneUnit units[16];
 };
 template <typename T>
 class Tensor {
@@ -180,8 +182,8 @@ Results run(const Case& of, const LaneKernels& kernels, int threads, const Value
   Tensor<T> by_channel = packed_weights(channels_last(weights, channels, taps), convolution.input_gradient_planes());
   const Floats biases(bias.begin(), bias.end());
   Results results;
-  results.weights_gradient.resize(weights.size());
-  results.bias_gradient.resize(bias.size());
+  results.weights_gradient.resize(weights.size(), NAN);
+  results.bias_gradient.resize(bias.size(), NAN);
   convolution.forward(threads, images.units(), by_filter.units(), biases.data(), false, y.data());
   convolution.input_gradient(threads, gradients.units(), by_channel.units(), leaving.data());
   Tensor<T> padded(convolution.padded_shape().elements());
@@ -314,6 +316,13 @@ TEST_CASE("poolings whose windows overlap sum their gradients in float32, so bfl
   }
 }
 
+TEST_CASE("what other tests take for images in lanes lies so") {
+  const auto device = open_test_device();
+  for (const Shape& shape : {Shape{48, 5, 7, 3}, Shape{32, 5, 3, 4}, Shape{32, 5, 7, 6}, Shape{16, 3, 4, 4}}) {
+    for (const DType type : types_in_lanes()) CHECK(lies_in_lanes(native_image_layout(*device, shape, type)));
+  }
+}
+
 TEST_CASE("what keeps its examples apart copies from images in lanes") {
   const auto device = open_test_device();
   const Shape shape{16, 5, 6, 6};
@@ -353,6 +362,29 @@ TEST_CASE("a convolution reads parameters that lie for the other kind of kernel"
   CHECK(relative_error(run.parameter_gradients[0], gradients.weights) < 1e-5);
   CHECK(relative_error(run.input_gradient, gradients.input) < in.tolerance);
   CHECK(run.padding_is_zero);
+}
+
+TEST_CASE("a convolution in lanes with a ReLU keeps NaN") {
+  const auto device = open_test_device();
+  for (const DType type : types_in_lanes()) {
+    OperatorCase of;
+    const Layout images = device->plain_layout({16, 1, 3, 3}, type);
+    of.spec = Conv2dSpec{
+        .input = images, .filters = 2, .window = {{2, 2}, {1, 1}}, .activation = engine::ActivationKind::kRelu};
+    of.input = images;
+    of.input_values.assign(16 * 9, -1.0);
+    of.input_values[9 + 4] = NAN;  // example 1, in every window
+    of.parameters = {Values(2 * 4, 1.0), Values(2, 0.0)};
+    const engine::Precision precision =
+        type == DType::kBFloat16 ? engine::Precision::kBFloat16 : engine::Precision::kFloat32;
+    const engine::PrepareOptions options{.mode = OperatorMode::kInference, .precision = precision};
+    REQUIRE(lies_in_lanes(device->prepare(of.spec, options)->traits().output));
+    const OperatorRun run = run_operator(*device, of, options);
+    for (std::size_t i = 0; i < run.output.size(); ++i) {
+      CAPTURE(i);
+      CHECK((i / 8 == 1 ? std::isnan(run.output[i]) : run.output[i] == 0.0F));
+    }
+  }
 }
 
 TEST_CASE("maximum pooling in lanes: a NaN wins, the first of equals wins") {

@@ -127,7 +127,9 @@ TEST_CASE("batch norm on blocks: the loops for AVX-512 write the same bytes as t
   CHECK(&engine::cpu::norm_runs<float>(kBlock / 2) == &engine::cpu::kFloatNormRuns.of[0]);
 }
 
-TEST_CASE("batch norm on blocks: the loops for avx512_bf16 write the same bytes as those for all processors") {
+TEST_CASE(
+    "batch norm on blocks: the loops for avx512_bf16 write the same bytes as those for all processors, but below "
+    "2^-126") {
   if (!__builtin_cpu_supports("avx512bf16")) skip_test("it takes a processor with avx512_bf16");
   const Written native(engine::cpu::kAvx512Bf16NormRuns);
   CHECK((native == Written(engine::cpu::kBFloat16NormRuns.of[1])));
