@@ -1,8 +1,8 @@
 #include "engine/ops/round_weights.h"
 
 #include "engine/cpu/flat_tasks.h"
+#include "engine/cpu/native_bfloat16.h"
 #include "engine/cpu/parallel.h"
-#include "engine/cpu/round_natively.h"
 #include "engine/elementwise/bfloat16.h"
 
 namespace arbalest::engine::cpu {
