@@ -4,6 +4,6 @@
 namespace arbalest::engine::cpu {
 
 constexpr LaneKernels kAvx512LaneKernels =
-    make_kernels<Float32<16>, 13>(5, 8, correlate<Float32<16>, 8>);  // 32 registers
+    make_kernels<Float32<16>, 13>(5, 5, correlate<Float32<16>, 5>);  // 32 registers
 
 }  // namespace arbalest::engine::cpu

@@ -61,9 +61,25 @@ struct PairedExamplesOfTwoPixels {
   }
 };
 
+// Up to `most` filters at a time, so that fewer kernels are compiled.
+template <typename Arithmetic, int most>
+void correlate_in_parts(Index filters, const CorrelationTask& task) {
+  const Index parts = (filters + most - 1) / most;
+  for (Index part = 0; part < parts; ++part) {
+    const Index begin = part * filters / parts;
+    CorrelationTask some = task;
+    some.gradient += begin * task.gradient_plane;
+    some.weights_gradient += begin;
+    if (task.bias_gradient != nullptr) some.bias_gradient += begin;
+    correlate<Arithmetic, most>((part + 1) * filters / parts - begin, some);
+  }
+}
+
 void correlate_pairs(Index filters, const CorrelationTask& task) {
-  if (task.stride_x == 1 && task.width % 2 == 0) return correlate<PairedExamplesOfTwoPixels, 8>(filters, task);
-  correlate<PairedExamples, 8>(filters, task);
+  constexpr Index kAll = 8;  // of a narrow kernel: that of most residual nets' layers
+  if (task.stride_x > 1 || task.width % 2 > 0) return correlate_in_parts<PairedExamples, 4>(filters, task);
+  if (filters == kAll) return correlate_filters<PairedExamplesOfTwoPixels, kAll>(task);
+  correlate_in_parts<PairedExamplesOfTwoPixels, 5>(filters, task);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace arbalest::tests {
 
-TEST_CASE("weights are rounded to the nearest number, of two the even one; infinities and NaN stay") {
+TEST_CASE("weights are rounded to the nearest number, of two the even one, and infinities and NaN stay") {
   struct Rounding {
     float weight;
     std::uint16_t bits;
