@@ -125,6 +125,7 @@ void Learner::copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* 
                       const StepParameters* parameters, const char* label) {
   std::byte* step = step_ring_.as<std::byte>() + slots_bytes(static_cast<int>(slot()), step_bytes_);
   if (parameters != nullptr) std::memcpy(step, parameters, sizeof(StepParameters));
+  ARBALEST_CHECK(data == nullptr || batch.indices != nullptr);
   if (data != nullptr) std::copy_n(batch.indices, plan.batch(), indices_in(step));
   const std::size_t begin = parameters != nullptr ? 0 : sizeof(StepParameters);
   const std::size_t end = data != nullptr ? step_bytes(plan.batch()) : sizeof(StepParameters);

@@ -17,23 +17,15 @@ std::optional<PairedWeights> paired_weights(const dnnl::memory::desc& weights) {
 
 void pair_examples(int threads, std::int64_t examples, std::int64_t given, std::int64_t columns, const BFloat16* from,
                    LaneUnit* to) {
-  typedef std::uint32_t Pair __attribute__((may_alias));
   for_each_part(threads, (examples + 1) / 2, [&](std::int64_t pair) {
     const BFloat16* first = from + 2 * pair * given;
-    auto* target = reinterpret_cast<Pair*>(to + pair * columns);
-    if (2 * pair + 1 < examples) {
-      for (std::int64_t i = 0; i < given; ++i) {
-        target[i] = first[i].bits | static_cast<std::uint32_t>(first[given + i].bits) << 16U;
-      }
-    } else {
-      for (std::int64_t i = 0; i < given; ++i) target[i] = first[i].bits;
-    }
-    std::fill(target + given, target + columns, 0U);
+    LaneUnit* target = to + pair * columns;
+    pack(given, first, 2 * pair + 1 < examples ? first + given : nullptr, target);
+    std::fill(target + given, target + columns, LaneUnit{});
   });
 }
 
-// The output's gradient, which every block of features reads, is smaller than the input as a rule, and stays in the
-// nearest cache that holds it.
+// The output's gradient, which every block of features reads, is smaller than the input as a rule.
 void dense_gradient(int threads, const PairedWeights& of, std::int64_t pairs, const LaneUnit* input,
                     const LaneUnit* output_gradient, float* weights_gradient) {
   const std::int64_t blocks = of.padded_features() / kBlockFeatures;

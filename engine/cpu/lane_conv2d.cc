@@ -39,7 +39,7 @@ Operand packed_weights(Program& program, const Operand& weights, const LaneConvo
                   pack_planes(threads, of.groups, of.planes, plane, from, to);
                 });
 }
-std::int64_t packed_images(const dnnl::memory::desc& images) {
+std::int64_t units_of(const dnnl::memory::desc& images) {
   const dnnl::memory::dims extents = images.dims();
   return extents[0] * ((extents[1] + 1) / 2) * extents[2] * extents[3];
 }
@@ -88,7 +88,7 @@ void add_input_gradient(Program& program, const LaneConvolution& convolution, co
   const Operand by_channel = program.read_as({Role::kWeights, weights.given}, weights.by_channel);
   const Operand factors = packed_weights(program, by_channel, convolution.input_gradient_planes());
   const Operand arriving = packed(
-      program, gradient, packed_images(gradient.descriptor),
+      program, gradient, units_of(gradient.descriptor),
       [=](int threads, const BFloat16* from, LaneUnit* to) { convolution.pack_output_gradient(threads, from, to); });
   const Operand target{Role::kInputGradient, descriptor(input)};
   const Operand produced = program.write_as(target, lane_descriptor(input.shape(), dtype_of(gradient.descriptor)));
@@ -131,7 +131,7 @@ std::unique_ptr<Operator> make_lane_conv2d(const Conv2dSpec& spec, const Prepare
   const Operand by_filter = forward.read_as({Role::kWeights, weights.given}, weights.by_filter);
   const Operand factors = packed_weights(forward, by_filter, convolution.forward_planes());
   const Operand images =
-      packed(forward, read, packed_images(read.descriptor),
+      packed(forward, read, units_of(read.descriptor),
              [=](int threads, const BFloat16* from, LaneUnit* to) { convolution.pack_input(threads, from, to); });
   forward.add([=, has_bias = spec.bias](const TaskContext& context, const Addresses& addresses) {
     const Operand bias{Role::kBias, {}};

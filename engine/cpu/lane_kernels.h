@@ -108,6 +108,8 @@ const LaneKernels& lane_kernels();
 // Null where the processor does not multiply bfloat16.
 const LaneKernels* bfloat16_lane_kernels();
 
+// Units of `count` numbers of `first` and as many of `second`; null: zeros.
+void pack(std::int64_t count, const BFloat16* first, const BFloat16* second, LaneUnit* to);
 // [groups, planes, plane] as [groups, planes / 2, plane] units of neighboring planes; a last one without a neighbor
 // gets zeros.
 void pack_planes(int threads, std::int64_t groups, std::int64_t planes, std::int64_t plane, const BFloat16* from,
