@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/cpu/correlation.h"
 #include "engine/cpu/parallel.h"
 #include "engine/error.h"
 
@@ -181,13 +182,15 @@ void LaneConvolution::pad(int threads, const LaneUnit* input, LaneUnit* padded) 
 
 void LaneConvolution::weights_gradient(int threads, const LaneUnit* padded, const LaneUnit* output_gradient,
                                        float* weights_gradient, float* bias_gradient) const {
-  const std::int64_t filters = output_.channels;
   const std::int64_t elements = kernels_.elements;
   CorrelationTask task{};
   task.blocks = blocks_;
+  task.input = padded;
+  task.channels = input_.channels;
   task.input_block = padded_.block() / elements;
   task.input_plane = padded_.plane() / elements;
   task.input_row = padded_.row() / elements;
+  task.gradient = output_gradient;
   task.gradient_block = output_.block() / elements;
   task.gradient_plane = output_.plane() / elements;
   task.height = output_.height;
@@ -196,24 +199,11 @@ void LaneConvolution::weights_gradient(int threads, const LaneUnit* padded, cons
   task.stride_x = window_.stride.width;
   task.kernel_height = window_.kernel.height;
   task.kernel_width = window_.kernel.width;
-  task.weight_step = filters;
-  const std::int64_t taps = task.kernel_height * task.kernel_width;
-  const std::int64_t at_once = task.kernel_width > kNarrow ? kernels_.max_filters : kernels_.max_filters_if_narrow;
-  const std::int64_t parts = (filters + at_once - 1) / at_once;
-  const std::int64_t together = kMaxCorrelatedTaps / taps;
-  const std::int64_t groups = (input_.channels + together - 1) / together;
-  for_each_part(threads, parts * groups, [&](std::int64_t part) {
-    const std::int64_t channel = part % groups * input_.channels / groups;
-    const std::int64_t begin = part / groups * filters / parts;
-    const std::int64_t end = (part / groups + 1) * filters / parts;
-    CorrelationTask some = task;
-    some.channels = (part % groups + 1) * input_.channels / groups - channel;
-    some.input = padded + channel * task.input_plane;
-    some.gradient = output_gradient + begin * task.gradient_plane;
-    some.weights_gradient = weights_gradient + channel * taps * filters + begin;
-    if (bias_gradient != nullptr && channel == 0) some.bias_gradient = bias_gradient + begin;
-    kernels_.correlate(end - begin, some);
-  });
+  task.weights_gradient = weights_gradient;
+  task.weight_step = output_.channels;
+  task.bias_gradient = bias_gradient;
+  const Correlation correlation(kernels_, task, output_.channels);
+  for_each_part(threads, correlation.parts(), [&](std::int64_t part) { correlation.run(part); });
 }
 
 }  // namespace arbalest::engine::cpu

@@ -1,0 +1,27 @@
+// A CorrelationTask of any size, cut into parts that LaneKernels::correlate takes and that can run side by side.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cpu/lane_kernels.h"
+
+namespace arbalest::engine::cpu {
+
+class Correlation {
+ public:
+  // `whole`: of all channels, and of as many filters; the kernels must outlive this.
+  Correlation(const LaneKernels& kernels, const CorrelationTask& whole, std::int64_t filters);
+
+  std::int64_t parts() const { return filter_parts_ * channel_parts_; }
+  void run(std::int64_t part) const;
+
+ private:
+  const LaneKernels& kernels_;
+  CorrelationTask whole_;
+  std::int64_t filters_;
+  std::int64_t taps_;
+  std::int64_t filter_parts_;
+  std::int64_t channel_parts_;
+};
+
+}  // namespace arbalest::engine::cpu

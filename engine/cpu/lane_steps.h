@@ -1,0 +1,32 @@
+// One way to convolve tensors whose examples lie side by side, as steps of an operator's programs.
+#pragma once
+
+#include <memory>
+
+#include "engine/cpu/program.h"
+#include "engine/operator.h"
+
+namespace arbalest::engine::cpu {
+
+// All tensors lie in lanes, with elements of one type.
+class LaneSteps {
+ public:
+  virtual ~LaneSteps() = default;
+
+  // weights [c, h, w, filters] in this order in memory; the bias is read from its role.
+  virtual void forward(Program& program, const Operand& input, const Operand& weights, bool has_bias, bool relu,
+                       const Operand& output) const = 0;
+  // weights [filters, h, w, c].
+  virtual void input_gradient(Program& program, const Operand& output_gradient, const Operand& weights,
+                              const Operand& gradient) const = 0;
+  // gradient [c, h, w, filters], float32; that of the bias goes to its role.
+  virtual void weights_gradient(Program& program, const Operand& input, const Operand& output_gradient, bool has_bias,
+                                const Operand& gradient) const = 0;
+};
+
+// Tap by tap, in float32 or bfloat16.
+std::unique_ptr<LaneSteps> direct_lane_steps(const Conv2dSpec& spec, DType type);
+// Null where it would not be faster, or not be done at all.
+std::unique_ptr<LaneSteps> winograd_lane_steps(const Conv2dSpec& spec, DType type);
+
+}  // namespace arbalest::engine::cpu
