@@ -65,8 +65,7 @@ std::unique_ptr<Operator> make_lane_conv2d(const Conv2dSpec& spec, const Prepare
   OperatorTraits traits = make_traits(spec, options, weights_as(Tag::bcda));
   const Weights weights{with_type(descriptor(traits.parameters[0]), type), weights_as(Tag::bcda), weights_as(Tag::acdb),
                         spec.bias};
-  auto steps = winograd_lane_steps(spec, type);
-  if (steps == nullptr) steps = direct_lane_steps(spec, type);
+  const auto steps = prefers_winograd(spec, type) ? winograd_lane_steps(spec) : direct_lane_steps(spec, type);
   const Operand output{Role::kOutput, descriptor(traits.output)};
   const bool relu = spec.activation == ActivationKind::kRelu;
   std::optional<ActivationSteps> activation;

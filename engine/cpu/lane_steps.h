@@ -26,7 +26,8 @@ class LaneSteps {
 
 // Tap by tap, in float32 or bfloat16.
 std::unique_ptr<LaneSteps> direct_lane_steps(const Conv2dSpec& spec, DType type);
-// Null where it would not be faster, or not be done at all.
-std::unique_ptr<LaneSteps> winograd_lane_steps(const Conv2dSpec& spec, DType type);
+// By Winograd's minimal filtering, where that is faster.
+bool prefers_winograd(const Conv2dSpec& spec, DType type);
+std::unique_ptr<LaneSteps> winograd_lane_steps(const Conv2dSpec& spec);
 
 }  // namespace arbalest::engine::cpu

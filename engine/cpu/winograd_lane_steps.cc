@@ -65,12 +65,14 @@ class WinogradLaneSteps final : public LaneSteps {
 
 }  // namespace
 
-std::unique_ptr<LaneSteps> winograd_lane_steps(const Conv2dSpec& spec, DType type) {
+bool prefers_winograd(const Conv2dSpec& spec, DType type) {
   const Shape& input = spec.input.shape();
-  if (type != DType::kBFloat16 || std::min(input[1], spec.filters) < kFewest ||
-      !has_winograd(input, spec.filters, spec.window)) {
-    return nullptr;
-  }
+  return type == DType::kBFloat16 && spec.groups == 1 && std::min(input[1], spec.filters) >= kFewest &&
+         has_winograd(input, spec.filters, spec.window);
+}
+
+std::unique_ptr<LaneSteps> winograd_lane_steps(const Conv2dSpec& spec) {
+  const Shape& input = spec.input.shape();
   return std::make_unique<WinogradLaneSteps>(input, window_output_shape(input, spec.window, spec.filters));
 }
 

@@ -186,7 +186,7 @@ TEST_CASE("Winograd's filtering is taken for the 3 x 3 convolutions of bfloat16 
   const auto taken = [&](const Shape& input, std::int64_t filters, const Window& window = kWindow,
                          DType type = DType::kBFloat16) {
     const Conv2dSpec spec{device->plain_layout(input, type), filters, window};
-    return engine::cpu::winograd_lane_steps(spec, type) != nullptr;
+    return engine::cpu::prefers_winograd(spec, type);
   };
   CHECK(taken({32, 16, 32, 32}, 16));
   CHECK(taken({16, 64, 2, 2}, 17));
@@ -210,7 +210,7 @@ TEST_CASE("a convolution of bfloat16 by Winograd's filtering trains, with a bias
   of.input = device->plain_layout(shape, DType::kBFloat16);
   const Conv2dSpec spec{
       .input = of.input, .filters = 18, .window = kWindow, .activation = engine::ActivationKind::kRelu};
-  REQUIRE(engine::cpu::winograd_lane_steps(spec, DType::kBFloat16) != nullptr);
+  REQUIRE(engine::cpu::prefers_winograd(spec, DType::kBFloat16));
   of.spec = spec;
   of.input_values = random_values(shape.elements(), 1, DType::kBFloat16);
   of.parameters = {random_values(18 * 16 * kTaps, 2, DType::kBFloat16), random_values(18, 3)};
