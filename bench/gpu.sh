@@ -94,13 +94,13 @@ step() {
 
 run_tests() {
   local judge=
-  step operators 90 tests/gpu_operator_test
+  step operators 90 tests/gpu_test '~[training]'
   judge=report_difference
-  step first_losses 60 tests/gpu_training_test '[first_losses]'
+  step first_losses 60 tests/gpu_test '[first_losses]'
   judge=
-  step repeatability 60 tests/gpu_training_test '[repeatability]~[several_gpus]'
-  step training 60 tests/gpu_training_test '~[first_losses]~[repeatability]~[several_gpus]'
-  step several_gpus 60 tests/gpu_training_test '[several_gpus]'
+  step repeatability 60 tests/gpu_test '[repeatability]~[several_gpus]'
+  step training 60 tests/gpu_test '[training]~[first_losses]~[repeatability]~[several_gpus]'
+  step several_gpus 60 tests/gpu_test '[several_gpus]'
   judge=report_accuracy
   rm -rf "$out/run"
   step train_lenet 60 bin/arbalest train configs/lenet-digits.txtpb --set devices=cuda:0 --quiet --output "$out/run"
@@ -154,7 +154,7 @@ run_sanitizer() {
   for tool in memcheck racecheck initcheck; do
     if command -v compute-sanitizer >/dev/null; then
       step "$tool" 110 compute-sanitizer --tool "$tool" --show-backtrace no --print-limit 200 \
-        --log-file "$out/sanitizer-$tool.txt" tests/gpu_operator_test
+        --log-file "$out/sanitizer-$tool.txt" tests/gpu_test '~[training]'
     else
       record "$tool" skipped '' 'compute-sanitizer is not installed'
     fi
