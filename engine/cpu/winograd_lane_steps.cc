@@ -8,7 +8,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// By measurement on a Zen 4 core, forward and both gradients together: 1.21, 1.36 and 1.35 times as fast as tap by tap
+// By measurement on a Zen 4 core, forward and both gradients together: 1.32, 1.36 and 1.34 times as fast as tap by tap
 // with 16, 32 and 64 channels (bench/results, "Winograd in bfloat16"). With fewer, transforming takes too much of it.
 constexpr std::int64_t kFewest = 16;
 
