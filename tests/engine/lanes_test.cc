@@ -5,6 +5,7 @@
 
 #include "engine/alignment.h"
 #include "engine/cpu/lane_convolution.h"
+#include "engine/cpu/layout.h"
 #include "tests/engine/lane_tensors.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
@@ -229,6 +230,28 @@ TEST_CASE("a residual net's layers keep bfloat16's examples side by side and cop
   CHECK_FALSE(in_lanes({32, 16, 33, 32}, 16));
   CHECK_FALSE(in_lanes({32, 65, 8, 8}, 64));
   CHECK_FALSE(in_lanes({32, 64, 8, 8}, 65));
+}
+
+TEST_CASE(
+    "images in bfloat16 that lie in lanes stay there up to 256 channels, and others are not copied there for it") {
+  if (engine::cpu::bfloat16_lane_kernels() == nullptr) skip_test("it takes a processor with avx512_bf16");
+  const auto device = open_test_device();
+  const auto in_lanes = [&](const Layout& input, std::int64_t filters, const Window& window) {
+    const engine::PrepareOptions options{.precision = engine::Precision::kBFloat16};
+    return lies_in_lanes(device->prepare(Conv2dSpec{input, filters, window}, options)->traits().output);
+  };
+  const auto lanes = [](const Shape& shape) {
+    return engine::cpu::make_layout(engine::cpu::lane_descriptor(shape, DType::kBFloat16));
+  };
+  const Window window{{3, 3}, {1, 1}, {1, 1}};
+  CHECK(in_lanes(lanes({16, 256, 8, 8}), 256, window));
+  CHECK(in_lanes(lanes({16, 64, 36, 36}), 128, window));
+  CHECK_FALSE(in_lanes(plain(*device, {16, 256, 8, 8}), 256, window));
+  CHECK_FALSE(in_lanes(lanes({16, 257, 8, 8}), 256, window));
+  CHECK_FALSE(in_lanes(lanes({16, 256, 8, 8}), 257, window));
+  CHECK_FALSE(in_lanes(lanes({16, 128, 8, 6}), 128, window));
+  CHECK_FALSE(in_lanes(lanes({16, 128, 10, 9}), 128, window));
+  CHECK_FALSE(in_lanes(lanes({32, 128, 8, 8}), 128, {{3, 3}, {2, 2}, {1, 1}}));
 }
 
 TEST_CASE("poolings whose windows overlap sum their gradients in float32, so bfloat16 leaves the lanes") {
