@@ -43,7 +43,8 @@ constexpr int kLongPeriod = 8;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Adds NCCL's all-reduce, with this GPU as the only rank, to every averaging: where several GPUs have theirs.
+// Adds NCCL's all-reduce, with this GPU as the only rank, to every averaging: behind the event that learners wait for,
+// where several GPUs have theirs.
 class LoneAllReduce final : public engine::StreamObserver {
  public:
   LoneAllReduce(const std::string& device, std::size_t elements)
@@ -55,7 +56,9 @@ class LoneAllReduce final : public engine::StreamObserver {
   }
 
   void before_task(const engine::Stream& stream, const char* label) override {
-    if (std::string_view(label) != "averaging result") return;
+    if (std::string_view(label) == "averaging") due_ = true;
+    if (!due_ || std::string_view(label) != "wait for updated replicas") return;  // the next round's first task
+    due_ = false;
     // An observer is given the stream to look at; this one must enqueue on it.
     const engine::CollectivePart part{&const_cast<engine::Stream&>(stream), values_.as<float>()};
     collective_->all_reduce_sum({&part, 1}, elements_, "all-reduce of one rank");
@@ -67,6 +70,7 @@ class LoneAllReduce final : public engine::StreamObserver {
   std::size_t elements_;
   engine::Buffer values_;
   std::unique_ptr<engine::Collective> collective_;
+  bool due_ = false;
 };
 
 struct Speed {

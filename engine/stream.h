@@ -45,10 +45,18 @@ class Stream {
   // The point after all work enqueued so far.
   virtual Event record() = 0;
 
+  // copy() of a few words to host memory of the device's (Device::allocate_host), and record(): they are there when the
+  // event is complete. Both addresses and `bytes` are multiples of 4.
+  virtual Event deliver(void* to, const void* from, std::size_t bytes, const char* label) {
+    copy(to, from, bytes, label);
+    return record();
+  }
+
   // Blocks the host until all work enqueued so far has ended; its errors stay with the events.
   virtual void drain() noexcept = 0;
 
-  // Between the two, tasks are kept for a TaskGraph instead of being run. wait, record and launch are not allowed then.
+  // Between the two, tasks are kept for a TaskGraph instead of being run. wait, record, deliver and launch are not
+  // allowed then.
   virtual void begin_recording() = 0;
   virtual std::unique_ptr<TaskGraph> end_recording() = 0;
 

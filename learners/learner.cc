@@ -139,9 +139,8 @@ void Learner::copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* 
 
 void Learner::finish(Ticket& ticket) {
   StepResult& result = result_ring_.as<StepResult>()[slot()];
-  stream_->copy(&result, result_.data(), sizeof(StepResult), "result");
   ticket.result = &result;
-  ticket.done = stream_->record();
+  ticket.done = stream_->deliver(&result, result_.data(), sizeof(StepResult), "result");
   done_[slot()] = ticket.done;
   ++tasks_;
 }

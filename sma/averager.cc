@@ -70,27 +70,29 @@ std::span<const engine::Event> Averager::average(std::span<const std::vector<eng
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     for (const engine::Event& event : ready[d]) devices_[d].stream->wait(event, "wait for updated replicas");
   }
-  if (devices_.size() == 1) {
-    average_alone(devices_.front(), alpha);
+  const bool alone = devices_.size() == 1;
+  if (alone) {
+    average_alone(alpha);
   } else {
     average_together(alpha);
   }
   PerDevice& first = devices_.front();
   AveragingResult* result = results_.as<AveragingResult>() + rounds_ % static_cast<std::uint64_t>(result_slots_);
-  first.stream->copy(result, first.sum.as<float>() + elements_, sizeof(AveragingResult), "averaging result");
-  ticket_ = {first.stream->record(), result};
+  const float* tail = first.sum.as<float>() + elements_;
+  ticket_ = {first.stream->deliver(result, tail, sizeof(AveragingResult), "averaging result"), result};
+  if (alone) events_.front() = ticket_.done;
   ++rounds_;
   parity_ = 1 - parity_;
   return events_;
 }
 
-void Averager::average_alone(PerDevice& entry, float alpha) {
+void Averager::average_alone(float alpha) {
+  PerDevice& entry = devices_.front();
   entry.stream->enqueue(
       engine::LocalAveraging{entry.replicas, entry.central[parity_].as<float>(), entry.central[1 - parity_].as<float>(),
                              entry.sum.as<float>() + elements_, alpha, options_.central_momentum, elements_,
                              statistics_, mean_factor_},
       "averaging");
-  events_.front() = entry.stream->record();
 }
 
 void Averager::average_together(float alpha) {

@@ -82,7 +82,7 @@ class Averager {
     std::unique_ptr<engine::Stream> stream;
   };
 
-  void average_alone(PerDevice& entry, float alpha);
+  void average_alone(float alpha);
   void average_together(float alpha);
   PerDevice& at(int device) { return devices_[static_cast<std::size_t>(device)]; }
   std::size_t vector_bytes() const { return static_cast<std::size_t>(elements_) * sizeof(float); }

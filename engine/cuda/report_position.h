@@ -1,4 +1,4 @@
-// How a stream tells the host how far it has come.
+// How a stream tells the host how far it has come, and what has come of it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,8 +7,16 @@
 
 namespace arbalest::engine::cuda {
 
-// *passed = position, after all earlier work of `stream` and after its writes to host memory are visible there.
+// What goes to the host with a report.
+struct Words {
+  std::uint32_t* to = nullptr;  // mapped host memory
+  const std::uint32_t* from = nullptr;
+  std::uint32_t count = 0;
+};
+
+// Copies `words`; then *passed = position, after all earlier work of `stream` and after its and the copy's writes to
+// host memory are visible there.
 //   passed: mapped host memory
-void report_position(std::uint64_t* passed, std::uint64_t position, cudaStream_t stream);
+void report_position(std::uint64_t* passed, std::uint64_t position, const Words& words, cudaStream_t stream);
 
 }  // namespace arbalest::engine::cuda

@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kCublasWorkspace = std::size_t{32} << 20U;
 constexpr std::size_t kTaskName = 40;  // characters of ", mini-batch N"
 constexpr int kPolls = 2000;           // reads of the mapped counter before the host thread sleeps
+constexpr const char* kEarlierWork = "this or earlier work";
 
 }  // namespace
 
@@ -102,18 +103,37 @@ void CudaStream::launch(const TaskGraph& graph, const char* label) {
 
 Event CudaStream::record() {
   ARBALEST_CHECK(recording_ == nullptr);
-  if (dirty_) {
-    ++position_;
-    try {
-      ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
-      report_position(passed_.as<std::uint64_t>(), position_, stream_.get());
-      ARBALEST_CUDA(cudaEventRecord(event_at(position_), stream_.get()));
-    } catch (...) {
-      rethrow_with_place("this or earlier work");
-    }
-    dirty_ = false;
+  if (!dirty_) return {this, position_};
+  try {
+    ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+    report_position(passed_.as<std::uint64_t>(), position_ + 1, {}, stream_.get());
+  } catch (...) {
+    rethrow_with_place(kEarlierWork);
   }
-  return {this, position_};
+  return next_event();
+}
+
+// A copy of its own would cost the host another call, and the stream the way to a copy engine and back.
+Event CudaStream::deliver(void* to, const void* from, std::size_t bytes, const char* label) {
+  ARBALEST_CHECK(recording_ == nullptr);
+  const Words words{static_cast<std::uint32_t*>(to), static_cast<const std::uint32_t*>(from),
+                    static_cast<std::uint32_t>(bytes / sizeof(std::uint32_t))};
+  ARBALEST_CHECK(words.count * sizeof(std::uint32_t) == bytes);
+  run(label, [&](const StreamContext& context) {
+    report_position(passed_.as<std::uint64_t>(), position_ + 1, words, context.stream);
+  });
+  return next_event();
+}
+
+// After a report of that position.
+Event CudaStream::next_event() {
+  try {
+    ARBALEST_CUDA(cudaEventRecord(event_at(position_ + 1), stream_.get()));
+  } catch (...) {
+    rethrow_with_place(kEarlierWork);
+  }
+  dirty_ = false;
+  return {this, ++position_};
 }
 
 void CudaStream::drain() noexcept {
@@ -162,7 +182,7 @@ void CudaStream::check() const {
     if (state == cudaErrorNotReady) return static_cast<void>(cudaGetLastError());
     ARBALEST_CUDA(state);
   } catch (...) {
-    rethrow_with_place("this or earlier work");
+    rethrow_with_place(kEarlierWork);
   }
 }
 
@@ -175,7 +195,7 @@ void CudaStream::synchronize(std::uint64_t position) {
   try {
     ARBALEST_CUDA(cudaEventSynchronize(event_at(position)));
   } catch (...) {
-    rethrow_with_place("this or earlier work");
+    rethrow_with_place(kEarlierWork);
   }
 }
 

@@ -68,6 +68,7 @@ class CudaStream final : public Stream {
   void enqueue(const FlatTask& task, const char* label) override;
   void launch(const TaskGraph& graph, const char* label) override;
   Event record() override;
+  Event deliver(void* to, const void* from, std::size_t bytes, const char* label) override;
   void drain() noexcept override;
   void begin_recording() override;
   std::unique_ptr<TaskGraph> end_recording() override;
@@ -97,6 +98,7 @@ class CudaStream final : public Stream {
 
   template <typename Function>
   void run(const char* label, const Function& function);
+  Event next_event();
   void before(const char* label);
   void after(const char* label);
   [[noreturn]] void rethrow_with_place(const char* label) const;

@@ -1,5 +1,12 @@
 // Streams of GPUs, on the stand-in.
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
 #include "engine/devices.h"
+#include "engine/error.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
 
@@ -20,6 +27,29 @@ TEST_CASE("asking whether work has ended leaves no error for the work that follo
     stream->drain();
   }
   CHECK(unfinished > 0);
+}
+
+TEST_CASE("what a GPU delivers is there when the event is complete, however many words") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    tests::cuda_stand_in::reset({}, seed);
+    const auto device = engine::open_device(engine::parse_device("cuda:0"));
+    constexpr std::size_t kWords = 70;  // more than the kernel has threads
+    constexpr std::size_t kBytes = kWords * sizeof(std::uint32_t);
+    std::vector<std::uint32_t> numbers(kWords);
+    std::iota(numbers.begin(), numbers.end(), 1U);
+    const engine::Buffer source = device->allocate(kBytes);
+    const engine::Buffer target = device->allocate_host(kBytes + sizeof(std::uint32_t));
+    const std::span delivered(target.as<std::uint32_t>(), kWords + 1);
+    const auto stream = device->create_stream({.name = "test"});
+    stream->copy(source.data(), numbers.data(), kBytes, "copy");
+    const engine::Event event = stream->deliver(target.data(), source.data(), kBytes, "result");
+    CHECK(event.position() == 1);
+    event.synchronize();
+    CHECK(std::ranges::equal(delivered.first(kWords), numbers));
+    CHECK(delivered[kWords] == 0);
+    CHECK(stream->record().position() == 1);  // nothing has been enqueued since
+    CHECK_THROWS_AS(stream->deliver(target.data(), source.data(), 3, "half a word"), engine::Error);
+  }
 }
 
 }  // namespace

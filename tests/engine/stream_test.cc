@@ -90,6 +90,20 @@ TEST_CASE("copies and zeroes are tasks like others") {
   CHECK(target == std::vector<float>{1, 0, 3, 9});
 }
 
+TEST_CASE("what is delivered is there when the event is complete") {
+  TestStream stream("a");
+  std::vector<float> source{1, 2, 3};
+  std::vector<float> target{9, 9, 9, 9};
+  stream.hold();
+  stream.submit([&source] { source[1] = 5; });
+  const Event delivered = stream->deliver(target.data(), source.data(), 3 * sizeof(float), "result");
+  CHECK_FALSE(delivered.is_complete());
+  CHECK(target[1] == 9);
+  stream.open();
+  delivered.synchronize();
+  CHECK(target == std::vector<float>{1, 5, 3, 9});
+}
+
 TEST_CASE("a wait for another stream's event orders the two") {
   TestStream first("a");
   TestStream second("b");
