@@ -20,10 +20,10 @@ endif()
 add_library(arbalest_flags INTERFACE)
 target_include_directories(arbalest_flags INTERFACE ${PROJECT_SOURCE_DIR})
 # x86-64-v3 is the portable baseline (oneDNN dispatches further at run time). Contraction is off so that host and
-# device compute the same bits.
+# device compute the same bits. ptxas refuses kernels that spill registers or index arrays of theirs in local memory.
 target_compile_options(arbalest_flags INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:-march=x86-64-v3;-ffp-contract=off;-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror>"
-  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;-Xfatbin=-compress-all;-Werror=all-warnings;-Xcompiler=-march=x86-64-v3,-ffp-contract=off,-Wall,-Wextra,-Wshadow>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;-Xfatbin=-compress-all;-Werror=all-warnings;-Xptxas=--warn-on-spills,--warn-on-local-memory-usage;-Xcompiler=-march=x86-64-v3,-ffp-contract=off,-Wall,-Wextra,-Wshadow>"
   # nvcc: 1675 is a pragma of GCC's; {fmt} 9 mixes up its own constexpr and consteval there.
   "$<$<COMPILE_LANGUAGE:CUDA>:-diag-suppress=1675;-DFMT_USE_CONSTEXPR=1;-DFMT_CONSTEVAL=>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
