@@ -42,7 +42,8 @@ class LinearOperator : public Operator {
                                   .output = operands.output,
                                   .saved = operands.saved,
                                   .scratch = static_cast<std::byte*>(operands.scratch)};
-    as_cuda(stream).submit(label, [this, addresses](const StreamContext& context) { run_forward(addresses, context); });
+    as_cuda(stream).submit_to_libraries(
+        label, [this, addresses](const StreamContext& context) { run_forward(addresses, context); });
   }
 
   void backward(Stream& stream, const char* label, const BackwardOperands& operands) const final {
@@ -56,8 +57,8 @@ class LinearOperator : public Operator {
         .bias_gradient = bias_ ? static_cast<float*>(operands.parameter_gradients[1]) : nullptr,
         .input_gradient = input_gradient_ ? operands.input_gradients[0] : nullptr,
         .scratch = static_cast<std::byte*>(operands.scratch)};
-    as_cuda(stream).submit(label,
-                           [this, addresses](const StreamContext& context) { run_backward(addresses, context); });
+    as_cuda(stream).submit_to_libraries(
+        label, [this, addresses](const StreamContext& context) { run_backward(addresses, context); });
   }
 
  protected:

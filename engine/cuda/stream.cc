@@ -151,6 +151,10 @@ std::unique_ptr<TaskGraph> CudaStream::end_recording() {
   const std::unique_ptr<CudaTaskGraph> recorded = std::move(recording_);
   if (!options_.graphs) return std::make_unique<CudaTaskGraph>(std::move(*recorded));
   ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+  for (const CudaTaskGraph::Entry& entry : recorded->entries) {
+    if (entry.calls_libraries) run(entry.label, entry.run);
+  }
+  record().synchronize();
   ARBALEST_CUDA(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal));
   Handle<cudaGraph_t, cudaGraphDestroy> graph;
   try {

@@ -35,6 +35,7 @@ class CudaTaskGraph final : public TaskGraph {
   struct Entry {
     const char* label = "";
     std::function<void(const StreamContext&)> run;
+    bool calls_libraries = false;
   };
 
   std::vector<Entry> entries;
@@ -80,11 +81,13 @@ class CudaStream final : public Stream {
   // stream and the label before it.
   template <typename Function>
   void submit(const char* label, Function function) {
-    if (recording_ != nullptr) {
-      recording_->entries.push_back({label, std::move(function)});
-    } else {
-      run(label, function);
-    }
+    submit(label, std::move(function), /*calls_libraries=*/false);
+  }
+  // As submit, of what calls cuDNN or cuBLAS. At a first call they may load code or allocate, which a capture does not
+  // survive, so end_recording() runs `function` once before it captures.
+  template <typename Function>
+  void submit_to_libraries(const char* label, Function function) {
+    submit(label, std::move(function), /*calls_libraries=*/true);
   }
 
  private:
@@ -96,6 +99,14 @@ class CudaStream final : public Stream {
   void synchronize(std::uint64_t position) override;
   cudaEvent_t event_at(std::uint64_t position) const { return events_[position % kEvents].get(); }
 
+  template <typename Function>
+  void submit(const char* label, Function function, bool calls_libraries) {
+    if (recording_ != nullptr) {
+      recording_->entries.push_back({label, std::move(function), calls_libraries});
+    } else {
+      run(label, function);
+    }
+  }
   template <typename Function>
   void run(const char* label, const Function& function);
   Event next_event();

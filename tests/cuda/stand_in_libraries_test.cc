@@ -260,6 +260,12 @@ TEST_CASE("stand-in: libraries use the stream of their handle, in captures too")
     return cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution,
                                    CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero, c.output, data);
   };
+  cudaGraph_t cold = nullptr;
+  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  CHECK(convolve() == CUDNN_STATUS_EXECUTION_FAILED_CUDART);
+  CHECK_THAT(violations(), ContainsSubstring("cudnnConvolutionForward: in a capture, the first of its kind"));
+  CHECK(cudaStreamEndCapture(stream, &cold) == cudaErrorStreamCaptureInvalidated);
+  CHECK(convolve() == CUDNN_STATUS_SUCCESS);
   must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   const std::uint64_t before = cuda_stand_in::enqueued_works();
   CHECK(convolve() == CUDNN_STATUS_SUCCESS);

@@ -87,6 +87,16 @@ cudaError_t enqueue(CUstream_st& stream, std::shared_ptr<const Work> work, const
   return cudaSuccess;
 }
 
+cudaError_t enqueue_of_library(CUstream_st& stream, std::shared_ptr<const Work> work, const char* function,
+                               const std::string& kind, std::set<std::string>& warm) {
+  const cudaError_t result = stream.capture != nullptr && !warm.contains(kind)
+                                 ? spoil(*stream.capture, cudaErrorStreamCaptureUnsupported, function,
+                                         "in a capture, the first of its kind: a library may load code or allocate")
+                                 : enqueue(stream, std::move(work), function);
+  if (result == cudaSuccess) warm.insert(kind);
+  return result;
+}
+
 bool thread_captures() {
   return std::ranges::any_of(state().captures, [](const std::unique_ptr<Capture>& capture) {
     return capture->active && capture->thread == std::this_thread::get_id();

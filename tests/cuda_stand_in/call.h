@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "tests/cuda_stand_in/state.h"
@@ -41,6 +42,11 @@ CUstream_st* find_stream(cudaStream_t handle, const char* function);
 
 // Gives `work` to a stream, or to the graph being captured from it.
 cudaError_t enqueue(CUstream_st& stream, std::shared_ptr<const Work> work, const char* function);
+
+// As enqueue(), of a library's: the first of `kind` by one handle may load code or allocate, so it must not be in a
+// capture. `warm`: the kinds that this handle has had.
+cudaError_t enqueue_of_library(CUstream_st& stream, std::shared_ptr<const Work> work, const char* function,
+                               const std::string& kind, std::set<std::string>& warm);
 
 // The captures that the calling host thread has begun and that forbid it unsafe calls.
 bool thread_captures();

@@ -2,6 +2,8 @@
 #include <cublas_v2.h>
 
 #include <cstring>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -15,6 +17,7 @@ struct cublasContext {
   void* workspace = nullptr;  // the user's
   std::size_t workspace_bytes = 0;
   int math = CUBLAS_DEFAULT_MATH;
+  std::set<std::string> warm;  // calls that have been made before (call.h)
 };
 
 namespace arbalest::tests::cuda_stand_in {
@@ -116,7 +119,9 @@ cublasStatus_t submit(cublasHandle_t handle, const Product& p) {
   };
   CUstream_st* stream = find_stream(handle->stream, kName);
   if (stream == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-  const cudaError_t result = enqueue(*stream, make_work(kName, std::move(uses), std::move(run)), kName);
+  const std::string kind = fmt::format("{} {} {} {} {}", p.m, p.n, p.k, p.a.transposed, p.b.transposed);
+  const cudaError_t result =
+      enqueue_of_library(*stream, make_work(kName, std::move(uses), std::move(run)), kName, kind, handle->warm);
   return result == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

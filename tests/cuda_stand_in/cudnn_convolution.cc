@@ -70,7 +70,10 @@ cudnnStatus_t submit(const Task& task, const std::function<void()>& compute) {
   };
   CUstream_st* stream = find_stream(task.handle->stream, task.function);
   if (stream == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  const cudaError_t result = enqueue(*stream, make_work(task.function, std::move(uses), run), task.function);
+  const std::string kind =
+      fmt::format("{} {} {} {}", task.function, task.first.bytes, task.second.bytes, task.result.bytes);
+  const cudaError_t result = enqueue_of_library(*stream, make_work(task.function, std::move(uses), run), task.function,
+                                                kind, task.handle->warm);
   return result == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED_CUDART;
 }
 

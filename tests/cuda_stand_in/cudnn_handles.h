@@ -3,11 +3,15 @@
 
 #include <cudnn.h>
 
+#include <set>
+#include <string>
+
 #include "tests/cuda_stand_in/convolution.h"
 
 struct cudnnContext {
   int device = 0;
   cudaStream_t stream = nullptr;
+  std::set<std::string> warm;  // calls that have been made before (call.h)
 };
 
 struct cudnnTensorStruct {

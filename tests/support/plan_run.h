@@ -60,9 +60,6 @@ inline PlanRun run_plan(engine::Device& device, const dataflow::Plan& plan, cons
     std::ranges::transform(values, tensor.values.begin(), [](double value) { return static_cast<float>(value); });
   }
   plan.parameters().from_canonical(device, tensors, weights.as<float>());
-  const std::vector<float> images(input.images.begin(), input.images.end());
-  copy(device, plan.images(arena.as<std::byte>()), images.data(), images.size() * sizeof(float));
-  copy(device, plan.labels(arena.as<std::byte>()), input.labels.data(), input.labels.size() * sizeof(std::int32_t));
 
   const auto stream = device.create_stream({.name = "test", .threads = threads});
   stream->enqueue(
@@ -78,6 +75,10 @@ inline PlanRun run_plan(engine::Device& device, const dataflow::Plan& plan, cons
   plan.forward(*stream, buffers);
   plan.backward(*stream, buffers);
   const std::unique_ptr<engine::TaskGraph> recorded = stream->end_recording();
+  const std::vector<float> images(input.images.begin(), input.images.end());
+  copy(device, plan.images(arena.as<std::byte>()), images.data(), images.size() * sizeof(float));
+  copy(device, plan.labels(arena.as<std::byte>()), input.labels.data(), input.labels.size() * sizeof(std::int32_t));
+
   stream->launch(*recorded, "step");
   stream->record().synchronize();
   CHECK(download<unsigned char>(device, arena.as<std::byte>() + plan.arena_bytes(), guard.size()) == guard);
