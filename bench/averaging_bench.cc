@@ -60,7 +60,7 @@ class Passes {
   Passes(std::int64_t elements, int replicas, int threads)
       : context_{threads}, range_{0, elements, 1.0F, 1.0F}, replicas_(replicas) {
     step_.learning_rate = 1e-3F;
-    step_.alpha = 0.1F;
+    step_.pull = 0.1F;
   }
 
   std::vector<Pass> all() {
@@ -78,14 +78,13 @@ class Passes {
          }},
         {"central_update", 16.0,
          [this](Vectors& v) {
-           engine::cpu::run_flat(CentralUpdate{v.central[0], v.central[1], v.sum, 0.0F, 0.0F, v.elements}, context_);
+           engine::cpu::run_flat(CentralUpdate{v.central[0], v.central[1], v.sum, {}, v.elements}, context_);
          }},
         {"local_averaging", 4.0 * replicas_ + 12.0,
          [this](Vectors& v) {
            addresses_.assign(v.weights.begin(), v.weights.end());
            engine::cpu::run_flat(
-               LocalAveraging{addresses_, v.central[0], v.central[1], v.sum + v.elements, 0.0F, 0.0F, v.elements},
-               context_);
+               LocalAveraging{addresses_, v.central[0], v.central[1], v.sum + v.elements, {}, v.elements}, context_);
          }},
     };
   }
@@ -97,7 +96,7 @@ class Passes {
       task.weights = v.weights[j];
       task.state[0] = v.momenta[j];
       task.gradient = v.gradients[j];
-      if (corrected) std::copy_n(v.central, 2, task.central);
+      if (corrected) std::copy_n(v.central, 2, task.references);
       task.ranges = {&range_, 1};
       task.rule = engine::Sgd{.momentum = 0.9F};
       task.step = &step_;

@@ -173,8 +173,24 @@ void Plan::forward(engine::Stream& stream, const PlanBuffers& buffers) const {
   }
 }
 
+std::vector<GradientPart> Plan::gradient_parts(std::int64_t bytes) const {
+  std::vector<std::optional<std::int64_t>> first_element;
+  for (const Step& step : steps_) {
+    std::optional<std::int64_t>& first = first_element.emplace_back();
+    for (std::size_t p = 0; p < step.op->traits().parameters.size(); ++p) {
+      const ParameterEntry& entry = parameters_.entries()[step.first_parameter + p];
+      if (!first && !entry.spec.is_statistic()) first = entry.offset;
+    }
+  }
+  return dataflow::gradient_parts(first_element, parameters_.trainable_elements(), bytes);
+}
+
 void Plan::backward(engine::Stream& stream, const PlanBuffers& buffers) const {
-  for (std::size_t n = steps_.size(); n-- > 0;) {
+  for (const GradientPart& part : gradient_parts(0)) backward(stream, buffers, part);
+}
+
+void Plan::backward(engine::Stream& stream, const PlanBuffers& buffers, const GradientPart& part) const {
+  for (std::size_t n = part.last_node; n-- > part.first_node;) {
     const Graph::Node& node = graph_.nodes()[n];
     const Step& step = steps_[n];
     if (!step.runs_backward) continue;

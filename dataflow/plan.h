@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dataflow/autodiff.h"
+#include "dataflow/gradient_parts.h"
 #include "dataflow/graph.h"
 #include "dataflow/parameter_layout.h"
 #include "engine/bfloat16.h"
@@ -65,6 +66,11 @@ class Plan {
   // buffers.
   void forward(engine::Stream& stream, const PlanBuffers& buffers) const;
   void backward(engine::Stream& stream, const PlanBuffers& buffers) const;
+
+  // The backward pass in parts of about so many bytes of gradient; 0: in one. backward() of all parts, in their order,
+  // is backward().
+  std::vector<GradientPart> gradient_parts(std::int64_t bytes) const;
+  void backward(engine::Stream& stream, const PlanBuffers& buffers, const GradientPart& part) const;
 
  private:
   static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);

@@ -25,7 +25,9 @@ class Collective {
 
   virtual int ranks() const noexcept = 0;
 
-  // values <- sum over ranks of values, in place; bit-identical on every rank, additions in an order that repeats.
+  // values <- sum over ranks of values, in place; bit-identical on every rank, additions in an order that repeats. In
+  // memory the order is the pairwise tree over the ranks' numbers (engine/ops/averaging.h). NCCL has an order of its
+  // own, so the bits of three or more GPUs are not the tree's.
   //   parts: one for each rank of this process, in order of ranks; kept no longer than the call, but for the streams
   // Allocates when it meets these parts for the first time only.
   // Stream ordering: enqueues on the parts' streams. The task ends on a stream only when no peer still reads or writes

@@ -20,7 +20,7 @@
 namespace arbalest::engine {
 
 // What needs no preparation: passes over flat vectors, and the gathering of a mini-batch.
-using FlatTask = std::variant<WeightUpdate, GradientClip, ReplicaDifference, CentralUpdate, LocalAveraging,
+using FlatTask = std::variant<WeightUpdate, GradientClip, ReplicaDifference, CentralUpdate, LocalAveraging, VectorMean,
                               MovingAverage, GatherExamples, RoundWeights, TensorSum>;
 
 // Labels name a task in errors, traces and observers; string literals, or strings that outlive the stream.

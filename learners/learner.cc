@@ -54,14 +54,17 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
                                     .first_core = options.first_core})) {
   const dataflow::PlanBuffers buffers{replica_.weights(),         replica_.gradient(),      arena_.as<std::byte>(),
                                       step_.as<StepParameters>(), result_.as<StepResult>(), replica_.rounded()};
-  stream_->begin_recording();
-  enqueue_gather(training_, options_.training_data);
-  training_.forward(*stream_, buffers);
-  training_.backward(*stream_, buffers);
-  gradient_graph_ = stream_->end_recording();
-
-  if (options_.central[0] != nullptr) update_graph_ = record_update(options_.central);
-  update_alone_graph_ = record_update({nullptr, nullptr});
+  gradient_parts_ = training_.gradient_parts(options_.gradient_part_bytes);
+  for (const dataflow::GradientPart& part : gradient_parts_) {
+    stream_->begin_recording();
+    if (gradient_graphs_.empty()) {
+      enqueue_gather(training_, options_.training_data);
+      training_.forward(*stream_, buffers);
+    }
+    training_.backward(*stream_, buffers, part);
+    gradient_graphs_.push_back(stream_->end_recording());
+  }
+  update_graph_ = record_update(sources_);
 
   dataflow::PlanBuffers evaluation = buffers;
   evaluation.weights = options_.evaluation_weights;
@@ -81,12 +84,14 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   statistics_graph_ = stream_->end_recording();
 }
 
-std::unique_ptr<engine::TaskGraph> Learner::record_update(const float* const (&central)[2]) {
+std::unique_ptr<engine::TaskGraph> Learner::record_update(const UpdateSources& sources) {
   StepResult* result = result_.as<StepResult>();
+  const float* gradient = sources.gradient != nullptr ? sources.gradient : replica_.gradient();
   engine::WeightUpdate update{.weights = replica_.weights(),
                               .rounded = replica_.rounded(),
-                              .gradient = replica_.gradient(),
-                              .central = {central[0], central[1]},
+                              .gradient = gradient,
+                              .statistics = replica_.gradient(),
+                              .references = {sources.references[0], sources.references[1]},
                               .ranges = training_.parameters().update_ranges(),
                               .rule = options_.rule,
                               .step = step_.as<StepParameters>(),
@@ -96,7 +101,7 @@ std::unique_ptr<engine::TaskGraph> Learner::record_update(const float* const (&c
   }
   stream_->begin_recording();
   if (options_.clip_gradient_norm.has_value()) {
-    stream_->enqueue(engine::GradientClip{.gradient = replica_.gradient(),
+    stream_->enqueue(engine::GradientClip{.gradient = gradient,
                                           .elements = training_.parameters().trainable_elements(),
                                           .max_norm = *options_.clip_gradient_norm,
                                           .scale = &result->gradient_scale},
@@ -145,26 +150,31 @@ void Learner::finish(Ticket& ticket) {
   ++tasks_;
 }
 
-Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& parameters) {
+void Learner::set_update_sources(const UpdateSources& sources) {
+  if (sources == sources_) return;
+  sources_ = sources;
+  update_graph_ = record_update(sources);
+}
+
+Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& parameters,
+                         std::span<engine::Event> parts) {
+  ARBALEST_CHECK(parts.empty() || parts.size() == gradient_graphs_.size());
   check_slot();
   StepParameters step = parameters;
   std::ranges::copy(engine::moment_corrections(options_.rule, ++steps_), step.moment_corrections);
   stream_->begin_task(batch.number);
   copy_in(training_, options_.training_data, batch, &step, "parameters");
   const Ticket ticket{.task = batch.number, .examples = batch.examples};
-  stream_->launch(*gradient_graph_, "gradient");
+  for (std::size_t part = 0; part < gradient_graphs_.size(); ++part) {
+    stream_->launch(*gradient_graphs_[part], "gradient");
+    if (!parts.empty()) parts[part] = stream_->record();
+  }
   return ticket;
 }
 
 void Learner::update(Ticket& ticket, const engine::Event& after) {
-  ARBALEST_CHECK(update_graph_ != nullptr);
   stream_->wait(after, "wait for averaging's read");
   stream_->launch(*update_graph_, "update");
-  finish(ticket);
-}
-
-void Learner::update_alone(Ticket& ticket) {
-  stream_->launch(*update_alone_graph_, "update");
   finish(ticket);
 }
 
@@ -196,13 +206,6 @@ Ticket Learner::measure_statistics(const dataflow::Batch& batch, const StepParam
   return ticket;
 }
 
-engine::Event Learner::move_average(float* average, float weight, engine::BFloat16* rounded) {
-  const std::int64_t elements = training_.parameters().elements();
-  stream_->enqueue(engine::MovingAverage{replica_.weights(), average, weight, elements}, "moving average");
-  round_weights(average, rounded);
-  return stream_->record();
-}
-
 void Learner::weights_were_set() {
   if (replica_.rounded() == nullptr) return;
   round_weights(replica_.weights(), replica_.rounded());
@@ -226,14 +229,22 @@ std::size_t Learner::statistics_bytes() const {
   return static_cast<std::size_t>(training_.parameters().statistic_elements()) * sizeof(float);
 }
 
-void Learner::restart(const float* central, const engine::Event& ready) {
-  stream_->wait(ready, "wait for the restart");
-  stream_->copy(replica_.weights(), central, vector_bytes(), "restart weights");
+engine::Event Learner::assign(const float* weights, const engine::Event& ready, OptimizerState state) {
+  stream_->wait(ready, "wait for new weights");
+  stream_->copy(replica_.weights(), weights, vector_bytes(), "assign weights");
   round_weights(replica_.weights(), replica_.rounded());
-  for (const StateSlot& slot : replica_.state()) {
-    stream_->fill_zero(slot.values.data(), state_bytes(), "restart optimizer state");
+  if (state == OptimizerState::kZero) {
+    for (const StateSlot& slot : replica_.state()) {
+      stream_->fill_zero(slot.values.data(), state_bytes(), "restart optimizer state");
+    }
+    steps_ = 0;
   }
-  steps_ = 0;
+  return stream_->record();
+}
+
+void Learner::assign_state(std::size_t slot, const float* values, const engine::Event& ready) {
+  stream_->wait(ready, "wait for new optimizer state");
+  stream_->copy(replica_.state()[slot].values.data(), values, state_bytes(), "assign optimizer state");
 }
 
 }  // namespace arbalest::learners

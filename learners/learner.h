@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,8 @@ struct LearnerOptions {
   int result_slots = 4;  // tasks that may be enqueued and not yet waited for
   engine::UpdateRule rule = {};
   std::optional<float> clip_gradient_norm = {};  // the largest norm that a gradient keeps
-  // The device's two buffers of the central model; both null where it is always the only learner.
-  const float* central[2] = {nullptr, nullptr};
+  // The backward pass is recorded in parts of about so many bytes of gradient (Plan::gradient_parts); 0: in one.
+  std::int64_t gradient_part_bytes = 0;
   // The device's weights that evaluation reads, and the same in low precision where the plans read that.
   float* evaluation_weights = nullptr;
   const engine::BFloat16* rounded_evaluation_weights = nullptr;
@@ -43,31 +44,53 @@ struct LearnerOptions {
   bool measures_statistics = false;  // measure_statistics() will be called
 };
 
+// What a learner's update reads beside its own vectors, all on its device: [elements of the flat vectors] each.
+struct UpdateSources {
+  // What the update may pull the weights towards (engine/ops/weight_update.h); both null: nothing.
+  const float* references[2] = {nullptr, nullptr};
+  // The gradient of what is trained; null: the learner's own.
+  const float* gradient = nullptr;
+
+  bool operator==(const UpdateSources&) const = default;
+};
+
+// What becomes of the optimizer's state when a learner is given new weights.
+enum class OptimizerState {
+  kKeep,
+  kZero,  // and AdamW's steps are counted from 1 again
+};
+
 class Learner {
  public:
   // What one takes of the device's memory.
   static std::size_t device_bytes(const engine::Device& device, const dataflow::Plan& training,
                                   const dataflow::Plan& inference, const engine::UpdateRule& rule);
 
-  // Records its task graphs. The plans, data and buffers must outlive it. Throws kOutOfMemory.
+  // Records its task graphs, with an update that reads its own vectors only. The plans, data and buffers must outlive
+  // it. Throws kOutOfMemory.
   Learner(engine::Device& device, const dataflow::Plan& training, const dataflow::Plan& inference,
           const LearnerOptions& options);
 
   float* weights() const noexcept { return replica_.weights(); }
-  // The same in low precision; null where the plans do not read it.
+  float* gradient() const noexcept { return replica_.gradient(); }
+  const std::vector<StateSlot>& state() const noexcept { return replica_.state(); }
+  // The weights in low precision; null where the plans do not read them.
   const engine::BFloat16* rounded_weights() const noexcept { return replica_.rounded(); }
   engine::Stream& stream() const noexcept { return *stream_; }
 
-  // One training step is a call of gradient() and then one of update() or update_alone(). Stream ordering: they enqueue
-  // on stream() and return without waiting. The host memory of the task that was enqueued result_slots earlier is used
-  // again, by evaluate() too: its ticket must have been waited for and read (kInternal if it is still under way).
+  // Records the update anew. The learner must be idle; the sources must outlive it, or the next call.
+  void set_update_sources(const UpdateSources& sources);
+
+  // One training step is a call of gradient() and then one of update(). Stream ordering: they enqueue on stream() and
+  // return without waiting. The host memory of the task that was enqueued result_slots earlier is used again, by
+  // evaluate() too: its ticket must have been waited for and read (kInternal if it is still under way).
   // The batch's images [b, c, h, w] and labels [b], if it brings them, must stay until Ticket::done.
-  Ticket gradient(const dataflow::Batch& batch, const engine::StepParameters& parameters);
-  // Applies the gradient after `after` has passed: the read of w by averaging. Completes the ticket's `done`.
+  // parts: unless empty, as many as gradient_parts() has; each gets the event after which the part's gradient is there.
+  Ticket gradient(const dataflow::Batch& batch, const engine::StepParameters& parameters,
+                  std::span<engine::Event> parts = {});
+  // Applies the gradient after `after` has passed: whatever the update sources wait for. Completes the ticket's `done`.
   void update(Ticket& ticket, const engine::Event& after);
-  // The same where there is no other learner: the weights are then the model that is saved, and a step that is not
-  // finite is refused (engine/ops/weight_update.h).
-  void update_alone(Ticket& ticket);
+  std::span<const dataflow::GradientPart> gradient_parts() const noexcept { return gradient_parts_; }
 
   // Loss and accuracy of the evaluation weights on one mini-batch, after `weights_ready`.
   Ticket evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready);
@@ -78,25 +101,22 @@ class Learner {
   Ticket measure_statistics(const dataflow::Batch& batch, const engine::StepParameters& parameters,
                             const engine::Event& weights_ready);
 
-  // Takes the weights as they are after the last update into `average` (engine/ops/moving_average.h; a weight of 1
-  // makes it a copy) and, unless it is null, rounds that to `rounded` ([elements] on the device each); returns the
-  // event after which it is there.
-  engine::Event move_average(float* average, float weight, engine::BFloat16* rounded);
-
   // To be called when the host has written weights(), before anything is enqueued that reads them. Returns when the
   // host may write them again.
   void weights_were_set();
 
-  // w := z, the optimizer's state := 0 and its steps counted from 1 again, after `ready`. central: [elements] on the
-  // device.
-  void restart(const float* central, const engine::Event& ready);
+  // Copies `weights` ([elements] on the device) to its own, after `ready`; returns the event after which they are
+  // there.
+  engine::Event assign(const float* weights, const engine::Event& ready, OptimizerState state);
+  // Copies `values` ([trainable_elements()] on the device) to slot `slot` of the optimizer's state, after `ready`.
+  void assign_state(std::size_t slot, const float* values, const engine::Event& ready);
 
  private:
   std::size_t vector_bytes() const;
   std::size_t state_bytes() const;  // of a vector of the optimizer's
   std::size_t statistics_bytes() const;
   void round_weights(const float* weights, engine::BFloat16* rounded);
-  std::unique_ptr<engine::TaskGraph> record_update(const float* const (&central)[2]);
+  std::unique_ptr<engine::TaskGraph> record_update(const UpdateSources& sources);
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
   // The mini-batch and, unless null, the parameters to where the recordings read them; what is not images in one copy,
   // labeled `label`.
@@ -122,9 +142,10 @@ class Learner {
   std::vector<engine::Event> done_;  // [result_slots] of the last task in each
   std::uint64_t tasks_ = 0;          // enqueued so far, evaluation included
   std::uint64_t steps_ = 0;          // of training, enqueued since the last restart
-  std::unique_ptr<engine::TaskGraph> gradient_graph_;
-  std::unique_ptr<engine::TaskGraph> update_graph_;  // null: it is always alone
-  std::unique_ptr<engine::TaskGraph> update_alone_graph_;
+  std::vector<dataflow::GradientPart> gradient_parts_;
+  std::vector<std::unique_ptr<engine::TaskGraph>> gradient_graphs_;  // by part; the first runs forward before it
+  UpdateSources sources_;
+  std::unique_ptr<engine::TaskGraph> update_graph_;  // reads sources_
   std::unique_ptr<engine::TaskGraph> evaluation_graph_;
   std::unique_ptr<engine::TaskGraph> statistics_graph_;  // null: they are not measured
   std::unique_ptr<engine::Stream> stream_;               // last: its work ends before what it uses goes

@@ -37,7 +37,7 @@ void LearnerGroup::grow(int count, const PoolOptions& options, const SharedVecto
                                                  .result_slots = options.result_slots,
                                                  .rule = options.rule,
                                                  .clip_gradient_norm = options.clip_gradient_norm,
-                                                 .central = {shared.central[0], shared.central[1]},
+                                                 .gradient_part_bytes = options.gradient_part_bytes,
                                                  .evaluation_weights = shared.evaluation_weights,
                                                  .rounded_evaluation_weights = shared.rounded_evaluation_weights,
                                                  .training_data = options.training_data,

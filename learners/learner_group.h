@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,12 +28,12 @@ struct PoolOptions {
   // images.
   const dataflow::ResidentData* training_data = nullptr;
   const dataflow::ResidentData* evaluation_data = nullptr;
-  bool measures_statistics = false;  // running statistics are estimated for the central model
+  bool measures_statistics = false;      // running statistics are estimated for the central model
+  std::int64_t gradient_part_bytes = 0;  // LearnerOptions
 };
 
 // Memory of a device that its learners share.
 struct SharedVectors {
-  const float* central[2] = {nullptr, nullptr};  // the buffers of the central model; null where k is always 1
   float* evaluation_weights = nullptr;
   const engine::BFloat16* rounded_evaluation_weights = nullptr;
 };

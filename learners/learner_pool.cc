@@ -31,12 +31,9 @@ std::size_t LearnerPool::shared_bytes() const {
   return evaluation_weights_bytes() + rounded_evaluation_weights_bytes();
 }
 
-SharedVectors LearnerPool::shared_vectors() const {
-  return {{central_[0], central_[1]}, evaluation_weights(), rounded_evaluation_weights()};
-}
+SharedVectors LearnerPool::shared_vectors() const { return {evaluation_weights(), rounded_evaluation_weights()}; }
 
-void LearnerPool::create(const float* const (&central)[2]) {
-  std::ranges::copy(central, central_);
+void LearnerPool::create() {
   evaluation_weights_ = device_.allocate(evaluation_weights_bytes());
   if (const std::size_t bytes = rounded_evaluation_weights_bytes(); bytes > 0) {
     rounded_evaluation_weights_ = device_.allocate(bytes);

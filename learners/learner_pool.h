@@ -13,7 +13,7 @@ namespace arbalest::learners {
 class LearnerPool {
  public:
   // Prepares the plans of `learners` learners, between whom the device's cores are divided. All that takes much memory
-  // comes with create(), once the central model's place is known.
+  // comes with create().
   // `parameters`: the layouts of another pool's parameters, so that flat vectors can be summed
   // over devices; null: the device chooses.
   LearnerPool(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int learners,
@@ -23,8 +23,7 @@ class LearnerPool {
   std::size_t shared_bytes() const;
   std::size_t learner_bytes() const { return active().learner_bytes(options_); }
 
-  // `central`: the device's two buffers of the central model, both null if there never is another learner.
-  void create(const float* const (&central)[2]);
+  void create();
 
   // Another number of learners. prepare() makes the plans and learners that `count` of them need and that do not exist;
   // throws kOutOfMemory, and has made nothing then. activate() makes `count` prepared ones the present ones, whose
@@ -42,6 +41,9 @@ class LearnerPool {
     return active().learners().first(static_cast<std::size_t>(count_));
   }
   int count() const noexcept { return count_; }
+  int result_slots() const noexcept { return options_.result_slots; }
+  // Vectors that each learner's optimizer keeps.
+  std::size_t state_slots() const { return engine::state_slots(options_.rule).size(); }
   const dataflow::Plan& training_plan() const noexcept { return active().training_plan(); }
   float* evaluation_weights() const noexcept { return evaluation_weights_.as<float>(); }
   // The same in low precision as of the last evaluation, for whoever evaluates to keep up to date; null where the plans
@@ -60,7 +62,6 @@ class LearnerPool {
   dataflow::Graph graph_;
   engine::Device& device_;
   PoolOptions options_;
-  const float* central_[2] = {nullptr, nullptr};
   engine::Buffer evaluation_weights_;
   engine::Buffer rounded_evaluation_weights_;
   std::map<int, std::unique_ptr<LearnerGroup>> groups_;  // by threads of a learner

@@ -94,6 +94,15 @@ int LearningRateSchedule::drops_before(double progress) const {
   return count;
 }
 
+std::optional<double> LearningRateSchedule::epoch_of_drop(int number) const {
+  if (number < 1) return std::nullopt;
+  if (const auto* step = std::get_if<StepDrops>(&curve)) return warm_up.epochs + number * step->epochs;
+  const auto* multistep = std::get_if<MultistepDrops>(&curve);
+  const auto index = static_cast<std::size_t>(number - 1);
+  if (multistep == nullptr || index >= multistep->drops.size()) return std::nullopt;
+  return multistep->drops[index].epoch;
+}
+
 float LearningRateSchedule::at(double progress, int learners) const {
   const Epochs now = epochs_at(*this, progress);
   double rate = base * std::visit([&](const auto& shape) { return factor_at(shape, now); }, curve);

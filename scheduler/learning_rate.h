@@ -18,6 +18,7 @@
 // a cycle and falls back to 0 during the rest.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -101,6 +102,9 @@ struct LearningRateSchedule {
   // How many drops of a step or multistep curve have taken effect; averaging restarts when this changes (design:
   // "Restart"). 0 for continuous curves.
   int drops_before(double progress) const;
+  // Where drop `number`, from 1, of a step or multistep curve takes effect, in epochs of the run; none if there is
+  // none.
+  std::optional<double> epoch_of_drop(int number) const;
 };
 
 }  // namespace arbalest::scheduler

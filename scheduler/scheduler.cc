@@ -16,9 +16,9 @@ using learners::Ticket;
 
 namespace {
 
-std::size_t learner_count(std::span<const std::unique_ptr<LearnerPool>> pools) {
-  std::size_t count = 0;
-  for (const auto& pool : pools) count += static_cast<std::size_t>(pool->count());
+int learner_count(std::span<const std::unique_ptr<LearnerPool>> pools) {
+  int count = 0;
+  for (const auto& pool : pools) count += pool->count();
   return count;
 }
 
@@ -37,19 +37,48 @@ void Progress::add(const Progress& later) {
   loss_sum += later.loss_sum;
   correct += later.correct;
   correct_top5 += later.correct_top5;
-  if (later.replica_distance > 0.0) replica_distance = later.replica_distance;
+  if (later.replica_distance > 0.0) {
+    replica_distance = later.replica_distance;
+    replica_spread = later.replica_spread;
+  }
   host_seconds += later.host_seconds;
 }
+
+namespace {
+
+std::vector<engine::Device*> devices_of(std::span<const std::unique_ptr<LearnerPool>> pools) {
+  std::vector<engine::Device*> devices;
+  for (const auto& pool : pools) devices.push_back(&pool->device());
+  return devices;
+}
+
+sma::SynchronizerNeeds needs_of(const Options& options, std::span<const std::unique_ptr<LearnerPool>> pools) {
+  sma::SynchronizerNeeds needs{.schemes = {options.synchronization},
+                               .most_learners = std::max(options.most_learners, learner_count(pools)),
+                               .may_resize = options.may_resize,
+                               .state_slots = pools.front()->state_slots()};
+  needs.schemes.insert(needs.schemes.end(), options.switches.begin(), options.switches.end());
+  return needs;
+}
+
+sma::CenterSizes sizes_of(const LearnerPool& pool) {
+  const dataflow::ParameterLayout& layout = pool.training_plan().parameters();
+  return {layout.elements(), layout.statistic_elements()};
+}
+
+}  // namespace
 
 Scheduler::Scheduler(const Options& options, std::span<const std::unique_ptr<LearnerPool>> pools,
                      engine::Collective& collective)
     : options_(options),
       pools_(pools),
+      synchronizer_(needs_of(options, pools), devices_of(pools), sizes_of(*pools.front()), collective, kRunAhead + 1),
       moving_average_(options.moving_average_epochs),
       tasks_(0),
+      strides_(kRunAhead + 1),
       averagings_(kRunAhead + 1),
       evaluation_ready_(pools.size()) {
-  create_learners(collective);
+  create_learners();
   LearnerPool& first = *pools_.front();
   const dataflow::ParameterLayout& layout = first.training_plan().parameters();
   layout.initialize(first.device(), options_.seed, first.evaluation_weights());
@@ -58,41 +87,45 @@ Scheduler::Scheduler(const Options& options, std::span<const std::unique_ptr<Lea
 
 Scheduler::~Scheduler() { abandon(); }
 
-void Scheduler::create_learners(engine::Collective& collective) {
-  std::vector<engine::Device*> devices;
-  for (const auto& pool : pools_) devices.push_back(&pool->device());
-  if (learner_count(pools_) > 1 || options_.may_resize) {
-    const dataflow::ParameterLayout& layout = pools_.front()->training_plan().parameters();
-    averager_.emplace(options_.averaging, devices, layout.elements(), layout.statistic_elements(), collective,
-                      kRunAhead + 1);
-  }
-  for (std::size_t p = 0; p < pools_.size(); ++p) {
-    const int device = static_cast<int>(p);
-    const float* const central[2] = {averager_ ? averager_->central_buffer(device, 0) : nullptr,
-                                     averager_ ? averager_->central_buffer(device, 1) : nullptr};
-    pools_[p]->create(central);
-  }
+void Scheduler::create_learners() {
+  for (const auto& pool : pools_) pool->create();
   if (options_.statistics_ring != nullptr) statistics_.emplace(*pools_.front());
   collect_learners();
+  bind(options_.synchronization);
 }
 
 void Scheduler::collect_learners() {
   learners_.clear();
   pool_of_.clear();
   ready_.clear();
-  std::vector<std::vector<const float*>> replicas;
   for (std::size_t p = 0; p < pools_.size(); ++p) {
-    std::vector<const float*>& weights = replicas.emplace_back();
     for (const auto& learner : pools_[p]->learners()) {
       learners_.push_back(learner.get());
       pool_of_.push_back(p);
-      weights.push_back(learner->weights());
     }
-    ready_.emplace_back(weights.size());
+    ready_.emplace_back(pools_[p]->learners().size());
   }
   last_tasks_.assign(learners_.size(), {});
-  tasks_ = RingQueue<Task>(learners_.size() * static_cast<std::size_t>(result_slots(options_.averaging.period)));
-  if (averager_) averager_->set_replicas(std::move(replicas));
+  parts_.assign(learners_.size(), std::vector<engine::Event>(learners_.front()->gradient_parts().size()));
+  tasks_ = RingQueue<Task>(learners_.size() * static_cast<std::size_t>(pools_.front()->result_slots()));
+}
+
+void Scheduler::bind(const sma::Options& synchronization) {
+  std::vector<std::vector<sma::ReplicaView>> views;
+  for (const auto& pool : pools_) {
+    views.emplace_back();
+    for (const auto& learner : pool->learners()) {
+      sma::ReplicaView view{&learner->stream(), learner->weights(), learner->gradient()};
+      for (const learners::StateSlot& slot : learner->state()) view.state.push_back(slot.values.as<float>());
+      views.back().push_back(std::move(view));
+    }
+  }
+  synchronizer_.bind(synchronization, std::move(views));
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    const sma::UpdateOperands operands = synchronizer_.operands(pool_of_[j]);
+    learners_[j]->set_update_sources({{operands.references[0], operands.references[1]}, operands.gradient});
+  }
+  steps_left_ = 0;
 }
 
 void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
@@ -102,7 +135,7 @@ void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
       pool.training_plan().parameters().from_canonical(pool.device(), tensors, learner->weights());
       learner->weights_were_set();
     }
-    if (averager_) averager_->set_central(static_cast<int>(p), pool.learners().front()->weights());
+    if (synchronizer_.has_center()) synchronizer_.set_center(p, pool.learners().front()->weights());
   }
   if (statistics_) forget_statistics();
 }
@@ -113,13 +146,12 @@ double Scheduler::progress() const noexcept {
 
 float Scheduler::learning_rate() const noexcept { return options_.learning_rate.at(progress(), learners()); }
 
-Progress Scheduler::advance(dataflow::BatchRing& ring, int rounds) {
-  const std::size_t tasks_per_round = learners_.size() * static_cast<std::size_t>(options_.averaging.period);
+Progress Scheduler::advance(dataflow::BatchRing& ring, int strides) {
   Progress progress;
-  for (int round = 0; round < rounds; ++round) {
-    while (tasks_.size() >= tasks_per_round * kRunAhead) pop_round(progress);
+  for (int stride = 0; stride < strides; ++stride) {
+    while (strides_.size() >= kRunAhead) pop_stride(progress);
     const double start = engine::host::thread_cpu_seconds();
-    enqueue_round(ring);
+    enqueue_stride(ring);
     progress.host_seconds += engine::host::thread_cpu_seconds() - start;
   }
   return progress;
@@ -127,87 +159,26 @@ Progress Scheduler::advance(dataflow::BatchRing& ring, int rounds) {
 
 Progress Scheduler::drain() {
   Progress progress;
-  while (!tasks_.empty()) pop_round(progress);
+  while (!strides_.empty()) pop_stride(progress);
   return progress;
 }
 
-void Scheduler::enqueue_round(dataflow::BatchRing& ring) {
-  if (const int drops = options_.learning_rate.drops_before(progress()); drops != drops_) {
-    drops_ = drops;
-    if (averages()) restart();
-  }
-  StepParameters local{.seed = options_.seed, .learning_rate = learning_rate()};
-  for (int step = 1; step < options_.averaging.period; ++step) {
-    for (std::size_t j = 0; j < learners_.size(); ++j) {
-      last_tasks_[j] = enqueue_gradient(ring, *learners_[j], local);
-      enqueue_update(j, {}, ring);
-    }
-  }
-  StepParameters corrected = local;
-  if (averages()) {
-    corrected.alpha = options_.averaging.alpha_for(learners());
-    corrected.parity = static_cast<std::uint32_t>(averager_->parity());
-  }
-  for (std::size_t p = 0, j = 0; p < ready_.size(); ++p) {
-    for (engine::Event& ready : ready_[p]) {
-      ready = learners_[j]->stream().record();
-      last_tasks_[j] = enqueue_gradient(ring, *learners_[j], corrected);
-      ++j;
-    }
-  }
-  std::span<const engine::Event> read;
-  if (averages()) {
-    read = averager_->average(ready_, corrected.alpha);
-    averagings_.push(averager_->ticket());
-  }
-  for (std::size_t j = 0; j < learners_.size(); ++j) {
-    enqueue_update(j, averages() ? read[pool_of_[j]] : engine::Event{}, ring);
-  }
-  if (moving_average_.is_due(progress())) move_averages(false);
-}
-
-void Scheduler::enqueue_update(std::size_t learner, const engine::Event& after, dataflow::BatchRing& ring) {
-  Ticket& ticket = last_tasks_[learner];
-  if (averages()) {
-    learners_[learner]->update(ticket, after);
-  } else {
-    learners_[learner]->update_alone(ticket);
-  }
-  tasks_.push({ticket, learner, &ring});
-}
-
-Ticket Scheduler::enqueue_gradient(dataflow::BatchRing& ring, Learner& learner, const StepParameters& parameters) {
-  const auto batch = ring.next();
-  ARBALEST_CHECK(batch.has_value());  // training batches never end
-  ++batches_;
-  StepParameters step = parameters;
-  step.task = batch->number;
-  return learner.gradient(*batch, step);
-}
-
-void Scheduler::restart() {
-  for (std::size_t p = 0, j = 0; p < ready_.size(); ++p) {
-    for (engine::Event& ready : ready_[p]) ready = learners_[j++]->stream().record();
-  }
-  const std::span<const engine::Event> copied = averager_->restart(ready_);
-  for (std::size_t j = 0; j < learners_.size(); ++j) {
-    const std::size_t p = pool_of_[j];
-    learners_[j]->restart(averager_->central_buffer(static_cast<int>(p), averager_->parity()), copied[p]);
-  }
-}
-
-void Scheduler::pop_round(Progress& progress) {
-  const std::size_t tasks = learners_.size() * static_cast<std::size_t>(options_.averaging.period);
-  for (std::size_t i = 0; i < tasks; ++i) pop_task(progress);
-  if (!averages()) return;
+void Scheduler::pop_stride(Progress& progress) {
+  const Stride stride = strides_.pop();
+  for (std::size_t i = 0; i < stride.tasks; ++i) pop_task(progress);
+  if (!stride.averages) return;
   const sma::AveragingTicket averaging = averagings_.pop();
   wait(averaging.done);
-  if (averaging.result->non_finite > 0.0F) {
+  const sma::AveragingResult& result = *averaging.result;
+  if (result.non_finite > 0.0F) {
     engine::fail(engine::ErrorKind::kDiverged,
                  "training diverged: {} weights of the replicas are not finite; lower learning_rate.base",
-                 averaging.result->non_finite);
+                 result.non_finite);
   }
-  progress.replica_distance = std::sqrt(averaging.result->squared_distance / static_cast<double>(learners()));
+  const double k = learners();
+  const double squares = result.squared_distance;
+  progress.replica_distance = std::sqrt(squares / k);
+  progress.replica_spread = std::sqrt(std::max(0.0, squares - static_cast<double>(result.squared_sum) / k) / k);
 }
 
 void Scheduler::pop_task(Progress& progress) {
@@ -239,14 +210,13 @@ void Scheduler::check_finite(const Task& task) const {
 void Scheduler::move_averages(bool rounds_them) {
   const float weight = moving_average_.take(progress());
   for (std::size_t p = 0; p < pools_.size(); ++p) {
-    float* average = pools_[p]->evaluation_weights();
     engine::BFloat16* rounded = rounds_them ? pools_[p]->rounded_evaluation_weights() : nullptr;
-    evaluation_ready_[p] = averages() ? averager_->move_average(static_cast<int>(p), average, weight, rounded)
-                                      : learners_.front()->move_average(average, weight, rounded);
+    evaluation_ready_[p] = synchronizer_.read_model(p, pools_[p]->evaluation_weights(), weight, rounded);
   }
 }
 
 void Scheduler::refresh_evaluation_weights(Statistics statistics) {
+  gather_model();
   move_averages(true);
   if (!statistics_ || statistics == Statistics::kAveraged) return;
   if (!statistics_->are_of(batches_)) measure_statistics();
@@ -301,14 +271,27 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
 }
 
 void Scheduler::resize(std::span<const int> learners) {
-  ARBALEST_CHECK(options_.may_resize && tasks_.empty() && learners.size() == pools_.size());
+  ARBALEST_CHECK(options_.may_resize);
+  regroup(synchronizer_.options(), learners, false);
+}
+
+void Scheduler::switch_to(const sma::Options& synchronization, LearnerScaling scaling, std::span<const int> learners) {
+  options_.learning_rate.with_learners = scaling;
+  const bool are_same = std::ranges::equal(learners, pools_, {}, {}, [](const auto& pool) { return pool->count(); });
+  regroup(synchronization, learners, are_same && synchronization.keeps_state_at_switch());
+}
+
+void Scheduler::regroup(const sma::Options& synchronization, std::span<const int> learners, bool keeps_state) {
+  ARBALEST_CHECK(tasks_.empty() && learners.size() == pools_.size());
   if (statistics_) forget_statistics();                          // its events are of streams that may go
   for (Learner* learner : learners_) learner->stream().drain();  // nobody has waited for the last updates
-  // The weights of one learner alone are z.
-  if (!averages()) averager_->set_central(0, learners_.front()->weights());
+  record_ready();
+  const std::span<const engine::Event> restarted = synchronizer_.restart(ready_, is_right_after_averaging());
+  for (const engine::Event& event : restarted) wait(event);
   for (std::size_t p = 0; p < pools_.size(); ++p) pools_[p]->activate(learners[p]);
   collect_learners();
-  restart();
+  bind(synchronization);
+  assign_center({}, keeps_state ? learners::OptimizerState::kKeep : learners::OptimizerState::kZero);
 }
 
 std::vector<dataflow::NamedTensor> Scheduler::snapshot(Statistics statistics) {
@@ -320,12 +303,8 @@ std::vector<dataflow::NamedTensor> Scheduler::snapshot(Statistics statistics) {
 }
 
 void Scheduler::wait(const engine::Event& event) {
-  if (!averages()) {
-    event.synchronize();
-    return;
-  }
   try {
-    averager_->wait(event);
+    synchronizer_.wait(event);
   } catch (const engine::Error&) {
     // If it was a device, its learners' streams know what they were at.
     for (const Ticket& ticket : last_tasks_) {
@@ -336,12 +315,13 @@ void Scheduler::wait(const engine::Event& event) {
 }
 
 void Scheduler::abandon() noexcept {
-  if (averages()) averager_->drain();
+  synchronizer_.drain();
   for (Learner* learner : learners_) learner->stream().drain();
   while (!tasks_.empty()) {
     const Task task = tasks_.pop();
     task.ring->release(task.ticket.task);
   }
+  while (!strides_.empty()) strides_.pop();
   while (!averagings_.empty()) averagings_.pop();
 }
 

@@ -16,45 +16,52 @@
 #include "scheduler/learning_rate.h"
 #include "scheduler/moving_average.h"
 #include "scheduler/ring_queue.h"
-#include "sma/averager.h"
+#include "sma/synchronizer.h"
 
 namespace arbalest::scheduler {
 
 struct Options {
   LearningRateSchedule learning_rate;
-  sma::Options averaging;
+  // How learners are kept together: from the start, and what regroup() may switch to.
+  sma::Options synchronization = {};
+  std::vector<sma::Options> switches = {};
   std::uint64_t seed = 1;
   std::int64_t batches_per_epoch = 1;
-  double moving_average_epochs = 0.0;  // MovingAverage: what is evaluated and saved; 0: the central model as it is
-  bool may_resize = false;             // one learner alone is then ready for averaging with others
-  // Training mini-batches, finitely many, on which the central model's running statistics are measured whenever it is
-  // evaluated or saved; null: it keeps those that averaging carries along, or that were loaded.
+  double moving_average_epochs = 0.0;  // MovingAverage: what is evaluated and saved; 0: the model as it is
+  bool may_resize = false;             // regroup() may change the number of learners, up to most_learners
+  int most_learners = 0;               // over all devices; 0: as many as the pools have
+  // Training mini-batches, finitely many, on which the model's running statistics are measured whenever it is evaluated
+  // or saved; null: it keeps the mean of the replicas', or those that were loaded.
   dataflow::BatchRing* statistics_ring = nullptr;
 };
 
-// Rounds that may be enqueued before the oldest has ended; enough to keep every stream busy.
+// A *stride* is what is enqueued at once, and ends where a run may stop, be evaluated or be regrouped: a whole round of
+// several steps where replicas are pulled, so that its learning rate is one; otherwise one step of every learner.
+
+// Strides that may be enqueued before the oldest has ended; enough to keep every stream busy.
 inline constexpr int kRunAhead = 2;
 
-// Tasks of a learner that may be under way at a time: what PoolOptions::result_slots must be.
-constexpr int result_slots(int period) { return (kRunAhead + 1) * period; }
-// Slots of a batch ring: all tasks under way, and a round being filled.
-constexpr int needed_ring_slots(int learners, int period) { return (kRunAhead + 2) * learners * period; }
+// Tasks of a learner that may be under way at a time, in strides of so many steps (sma::longest_stride): what
+// PoolOptions::result_slots must be.
+constexpr int result_slots(int steps) { return (kRunAhead + 1) * steps; }
+// Slots of a batch ring: all tasks under way, and a stride being filled.
+constexpr int needed_ring_slots(int learners, int steps) { return (kRunAhead + 2) * learners * steps; }
 // For small batches more, so that not every one wakes the pool (measured: 4 slots of MNIST cost 6.5 % of a core, 16
 // cost 2 to 3.5 %).
 constexpr int slots_of_small_ring(std::int64_t batch_bytes) {
   constexpr std::int64_t kSmallRing = std::int64_t{16} << 20U;  // bytes that are spent without a need
   return static_cast<int>(std::clamp<std::int64_t>(kSmallRing / batch_bytes, 1, 16));
 }
-constexpr int ring_slots(int learners, int period, std::int64_t batch_bytes) {
-  return std::max(needed_ring_slots(learners, period), slots_of_small_ring(batch_bytes));
+constexpr int ring_slots(int learners, int steps, std::int64_t batch_bytes) {
+  return std::max(needed_ring_slots(learners, steps), slots_of_small_ring(batch_bytes));
 }
 // Of a ring of indices, which are so few bytes that the pool need only be woken every few hundred batches. Not more
 // than an epoch has: a BatchOrder keeps two of them in mind.
 constexpr int slots_of_index_ring(std::int64_t batches_per_epoch) {
   return static_cast<int>(std::min<std::int64_t>(batches_per_epoch, 1024));
 }
-constexpr int index_ring_slots(int learners, int period, std::int64_t batches_per_epoch) {
-  return std::max(needed_ring_slots(learners, period), slots_of_index_ring(batches_per_epoch));
+constexpr int index_ring_slots(int learners, int steps, std::int64_t batches_per_epoch) {
+  return std::max(needed_ring_slots(learners, steps), slots_of_index_ring(batches_per_epoch));
 }
 // Of a ring that is not trained on, but passed from its first batch to its last, time and again: what is under way on
 // the learners and one each being filled, where the pass has so many batches. `wanted`: by slots_of_small_ring or
@@ -73,6 +80,8 @@ struct Progress {
   double correct_top5 = 0.0;
   // sqrt(mean over learners of |w_j - z|^2), running statistics left out, at the last averaging that ended; 0 if none
   double replica_distance = 0.0;
+  // sqrt(mean over learners of |w_j - mean of w|^2), alike
+  double replica_spread = 0.0;
   double host_seconds = 0.0;  // CPU time of the calling thread to enqueue rounds, sleep not counted
 
   void add(const Progress& later);
@@ -82,7 +91,7 @@ struct Progress {
 enum class Statistics {
   kReestimated,  // on Options::statistics_ring, if there is one, which takes as long as an evaluation of its
                  // mini-batches
-  // Those that averaging carries along. In a moving average there is what has been re-estimated before, too.
+  // The mean of the replicas'. In a moving average there is what has been re-estimated before, too.
   kAveraged
 };
 
@@ -112,31 +121,37 @@ class Scheduler {
   // Mini-batches enqueued since the start of the run, and the same in epochs.
   std::uint64_t batches() const noexcept { return batches_; }
   double progress() const noexcept;
-  // The rate of the next round.
+  // The learning rate of the next stride.
   float learning_rate() const noexcept;
 
-  // Enqueues `rounds` rounds from `ring` and returns what has ended meanwhile; streams are not drained. Throws
-  // kDiverged, naming learner and task, when a loss, gradient or weight is not finite: z is then the last finite one
-  // and can still be evaluated and saved. Throws what a stream or the input threw.
-  Progress advance(dataflow::BatchRing& ring, int rounds);
+  // Enqueues `strides` strides from `ring` and returns what has ended meanwhile; streams are not drained. Throws
+  // kDiverged, naming learner and task, when a loss, gradient or weight is not finite: the model is then the last
+  // finite one and can still be evaluated and saved. Throws what a stream or the input threw.
+  Progress advance(dataflow::BatchRing& ring, int strides);
   // Waits for all that is enqueued.
   Progress drain();
 
-  // Loss and accuracy of the central model (of the weights, with one learner), or of its moving average, over all
-  // batches of `ring`, spread over all learners; leaves the ring at its start. Only when drained. Throws kData if none
-  // of the examples can be read.
+  // Loss and accuracy of the model, or of its moving average, over all batches of `ring`, spread over all learners;
+  // leaves the ring at its start. The model is the center where replicas are pulled to one, and the mean of the
+  // replicas otherwise, in a vector of its own that is never fed back. Only when drained. Throws kData if none of the
+  // examples can be read.
   Evaluation evaluate(dataflow::BatchRing& ring);
 
-  // From the next round on `learners[d]` learners train on device d: prepared ones (LearnerPool::prepare). All of them,
-  // new or not, go on from z, with their optimizers' state and the central momentum started anew; the sequence of
-  // mini-batches goes on, and alpha and the learning rate follow from the new number. Only when drained, and if
+  // From the next stride on `learners[d]` learners train on device d: prepared ones (LearnerPool::prepare). All of
+  // them, new or not, go on from the model, with their optimizers' state and the center's momentum started anew; the
+  // sequence of mini-batches goes on, and pull and learning rate follow from the new number. Only when drained, and if
   // Options::may_resize; the ring must have the slots for so many (needed_ring_slots).
   void resize(std::span<const int> learners);
+  // From the next stride on learners are kept together by `synchronization`, one of Options::switches, and their number
+  // scales the learning rate by `scaling`. The model becomes the center and the weights of every learner. Their
+  // optimizers' state is kept where the scheme says so (sma::Options::keeps_state_at_switch). Only when drained.
+  // Learners as for resize(); if their number changes, their optimizers' state starts anew, too.
+  void switch_to(const sma::Options& synchronization, LearnerScaling scaling, std::span<const int> learners);
 
-  // The central model, or its moving average, in canonical order, unless told otherwise as evaluate() sees it. Waits
-  // for all that is enqueued and drops its Progress.
+  // The model, or its moving average, in canonical order, unless told otherwise as evaluate() sees it. Waits for all
+  // that is enqueued and drops its Progress.
   std::vector<dataflow::NamedTensor> snapshot(Statistics statistics = Statistics::kReestimated);
-  // z and every replica := `tensors`. Before the first round.
+  // Center and every replica := `tensors`. Before the first stride.
   void load(std::span<const dataflow::NamedTensor> tensors);
 
  private:
@@ -146,20 +161,43 @@ class Scheduler {
     dataflow::BatchRing* ring = nullptr;  // where its batch came from
   };
 
-  bool averages() const noexcept { return learners_.size() > 1; }
-  void create_learners(engine::Collective& collective);
+  // Of one stride that is under way.
+  struct Stride {
+    std::size_t tasks = 0;
+    bool averages = false;
+  };
+
+  void create_learners();
   // Takes over the pools' present learners.
   void collect_learners();
-  void enqueue_round(dataflow::BatchRing& ring);
-  learners::Ticket enqueue_gradient(dataflow::BatchRing& ring, learners::Learner& learner,
-                                    const engine::StepParameters& parameters);
-  void enqueue_update(std::size_t learner, const engine::Event& after, dataflow::BatchRing& ring);
-  // All weights := z and momenta := 0.
-  void restart();
+  // Tells synchronizer and learners of each other.
+  void bind(const sma::Options& synchronization);
+
+  // rounds.cc: what is enqueued.
+  void enqueue_stride(dataflow::BatchRing& ring);
+  void enqueue_pulled_round(dataflow::BatchRing& ring);
+  void enqueue_assigned_step(dataflow::BatchRing& ring);
+  void enqueue_reduced_step(dataflow::BatchRing& ring);
+  // So many steps of every learner, which wait for nobody.
+  void enqueue_steps(dataflow::BatchRing& ring, int steps, const engine::StepParameters& each);
+  void enqueue_gradients(dataflow::BatchRing& ring, const engine::StepParameters& step);
+  // Each update waits for after[device]; there may be none.
+  void enqueue_updates(dataflow::BatchRing& ring, std::span<const engine::Event> after);
+  engine::StepParameters step_parameters() const;
+  // ready_[d][j] := the point after all work of each learner so far.
+  void record_ready();
+  void restart_at_drops();
+  // Weights := center on every learner, once `ready` has passed, by device.
+  void assign_center(std::span<const engine::Event> ready, learners::OptimizerState state);
+  // Where the model is the replicas' mean, brings it up to date; learners wait with their next update for that.
+  void gather_model();
+  bool is_right_after_averaging() const noexcept { return steps_left_ == 0; }
+
+  void regroup(const sma::Options& synchronization, std::span<const int> learners, bool keeps_state);
   // Takes the present model into every pool's evaluation weights, which nobody may be reading, and, if it
   // `rounds_them`, brings their copies in low precision up to date.
   void move_averages(bool rounds_them);
-  void pop_round(Progress& progress);
+  void pop_stride(Progress& progress);
   void pop_task(Progress& progress);
   void check_finite(const Task& task) const;
   // Brings every pool's evaluation weights up to date, and sees to their running statistics. Only when drained.
@@ -175,15 +213,18 @@ class Scheduler {
   std::span<const std::unique_ptr<learners::LearnerPool>> pools_;
   std::vector<learners::Learner*> learners_;  // of all pools, by number
   std::vector<std::size_t> pool_of_;          // by learner
-  std::optional<sma::Averager> averager_;     // none where there is always one learner
+  sma::Synchronizer synchronizer_;
 
   MovingAverage moving_average_;
   std::uint64_t batches_ = 0;
   int drops_ = 0;                                  // of the learning rate, that have taken effect
+  int steps_left_ = 0;                             // of the present round, where the center is assigned
   RingQueue<Task> tasks_;                          // enqueued training tasks, oldest first
-  RingQueue<sma::AveragingTicket> averagings_;     // one per enqueued round, oldest first
-  std::vector<std::vector<engine::Event>> ready_;  // by pool and learner: the weights may be averaged
-  std::vector<learners::Ticket> last_tasks_;       // of the round being enqueued, by learner
+  RingQueue<Stride> strides_;                      // that they belong to
+  RingQueue<sma::AveragingTicket> averagings_;     // of the strides that average
+  std::vector<std::vector<engine::Event>> ready_;  // by pool and learner: the weights may be read
+  std::vector<std::vector<engine::Event>> parts_;  // by learner: the parts of its gradient are there
+  std::vector<learners::Ticket> last_tasks_;       // of the step being enqueued, by learner
   std::vector<engine::Event> evaluation_ready_;    // by pool: the evaluation weights are there
   std::optional<CentralStatistics> statistics_;
 };

@@ -1,5 +1,9 @@
 #include "sma/options.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "engine/error.h"
 
 namespace arbalest::sma {
@@ -7,35 +11,187 @@ namespace arbalest::sma {
 using engine::ErrorKind;
 using engine::fail;
 
-void check(const Options& options, int learners) {
-  const float alpha = options.alpha_for(learners);
-  const float mu = options.central_momentum;
-  if (!(alpha > 0.0F && alpha <= 1.0F)) fail(ErrorKind::kInvalidJob, "alpha must be in (0, 1], not {}", alpha);
-  if (!(mu >= 0.0F && mu < 1.0F)) fail(ErrorKind::kInvalidJob, "central_momentum must be in [0, 1), not {}", mu);
-  if (options.period < 1) fail(ErrorKind::kInvalidJob, "period must be at least 1, not {}", options.period);
+std::string_view name_of(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::kSma:
+      return "sma";
+    case Scheme::kEaSgd:
+      return "ea_sgd";
+    case Scheme::kSSgd:
+      return "s_sgd";
+    case Scheme::kLocalSgd:
+      return "local_sgd";
+    case Scheme::kBmuf:
+      return "bmuf";
+    case Scheme::kSlowMo:
+      return "slow_mo";
+    case Scheme::kDiloco:
+      return "diloco";
+    case Scheme::kLookahead:
+      return "lookahead";
+    case Scheme::kSwap:
+      return "swap";
+  }
+  return "";
+}
+
+Options defaults_of(Scheme scheme) {
+  Options options;
+  options.scheme = scheme;
+  options.momentum = 0.0F;
+  switch (scheme) {
+    case Scheme::kSma:
+      options.momentum = 0.7F;
+      break;
+    case Scheme::kEaSgd:
+      options.pull_of_all = 0.9F;
+      options.period = 10;
+      break;
+    case Scheme::kSSgd:
+      options.bucket_bytes = std::int64_t{4} << 20U;
+      break;
+    case Scheme::kLocalSgd:
+      options.period = 4;
+      break;
+    case Scheme::kBmuf:
+      options.momentum = std::nullopt;
+      options.period = 50;
+      break;
+    case Scheme::kSlowMo:
+      options.momentum = std::nullopt;
+      options.period = 48;
+      break;
+    case Scheme::kDiloco:
+      options.outer_rate = 0.7F;
+      options.momentum = 0.9F;
+      options.nesterov = true;
+      options.period = 500;
+      break;
+    case Scheme::kLookahead:
+      options.outer_rate = 0.5F;
+      options.period = 5;
+      break;
+    case Scheme::kSwap:
+      break;
+  }
+  return options;
+}
+
+bool Options::assigns() const { return scheme != Scheme::kSma && scheme != Scheme::kEaSgd && scheme != Scheme::kSSgd; }
+
+Coupling Options::coupling(int learners) const {
+  if (scheme == Scheme::kSSgd) return learners == 1 ? Coupling::kNone : Coupling::kGradient;
+  if (!assigns()) return learners == 1 ? Coupling::kNone : Coupling::kPull;
+  // One learner would be assigned the weights that it has.
+  const bool changes_nothing = outer_rate == 1.0F && momentum_for(learners) == 0.0F;
+  return learners == 1 && changes_nothing ? Coupling::kNone : Coupling::kAssign;
+}
+
+float Options::pull_for(int learners) const { return pull.value_or(pull_of_all / static_cast<float>(learners)); }
+
+float Options::rate_for(int learners) const {
+  if (assigns()) return outer_rate;
+  return pull ? static_cast<float>(learners) * *pull : pull_of_all;
+}
+
+float Options::step_for(int learners) const {
+  return assigns() ? outer_rate / static_cast<float>(learners) : pull_for(learners);
+}
+
+float Options::momentum_for(int learners) const {
+  if (momentum) return *momentum;
+  if (scheme == Scheme::kBmuf) return 1.0F - 1.0F / static_cast<float>(learners);
+  if (learners < 4) return 0.0F;
+  if (learners < 8) return 0.2F;
+  return learners < 16 ? 0.5F : 0.6F;
+}
+
+int Options::period_at(double learning_rate, int most) const {
+  if (scheme == Scheme::kSwap) return std::numeric_limits<int>::max();
+  double steps = period;
+  if (rate_coefficient > 0.0) {
+    const double ratio = learning_rate > 0.0 ? rate_coefficient / learning_rate : std::numeric_limits<double>::max();
+    steps = std::max(steps, std::floor(ratio * ratio));
+    steps = std::min(steps, static_cast<double>(std::max(most, period)));
+  }
+  return std::max(1, static_cast<int>(steps));
+}
+
+int longest_stride(std::span<const Options> schemes) {
+  int longest = 1;
+  for (const Options& options : schemes) longest = std::max(longest, options.steps_per_stride());
+  return longest;
+}
+
+namespace {
+
+void check_range(std::string_view name, float value, bool is_good, const char* range) {
+  if (!is_good) fail(ErrorKind::kInvalidJob, "{} must be in {}, not {}", name, range, value);
+}
+
+void check_pull(const Options& options, int learners) {
+  const float pull = options.pull_for(learners);
+  const float mu = options.momentum_for(learners);
+  const char* name = options.scheme == Scheme::kSma ? "alpha" : "beta / learners";
+  check_range(name, pull, pull > 0.0F && pull <= 1.0F, "(0, 1]");
   if (learners == 1) return;  // plain SGD: nothing is averaged
-  const float pull = static_cast<float>(learners) * alpha;
-  const float bound = (1.0F + mu) * (2.0F - alpha);
-  if (pull >= bound) {
+  const float of_all = options.rate_for(learners);
+  const float bound = (1.0F + mu) * (2.0F - pull);
+  if (of_all >= bound) {
     fail(ErrorKind::kInvalidJob,
-         "{} learners with alpha {} and central_momentum {} are unstable: learners x alpha = {:.3g} must stay below (1 "
-         "+ "
+         "{} learners with {} {} and central_momentum {} are unstable: learners x alpha = {:.3g} must stay below (1 + "
          "central_momentum)(2 - alpha) = {:.3g}; leave alpha unset (it is then 1/learners)",
-         learners, alpha, mu, pull, bound);
+         learners, name, pull, mu, of_all, bound);
   }
 }
 
-std::string warning(const Options& options, float local_momentum, int learners) {
-  constexpr float kHigh = 0.8F;
-  constexpr int kEnoughLearners = 16;
-  if (learners == 1 || learners >= kEnoughLearners || local_momentum < kHigh || options.central_momentum < kHigh) {
-    return "";
+void check_assignment(const Options& options, int learners) {
+  const float eta = options.outer_rate;
+  const float mu = options.momentum_for(learners);
+  check_range("outer_rate", eta, eta > 0.0F && std::isfinite(eta), "(0, 2 (1 + momentum))");
+  const float bound = options.nesterov ? 2.0F * (1.0F + mu) / (1.0F + 2.0F * mu) : 2.0F * (1.0F + mu);
+  if (eta >= bound) {
+    fail(ErrorKind::kInvalidJob,
+         "{} with outer_rate {} and momentum {} is unstable: outer_rate must stay below {} = {:.4g}",
+         name_of(options.scheme), eta, mu,
+         options.nesterov ? "2 (1 + momentum) / (1 + 2 momentum)" : "2 (1 + momentum)", bound);
   }
-  return fmt::format(
-      "momentum {} and central_momentum {} are both at least {} with {} learners: the largest stable learning rate "
-      "shrinks "
-      "several-fold; lower one of them if the loss rises",
-      local_momentum, options.central_momentum, kHigh, learners);
+}
+
+}  // namespace
+
+void check(const Options& options, int learners) {
+  if (options.period < 1) fail(ErrorKind::kInvalidJob, "period must be at least 1, not {}", options.period);
+  if (options.scheme == Scheme::kSSgd) return;
+  const float mu = options.momentum_for(learners);
+  check_range(options.assigns() ? "momentum" : "central_momentum", mu, mu >= 0.0F && mu < 1.0F, "[0, 1)");
+  if (options.assigns()) {
+    check_assignment(options, learners);
+  } else {
+    check_pull(options, learners);
+  }
+}
+
+std::string warning(const Options& options, int learners, float local_momentum, bool scales_linearly, bool warms_up) {
+  constexpr float kHigh = 0.8F;
+  constexpr float kGain = 1.5F;
+  constexpr int kEnoughLearners = 16;
+  const float mu = options.momentum_for(learners);
+  if (options.coupling(learners) == Coupling::kPull && learners < kEnoughLearners && local_momentum >= kHigh &&
+      mu >= kHigh) {
+    return fmt::format(
+        "momentum {} and central_momentum {} are both at least {} with {} learners: the largest stable learning rate "
+        "shrinks several-fold; lower one of them if the loss rises",
+        local_momentum, mu, kHigh, learners);
+  }
+  const float gain = options.rate_for(learners) / (1.0F - mu);
+  if (options.coupling(learners) == Coupling::kAssign && learners > 1 && gain > kGain && scales_linearly && !warms_up) {
+    return fmt::format(
+        "{} multiplies the effective learning rate by outer_rate / (1 - momentum) = {:.3g}, and with_learners: LINEAR "
+        "by {} more, without a warm-up; set with_learners: KEEP or learning_rate.warm_up if the loss rises",
+        name_of(options.scheme), gain, learners);
+  }
+  return "";
 }
 
 }  // namespace arbalest::sma

@@ -1,26 +1,97 @@
-// How replicas are averaged (design: "Synchronous model averaging").
+// How the replicas of a run are kept together. One outer update with eight parameters covers every scheme that averages
+// weights; s_sgd averages gradients instead.
+//
+// In round t each of k replicas takes tau local steps from w_j. With d_j = w_j - z and D = (1/k) sum_j d_j,
+//   v <- mu rho v + eta D                            rho = 1, or gamma_t / gamma_{t-1} (SlowMo)
+//   z+ = z + v                                       heavy ball, or
+//   z+ = z + eta D + mu v                            Nesterov, in the form of torch.optim.SGD
+//   w_j <- w_j - a (w_j - z)                         pull towards the old center, or
+//   w_j <- z+                                        assignment of the new one (a = 1)
+// and the local optimizer's state is kept, zeroed or averaged.
+//
+//   scheme      a     eta   mu         rule        tau            source
+//   sma         1/k   k a   0.7        heavy ball  1              Koliousis et al., VLDB 2019, algorithm 1
+//   ea_sgd      b/k   k a   0          heavy ball  10             Zhang, Choromanska, LeCun, NIPS 2015
+//   local_sgd   new   1     0          -           4, or QSR      Lin et al., ICLR 2020; QSR: Gu et al., ICLR 2024
+//   bmuf        new   1     1 - 1/k    either      50             Chen and Huo, ICASSP 2016
+//   slow_mo     new   1     by k       heavy ball  48             Wang et al., ICLR 2020
+//   diloco      new   0.7   0.9        Nesterov    500            Douillard et al., 2023
+//   lookahead   new   0.5   0          -           5              Zhang et al., NeurIPS 2019
+//   swap        new   1     0          -           never          Gupta et al., ICLR 2020
+// The gain G = eta / (1 - mu) is what outer momentum multiplies the effective learning rate by; for sma and ea_sgd it
+// is about 1 whatever mu is, since replicas keep their own position.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace arbalest::sma {
 
-struct Options {
-  std::optional<float> alpha;     // pull towards the central model, in (0, 1]; unset: 1/k
-  float central_momentum = 0.7F;  // mu, in [0, 1)
-  int period = 1;                 // tau: tasks of each learner in a round
+enum class Scheme { kSma, kEaSgd, kSSgd, kLocalSgd, kBmuf, kSlowMo, kDiloco, kLookahead, kSwap };
 
-  // The pull for k learners.
-  float alpha_for(int learners) const { return alpha.value_or(1.0F / static_cast<float>(learners)); }
+// As in a job file: "s_sgd".
+std::string_view name_of(Scheme scheme);
+
+// How the replicas' rounds are coupled, which is all that a scheduler must know of a scheme.
+enum class Coupling {
+  kNone,      // each replica for itself; there is one
+  kPull,      // a round's last update pulls towards the center as it was: it waits until averaging has read the weights
+  kAssign,    // after the last update of a round the new center becomes the weights: the next gradient waits
+  kGradient,  // the gradients' mean is applied by every replica: each update waits for it
 };
 
-// Throws engine::ErrorKind::kInvalidJob for alpha outside (0, 1], mu outside [0, 1), period < 1, or k alpha >= (1 + mu)
-// (2 - alpha), beyond which replicas and central model oscillate apart.
+// The local optimizer's state when the new center is assigned.
+enum class LocalState { kKeep, kZero, kAverage };
+
+struct Options {
+  Scheme scheme = Scheme::kSma;
+  std::optional<float> pull;             // a, of sma and ea_sgd; unset: pull_of_all / k
+  float pull_of_all = 1.0F;              // k a, where `pull` is unset: beta of ea_sgd
+  float outer_rate = 1.0F;               // eta, where the center is assigned; sma and ea_sgd: k a
+  std::optional<float> momentum = 0.7F;  // mu; unset: by the number of learners (momentum_for)
+  bool nesterov = false;
+  int period = 1;  // tau, mini-batches of each learner between two averagings
+  // QSR: tau = max(period, floor((rate_coefficient / gamma)^2)), gamma the learning rate; 0: tau is `period`.
+  double rate_coefficient = 0.0;
+  LocalState local_state = LocalState::kKeep;
+  std::int64_t bucket_bytes = 0;  // of s_sgd: the gradient's parts that are reduced at once
+
+  bool assigns() const;
+  Coupling coupling(int learners) const;
+  // a, with k learners.
+  float pull_for(int learners) const;
+  // eta, and eta / k.
+  float rate_for(int learners) const;
+  float step_for(int learners) const;
+  // mu. bmuf: 1 - 1/k; slow_mo: 0 below 4 learners, then 0.2, from 8 on 0.5, from 16 on 0.6 (the paper's values).
+  float momentum_for(int learners) const;
+  // tau at learning rate gamma, at most `most` (at least 1). swap: no end.
+  int period_at(double learning_rate, int most) const;
+  // Steps of each learner that are enqueued at once: a whole round of sma and ea_sgd, so that its learning rate is one;
+  // 1 for the others, whose rounds may be long, and which may stop or resize at any step.
+  int steps_per_stride() const { return scheme == Scheme::kSma || scheme == Scheme::kEaSgd ? period : 1; }
+  // Whether learners that train on under this scheme, from another one, keep their optimizers' state: where replicas
+  // may differ and momentum is theirs.
+  bool keeps_state_at_switch() const { return assigns() && local_state != LocalState::kZero; }
+};
+
+// The most steps that any of the schemes enqueues at once.
+int longest_stride(std::span<const Options> schemes);
+
+// The options of a scheme with its defaults.
+Options defaults_of(Scheme scheme);
+
+// Throws engine::ErrorKind::kInvalidJob for a parameter outside of its bounds, or a combination that is not stable:
+//   kAssign, heavy ball: eta < 2 (1 + mu)      Nesterov: eta < 2 (1 + mu) / (1 + 2 mu)
+//   kPull: k a < (1 + mu)(2 - a)
+// beyond which replicas and center oscillate apart.
 void check(const Options& options, int learners);
 
-// Settings that are stable but shrink the usable learning rate several-fold: local and central momentum both at least
-// 0.8 with fewer than 16 learners. "" if there is nothing to say.
-std::string warning(const Options& options, float local_momentum, int learners);
+// What is stable but seldom wanted; "" if there is nothing to say. local_momentum: of the optimizer; scales_linearly:
+// the learning rate is multiplied by k; warms_up: it rises first.
+std::string warning(const Options& options, int learners, float local_momentum, bool scales_linearly, bool warms_up);
 
 }  // namespace arbalest::sma

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 
 #include "engine/cpu/flat_tasks.h"
+#include "engine/cpu/pairwise_blocks.h"
 #include "engine/cpu/parallel.h"
 #include "engine/elementwise/finite.h"
 #include "engine/error.h"
@@ -18,69 +18,71 @@ using elementwise::CentralTerms;
 // A vector is cut into this many chunks, however many threads there are, so that sums are added in one order. Within
 // a chunk the replicas are summed block by block, while the block's z and sum stay in the first-level cache.
 constexpr std::int64_t kChunks = 64;
-constexpr std::int64_t kBlock = 2048;
+constexpr std::int64_t kBlock = kPairwiseBlock;
 constexpr std::int64_t kLanes = 16;
 
 struct Tail {
   std::int64_t non_finite = 0;       // of S
   std::int64_t non_finite_next = 0;  // of z^{t+1}
-  double squared_distance = 0.0;
+  double squared_distance = 0.0;     // sum_j |w_j - z|^2
+  double squared_sum = 0.0;          // |S|^2
 
   void add(const Tail& other) {
     non_finite += other.non_finite;
     non_finite_next += other.non_finite_next;
     squared_distance += other.squared_distance;
+    squared_sum += other.squared_sum;
   }
 };
 
-// Replicas are read this many at a time: that many streams keep the memory busy.
-constexpr std::size_t kGroup = 4;
-
-// sum = (first ? 0 : sum) + sum_j (w_j - z), in order of j, over one block; returns the squares' sum. The replicas'
-// addresses are those of the block.
-template <std::size_t group, bool first>
-double add_differences(const std::array<const float*, kGroup>& replicas, const float* __restrict central,
-                       float* __restrict sum, std::int64_t count) {
-  float lanes[kLanes] = {};
-  const auto add = [&](std::int64_t i, std::int64_t lane) {
-    const float z = central[i];
-    float total = first ? 0.0F : sum[i];
-    float squares = 0.0F;
-    for (std::size_t j = 0; j < group; ++j) {
-      const float difference = replicas[j][i] - z;
-      total += difference;
-      squares += difference * difference;
-    }
-    sum[i] = total;
-    lanes[lane] += squares;
-  };
+// Calls add(i, lane) for i in [0, count), lanes side by side.
+template <typename Add>
+void for_lanes(std::int64_t count, const Add& add) {
   const std::int64_t whole = count / kLanes * kLanes;
   for (std::int64_t i = 0; i < whole; i += kLanes) {
 #pragma omp simd
     for (std::int64_t lane = 0; lane < kLanes; ++lane) add(i + lane, lane);
   }
   for (std::int64_t i = whole; i < count; ++i) add(i, i - whole);
-  double squares = 0.0;
-  for (const float lane : lanes) squares += static_cast<double>(lane);
-  return squares;
 }
 
-using AddDifferences = double (*)(const std::array<const float*, kGroup>&, const float*, float*, std::int64_t);
-template <bool first>
-constexpr AddDifferences kAddDifferences[kGroup] = {add_differences<1, first>, add_differences<2, first>,
-                                                    add_differences<3, first>, add_differences<4, first>};
+double sum_of_lanes(const float (&lanes)[kLanes]) {
+  double sum = 0.0;
+  for (const float lane : lanes) sum += static_cast<double>(lane);
+  return sum;
+}
+
+// sum = sum_j (w_j - z) over one block and a group of replicas; returns the squares' sum. The replicas' addresses are
+// those of the block.
+template <std::size_t group>
+double add_differences(const GroupAddresses& replicas, const float* __restrict central, float* __restrict sum,
+                       std::int64_t count) {
+  float lanes[kLanes] = {};
+  for_lanes(count, [&](std::int64_t i, std::int64_t lane) {
+    std::array<float, kPairwiseGroup> differences{};
+    float squares = 0.0F;
+    for (std::size_t j = 0; j < group; ++j) {
+      differences[j] = replicas[j][i] - central[i];
+      squares += differences[j] * differences[j];
+    }
+    sum[i] = sum_of_group<group>(differences);
+    lanes[lane] += squares;
+  });
+  return sum_of_lanes(lanes);
+}
+
+using AddDifferences = double (*)(const GroupAddresses&, const float*, float*, std::int64_t);
+constexpr AddDifferences kAddDifferences[kPairwiseGroup] = {add_differences<1>, add_differences<2>, add_differences<3>,
+                                                            add_differences<4>};
 
 // sum[0, count) = S[begin, begin + count); returns its part of the tail.
 Tail difference_of_block(std::span<const float* const> replicas, const float* central, std::int64_t begin,
                          std::int64_t count, float* sum) {
   Tail tail;
-  for (std::size_t j = 0; j < replicas.size(); j += kGroup) {
-    const std::size_t group = std::min(kGroup, replicas.size() - j);
-    std::array<const float*, kGroup> addresses{};
-    for (std::size_t i = 0; i < group; ++i) addresses[i] = replicas[j + i] + begin;
-    const AddDifferences add = j == 0 ? kAddDifferences<true>[group - 1] : kAddDifferences<false>[group - 1];
-    tail.squared_distance += add(addresses, central + begin, sum, count);
-  }
+  sum_pairwise(replicas.size(), count, sum, [&](std::size_t first, std::size_t size, float* target) {
+    tail.squared_distance +=
+        kAddDifferences[size - 1](group_addresses(replicas, first, size, begin), central + begin, target, count);
+  });
   std::int32_t non_finite = 0;
 #pragma omp simd reduction(+ : non_finite)
   for (std::int64_t i = 0; i < count; ++i) non_finite += elementwise::count_non_finite(sum[i]);
@@ -88,9 +90,15 @@ Tail difference_of_block(std::span<const float* const> replicas, const float* ce
   return tail;
 }
 
+double squared_norm(const float* __restrict values, std::int64_t count) {
+  float lanes[kLanes] = {};
+  for_lanes(count, [&](std::int64_t i, std::int64_t lane) { lanes[lane] += values[i] * values[i]; });
+  return sum_of_lanes(lanes);
+}
+
 // previous[i] = z^{t+1}[i] for i < count; returns how many are not finite.
-std::int32_t update_central(const float* __restrict central, const float* __restrict sum, float* __restrict previous,
-                            std::int64_t count, CentralTerms terms) {
+std::int32_t move_central(const float* __restrict central, const float* __restrict sum, float* __restrict previous,
+                          std::int64_t count, CentralTerms terms) {
   std::int32_t non_finite = 0;
 #pragma omp simd reduction(+ : non_finite)
   for (std::int64_t i = 0; i < count; ++i) {
@@ -99,6 +107,38 @@ std::int32_t update_central(const float* __restrict central, const float* __rest
     non_finite += elementwise::count_non_finite(next);
   }
   return non_finite;
+}
+
+std::int32_t move_central_by_nesterov(const float* __restrict central, const float* __restrict sum,
+                                      float* __restrict previous, float* __restrict velocity, std::int64_t count,
+                                      CentralTerms terms) {
+  std::int32_t non_finite = 0;
+#pragma omp simd reduction(+ : non_finite)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float moved = elementwise::next_velocity(velocity[i], sum[i], terms);
+    const float next = elementwise::nesterov_central(central[i], moved, sum[i], terms);
+    velocity[i] = moved;
+    previous[i] = next;
+    non_finite += elementwise::count_non_finite(next);
+  }
+  return non_finite;
+}
+
+// Moves z over one block, given S there; returns its part of the tail.
+template <typename Task>
+Tail move_block(const Task& task, const float* sum, std::int64_t begin, std::int64_t count, bool are_statistics) {
+  const CentralStep& by = task.by;
+  const float* central = task.central + begin;
+  float* previous = task.previous + begin;
+  if (are_statistics) {
+    return {.non_finite_next =
+                move_central(central, sum, previous, count, elementwise::statistics_terms(by.mean_factor))};
+  }
+  const CentralTerms terms{by.step, by.momentum};
+  const std::int32_t non_finite =
+      by.velocity == nullptr ? move_central(central, sum, previous, count, terms)
+                             : move_central_by_nesterov(central, sum, previous, by.velocity + begin, count, terms);
+  return {.non_finite_next = non_finite, .squared_sum = squared_norm(sum, count)};
 }
 
 // Calls body(begin, count) -> Tail for the blocks of [first, last), on `threads` threads; adds the tails up in one
@@ -130,21 +170,19 @@ Tail for_segments(const Task& task, const Body& body) {
   return tail;
 }
 
-template <typename Task>
-CentralTerms terms_of(const Task& task, bool are_statistics) {
-  return are_statistics ? elementwise::statistics_terms(task.mean_factor)
-                        : CentralTerms{task.alpha, task.central_momentum};
-}
-
 void store(const Tail& tail, float* target) {
   target[kNonFiniteCount] = static_cast<float>(tail.non_finite);
   target[kSquaredDistance] = static_cast<float>(tail.squared_distance);
+  target[kSquaredSum] = static_cast<float>(tail.squared_sum);
 }
 
 }  // namespace
 
 void run_flat(const ReplicaDifference& task, const TaskContext& context) {
-  if (task.replicas.empty()) std::fill_n(task.sum, task.elements, 0.0F);
+  if (task.replicas.empty()) {
+    std::fill_n(task.sum, task.elements + kAveragingTail, 0.0F);
+    return;
+  }
   const Tail tail = for_segments(task, [&](std::int64_t first, std::int64_t last, bool /*are_statistics*/) {
     return for_blocks(first, last, context.threads, [&](std::int64_t begin, std::int64_t count) {
       return difference_of_block(task.replicas, task.central, begin, count, task.sum + begin);
@@ -154,19 +192,17 @@ void run_flat(const ReplicaDifference& task, const TaskContext& context) {
 }
 
 void run_flat(const CentralUpdate& task, const TaskContext& context) {
-  float& non_finite = task.sum[task.elements + kNonFiniteCount];
+  float* tail_of_sum = task.sum + task.elements;
+  float& non_finite = tail_of_sum[kNonFiniteCount];
   if (non_finite == 0.0F) {
     const Tail tail = for_segments(task, [&](std::int64_t first, std::int64_t last, bool are_statistics) {
-      const CentralTerms terms = terms_of(task, are_statistics);
-      std::atomic<std::int32_t> total{0};
-      for_ranges(context.threads, last - first, [&](std::int64_t begin, std::int64_t end) {
-        const std::int64_t at = first + begin;
-        total += update_central(task.central + at, task.sum + at, task.previous + at, end - begin, terms);
+      return for_blocks(first, last, context.threads, [&](std::int64_t begin, std::int64_t count) {
+        return move_block(task, task.sum + begin, begin, count, are_statistics);
       });
-      return Tail{.non_finite_next = total};
     });
     // Finite differences of several devices may still add up to infinity; every device sees the same sum.
     non_finite = static_cast<float>(tail.non_finite_next);
+    tail_of_sum[kSquaredSum] = static_cast<float>(tail.squared_sum);
   }
   if (non_finite != 0.0F) std::copy_n(task.central, task.elements, task.previous);
 }
@@ -174,17 +210,33 @@ void run_flat(const CentralUpdate& task, const TaskContext& context) {
 void run_flat(const LocalAveraging& task, const TaskContext& context) {
   ARBALEST_CHECK(!task.replicas.empty());
   Tail tail = for_segments(task, [&](std::int64_t first, std::int64_t last, bool are_statistics) {
-    const CentralTerms terms = terms_of(task, are_statistics);
     return for_blocks(first, last, context.threads, [&](std::int64_t begin, std::int64_t count) {
       alignas(64) float sum[kBlock];
       Tail block = difference_of_block(task.replicas, task.central, begin, count, sum);
-      block.non_finite_next = update_central(task.central + begin, sum, task.previous + begin, count, terms);
+      block.add(move_block(task, sum, begin, count, are_statistics));
       return block;
     });
   });
-  if (tail.non_finite == 0) tail.non_finite = tail.non_finite_next;
+  if (tail.non_finite == 0) {
+    tail.non_finite = tail.non_finite_next;
+  } else {
+    tail.squared_sum = 0.0;
+  }
   if (tail.non_finite != 0) std::copy_n(task.central, task.elements, task.previous);
   store(tail, task.tail);
+}
+
+void run_flat(const VectorMean& task, const TaskContext& context) {
+  ARBALEST_CHECK(!task.vectors.empty());
+  for_ranges(context.threads, task.elements, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t begin = first; begin < last; begin += kBlock) {
+      const std::int64_t count = std::min(kBlock, last - begin);
+      float* __restrict mean = task.mean + begin;
+      sum_vectors(task.vectors, task.offset + begin, count, mean);
+#pragma omp simd
+      for (std::int64_t i = 0; i < count; ++i) mean[i] *= task.factor;
+    }
+  });
 }
 
 }  // namespace arbalest::engine::cpu

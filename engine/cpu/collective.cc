@@ -1,5 +1,5 @@
-// All-reduce in memory: every rank's stream thread enters, each sums its slice over all ranks in rank order and writes
-// the sum to everybody, and none leaves before all have.
+// All-reduce in memory: every rank's stream thread enters, each sums its slice over all ranks by the pairwise tree over
+// their numbers and writes the sum to everybody, and none leaves before all have.
 #include "engine/collective.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/cpu/errors.h"
+#include "engine/cpu/pairwise_blocks.h"
 #include "engine/cpu/stream.h"
 #include "engine/error.h"
 
@@ -67,6 +68,7 @@ class PreparedSum {
         graphs_(parts.size()),
         meeting_(static_cast<int>(parts.size())) {
     for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      values_.push_back(parts[rank].values);
       graphs_[rank].entries.push_back({std::make_unique<Share>(*this, rank), "sum over devices"});
     }
   }
@@ -103,21 +105,18 @@ class PreparedSum {
   };
 
   void add_slice(std::size_t rank) {
-    constexpr std::size_t kBlock = 1024;  // fits the first-level cache
+    constexpr std::size_t kBlock = cpu::kPairwiseBlock;
     std::array<float, kBlock> sums;
     const std::size_t end = elements_ * (rank + 1) / parts_.size();
     for (std::size_t begin = elements_ * rank / parts_.size(); begin < end; begin += kBlock) {
       const std::size_t size = std::min(kBlock, end - begin);
-      std::copy_n(parts_[0].values + begin, size, sums.begin());
-      for (std::size_t r = 1; r < parts_.size(); ++r) {
-        const float* addends = parts_[r].values + begin;
-        for (std::size_t i = 0; i < size; ++i) sums[i] += addends[i];
-      }
+      cpu::sum_vectors(values_, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(size), sums.data());
       for (const CollectivePart& part : parts_) std::copy_n(sums.begin(), size, part.values + begin);
     }
   }
 
   const std::vector<CollectivePart> parts_;
+  std::vector<const float*> values_;  // of the parts
   const std::size_t elements_;
   std::vector<cpu::CpuTaskGraph> graphs_;  // by rank
   Meeting meeting_;

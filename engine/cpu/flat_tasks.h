@@ -17,6 +17,7 @@ void run_flat(const GradientClip& task, const TaskContext& context);
 void run_flat(const ReplicaDifference& task, const TaskContext& context);
 void run_flat(const CentralUpdate& task, const TaskContext& context);
 void run_flat(const LocalAveraging& task, const TaskContext& context);
+void run_flat(const VectorMean& task, const TaskContext& context);
 void run_flat(const MovingAverage& task, const TaskContext& context);
 void run_flat(const GatherExamples& task, const TaskContext& context);
 void run_flat(const RoundWeights& task, const TaskContext& context);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <type_traits>
 
 #include "engine/cpu/flat_tasks.h"
 #include "engine/cpu/parallel.h"
@@ -14,10 +15,16 @@ namespace {
 using elementwise::ElementState;
 using elementwise::StatisticStep;
 
+// What the step goes by: the gradient, or the mini-batch's statistics.
+template <typename Step>
+const float* source_of(const WeightUpdate& task) {
+  return std::is_same_v<Step, StatisticStep> && task.statistics != nullptr ? task.statistics : task.gradient;
+}
+
 template <typename Step>
 std::int32_t count_refused(const WeightUpdate& task, std::int64_t begin, std::int64_t end, Step step) {
   const float* __restrict weights = task.weights;
-  const float* __restrict gradient = task.gradient;
+  const float* __restrict gradient = source_of<Step>(task);
   std::int32_t refused = 0;
 #pragma omp simd reduction(+ : refused)
   for (std::int64_t i = begin; i < end; ++i) refused += step.refuses(weights[i], gradient[i]) ? 1 : 0;
@@ -30,17 +37,17 @@ std::int32_t take_step(const WeightUpdate& task, std::int64_t begin, std::int64_
   float* __restrict weights = task.weights;
   float* __restrict first = task.state[0];
   float* __restrict second = task.state[1];
-  const float* __restrict gradient = task.gradient;
-  const float* __restrict central = corrected ? task.central[task.step->parity] : nullptr;
-  const float alpha = task.step->alpha;
+  const float* __restrict gradient = source_of<Step>(task);
+  const float* __restrict reference = corrected ? task.references[task.step->reference] : nullptr;
+  const float pull = task.step->pull;
   std::int32_t non_finite = 0;
 #pragma omp simd reduction(+ : non_finite)
   for (std::int64_t i = begin; i < end; ++i) {
     ElementState state{};
     if constexpr (Step::kSlots > 0) state.slots[0] = first[i];
     if constexpr (Step::kSlots > 1) state.slots[1] = second[i];
-    const float z = corrected ? central[i] : 0.0F;
-    const auto moved = elementwise::move_element<corrected>(step, weights[i], gradient[i], z, alpha, state);
+    const float r = corrected ? reference[i] : 0.0F;
+    const auto moved = elementwise::move_element<corrected>(step, weights[i], gradient[i], r, pull, state);
     if constexpr (Step::kSlots > 0) first[i] = state.slots[0];
     if constexpr (Step::kSlots > 1) second[i] = state.slots[1];
     weights[i] = moved.weight;
@@ -96,10 +103,10 @@ std::int32_t sum_over_ranges(const WeightUpdate& task, const typename Step::Opti
 
 template <typename Step>
 void run(const WeightUpdate& task, const typename Step::Options& options, int threads) {
-  const bool averaged = task.central[0] != nullptr && task.central[1] != nullptr;
-  ARBALEST_CHECK(averaged || (task.central[0] == nullptr && task.central[1] == nullptr));
-  if (averaged) {
-    const auto rule_pass = task.step->alpha == 0.0F ? take_rounded_step<false, Step> : take_rounded_step<true, Step>;
+  const bool pulled = task.references[0] != nullptr && task.references[1] != nullptr;
+  ARBALEST_CHECK(pulled || (task.references[0] == nullptr && task.references[1] == nullptr));
+  if (pulled) {
+    const auto rule_pass = task.step->pull == 0.0F ? take_rounded_step<false, Step> : take_rounded_step<true, Step>;
     *task.non_finite = sum_over_ranges<Step>(task, options, threads, {rule_pass, take_statistics});
     return;
   }

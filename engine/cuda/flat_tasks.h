@@ -18,6 +18,7 @@ void run_flat(const GradientClip& task, const StreamContext& context);
 void run_flat(const ReplicaDifference& task, const StreamContext& context);
 void run_flat(const CentralUpdate& task, const StreamContext& context);
 void run_flat(const LocalAveraging& task, const StreamContext& context);
+void run_flat(const VectorMean& task, const StreamContext& context);
 void run_flat(const MovingAverage& task, const StreamContext& context);
 void run_flat(const GatherExamples& task, const StreamContext& context);
 void run_flat(const RoundWeights& task, const StreamContext& context);

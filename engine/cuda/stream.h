@@ -28,7 +28,7 @@ struct StreamContext {
   float* partials = nullptr;        // [kPartials] device memory for sums by block; free between tasks
 };
 
-inline constexpr int kPartials = 4096;
+inline constexpr int kPartials = 6144;
 
 class CudaTaskGraph final : public TaskGraph {
  public:

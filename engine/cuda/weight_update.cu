@@ -24,7 +24,8 @@ struct RangesUpdate {
   BFloat16* rounded;
   float* state[kMaxStateSlots];
   const float* gradient;
-  const float* central[2];
+  const float* statistics;  // what ranges of running statistics go by; the gradient where the task has none
+  const float* references[2];
   Options options;
   const float* gradient_scale;
   const StepParameters* step;
@@ -35,6 +36,12 @@ struct RangesUpdate {
 
 template <typename Step>
 using UpdateBy = RangesUpdate<typename Step::Options>;
+
+// What the step goes by: the gradient, or the mini-batch's statistics.
+template <typename Step, typename Task>
+__device__ const float* source_of(const Task& task) {
+  return std::is_same_v<Step, StatisticStep> ? task.statistics : task.gradient;
+}
 
 // Calls body(i, step) for the elements of all ranges that fall to this thread; `step` is a Step or a StatisticStep. The
 // threads share out the ranges as if they lay end to end, so small ranges don't leave the grid idle.
@@ -71,20 +78,20 @@ __device__ void add_count(std::int32_t count, std::int32_t* total) {
 template <typename Step>
 __global__ void count_refused(const UpdateBy<Step> task) {
   std::int32_t refused = 0;
-  for_range_elements<Step>(task, [&](std::int64_t i, const auto& step) {
-    refused += step.refuses(task.weights[i], task.gradient[i]) ? 1 : 0;
+  for_range_elements<Step>(task, [&]<typename Kind>(std::int64_t i, const Kind& step) {
+    refused += step.refuses(task.weights[i], source_of<Kind>(task)[i]) ? 1 : 0;
   });
   add_count(refused, task.non_finite);
 }
 
-// Moves element i; returns whether that leaves it non-finite. `central`: of the element; not used unless corrected.
+// Moves element i; returns whether that leaves it non-finite. `reference`: of the element; not used unless corrected.
 template <bool corrected, typename Task, typename Step>
-__device__ std::int32_t move_one(const Task& task, std::int64_t i, const Step& step, float central, float alpha) {
+__device__ std::int32_t move_one(const Task& task, std::int64_t i, const Step& step, float reference, float pull) {
   ElementState state{};
   if constexpr (Step::kSlots > 0) state.slots[0] = task.state[0][i];
   if constexpr (Step::kSlots > 1) state.slots[1] = task.state[1][i];
   const auto moved =
-      elementwise::move_element<corrected>(step, task.weights[i], task.gradient[i], central, alpha, state);
+      elementwise::move_element<corrected>(step, task.weights[i], source_of<Step>(task)[i], reference, pull, state);
   if constexpr (Step::kSlots > 0) task.state[0][i] = state.slots[0];
   if constexpr (Step::kSlots > 1) task.state[1][i] = state.slots[1];
   task.weights[i] = moved.weight;
@@ -95,12 +102,12 @@ __device__ std::int32_t move_one(const Task& task, std::int64_t i, const Step& s
 // Returns how many elements this thread leaves non-finite.
 template <bool corrected, typename Step>
 __device__ std::int32_t take_step(const UpdateBy<Step>& task) {
-  const float alpha = task.step->alpha;
-  const float* central = corrected ? task.central[task.step->parity] : nullptr;
+  const float pull = task.step->pull;
+  const float* reference = corrected ? task.references[task.step->reference] : nullptr;
   std::int32_t non_finite = 0;
   for_range_elements<Step>(task, [&]<typename Kind>(std::int64_t i, const Kind& step) {
     constexpr bool kPulled = corrected && !std::is_same_v<Kind, StatisticStep>;
-    non_finite += move_one<kPulled>(task, i, step, kPulled ? central[i] : 0.0F, alpha);
+    non_finite += move_one<kPulled>(task, i, step, kPulled ? reference[i] : 0.0F, pull);
   });
   return non_finite;
 }
@@ -112,7 +119,7 @@ __global__ void step_unless_refused(const UpdateBy<Step> task) {
 
 template <typename Step>
 __global__ void step_averaged(const UpdateBy<Step> task) {
-  const std::int32_t count = task.step->alpha == 0.0F ? take_step<false, Step>(task) : take_step<true, Step>(task);
+  const std::int32_t count = task.step->pull == 0.0F ? take_step<false, Step>(task) : take_step<true, Step>(task);
   add_count(count, task.non_finite);
 }
 
@@ -125,7 +132,8 @@ void launch_over_ranges(void (*kernel)(RangesUpdate<Options>), const WeightUpdat
                                task.rounded,
                                {task.state[0], task.state[1]},
                                task.gradient,
-                               {task.central[0], task.central[1]},
+                               task.statistics == nullptr ? task.gradient : task.statistics,
+                               {task.references[0], task.references[1]},
                                options,
                                task.gradient_scale,
                                task.step,
@@ -140,10 +148,10 @@ void launch_over_ranges(void (*kernel)(RangesUpdate<Options>), const WeightUpdat
 
 template <typename Step>
 void run(const WeightUpdate& task, const typename Step::Options& options, cudaStream_t stream) {
-  const bool averaged = task.central[0] != nullptr && task.central[1] != nullptr;
-  ARBALEST_CHECK(averaged || (task.central[0] == nullptr && task.central[1] == nullptr));
+  const bool pulled = task.references[0] != nullptr && task.references[1] != nullptr;
+  ARBALEST_CHECK(pulled || (task.references[0] == nullptr && task.references[1] == nullptr));
   ARBALEST_CUDA(cudaMemsetAsync(task.non_finite, 0, sizeof(*task.non_finite), stream));
-  if (averaged) {
+  if (pulled) {
     launch_over_ranges(step_averaged<Step>, task, options, stream);
     return;
   }

@@ -1,25 +1,95 @@
 // One element of model averaging (formulas: engine/ops/averaging.h, engine/ops/moving_average.h).
 #pragma once
 
+#include <cstdint>
+
 #include "engine/elementwise/portable.h"
 
 namespace arbalest::engine::elementwise {
 
 struct CentralTerms {
-  float alpha;
-  float central_momentum;  // mu
+  float step;      // eta / k
+  float momentum;  // mu
 };
 
-// Of elements that are running statistics.
+// For elements that are running statistics.
 ARBALEST_HOST_DEVICE CentralTerms statistics_terms(float mean_factor) { return {mean_factor, 0.0F}; }
 
-// z + alpha S + mu (z - z-)
+// z + step S + mu (z - z-)
 ARBALEST_HOST_DEVICE float next_central(float central, float previous, float sum, const CentralTerms& terms) {
-  return central + terms.alpha * sum + terms.central_momentum * (central - previous);
+  return central + terms.step * sum + terms.momentum * (central - previous);
+}
+
+// mu v + step S, the velocity of Nesterov's rule.
+ARBALEST_HOST_DEVICE float next_velocity(float velocity, float sum, const CentralTerms& terms) {
+  return terms.momentum * velocity + terms.step * sum;
+}
+
+// z + step S + mu v, with the next velocity.
+ARBALEST_HOST_DEVICE float nesterov_central(float central, float velocity, float sum, const CentralTerms& terms) {
+  return central + terms.step * sum + terms.momentum * velocity;
 }
 
 ARBALEST_HOST_DEVICE float moved_average(float average, float value, float weight) {
   return weight == 1.0F ? value : average + weight * (value - average);
+}
+
+// The sum of one element over replicas, in the order of the pairwise tree of engine/ops/averaging.h. The values that it
+// adds are sums of groups: all of kSumGroup replicas, only the last group may be smaller. There must be fewer than
+// 2^levels of them. Indices are known when it is compiled, so that a GPU keeps the partial sums in registers.
+template <int levels>
+struct PairwiseSum {
+  float partial[levels] = {};  // sums of 2^level values each, where bit `level` of count is set
+  std::int32_t count = 0;
+
+  ARBALEST_HOST_DEVICE void add(float value) {
+    bool carries = true;
+    ARBALEST_UNROLL
+    for (int level = 0; level < levels; ++level) {
+      const bool is_full = ((count >> level) & 1) != 0;
+      if (carries && !is_full) partial[level] = value;
+      carries = carries && is_full;
+      if (carries) value = partial[level] + value;
+    }
+    ++count;
+  }
+
+  ARBALEST_HOST_DEVICE float total() const {
+    float sum = 0.0F;
+    bool is_first = true;
+    ARBALEST_UNROLL
+    for (int level = 0; level < levels; ++level) {
+      if (((count >> level) & 1) == 0) continue;
+      sum = is_first ? partial[level] : partial[level] + sum;
+      is_first = false;
+    }
+    return sum;
+  }
+};
+
+// A power of two, so that the sum of a group is a subtree. A group's values are read together, which keeps the memory
+// busy, and the tree's bookkeeping is paid once a group.
+constexpr std::int32_t kSumGroup = 4;
+
+// The sum of values [first, min(first + kSumGroup, count)), first < count, as the tree has it. value(j) is called once
+// each.
+template <typename Value>
+ARBALEST_HOST_DEVICE float sum_of_group(std::int32_t first, std::int32_t count, const Value& value) {
+  const float left = value(first);
+  if (count - first == 1) return left;
+  const float right = value(first + 1);
+  if (count - first == 2) return left + right;
+  const float next = value(first + 2);
+  if (count - first == 3) return (left + right) + next;
+  return (left + right) + (next + value(first + 3));
+}
+
+// The sum of values [0, count) by the pairwise tree; 0 where there is none. count <= kSumGroup (2^levels - 1).
+template <int levels, typename Value>
+ARBALEST_HOST_DEVICE float pairwise_sum(std::int32_t count, const Value& value) {
+  PairwiseSum<levels> sum;
+  for (std::int32_t first = 0; first < count; first += kSumGroup) sum.add(sum_of_group(first, count, value));
+  return sum.total();
 }
 
 }  // namespace arbalest::engine::elementwise

@@ -169,12 +169,12 @@ struct MovedElement {
   std::int32_t non_finite;  // 1: the weight or the state is
 };
 
-// The step of one element. central: z; not used unless the step is corrected.
+// The step of one element. reference: what the weight is pulled towards; not used unless the step is corrected.
 template <bool corrected, typename Step>
-ARBALEST_HOST_DEVICE MovedElement move_element(const Step& step, float weight, float gradient, float central,
-                                               float alpha, ElementState& state) {
+ARBALEST_HOST_DEVICE MovedElement move_element(const Step& step, float weight, float gradient, float reference,
+                                               float pull, ElementState& state) {
   const float moved = weight + step.move(weight, gradient, state);
-  const float next = corrected ? moved - alpha * (weight - central) : moved;
+  const float next = corrected ? moved - pull * (weight - reference) : moved;
   std::int32_t non_finite = count_non_finite(next);
   if constexpr (Step::kSquares >= 0) non_finite |= count_non_finite(state.slots[Step::kSquares]);
   return {next, non_finite};

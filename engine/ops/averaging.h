@@ -1,10 +1,13 @@
-// The passes of model averaging over flat vectors. `sum` has kAveragingTail more elements than the model; they are
-// reduced with it.
+// The passes that combine the replicas' flat vectors. `sum` has kAveragingTail more elements than the model; the tail
+// is reduced with it.
 //
-// The last `statistics` of the elements are running statistics (ops/batch_norm.h): their z is the mean of the
-// replicas',
+// Every sum over replicas follows a pairwise tree over their numbers: the first half of a range, a power of two, plus
+// the rest. So the sums of replicas 0..3 and 4..7, made on two devices, add up to the bits of one device's sum of 0..7.
+//
+// The last `statistics` of the elements are running statistics (ops/batch_norm.h). The center's statistics are the mean
+// of the replicas',
 //   z^{t+1} = z^t + (1/k) sum_j (w_j - z^t)
-// whatever alpha and mu are, and they do not count in distances.
+// whatever the other parameters are, and they do not count in distances.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +15,14 @@
 
 namespace arbalest::engine {
 
-enum AveragingTail : std::int64_t { kNonFiniteCount = 0, kSquaredDistance = 1, kAveragingTail = 2 };
+enum AveragingTail : std::int64_t {
+  kNonFiniteCount = 0,   // elements that are not finite
+  kSquaredDistance = 1,  // sum_j |w_j - z|^2
+  kSquaredSum = 2,       // |S|^2, S = sum_j (w_j - z) over all devices; 0 where S is not finite
+  kAveragingTail = 3
+};
 
-// sum = sum_j (w_j - z); tail: elements that are not finite, and sum_j |w_j - z|^2 without the statistics. Fixed order
-// of additions.
+// S = sum_j (w_j - z) and its tail, but for kSquaredSum, which is 0.
 struct ReplicaDifference {
   std::span<const float* const> replicas;  // w_j; the array must outlive the task
   const float* central = nullptr;          // z^t
@@ -24,17 +31,26 @@ struct ReplicaDifference {
   std::int64_t statistics = 0;  // of the elements, the last
 };
 
-// z^{t+1} = z^t + alpha * sum + mu (z^t - z^{t-1}), written over z^{t-1}. If the tail counts an element that is not
-// finite, or z^{t+1} has one (the tail then counts it), z^{t+1} = z^t.
+// How the center moves. Without a velocity vector, by the heavy-ball rule
+//   z^{t+1} = z^t + step S + momentum (z^t - z^{t-1})
+// and with one by Nesterov's, in the form of torch.optim.SGD,
+//   v <- momentum v + step S     z^{t+1} = z^t + step S + momentum v
+struct CentralStep {
+  float step = 0.0F;          // eta / k
+  float momentum = 0.0F;      // mu
+  float* velocity = nullptr;  // v, [elements]; statistics are not read
+  float mean_factor = 0.0F;   // 1/k, with k the number of replicas on all devices
+};
+
+// Writes z^{t+1} over z^{t-1}. If the tail counts an element that is not finite, or z^{t+1} has one (the tail then
+// counts it), z^{t+1} = z^t. Sets kSquaredSum.
 struct CentralUpdate {
   const float* central = nullptr;  // z^t
   float* previous = nullptr;       // in: z^{t-1}, out: z^{t+1}
   float* sum = nullptr;            // [elements + kAveragingTail], reduced over all devices
-  float alpha = 0.0F;
-  float central_momentum = 0.0F;  // mu
+  CentralStep by;
   std::int64_t elements = 0;
   std::int64_t statistics = 0;  // of the elements, the last
-  float mean_factor = 0.0F;     // 1/k, with k the number of replicas on all devices
 };
 
 // Both in one pass, where no other device takes part: S stays in the caches and only its tail is stored, so that
@@ -44,11 +60,18 @@ struct LocalAveraging {
   const float* central = nullptr;          // z^t
   float* previous = nullptr;               // in: z^{t-1}, out: z^{t+1}
   float* tail = nullptr;                   // [kAveragingTail]
-  float alpha = 0.0F;
-  float central_momentum = 0.0F;  // mu
+  CentralStep by;
   std::int64_t elements = 0;
   std::int64_t statistics = 0;  // of the elements, the last
-  float mean_factor = 0.0F;     // 1/k
+};
+
+// mean = factor sum_j v_j, summed by the pairwise tree.
+struct VectorMean {
+  std::span<const float* const> vectors;  // v_j, [offset + elements] each; the array must outlive the task
+  std::int64_t offset = 0;                // of the first element that is read
+  float* mean = nullptr;                  // [elements]; none of the vectors
+  std::int64_t elements = 0;
+  float factor = 1.0F;
 };
 
 }  // namespace arbalest::engine

@@ -10,11 +10,11 @@ namespace arbalest::engine {
 // the learner's stream copies them to the recording's fixed address before the replay. The host never rewrites a block
 // that an enqueued replay may still read.
 struct StepParameters {
-  std::uint64_t task = 0;      // number of the mini-batch over the whole run, from 0
-  std::uint64_t seed = 0;      // the job's seed; randomness is keyed on (seed, task, layer, element)
-  float learning_rate = 0.0F;  // gamma, per learner
-  float alpha = 0.0F;          // pull towards the central model; 0: a local step, which reads no central model
-  std::uint32_t parity = 0;    // which of the two central buffers holds z^t
+  std::uint64_t task = 0;       // number of the mini-batch over the whole run, from 0
+  std::uint64_t seed = 0;       // the job's seed; randomness is keyed on (seed, task, layer, element)
+  float learning_rate = 0.0F;   // gamma, per learner
+  float pull = 0.0F;            // a: how far the update moves the weights towards a reference vector; 0: not at all
+  std::uint32_t reference = 0;  // which of WeightUpdate::references that is
   // moment_corrections() for the number of this step of the learner, counted from the last restart; the learner sets
   // it.
   float moment_corrections[2] = {1.0F, 1.0F};

@@ -1,6 +1,6 @@
-// A learner's step in one pass over flat vectors: the rule of its optimizer, weight decay, and the correction of
-// synchronous model averaging (design: "Synchronous model averaging"):
-//   c = alpha (w - z^t)     w <- w + d - c
+// A learner's step in one pass over flat vectors: the rule of its optimizer, weight decay, and a pull towards a
+// reference vector r, which model averaging wants:
+//   c = pull (w - r)     w <- w + d - c
 // with d by the rule (engine/update_rule.h) and c computed from w before the step. Learning rate and weight decay carry
 // the multipliers of each range.
 //
@@ -35,10 +35,12 @@ struct WeightUpdate {
   // As many as state_slots(rule) names, in their order; not read in ranges of statistics.
   float* state[kMaxStateSlots] = {nullptr, nullptr};
   const float* gradient = nullptr;
-  // The two buffers of the central model, read at step->parity when step->alpha is not 0. Both null where there is no
-  // averaging: the weights are then the model that is saved, so a step with an element that is not finite (or about to
-  // overflow) is refused as a whole: weights and state stay as they were.
-  const float* central[2] = {nullptr, nullptr};
+  // [elements] alike: where ranges of running statistics find the mini-batch's statistics; null: in `gradient`.
+  const float* statistics = nullptr;
+  // The two vectors r that the weights may be pulled towards; step->reference says which, where step->pull is not 0.
+  // Both null where nothing pulls: the weights are then a model of their own, so a step with an element that is not
+  // finite (or about to overflow) is refused as a whole: weights and state stay as they were.
+  const float* references[2] = {nullptr, nullptr};
   std::span<const UpdateRange> ranges;  // must outlive the task
   UpdateRule rule;
   const float* gradient_scale = nullptr;  // what the gradient is multiplied by (ops/gradient_clip.h); null: 1

@@ -50,7 +50,7 @@ std::string precision_problem_on(std::span<const std::string> names, const v1::J
 
 JobOptions on_devices(const SourceText& source, const std::vector<std::string>& names, bool in_float32) {
   // How learners are kept together is of no consequence, and must not forbid any number of them.
-  std::vector<std::string> settings = {"synchronization.sma={}", "learners.per_device.fixed=1"};
+  std::vector<std::string> settings = {"synchronization={sma {}}", "learners.per_device.fixed=1"};
   for (const std::string& name : names) settings.push_back("devices=" + name);
   if (in_float32) settings.push_back(fmt::format("training.precision={}", to_string(engine::Precision::kFloat32)));
   JobOptions job = parse_job(source, settings);

@@ -8,6 +8,7 @@
 #include "jobs/options/job_reader.h"
 #include "jobs/options/learning_rate_reader.h"
 #include "jobs/options/optimizer_reader.h"
+#include "jobs/options/synchronization_reader.h"
 
 namespace arbalest::jobs {
 
@@ -38,12 +39,6 @@ void fill_training(v1::Training& training) {
   if (!training.has_moving_average_epochs()) training.set_moving_average_epochs(defaults.moving_average_epochs);
 }
 
-void fill_synchronization(v1::Sma& sma) {
-  const sma::Options defaults;
-  if (!sma.has_central_momentum()) sma.set_central_momentum(defaults.central_momentum);
-  if (!sma.has_period()) sma.set_period(defaults.period);
-}
-
 }  // namespace
 
 void fill_defaults(v1::Job& job, const std::string& file) {
@@ -53,7 +48,7 @@ void fill_defaults(v1::Job& job, const std::string& file) {
   fill_training(*job.mutable_training());
   fill_optimizer(*job.mutable_optimizer());
   fill_learning_rate(*job.mutable_learning_rate(), job.training().max_epochs());
-  fill_synchronization(*job.mutable_synchronization()->mutable_sma());
+  fill_synchronization(*job.mutable_synchronization());
   if (job.devices().empty()) {
     for (const engine::DeviceSpec& device : engine::list_devices()) job.add_devices(device.name);
   }

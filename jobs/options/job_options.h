@@ -71,6 +71,15 @@ struct LearnerStep {
   std::vector<int> per_device;
 };
 
+// From `at_epoch` on learners are kept together by another scheme.
+struct SynchronizationSwitch {
+  double at_epoch = 0.0;
+  sma::Options to;
+  std::vector<int> learners_per_device;  // of each device; empty: as many as before
+  scheduler::LearnerScaling with_learners = scheduler::LearnerScaling::kSqrt;
+  std::string path;  // of the scheme in the job: "synchronization.switch[0].local_sgd"
+};
+
 struct JobOptions {
   std::string name;
   std::shared_ptr<const dataflow::Graph> graph;
@@ -79,12 +88,14 @@ struct JobOptions {
   OptimizerOptions optimizer;
   scheduler::LearningRateSchedule learning_rate;
   sma::Options synchronization;
-  std::vector<engine::DeviceSpec> devices;  // at least one
-  std::vector<int> learners_per_device;     // of each device, at the start
-  bool learners_are_given = false;          // by the user, rather than following from the devices
-  std::optional<LearnerBounds> tuned;       // how many learners is found while training
-  std::vector<LearnerStep> schedule;        // or follows this, the start included
-  std::vector<std::string> warnings;        // to be shown to the user
+  std::string synchronization_path;             // of the scheme in the job: "synchronization.sma"
+  std::vector<SynchronizationSwitch> switches;  // ascending
+  std::vector<engine::DeviceSpec> devices;      // at least one
+  std::vector<int> learners_per_device;         // of each device, at the start
+  bool learners_are_given = false;              // by the user, rather than following from the devices
+  std::optional<LearnerBounds> tuned;           // how many learners is found while training
+  std::vector<LearnerStep> schedule;            // or follows this, the start included
+  std::vector<std::string> warnings;            // to be shown to the user
   std::string resolved_text;  // the job with every --set and default written out, as text; reading it gives this job
 };
 

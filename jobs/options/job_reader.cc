@@ -9,12 +9,12 @@
 #include "jobs/options/learners_reader.h"
 #include "jobs/options/learning_rate_reader.h"
 #include "jobs/options/optimizer_reader.h"
+#include "jobs/options/synchronization_reader.h"
 #include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 
 using dataflow::above;
-using dataflow::below;
 using dataflow::out_of_range;
 using engine::Error;
 
@@ -22,7 +22,6 @@ namespace {
 
 constexpr int kMaxEpochs = 1000000;
 constexpr int kMostStatisticsExamples = 1000000000;
-constexpr int kMaxPeriod = 1000;
 
 std::string check_target(double accuracy) {
   std::string problem = out_of_range("target_accuracy", accuracy, above(0.0, 1.0));
@@ -133,22 +132,11 @@ class JobReader {
   }
 
   void read_synchronization() {
-    const v1::Sma& sma = job_.synchronization().sma();
-    const std::string path = "synchronization.sma";
-    sma::Options& options = options_.synchronization;
-    options = {.alpha = std::nullopt, .central_momentum = sma.central_momentum(), .period = sma.period()};
-    issues_.add(path + ".central_momentum",
-                out_of_range("central_momentum", sma.central_momentum(), below(0.0F, 1.0F)));
-    issues_.add(path + ".period", out_of_range("period", sma.period(), {1, kMaxPeriod}));
-    if (sma.has_alpha()) {
-      options.alpha = sma.alpha();
-      issues_.add(path + ".alpha", out_of_range("alpha", sma.alpha(), above(0.0F, 1.0F)));
-    }
-    // Stability is a question of all three and of the number of learners.
-    for (const char* field : {".central_momentum", ".period", ".alpha"}) {
-      if (issues_.has(path + field)) return;
-    }
-    if (learners_are_sound_) check_stability(job_.learners(), options_, issues_);
+    const std::size_t issues_before = issues_.all().size();
+    jobs::read_synchronization(job_.synchronization(), options_, issues_);
+    synchronization_is_sound_ = issues_.all().size() == issues_before;
+    // Stability is a question of all parameters and of the number of learners.
+    if (synchronization_is_sound_ && learners_are_sound_) check_stability(job_.learners(), options_, issues_);
   }
 
   void read_model() {
@@ -163,10 +151,8 @@ class JobReader {
   }
 
   void read_round() {
-    for (const char* path : {"training.batch_size", "synchronization.sma.period"}) {
-      if (issues_.has(path)) return;  // nothing that follows from it is news
-    }
-    if (!learners_are_sound_) return;
+    // Nothing that follows from a mistake is news.
+    if (issues_.has("training.batch_size") || !synchronization_is_sound_ || !learners_are_sound_) return;
     check_steps(options_, issues_);
     if (!options_.data.training_examples) return;  // not known before the files are read
     check_rounds(job_.learners(), *options_.data.training_examples / options_.training.batch_size, options_, issues_);
@@ -176,7 +162,7 @@ class JobReader {
     const auto warn = [&](std::string text) {
       if (!text.empty()) options_.warnings.push_back(std::move(text));
     };
-    warn(sma::warning(options_.synchronization, engine::momentum_of(options_.optimizer.rule), most_learners(options_)));
+    for (std::string& text : synchronization_warnings(options_)) warn(std::move(text));
     warn(optimizer_warning(options_.optimizer));
     for (std::string& text : learning_rate_warnings(options_.learning_rate, options_.training.max_epochs)) {
       warn(std::move(text));
@@ -209,7 +195,8 @@ class JobReader {
   v1::Job& job_;
   dataflow::FieldIssues& issues_;
   JobOptions options_;
-  bool learners_are_sound_ = false;  // nothing is wrong with their numbers
+  bool learners_are_sound_ = false;        // nothing is wrong with their numbers
+  bool synchronization_is_sound_ = false;  // nor with how they are kept together
 };
 
 }  // namespace

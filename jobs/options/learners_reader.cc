@@ -86,6 +86,12 @@ std::string instability(int learners, const sma::Options& synchronization) {
   return "";
 }
 
+// The field that an instability is blamed on; `path` is that of the scheme.
+std::string blamed_field(const sma::Options& options, const std::string& path) {
+  if (options.assigns()) return path + ".rate";
+  return path + (options.scheme == sma::Scheme::kEaSgd ? ".beta" : ".alpha");
+}
+
 }  // namespace
 
 int default_learners(const engine::DeviceSpec& device) {
@@ -114,14 +120,18 @@ void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldI
 }
 
 void check_stability(const v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues) {
-  constexpr const char* kAlpha = "synchronization.sma.alpha";
   const sma::Options& synchronization = options.synchronization;
+  const std::string path = blamed_field(synchronization, options.synchronization_path);
+  for (const SynchronizationSwitch& each : options.switches) {
+    const int most = each.learners_per_device.empty() ? most_learners(options) : total(each.learners_per_device);
+    issues.add(blamed_field(each.to, each.path), instability(most, each.to));
+  }
   if (!options.tuned) {
-    issues.add(kAlpha, instability(most_learners(options), synchronization));
+    issues.add(path, instability(most_learners(options), synchronization));
     return;
   }
   const int devices = static_cast<int>(options.devices.size());
-  issues.add(kAlpha, instability(devices * options.tuned->min, synchronization));
+  issues.add(path, instability(devices * options.tuned->min, synchronization));
   while (options.tuned->max > options.tuned->min &&
          !instability(devices * options.tuned->max, synchronization).empty()) {
     --options.tuned->max;
@@ -133,9 +143,15 @@ void check_stability(const v1::Learners& learners, JobOptions& options, dataflow
   }
 }
 
+int longest_period(const JobOptions& options) {
+  int longest = options.synchronization.period;
+  for (const SynchronizationSwitch& each : options.switches) longest = std::max(longest, each.to.period);
+  return longest;
+}
+
 void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions& options,
                   dataflow::FieldIssues& issues) {
-  const auto problem = [&](int count) { return check_round(count, options.synchronization.period, batches); };
+  const auto problem = [&](int count) { return check_round(count, longest_period(options), batches); };
   if (!options.tuned) {
     const std::string path = options.schedule.empty() ? ".fixed" : ".schedule";
     issues.add(options.learners_are_given ? kPath + path : "training.batch_size", problem(most_learners(options)));
@@ -153,11 +169,11 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
 }
 
 void check_steps(const JobOptions& options, dataflow::FieldIssues& issues) {
-  const int period = options.synchronization.period;
   for (std::size_t i = 1; i < options.schedule.size(); ++i) {
     const LearnerStep& before = options.schedule[i - 1];
     const std::uint64_t at = options.schedule[i].at_batch;
     const int learners = total(before.per_device);
+    const int period = options.synchronization.steps_per_stride();
     const auto round = static_cast<std::uint64_t>(learners) * static_cast<std::uint64_t>(period);
     const std::uint64_t too_late = (at - before.at_batch) % round;
     if (too_late == 0) continue;

@@ -23,6 +23,10 @@ void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldI
 // with a warning where the job states the upper one.
 void check_stability(const v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues);
 
+// Mini-batches of each learner in the longest round of the job's schemes. Rounds that only end with the run don't
+// count.
+int longest_period(const JobOptions& options);
+
 // Numbers of learners for whose round an epoch of `batches` is too short. Bounds of the auto-tuner that the job does
 // not state are drawn in instead.
 void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions& options,

@@ -25,17 +25,6 @@ constexpr Range<double> kShare{0.0, 1.0, true, true};
 constexpr Range<double> kGamma = above(0.0, 1000.0);
 constexpr Range<double> kPower = above(0.0, 100.0);
 
-LearnerScaling from_proto(v1::LearningRate::LearnerScaling scaling) {
-  switch (scaling) {
-    case v1::LearningRate::SQRT:
-      return LearnerScaling::kSqrt;
-    case v1::LearningRate::LINEAR:
-      return LearnerScaling::kLinear;
-    default:
-      return LearnerScaling::kKeep;
-  }
-}
-
 v1::LearningRate::LearnerScaling to_proto(LearnerScaling scaling) {
   switch (scaling) {
     case LearnerScaling::kSqrt:
@@ -286,6 +275,17 @@ std::optional<double> underflow_of(const LearningRateSchedule& schedule, int max
 }
 
 }  // namespace
+
+LearnerScaling from_proto(v1::LearningRate::LearnerScaling scaling) {
+  switch (scaling) {
+    case v1::LearningRate::SQRT:
+      return LearnerScaling::kSqrt;
+    case v1::LearningRate::LINEAR:
+      return LearnerScaling::kLinear;
+    default:
+      return LearnerScaling::kKeep;
+  }
+}
 
 void fill_learning_rate(v1::LearningRate& rate, int max_epochs) {
   const LearningRateSchedule defaults;

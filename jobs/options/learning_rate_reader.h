@@ -10,6 +10,8 @@
 
 namespace arbalest::jobs {
 
+scheduler::LearnerScaling from_proto(v1::LearningRate::LearnerScaling scaling);
+
 // Writes the defaults of the fields that the job leaves out. Schedules that have an end get the job's, `max_epochs`.
 void fill_learning_rate(v1::LearningRate& rate, int max_epochs);
 

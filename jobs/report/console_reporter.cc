@@ -204,6 +204,12 @@ void ConsoleReporter::on_resize(const ResizeRow& row) {
   }
 }
 
+void ConsoleReporter::on_switch(const SwitchRow& row) {
+  if (options_.quiet) return;
+  say(fmt::format("epoch {:.2f}: {} instead of {}, {}\n", row.epoch, row.to, row.from,
+                  learners_text(start_.devices, row.learners_per_device)));
+}
+
 void ConsoleReporter::on_stop(int signal) { say(fmt::format("arbalest: {}\n", stop_text(signal))); }
 
 void ConsoleReporter::on_finish(const RunSummary& summary) {

@@ -31,6 +31,7 @@ class ConsoleReporter final : public RunObserver {
   void on_progress(const RunProgress& progress) override;
   void on_epoch(const EpochRow& row) override;
   void on_resize(const ResizeRow& row) override;
+  void on_switch(const SwitchRow& row) override;
   void on_stop(int signal) override;
   void on_finish(const RunSummary& summary) override;
 

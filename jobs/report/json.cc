@@ -88,6 +88,7 @@ ordered_json to_json(const EpochRow& row) {
       {"learning_rate", finite("learning_rate", row.learning_rate)},
       {"learners_per_device", per_device(row.learners_per_device)},
       {"replica_distance", null_unless_finite(row.replica_distance)},
+      {"replica_spread", null_unless_finite(row.replica_spread)},
       {"training_seconds", finite("training_seconds", row.training_seconds)},
       {"evaluation_seconds", finite("evaluation_seconds", row.evaluation_seconds)},
       {"host_microseconds_per_step", finite("host_microseconds_per_step", row.host_microseconds_per_step)}};
@@ -113,6 +114,15 @@ ordered_json to_json(const ResizeRow& row) {
                         {"measured_windows", evidence.measured_windows}};
   }
   return json;
+}
+
+ordered_json to_json(const SwitchRow& row) {
+  return {{"batch", row.batch},
+          {"epoch", finite("epoch", row.epoch)},
+          {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
+          {"from", row.from},
+          {"to", row.to},
+          {"learners_per_device", row.learners_per_device}};
 }
 
 ordered_json to_json(const RunSummary& summary) {

@@ -25,6 +25,7 @@ nlohmann::ordered_json per_device(const std::vector<int>& counts);
 nlohmann::ordered_json to_json(const RunStart& start);
 nlohmann::ordered_json to_json(const EpochRow& row);
 nlohmann::ordered_json to_json(const ResizeRow& row);
+nlohmann::ordered_json to_json(const SwitchRow& row);
 nlohmann::ordered_json to_json(const RunSummary& summary);
 nlohmann::ordered_json to_json(const EvaluationResult& result);
 

@@ -85,6 +85,8 @@ void RunDirectory::on_resize(const ResizeRow& row) {
   if (is_tuned_) write_replay();
 }
 
+void RunDirectory::on_switch(const SwitchRow& row) { metrics_->append("switch", to_json(row)); }
+
 void RunDirectory::write_replay() const { write_file(path() / kReplayFile, with_schedule(job_text_, learners_)); }
 
 void RunDirectory::on_finish(const RunSummary& summary) {

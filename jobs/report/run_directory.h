@@ -42,6 +42,7 @@ class RunDirectory final : public RunObserver {
   void on_progress(const RunProgress& progress) override;
   void on_epoch(const EpochRow& row) override;
   void on_resize(const ResizeRow& row) override;
+  void on_switch(const SwitchRow& row) override;
   void on_finish(const RunSummary& summary) override;
 
  private:

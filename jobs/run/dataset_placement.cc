@@ -4,6 +4,7 @@
 
 #include "dataflow/input/batch_ring.h"
 #include "engine/error.h"
+#include "jobs/options/synchronization_reader.h"
 #include "jobs/wording/text.h"
 #include "scheduler/scheduler.h"
 
@@ -11,13 +12,13 @@ namespace arbalest::jobs {
 
 int RingSize::slots(int learners) const {
   const std::int64_t batch_bytes = batch_size * pixels * std::int64_t{sizeof(float)};
-  if (!period) {
+  if (!stride) {
     const int wanted =
         is_resident ? scheduler::slots_of_index_ring(batches_per_epoch) : scheduler::slots_of_small_ring(batch_bytes);
     return scheduler::pass_ring_slots(learners, batches_per_epoch, wanted);
   }
-  if (is_resident) return scheduler::index_ring_slots(learners, *period, batches_per_epoch);
-  return scheduler::ring_slots(learners, *period, batch_bytes);
+  if (is_resident) return scheduler::index_ring_slots(learners, *stride, batches_per_epoch);
+  return scheduler::ring_slots(learners, *stride, batch_bytes);
 }
 
 std::size_t RingSize::bytes(int learners) const {
@@ -35,8 +36,7 @@ bool reestimates_statistics(const JobOptions& job, const learners::LearnerPool& 
 
 RingSize training_ring_size(const JobOptions& job, const SplitSize& split) {
   const std::int64_t batch = job.training.batch_size;
-  return {split.is_resident, batch, job.data.input.image.elements(), split.examples / batch,
-          job.synchronization.period};
+  return {split.is_resident, batch, job.data.input.image.elements(), split.examples / batch, longest_stride(job)};
 }
 
 RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training) {

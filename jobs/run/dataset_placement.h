@@ -30,7 +30,7 @@ struct RingSize {
   std::int64_t batch_size = 1;
   std::int64_t pixels = 1;             // of an image
   std::int64_t batches_per_epoch = 1;  // or of the pass
-  std::optional<int> period{};         // of averaging; none: not trained on, but passed from first to last
+  std::optional<int> stride{};         // scheduler: steps at once; none: not trained on, but passed from first to last
 
   int slots(int learners) const;
   std::size_t bytes(int learners) const;  // of host memory

@@ -8,9 +8,9 @@
 
 #include "engine/host/topology.h"
 #include "jobs/options/learners_reader.h"
+#include "jobs/options/synchronization_reader.h"
 #include "jobs/wording/text.h"
 #include "scheduler/scheduler.h"
-#include "sma/averager.h"
 
 namespace arbalest::jobs {
 
@@ -49,7 +49,9 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
     : job_learners_(largest(job)),
       most_learners_(job_learners_),
       ring_learners_(jobs::most_learners(job)),
-      may_resize_(may_resize(job)),
+      needs_{.schemes = schemes_of(job), .may_resize = may_resize(job), .state_slots = pools.front()->state_slots()},
+      sizes_{pools.front()->training_plan().parameters().elements(),
+             pools.front()->training_plan().parameters().statistic_elements()},
       tuned_(job.tuned),
       available_(std::move(available)) {
   std::vector<SplitSize> splits = {test};
@@ -67,7 +69,7 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
     PerDevice entry{.memory = device.is_cuda() ? device.name() : kHost};
     if (!device.is_cuda()) entry.cores = device.cores();
     entry.learner = signed_bytes(pool->learner_bytes());
-    entry.averaging = signed_bytes(sma::Averager::device_bytes(device, pool->training_plan().parameters().elements()));
+    entry.device = &device;
     entry.rest = signed_bytes(pool->shared_bytes());
     for (const SplitSize& split : splits) {
       if (!split.is_resident) continue;
@@ -92,8 +94,7 @@ std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_de
   for (const RingSize& ring : rings_) uses.front().needed += signed_bytes(ring.bytes(ring_learners));
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     const PerDevice& device = devices_[d];
-    const std::int64_t bytes =
-        device.rest + (learners > 1 || may_resize_ ? device.averaging : 0) + learners_per_device[d] * device.learner;
+    const std::int64_t bytes = device.rest + center_bytes(device, learners) + learners_per_device[d] * device.learner;
     if (device.memory == kHost) {
       uses.front().needed += bytes;
     } else {
@@ -101,6 +102,13 @@ std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_de
     }
   }
   return uses;
+}
+
+std::int64_t MemoryForecast::center_bytes(const PerDevice& device, int learners) const {
+  sma::SynchronizerNeeds needs = needs_;
+  needs.most_learners = learners;
+  const std::optional<sma::CenterVectors> vectors = sma::center_vectors(needs);
+  return vectors ? signed_bytes(sma::Center::device_bytes(*device.device, sizes_, *vectors)) : 0;
 }
 
 int MemoryForecast::learners_that_fit() const {

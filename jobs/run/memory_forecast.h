@@ -14,6 +14,7 @@
 #include "jobs/options/job_options.h"
 #include "jobs/run/dataset_placement.h"
 #include "learners/learner_pool.h"
+#include "sma/synchronizer.h"
 
 namespace arbalest::jobs {
 
@@ -76,9 +77,9 @@ class MemoryForecast {
 
  private:
   struct PerDevice {
-    std::string memory;          // as in MemoryUse
-    std::int64_t learner = 0;    // each
-    std::int64_t averaging = 0;  // only with more than one learner
+    std::string memory;        // as in MemoryUse
+    std::int64_t learner = 0;  // each
+    const engine::Device* device = nullptr;
     std::int64_t rest = 0;
     int cores = 0;  // of a CPU device
   };
@@ -86,11 +87,14 @@ class MemoryForecast {
   std::vector<MemoryUse> uses(std::span<const int> learners_per_device, int ring_learners) const;
   std::vector<MemoryUse> uses_while_tuned(int ceiling) const;
   int find_ceiling() const;
+  // What keeping so many learners together takes of a device.
+  std::int64_t center_bytes(const PerDevice& device, int learners) const;
 
   std::vector<int> job_learners_;   // by device; of a tuned job, the least, else the most
   std::vector<int> most_learners_;  // by device
   int ring_learners_;
-  bool may_resize_;
+  sma::SynchronizerNeeds needs_;
+  sma::CenterSizes sizes_;
   std::optional<LearnerBounds> tuned_;
   std::vector<PerDevice> devices_;
   std::vector<RingSize> rings_;

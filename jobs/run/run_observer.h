@@ -60,6 +60,7 @@ struct EpochRow {
   double learning_rate = 0.0;
   std::vector<int> learners_per_device;
   double replica_distance = 0.0;  // sqrt(mean over learners of |w_j - z|^2) at the last averaging
+  double replica_spread = 0.0;    // sqrt(mean over learners of |w_j - mean of w|^2), alike
   double training_seconds = 0.0;  // of this epoch, without its evaluation
   double evaluation_seconds = 0.0;
   double host_microseconds_per_step = 0.0;  // CPU time of the one host thread that enqueues, per mini-batch
@@ -75,6 +76,16 @@ struct ResizeRow {
   std::string reason;  // one sentence
   // What the auto-tuner's decision rests on; none where a schedule is followed.
   std::optional<autotuner::Evidence> evidence;
+};
+
+// Learners are kept together by another scheme from here on.
+struct SwitchRow {
+  std::uint64_t batch = 0;  // mini-batches before
+  double epoch = 0.0;       // the same as a number of epochs
+  double elapsed_seconds = 0.0;
+  std::string from;  // "s_sgd"
+  std::string to;
+  std::vector<int> learners_per_device;  // from here on
 };
 
 enum class RunStatus { kTargetReached, kCompleted, kStopped, kDiverged, kFailed };
@@ -116,6 +127,7 @@ class RunObserver {
   virtual void on_progress(const RunProgress& progress) = 0;
   virtual void on_epoch(const EpochRow& row) = 0;
   virtual void on_resize(const ResizeRow& row) { static_cast<void>(row); }
+  virtual void on_switch(const SwitchRow& row) { static_cast<void>(row); }
   // The signal of that number asks the run to stop; it will, after the round under way.
   virtual void on_stop(int signal) { static_cast<void>(signal); }
   virtual void on_finish(const RunSummary& summary) = 0;

@@ -8,6 +8,7 @@
 #include "jobs/options/learners_reader.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/size_check.h"
+#include "jobs/options/synchronization_reader.h"
 #include "jobs/run/dataset_loading.h"
 #include "jobs/run/dataset_placement.h"
 #include "jobs/run/memory_forecast.h"
@@ -39,13 +40,14 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions&
     const learners::PoolOptions options{.batch = job.training.batch_size,
                                         .evaluation_batch = evaluation_batch_size(job),
                                         .precision = job.training.precision,
-                                        .result_slots = scheduler::result_slots(job.synchronization.period),
+                                        .result_slots = scheduler::result_slots(longest_stride(job)),
                                         .rule = job.optimizer.rule,
                                         .clip_gradient_norm = job.optimizer.clip_gradient_norm,
                                         .without_decay = job.optimizer.without_decay,
                                         .training_data = data_on(d, training_data),
                                         .evaluation_data = data_on(d, test_data),
-                                        .measures_statistics = job.training.reestimates_statistics};
+                                        .measures_statistics = job.training.reestimates_statistics,
+                                        .gradient_part_bytes = gradient_part_bytes(job)};
     const dataflow::ParameterLayout* layout = d == 0 ? nullptr : &pools.front()->training_plan().parameters();
     pools.push_back(
         std::make_unique<learners::LearnerPool>(*job.graph, *devices[d], options, job.learners_per_device[d], layout));
@@ -77,13 +79,17 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
     if (reestimates_statistics(job, *pools_.front())) make_statistics_ring(job, *training, learners);
   }
   collective_ = engine::make_collective(devices_);
+  std::vector<sma::Options> switches = schemes_of(job);
+  switches.erase(switches.begin());
   scheduler_ = std::make_unique<scheduler::Scheduler>(
       scheduler::Options{.learning_rate = job.learning_rate,
-                         .averaging = job.synchronization,
+                         .synchronization = job.synchronization,
+                         .switches = switches,
                          .seed = job.training.seed,
                          .batches_per_epoch = batches_per_epoch,
                          .moving_average_epochs = job.training.moving_average_epochs,
                          .may_resize = may_resize(job),
+                         .most_learners = jobs::most_learners(job),
                          .statistics_ring = statistics_ring_.get()},
       pools_, *collective_);
 }
@@ -102,7 +108,7 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
   resident_training_data_ = place(*training_data_);
   // The files may hold another number of examples than the dataset is known to have.
   const int learners = job.tuned ? static_cast<int>(job.devices.size()) * job.tuned->min : most_learners(job);
-  const std::string problem = check_round(learners, job.synchronization.period, training_order_->batches_per_epoch());
+  const std::string problem = check_round(learners, longest_period(job), training_order_->batches_per_epoch());
   if (!problem.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", problem);
   if (job.data.training_examples) return;  // reading the job has told this already
   if (std::string unreached = unreached_steps(job, training_order_->batches_per_epoch()); !unreached.empty()) {
@@ -127,6 +133,18 @@ void Session::prepare(std::span<const int> learners_per_device) {
 }
 
 void Session::resize(std::span<const int> learners_per_device) { scheduler_->resize(learners_per_device); }
+
+void Session::switch_to(const SynchronizationSwitch& to) {
+  if (!to.learners_per_device.empty()) {
+    prepare(to.learners_per_device);
+    scheduler_->switch_to(to.to, to.with_learners, to.learners_per_device);
+    release_idle();
+    return;
+  }
+  std::vector<int> present;
+  for (const auto& pool : pools_) present.push_back(pool->count());
+  scheduler_->switch_to(to.to, to.with_learners, present);
+}
 
 void Session::release_idle() {
   for (const auto& pool : pools_) pool->release_idle();

@@ -50,6 +50,8 @@ class Session {
   // before it makes anything, or until release_idle(), which may run where prepare() may.
   void prepare(std::span<const int> learners_per_device);
   void resize(std::span<const int> learners_per_device);
+  // To another scheme, whose learners (Scheduler::switch_to), at most as many as before, are prepared here.
+  void switch_to(const SynchronizationSwitch& to);
   void release_idle();
   // What the present learners take of their devices' memory.
   std::int64_t learner_bytes() const;

@@ -146,6 +146,7 @@ class Trainer {
     try {
       round_start_ = Clock::now();
       while (scheduler.batches() < end && !stop_requested()) {
+        switch_synchronization();
         change_learners();
         epoch_learning_rate_ = static_cast<double>(scheduler.learning_rate());
         account(scheduler.advance(session_->training_ring(), 1));
@@ -196,6 +197,29 @@ class Trainer {
       round_start_ = Clock::now();
     }
     for (RunObserver* observer : context_.observers) observer->on_resize(row);
+  }
+
+  // Carries out the switches that are due before the next stride.
+  void switch_synchronization() {
+    scheduler::Scheduler& scheduler = session_->scheduler();
+    for (; next_switch_ < job_.switches.size() && scheduler.progress() >= job_.switches[next_switch_].at_epoch;
+         ++next_switch_) {
+      const SynchronizationSwitch& to = job_.switches[next_switch_];
+      SwitchRow row{.batch = scheduler.batches(),
+                    .epoch = scheduler.progress(),
+                    .elapsed_seconds = seconds_since(start_),
+                    .from = synchronization_,
+                    .to = std::string(sma::name_of(to.to.scheme)),
+                    .learners_per_device = {}};
+      epoch_.add(scheduler.drain());
+      session_->switch_to(to);
+      synchronization_ = row.to;
+      if (!to.learners_per_device.empty()) job_.learners_per_device = to.learners_per_device;
+      count_learners();
+      row.learners_per_device = summary_.learners_per_device;
+      round_start_ = Clock::now();
+      for (RunObserver* observer : context_.observers) observer->on_switch(row);
+    }
   }
 
   void account_epoch() {
@@ -249,6 +273,7 @@ class Trainer {
                        .learning_rate = epoch_learning_rate_,
                        .learners_per_device = summary_.learners_per_device,
                        .replica_distance = epoch_.replica_distance,
+                       .replica_spread = epoch_.replica_spread,
                        .training_seconds = epoch_seconds_,
                        .evaluation_seconds = evaluation_seconds,
                        .host_microseconds_per_step = mean_of(1e6 * epoch_.host_seconds, epoch_.tasks)};
@@ -341,6 +366,8 @@ class Trainer {
   Clock::time_point training_start_;
   double training_seconds_ = 0.0;  // without evaluation
   double next_report_ = 0.0;
+  std::size_t next_switch_ = 0;
+  std::string synchronization_{sma::name_of(job_.synchronization.scheme)};  // at present
 };
 
 }  // namespace

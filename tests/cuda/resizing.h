@@ -13,7 +13,7 @@ inline const std::vector<std::vector<int>> kSizes = {{3}, {1}, {4}, {2}, {1}};
 inline RigOptions resizable_on(const std::string& device) {
   RigOptions options = options_on({device}, {1});
   options.most_learners = 4;
-  options.averaging.central_momentum = 0.7F;
+  options.synchronization.momentum = 0.7F;
   options.moving_average_epochs = 0.5;
   return options;
 }

@@ -94,7 +94,7 @@ TEST_CASE("batch norm and its running statistics on a GPU are those on the CPU, 
     RigOptions options = options_on({device}, {learners});
     options.layers = normalized_network();
     options.statistic_batches = statistic_batches;
-    options.averaging.period = 2;
+    options.synchronization.period = 2;
     options.learning_rate.base = 0.02;
     options.clip_gradient_norm = 2.0F;
     return options;

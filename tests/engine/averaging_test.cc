@@ -2,79 +2,35 @@
 
 #include <limits>
 
-#include "tests/engine/operator_run.h"
+#include "tests/engine/replicas.h"
 #include "tests/support/catch.h"
-#include "tests/support/device_memory.h"
-#include "tests/support/numbers.h"
 
 namespace arbalest::tests {
 namespace {
 
+using engine::CentralStep;
 using engine::CentralUpdate;
-using engine::FlatTask;
 using engine::LocalAveraging;
 using engine::ReplicaDifference;
-
-void run(engine::Device& device, const FlatTask& task, int threads) {
-  const auto stream = device.create_stream({"averaging", threads, 0, true});
-  stream->enqueue(task, "averaging");
-  stream->record().synchronize();
-}
-
-struct Replicas {
-  Replicas(std::int64_t count, std::int64_t size) : elements(size), central(static_cast<std::size_t>(size)) {
-    // Small integers: all sums and squares are exact in float32.
-    for (std::int64_t j = 0; j < count; ++j) {
-      Floats replica;
-      for (std::int64_t i = 0; i < size; ++i) replica.push_back(static_cast<float>((i * (j + 3) + j) % 15 - 7));
-      replicas.push_back(replica);
-    }
-    for (std::size_t i = 0; i < central.size(); ++i) central[i] = static_cast<float>(static_cast<int>(i % 5) - 2);
-  }
-
-  std::int64_t elements;
-  std::vector<Floats> replicas;
-  Floats central;
-};
-
-// In memory of a device.
-struct UploadedReplicas {
-  UploadedReplicas(engine::Device& device, const Replicas& of) : central(upload(device, of.central)) {
-    for (const Floats& replica : of.replicas) {
-      replicas.push_back(upload(device, replica));
-      addresses.push_back(replicas.back().as<const float>());
-    }
-  }
-
-  std::vector<engine::Buffer> replicas;
-  std::vector<const float*> addresses;
-  engine::Buffer central;
-};
-
-Floats difference(const Replicas& of, int threads) {
-  const auto device = open_test_device();
-  const UploadedReplicas there(*device, of);
-  const auto size = static_cast<std::size_t>(of.elements + engine::kAveragingTail);
-  const engine::Buffer sum = upload(*device, Floats(size, 99.0F));
-  run(*device, ReplicaDifference{there.addresses, there.central.as<float>(), sum.as<float>(), of.elements}, threads);
-  return download<float>(*device, sum.data(), size);
-}
 
 struct Updated {
   Floats next;  // z^{t+1}
   Floats sum;
 };
 
-Updated update_central(const Floats& central, const Floats& previous, const Floats& sum, float alpha, float mu,
+Updated update_central(const Floats& central, const Floats& previous, const Floats& sum, float step, float mu,
                        int threads) {
   const auto device = open_test_device();
   const engine::Buffer there = upload(*device, central);
   const engine::Buffer next = upload(*device, previous);
   const engine::Buffer added = upload(*device, sum);
-  run(*device,
-      CentralUpdate{there.as<float>(), next.as<float>(), added.as<float>(), alpha, mu,
-                    static_cast<std::int64_t>(central.size())},
-      threads);
+  run_averaging(*device,
+                CentralUpdate{there.as<float>(),
+                              next.as<float>(),
+                              added.as<float>(),
+                              {.step = step, .momentum = mu},
+                              static_cast<std::int64_t>(central.size())},
+                threads);
   CHECK(download<float>(*device, there.data(), central.size()) == central);
   return {download<float>(*device, next.data(), previous.size()), download<float>(*device, added.data(), sum.size())};
 }
@@ -84,7 +40,7 @@ TEST_CASE("the replicas' difference is exact on integers, tail included") {
   const std::int64_t elements = GENERATE(1, 17, 5000, 140003);
   const int threads = GENERATE(1, 3);
   const Replicas replicas(count, elements);
-  const Floats sum = difference(replicas, threads);
+  const Floats sum = replica_difference(replicas, threads);
 
   double squares = 0.0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(elements); ++i) {
@@ -107,9 +63,9 @@ TEST_CASE("the replicas' difference gives the same bits for any number of thread
     std::transform(values.begin(), values.end(), replicas.replicas[j].begin(),
                    [](double value) { return static_cast<float>(value) * 1.1F; });
   }
-  const Floats once = difference(replicas, 1);
-  CHECK(difference(replicas, 2) == once);
-  CHECK(difference(replicas, 3) == once);
+  const Floats once = replica_difference(replicas, 1);
+  CHECK(replica_difference(replicas, 2) == once);
+  CHECK(replica_difference(replicas, 3) == once);
 }
 
 TEST_CASE("elements that are not finite are counted") {
@@ -117,11 +73,11 @@ TEST_CASE("elements that are not finite are counted") {
                              -std::numeric_limits<float>::infinity());
   Replicas replicas(3, 10000);
   for (const std::size_t i : {0U, 15U, 4095U, 9999U}) replicas.replicas[i % 3][i] = bad;
-  CHECK(difference(replicas, 3)[10000 + engine::kNonFiniteCount] == 4.0F);
+  CHECK(replica_difference(replicas, 3)[10000 + engine::kNonFiniteCount] == 4.0F);
 }
 
 TEST_CASE("no replicas make a zero difference") {
-  const Floats sum = difference(Replicas(0, 100), 1);
+  const Floats sum = replica_difference(Replicas(0, 100), 1);
   CHECK(sum == Floats(100 + engine::kAveragingTail, 0.0F));
 }
 
@@ -148,23 +104,27 @@ void check_one_pass_against_two(const Replicas& replicas, int threads) {
   Floats previous(replicas.central.size());
   for (std::size_t i = 0; i < previous.size(); ++i) previous[i] = static_cast<float>(i % 11) * 0.37F;
   const Updated two_passes =
-      update_central(replicas.central, previous, difference(replicas, threads), 0.3F, 0.7F, threads);
+      update_central(replicas.central, previous, replica_difference(replicas, threads), 0.3F, 0.7F, threads);
 
   const auto device = open_test_device();
   const UploadedReplicas there(*device, replicas);
   const engine::Buffer next = upload(*device, previous);
   const engine::Buffer tail = upload(*device, Floats(engine::kAveragingTail, 99.0F));
-  run(*device,
-      LocalAveraging{there.addresses, there.central.as<float>(), next.as<float>(), tail.as<float>(), 0.3F, 0.7F,
-                     replicas.elements},
-      threads);
+  run_averaging(*device,
+                LocalAveraging{there.addresses,
+                               there.central.as<float>(),
+                               next.as<float>(),
+                               tail.as<float>(),
+                               {.step = 0.3F, .momentum = 0.7F},
+                               replicas.elements},
+                threads);
   CHECK(download<float>(*device, next.data(), previous.size()) == two_passes.next);
   CHECK(download<float>(*device, tail.data(), engine::kAveragingTail) ==
         Floats(two_passes.sum.end() - engine::kAveragingTail, two_passes.sum.end()));
 }
 
 TEST_CASE("averaging in one pass gives the bits of the two passes") {
-  const std::int64_t count = GENERATE(1, 5);
+  const std::int64_t count = GENERATE(1, 5, 33);
   const std::int64_t elements = GENERATE(17, 140003);
   const int threads = GENERATE(1, 3);
   Replicas replicas(count, elements);
@@ -180,7 +140,7 @@ TEST_CASE("averaging in one pass gives the bits of the two passes") {
   }
 }
 
-TEST_CASE("statistics become the replicas' mean, whatever alpha and mu, and count in no distance") {
+TEST_CASE("statistics become the replicas' mean, whatever step and mu, and count in no distance") {
   constexpr std::int64_t kReplicas = 4;  // so that the mean is exact
   const std::int64_t elements = GENERATE(40, 140003);
   const std::int64_t statistics = GENERATE(1, 24);
@@ -189,6 +149,7 @@ TEST_CASE("statistics become the replicas' mean, whatever alpha and mu, and coun
   const Floats previous(replicas.central.size(), 1.0F);
   Floats expected;
   double squares = 0.0;
+  double squared_sum = 0.0;
   for (std::size_t i = 0; i < previous.size(); ++i) {
     const float z = replicas.central[i];
     float sum = 0.0F;
@@ -198,7 +159,10 @@ TEST_CASE("statistics become the replicas' mean, whatever alpha and mu, and coun
       square += (replica[i] - z) * (replica[i] - z);
     }
     const bool is_statistic = static_cast<std::int64_t>(i) >= elements - statistics;
-    if (!is_statistic) squares += static_cast<double>(square);
+    if (!is_statistic) {
+      squares += static_cast<double>(square);
+      squared_sum += static_cast<double>(sum * sum);
+    }
     expected.push_back(is_statistic ? z + 0.25F * sum : z + 0.5F * sum + 0.5F * (z - 1.0F));
   }
 
@@ -207,22 +171,24 @@ TEST_CASE("statistics become the replicas' mean, whatever alpha and mu, and coun
   const auto* central = there.central.as<const float>();
   const auto check = [&](const engine::Buffer& next, const float* tail) {
     CHECK(download<float>(*device, next.data(), previous.size()) == expected);
-    CHECK(download<float>(*device, tail, engine::kAveragingTail) == Floats{0.0F, static_cast<float>(squares)});
+    CHECK(download<float>(*device, tail, engine::kAveragingTail) ==
+          Floats{0.0F, static_cast<float>(squares), static_cast<float>(squared_sum)});
   };
+  const CentralStep by{.step = 0.5F, .momentum = 0.5F, .mean_factor = 0.25F};
   const engine::Buffer one_pass = upload(*device, previous);
   const engine::Buffer tail = upload(*device, Floats(engine::kAveragingTail, 99.0F));
-  run(*device,
-      LocalAveraging{there.addresses, central, one_pass.as<float>(), tail.as<float>(), 0.5F, 0.5F, elements, statistics,
-                     0.25F},
+  run_averaging(
+      *device,
+      LocalAveraging{there.addresses, central, one_pass.as<float>(), tail.as<float>(), by, elements, statistics},
       threads);
   check(one_pass, tail.as<float>());
 
   const engine::Buffer two_passes = upload(*device, previous);
   const engine::Buffer sum =
       upload(*device, Floats(static_cast<std::size_t>(elements + engine::kAveragingTail), 99.0F));
-  run(*device, ReplicaDifference{there.addresses, central, sum.as<float>(), elements, statistics}, threads);
-  run(*device, CentralUpdate{central, two_passes.as<float>(), sum.as<float>(), 0.5F, 0.5F, elements, statistics, 0.25F},
-      threads);
+  run_averaging(*device, ReplicaDifference{there.addresses, central, sum.as<float>(), elements, statistics}, threads);
+  run_averaging(*device, CentralUpdate{central, two_passes.as<float>(), sum.as<float>(), by, elements, statistics},
+                threads);
   check(two_passes, sum.as<float>() + elements);
 }
 
@@ -233,10 +199,15 @@ TEST_CASE("a statistic that is not finite keeps the central model, too") {
   const UploadedReplicas there(*device, replicas);
   const engine::Buffer next = upload(*device, Floats(40, 1.0F));
   const engine::Buffer tail = upload(*device, Floats(engine::kAveragingTail, 99.0F));
-  run(*device,
-      LocalAveraging{there.addresses, there.central.as<float>(), next.as<float>(), tail.as<float>(), 0.5F, 0.0F, 40, 8,
-                     0.5F},
-      1);
+  run_averaging(*device,
+                LocalAveraging{there.addresses,
+                               there.central.as<float>(),
+                               next.as<float>(),
+                               tail.as<float>(),
+                               {.step = 0.5F, .mean_factor = 0.5F},
+                               40,
+                               8},
+                1);
   CHECK(download<float>(*device, next.data(), 40) == replicas.central);
   CHECK(download<float>(*device, tail.data(), 1)[engine::kNonFiniteCount] == 1.0F);
 }
@@ -244,7 +215,7 @@ TEST_CASE("a statistic that is not finite keeps the central model, too") {
 TEST_CASE("the central model is kept when any replica was not finite") {
   const float count = GENERATE(1.0F, 3.0F, std::numeric_limits<float>::quiet_NaN());
   const Floats central{1, 2, 3};
-  const Floats sum{std::numeric_limits<float>::quiet_NaN(), 1, 1, count, 0};
+  const Floats sum{std::numeric_limits<float>::quiet_NaN(), 1, 1, count, 0, 0};
   CHECK(update_central(central, {4, 5, 6}, sum, 0.5F, 0.5F, 1).next == central);
 }
 

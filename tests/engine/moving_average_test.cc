@@ -27,11 +27,6 @@ std::vector<float> moved(std::vector<float> average, const std::vector<float>& v
   return download<float>(*device, average_there.data(), average.size());
 }
 
-std::vector<float> random_floats(std::int64_t elements, unsigned seed) {
-  const std::vector<double> values = random_values(elements, seed);
-  return {values.begin(), values.end()};
-}
-
 }  // namespace
 
 TEST_CASE("a moving average goes a part of the way, all of it and nothing more") {

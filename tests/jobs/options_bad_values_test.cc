@@ -279,7 +279,7 @@ TEST_CASE("averaging that cannot be stable is refused for the learners of all de
                                "central_momentum: 0 }} }}",
                                learners));
   };
-  CHECK(parse(text(2)).synchronization.alpha == 0.5F);
+  CHECK(parse(text(2)).synchronization.pull == 0.5F);
   CHECK_THAT(refusal(text(3)),
              ContainsSubstring("job.txtpb:7:25: error: 3 learners with alpha 0.5 and central_momentum 0 are unstable"));
 }

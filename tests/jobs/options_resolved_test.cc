@@ -76,8 +76,9 @@ void require_same(const JobOptions& a, const JobOptions& b) {
     if (a.learning_rate.at(epoch, 3) != b.learning_rate.at(epoch, 3)) FAIL("other rates at epoch " << epoch);
     if (a.learning_rate.drops_before(epoch) != b.learning_rate.drops_before(epoch)) FAIL("other drops at " << epoch);
   }
-  CHECK(a.synchronization.alpha == b.synchronization.alpha);
-  CHECK(a.synchronization.central_momentum == b.synchronization.central_momentum);
+  CHECK(a.synchronization.scheme == b.synchronization.scheme);
+  CHECK(a.synchronization.pull == b.synchronization.pull);
+  CHECK(a.synchronization.momentum == b.synchronization.momentum);
   CHECK(a.synchronization.period == b.synchronization.period);
   CHECK(a.learners_per_device == b.learners_per_device);
   REQUIRE(a.devices.size() == b.devices.size());
@@ -103,8 +104,8 @@ TEST_CASE("what a job leaves out has its default") {
   CHECK(job.learning_rate.with_learners == scheduler::LearningRateSchedule{}.with_learners);
   CHECK(scheduler::name_of(job.learning_rate.curve) == "fixed");
   CHECK(job.learning_rate.warm_up.epochs == 0.0);
-  CHECK_FALSE(job.synchronization.alpha.has_value());
-  CHECK(job.synchronization.central_momentum == sma::Options{}.central_momentum);
+  CHECK_FALSE(job.synchronization.pull.has_value());
+  CHECK(job.synchronization.momentum == sma::Options{}.momentum);
   const std::vector<engine::DeviceSpec> devices = engine::list_devices();
   REQUIRE(job.devices.size() == devices.size());
   for (std::size_t d = 0; d < devices.size(); ++d) {
@@ -268,9 +269,9 @@ TEST_CASE("the resolved text says everything and stands for the same job") {
 TEST_CASE("the resolved text leaves out alpha where it is 1/k, so that it follows the number of learners") {
   const JobOptions job = parse(kShortest, {"learners.per_device.fixed=2"});
   CHECK(job.resolved_text.find("alpha") == std::string::npos);
-  CHECK(job.synchronization.alpha_for(2) == 0.5F);
+  CHECK(job.synchronization.pull_for(2) == 0.5F);
   const JobOptions more = parse(job.resolved_text, {"learners.per_device.fixed=4"});
-  CHECK(more.synchronization.alpha_for(4) == 0.25F);
+  CHECK(more.synchronization.pull_for(4) == 0.25F);
 }
 
 TEST_CASE("every ready job loads, and its resolved text too") {

@@ -149,7 +149,7 @@ TEST_CASE("report: epoch rows and the summary have the documented names") {
   CHECK(names_of(to_json(some_row())) ==
         std::vector<std::string>{"epoch", "train_loss", "test_loss", "test_accuracy", "test_top5_accuracy",
                                  "images_per_second", "elapsed_seconds", "learning_rate", "learners_per_device",
-                                 "replica_distance", "training_seconds", "evaluation_seconds",
+                                 "replica_distance", "replica_spread", "training_seconds", "evaluation_seconds",
                                  "host_microseconds_per_step"});
   const ordered_json summary = to_json(some_summary());
   for (const char* name : {"status", "test_accuracy", "test_top5_accuracy", "best_test_accuracy", "epochs", "examples",

@@ -21,6 +21,12 @@ inline std::vector<double> random_values(std::int64_t count, unsigned seed) {
   return values;
 }
 
+inline std::vector<float> random_floats(std::int64_t count, unsigned seed) {
+  std::vector<float> floats;
+  for (const double value : random_values(count, seed)) floats.push_back(static_cast<float>(value));
+  return floats;
+}
+
 inline double norm(const std::vector<double>& values) {
   double squares = 0.0;
   for (const double value : values) squares += value * value;

@@ -99,7 +99,8 @@ struct RigOptions {
   std::int64_t classes = 3;
   std::vector<dataflow::LayerDescription> layers;  // empty: logistic regression
   scheduler::LearningRateSchedule learning_rate{.base = 0.1, .with_learners = scheduler::LearnerScaling::kKeep};
-  sma::Options averaging;
+  sma::Options synchronization;
+  std::vector<sma::Options> switches = {};  // that the run may come to
   double moving_average_epochs = 0.0;
   engine::UpdateRule rule = engine::Sgd{.momentum = 0.9F, .weight_decay = 0.01F};
   std::optional<float> clip_gradient_norm = {};
@@ -128,7 +129,12 @@ class TrainingRig {
       devices_.push_back(
           engine::open_device(engine::parse_device(name), {.observer = options.observer, .graphs = options.graphs}));
     }
-    ring_ = make_ring(options, order_, learners, options.averaging.period);
+    std::vector<sma::Options> schemes = options.switches;
+    schemes.push_back(options.synchronization);
+    const int stride = sma::longest_stride(schemes);
+    std::int64_t part_bytes = 0;
+    for (const sma::Options& scheme : schemes) part_bytes = std::max(part_bytes, scheme.bucket_bytes);
+    ring_ = make_ring(options, order_, learners, stride);
     test_ring_ = make_ring(options, test_order_, learners, std::nullopt);
     if (options.statistic_batches > 0) statistics_ring_ = make_ring(options, statistics_order_, learners, std::nullopt);
     for (std::size_t d = 0; d < devices_.size() && options.input == RigInput::kResident; ++d) {
@@ -141,23 +147,26 @@ class TrainingRig {
           learners::PoolOptions{.batch = options.batch,
                                 .evaluation_batch = options.batch,
                                 .precision = options.precision,
-                                .result_slots = scheduler::result_slots(options.averaging.period),
+                                .result_slots = scheduler::result_slots(stride),
                                 .rule = options.rule,
                                 .clip_gradient_norm = options.clip_gradient_norm,
                                 .without_decay = options.without_decay,
                                 .training_data = resident_on(d),
                                 .evaluation_data = resident_on(d),
-                                .measures_statistics = options.statistic_batches > 0},
+                                .measures_statistics = options.statistic_batches > 0,
+                                .gradient_part_bytes = part_bytes},
           options.learners[d], d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
     }
     collective_ = engine::make_collective(devices_);
     scheduler_ = std::make_unique<scheduler::Scheduler>(
         scheduler::Options{.learning_rate = options.learning_rate,
-                           .averaging = options.averaging,
+                           .synchronization = options.synchronization,
+                           .switches = options.switches,
                            .seed = options.seed,
                            .batches_per_epoch = order_.batches_per_epoch(),
                            .moving_average_epochs = options.moving_average_epochs,
                            .may_resize = options.most_learners > 0,
+                           .most_learners = learners,
                            .statistics_ring = statistics_ring_.get()},
         pools_, *collective_);
   }
@@ -177,9 +186,9 @@ class TrainingRig {
     scheduler_->resize(learners);
   }
 
-  // Runs `rounds` rounds to their end.
-  scheduler::Progress run(int rounds) {
-    scheduler::Progress progress = scheduler_->advance(*ring_, rounds);
+  // Runs `strides` strides (scheduler::Scheduler) to their end: rounds of sma and ea_sgd, else single steps.
+  scheduler::Progress run(int strides) {
+    scheduler::Progress progress = scheduler_->advance(*ring_, strides);
     progress.add(scheduler_->drain());
     return progress;
   }
@@ -191,15 +200,15 @@ class TrainingRig {
     return as_bytes(*images);
   }
 
-  // No period: for passes from the first to the last batch, with as few slots as there may be.
+  // No stride: for passes from the first to the last batch, with as few slots as there may be.
   std::unique_ptr<dataflow::BatchRing> make_ring(const RigOptions& options, dataflow::BatchOrder& order, int learners,
-                                                 std::optional<int> period) {
+                                                 std::optional<int> stride) {
     const bool is_resident = options.input == RigInput::kResident;
     int slots = scheduler::pass_ring_slots(learners, order.batches_per_epoch(), 1);
-    if (period) {
+    if (stride) {
       const std::int64_t batch_bytes = options.batch * options.image.elements() * std::int64_t{sizeof(float)};
-      slots = is_resident ? scheduler::index_ring_slots(learners, *period, order.batches_per_epoch())
-                          : scheduler::ring_slots(learners, *period, batch_bytes);
+      slots = is_resident ? scheduler::index_ring_slots(learners, *stride, order.batches_per_epoch())
+                          : scheduler::ring_slots(learners, *stride, batch_bytes);
     }
     if (is_resident) return std::make_unique<dataflow::BatchRing>(order, *devices_[0], host_pool_, slots);
     return std::make_unique<dataflow::BatchRing>(*data_, order, *devices_[0], host_pool_, slots);

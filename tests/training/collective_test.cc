@@ -1,4 +1,5 @@
-// All-reduce in memory and the averager over several devices: exact on integers, and never a hang when a rank fails.
+// All-reduce in memory and the synchronizer over several devices: exact on integers, and never a hang when a rank
+// fails.
 #include <limits>
 #include <memory>
 
@@ -8,7 +9,7 @@
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
-#include "sma/averager.h"
+#include "sma/synchronizer.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/training_rig.h"
@@ -29,6 +30,16 @@ std::vector<engine::CollectivePart> parts_of(const std::vector<std::unique_ptr<e
   std::vector<engine::CollectivePart> parts;
   for (std::size_t r = 0; r < streams.size(); ++r) parts.push_back({streams[r].get(), values[r].data()});
   return parts;
+}
+
+// Replicas with these weights, so many on each device in turn.
+std::vector<std::vector<sma::ReplicaView>> views_of(const std::vector<std::vector<float>>& weights,
+                                                    std::size_t per_device) {
+  std::vector<std::vector<sma::ReplicaView>> views(weights.size() / per_device);
+  for (std::size_t j = 0; j < weights.size(); ++j) {
+    views[j / per_device].push_back({.weights = weights[j].data(), .gradient = nullptr});
+  }
+  return views;
 }
 
 }  // namespace
@@ -97,8 +108,9 @@ TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {
   }
   const auto collective = engine::make_memory_collective(2);
   sma::Options options;
-  options.central_momentum = 0.5F;
-  sma::Averager averager(options, devices, kElements, 0, *collective, 4);
+  options.momentum = 0.5F;
+  sma::Synchronizer synchronizer({.schemes = {options}, .most_learners = 4}, devices, {.elements = kElements},
+                                 *collective, 4);
 
   // Four replicas, two on each device; alpha = 1/4 and mu = 1/2 are exact in binary.
   std::vector<std::vector<float>> weights(4, std::vector<float>(kElements));
@@ -109,14 +121,15 @@ TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {
       weights[j][i] = central[i] + static_cast<float>(4 * ((i + 3 * j) % 7));
     }
   }
-  averager.set_replicas({{weights[0].data(), weights[1].data()}, {weights[2].data(), weights[3].data()}});
-  for (int d = 0; d < 2; ++d) averager.set_central(d, central.data());
+  synchronizer.bind(options, views_of(weights, 2));
+  for (std::size_t d = 0; d < 2; ++d) synchronizer.set_center(d, central.data());
 
   const std::vector<std::vector<Event>> ready(2, std::vector<Event>(2));
   std::vector<double> z(central.begin(), central.end());
   std::vector<double> previous = z;
   for (int round = 0; round < 3; ++round) {
     double squared_distance = 0.0;
+    double squared_sum = 0.0;
     for (std::size_t i = 0; i < z.size(); ++i) {
       double sum = 0.0;
       for (const std::vector<float>& replica : weights) {
@@ -124,17 +137,20 @@ TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {
         sum += difference;
         squared_distance += difference * difference;
       }
+      squared_sum += sum * sum;
       const double next = z[i] + 0.25 * sum + 0.5 * (z[i] - previous[i]);
       previous[i] = z[i];
       z[i] = next;
     }
-    averager.average(ready, 0.25F);
-    averager.ticket().done.synchronize();
-    averager.drain();
-    CHECK(averager.ticket().result->non_finite == 0.0F);
-    CHECK(static_cast<double>(averager.ticket().result->squared_distance) == Approx(squared_distance).epsilon(1e-5));
-    for (int d = 0; d < 2; ++d) {
-      const float* result = averager.central_buffer(d, averager.parity());
+    synchronizer.synchronize(ready, 0.1F);
+    const sma::AveragingTicket ticket = synchronizer.ticket();
+    ticket.done.synchronize();
+    synchronizer.drain();
+    CHECK(ticket.result->non_finite == 0.0F);
+    CHECK(static_cast<double>(ticket.result->squared_distance) == Approx(squared_distance).epsilon(1e-5));
+    CHECK(static_cast<double>(ticket.result->squared_sum) == Approx(squared_sum).epsilon(1e-5));
+    for (std::size_t d = 0; d < 2; ++d) {
+      const float* result = synchronizer.center(d);
       bool exact = true;
       for (std::size_t i = 0; i < z.size(); ++i) exact = exact && static_cast<double>(result[i]) == z[i];
       CHECK(exact);
@@ -152,7 +168,8 @@ TEST_CASE("a weight that is not finite leaves the central model as it was, on ev
     devices.push_back(owned.back().get());
   }
   const auto collective = engine::make_memory_collective(2);
-  sma::Averager averager({}, devices, 4, 0, *collective, 4);
+  sma::Synchronizer synchronizer({.schemes = {sma::Options{}}, .most_learners = 2}, devices, {.elements = 4},
+                                 *collective, 4);
   const std::vector<float> central{1.0F, 2.0F, 3.0F, 4.0F};
   std::vector<std::vector<float>> weights(2, central);
   const bool infinite = GENERATE(true, false);
@@ -161,13 +178,13 @@ TEST_CASE("a weight that is not finite leaves the central model as it was, on ev
   } else {
     weights[0][2] = weights[1][2] = 2e38F;  // finite on each device, not in sum
   }
-  averager.set_replicas({{weights[0].data()}, {weights[1].data()}});
-  for (int d = 0; d < 2; ++d) averager.set_central(d, central.data());
-  averager.average(std::vector<std::vector<Event>>(2, std::vector<Event>(1)), 0.5F);
-  averager.drain();
-  CHECK(averager.ticket().result->non_finite > 0.0F);
-  for (int d = 0; d < 2; ++d) {
-    const float* result = averager.central_buffer(d, averager.parity());
+  synchronizer.bind(sma::Options{}, views_of(weights, 1));
+  for (std::size_t d = 0; d < 2; ++d) synchronizer.set_center(d, central.data());
+  synchronizer.synchronize(std::vector<std::vector<Event>>(2, std::vector<Event>(1)), 0.1F);
+  synchronizer.drain();
+  CHECK(synchronizer.ticket().result->non_finite > 0.0F);
+  for (std::size_t d = 0; d < 2; ++d) {
+    const float* result = synchronizer.center(d);
     CHECK(std::vector<float>(result, result + 4) == central);
   }
 }

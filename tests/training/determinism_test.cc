@@ -97,7 +97,7 @@ TEST_CASE("random delays before every task change no bit, two devices, tau 3", "
   RigOptions options;
   options.devices = devices;
   options.learners = {2, 1};
-  options.averaging.period = 3;
+  options.synchronization.period = 3;
   options.learning_rate.curve = scheduler::MultistepDrops{{{1.0, 0.5}}};
   check_delays_change_nothing(options);
 }

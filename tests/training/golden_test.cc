@@ -33,7 +33,7 @@ void check_first_losses(int learners, std::int64_t batch, const std::array<doubl
   options.batch = batch;
   options.learners = {learners};
   options.learning_rate.base = 0.01;
-  options.averaging.central_momentum = 0.5F;
+  options.synchronization.momentum = 0.5F;
   TrainingRig rig(options);
 
   tests::Values initial;

@@ -139,9 +139,9 @@ TEST_CASE("without a span the average is always the present state") {
 TEST_CASE("the moving average of the central model is what is saved", "[training]") {
   RigOptions options;
   options.learners = {GENERATE(1, 3)};
-  options.averaging.period = GENERATE(1, 2);
+  options.synchronization.period = GENERATE(1, 2);
   const double epochs = GENERATE(0.4, 12.0);  // every round is taken in, or one of several
-  CAPTURE(options.learners[0], options.averaging.period, epochs);
+  CAPTURE(options.learners[0], options.synchronization.period, epochs);
   Compared compared(options, epochs);
   compared.train(10);
   CHECK(compared.error() < 1e-6);

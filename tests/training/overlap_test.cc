@@ -175,9 +175,9 @@ TEST_CASE("a mini-batch that would overwrite the result of one under way is refu
   const arbalest::engine::StepParameters step{.learning_rate = 0.1F};
   latch.hold("gradient");
   arbalest::learners::Ticket oldest;
-  for (int i = 0; i < arbalest::scheduler::result_slots(options.averaging.period); ++i) {
+  for (int i = 0; i < arbalest::scheduler::result_slots(options.synchronization.period); ++i) {
     arbalest::learners::Ticket ticket = learner.gradient(*rig.ring().next(), step);
-    learner.update_alone(ticket);
+    learner.update(ticket, {});
     if (i == 0) oldest = ticket;
   }
   const arbalest::dataflow::Batch next = *rig.ring().next();

@@ -138,7 +138,7 @@ TEST_CASE("the low-precision copy of the weights follows them", "[training][prec
         rounded_there(device, pool.evaluation_weights(), elements));
 
   const engine::Buffer central = upload(device, std::vector<float>(elements, 1.0F / 3.0F));
-  for (const auto& learner : pool.learners()) learner->restart(central.as<float>(), {});
+  for (const auto& learner : pool.learners()) learner->assign(central.as<float>(), {}, learners::OptimizerState::kZero);
   check_copies(rig, "after a restart");
   CHECK(download<float>(device, pool.learners()[0]->weights(), 1)[0] == 1.0F / 3.0F);
 

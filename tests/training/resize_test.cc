@@ -28,7 +28,7 @@ RigOptions resizable(const std::vector<int>& learners) {
   RigOptions options;
   options.learners = learners;
   options.most_learners = 8;
-  options.averaging.central_momentum = 0.7F;
+  options.synchronization.momentum = 0.7F;
   return options;
 }
 
@@ -39,8 +39,8 @@ class Compared {
       : options_(options),
         rig_(options),
         regression_(rig_),
-        reference_{.period = options.averaging.period,
-                   .central_momentum = options.averaging.central_momentum,
+        reference_{.period = options.synchronization.period,
+                   .central_momentum = options.synchronization.momentum.value(),
                    .rule = options.rule} {
     reference_.start(arbalest::tests::flatten(rig_.scheduler().snapshot()));
   }
@@ -51,7 +51,7 @@ class Compared {
   void train(const std::vector<int>& learners, int rounds) {
     rig_.resize(learners);
     reference_.learners = rig_.scheduler().learners();
-    reference_.alpha = options_.averaging.alpha_for(reference_.learners);
+    reference_.alpha = options_.synchronization.pull_for(reference_.learners);
     reference_.restart();
     for (int round = 0; round < rounds; ++round) {
       reference_.round(options_.learning_rate.at(0.0, reference_.learners), regression_.gradient());
@@ -95,7 +95,7 @@ TEST_CASE("growing and shrinking goes on from the central model with the next mi
   for (const int period : {1, 3}) {
     CAPTURE(period);
     RigOptions options = resizable({1});
-    options.averaging.period = period;
+    options.synchronization.period = period;
     compare_with_reference(options, {{2}, {4}, {1}, {8}, {3}, {1}, {1}, {2}}, 8);
   }
 }

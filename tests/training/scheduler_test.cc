@@ -131,8 +131,8 @@ TEST_CASE("a ring queue is first in, first out, and bounded", "[scheduler]") {
 TEST_CASE("averaging beyond its stability is refused", "[sma]") {
   const auto options = [](float alpha, float mu) {
     sma::Options result;
-    result.alpha = alpha;
-    result.central_momentum = mu;
+    result.pull = alpha;
+    result.momentum = mu;
     return result;
   };
   CHECK_NOTHROW(sma::check(options(0.1F, 0.9F), 36));
@@ -144,7 +144,7 @@ TEST_CASE("averaging beyond its stability is refused", "[sma]") {
   CHECK_THROWS_AS(sma::check(options(0.5F, 1.0F), 2), engine::Error);
   CHECK_THROWS_AS(sma::check(options(0.5F, -0.1F), 2), engine::Error);
   CHECK_THROWS_AS(sma::check(options(0.5F, std::numeric_limits<float>::quiet_NaN()), 2), engine::Error);
-  CHECK_FALSE(sma::warning(options(0.25F, 0.9F), 0.9F, 4).empty());
-  CHECK(sma::warning(options(0.25F, 0.9F), 0.9F, 16).empty());
-  CHECK(sma::warning(options(0.25F, 0.5F), 0.9F, 4).empty());
+  CHECK_FALSE(sma::warning(options(0.25F, 0.9F), 4, 0.9F, false, false).empty());
+  CHECK(sma::warning(options(0.25F, 0.9F), 16, 0.9F, false, false).empty());
+  CHECK(sma::warning(options(0.25F, 0.5F), 4, 0.9F, false, false).empty());
 }

@@ -20,9 +20,9 @@ using arbalest::tests::TrainingRig;
 void compare_with_reference(const RigOptions& options, int rounds) {
   TrainingRig rig(options);
   ReferenceSma reference{.learners = rig.scheduler().learners(),
-                         .period = options.averaging.period,
-                         .alpha = options.averaging.alpha_for(rig.scheduler().learners()),
-                         .central_momentum = options.averaging.central_momentum,
+                         .period = options.synchronization.period,
+                         .alpha = options.synchronization.pull_for(rig.scheduler().learners()),
+                         .central_momentum = options.synchronization.momentum.value(),
                          .rule = options.rule,
                          .clip_gradient_norm = options.clip_gradient_norm};
   reference.start(flatten(rig.scheduler().snapshot()));
@@ -55,8 +55,8 @@ TEST_CASE("training on one device computes SMA", "[training]") {
       CAPTURE(learners, period);
       RigOptions options;
       options.learners = {learners};
-      options.averaging.period = period;
-      options.averaging.central_momentum = 0.5F;
+      options.synchronization.period = period;
+      options.synchronization.momentum = 0.5F;
       compare_with_reference(options, 40);
     }
   }
@@ -71,8 +71,8 @@ TEST_CASE("training on two devices computes SMA", "[training]") {
       RigOptions options;
       options.devices = devices;
       options.learners = {first, second};
-      options.averaging.period = period;
-      options.averaging.central_momentum = 0.7F;
+      options.synchronization.period = period;
+      options.synchronization.momentum = 0.7F;
       compare_with_reference(options, 40);
     }
   }
@@ -82,8 +82,8 @@ TEST_CASE("a fixed alpha and no momenta are obeyed", "[training]") {
   RigOptions options;
   options.learners = {3};
   options.rule = arbalest::engine::Sgd{};
-  options.averaging.alpha = 0.1F;
-  options.averaging.central_momentum = 0.0F;
+  options.synchronization.pull = 0.1F;
+  options.synchronization.momentum = 0.0F;
   compare_with_reference(options, 30);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("averaging restarts where the learning rate drops", "[training]") {
       CAPTURE(learners, is_regular);
       RigOptions options;
       options.learners = {learners};
-      options.averaging.central_momentum = 0.9F;
+      options.synchronization.momentum = 0.9F;
       if (is_regular) {
         options.learning_rate.curve = arbalest::scheduler::StepDrops{0.5, 0.5};
       } else {
@@ -107,8 +107,8 @@ TEST_CASE("averaging restarts where the learning rate drops", "[training]") {
 TEST_CASE("a continuous learning rate holds for a round, and averaging goes on", "[training]") {
   RigOptions options;
   options.learners = {3};
-  options.averaging.central_momentum = 0.9F;
-  options.averaging.period = 2;
+  options.synchronization.momentum = 0.9F;
+  options.synchronization.period = 2;
   options.learning_rate.curve = arbalest::scheduler::CosineDecay{.epochs = 1.5};
   options.learning_rate.warm_up = {.epochs = 0.5, .start_factor = 0.0};
   compare_with_reference(options, 8);
@@ -125,8 +125,8 @@ TEST_CASE("every optimizer computes its rule with SMA's correction, and begins a
       RigOptions options;
       options.rule = rule;
       options.learners = {learners};
-      options.averaging.period = 2;
-      options.averaging.central_momentum = 0.5F;
+      options.synchronization.period = 2;
+      options.synchronization.momentum = 0.5F;
       options.learning_rate.base = rule.index() == 0 ? 0.1 : 0.02;
       options.learning_rate.curve = arbalest::scheduler::StepDrops{1.0, 0.5};
       compare_with_reference(options, 16);  // one learner sees one drop, three see three

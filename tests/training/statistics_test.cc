@@ -101,15 +101,15 @@ RigOptions options_for(std::vector<int> learners) {
   options.layers = network();
   options.learners = std::move(learners);
   options.batch = 8;
-  options.averaging.central_momentum = 0.5F;
+  options.synchronization.momentum = 0.5F;
   return options;
 }
 
 ReferenceSma reference_for(TrainingRig& rig, const RigOptions& options) {
   ReferenceSma reference{.learners = rig.scheduler().learners(),
-                         .period = options.averaging.period,
-                         .alpha = options.averaging.alpha_for(rig.scheduler().learners()),
-                         .central_momentum = options.averaging.central_momentum,
+                         .period = options.synchronization.period,
+                         .alpha = options.synchronization.pull_for(rig.scheduler().learners()),
+                         .central_momentum = options.synchronization.momentum.value(),
                          .rule = options.rule,
                          .clip_gradient_norm = options.clip_gradient_norm,
                          .statistic_momenta = by_parameter({0, 0, 0, 0, kMomentum, kMomentum, 0, 0})};
@@ -170,7 +170,7 @@ TEST_CASE("running statistics on one device: each learner's own, z's their mean"
     for (const int period : {1, 3}) {
       CAPTURE(learners, period);
       RigOptions options = options_for({learners});
-      options.averaging.period = period;
+      options.synchronization.period = period;
       compare_with_reference(options, 20);
     }
   }
@@ -184,7 +184,7 @@ TEST_CASE("running statistics on two devices: z's are the mean over all learners
       CAPTURE(period, first, second);
       RigOptions options = options_for({first, second});
       options.devices = devices;
-      options.averaging.period = period;
+      options.synchronization.period = period;
       compare_with_reference(options, 20);
     }
   }
@@ -198,7 +198,7 @@ TEST_CASE("running statistics are z's after a restart, and know no alpha, decay,
     options.rule = engine::Sgd{.momentum = 0.9F, .nesterov = true, .weight_decay = 0.1F};
     options.without_decay = {dataflow::ParameterKind::kNormalization};
     options.clip_gradient_norm = 0.5F;
-    if (learners > 1) options.averaging.alpha = 0.2F;
+    if (learners > 1) options.synchronization.pull = 0.2F;
     compare_with_reference(options, 20);
   }
 }
@@ -207,14 +207,14 @@ TEST_CASE("running statistics go on from z's when learners come and go", "[train
   for (const int period : {1, 3}) {
     RigOptions options = options_for({2});
     options.most_learners = 8;
-    options.averaging.period = period;
+    options.synchronization.period = period;
     TrainingRig rig(options);
     ReferenceSma reference = reference_for(rig, options);
     for (const int learners : {4, 1, 8, 3, 1, 2}) {
       CAPTURE(period, learners);
       rig.resize({learners});
       reference.learners = learners;
-      reference.alpha = options.averaging.alpha_for(learners);
+      reference.alpha = options.synchronization.pull_for(learners);
       reference.restart();
       for (int round = 0; round < 4; ++round) {
         reference.round(options.learning_rate.at(0.0, learners),
@@ -253,7 +253,7 @@ TEST_CASE("z's statistics, estimated anew, are what mini-batches have under z, a
     for (const int period : {1, 3}) {
       CAPTURE(moving_average_epochs, learners, period);
       RigOptions options = options_for(learners);
-      options.averaging.period = period;
+      options.synchronization.period = period;
       options.moving_average_epochs = moving_average_epochs;
       if (learners.size() > 1) options.devices = devices;
       TrainingRig averaged(options);

@@ -1,0 +1,143 @@
+// What the learners of a run are given to do, by the way their rounds are coupled.
+#include <algorithm>
+
+#include "engine/error.h"
+#include "scheduler/scheduler.h"
+
+namespace arbalest::scheduler {
+
+using engine::StepParameters;
+using learners::OptimizerState;
+
+void Scheduler::enqueue_stride(dataflow::BatchRing& ring) {
+  restart_at_drops();
+  const std::size_t tasks = tasks_.size();
+  const std::size_t averagings = averagings_.size();
+  switch (synchronizer_.coupling()) {
+    case sma::Coupling::kNone:
+      enqueue_steps(ring, synchronizer_.options().steps_per_stride(), step_parameters());
+      break;
+    case sma::Coupling::kPull:
+      enqueue_pulled_round(ring);
+      break;
+    case sma::Coupling::kAssign:
+      enqueue_assigned_step(ring);
+      break;
+    case sma::Coupling::kGradient:
+      enqueue_reduced_step(ring);
+      break;
+  }
+  strides_.push({.tasks = tasks_.size() - tasks, .averages = averagings_.size() > averagings});
+  // In the midst of a round there is no center to be taken in.
+  if (!moving_average_.is_due(progress()) || steps_left_ > 0) return;
+  gather_model();
+  move_averages(false);
+}
+
+StepParameters Scheduler::step_parameters() const { return {.seed = options_.seed, .learning_rate = learning_rate()}; }
+
+void Scheduler::enqueue_pulled_round(dataflow::BatchRing& ring) {
+  const StepParameters local = step_parameters();
+  enqueue_steps(ring, synchronizer_.options().period - 1, local);
+  StepParameters pulled = local;
+  pulled.pull = synchronizer_.pull();
+  pulled.reference = static_cast<std::uint32_t>(synchronizer_.reference());
+  record_ready();
+  enqueue_gradients(ring, pulled);
+  const std::span<const engine::Event> read = synchronizer_.synchronize(ready_, local.learning_rate);
+  averagings_.push(synchronizer_.ticket());
+  enqueue_updates(ring, read);
+}
+
+void Scheduler::enqueue_assigned_step(dataflow::BatchRing& ring) {
+  const StepParameters step = step_parameters();
+  if (steps_left_ == 0) {
+    const auto half_an_epoch = static_cast<int>(options_.batches_per_epoch / (2 * learners()));
+    steps_left_ = synchronizer_.options().period_at(static_cast<double>(step.learning_rate), half_an_epoch);
+  }
+  enqueue_steps(ring, 1, step);
+  if (--steps_left_ > 0) return;
+  record_ready();
+  const std::span<const engine::Event> assignable = synchronizer_.synchronize(ready_, step.learning_rate);
+  averagings_.push(synchronizer_.ticket());
+  const sma::LocalState state = synchronizer_.options().local_state;
+  assign_center(assignable, state == sma::LocalState::kZero ? OptimizerState::kZero : OptimizerState::kKeep);
+  if (state != sma::LocalState::kAverage) return;
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    for (std::size_t slot = 0; slot < learners_[j]->state().size(); ++slot) {
+      learners_[j]->assign_state(slot, synchronizer_.mean_state(pool_of_[j], slot), assignable[pool_of_[j]]);
+    }
+  }
+}
+
+void Scheduler::enqueue_reduced_step(dataflow::BatchRing& ring) {
+  enqueue_gradients(ring, step_parameters());
+  const std::span<const dataflow::GradientPart> parts = learners_.front()->gradient_parts();
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    for (std::size_t p = 0, j = 0; p < ready_.size(); ++p) {
+      for (engine::Event& ready : ready_[p]) ready = parts_[j++][part];
+    }
+    synchronizer_.reduce_gradients(ready_, parts[part].begin, parts[part].end);
+  }
+  enqueue_updates(ring, synchronizer_.reduced());
+}
+
+void Scheduler::enqueue_steps(dataflow::BatchRing& ring, int steps, const StepParameters& each) {
+  for (int step = 0; step < steps; ++step) {
+    enqueue_gradients(ring, each);
+    enqueue_updates(ring, {});
+  }
+}
+
+void Scheduler::enqueue_gradients(dataflow::BatchRing& ring, const StepParameters& step) {
+  const bool reduces = synchronizer_.coupling() == sma::Coupling::kGradient;
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    const auto batch = ring.next();
+    ARBALEST_CHECK(batch.has_value());  // training batches never end
+    ++batches_;
+    StepParameters parameters = step;
+    parameters.task = batch->number;
+    last_tasks_[j] =
+        learners_[j]->gradient(*batch, parameters, reduces ? std::span(parts_[j]) : std::span<engine::Event>());
+  }
+}
+
+void Scheduler::enqueue_updates(dataflow::BatchRing& ring, std::span<const engine::Event> after) {
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    learners_[j]->update(last_tasks_[j], after.empty() ? engine::Event{} : after[pool_of_[j]]);
+    tasks_.push({last_tasks_[j], j, &ring});
+  }
+}
+
+void Scheduler::record_ready() {
+  for (std::size_t p = 0, j = 0; p < ready_.size(); ++p) {
+    for (engine::Event& ready : ready_[p]) ready = learners_[j++]->stream().record();
+  }
+}
+
+void Scheduler::restart_at_drops() {
+  const int drops = options_.learning_rate.drops_before(progress());
+  if (drops == drops_) return;
+  drops_ = drops;
+  if (synchronizer_.coupling() != sma::Coupling::kPull) return;
+  record_ready();
+  assign_center(synchronizer_.restart(ready_, false), OptimizerState::kZero);
+}
+
+void Scheduler::assign_center(std::span<const engine::Event> ready, OptimizerState state) {
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    const std::size_t p = pool_of_[j];
+    learners_[j]->assign(synchronizer_.center(p), ready.empty() ? engine::Event{} : ready[p], state);
+  }
+}
+
+void Scheduler::gather_model() {
+  if (!synchronizer_.must_gather(is_right_after_averaging())) return;
+  record_ready();
+  const std::span<const engine::Event> read = synchronizer_.gather(ready_);
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    learners_[j]->stream().wait(read[pool_of_[j]], "wait for the replicas to be read");
+  }
+}
+
+}  // namespace arbalest::scheduler

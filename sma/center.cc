@@ -1,0 +1,163 @@
+#include "sma/center.h"
+
+#include "engine/error.h"
+
+namespace arbalest::sma {
+
+static_assert(sizeof(AveragingResult) == engine::kAveragingTail * sizeof(float));
+
+namespace {
+
+engine::StreamOptions stream_options() { return {.name = "averaging", .floating = true}; }
+
+std::size_t bytes_of(std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); }
+
+std::size_t sum_bytes(const CenterSizes& sizes) { return bytes_of(sizes.elements + engine::kAveragingTail); }
+
+}  // namespace
+
+std::size_t Center::device_bytes(const engine::Device& device, const CenterSizes& sizes, const CenterVectors& vectors) {
+  const std::size_t whole = 2 + (vectors.velocity ? 1 : 0) + (vectors.mean ? 1 : 0) + (vectors.gradient ? 1 : 0);
+  return whole * bytes_of(sizes.elements) + vectors.state_slots * bytes_of(sizes.trainable()) + sum_bytes(sizes) +
+         device.stream_bytes(stream_options());
+}
+
+Center::Center(std::span<engine::Device* const> devices, const CenterSizes& sizes, const CenterVectors& vectors,
+               engine::Collective& collective, int result_slots)
+    : sizes_(sizes), collective_(collective), result_slots_(result_slots) {
+  ARBALEST_CHECK(collective.ranks() == static_cast<int>(devices.size()));
+  for (engine::Device* device : devices) {
+    PerDevice& entry = devices_.emplace_back();
+    entry.device = device;
+    for (engine::Buffer& central : entry.central) central = device->allocate(vector_bytes());
+    if (vectors.velocity) entry.velocity = device->allocate(vector_bytes());
+    if (vectors.mean) entry.mean = device->allocate(vector_bytes());
+    if (vectors.gradient) entry.gradient = device->allocate(vector_bytes());
+    if (vectors.state_slots > 0) entry.state = device->allocate(vectors.state_slots * bytes_of(sizes.trainable()));
+    entry.sum = device->allocate(sum_bytes(sizes));
+    entry.stream = device->create_stream(stream_options());
+  }
+  results_ = devices_.front().device->allocate_host(static_cast<std::size_t>(result_slots) * sizeof(AveragingResult));
+  events_.resize(devices_.size());
+}
+
+float* Center::state(std::size_t device, std::size_t slot) const {
+  return devices_[device].state.as<float>() + static_cast<std::int64_t>(slot) * sizes_.trainable();
+}
+
+void Center::set_replicas(std::vector<ReplicaVectors> replicas) {
+  ARBALEST_CHECK(replicas.size() == devices_.size());
+  count_ = 0;
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    count_ += static_cast<int>(replicas[d].weights.size());
+    devices_[d].replicas = std::move(replicas[d]);
+  }
+}
+
+void Center::wait_for(std::span<const std::vector<engine::Event>> ready, const char* label) {
+  ARBALEST_CHECK(ready.size() == devices_.size());
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    for (const engine::Event& event : ready[d]) devices_[d].stream->wait(event, label);
+  }
+}
+
+std::span<const engine::Event> Center::record() {
+  for (std::size_t d = 0; d < devices_.size(); ++d) events_[d] = devices_[d].stream->record();
+  return events_;
+}
+
+void Center::set_operands(std::size_t device, const float* base, float* target) {
+  devices_[device].base = base;
+  devices_[device].target = target;
+}
+
+std::span<const engine::Event> Center::average(float step, float momentum, bool nesterov) {
+  for (std::size_t d = 0; d < devices_.size(); ++d) set_operands(d, present(d), other(d));
+  engine::CentralStep by{.step = step, .momentum = momentum, .mean_factor = mean_factor()};
+  if (nesterov) by.velocity = devices_.front().velocity.as<float>();
+  const std::span<const engine::Event> read = average_operands(by);
+  parity_ = 1 - parity_;
+  return read;
+}
+
+std::span<const engine::Event> Center::average_operands(const engine::CentralStep& by) {
+  const bool alone = devices_.size() == 1;
+  if (alone) {
+    average_alone(by);
+  } else {
+    average_together(by);
+  }
+  const PerDevice& first = devices_.front();
+  AveragingResult* result = results_.as<AveragingResult>() + rounds_ % static_cast<std::uint64_t>(result_slots_);
+  const float* tail = first.sum.as<float>() + sizes_.elements;
+  ticket_ = {first.stream->deliver(result, tail, sizeof(AveragingResult), "averaging result"), result};
+  if (alone) events_.front() = ticket_.done;
+  ++rounds_;
+  return events_;
+}
+
+void Center::average_alone(const engine::CentralStep& by) {
+  const PerDevice& entry = devices_.front();
+  entry.stream->enqueue(
+      engine::LocalAveraging{entry.replicas.weights, entry.base, entry.target, entry.sum.as<float>() + sizes_.elements,
+                             by, sizes_.elements, sizes_.statistics},
+      "averaging");
+}
+
+void Center::average_together(const engine::CentralStep& by) {
+  parts_.clear();
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    const PerDevice& entry = devices_[d];
+    entry.stream->enqueue(engine::ReplicaDifference{entry.replicas.weights, entry.base, entry.sum.as<float>(),
+                                                    sizes_.elements, sizes_.statistics},
+                          "averaging read");
+    events_[d] = entry.stream->record();
+    parts_.push_back({entry.stream.get(), entry.sum.as<float>()});
+  }
+  collective_.all_reduce_sum(parts_, static_cast<std::size_t>(sizes_.elements + engine::kAveragingTail), "all-reduce");
+  for (const PerDevice& entry : devices_) {
+    engine::CentralStep step = by;
+    if (by.velocity != nullptr) step.velocity = entry.velocity.as<float>();
+    entry.stream->enqueue(engine::CentralUpdate{entry.base, entry.target, entry.sum.as<float>(), step, sizes_.elements,
+                                                sizes_.statistics},
+                          "central update");
+  }
+}
+
+template <typename Vectors, typename Mean>
+void Center::average_vectors(const Vectors& vectors_of, const Mean& mean_of, std::int64_t offset, std::int64_t elements,
+                             const char* label) {
+  parts_.clear();
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    const PerDevice& entry = devices_[d];
+    entry.stream->enqueue(engine::VectorMean{vectors_of(entry), offset, mean_of(d), elements, mean_factor()}, label);
+    parts_.push_back({entry.stream.get(), mean_of(d)});
+  }
+  if (devices_.size() > 1) collective_.all_reduce_sum(parts_, static_cast<std::size_t>(elements), "all-reduce");
+}
+
+void Center::average_gradients(std::int64_t begin, std::int64_t end) {
+  if (begin == end) return;
+  average_vectors([](const PerDevice& entry) { return std::span(entry.replicas.gradients); },
+                  [&](std::size_t d) { return gradient(d) + begin; }, begin, end - begin, "mean gradient");
+}
+
+void Center::average_state() {
+  for (std::size_t slot = 0; slot < devices_.front().replicas.state.size(); ++slot) {
+    average_vectors([&](const PerDevice& entry) { return std::span(entry.replicas.state[slot]); },
+                    [&](std::size_t d) { return state(d, slot); }, 0, sizes_.trainable(), "mean optimizer state");
+  }
+}
+
+void Center::drain() noexcept {
+  for (const PerDevice& entry : devices_) {
+    try {
+      wait(entry.stream->record());
+    } catch (const std::exception&) {
+      // Whoever asks for a result is told; the next one is to find that it waits for nobody.
+    }
+  }
+  for (const PerDevice& entry : devices_) entry.stream->drain();
+}
+
+}  // namespace arbalest::sma

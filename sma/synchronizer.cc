@@ -1,0 +1,152 @@
+#include "sma/synchronizer.h"
+
+#include <algorithm>
+
+#include "engine/error.h"
+
+namespace arbalest::sma {
+
+std::optional<CenterVectors> center_vectors(const SynchronizerNeeds& needs) {
+  CenterVectors vectors;
+  bool meets = needs.may_resize || needs.schemes.size() > 1;
+  for (const Options& options : needs.schemes) {
+    const Coupling coupling = options.coupling(needs.most_learners);
+    meets |= coupling != Coupling::kNone;
+    vectors.velocity |= options.nesterov;
+    vectors.mean |= coupling == Coupling::kAssign;
+    vectors.gradient |= coupling == Coupling::kGradient;
+    if (options.local_state == LocalState::kAverage) vectors.state_slots = needs.state_slots;
+  }
+  return meets ? std::optional(vectors) : std::nullopt;
+}
+
+Synchronizer::Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices,
+                           const CenterSizes& sizes, engine::Collective& collective, int result_slots)
+    : elements_(sizes.elements) {
+  const std::optional<CenterVectors> vectors = center_vectors(needs);
+  if (!vectors) return;
+  has_velocity_ = vectors->velocity;
+  center_.emplace(devices, sizes, *vectors, collective, result_slots);
+}
+
+void Synchronizer::bind(const Options& options, std::vector<std::vector<ReplicaView>> replicas) {
+  options_ = options;
+  replicas_ = std::move(replicas);
+  count_ = 0;
+  std::vector<ReplicaVectors> vectors;
+  for (const auto& of_device : replicas_) {
+    count_ += static_cast<int>(of_device.size());
+    ReplicaVectors& entry = vectors.emplace_back();
+    if (options.local_state == LocalState::kAverage) entry.state.resize(of_device.front().state.size());
+    for (const ReplicaView& replica : of_device) {
+      entry.weights.push_back(replica.weights);
+      entry.gradients.push_back(replica.gradient);
+      for (std::size_t slot = 0; slot < entry.state.size(); ++slot) entry.state[slot].push_back(replica.state[slot]);
+    }
+  }
+  coupling_ = options.coupling(count_);
+  mean_is_model_ = false;
+  last_learning_rate_ = 0.0F;
+  ARBALEST_CHECK(center_ || coupling_ == Coupling::kNone);
+  if (center_) center_->set_replicas(std::move(vectors));
+}
+
+UpdateOperands Synchronizer::operands(std::size_t device) const {
+  UpdateOperands operands;
+  if (coupling_ == Coupling::kPull) {
+    for (const int parity : {0, 1}) operands.references[parity] = center_->central(device, parity);
+  }
+  if (coupling_ == Coupling::kGradient) operands.gradient = center_->gradient(device);
+  return operands;
+}
+
+std::span<const engine::Event> Synchronizer::synchronize(std::span<const std::vector<engine::Event>> ready,
+                                                         float learning_rate) {
+  center_->wait_for(ready, "wait for updated replicas");
+  float momentum = options_.momentum_for(count_);
+  if (options_.scheme == Scheme::kSlowMo && last_learning_rate_ > 0.0F) momentum *= learning_rate / last_learning_rate_;
+  last_learning_rate_ = learning_rate;
+  mean_is_model_ = false;
+  const std::span<const engine::Event> read = center_->average(options_.step_for(count_), momentum, options_.nesterov);
+  if (coupling_ == Coupling::kPull) return read;
+  if (options_.local_state == LocalState::kAverage) center_->average_state();
+  return center_->record();
+}
+
+void Synchronizer::reduce_gradients(std::span<const std::vector<engine::Event>> ready, std::int64_t begin,
+                                    std::int64_t end) {
+  center_->wait_for(ready, "wait for the gradients' part");
+  center_->average_gradients(begin, end);
+}
+
+std::span<const engine::Event> Synchronizer::gather(std::span<const std::vector<engine::Event>> ready) {
+  center_->wait_for(ready, "wait for the replicas to be read");
+  mean_is_model_ = true;
+  if (coupling_ == Coupling::kAssign) {
+    return center_->average_replicas([&](std::size_t d) { return center_->present(d); },
+                                     [&](std::size_t d) { return center_->mean(d); });
+  }
+  // The replicas have equal weights. Their mean relative to one of them is exactly that, and the statistics, which
+  // differ, are averaged relative to zero, the same on every device.
+  const auto trainable = static_cast<std::size_t>(center_->sizes().trainable()) * sizeof(float);
+  for (std::size_t d = 0; d < replicas_.size(); ++d) {
+    engine::Stream& stream = center_->stream(d);
+    float* base = center_->present(d);
+    stream.copy(base, replicas_[d].front().weights, trainable, "base of the mean");
+    stream.fill_zero(base + center_->sizes().trainable(), center_->vector_bytes() - trainable, "base of the mean");
+  }
+  return center_->average_replicas([&](std::size_t d) { return center_->present(d); },
+                                   [&](std::size_t d) { return center_->other(d); });
+}
+
+const float* Synchronizer::model(std::size_t device) const {
+  if (coupling_ == Coupling::kNone) return replicas_[device].front().weights;
+  if (!mean_is_model_) return center_->present(device);
+  return coupling_ == Coupling::kAssign ? center_->mean(device) : center_->other(device);
+}
+
+engine::Event Synchronizer::read_model(std::size_t device, float* average, float weight, engine::BFloat16* rounded) {
+  engine::Stream& stream = coupling_ == Coupling::kNone ? *replicas_[device].front().stream : center_->stream(device);
+  stream.enqueue(engine::MovingAverage{model(device), average, weight, elements_}, "moving average");
+  if (rounded != nullptr) stream.enqueue(engine::RoundWeights{average, rounded, elements_}, "round moving average");
+  return stream.record();
+}
+
+std::span<const engine::Event> Synchronizer::restart(std::span<const std::vector<engine::Event>> ready,
+                                                     bool right_after_averaging) {
+  if (must_gather(right_after_averaging)) gather(ready);
+  center_->wait_for(ready, "wait for updated replicas");
+  for (std::size_t d = 0; d < replicas_.size(); ++d) {
+    engine::Stream& stream = center_->stream(d);
+    const std::size_t bytes = center_->vector_bytes();
+    float* present = center_->present(d);
+    if (model(d) != present) stream.copy(present, model(d), bytes, "restart center");
+    stream.copy(center_->other(d), present, bytes, "restart central momentum");
+    if (has_velocity_) stream.fill_zero(center_->velocity(d), bytes, "restart central momentum");
+  }
+  mean_is_model_ = false;
+  last_learning_rate_ = 0.0F;
+  return center_->record();
+}
+
+void Synchronizer::set_center(std::size_t device, const float* weights) {
+  engine::Stream& stream = center_->stream(device);
+  for (const int parity : {0, 1}) {
+    stream.copy(center_->central(device, parity), weights, center_->vector_bytes(), "set central model");
+  }
+  stream.record().synchronize();
+}
+
+void Synchronizer::wait(const engine::Event& event) {
+  if (center_) {
+    center_->wait(event);
+  } else {
+    event.synchronize();
+  }
+}
+
+void Synchronizer::drain() noexcept {
+  if (center_) center_->drain();
+}
+
+}  // namespace arbalest::sma
