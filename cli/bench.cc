@@ -85,6 +85,15 @@ void write_all(const jobs::BenchResult& result, const std::filesystem::path& dir
   }
 }
 
+void check(const BenchArguments& arguments) {
+  if (arguments.resume && arguments.output.empty()) {
+    engine::fail(engine::ErrorKind::kUsage, "--resume needs the directory of the bench: name it with --output");
+  }
+  if (arguments.request.no_target && arguments.request.target) {
+    engine::fail(engine::ErrorKind::kUsage, "--target and --no-target cannot stand together: give one of them");
+  }
+}
+
 // What another bench has left is never touched, unless it is to be gone on with.
 void check_directory(const jobs::OutputDirectory& directory, bool resume) {
   if (directory.is_new() || resume) return;
@@ -94,6 +103,7 @@ void check_directory(const jobs::OutputDirectory& directory, bool resume) {
 }
 
 int bench(const BenchArguments& arguments) {
+  check(arguments);
   const std::atomic<int>& stop_signal = catch_stop_signals();
   const jobs::BenchPlan plan = jobs::plan_bench(arguments.request);
   const jobs::OutputDirectory directory(arguments.output, "bench-" + plan.cases.front().job);
@@ -167,15 +177,13 @@ Command add_bench(CLI::App& program) {
       ->add_option("--target", arguments->request.target,
                    "Test accuracy to be reached, such as 0.99; else the jobs' own")
       ->type_name("ACCURACY");
-  command->add_flag("--no-target", arguments->request.no_target, "Train all epochs, whatever target the jobs have")
-      ->excludes("--target");
+  command->add_flag("--no-target", arguments->request.no_target, "Train all epochs, whatever target the jobs have");
   command
       ->add_option("--output", arguments->output,
                    "New directory for bench.html, bench.md, bench.json and the runs; else one below runs/")
       ->type_name("DIR")
       ->check(check_name);
-  command->add_flag("--resume", arguments->resume, "Go on with the bench in the --output directory, if there is one")
-      ->needs("--output");
+  command->add_flag("--resume", arguments->resume, "Go on with the bench in the --output directory, if there is one");
   add_data_root(*command, arguments->data_root);
   command->add_flag("--trace", arguments->trace, "Trace every run, and divide its training by what the learners do");
   command->add_flag("--json", arguments->json, "Print JSON");

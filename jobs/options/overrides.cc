@@ -85,6 +85,7 @@ std::optional<NamedMessage> parse_named_message(std::string_view value) {
 
 std::vector<std::string> alternatives_of(const OneofDescriptor& oneof) {
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(oneof.field_count()));
   for (int i = 0; i < oneof.field_count(); ++i) names.push_back(oneof.field(i)->name());
   return names;
 }

@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/error.h"
-#include "jobs/export/atomic_file.h"
 #include "jobs/report/json.h"
+#include "jobs/report/output_directory.h"
 #include "jobs/study/bench_report.h"
 #include "jobs/wording/text.h"
 
@@ -130,11 +130,11 @@ bool holds_bench(const fs::path& directory) {
 BenchLock::BenchLock(const fs::path& directory) {
   const fs::path path = directory / kBenchLock;
   file_ = open(path.c_str(), O_RDWR | O_CREAT, 0666);  // inherited by the runs
-  if (file_ < 0) fail_write(path, errno);
+  if (file_ < 0) fail_directory("lock", directory, errno);
   if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
   const int error = errno;
   close(file_);
-  if (error != EWOULDBLOCK) fail_write(path, error);
+  if (error != EWOULDBLOCK) fail_directory("lock", directory, error);
   fail(ErrorKind::kUsage,
        "another bench works in '{}', or a run that it has begun; wait for its end, or choose another "
        "directory with --output",

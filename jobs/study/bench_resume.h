@@ -18,7 +18,7 @@ bool holds_bench(const std::filesystem::path& directory);
 // does: such a run may still be saving when the bench has been killed.
 class BenchLock {
  public:
-  // Throws kUsage if another bench has the directory, and as fail_write does.
+  // Throws kUsage if another bench has the directory or no file can be locked there, kOutOfMemory if the disk is full.
   explicit BenchLock(const std::filesystem::path& directory);
   ~BenchLock();
   BenchLock(const BenchLock&) = delete;

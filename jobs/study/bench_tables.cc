@@ -33,8 +33,9 @@ int last_epoch(const BenchResult& result) {
 // Before another run of the same case.
 bool some_ended_early(const BenchResult& result) {
   for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {
-    const std::vector<BenchEpochSpread> spreads = spreads_by_epoch(runs_of(result, i));
-    if (!spreads.empty() && spreads.front().runs != spreads.back().runs) return true;
+    const std::vector<BenchRun> runs = runs_of(result, i);
+    const std::vector<BenchEpochSpread> spreads = spreads_by_epoch(runs);
+    if (!spreads.empty() && spreads.back().runs < summarize(runs).measured) return true;
   }
   return false;
 }
@@ -134,7 +135,7 @@ TableRows epoch_rows(const BenchResult& result, bool with_ranges) {
     for (const int epoch : epochs) {
       const auto found = std::ranges::find(spreads, epoch, &BenchEpochSpread::epoch);
       if (found == spreads.end()) {
-        row.push_back("-");
+        row.emplace_back("-");
         continue;
       }
       row.push_back(percent_spread_text(found->test_accuracy, with_ranges ? found->runs : 1));

@@ -184,8 +184,10 @@ struct LegendLayout {
 std::string legend_of(const LineChart& chart, const LegendLayout& layout) {
   std::string svg;
   for (std::size_t i = 0; i < chart.series.size() && layout.rows > 0; ++i) {
-    const double x = 16.0 + kWidth / 2.0 * static_cast<double>(i / layout.rows);
-    const double y = kLegendTop + kLegendPitch * static_cast<double>(i % layout.rows);
+    const std::size_t column = i / layout.rows;
+    const std::size_t row = i % layout.rows;
+    const double x = 16.0 + kWidth / 2.0 * static_cast<double>(column);
+    const double y = kLegendTop + kLegendPitch * static_cast<double>(row);
     svg += curve(chart.series[i].color, fmt::format("M{:.1f} {:.1f}h{}", x, y, kKeyWidth)) +
            dot(chart.series[i].color, false, x + kKeyWidth / 2.0, y);
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + kKeyWidth + 8.0, y + 4.0,

@@ -203,6 +203,11 @@ TEST_CASE("bench: --resume of another plan, or of what is no bench, is refused a
   CHECK_THAT(other.err, ContainsSubstring("'other' holds no bench to go on with (bench.json is missing)"));
   CHECK_FALSE(fs::exists(program / "other/.lock"));
 
+  fs::create_directories(program / "locked/.lock");
+  const Completed locked = program.run({"bench", "job.txtpb", "--output", "locked", "--resume"});
+  CHECK(locked.exit_code == 2);
+  CHECK_THAT(locked.err, ContainsSubstring("cannot lock the output directory 'locked'"));
+
   for (const char* damaged : {"{}", "not JSON", ""}) {
     write_text(program / "out/bench.json", damaged);
     const Completed done = program.run(joined(same, {"--resume"}));

@@ -140,7 +140,9 @@ TEST_CASE("bench: what is wrong is told before anything runs, and leaves nothing
     CHECK(fs::is_empty(program.directory()));
   }
   CHECK(program.run({"bench", "no-such-job.txtpb", "--target", "0.5"}).exit_code == 3);
-  CHECK(program.run({"bench", Program::config("logistic-digits"), "--resume"}).exit_code == 2);
+  const Completed nowhere = program.run({"bench", Program::config("logistic-digits"), "--resume"});
+  CHECK(nowhere.exit_code == 2);
+  CHECK_THAT(nowhere.err, ContainsSubstring("name it with --output"));
   CHECK(fs::is_empty(program.directory()));
 }
 
