@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,12 @@ class StoredImages final : public Dataset {
   // Images are augmented from now on; to be called before any is read.
   void augment(const engine::Augmentation& augmentation) { transform_.augment(augmentation); }
 
+  // Takes out the examples of these numbers, which ascend: a dataset of its own that does not augment. The others close
+  // up; memory is not given back, and memory_bytes() counts what they leave.
+  std::unique_ptr<StoredImages> split_off(std::string name, std::span<const std::int64_t> examples);
+  // Adds the examples of `other`, which has the same description and normalization.
+  void append(const StoredImages& other);
+
   // What so many examples take of host memory.
   static std::size_t bytes(const InputDescription& description, std::int64_t examples);
 
@@ -31,6 +39,7 @@ class StoredImages final : public Dataset {
 
   void read(std::int64_t example, const ExamplePlace& place, float* image) const override;
   std::int32_t label(std::int64_t example) const override;
+  // What split_off() has left behind; of numbers, the examples too.
   std::size_t memory_bytes() const noexcept override;
   // Of bytes only.
   std::optional<StoredBytes> stored_bytes() const noexcept override;
@@ -46,6 +55,7 @@ class StoredImages final : public Dataset {
   PixelTransform transform_;
   std::vector<Pixel> pixels_;
   std::vector<std::int32_t> labels_;
+  std::int64_t split_off_ = 0;  // examples whose memory is still there
 };
 
 extern template class StoredImages<std::uint8_t>;
