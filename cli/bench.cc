@@ -125,7 +125,8 @@ Command add_bench(CLI::App& program) {
       "\n"
       "Every run is a process of its own, `arbalest train` with that seed; runs follow one another, the\n"
       "jobs in turn. The clock covers preparation, training and evaluation; the target is reached when\n"
-      "the lower median of the last five test accuracies is at it. A run that does not reach it counts as\n"
+      "the lower median of the last five test accuracies (of a job with data.validation: of the last five\n"
+      "validation accuracies) is at it. A run that does not reach it counts as\n"
       "slower than all that do. What has been measured is written after every run; Ctrl-C stops the run\n"
       "under way, and a second one ends both at once.\n"
       "\n" +
@@ -141,9 +142,7 @@ Command add_bench(CLI::App& program) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--seeds", arguments->request.seeds, "Seeds, as 1..5 or 1,2,7; 1..5 if not given")
       ->type_name("SEEDS");
-  command
-      ->add_option("--target", arguments->request.target,
-                   "Test accuracy to be reached, such as 0.99; else the jobs' own")
+  command->add_option("--target", arguments->request.target, "Accuracy to be reached, such as 0.99; else the jobs' own")
       ->type_name("ACCURACY");
   command
       ->add_option("--output", arguments->output,

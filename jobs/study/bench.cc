@@ -72,7 +72,7 @@ void judge(const ChildEnd& end, const fs::path& directory, BenchRun& run) {
 
 std::string end_text(const BenchRun& run, const BenchContext& context, double target) {
   const std::string accuracy =
-      run.best_test_accuracy ? fmt::format(", best {}", percent(*run.best_test_accuracy)) : std::string();
+      run.best_accuracy() ? fmt::format(", best {}", percent(*run.best_accuracy())) : std::string();
   switch (run.outcome) {
     case BenchOutcome::kReached:
       return fmt::format("reached {} after {}, {:.1f} s", percent(target), counted(run.epochs, "epoch"),

@@ -1,6 +1,7 @@
 #include "jobs/study/bench_page.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include <fmt/format.h>
@@ -49,10 +50,12 @@ std::vector<Name> case_names(const BenchResult& result) {
   return names;
 }
 
-// A curve for each run, over what `x_of` takes from a row.
-std::string accuracy_chart(const BenchResult& result, const std::string& title, const std::string& x_title,
+// A curve for each run, over what `x_of` takes from a row. `over`: "over epochs".
+std::string accuracy_chart(const BenchResult& result, const char* over, const std::string& x_title,
                            const std::function<double(const BenchEpoch&)>& x_of) {
-  LineChart chart{.title = title, .x = {}, .y = {}, .series = {}, .level = result.plan.target};
+  std::string title = fmt::format("{} {}", result.plan.accuracy_text(), over);
+  title[0] = static_cast<char>(std::toupper(title[0]));
+  LineChart chart{.title = std::move(title), .x = {}, .y = {}, .series = {}, .level = result.plan.target};
   double most_x = 0.0;
   double least_y = result.plan.target;
   double most_y = result.plan.target;
@@ -60,15 +63,15 @@ std::string accuracy_chart(const BenchResult& result, const std::string& title, 
     ChartSeries series{.color = static_cast<int>(run.case_index), .points = {}};
     for (const BenchEpoch& row : run.rows) {
       const bool reaches = run.outcome == BenchOutcome::kReached && &row == &run.rows.back();
-      series.points.push_back({x_of(row), row.test_accuracy, reaches});
+      series.points.push_back({x_of(row), row.decisive_accuracy(), reaches});
       most_x = std::max(most_x, x_of(row));
-      least_y = std::min(least_y, row.test_accuracy);
-      most_y = std::max(most_y, row.test_accuracy);
+      least_y = std::min(least_y, row.decisive_accuracy());
+      most_y = std::max(most_y, row.decisive_accuracy());
     }
     chart.series.push_back(std::move(series));
   }
   chart.x = linear_axis(x_title, 0.0, most_x, tick_text);
-  chart.y = linear_axis("test accuracy", least_y, most_y, percent_tick_text);
+  chart.y = linear_axis(result.plan.accuracy_text(), least_y, most_y, percent_tick_text);
   return figure(to_svg(chart), case_names(result), series_key);
 }
 
@@ -193,19 +196,20 @@ std::string to_page(const BenchResult& result) {
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-      "<title>Time to {0} test accuracy</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n"
-      "<h1>Time to {0} test accuracy</h1>\n{3}<p>{4}. Medians (and least to most) over {5}; a run that did not reach "
+      "<title>Time to {0} {7}</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n"
+      "<h1>Time to {0} {7}</h1>\n{3}<p>{4}. Medians (and least to most) over {5}; a run that did not reach "
       "the "
       "target counts as slower than all that did.</p>\n<pre>{6}</pre>\n",
       percent(result.plan.target), chart_style(), kPageStyle, how_it_ended(result), result.started,
-      counted(static_cast<std::int64_t>(result.plan.seeds.size()), "seed"), escaped(result.command));
+      counted(static_cast<std::int64_t>(result.plan.seeds.size()), "seed"), escaped(result.command),
+      result.plan.accuracy_text());
   html += case_table(result);
   html +=
       "<h2>Charts</h2>\n<p>A curve for each run; the dashed line is the target, a ring the evaluation that reached "
       "it.</p>\n<div class=\"charts\">\n";
-  html += accuracy_chart(result, "Test accuracy over time", "seconds since the start of the run",
+  html += accuracy_chart(result, "over time", "seconds since the start of the run",
                          [](const BenchEpoch& row) { return row.elapsed_seconds; });
-  html += accuracy_chart(result, "Test accuracy over epochs", "epochs",
+  html += accuracy_chart(result, "over epochs", "epochs",
                          [](const BenchEpoch& row) { return static_cast<double>(row.epoch); });
   html += throughput_chart(result) + phase_chart(result) + "</div>\n";
   html += "<h2>Runs</h2>\n<p>In the order in which they ran.</p>\n" + run_table(result);

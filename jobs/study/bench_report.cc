@@ -48,7 +48,13 @@ ordered_json to_json(const BenchRun& run) {
                {"images_per_second", run.images_per_second},
                {"test_accuracy", null_unless_set(run.test_accuracy)},
                {"best_test_accuracy", null_unless_set(run.best_test_accuracy)},
+               {"accuracy_set", to_string(run.accuracy_set)},
                {"phase_seconds", to_json(run.phases)}});
+  const bool validates = run.accuracy_set == EvaluationSet::kValidation;
+  if (validates) {
+    json["validation_accuracy"] = null_unless_set(run.validation_accuracy);
+    json["best_validation_accuracy"] = null_unless_set(run.best_validation_accuracy);
+  }
   ordered_json& rows = json["epoch_rows"] = ordered_json::array();
   for (const BenchEpoch& row : run.rows) {
     rows.push_back({{"epoch", row.epoch},
@@ -56,6 +62,7 @@ ordered_json to_json(const BenchRun& run) {
                     {"test_accuracy", row.test_accuracy},
                     {"training_seconds", row.training_seconds},
                     {"evaluation_seconds", row.evaluation_seconds}});
+    if (row.validation_accuracy) rows.back()["validation_accuracy"] = *row.validation_accuracy;
   }
   return json;
 }
@@ -153,9 +160,9 @@ ordered_json to_json(const BenchResult& result) {
 }
 
 std::string to_text(const BenchResult& result) {
-  std::vector<std::vector<std::string>> rows = {{"job", fmt::format("reached {}", percent(result.plan.target)),
-                                                 "epochs to target", "s per epoch", "s to target", "trimmed mean",
-                                                 "images/s"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"job", fmt::format("reached {} {}", percent(result.plan.target), result.plan.accuracy_text()),
+       "epochs to target", "s per epoch", "s to target", "trimmed mean", "images/s"}};
   for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {
     const BenchStatistics of = summarize(runs_of(result, i));
     rows.push_back({result.plan.cases[i].label, how_many(of), spread_text(of.epochs_to_target, of.measured, 0),

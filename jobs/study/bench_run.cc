@@ -20,6 +20,11 @@ std::optional<double> number_or_none(const json& object, const char* name) {
   return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
 }
 
+// What only runs with a validation set say.
+std::optional<double> number_if_there(const json& object, const char* name) {
+  return object.contains(name) ? number_or_none(object, name) : std::nullopt;
+}
+
 BenchOutcome outcome_of(const std::string& status) {
   if (status == "target_reached") return BenchOutcome::kReached;
   if (status == "completed") return BenchOutcome::kNotReached;
@@ -44,7 +49,8 @@ void read_metrics(const std::filesystem::path& path, BenchRun& run) {
                         .training_seconds = row.at("training_seconds"),
                         .evaluation_seconds = row.at("evaluation_seconds"),
                         .device_busy = {},
-                        .averaging_wait = {}});
+                        .averaging_wait = {},
+                        .validation_accuracy = number_if_there(row, "validation_accuracy")});
   }
 }
 
@@ -58,6 +64,10 @@ void read_summary_into(const json& summary, BenchRun& run) {
   run.images_per_second = summary.at("images_per_second");
   run.test_accuracy = number_or_none(summary, "test_accuracy");
   run.best_test_accuracy = number_or_none(summary, "best_test_accuracy");
+  const bool validates = summary.at("accuracy_set") == to_string(EvaluationSet::kValidation);
+  run.accuracy_set = validates ? EvaluationSet::kValidation : EvaluationSet::kTest;
+  run.validation_accuracy = number_if_there(summary, "validation_accuracy");
+  run.best_validation_accuracy = number_if_there(summary, "best_validation_accuracy");
 }
 
 // Images per second counts training alone, the last epoch included, whether or not it came to its end.
