@@ -1,4 +1,4 @@
-// Two datasets as one: what a model is evaluated on, the test set and behind it the validation set.
+// Joins two datasets: a model is evaluated on the test set and, behind it, the validation set.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,9 @@
 
 namespace arbalest::dataflow {
 
-// The examples of `first`, then those of `second`, which has the same description. Two datasets of bytes become one
-// dataset of bytes, so that steps can gather from both; others are read each by its own.
+// Returns a dataset with the examples of `first`, then those of `second`, which must have the same description. Two
+// datasets of bytes are copied into one, so that steps can gather from both. Other datasets stay two, behind one
+// interface.
 std::unique_ptr<Dataset> join(std::unique_ptr<Dataset> first, std::unique_ptr<Dataset> second);
 
 }  // namespace arbalest::dataflow

@@ -7,7 +7,7 @@ namespace arbalest::dataflow {
 
 inline constexpr std::uint64_t kSplitMixIncrement = 0x9E3779B97F4A7C15U;
 
-// The output function of SplitMix64, with the step before it; a bijection.
+// SplitMix64's step followed by its output function. The function is a bijection.
 constexpr std::uint64_t split_mix(std::uint64_t z) noexcept {
   z += kSplitMixIncrement;
   z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;

@@ -22,7 +22,7 @@ class Ratings final : public Dataset {
   // `ids` are [n, columns] and within the description, `targets` [n] and finite.
   Ratings(std::string name, InputDescription description, std::vector<std::int32_t> ids, std::vector<float> targets);
 
-  // Takes out the ratings of these numbers, which ascend. The others close up.
+  // Moves the ratings with these numbers, which must ascend, into a dataset of their own. The others close up.
   std::unique_ptr<Ratings> split_off(std::string name, std::span<const std::int64_t> ratings);
 
   const std::string& name() const noexcept override { return name_; }

@@ -1,4 +1,4 @@
-// Some of the encoded examples of a source that several datasets share.
+// A selection from a source of encoded examples. Several datasets can share the source.
 #pragma once
 
 #include <memory>

@@ -24,8 +24,8 @@ class StoredImages final : public Dataset {
   // Images are augmented from now on; to be called before any is read.
   void augment(const engine::Augmentation& augmentation) { transform_.augment(augmentation); }
 
-  // Takes out the examples of these numbers, which ascend: a dataset of its own that does not augment. The others close
-  // up; memory is not given back, and memory_bytes() counts what they leave.
+  // Moves the examples with these numbers, which must ascend, into a dataset of their own, which does not augment. The
+  // others close up. This dataset keeps its memory; memory_bytes() counts the part that is no longer used.
   std::unique_ptr<StoredImages> split_off(std::string name, std::span<const std::int64_t> examples);
   // Adds the examples of `other`, which has the same description and normalization.
   void append(const StoredImages& other);
@@ -39,7 +39,7 @@ class StoredImages final : public Dataset {
 
   void read(std::int64_t example, const ExamplePlace& place, float* image) const override;
   std::int32_t label(std::int64_t example) const override;
-  // What split_off() has left behind; of numbers, the examples too.
+  // Counts the memory that split_off() left unused and, for floats, the examples.
   std::size_t memory_bytes() const noexcept override;
   // Of bytes only.
   std::optional<StoredBytes> stored_bytes() const noexcept override;
@@ -55,7 +55,7 @@ class StoredImages final : public Dataset {
   PixelTransform transform_;
   std::vector<Pixel> pixels_;
   std::vector<std::int32_t> labels_;
-  std::int64_t split_off_ = 0;  // examples whose memory is still there
+  std::int64_t split_off_ = 0;  // examples that left, but whose memory is kept
 };
 
 extern template class StoredImages<std::uint8_t>;

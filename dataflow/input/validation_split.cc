@@ -10,7 +10,7 @@
 namespace arbalest::dataflow {
 
 std::int64_t validation_examples(const ValidationRule& rule, std::int64_t examples) {
-  // A single product: no compiler can contract it into something that another program would not compute.
+  // One product and no sum, so that no compiler can contract it and every program computes the same number.
   return std::llround(rule.fraction * static_cast<double>(examples));
 }
 

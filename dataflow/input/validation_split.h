@@ -13,20 +13,20 @@ struct ValidationRule {
   std::uint64_t seed = 1;
 };
 
-// How many of a class's `examples` validate: fraction * examples, rounded to the nearest integer, halves up.
+// Returns how many of a class's `examples` validate: fraction * examples, rounded to the nearest integer, halves up.
 std::int64_t validation_examples(const ValidationRule& rule, std::int64_t examples);
 
-// How many examples each of `classes` classes has. Labels outside [0, classes) count nowhere.
+// Counts the examples of each of `classes` classes. Labels outside [0, classes) are not counted.
 std::vector<std::int64_t> class_sizes(std::span<const std::int32_t> labels, std::int64_t classes);
 
-// The numbers of the validation examples, ascending. The examples of each class are ordered by
+// Returns the numbers of the validation examples, ascending. The examples of each class are ordered by
 //   key(example) = split_mix(split_mix(seed) + example)      (random_sequence.h)
-// and the first validation_examples() of them are taken. Examples whose label is outside [0, classes) stay in training:
-// nothing is known of them. bench/peers/validation.py makes the same choice.
+// and the first validation_examples() of them are taken. Examples whose label is outside [0, classes) stay in training.
+// bench/peers/validation.py makes the same choice.
 std::vector<std::int64_t> choose_validation(const ValidationRule& rule, std::span<const std::int32_t> labels,
                                             std::int64_t classes);
 
-// All of [0, examples) that are not in `chosen`, which ascends.
+// Returns the numbers in [0, examples) that are not in `chosen`, which must ascend.
 std::vector<std::int64_t> others(std::span<const std::int64_t> chosen, std::int64_t examples);
 
 }  // namespace arbalest::dataflow

@@ -76,7 +76,7 @@ class DataReader {
     }
   }
 
-  // Takes what validates from the examples that the dataset is known to have.
+  // Subtracts the validation examples from the training examples that the dataset is known to have.
   void read_validation() {
     const std::vector<std::int64_t>& sizes = known_.class_sizes;
     if (!sizes.empty()) {

@@ -22,10 +22,10 @@
 
 namespace arbalest::jobs {
 
-// Of the training set, what is left out to validate with.
+// Which training examples are left out for validation.
 struct ValidationOptions {
   dataflow::ValidationRule rule;
-  // The error about the rule that only the data could bring to light: where the job's text says it.
+  // Makes the error for a rule that does not suit the data. The error points at the rule in the job file or its --set.
   std::function<engine::Error(std::string message)> error;
 };
 
@@ -39,7 +39,7 @@ struct DataOptions {
   engine::Augmentation augmentation;  // of training images
   std::optional<ValidationOptions> validation;
   // That the dataset is known to have; the files may hold others. None: only they say.
-  std::optional<std::int64_t> training_examples;    // without those that validate
+  std::optional<std::int64_t> training_examples;    // without the validation examples
   std::optional<std::int64_t> validation_examples;  // 0 without `validation`
   std::optional<std::int64_t> test_examples;
   // Of files whose names the job says, below the directory: images, a pattern of shards, or ids.

@@ -84,7 +84,7 @@ void throw_if_any(const dataflow::FieldIssues& issues, const SourceText& source,
   if (!report.empty()) throw report.to_error();
 }
 
-// The error about the value at `path` that is found once the data are read.
+// Returns what makes an error about the value at `path` later, when the data are read.
 std::function<engine::Error(std::string)> error_at(const std::string& path, const SourceText& source,
                                                    const TextOutline& outline, const Overrides& applied) {
   const std::string* setting = applied.origin(path);
@@ -153,7 +153,7 @@ JobOptions with_learners(const JobOptions& job, int per_device, const std::strin
   const std::string setting = fmt::format("learners.per_device.fixed={}", per_device);
   JobOptions changed = parse_job(SourceText(job.name, job.resolved_text), {&setting, 1});
   changed.learners_are_given = job.learners_are_given;
-  changed.data.validation = job.data.validation;  // whose errors name the user's text
+  changed.data.validation = job.data.validation;  // its errors point into the user's text
   changed.warnings.insert(changed.warnings.begin(), why);
   return changed;
 }

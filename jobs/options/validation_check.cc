@@ -11,16 +11,17 @@ namespace arbalest::jobs {
 
 namespace {
 
-// With fewer, a single example moves the accuracy by more than ten percent.
+// With fewer examples, one of them moves the accuracy by more than ten points.
 constexpr std::int64_t kFewest = 10;
 
-// The least fraction, rounded up to four digits, with which a class of `examples` gives `wanted` of them.
+// Returns the least fraction, rounded up to four digits, with which a class of `examples` gives `wanted` of them.
 double fraction_for(std::int64_t wanted, std::int64_t examples) {
   const double least = (static_cast<double>(wanted) - 0.5) / static_cast<double>(examples);
   return std::ceil(1e4 * least) / 1e4;
 }
 
-// The least of these fractions with which all classes together give kFewest examples; none if half of all do not.
+// Returns the least of these fractions with which all classes together give kFewest examples; none if no fraction up
+// to 0.5 does.
 std::optional<double> fraction_for_fewest(std::span<const std::int64_t> class_sizes) {
   std::optional<double> least;
   for (const std::int64_t size : class_sizes) {
@@ -79,7 +80,7 @@ std::string validation_problem(const dataflow::ValidationRule& rule, std::span<c
 
 std::string validation_warning(std::int64_t examples, const std::optional<double>& target) {
   if (!target || *target >= 1.0) return "";
-  // What a single wrong prediction leaves.
+  // The accuracy of a model with one wrong prediction.
   const double best_but_one = static_cast<double>(examples - 1) / static_cast<double>(examples);
   if (best_but_one >= *target) return "";
   return fmt::format(

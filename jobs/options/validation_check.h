@@ -1,4 +1,4 @@
-// Whether a dataset's classes can be divided into a training and a validation set as a job wants it.
+// Checks whether a training set can be divided as a job asks for.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace arbalest::jobs {
 
-// What is wrong with the rule for a training set whose classes have these numbers of examples, with the likely fix; ""
-// if nothing is. Each class that has examples needs some on both sides, and the validation set at least 10. One number:
-// a dataset without classes.
+// Returns what is wrong with the rule for a training set whose classes have these numbers of examples, with the likely
+// fix; "" if nothing is wrong. Each class that has examples needs some on both sides, and the validation set needs at
+// least 10. A dataset without classes counts as one class.
 std::string validation_problem(const dataflow::ValidationRule& rule, std::span<const std::int64_t> class_sizes);
 
-// How many examples of such a training set validate.
+// Returns how many examples of such a training set validate.
 std::int64_t validation_size(const dataflow::ValidationRule& rule, std::span<const std::int64_t> class_sizes);
 
-// What the user should know of a validation set of so many examples; "" if nothing. `target`: of accuracy, if any.
+// Returns a warning if only a model without errors reaches the target accuracy on so many examples; else "".
 std::string validation_warning(std::int64_t examples, const std::optional<double>& target);
 
 }  // namespace arbalest::jobs

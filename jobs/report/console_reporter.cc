@@ -33,7 +33,7 @@ const std::optional<double>& test_score_of(const RunSummary& summary) {
   return summary.metric == Metric::kRmse ? summary.test_rmse : summary.test_accuracy;
 }
 
-// Of the set that the run is judged by: the validation set where there is one.
+// The score on the set that the run is judged by: the validation set where there is one.
 const std::optional<double>& score_of(const RunSummary& summary) {
   if (summary.accuracy_set == EvaluationSet::kTest) return test_score_of(summary);
   return summary.metric == Metric::kRmse ? summary.validation_rmse : summary.validation_accuracy;

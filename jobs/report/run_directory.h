@@ -59,13 +59,13 @@ class RunDirectory final : public RunObserver {
 // Of a summary.json, what it says of the saved model.
 struct SavedSummary {
   std::string model_sha256;
-  // None where the run could not measure it, or has no such set, or another is the metric.
+  // None if the run could not measure the score, has no such set, or uses the other metric.
   std::optional<double> test_accuracy;
   std::optional<double> test_rmse;
   std::optional<double> validation_accuracy;
   std::optional<double> validation_rmse;
 
-  // An accuracy, or the root of a mean squared error.
+  // The accuracy or, where that is the metric, the RMSE.
   std::optional<double> score(EvaluationSet set) const {
     const bool is_test = set == EvaluationSet::kTest;
     const std::optional<double>& accuracy = is_test ? test_accuracy : validation_accuracy;

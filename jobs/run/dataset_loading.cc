@@ -36,7 +36,7 @@ class Loader {
         warnings_(warnings),
         ahead_(ahead) {}
 
-  // Takes what validates out of the training set.
+  // Divides the training set if the job has a validation set.
   TrainingSets load_sets() {
     divides_ = data_.validation.has_value();
     TrainingSets sets;
@@ -99,7 +99,7 @@ class Loader {
     return (data_.kind == DataOptions::Kind::kDigits ? "digits" : data_.directory) + " validation";
   }
 
-  // The examples that validate, by number. `labels`: of all, in `classes` classes.
+  // Returns the numbers of the validation examples. `labels` are those of all examples.
   std::vector<std::int64_t> chosen(std::span<const std::int32_t> labels, std::int64_t classes) const {
     const dataflow::ValidationRule& rule = data_.validation->rule;
     const std::string problem = validation_problem(rule, dataflow::class_sizes(labels, classes));
@@ -144,7 +144,7 @@ class Loader {
     return framed(name(), std::move(examples), framing, [this](auto images) { return augmented(std::move(images)); });
   }
 
-  // `finish`: turns the images, however they are held, into the dataset.
+  // `finish` turns the images into the dataset. It gets decoded images if they fit into memory, else encoded ones.
   std::unique_ptr<dataflow::Dataset> framed(std::string name, std::unique_ptr<const dataflow::EncodedExamples> examples,
                                             const dataflow::Framing& framing, const auto& finish) {
     auto images = std::make_unique<dataflow::EncodedImages>(std::move(name), data_.input, data_.normalization,
@@ -166,7 +166,7 @@ class Loader {
   engine::host::Pool& pool_;
   std::vector<std::string>& warnings_;
   Decoding ahead_;
-  bool divides_ = false;  // a training set
+  bool divides_ = false;  // the training set has a validation part
   std::unique_ptr<dataflow::Dataset> validation_;
 };
 

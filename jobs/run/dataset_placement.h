@@ -25,7 +25,7 @@ struct SplitSize {
   std::size_t bytes = 0;     // that it keeps in host memory
 };
 
-// What a job reads. The test set and the validation set lie one behind the other in one dataset.
+// The sets that a job reads. The validation set lies behind the test set in one dataset.
 struct SplitSizes {
   std::optional<SplitSize> training{};
   std::optional<SplitSize> test{};
@@ -54,7 +54,7 @@ std::int64_t evaluation_batch_size(const JobOptions& job);
 RingSize training_ring_size(const JobOptions& job, const SplitSize& split);
 // Of the mini-batches on which batch normalization's statistics are estimated anew.
 RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training);
-// Of the test set or the validation set.
+// The ring of the test set or of the validation set.
 RingSize evaluation_ring_size(const JobOptions& job, const SplitSize& split);
 
 // Whether a dataset of so many bytes may lie on the device: on a GPU if it takes at most a quarter of the free memory,

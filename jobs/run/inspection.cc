@@ -16,8 +16,8 @@ std::int64_t signed_bytes(std::size_t bytes) { return static_cast<std::int64_t>(
 
 constexpr std::int64_t kManyExamples = std::int64_t{1} << 40U;  // no ring is as long as these
 
-// Before any data is read: the splits as the dataset is known to be. What a validation set takes is taken from the
-// device's copy of the training set, but not from that of the host (StoredImages::split_off).
+// Before any data is read: the splits as the dataset is known to be. A validation set makes a GPU's copy of the
+// training set smaller, but not the host's memory (StoredImages::split_off).
 MemoryForecast forecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                         std::span<const std::unique_ptr<engine::Device>> devices) {
   const auto split = [&](const std::optional<std::int64_t>& examples) {

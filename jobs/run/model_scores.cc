@@ -37,7 +37,7 @@ double ModelScores::score(const scheduler::Evaluation& evaluation) const {
   return predicts_numbers() ? std::sqrt(evaluation.loss) : evaluation.accuracy;
 }
 
-// The best score, that of the model as it is now included. That of a model without a finite loss means nothing.
+// Returns the best score, including the present model's. The score of a model without a finite loss does not count.
 std::optional<double> ModelScores::better(const Set& set) const {
   if (!set.evaluation || !std::isfinite(set.evaluation->loss)) return set.best;
   const double now = score(*set.evaluation);

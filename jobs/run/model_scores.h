@@ -1,4 +1,4 @@
-// What a run's model achieves on the test set and, where there is one, the validation set; and what has been best.
+// The scores of a run's model on the test set and, where there is one, the validation set, and the best ones so far.
 #pragma once
 
 #include <optional>
@@ -30,14 +30,14 @@ class ModelScores {
 
   // Evaluates the session's model as it is now. Only when its scheduler is drained.
   void evaluate(Session& session);
-  // The model changes: what is known of it is so no longer.
+  // Drops the evaluation, because the model changes.
   void forget();
   bool is_known() const noexcept { return test_.evaluation.has_value(); }
 
   // Counts the evaluation as that of an epoch's end; true if the target is reached now.
   bool count_epoch();
 
-  // Which loss is not finite, "the model's loss on the test set is nan"; "" if none is.
+  // Returns which loss is not finite: "the model's loss on the test set is nan"; "" if both are.
   std::string problem() const;
   // Throws kDiverged if a loss is not finite. `when`: "after epoch 3".
   void require_finite(std::string_view when) const;
@@ -49,7 +49,7 @@ class ModelScores {
   std::string text() const;
 
  private:
-  // Scores: accuracies, or the roots of mean squared errors.
+  // A score is an accuracy or an RMSE.
   struct Set {
     std::optional<scheduler::Evaluation> evaluation{};  // of the model as it is now
     std::optional<double> best{};                       // at the end of an epoch

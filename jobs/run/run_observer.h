@@ -65,7 +65,7 @@ struct EpochRow {
   double test_accuracy = 0.0;
   std::optional<double> test_top5_accuracy{};  // where there are more than five classes
   std::optional<double> test_rmse{};           // instead of both, where that is the metric
-  // Where there is a validation set.
+  // Present where there is a validation set.
   std::optional<double> validation_loss{};
   std::optional<double> validation_accuracy{};
   std::optional<double> validation_rmse{};  // instead, where that is the metric
@@ -78,7 +78,7 @@ struct EpochRow {
   double evaluation_seconds = 0.0;
   double host_microseconds_per_step = 0.0;  // CPU time of the one host thread that enqueues, per mini-batch
 
-  // Of the set that the target accuracy is for (RunStart::accuracy_set).
+  // The accuracy and loss on the set that the target accuracy is for (RunStart::accuracy_set).
   double decisive_accuracy() const { return validation_accuracy.value_or(test_accuracy); }
   double decisive_loss() const { return validation_loss.value_or(test_loss); }
 };
@@ -110,7 +110,7 @@ struct RunSummary {
   std::optional<double> test_rmse;           // as test_accuracy and its best
   std::optional<double> best_test_rmse;
   EvaluationSet accuracy_set = EvaluationSet::kTest;  // that time_to_accuracy_seconds reads
-  // As of the test set; none where there is no validation set.
+  // The same on the validation set; none where there is no such set.
   std::optional<double> validation_accuracy{};
   std::optional<double> validation_loss{};
   std::optional<double> best_validation_accuracy{};

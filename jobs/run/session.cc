@@ -105,7 +105,7 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
   if (!few.empty()) warnings_.push_back(std::move(few));
 }
 
-// And the training set, out of which the validation set comes, if that is wanted.
+// Loads the training set, too, where the purpose needs it or the validation set, which comes out of it.
 void Session::load_evaluation_data(const JobOptions& job, const std::string& data_root, Purpose purpose) {
   const std::int64_t batch = evaluation_batch_size(job);
   if (purpose != Purpose::kValidation) {

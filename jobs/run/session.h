@@ -44,7 +44,7 @@ class Session {
           const engine::DeviceOptions& device_options, Input input = Input::kResident);
 
   const dataflow::Dataset& training_data() const { return *training_data_; }
-  // The test set and, behind it, the validation set, as far as the purpose reads them.
+  // Holds the test set and, behind it, the validation set, as far as the purpose reads them.
   const dataflow::Dataset& evaluation_data() const { return *evaluation_data_; }
   std::int64_t test_examples() const noexcept { return test_examples_; }
   std::int64_t validation_examples() const noexcept { return evaluation_data_->size() - test_examples_; }

@@ -59,7 +59,7 @@ std::optional<AccuracyPoint> train_point(const JobOptions& job, RunContext conte
                                          double target, const std::function<void(const std::string&)>& tell) {
   const std::string learners = fmt::format("learners.per_device.fixed={}", at.learners);
   JobOptions fixed = parse_job(SourceText(job.name, job.resolved_text), {&learners, 1});
-  fixed.data.validation = job.data.validation;  // whose errors name the user's text
+  fixed.data.validation = job.data.validation;  // its errors point into the user's text
   fixed.training.target_accuracy.reset();       // nothing stops it early: the accuracy at the end is wanted, too
   AccuracyPoint point{.learners = at.learners, .threads = at.threads};
   const Inspection inspection = inspect(fixed);

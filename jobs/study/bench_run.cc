@@ -20,7 +20,7 @@ std::optional<double> number_or_none(const json& object, const char* name) {
   return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
 }
 
-// What only runs with a validation set say.
+// None if the object lacks the field, which only runs with a validation set have.
 std::optional<double> number_if_there(const json& object, const char* name) {
   return object.contains(name) ? number_or_none(object, name) : std::nullopt;
 }

@@ -32,7 +32,7 @@ struct BenchEpoch {
   std::optional<double> averaging_wait;
   std::optional<double> validation_accuracy{};  // where there is a validation set
 
-  // What the target is compared with.
+  // The accuracy that the target is compared with.
   double decisive_accuracy() const { return validation_accuracy.value_or(test_accuracy); }
 };
 
@@ -72,7 +72,7 @@ struct BenchRun {
 
   // Clock between the end of preparation and the last epoch's evaluation, by epoch.
   std::optional<double> seconds_per_epoch() const;
-  // Of the accuracy that the target is compared with.
+  // The best of the accuracy that the target is compared with.
   const std::optional<double>& best_accuracy() const {
     return accuracy_set == EvaluationSet::kTest ? best_test_accuracy : best_validation_accuracy;
   }

@@ -259,6 +259,29 @@ TEST_CASE("the indices that a session trains on are never those of validation", 
   CHECK(trained.size() == 36);  // all others
 }
 
+TEST_CASE("a validation image that cannot be read is left out and counted, and the test set is as it was",
+          "[training]") {
+  const TemporaryDirectory root;
+  write_folders(root / "folders");
+  const jobs::JobOptions job =
+      parse(job_text(images_data("on_unreadable: SKIP") + " validation { fraction: 0.3 seed: 5 }"));
+  // Examples are numbered class by class; the files of class 0 are 00.png, 03.png and so on.
+  std::vector<std::int32_t> labels;
+  for (int i = 0; i < kImages; ++i) labels.push_back(i / 20);
+  const std::int64_t damaged = dataflow::choose_validation({0.3, 5}, labels, 3).front();
+  REQUIRE(damaged < 20);
+  write_text(root / fmt::format("folders/train/class0/{:02}.png", 3 * damaged), "no image");
+  jobs::Session session(job, root.path().string(), jobs::Session::Purpose::kTraining, {});
+  REQUIRE(session.warnings().size() == 1);
+  CHECK_THAT(session.warnings()[0], ContainsSubstring("folders validation: 1 of 18 images cannot be read"));
+  CHECK(session.scheduler().evaluate(*session.validation_ring()).examples == 17);
+  CHECK(session.skipped_examples() == 1);
+  CHECK_THAT(session.first_skipped(), ContainsSubstring(fmt::format("{:02}.png", 3 * damaged)));
+  CHECK(session.scheduler().evaluate(session.test_ring()).examples == kImages);
+  CHECK(session.skipped_examples() == 1);
+  CHECK(session.training_ring().next()->images == nullptr);  // all of it could be decoded
+}
+
 TEST_CASE("what memory a job takes follows from the smaller training set", "[training]") {
   const auto bytes = [](const std::vector<std::string>& settings) {
     return jobs::inspect(load("lenet-digits.txtpb", settings));
