@@ -155,11 +155,12 @@ Command add_bench(CLI::App& program) {
       "\n"
       "Every run is a process of its own, `arbalest train` with that seed; runs follow one another, the\n"
       "jobs in turn. The clock covers preparation, training and evaluation; the target is reached when\n"
-      "the lower median of the last five test accuracies is at it. A run that does not reach it counts as\n"
-      "slower than all that do. Without a target every run trains all its epochs, and accuracies are\n"
-      "compared. What has been measured is written after every run; Ctrl-C stops the run under way, and\n"
-      "a second one ends both at once. The same command with --resume goes on: runs that have ended are\n"
-      "kept, and those that died or were stopped run again.\n"
+      "the lower median of the last five test accuracies (of a job with data.validation: of the last five\n"
+      "validation accuracies) is at it. A run that does not reach it counts as slower than all that do.\n"
+      "Without a target every run trains all its epochs, and accuracies are compared. What has been\n"
+      "measured is written after every run; Ctrl-C stops the run under way, and a second one ends both at\n"
+      "once. The same command with --resume goes on: runs that have ended are kept, and those that died or\n"
+      "were stopped run again.\n"
       "\n" +
       std::string(kExitCodesHelp));
   command->add_option("JOB", arguments->request.jobs, "Job files (*.txtpb)")->required()->check(check_name);
@@ -173,9 +174,7 @@ Command add_bench(CLI::App& program) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--seeds", arguments->request.seeds, "Seeds, as 1..5 or 1,2,7; 1..5 if not given")
       ->type_name("SEEDS");
-  command
-      ->add_option("--target", arguments->request.target,
-                   "Test accuracy to be reached, such as 0.99; else the jobs' own")
+  command->add_option("--target", arguments->request.target, "Accuracy to be reached, such as 0.99; else the jobs' own")
       ->type_name("ACCURACY");
   command->add_flag("--no-target", arguments->request.no_target, "Train all epochs, whatever target the jobs have");
   command

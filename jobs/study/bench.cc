@@ -71,9 +71,8 @@ void judge(const ChildEnd& end, const fs::path& directory, bool has_target, Benc
 }
 
 std::string end_text(const BenchRun& run, const BenchContext& context, std::optional<double> target) {
-  const std::optional<double> best =
-      run.best_validation_accuracy ? run.best_validation_accuracy : run.best_test_accuracy;
-  const std::string accuracy = best ? fmt::format(", best {}", percent(*best)) : std::string();
+  const std::string accuracy =
+      run.best_accuracy() ? fmt::format(", best {}", percent(*run.best_accuracy())) : std::string();
   switch (run.outcome) {
     case BenchOutcome::kReached:
       return fmt::format("reached {} after {}, {:.1f} s", percent(target.value_or(0.0)), counted(run.epochs, "epoch"),

@@ -1,6 +1,7 @@
 #include "jobs/study/bench_page.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include <fmt/format.h>
@@ -54,8 +55,9 @@ std::string bar_key(int color) { return fmt::format("<i class=\"{}\"></i>", colo
 
 // A curve for each run.
 std::string time_chart(const BenchResult& result) {
-  LineChart chart{.title = "Test accuracy over time", .x = {}, .y = {}, .series = {}, .level = {}};
-  if (target_accuracy_of(result) == BenchAccuracy::kTest) chart.level = result.plan.target;
+  std::string title = result.plan.accuracy_text() + std::string(" over time");
+  title[0] = static_cast<char>(std::toupper(title[0]));
+  LineChart chart{.title = std::move(title), .x = {}, .y = {}, .series = {}, .level = result.plan.target};
   double most_x = 0.0;
   double least_y = chart.level.value_or(1.0);
   double most_y = chart.level.value_or(0.0);
@@ -63,15 +65,15 @@ std::string time_chart(const BenchResult& result) {
     ChartSeries series{.color = static_cast<int>(run.case_index), .name = {}, .points = {}};
     for (const BenchEpoch& row : run.rows) {
       const bool reaches = run.outcome == BenchOutcome::kReached && &row == &run.rows.back();
-      series.points.push_back({row.elapsed_seconds, row.test_accuracy, reaches});
+      series.points.push_back({row.elapsed_seconds, row.decisive_accuracy(), reaches});
       most_x = std::max(most_x, row.elapsed_seconds);
-      least_y = std::min(least_y, row.test_accuracy);
-      most_y = std::max(most_y, row.test_accuracy);
+      least_y = std::min(least_y, row.decisive_accuracy());
+      most_y = std::max(most_y, row.decisive_accuracy());
     }
     chart.series.push_back(std::move(series));
   }
   chart.x = linear_axis("seconds since the start of the run", 0.0, most_x, tick_text);
-  chart.y = linear_axis("test accuracy", std::min(least_y, most_y), most_y, percent_tick_text);
+  chart.y = linear_axis(result.plan.accuracy_text(), std::min(least_y, most_y), most_y, percent_tick_text);
   std::vector<Name> names;
   for (const BenchCase& of : result.plan.cases) names.push_back({static_cast<int>(names.size()), of.name});
   return figure(to_svg(chart), names, series_key);
@@ -173,9 +175,8 @@ std::string load_text(const LoadAverage& load) {
 }
 
 std::string bench_title(const BenchResult& result) {
-  return result.plan.target
-             ? fmt::format("Time to {} {}", percent(*result.plan.target), to_string(target_accuracy_of(result)))
-             : "Test accuracy";
+  return result.plan.target ? fmt::format("Time to {} {}", percent(*result.plan.target), result.plan.accuracy_text())
+                            : "Test accuracy";
 }
 
 std::string to_page(const BenchResult& result) {

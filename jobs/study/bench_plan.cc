@@ -201,6 +201,12 @@ void check_target(double target) {
   fail(ErrorKind::kUsage, "--target {}: an accuracy lies above 0 and not above 1{}", target, hint);
 }
 
+std::string BenchPlan::accuracy_text() const {
+  const auto is_alike = [&](const BenchCase& of) { return of.accuracy_set == cases.front().accuracy_set; };
+  if (!std::ranges::all_of(cases, is_alike)) return "accuracy";
+  return fmt::format("{} accuracy", to_string(cases.empty() ? EvaluationSet::kTest : cases.front().accuracy_set));
+}
+
 BenchPlan plan_bench(const BenchRequest& request) {
   if (request.target) check_target(*request.target);
   for (const std::string& setting : request.settings) check_path("--set", setting);
@@ -220,6 +226,7 @@ BenchPlan plan_bench(const BenchRequest& request) {
       made.job = job.name;
       made.batch_size = job.training.batch_size;
       made.job_sha256 = sha256_of(job.resolved_text);
+      if (job.data.validation) made.accuracy_set = EvaluationSet::kValidation;
       name_case(made, plan.cases);
       plan.cases.push_back(std::move(made));
       devices.push_back(job.devices.size());

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "jobs/run/run_observer.h"
+
 namespace arbalest::jobs {
 
 struct BenchRequest {
@@ -29,7 +31,8 @@ struct BenchCase {
   std::vector<std::string> settings;  // all of "path=value"
   std::vector<std::pair<std::string, std::string>> varied;  // path, value
   std::int64_t batch_size = 0;
-  std::string job_sha256;  // of the job as text, with every setting and default but the seed
+  std::string job_sha256;                             // of the job as text, with every setting and default but the seed
+  EvaluationSet accuracy_set = EvaluationSet::kTest;  // that its target is for
 };
 
 struct BenchPlan {
@@ -37,6 +40,8 @@ struct BenchPlan {
   std::vector<std::uint64_t> seeds;  // in the order in which they run
   std::vector<BenchCase> cases;
 
+  // "test accuracy", "validation accuracy"; "accuracy" where the cases have unlike sets.
+  std::string accuracy_text() const;
   std::size_t runs() const { return seeds.size() * cases.size(); }
 };
 

@@ -50,19 +50,23 @@ ordered_json to_json(const BenchRun& run) {
                {"images_per_second", run.images_per_second},
                {"test_accuracy", null_unless_set(run.test_accuracy)},
                {"best_test_accuracy", null_unless_set(run.best_test_accuracy)},
-               {"validation_accuracy", null_unless_set(run.validation_accuracy)},
-               {"best_validation_accuracy", null_unless_set(run.best_validation_accuracy)},
+               {"accuracy_set", to_string(run.accuracy_set)},
                {"replica_distance", null_unless_set(run.replica_distance)},
                {"phase_seconds", to_json(run.phases)}});
+  const bool validates = run.accuracy_set == EvaluationSet::kValidation;
+  if (validates) {
+    json["validation_accuracy"] = null_unless_set(run.validation_accuracy);
+    json["best_validation_accuracy"] = null_unless_set(run.best_validation_accuracy);
+  }
   ordered_json& rows = json["epoch_rows"] = ordered_json::array();
   for (const BenchEpoch& row : run.rows) {
     rows.push_back({{"epoch", row.epoch},
                     {"elapsed_seconds", row.elapsed_seconds},
                     {"test_accuracy", row.test_accuracy},
-                    {"validation_accuracy", null_unless_set(row.validation_accuracy)},
                     {"replica_distance", null_unless_set(row.replica_distance)},
                     {"training_seconds", row.training_seconds},
                     {"evaluation_seconds", row.evaluation_seconds}});
+    if (row.validation_accuracy) rows.back()["validation_accuracy"] = *row.validation_accuracy;
   }
   return json;
 }
@@ -128,8 +132,8 @@ std::string missing_runs(const BenchResult& result) {
 }
 
 std::string time_table(const BenchResult& result) {
-  TableRows rows = {{"job", fmt::format("reached {}", percent(*result.plan.target)), "epochs to target", "s per epoch",
-                     "s to target", "trimmed mean", "images/s"}};
+  TableRows rows = {{"job", fmt::format("reached {} {}", percent(*result.plan.target), result.plan.accuracy_text()),
+                     "epochs to target", "s per epoch", "s to target", "trimmed mean", "images/s"}};
   for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {
     const BenchStatistics of = summarize(runs_of(result, i));
     rows.push_back({result.plan.cases[i].label, how_many(of, true), spread_text(of.epochs_to_target, of.measured, 0),
@@ -175,7 +179,7 @@ ordered_json to_json(const BenchResult& result) {
           {"started", result.started},
           {"status", status_of(result)},
           {"target_accuracy", null_unless_set(result.plan.target)},
-          {"target_reads", result.plan.target ? ordered_json(to_string(target_accuracy_of(result))) : ordered_json()},
+          {"target_reads", result.plan.target ? ordered_json(result.plan.accuracy_text()) : ordered_json()},
           {"seeds", result.plan.seeds},
           {"traced", result.traced},
           {"resumptions", resumptions},

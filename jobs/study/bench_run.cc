@@ -20,7 +20,7 @@ std::optional<double> number_or_none(const json& object, const char* name) {
   return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
 }
 
-// Runs without a validation set do not have such a field.
+// None if the object lacks the field, which only runs with a validation set have.
 std::optional<double> number_if_there(const json& object, const char* name) {
   return object.contains(name) ? number_or_none(object, name) : std::nullopt;
 }
@@ -65,10 +65,11 @@ void read_summary_into(const json& summary, bool has_target, BenchRun& run) {
   run.images_per_second = summary.at("images_per_second");
   run.test_accuracy = number_or_none(summary, "test_accuracy");
   run.best_test_accuracy = number_or_none(summary, "best_test_accuracy");
+  const bool validates = summary.at("accuracy_set") == to_string(EvaluationSet::kValidation);
+  run.accuracy_set = validates ? EvaluationSet::kValidation : EvaluationSet::kTest;
+  run.validation_accuracy = number_if_there(summary, "validation_accuracy");
   run.best_validation_accuracy = number_if_there(summary, "best_validation_accuracy");
-  if (run.rows.empty()) return;
-  run.validation_accuracy = run.rows.back().validation_accuracy;
-  run.replica_distance = run.rows.back().replica_distance;
+  if (!run.rows.empty()) run.replica_distance = run.rows.back().replica_distance;
 }
 
 // Images per second counts training alone, the last epoch included, whether or not it came to its end.

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "jobs/run/run_observer.h"
+
 namespace arbalest::jobs {
 
 enum class BenchOutcome {
@@ -31,6 +33,9 @@ struct BenchEpoch {
   // Shares of the training, where the run was traced, and on a CPU.
   std::optional<double> device_busy;
   std::optional<double> averaging_wait;
+
+  // The accuracy that the target is compared with.
+  double decisive_accuracy() const { return validation_accuracy.value_or(test_accuracy); }
 };
 
 // Of the whole clock of a run; they add up to train_seconds.
@@ -61,7 +66,8 @@ struct BenchRun {
   double images_per_second = 0.0;
   std::optional<double> test_accuracy;
   std::optional<double> best_test_accuracy;
-  std::optional<double> validation_accuracy;  // where the job has a validation set
+  EvaluationSet accuracy_set = EvaluationSet::kTest;  // that the target is for
+  std::optional<double> validation_accuracy;          // where there is a validation set
   std::optional<double> best_validation_accuracy;
   std::optional<double> replica_distance;  // at the end of the last epoch
   BenchPhases phases;
@@ -69,6 +75,10 @@ struct BenchRun {
 
   // Clock between the end of preparation and the last epoch's evaluation, by epoch.
   std::optional<double> seconds_per_epoch() const;
+  // The best of the accuracy that the target is compared with.
+  const std::optional<double>& best_accuracy() const {
+    return accuracy_set == EvaluationSet::kTest ? best_test_accuracy : best_validation_accuracy;
+  }
   // Whether it tells how long the job takes, and not only that something else happened.
   bool is_measured() const {
     return outcome == BenchOutcome::kReached || outcome == BenchOutcome::kNotReached ||

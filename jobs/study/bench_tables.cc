@@ -178,7 +178,7 @@ std::string table_notes(const BenchResult& result) {
         " The target is {} {}. A run that did not reach it counts as slower than all that did; a run that reached it "
         "has "
         "ended.",
-        percent(*result.plan.target), to_string(target_accuracy_of(result)));
+        percent(*result.plan.target), result.plan.accuracy_text());
   }
   if (some_ended_early(result)) notes += " [2] says that 2 runs have come to that epoch.";
   return notes;

@@ -133,6 +133,7 @@ TEST_CASE("bench comparison: a validation set has columns and a curve of its own
     for (BenchEpoch& row : run.rows) row.validation_accuracy = 0.25;
     run.validation_accuracy = run.best_validation_accuracy = 0.25;
   }
+  for (BenchCase& of : result.plan.cases) of.accuracy_set = EvaluationSet::kValidation;
   CHECK(accuracy_rows(result)[0][4] == "validation accuracy, %");
   CHECK(accuracy_rows(result)[1][4] == "25.00 (25.00 to 25.00)");
   CHECK_FALSE(accuracy_over_epochs(result, BenchAccuracy::kTest).level.has_value());

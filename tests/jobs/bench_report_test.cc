@@ -332,6 +332,41 @@ TEST_CASE("bench page: nine jobs have nine looks, and the throughput is that of 
   }
 }
 
+TEST_CASE("bench report: with validation sets, the target is for their accuracy") {
+  BenchRun run = reached_after(1, 2, 20.0);
+  run.accuracy_set = EvaluationSet::kValidation;
+  run.test_accuracy = run.best_test_accuracy = 0.5;
+  run.validation_accuracy = 0.9;
+  run.best_validation_accuracy = 0.95;
+  CHECK(run.best_accuracy() == 0.95);
+  for (BenchEpoch& row : run.rows) {
+    row.validation_accuracy = row.test_accuracy;
+    row.test_accuracy = 0.125;
+  }
+  BenchResult result = some_result({run});
+  CHECK(result.plan.accuracy_text() == "test accuracy");
+  result.plan.cases[0].accuracy_set = EvaluationSet::kValidation;
+  CHECK(result.plan.accuracy_text() == "validation accuracy");
+  CHECK_THAT(to_text(result), ContainsSubstring("reached 90.00 % validation accuracy"));
+  const ordered_json json = to_json(result)["cases"][0]["runs"][0];
+  CHECK(json["accuracy_set"] == "validation");
+  CHECK(json["validation_accuracy"] == 0.9);
+  CHECK(json["best_validation_accuracy"] == 0.95);
+  CHECK(json["test_accuracy"] == 0.5);
+  CHECK(json["epoch_rows"][1]["validation_accuracy"] == 0.9);
+  CHECK(json["epoch_rows"][1]["test_accuracy"] == 0.125);
+  const std::string page = to_page(result);
+  CHECK_THAT(page, ContainsSubstring("<h1>Time to 90.00 % validation accuracy</h1>") &&
+                       ContainsSubstring("<title>Validation accuracy over epochs (medians and ranges)</title>"));
+  CHECK_THAT(to_mllog(result, run),
+             ContainsSubstring("\"key\":\"eval_accuracy\",\"value\":0.9,") && !ContainsSubstring("0.125"));
+
+  result.plan.cases.push_back(result.plan.cases[0]);
+  result.plan.cases[1].accuracy_set = EvaluationSet::kTest;
+  CHECK(result.plan.accuracy_text() == "accuracy");
+  CHECK_FALSE(to_json(some_result({reached_after(1, 2, 20.0)}))["cases"][0]["runs"][0].contains("validation_accuracy"));
+}
+
 TEST_CASE("bench run: what a run has left is read back, and a damaged one is named") {
   const tests::TemporaryDirectory directory;
   BenchRun run;
@@ -347,7 +382,7 @@ TEST_CASE("bench run: what a run has left is read back, and a damaged one is nam
   tests::write_text(directory / "summary.json",
                     R"({"status": "completed", "message": "", "learners": 2, "epochs": 1, "train_seconds": 6.0,
                         "time_to_accuracy_seconds": null, "images_per_second": 100.0, "test_accuracy": 0.75,
-                        "best_test_accuracy": 0.75, "examples": 300})");
+                        "best_test_accuracy": 0.75, "accuracy_set": "test", "examples": 300})");
   run = {};
   REQUIRE(read_run(directory.path(), true, run).empty());
   CHECK(run.outcome == BenchOutcome::kNotReached);
@@ -363,6 +398,24 @@ TEST_CASE("bench run: what a run has left is read back, and a damaged one is nam
   REQUIRE(read_run(directory.path(), false, without_target).empty());
   CHECK(without_target.outcome == BenchOutcome::kCompleted);
   CHECK(without_target.is_measured());
+  CHECK(run.accuracy_set == EvaluationSet::kTest);
+  CHECK(run.best_accuracy() == 0.75);
+  CHECK_FALSE(run.rows[0].validation_accuracy.has_value());
+  tests::write_text(directory / "metrics.jsonl",
+                    "{\"event\": \"start\", \"elapsed_seconds\": 1.5}\n"
+                    "{\"event\": \"epoch\", \"epoch\": 1, \"elapsed_seconds\": 5.5, \"test_accuracy\": 0.75, "
+                    "\"validation_accuracy\": 0.5, \"training_seconds\": 3, \"evaluation_seconds\": 1}\n");
+  tests::write_text(directory / "summary.json",
+                    R"({"status": "completed", "message": "", "learners": 2, "epochs": 1, "train_seconds": 6.0,
+                        "time_to_accuracy_seconds": null, "images_per_second": 100.0, "test_accuracy": 0.75,
+                        "best_test_accuracy": 0.75, "accuracy_set": "validation", "validation_accuracy": 0.5,
+                        "best_validation_accuracy": 0.625, "examples": 300})");
+  BenchRun validated;
+  REQUIRE(read_run(directory.path(), true, validated).empty());
+  CHECK(validated.accuracy_set == EvaluationSet::kValidation);
+  CHECK(validated.validation_accuracy == 0.5);
+  CHECK(validated.best_accuracy() == 0.625);
+  CHECK(validated.rows.at(0).decisive_accuracy() == 0.5);
   tests::write_text(directory / "log", "first\n\n  the last \n \n");
   CHECK(last_line(directory / "log") == "  the last ");
 }
