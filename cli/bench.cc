@@ -18,14 +18,17 @@
 #include "jobs/report/output_directory.h"
 #include "jobs/study/bench.h"
 #include "jobs/study/bench_report.h"
+#include "jobs/study/bench_resume.h"
 
 namespace arbalest::cli {
 
 namespace {
 
 struct BenchArguments {
-  jobs::BenchRequest request{.jobs = {}, .settings = {}, .variations = {}, .seeds = "1..5", .target = {}};
+  jobs::BenchRequest request{
+      .jobs = {}, .settings = {}, .variations = {}, .seeds = "1..5", .target = {}, .no_target = false};
   std::string output;
+  bool resume = false;
   std::string data_root;
   bool trace = false;
   bool json = false;
@@ -45,12 +48,13 @@ std::string command_line(const BenchArguments& arguments) {
   for (const std::string& setting : arguments.request.settings) command += " --set " + quoted(setting);
   for (const std::string& variation : arguments.request.variations) command += " --vary " + quoted(variation);
   if (arguments.request.target) command += fmt::format(" --target {}", *arguments.request.target);
+  if (arguments.request.no_target) command += " --no-target";
   if (arguments.trace) command += " --trace";
   command += " --seeds " + quoted(arguments.request.seeds);
   return command;
 }
 
-// The first of: stopped, a run that died (as itself ended), the target not reached in all runs.
+// The first of: stopped, a run that died (as itself ended), the target not reached in all runs, a run that diverged.
 int exit_code(const jobs::BenchResult& result) {
   if (result.signal != 0) return kSignalBase + result.signal;
   int code = kOk;
@@ -59,7 +63,8 @@ int exit_code(const jobs::BenchResult& result) {
       const bool has_code = run.exit_code > kOk && run.exit_code < kSignalBase && run.exit_code != kUsageError;
       return has_code ? run.exit_code : kInternalError;
     }
-    if (run.outcome != jobs::BenchOutcome::kReached) code = kTargetNotReached;
+    if (result.plan.target && run.outcome != jobs::BenchOutcome::kReached) code = kTargetNotReached;
+    if (!result.plan.target && run.outcome == jobs::BenchOutcome::kDiverged) code = kDiverged;
   }
   return code;
 }
@@ -80,14 +85,29 @@ void write_all(const jobs::BenchResult& result, const std::filesystem::path& dir
   }
 }
 
+void check(const BenchArguments& arguments) {
+  if (arguments.resume && arguments.output.empty()) {
+    engine::fail(engine::ErrorKind::kUsage, "--resume needs the directory of the bench: name it with --output");
+  }
+  if (arguments.request.no_target && arguments.request.target) {
+    engine::fail(engine::ErrorKind::kUsage, "--target and --no-target cannot stand together: give one of them");
+  }
+}
+
+// What another bench has left is never touched, unless it is to be gone on with.
+void check_directory(const jobs::OutputDirectory& directory, bool resume) {
+  if (directory.is_new() || resume) return;
+  engine::fail(engine::ErrorKind::kUsage,
+               "'{}' is there already; choose another directory with --output, or go on with its bench with --resume",
+               directory.path().string());
+}
+
 int bench(const BenchArguments& arguments) {
+  check(arguments);
   const std::atomic<int>& stop_signal = catch_stop_signals();
   const jobs::BenchPlan plan = jobs::plan_bench(arguments.request);
   const jobs::OutputDirectory directory(arguments.output, "bench-" + plan.cases.front().job);
-  if (!directory.is_new()) {  // what another bench has left is never touched
-    engine::fail(engine::ErrorKind::kUsage, "'{}' is there already; choose another directory with --output",
-                 directory.path().string());
-  }
+  check_directory(directory, arguments.resume);
   jobs::BenchContext context;
   context.directory = directory.path();
   // Not its path: the very file that runs now, whatever a build puts in its place meanwhile.
@@ -103,11 +123,17 @@ int bench(const BenchArguments& arguments) {
     jobs::write_bench(so_far, context.directory);
     jobs::write_mllog(so_far, run, context.directory);
   };
-  const jobs::BenchResult result = jobs::bench(plan, context);
+  jobs::holds_bench(context.directory);  // nothing is written into a directory of something else
+  const jobs::BenchLock lock(context.directory);
+  const bool resumes = jobs::holds_bench(context.directory);
+  jobs::BenchResult result = resumes ? jobs::resume_bench(plan, context) : jobs::begin_bench(plan, context);
+  fmt::print(stderr, "{}", jobs::resumption_notes(result));
+  jobs::write_bench(result, context.directory);  // so that it can be gone on with from the first run on
+  jobs::run_bench(result, context);
   print(result, arguments);  // first, so that a full disk does not take it along
   write_all(result, context.directory);
-  fmt::print(stderr, "{}kept in '{}': {}, {}\n", result.signal == 0 ? "" : "stopped; what has been measured is ",
-             context.directory.string(), jobs::kBenchPage, jobs::kBenchJson);
+  fmt::print(stderr, "{}kept in '{}': {}, {}, {}\n", result.signal == 0 ? "" : "stopped; what has been measured is ",
+             context.directory.string(), jobs::kBenchPage, jobs::kBenchMarkdown, jobs::kBenchJson);
   return exit_code(result);
 }
 
@@ -115,19 +141,26 @@ int bench(const BenchArguments& arguments) {
 
 Command add_bench(CLI::App& program) {
   auto arguments = std::make_shared<BenchArguments>();
-  CLI::App* command = program.add_subcommand("bench", "Measure the time to an accuracy, over seeds and variations");
+  CLI::App* command =
+      program.add_subcommand("bench", "Compare accuracies and the time to one, over seeds and variations");
   command->footer(
       "Examples:\n"
       "  arbalest bench configs/lenet-mnist.txtpb --target 0.99 --seeds 1..5\n"
       "  arbalest bench configs/lenet-mnist.txtpb --target 0.99 --vary training.batch_size=16,32,64 \\\n"
       "      --vary learners.per_device.fixed=1,2,4                       every combination\n"
       "  arbalest bench A.txtpb B.txtpb --target 0.99                     one job beside another\n"
+      "  arbalest bench configs/resnet20-cifar10.txtpb --no-target --seeds 1..3 --output runs/schemes --resume \\\n"
+      "      --vary synchronization=sma,sma{period:4} --vary learners.per_device.fixed=4,16\n"
+      "                                                                   accuracies, by scheme and learners\n"
       "\n"
       "Every run is a process of its own, `arbalest train` with that seed; runs follow one another, the\n"
       "jobs in turn. The clock covers preparation, training and evaluation; the target is reached when\n"
-      "the lower median of the last five test accuracies is at it. A run that does not reach it counts as\n"
-      "slower than all that do. What has been measured is written after every run; Ctrl-C stops the run\n"
-      "under way, and a second one ends both at once.\n"
+      "the lower median of the last five test accuracies (of a job with data.validation: of the last five\n"
+      "validation accuracies) is at it. A run that does not reach it counts as slower than all that do.\n"
+      "Without a target every run trains all its epochs, and accuracies are compared. What has been\n"
+      "measured is written after every run; Ctrl-C stops the run under way, and a second one ends both at\n"
+      "once. The same command with --resume goes on: runs that have ended are kept, and those that died or\n"
+      "were stopped run again.\n"
       "\n" +
       std::string(kExitCodesHelp));
   command->add_option("JOB", arguments->request.jobs, "Job files (*.txtpb)")->required()->check(check_name);
@@ -141,15 +174,15 @@ Command add_bench(CLI::App& program) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--seeds", arguments->request.seeds, "Seeds, as 1..5 or 1,2,7; 1..5 if not given")
       ->type_name("SEEDS");
-  command
-      ->add_option("--target", arguments->request.target,
-                   "Test accuracy to be reached, such as 0.99; else the jobs' own")
+  command->add_option("--target", arguments->request.target, "Accuracy to be reached, such as 0.99; else the jobs' own")
       ->type_name("ACCURACY");
+  command->add_flag("--no-target", arguments->request.no_target, "Train all epochs, whatever target the jobs have");
   command
       ->add_option("--output", arguments->output,
-                   "New directory for bench.html, bench.json and the runs; else one below runs/")
+                   "New directory for bench.html, bench.md, bench.json and the runs; else one below runs/")
       ->type_name("DIR")
       ->check(check_name);
+  command->add_flag("--resume", arguments->resume, "Go on with the bench in the --output directory, if there is one");
   add_data_root(*command, arguments->data_root);
   command->add_flag("--trace", arguments->trace, "Trace every run, and divide its training by what the learners do");
   command->add_flag("--json", arguments->json, "Print JSON");

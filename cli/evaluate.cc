@@ -27,6 +27,7 @@ struct EvaluateArguments {
   std::string run;
   std::vector<std::string> devices;
   std::string data_root;
+  std::string split = "test";
   bool json = false;
 };
 
@@ -50,15 +51,15 @@ int evaluate(const EvaluateArguments& arguments) {
     spdlog::warn("'{}' was cut short and has no hash of its model: whether that was changed cannot be told",
                  arguments.run);
   }
-  const jobs::EvaluationResult result = jobs::evaluate_run(job, (run / jobs::kModelFile).string(), sha256, context);
-  const char* metric = result.test_rmse ? "test_rmse" : "test_accuracy";
-  const double score = result.test_rmse.value_or(result.test_accuracy);
-  const std::optional<double> before = !saved             ? std::nullopt
-                                       : result.test_rmse ? saved->test_rmse
-                                                          : saved->test_accuracy;
+  const auto set = arguments.split == "test" ? jobs::EvaluationSet::kTest : jobs::EvaluationSet::kValidation;
+  const jobs::EvaluationResult result =
+      jobs::evaluate_run(job, (run / jobs::kModelFile).string(), sha256, context, set);
+  const std::string metric = arguments.split + (result.rmse ? "_rmse" : "_accuracy");
+  const double score = result.rmse.value_or(result.accuracy);
+  const std::optional<double> before = saved ? saved->score(set) : std::nullopt;
   if (before && *before != score) {
     spdlog::warn(
-        "{} is {} now and was {} when '{}' was saved: its job.txtpb, the test data, the program or the device is "
+        "{} is {} now and was {} when '{}' was saved: its job.txtpb, the data, the program or the device is "
         "another than then",
         metric, score, *before, arguments.run);
   }
@@ -66,8 +67,8 @@ int evaluate(const EvaluateArguments& arguments) {
     fmt::print("{}\n", jobs::to_json(result).dump(2));
   } else {
     fmt::print("{} {}\n", metric, score);
-    if (result.test_top5_accuracy) fmt::print("test_top5_accuracy {}\n", *result.test_top5_accuracy);
-    fmt::print("test_loss {}\nexamples {}\n", jobs::unsigned_nan(result.test_loss), result.examples);
+    if (result.top5_accuracy) fmt::print("{}_top5_accuracy {}\n", arguments.split, *result.top5_accuracy);
+    fmt::print("{}_loss {}\nexamples {}\n", arguments.split, jobs::unsigned_nan(result.loss), result.examples);
   }
   return kOk;
 }
@@ -76,7 +77,8 @@ int evaluate(const EvaluateArguments& arguments) {
 
 Command add_evaluate(CLI::App& program) {
   auto arguments = std::make_shared<EvaluateArguments>();
-  CLI::App* command = program.add_subcommand("evaluate", "Measure the saved model of a run on its test set");
+  CLI::App* command =
+      program.add_subcommand("evaluate", "Measure the saved model of a run on its test or validation set");
   command->footer(
       "Examples:\n"
       "  arbalest evaluate runs/lenet-digits-20250131-142530\n"
@@ -95,6 +97,11 @@ Command add_evaluate(CLI::App& program) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option("--split", arguments->split,
+                   "test, or validation: the examples that the run's job left out of training; else test")
+      ->type_name("SPLIT")
+      ->check(CLI::IsMember({"test", "validation"}));
   add_data_root(*command, arguments->data_root);
   command->add_flag("--json", arguments->json, "Print JSON");
   return {command, [arguments] { return evaluate(*arguments); }};

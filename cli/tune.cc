@@ -96,7 +96,7 @@ double target_of(const TuneArguments& arguments, const jobs::JobOptions& job) {
   }
   if (!target) {
     engine::fail(engine::ErrorKind::kUsage,
-                 "--objective {} needs a test accuracy: --target 0.99, or training.target_accuracy in the job",
+                 "--objective {} needs an accuracy: --target 0.99, or training.target_accuracy in the job",
                  kTimeToAccuracy);
   }
   jobs::check_target(*target);
@@ -190,8 +190,7 @@ Command add_tune(CLI::App& program) {
       ->check(CLI::IsMember({kThroughput, kTimeToAccuracy}))
       ->type_name("WHAT")
       ->capture_default_str();
-  command
-      ->add_option("--target", arguments->target, "Test accuracy, in (0, 1]; else training.target_accuracy of the job")
+  command->add_option("--target", arguments->target, "Accuracy, in (0, 1]; else training.target_accuracy of the job")
       ->type_name("A");
   command->add_flag("--sweep", arguments->sweep,
                     "Measure every number, and by how much the chosen one is slower; with time-to-accuracy: train "

@@ -261,7 +261,7 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
       });
   if (sums.examples == 0) {
     engine::fail(engine::ErrorKind::kData,
-                 "no example of the test data can be read; `arbalest data verify` names them with their reasons");
+                 "no example of the evaluated set can be read; `arbalest data verify` names them with their reasons");
   }
   const auto examples = static_cast<double>(sums.examples);
   return {.loss = sums.loss_sum / examples,

@@ -48,17 +48,17 @@ void ShuffledOrder::indices(std::uint64_t batch, std::span<std::int64_t> out) {
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = epoch.examples[first + i];
 }
 
-SequentialOrder::SequentialOrder(std::int64_t examples, std::int64_t batch_size)
-    : examples_(examples), batch_size_(batch_size) {
-  ARBALEST_CHECK(batch_size > 0 && examples > 0);
+SequentialOrder::SequentialOrder(std::int64_t examples, std::int64_t batch_size, std::int64_t first)
+    : examples_(examples), batch_size_(batch_size), first_(first) {
+  ARBALEST_CHECK(batch_size > 0 && examples > 0 && first >= 0);
 }
 
 void SequentialOrder::indices(std::uint64_t batch, std::span<std::int64_t> out) {
   ARBALEST_CHECK(std::cmp_equal(out.size(), batch_size_));
   ARBALEST_CHECK(std::cmp_less(batch, batches_per_epoch()));
-  const std::int64_t first = static_cast<std::int64_t>(batch) * batch_size_;
+  const std::int64_t before = static_cast<std::int64_t>(batch) * batch_size_;
   for (std::int64_t i = 0; i < batch_size_; ++i) {
-    out[static_cast<std::size_t>(i)] = first + i < examples_ ? first + i : kNoExample;
+    out[static_cast<std::size_t>(i)] = before + i < examples_ ? first_ + before + i : kNoExample;
   }
 }
 

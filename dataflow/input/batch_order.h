@@ -75,10 +75,11 @@ class FirstBatches final : public BatchOrder {
   std::int64_t batches_;
 };
 
-// For evaluation: every example once, in the dataset's order; the last batch is padded with kNoExample.
+// For evaluation: every example of [first, first + examples) once, in the dataset's order; the last batch is padded
+// with kNoExample.
 class SequentialOrder final : public BatchOrder {
  public:
-  SequentialOrder(std::int64_t examples, std::int64_t batch_size);
+  SequentialOrder(std::int64_t examples, std::int64_t batch_size, std::int64_t first = 0);
 
   std::int64_t batch_size() const noexcept override { return batch_size_; }
   std::int64_t batches_per_epoch() const noexcept override { return (examples_ + batch_size_ - 1) / batch_size_; }
@@ -90,6 +91,7 @@ class SequentialOrder final : public BatchOrder {
  private:
   std::int64_t examples_;
   std::int64_t batch_size_;
+  std::int64_t first_;
 };
 
 }  // namespace arbalest::dataflow

@@ -5,17 +5,27 @@
 
 namespace arbalest::dataflow {
 
+inline constexpr std::uint64_t kSplitMixIncrement = 0x9E3779B97F4A7C15U;
+
+// SplitMix64's step followed by its output function. The function is a bijection.
+constexpr std::uint64_t split_mix(std::uint64_t z) noexcept {
+  z += kSplitMixIncrement;
+  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+  return z ^ (z >> 31U);
+}
+
 // SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): the i-th number is a hash of
 // the key plus i times an odd constant.
 class RandomSequence {
  public:
   // Sequences of different (seed, stream, index) are unrelated.
   RandomSequence(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) noexcept
-      : state_(mix(mix(mix(seed) + stream) + index)) {}
+      : state_(split_mix(split_mix(split_mix(seed) + stream) + index)) {}
 
   std::uint64_t next() noexcept {
-    state_ += kIncrement;
-    return mix(state_);
+    state_ += kSplitMixIncrement;
+    return split_mix(state_);
   }
 
   // Uniform in [0, bound), bound in [1, 2^32], without bias: a product is rejected where it would favor some values
@@ -29,15 +39,7 @@ class RandomSequence {
   }
 
  private:
-  static constexpr std::uint64_t kIncrement = 0x9E3779B97F4A7C15U;
   static constexpr std::uint64_t kWordRange = std::uint64_t{1} << 32U;
-
-  static constexpr std::uint64_t mix(std::uint64_t z) noexcept {
-    z += kIncrement;
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31U);
-  }
 
   std::uint64_t state_;
 };

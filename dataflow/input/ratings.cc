@@ -68,6 +68,29 @@ Ratings::Ratings(std::string name, InputDescription description, std::vector<std
   ARBALEST_CHECK(ids_.size() == targets_.size() * description_.ids.size());
 }
 
+std::unique_ptr<Ratings> Ratings::split_off(std::string name, std::span<const std::int64_t> ratings) {
+  const std::size_t columns = description_.ids.size();
+  std::vector<std::int32_t> ids[2];  // kept, taken out
+  std::vector<float> targets[2];
+  const std::size_t sizes[2] = {targets_.size() - ratings.size(), ratings.size()};
+  for (const std::size_t part : {0U, 1U}) {
+    ids[part].reserve(sizes[part] * columns);
+    targets[part].reserve(sizes[part]);
+  }
+  auto next = ratings.begin();
+  for (std::size_t rating = 0; rating < targets_.size(); ++rating) {
+    const std::size_t part = next != ratings.end() && std::cmp_equal(*next, rating) ? 1 : 0;
+    if (part == 1) ++next;
+    const auto first = ids_.begin() + static_cast<std::ptrdiff_t>(rating * columns);
+    ids[part].insert(ids[part].end(), first, first + static_cast<std::ptrdiff_t>(columns));
+    targets[part].push_back(targets_[rating]);
+  }
+  ARBALEST_CHECK(next == ratings.end());
+  ids_ = std::move(ids[0]);
+  targets_ = std::move(targets[0]);
+  return std::make_unique<Ratings>(std::move(name), description_, std::move(ids[1]), std::move(targets[1]));
+}
+
 void Ratings::read(std::int64_t example, const ExamplePlace& /*place*/, float* ids) const {
   ARBALEST_CHECK(example >= 0 && example < size());
   const std::size_t columns = description_.ids.size();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,9 @@ class Ratings final : public Dataset {
  public:
   // `ids` are [n, columns] and within the description, `targets` [n] and finite.
   Ratings(std::string name, InputDescription description, std::vector<std::int32_t> ids, std::vector<float> targets);
+
+  // Moves the ratings with these numbers, which must ascend, into a dataset of their own. The others close up.
+  std::unique_ptr<Ratings> split_off(std::string name, std::span<const std::int64_t> ratings);
 
   const std::string& name() const noexcept override { return name_; }
   const InputDescription& description() const noexcept override { return description_; }

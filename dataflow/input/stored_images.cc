@@ -1,5 +1,6 @@
 #include "dataflow/input/stored_images.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -40,7 +41,43 @@ std::int32_t StoredImages<Pixel>::label(std::int64_t example) const {
 
 template <typename Pixel>
 std::size_t StoredImages<Pixel>::memory_bytes() const noexcept {
-  return stored_bytes() ? 0 : bytes(description_, size());
+  return bytes(description_, split_off_ + (stored_bytes() ? 0 : size()));
+}
+
+template <typename Pixel>
+std::unique_ptr<StoredImages<Pixel>> StoredImages<Pixel>::split_off(std::string name,
+                                                                    std::span<const std::int64_t> examples) {
+  std::vector<Pixel> pixels;
+  std::vector<std::int32_t> labels;
+  pixels.reserve(examples.size() * pixels_per_image_);
+  labels.reserve(examples.size());
+  std::size_t kept = 0;
+  auto next = examples.begin();
+  for (std::size_t example = 0; example < labels_.size(); ++example) {
+    const auto image = pixels_.begin() + static_cast<std::ptrdiff_t>(example * pixels_per_image_);
+    const auto end = image + static_cast<std::ptrdiff_t>(pixels_per_image_);
+    if (next != examples.end() && std::cmp_equal(*next, example)) {
+      pixels.insert(pixels.end(), image, end);
+      labels.push_back(labels_[example]);
+      ++next;
+      continue;
+    }
+    if (kept != example) std::copy(image, end, pixels_.begin() + static_cast<std::ptrdiff_t>(kept * pixels_per_image_));
+    labels_[kept++] = labels_[example];
+  }
+  ARBALEST_CHECK(next == examples.end());
+  pixels_.resize(kept * pixels_per_image_);
+  labels_.resize(kept);
+  split_off_ += std::ssize(examples);
+  return std::make_unique<StoredImages>(std::move(name), description_, transform_.normalization(), std::move(pixels),
+                                        std::move(labels));
+}
+
+template <typename Pixel>
+void StoredImages<Pixel>::append(const StoredImages& other) {
+  ARBALEST_CHECK(description_ == other.description_ && transform_.tables() == other.transform_.tables());
+  pixels_.insert(pixels_.end(), other.pixels_.begin(), other.pixels_.end());
+  labels_.insert(labels_.end(), other.labels_.begin(), other.labels_.end());
 }
 
 template <typename Pixel>

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,12 @@ class StoredImages final : public Dataset {
   // Images are augmented from now on; to be called before any is read.
   void augment(const engine::Augmentation& augmentation) { transform_.augment(augmentation); }
 
+  // Moves the examples with these numbers, which must ascend, into a dataset of their own, which does not augment. The
+  // others close up. This dataset keeps its memory; memory_bytes() counts the part that is no longer used.
+  std::unique_ptr<StoredImages> split_off(std::string name, std::span<const std::int64_t> examples);
+  // Adds the examples of `other`, which has the same description and normalization.
+  void append(const StoredImages& other);
+
   // What so many examples take of host memory.
   static std::size_t bytes(const InputDescription& description, std::int64_t examples);
 
@@ -31,6 +39,7 @@ class StoredImages final : public Dataset {
 
   void read(std::int64_t example, const ExamplePlace& place, float* image) const override;
   std::int32_t label(std::int64_t example) const override;
+  // Counts the memory that split_off() left unused and, for floats, the examples.
   std::size_t memory_bytes() const noexcept override;
   // Of bytes only.
   std::optional<StoredBytes> stored_bytes() const noexcept override;
@@ -46,6 +55,7 @@ class StoredImages final : public Dataset {
   PixelTransform transform_;
   std::vector<Pixel> pixels_;
   std::vector<std::int32_t> labels_;
+  std::int64_t split_off_ = 0;  // examples that left, but whose memory is kept
 };
 
 extern template class StoredImages<std::uint8_t>;

@@ -67,6 +67,9 @@ void fill_defaults(v1::Data& data) {
       source.GetReflection()->SetString(&source, field, known.directory);
     }
   }
+  if (data.has_validation() && !data.validation().has_seed()) {
+    data.mutable_validation()->set_seed(dataflow::ValidationRule().seed);
+  }
   if (data.has_images()) fill_images(*data.mutable_images());
   if (data.has_tfrecord()) fill_tfrecord(*data.mutable_tfrecord());
   if (data.has_npy()) fill_npy(*data.mutable_npy());

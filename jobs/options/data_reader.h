@@ -7,6 +7,8 @@
 
 namespace arbalest::jobs {
 
+inline constexpr const char* kFractionPath = "data.validation.fraction";
+
 // Reads `data`, which has its defaults and names a dataset. Adds what is wrong with it to `issues`, with paths in the
 // job.
 DataOptions read_data(const v1::Data& data, dataflow::FieldIssues& issues);

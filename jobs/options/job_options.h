@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,14 +11,23 @@
 #include "dataflow/graph.h"
 #include "dataflow/input/dataset.h"
 #include "dataflow/input/encoded_images.h"
+#include "dataflow/input/validation_split.h"
 #include "dataflow/layer.h"
 #include "engine/devices.h"
+#include "engine/error.h"
 #include "engine/precision.h"
 #include "engine/update_rule.h"
 #include "scheduler/learning_rate.h"
 #include "sma/options.h"
 
 namespace arbalest::jobs {
+
+// Which training examples are left out for validation.
+struct ValidationOptions {
+  dataflow::ValidationRule rule;
+  // Makes the error for a rule that does not suit the data. The error points at the rule in the job file or its --set.
+  std::function<engine::Error(std::string message)> error;
+};
 
 struct DataOptions {
   // kIdx: MNIST and Fashion-MNIST. kNpy, kFloatNpy: arrays of bytes, of numbers
@@ -27,8 +37,10 @@ struct DataOptions {
   dataflow::InputDescription input;
   dataflow::Normalization normalization;
   engine::Augmentation augmentation;  // of training images
+  std::optional<ValidationOptions> validation;
   // That the dataset is known to have; the files may hold others. None: only they say.
-  std::optional<std::int64_t> training_examples;
+  std::optional<std::int64_t> training_examples;    // without the validation examples
+  std::optional<std::int64_t> validation_examples;  // 0 without `validation`
   std::optional<std::int64_t> test_examples;
   // Of files whose names the job says, below the directory: images, a pattern of shards, or ids.
   std::string train;

@@ -10,6 +10,7 @@
 #include "jobs/options/learning_rate_reader.h"
 #include "jobs/options/optimizer_reader.h"
 #include "jobs/options/synchronization_reader.h"
+#include "jobs/options/validation_check.h"
 #include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
@@ -73,8 +74,9 @@ class JobReader {
     const std::optional<std::int64_t> examples = options_.data.training_examples;
     if (examples && job_.training().batch_size() > *examples) {
       issues_.add("training.batch_size",
-                  fmt::format("batch_size {} is larger than the training set of {} ({} examples)",
-                              job_.training().batch_size(), known_dataset(data).name, *examples));
+                  fmt::format("batch_size {} is larger than the training set of {} ({} examples{})",
+                              job_.training().batch_size(), known_dataset(data).name, *examples,
+                              options_.data.validation ? " without those that validate" : ""));
     }
   }
 
@@ -169,6 +171,9 @@ class JobReader {
     }
     if (options_.data.training_examples) {
       warn(unreached_steps(options_, *options_.data.training_examples / options_.training.batch_size));
+    }
+    if (options_.data.validation && options_.data.validation_examples) {
+      warn(validation_warning(*options_.data.validation_examples, options_.training.target_accuracy));
     }
     warn_of_softmax();
     for (std::size_t i = 0; i < options_.devices.size(); ++i) {

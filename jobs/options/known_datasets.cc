@@ -8,6 +8,17 @@ namespace arbalest::jobs {
 
 using google::protobuf::FieldDescriptor;
 
+namespace {
+
+// The digits 0 to 9 in MNIST's training set.
+std::vector<std::int64_t> mnist_classes() { return {5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949}; }
+
+std::vector<std::int64_t> equal_classes(std::int64_t classes, std::int64_t examples) {
+  return std::vector<std::int64_t>(static_cast<std::size_t>(classes), examples / classes);
+}
+
+}  // namespace
+
 const FieldDescriptor* source_field(const v1::Data& data) {
   return data.GetReflection()->GetOneofFieldDescriptor(data, data.GetDescriptor()->FindOneofByName("source"));
 }
@@ -21,16 +32,17 @@ KnownDataset known_dataset(const v1::Data& data) {
   const dataflow::InputDescription gray28{{1, 28, 28}, 10};
   switch (data.source_case()) {
     case v1::Data::kMnist:
-      return {"mnist", Kind::kIdx, "mnist", gray28, {{0.1307F}, {0.3081F}}, 60000, 10000};
+      return {"mnist", Kind::kIdx, "mnist", gray28, {{0.1307F}, {0.3081F}}, mnist_classes(), 10000};
     case v1::Data::kFashionMnist:
-      return {"fashion_mnist", Kind::kIdx, "fashion-mnist", gray28, {{0.2860F}, {0.3530F}}, 60000, 10000};
+      return {"fashion_mnist",          Kind::kIdx, "fashion-mnist", gray28, {{0.2860F}, {0.3530F}},
+              equal_classes(10, 60000), 10000};
     case v1::Data::kCifar10:
       return {"cifar10",
               Kind::kCifar10,
               "cifar-10",
               dataflow::cifar_description(dataflow::CifarVersion::k10),
               {{0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}},
-              50000,
+              equal_classes(10, 50000),
               10000};
     case v1::Data::kCifar100:
       return {"cifar100",
@@ -38,7 +50,7 @@ KnownDataset known_dataset(const v1::Data& data) {
               "cifar-100",
               dataflow::cifar_description(dataflow::CifarVersion::k100),
               {{0.5071F, 0.4865F, 0.4409F}, {0.2673F, 0.2564F, 0.2762F}},
-              50000,
+              equal_classes(100, 50000),
               10000};
     case v1::Data::kImages:
       return {"images", Kind::kImages, "", {}, {{0.5F}, {0.25F}}, {}, {}};
@@ -55,7 +67,7 @@ KnownDataset known_dataset(const v1::Data& data) {
               "",
               dataflow::digits_description(),
               dataflow::digits_normalization(),
-              dataflow::kDigitsTrainingExamples,
+              equal_classes(10, dataflow::kDigitsTrainingExamples),
               dataflow::kDigitsTestExamples};
     case v1::Data::SOURCE_NOT_SET:
       break;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "arbalest/v1/data.pb.h"
 #include "jobs/options/job_options.h"
@@ -16,7 +17,7 @@ struct KnownDataset {
   std::string directory;                  // default; "": there is none
   dataflow::InputDescription input;       // nothing if the job says it
   dataflow::Normalization normalization;  // default: of its training set
-  std::optional<std::int64_t> training_examples;
+  std::vector<std::int64_t> class_sizes;  // training examples by class; empty: only the files say
   std::optional<std::int64_t> test_examples;
 };
 

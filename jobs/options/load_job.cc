@@ -12,6 +12,7 @@
 #include "dataflow/models/zoo/zoo.h"
 #include "engine/error.h"
 #include "jobs/options/blame.h"
+#include "jobs/options/data_reader.h"
 #include "jobs/options/issue_report.h"
 #include "jobs/options/job_defaults.h"
 #include "jobs/options/job_reader.h"
@@ -83,6 +84,23 @@ void throw_if_any(const dataflow::FieldIssues& issues, const SourceText& source,
   if (!report.empty()) throw report.to_error();
 }
 
+// Returns what makes an error about the value at `path` later, when the data are read.
+std::function<engine::Error(std::string)> error_at(const std::string& path, const SourceText& source,
+                                                   const TextOutline& outline, const Overrides& applied) {
+  const std::string* setting = applied.origin(path);
+  return [source, setting = setting == nullptr ? "" : *setting, position = outline.find(path)](std::string message) {
+    IssueReport report(source);
+    if (!setting.empty()) {
+      report.add_setting(setting, std::move(message));
+    } else if (position.has_value()) {
+      report.add(*position, std::move(message));
+    } else {
+      report.add_missing(std::move(message));
+    }
+    return report.to_error();
+  };
+}
+
 }  // namespace
 
 SourceText read_job_file(const std::string& path) { return {path, read_file(path)}; }
@@ -109,6 +127,7 @@ JobOptions parse_job(const SourceText& source, std::span<const std::string> over
     return paths;
   };
   throw_if_any(issues, source, outline, applied, Blame(overrides, applied, find_wrong));
+  if (options.data.validation) options.data.validation->error = error_at(kFractionPath, source, outline, applied);
   options.resolved_text = kHeader + print_text(job);
   return options;
 }
@@ -134,6 +153,7 @@ JobOptions with_learners(const JobOptions& job, int per_device, const std::strin
   const std::string setting = fmt::format("learners.per_device.fixed={}", per_device);
   JobOptions changed = parse_job(SourceText(job.name, job.resolved_text), {&setting, 1});
   changed.learners_are_given = job.learners_are_given;
+  changed.data.validation = job.data.validation;  // its errors point into the user's text
   changed.warnings.insert(changed.warnings.begin(), why);
   return changed;
 }

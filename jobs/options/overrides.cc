@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/error.h"
+#include "engine/nearest_name.h"
 #include "jobs/options/field_path.h"
 #include "jobs/options/schema_names.h"
 #include "jobs/options/text_format.h"
@@ -15,11 +18,15 @@ namespace arbalest::jobs {
 
 using engine::ErrorKind;
 using engine::fail;
+using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+using google::protobuf::OneofDescriptor;
 using google::protobuf::Reflection;
 
 namespace {
+
+constexpr std::string_view kDefault = "default";
 
 bool is_message(const FieldDescriptor& field) { return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE; }
 
@@ -43,11 +50,87 @@ Message& descend(Message& parent, const FieldPathPart& part) {
   return *reflection.MutableRepeatedMessage(&parent, &field, part.index);
 }
 
+// Whether the word `default` cannot be a value of the field itself.
+bool can_be_default(const FieldDescriptor& field) {
+  return !field.is_repeated() && field.cpp_type() != FieldDescriptor::CPPTYPE_STRING;
+}
+
 // Text that needs no quotes on the command line.
 bool is_bare_text(const FieldDescriptor& field, std::string_view value) {
   if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) return false;
   if (value.empty()) return true;
   return value[0] != '"' && value[0] != '\'' && !(field.is_repeated() && value[0] == '[');
+}
+
+// What stands for a message on the command line: `name` or `name{...}`, the text behind the name being "{...}".
+struct NamedMessage {
+  std::string name;
+  std::string body;
+};
+
+// Nothing if `value` is of another form.
+std::optional<NamedMessage> parse_named_message(std::string_view value) {
+  const auto is_in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  const auto end = std::ranges::find_if_not(value, is_in_name);
+  const std::string_view name(value.begin(), end);
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return std::nullopt;
+  std::string_view body(end, value.end());
+  if (body.empty()) return NamedMessage{std::string(name), "{}"};
+  const std::size_t brace = body.find_first_not_of(' ');
+  if (brace == std::string_view::npos || body[brace] != '{') return std::nullopt;
+  return NamedMessage{std::string(name), std::string(body.substr(brace))};
+}
+
+std::vector<std::string> alternatives_of(const OneofDescriptor& oneof) {
+  std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(oneof.field_count()));
+  for (int i = 0; i < oneof.field_count(); ++i) names.push_back(oneof.field(i)->name());
+  return names;
+}
+
+// Refuses a `name` that is not one of `alternatives`, those of `what`, or is not a message.
+void check_alternative(const Descriptor& type, const std::vector<std::string>& alternatives, const std::string& what,
+                       const std::string& name) {
+  if (std::ranges::find(alternatives, name) == alternatives.end()) {
+    fail(ErrorKind::kUsage, "'{}' is not an alternative of {}{} (alternatives: {})", name, what,
+         engine::did_you_mean(name, alternatives), fmt::join(alternatives, ", "));
+  }
+  if (is_message(*type.FindFieldByName(name))) return;
+  fail(ErrorKind::kUsage, "{} takes a value: set the field by its own path, which ends with .{}=VALUE", name, name);
+}
+
+// `synchronization=sma` is `synchronization={sma {}}`. Other values are left as they are.
+std::string expand_alternative(const FieldDescriptor& field, const std::string& value) {
+  if (!is_message(field)) return value;
+  const Descriptor& type = *field.message_type();
+  std::vector<std::string> alternatives;
+  for (int i = 0; i < type.real_oneof_decl_count(); ++i) {
+    for (std::string& name : alternatives_of(*type.oneof_decl(i))) alternatives.push_back(std::move(name));
+  }
+  const std::optional<NamedMessage> named = parse_named_message(value);
+  if (alternatives.empty() || !named) return value;
+  check_alternative(type, alternatives, field.name(), named->name);
+  return fmt::format("{{{} {}}}", named->name, named->body);
+}
+
+// A setting that names a oneof, `learning_rate.schedule=cosine`, sets one of its alternatives and leaves the fields
+// beside them as they are: `learning_rate.cosine={}`. False if `last` names no oneof of `parent`.
+bool choose_alternative(const Message& parent, FieldPathPart& last, std::string& value) {
+  const Descriptor& type = *parent.GetDescriptor();
+  const OneofDescriptor* oneof = type.FindOneofByName(last.name);
+  if (oneof == nullptr || last.index >= 0 || type.FindFieldByName(last.name) != nullptr) return false;
+  const std::vector<std::string> alternatives = alternatives_of(*oneof);
+  const std::optional<NamedMessage> named = parse_named_message(value);
+  if (!named) {
+    fail(ErrorKind::kUsage, "{} takes the name of an alternative, as in {}={} (alternatives: {})", last.name, last.name,
+         alternatives.front(), fmt::join(alternatives, ", "));
+  }
+  check_alternative(type, alternatives, last.name, named->name);
+  last.name = named->name;
+  value = named->body;
+  return true;
 }
 
 // A message like `parent` with nothing but `field` = `value`.
@@ -101,17 +184,27 @@ Overrides::Overrides(std::span<const std::string> settings, v1::Job& job) {
 void Overrides::apply(const std::string& setting, v1::Job& job) {
   const std::size_t equals = setting.find('=');
   if (equals == std::string::npos) fail(ErrorKind::kUsage, "expected path=value, as in training.batch_size=16");
-  const std::string path = setting.substr(0, equals);
-  const std::vector<FieldPathPart> parts = parse_field_path(path);
+  std::string path = setting.substr(0, equals);
+  std::string value = setting.substr(equals + 1);
+  std::vector<FieldPathPart> parts = parse_field_path(path);
   if (parts.empty()) fail(ErrorKind::kUsage, "'{}' is not the name of a field, as training.batch_size is", path);
 
   Message* parent = &job;
   for (std::size_t i = 0; i + 1 < parts.size(); ++i) parent = &descend(*parent, parts[i]);
+  if (choose_alternative(*parent, parts.back(), value)) {
+    const std::string around = parent_path(path);
+    path = (around.empty() ? "" : around + ".") + parts.back().name;
+  }
   const FieldDescriptor& field = find_field(*parent, parts.back());
-  const std::unique_ptr<Message> parsed = parse_value(*parent, field, setting.substr(equals + 1));
-
   const Reflection& reflection = *parent->GetReflection();
   const int index = parts.back().index;
+  if (value == kDefault && can_be_default(field)) {
+    reflection.ClearField(parent, &field);
+    origins_.insert_or_assign(path, setting);
+    return;
+  }
+  const std::unique_ptr<Message> parsed = parse_value(*parent, field, expand_alternative(field, value));
+
   if (!field.is_repeated() || (index < 0 && replaced_lists_.insert(path).second)) {
     reflection.ClearField(parent, &field);
   }

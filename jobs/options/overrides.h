@@ -4,6 +4,10 @@
 //   name=trial-2                      text; quotes are optional
 //   data.digits={}                    a message, in the text format; of alternatives it takes the place of the others
 //   model.zoo.mlp={hidden: [64, 32]}
+//   optimizer=adamw                   the name of an alternative of the message, alone or with its fields: the same as
+//   optimizer=sgd{momentum: 0.5}      optimizer={adamw {}} and optimizer={sgd {momentum: 0.5}}
+//   learning_rate.schedule=cosine     the same for a oneof of the schema: the fields beside its alternatives stay
+//   learning_rate.warm_up=default     a field that is not text and no list, as if the job did not have it
 //   model.layers[2].conv.filters=30   an element of a list, counted from 0
 //   devices=cpu:0-1                   a list: the first --set replaces the file's, further ones append to it;
 //   devices=["cpu:0-1", "cpu:2-3"]    or all at once

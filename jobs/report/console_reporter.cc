@@ -25,13 +25,24 @@ std::string rate(const RunStart& start, double images_per_second) {
 std::string score_text(Metric metric, double score) {
   return metric == Metric::kRmse ? loss_text(score) : percent(score);
 }
-const char* metric_text(Metric metric) { return metric == Metric::kRmse ? "test RMSE" : "test accuracy"; }
+std::string metric_text(Metric metric, EvaluationSet set) {
+  return fmt::format("{} {}", to_string(set), metric == Metric::kRmse ? "RMSE" : "accuracy");
+}
 
-const std::optional<double>& score_of(const RunSummary& summary) {
+const std::optional<double>& test_score_of(const RunSummary& summary) {
   return summary.metric == Metric::kRmse ? summary.test_rmse : summary.test_accuracy;
 }
+
+// The score on the set that the run is judged by: the validation set where there is one.
+const std::optional<double>& score_of(const RunSummary& summary) {
+  if (summary.accuracy_set == EvaluationSet::kTest) return test_score_of(summary);
+  return summary.metric == Metric::kRmse ? summary.validation_rmse : summary.validation_accuracy;
+}
 const std::optional<double>& best_of(const RunSummary& summary) {
-  return summary.metric == Metric::kRmse ? summary.best_test_rmse : summary.best_test_accuracy;
+  const bool is_rmse = summary.metric == Metric::kRmse;
+  if (summary.accuracy_set == EvaluationSet::kTest)
+    return is_rmse ? summary.best_test_rmse : summary.best_test_accuracy;
+  return is_rmse ? summary.best_validation_rmse : summary.best_validation_accuracy;
 }
 
 // "4", or "4 on 'cpu:0-1', 2 on 'cpu:2,3'".
@@ -46,7 +57,10 @@ std::string learners_text(const std::vector<std::string>& devices, const std::ve
 
 std::string start_text(const RunStart& start) {
   std::string stop = "after " + counted(start.max_epochs, "epoch");
-  if (start.target_accuracy) stop = fmt::format("at {} test accuracy, or {}", percent(*start.target_accuracy), stop);
+  if (start.target_accuracy) {
+    stop =
+        fmt::format("at {} {} accuracy, or {}", percent(*start.target_accuracy), to_string(start.accuracy_set), stop);
+  }
   std::string data = start.data;
   if (start.dropped_examples > 0) {
     data += fmt::format(" (every epoch drops its last {}: no whole mini-batch)",
@@ -72,6 +86,14 @@ std::string top5_text(const RunStart& start, const std::optional<double>& top5_a
   return fmt::format(" (top-5 {})", percent(*top5_accuracy));
 }
 
+// "  validation loss 0.2345  validation accuracy 98.12 %"; "" where there is no validation set.
+std::string validation_text(Metric metric, const EpochRow& row) {
+  if (!row.validation_loss) return "";
+  const double score = row.validation_rmse.value_or(row.validation_accuracy.value_or(0.0));
+  return fmt::format("  validation loss {}  {} {}", loss_text(*row.validation_loss),
+                     metric_text(metric, EvaluationSet::kValidation), score_text(metric, score));
+}
+
 // "98.12 % after 4 epochs (best 98.30 %)"; for a summary with a score.
 std::string result_text(const RunSummary& summary) {
   const bool whole = summary.status == RunStatus::kCompleted || summary.status == RunStatus::kTargetReached;
@@ -83,9 +105,10 @@ std::string result_text(const RunSummary& summary) {
 
 // What a failed run had reached; "" for nothing.
 std::string reached_text(const RunSummary& summary) {
-  if (score_of(summary)) return fmt::format("{} {}", metric_text(summary.metric), result_text(summary));
+  const std::string metric = metric_text(summary.metric, summary.accuracy_set);
+  if (score_of(summary)) return fmt::format("{} {}", metric, result_text(summary));
   if (!best_of(summary)) return "";
-  return fmt::format("best {} {} in {}", metric_text(summary.metric), score_text(summary.metric, *best_of(summary)),
+  return fmt::format("best {} {} in {}", metric, score_text(summary.metric, *best_of(summary)),
                      counted(summary.epochs, "epoch"));
 }
 
@@ -103,11 +126,18 @@ std::string stop_text(int signal) {
 
 std::string summary_text(const RunStart& start, const RunSummary& summary) {
   std::vector<std::vector<std::string>> rows;
-  if (score_of(summary)) {
-    rows.push_back({metric_text(summary.metric), result_text(summary) + top5_text(start, summary.test_top5_accuracy)});
+  const bool validates = summary.accuracy_set == EvaluationSet::kValidation;
+  if (validates && score_of(summary)) {
+    rows.push_back({metric_text(summary.metric, summary.accuracy_set), result_text(summary)});
+  }
+  if (test_score_of(summary)) {
+    rows.push_back({metric_text(summary.metric, EvaluationSet::kTest),
+                    (validates ? score_text(summary.metric, *test_score_of(summary)) : result_text(summary)) +
+                        top5_text(start, summary.test_top5_accuracy)});
   }
   if (start.target_accuracy) {
-    const std::string target = percent(*start.target_accuracy);
+    const std::string target =
+        fmt::format("{} {} accuracy", percent(*start.target_accuracy), to_string(start.accuracy_set));
     rows.push_back(
         {"time to accuracy", summary.time_to_accuracy_seconds
                                  ? fmt::format("{:.1f} s to {}", *summary.time_to_accuracy_seconds, target)
@@ -186,10 +216,10 @@ void ConsoleReporter::on_epoch(const EpochRow& row) {
   if (options_.quiet) return;
   next_line_seconds_ = row.elapsed_seconds + kLineIntervalSeconds;
   const double score = row.test_rmse.value_or(row.test_accuracy);
-  say(fmt::format("epoch {}/{}  train loss {}  test loss {}  {} {}{}  {}  {:.1f} s\n", row.epoch, start_.max_epochs,
-                  loss_text(row.train_loss), loss_text(row.test_loss), metric_text(start_.metric),
-                  score_text(start_.metric, score), top5_text(start_, row.test_top5_accuracy),
-                  rate(start_, row.images_per_second), row.elapsed_seconds));
+  say(fmt::format("epoch {}/{}  train loss {}{}  test loss {}  {} {}{}  {}  {:.1f} s\n", row.epoch, start_.max_epochs,
+                  loss_text(row.train_loss), validation_text(start_.metric, row), loss_text(row.test_loss),
+                  metric_text(start_.metric, EvaluationSet::kTest), score_text(start_.metric, score),
+                  top5_text(start_, row.test_top5_accuracy), rate(start_, row.images_per_second), row.elapsed_seconds));
   const std::string note = options_.epoch_note ? options_.epoch_note() : std::string();
   if (!note.empty()) say(fmt::format("  {}\n", note));
 }

@@ -32,6 +32,17 @@ ordered_json accuracies(const std::optional<double>& accuracy, const std::option
           {"test_top5_accuracy", finite_if_set("test_top5_accuracy", top5)}};
 }
 
+ordered_json validation_scores(const RunSummary& summary) {
+  const auto& loss = summary.validation_loss;
+  const bool is_rmse = summary.metric == Metric::kRmse;
+  const std::string name = is_rmse ? "validation_rmse" : "validation_accuracy";
+  const auto& score = is_rmse ? summary.validation_rmse : summary.validation_accuracy;
+  const auto& best = is_rmse ? summary.best_validation_rmse : summary.best_validation_accuracy;
+  return {{name, finite_if_set(name.c_str(), score)},
+          {"best_" + name, finite_if_set(name.c_str(), best)},
+          {"validation_loss", loss ? null_unless_finite(*loss) : ordered_json()}};
+}
+
 ordered_json joined(std::initializer_list<ordered_json> parts) {
   ordered_json all = ordered_json::object();
   for (const ordered_json& part : parts) all.update(part);
@@ -71,6 +82,7 @@ ordered_json to_json(const RunStart& start) {
           {"precision", engine::to_string(start.precision)},
           {"max_epochs", start.max_epochs},
           {"target_accuracy", null_unless_set(start.target_accuracy)},
+          {"accuracy_set", to_string(start.accuracy_set)},
           {"dropped_examples", start.dropped_examples},
           {"elapsed_seconds", finite("elapsed_seconds", start.elapsed_seconds)},
           {"warnings", start.warnings}};
@@ -82,6 +94,11 @@ ordered_json to_json(const EpochRow& row) {
                                {"test_loss", null_unless_finite(row.test_loss)}};
   const ordered_json scores = row.test_rmse ? ordered_json{{"test_rmse", null_unless_finite(*row.test_rmse)}}
                                             : accuracies(row.test_accuracy, row.test_top5_accuracy);
+  ordered_json validation = ordered_json::object();
+  if (row.validation_loss) validation["validation_loss"] = null_unless_finite(*row.validation_loss);
+  if (row.validation_accuracy)
+    validation["validation_accuracy"] = finite("validation_accuracy", *row.validation_accuracy);
+  if (row.validation_rmse) validation["validation_rmse"] = null_unless_finite(*row.validation_rmse);
   const ordered_json rest = {
       {"images_per_second", finite("images_per_second", row.images_per_second)},
       {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
@@ -92,7 +109,7 @@ ordered_json to_json(const EpochRow& row) {
       {"training_seconds", finite("training_seconds", row.training_seconds)},
       {"evaluation_seconds", finite("evaluation_seconds", row.evaluation_seconds)},
       {"host_microseconds_per_step", finite("host_microseconds_per_step", row.host_microseconds_per_step)}};
-  return joined({losses, scores, rest});
+  return joined({losses, scores, validation, rest});
 }
 
 ordered_json to_json(const ResizeRow& row) {
@@ -134,12 +151,14 @@ ordered_json to_json(const RunSummary& summary) {
                          {"best_test_rmse", finite_if_set("best_test_rmse", summary.best_test_rmse)}}
           : joined({accuracies(summary.test_accuracy, summary.test_top5_accuracy),
                     {{"best_test_accuracy", finite_if_set("best_test_accuracy", summary.best_test_accuracy)}}});
+  const bool validates = summary.accuracy_set == EvaluationSet::kValidation;
   const ordered_json rest = {{"test_loss", summary.test_loss ? null_unless_finite(*summary.test_loss) : ordered_json()},
                              {"epochs", summary.epochs},
                              {"examples", summary.examples},
                              {"skipped_examples", summary.skipped_examples},
                              {"train_seconds", finite("train_seconds", summary.train_seconds)},
                              {"time_to_accuracy_seconds", null_unless_set(summary.time_to_accuracy_seconds)},
+                             {"accuracy_set", to_string(summary.accuracy_set)},
                              {"images_per_second", finite("images_per_second", summary.images_per_second)},
                              {"learners", summary.learners},
                              {"learners_per_device", per_device(summary.learners_per_device)},
@@ -147,13 +166,21 @@ ordered_json to_json(const RunSummary& summary) {
                              {"precision", engine::to_string(summary.precision)},
                              {"seed", summary.seed},
                              {"model_sha256", summary.model_sha256}};
-  return joined({outcome, scores, rest});
+  return joined({outcome, scores, validates ? validation_scores(summary) : ordered_json::object(), rest});
 }
 
 ordered_json to_json(const EvaluationResult& result) {
-  const ordered_json scores = result.test_rmse ? ordered_json{{"test_rmse", finite("test_rmse", *result.test_rmse)}}
-                                               : accuracies(result.test_accuracy, result.test_top5_accuracy);
-  return joined({scores, {{"test_loss", null_unless_finite(result.test_loss)}, {"examples", result.examples}}});
+  const std::string set = to_string(result.set);
+  ordered_json json = ordered_json::object();
+  if (result.rmse) {
+    json[set + "_rmse"] = finite("rmse", *result.rmse);
+  } else {
+    json[set + "_accuracy"] = finite("accuracy", result.accuracy);
+    json[set + "_top5_accuracy"] = finite_if_set("top5_accuracy", result.top5_accuracy);
+  }
+  json[set + "_loss"] = null_unless_finite(result.loss);
+  json["examples"] = result.examples;
+  return json;
 }
 
 }  // namespace arbalest::jobs

@@ -115,7 +115,9 @@ std::optional<SavedSummary> read_summary(const fs::path& directory) {
   };
   return SavedSummary{.model_sha256 = summary["model_sha256"],
                       .test_accuracy = number("test_accuracy"),
-                      .test_rmse = number("test_rmse")};
+                      .test_rmse = number("test_rmse"),
+                      .validation_accuracy = number("validation_accuracy"),
+                      .validation_rmse = number("validation_rmse")};
 }
 
 }  // namespace arbalest::jobs

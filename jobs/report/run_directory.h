@@ -60,8 +60,18 @@ class RunDirectory final : public RunObserver {
 // Of a summary.json, what it says of the saved model.
 struct SavedSummary {
   std::string model_sha256;
-  std::optional<double> test_accuracy;  // none where the run could not measure it, or another is the metric
-  std::optional<double> test_rmse;      // alike
+  // None if the run could not measure the score, has no such set, or uses the other metric.
+  std::optional<double> test_accuracy;
+  std::optional<double> test_rmse;
+  std::optional<double> validation_accuracy;
+  std::optional<double> validation_rmse;
+
+  // The accuracy or, where that is the metric, the RMSE.
+  std::optional<double> score(EvaluationSet set) const {
+    const bool is_test = set == EvaluationSet::kTest;
+    const std::optional<double>& accuracy = is_test ? test_accuracy : validation_accuracy;
+    return accuracy ? accuracy : is_test ? test_rmse : validation_rmse;
+  }
 };
 
 // Nothing if `directory` has no summary.json: the run was cut short. Throws ErrorKind::kData if the file is damaged.

@@ -4,10 +4,9 @@
 
 namespace arbalest::jobs {
 
-bool AccuracyTarget::add(double test_accuracy) {
+bool AccuracyTarget::add(double accuracy) {
   constexpr std::size_t kWindow = 5;
-  best_ = std::max(best_.value_or(0.0), test_accuracy);
-  last_.push_back(test_accuracy);
+  last_.push_back(accuracy);
   if (last_.size() > kWindow) last_.erase(last_.begin());
   std::vector<double> sorted = last_;
   std::ranges::sort(sorted);

@@ -1,5 +1,5 @@
-// When a target accuracy counts as reached: the lower median of the last five test accuracies (of fewer, during the
-// first five evaluations) is at the target (design section 8; Koliousis et al., VLDB 2019).
+// When a target accuracy counts as reached: the lower median of the last five accuracies (of fewer, during the first
+// five evaluations) is at the target (design section 8; Koliousis et al., VLDB 2019).
 #pragma once
 
 #include <optional>
@@ -12,14 +12,11 @@ class AccuracyTarget {
   explicit AccuracyTarget(std::optional<double> target) : target_(target) {}
 
   // Adds an evaluation; true if the target is reached now.
-  bool add(double test_accuracy);
-  // None before the first evaluation.
-  std::optional<double> best() const noexcept { return best_; }
+  bool add(double accuracy);
 
  private:
   std::optional<double> target_;
   std::vector<double> last_;  // oldest first
-  std::optional<double> best_;
 };
 
 }  // namespace arbalest::jobs

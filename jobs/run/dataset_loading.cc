@@ -13,9 +13,11 @@
 #include "dataflow/input/image_records.h"
 #include "dataflow/input/npy.h"
 #include "dataflow/input/ratings.h"
+#include "dataflow/input/selected_examples.h"
 #include "dataflow/input/stored_images.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
+#include "jobs/options/validation_check.h"
 
 namespace arbalest::jobs {
 
@@ -33,6 +35,15 @@ class Loader {
         pool_(pool),
         warnings_(warnings),
         ahead_(ahead) {}
+
+  // Divides the training set if the job has a validation set.
+  TrainingSets load_sets() {
+    divides_ = data_.validation.has_value();
+    TrainingSets sets;
+    sets.training = load();
+    sets.validation = std::move(validation_);
+    return sets;
+  }
 
   std::unique_ptr<dataflow::Dataset> load() {
     switch (data_.kind) {
@@ -55,7 +66,7 @@ class Loader {
       case DataOptions::Kind::kFloatNpy:
         return varied(dataflow::load_npy<float>(arrays()));
       case DataOptions::Kind::kRatings:
-        return dataflow::load_ratings({name(), examples_file(), labels_file(), data_.input});
+        return divided(dataflow::load_ratings({name(), examples_file(), labels_file(), data_.input}));
     }
     engine::fail(engine::ErrorKind::kInternal, "unknown kind of data");
   }
@@ -84,21 +95,64 @@ class Loader {
     return {name(), examples_file(), labels_file(), data_.input, data_.normalization};
   }
 
+  std::string validation_name() const {
+    return (data_.kind == DataOptions::Kind::kDigits ? "digits" : data_.directory) + " validation";
+  }
+
+  // Returns the numbers of the validation examples. `labels` are those of all examples.
+  std::vector<std::int64_t> chosen(std::span<const std::int32_t> labels, std::int64_t classes) const {
+    const dataflow::ValidationRule& rule = data_.validation->rule;
+    const std::string problem = validation_problem(rule, dataflow::class_sizes(labels, classes));
+    if (!problem.empty()) throw data_.validation->error(problem);
+    return dataflow::choose_validation(rule, labels, classes);
+  }
+
+  template <typename Pixel>
+  std::unique_ptr<dataflow::Dataset> varied(std::unique_ptr<dataflow::StoredImages<Pixel>> images) {
+    if (divides_) {
+      validation_ = images->split_off(validation_name(), chosen(images->labels(), data_.input.classes));
+    }
+    return augmented(std::move(images));
+  }
+
+  std::unique_ptr<dataflow::Dataset> divided(std::unique_ptr<dataflow::Ratings> ratings) {
+    if (divides_) {
+      const std::vector<std::int32_t> one_class(static_cast<std::size_t>(ratings->size()), 0);
+      validation_ = ratings->split_off(validation_name(), chosen(one_class, 1));
+    }
+    return ratings;
+  }
+
   template <typename Images>
-  std::unique_ptr<dataflow::Dataset> varied(std::unique_ptr<Images> images) const {
+  std::unique_ptr<dataflow::Dataset> augmented(std::unique_ptr<Images> images) const {
     if (split_ == Split::kTrain) images->augment(data_.augmentation);
     return images;
   }
 
   std::unique_ptr<dataflow::Dataset> decoded(std::unique_ptr<const dataflow::EncodedExamples> examples) {
     dataflow::Framing framing{.resize = data_.resize, .random_crop = {}, .seed = data_.augmentation.seed};
+    if (divides_) {
+      const std::shared_ptr<const dataflow::EncodedExamples> all = std::move(examples);
+      std::vector<std::int32_t> labels;
+      for (std::int64_t example = 0; example < all->size(); ++example) labels.push_back(all->label(example));
+      std::vector<std::int64_t> validating = chosen(labels, data_.input.classes);
+      examples = std::make_unique<dataflow::SelectedExamples>(all, dataflow::others(validating, all->size()));
+      auto validation = std::make_unique<dataflow::SelectedExamples>(all, std::move(validating));
+      validation_ = framed(validation_name(), std::move(validation), framing, [](auto images) { return images; });
+    }
     if (split_ == Split::kTrain) framing.random_crop = data_.random_crop;
-    auto images = std::make_unique<dataflow::EncodedImages>(name(), data_.input, data_.normalization,
+    return framed(name(), std::move(examples), framing, [this](auto images) { return augmented(std::move(images)); });
+  }
+
+  // `finish` turns the images into the dataset. It gets decoded images if they fit into memory, else encoded ones.
+  std::unique_ptr<dataflow::Dataset> framed(std::string name, std::unique_ptr<const dataflow::EncodedExamples> examples,
+                                            const dataflow::Framing& framing, const auto& finish) {
+    auto images = std::make_unique<dataflow::EncodedImages>(std::move(name), data_.input, data_.normalization,
                                                             std::move(examples), framing, data_.on_unreadable);
     if (ahead_ == Decoding::kAhead && may_be_kept(*images)) {
-      if (auto kept = images->decode_all(pool_, warnings_)) return varied(std::move(kept));
+      if (auto kept = images->decode_all(pool_, warnings_)) return finish(std::move(kept));
     }
-    return varied(std::move(images));
+    return finish(std::move(images));
   }
 
   bool may_be_kept(const dataflow::EncodedImages& images) const {
@@ -112,6 +166,8 @@ class Loader {
   engine::host::Pool& pool_;
   std::vector<std::string>& warnings_;
   Decoding ahead_;
+  bool divides_ = false;  // the training set has a validation part
+  std::unique_ptr<dataflow::Dataset> validation_;
 };
 
 }  // namespace
@@ -120,6 +176,11 @@ std::unique_ptr<dataflow::Dataset> load_dataset(const DataOptions& data, const s
                                                 engine::host::Pool& pool, std::vector<std::string>& warnings,
                                                 Decoding ahead) {
   return Loader(data, data_root, split, pool, warnings, ahead).load();
+}
+
+TrainingSets load_training_sets(const DataOptions& data, const std::string& data_root, engine::host::Pool& pool,
+                                std::vector<std::string>& warnings) {
+  return Loader(data, data_root, Split::kTrain, pool, warnings, Decoding::kAhead).load_sets();
 }
 
 }  // namespace arbalest::jobs

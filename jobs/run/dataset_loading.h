@@ -16,10 +16,20 @@ enum class Decoding {
   kOnReading  // each time that they are read
 };
 
-// A split of the dataset; that for training is augmented. What the user should know is added to `warnings`. Throws
-// ErrorKind::kData.
+// Loads a split as its files have it. The training split is augmented, and includes the validation examples. What the
+// user should know is added to `warnings`. Throws ErrorKind::kData.
 std::unique_ptr<dataflow::Dataset> load_dataset(const DataOptions& data, const std::string& data_root,
                                                 dataflow::Split split, engine::host::Pool& pool,
                                                 std::vector<std::string>& warnings, Decoding ahead = Decoding::kAhead);
+
+struct TrainingSets {
+  std::unique_ptr<dataflow::Dataset> training;    // augmented
+  std::unique_ptr<dataflow::Dataset> validation;  // not augmented; null if the job has no validation set
+};
+
+// Loads the training set and divides it as the job says. Throws ErrorKind::kData, and DataOptions::validation's error
+// if the classes cannot be divided so.
+TrainingSets load_training_sets(const DataOptions& data, const std::string& data_root, engine::host::Pool& pool,
+                                std::vector<std::string>& warnings);
 
 }  // namespace arbalest::jobs

@@ -46,7 +46,7 @@ RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training) 
   return {training.is_resident, batch, job.data.input.image.elements(), batches};
 }
 
-RingSize test_ring_size(const JobOptions& job, const SplitSize& split) {
+RingSize evaluation_ring_size(const JobOptions& job, const SplitSize& split) {
   const std::int64_t batch = evaluation_batch_size(job);
   return {split.is_resident, batch, job.data.input.image.elements(), (split.examples + batch - 1) / batch};
 }

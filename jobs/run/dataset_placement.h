@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,13 @@ struct SplitSize {
   std::int64_t examples = 0;
   bool is_resident = false;  // on all devices
   std::size_t bytes = 0;     // that it keeps in host memory
+};
+
+// The sets that a job reads. The validation set lies behind the test set in one dataset.
+struct SplitSizes {
+  std::optional<SplitSize> training{};
+  std::optional<SplitSize> test{};
+  std::optional<SplitSize> validation{};
 };
 
 // A ring of mini-batches. How long it is follows from the number of learners.
@@ -46,7 +54,8 @@ std::int64_t evaluation_batch_size(const JobOptions& job);
 RingSize training_ring_size(const JobOptions& job, const SplitSize& split);
 // Of the mini-batches on which batch normalization's statistics are estimated anew.
 RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training);
-RingSize test_ring_size(const JobOptions& job, const SplitSize& split);
+// The ring of the test set or of the validation set.
+RingSize evaluation_ring_size(const JobOptions& job, const SplitSize& split);
 
 // Whether a dataset of so many bytes may lie on the device: on a GPU if it takes at most a quarter of the free memory,
 // because learners need the rest; on the CPU always, for its devices read the dataset's own memory.

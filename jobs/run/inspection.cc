@@ -16,7 +16,8 @@ std::int64_t signed_bytes(std::size_t bytes) { return static_cast<std::int64_t>(
 
 constexpr std::int64_t kManyExamples = std::int64_t{1} << 40U;  // no ring is as long as these
 
-// Before any data is read: the splits as the dataset is known to be.
+// Before any data is read: the splits as the dataset is known to be. A validation set makes a GPU's copy of the
+// training set smaller, but not the host's memory (StoredImages::split_off).
 MemoryForecast forecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                         std::span<const std::unique_ptr<engine::Device>> devices) {
   const auto split = [&](const std::optional<std::int64_t>& examples) {
@@ -25,7 +26,12 @@ MemoryForecast forecast(const JobOptions& job, std::span<const std::unique_ptr<l
     return SplitSize{
         *examples, std::ranges::all_of(devices, [&](const auto& device) { return may_reside(*device, bytes); }), bytes};
   };
-  return {job, pools, split(job.data.training_examples), split(job.data.test_examples), AvailableMemory(devices)};
+  SplitSizes sizes{.training = split(job.data.training_examples), .test = split(job.data.test_examples)};
+  if (job.data.validation) {
+    sizes.validation = split(job.data.validation_examples);
+    sizes.training->bytes += sizes.validation->bytes;
+  }
+  return {job, pools, sizes, AvailableMemory(devices)};
 }
 
 void describe_layers(const dataflow::Plan& training, Inspection& result) {

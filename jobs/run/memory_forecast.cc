@@ -44,8 +44,7 @@ AvailableMemory::AvailableMemory(std::span<const std::unique_ptr<engine::Device>
 }
 
 MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
-                               const std::optional<SplitSize>& training, const SplitSize& test,
-                               AvailableMemory available)
+                               const SplitSizes& sizes, AvailableMemory available)
     : job_learners_(largest(job)),
       most_learners_(job_learners_),
       ring_learners_(jobs::most_learners(job)),
@@ -54,12 +53,16 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
              pools.front()->training_plan().parameters().statistic_elements()},
       tuned_(job.tuned),
       available_(std::move(available)) {
-  std::vector<SplitSize> splits = {test};
-  rings_.push_back(test_ring_size(job, test));
-  if (training) {
-    splits.push_back(*training);
-    rings_.push_back(training_ring_size(job, *training));
-    if (reestimates_statistics(job, *pools.front())) rings_.push_back(statistics_ring_size(job, *training));
+  std::vector<SplitSize> splits;
+  for (const std::optional<SplitSize>& split : {sizes.test, sizes.validation}) {
+    if (!split) continue;
+    splits.push_back(*split);
+    rings_.push_back(evaluation_ring_size(job, *split));
+  }
+  if (sizes.training) {
+    splits.push_back(*sizes.training);
+    rings_.push_back(training_ring_size(job, *sizes.training));
+    if (reestimates_statistics(job, *pools.front())) rings_.push_back(statistics_ring_size(job, *sizes.training));
   }
   for (const SplitSize& split : splits) {
     dataset_bytes_ += signed_bytes(split.bytes);

@@ -51,9 +51,9 @@ class DoesNotFit : public engine::Error {
 
 class MemoryForecast {
  public:
-  // `pools`: of the job's devices; they need not have created anything yet. `training`: none if it is not read.
+  // `pools`: of the job's devices; they need not have created anything yet.
   MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
-                 const std::optional<SplitSize>& training, const SplitSize& test, AvailableMemory available);
+                 const SplitSizes& sizes, AvailableMemory available);
 
   // Of the host and of each GPU, with so many learners on each device and the job's rings.
   std::vector<MemoryUse> uses(std::span<const int> learners_per_device) const;

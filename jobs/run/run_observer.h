@@ -11,7 +11,16 @@
 
 namespace arbalest::jobs {
 
-// What a model is judged by on the test set.
+// A set of examples that a model is evaluated on.
+enum class EvaluationSet {
+  kTest,
+  kValidation  // left out of the training set
+};
+
+// "test", "validation"
+const char* to_string(EvaluationSet set);
+
+// What a model is judged by on such a set.
 enum class Metric {
   kAccuracy,  // of classifiers
   kRmse       // root mean squared error, of predictors of numbers
@@ -30,8 +39,9 @@ struct RunStart {
   engine::Precision precision = engine::Precision::kFloat32;
   int max_epochs = 0;
   std::optional<double> target_accuracy;
-  std::int64_t dropped_examples = 0;  // of every epoch: the last partial mini-batch
-  double elapsed_seconds = 0.0;       // since the clock started: reading data and preparing learners
+  EvaluationSet accuracy_set = EvaluationSet::kTest;  // whose accuracy that is
+  std::int64_t dropped_examples = 0;                  // of every epoch: the last partial mini-batch
+  double elapsed_seconds = 0.0;                       // since the clock started: reading data and preparing learners
   std::vector<std::string> warnings;
   std::string output_directory;
   std::string job_text;  // JobOptions::resolved_text of the job that runs
@@ -53,9 +63,13 @@ struct EpochRow {
   double train_loss = 0.0;
   double test_loss = 0.0;
   double test_accuracy = 0.0;
-  std::optional<double> test_top5_accuracy;  // where there are more than five classes
-  std::optional<double> test_rmse;           // instead of both, where that is the metric
-  double images_per_second = 0.0;            // training examples / seconds of training, evaluation not counted
+  std::optional<double> test_top5_accuracy{};  // where there are more than five classes
+  std::optional<double> test_rmse{};           // instead of both, where that is the metric
+  // Present where there is a validation set.
+  std::optional<double> validation_loss{};
+  std::optional<double> validation_accuracy{};
+  std::optional<double> validation_rmse{};  // instead, where that is the metric
+  double images_per_second = 0.0;           // training examples / seconds of training, evaluation not counted
   double elapsed_seconds = 0.0;
   double learning_rate = 0.0;
   std::vector<int> learners_per_device;
@@ -64,6 +78,10 @@ struct EpochRow {
   double training_seconds = 0.0;  // of this epoch, without its evaluation
   double evaluation_seconds = 0.0;
   double host_microseconds_per_step = 0.0;  // CPU time of the one host thread that enqueues, per mini-batch
+
+  // The accuracy and loss on the set that the target accuracy is for (RunStart::accuracy_set).
+  double decisive_accuracy() const { return validation_accuracy.value_or(test_accuracy); }
+  double decisive_loss() const { return validation_loss.value_or(test_loss); }
 };
 
 // The number of learners has changed, or, if `to` is `from`, the auto-tuner has something to say of it.
@@ -102,6 +120,13 @@ struct RunSummary {
   std::optional<double> best_test_accuracy;  // none before the first evaluation
   std::optional<double> test_rmse;           // as test_accuracy and its best
   std::optional<double> best_test_rmse;
+  EvaluationSet accuracy_set = EvaluationSet::kTest;  // that time_to_accuracy_seconds reads
+  // The same on the validation set; none where there is no such set.
+  std::optional<double> validation_accuracy{};
+  std::optional<double> validation_loss{};
+  std::optional<double> best_validation_accuracy{};
+  std::optional<double> validation_rmse{};
+  std::optional<double> best_validation_rmse{};
   int epochs = 0;                     // completed
   std::int64_t examples = 0;          // trained on
   std::int64_t skipped_examples = 0;  // reads of examples that could not be read, in training and evaluation

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <optional>
 
+#include "dataflow/input/joined_dataset.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
 #include "jobs/options/learners_reader.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/size_check.h"
 #include "jobs/options/synchronization_reader.h"
+#include "jobs/options/validation_check.h"
 #include "jobs/run/dataset_loading.h"
 #include "jobs/run/dataset_placement.h"
 #include "jobs/run/memory_forecast.h"
@@ -31,10 +33,10 @@ SplitSize size_of(const dataflow::Dataset& data, const std::vector<dataflow::Res
 
 }  // namespace
 
-std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions& job,
-                                                               std::span<const std::unique_ptr<engine::Device>> devices,
-                                                               const std::vector<dataflow::ResidentData>& training_data,
-                                                               const std::vector<dataflow::ResidentData>& test_data) {
+std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
+    const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices,
+    const std::vector<dataflow::ResidentData>& training_data,
+    const std::vector<dataflow::ResidentData>& evaluation_data) {
   std::vector<std::unique_ptr<learners::LearnerPool>> pools;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const learners::PoolOptions options{.batch = job.training.batch_size,
@@ -45,7 +47,7 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions&
                                         .clip_gradient_norm = job.optimizer.clip_gradient_norm,
                                         .without_decay = job.optimizer.without_decay,
                                         .training_data = data_on(d, training_data),
-                                        .evaluation_data = data_on(d, test_data),
+                                        .evaluation_data = data_on(d, evaluation_data),
                                         .measures_statistics = job.training.reestimates_statistics,
                                         .gradient_part_bytes = gradient_part_bytes(job)};
     const dataflow::ParameterLayout* layout = d == 0 ? nullptr : &pools.front()->training_plan().parameters();
@@ -61,23 +63,15 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
   for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
   const AvailableMemory available(devices_);
   load_data(job, data_root, purpose, input);
-  pools_ = make_pools(job, devices_, resident_training_data_, resident_test_data_);
-  const SplitSize test = size_of(*test_data_, resident_test_data_);
-  std::optional<SplitSize> training;
-  if (training_data_) training = size_of(*training_data_, resident_training_data_);
-  const MemoryForecast forecast(job, pools_, training, test, available);
+  pools_ = make_pools(job, devices_, resident_training_data_, resident_evaluation_data_);
+  const SplitSizes sizes = split_sizes();
+  const MemoryForecast forecast(job, pools_, sizes, available);
   forecast.check();
   learner_ceiling_ = std::ranges::max(forecast.most_learners());
   if (const std::string lowered = forecast.lowered_bound(); !lowered.empty()) warnings_.push_back(lowered);
 
-  const int learners = forecast.ring_learners();
-  test_ring_ = make_ring(*test_data_, *test_order_, test_ring_size(job, test), learners);
-  std::int64_t batches_per_epoch = 1;
-  if (training) {
-    training_ring_ = make_ring(*training_data_, *training_order_, training_ring_size(job, *training), learners);
-    batches_per_epoch = training_order_->batches_per_epoch();
-    if (reestimates_statistics(job, *pools_.front())) make_statistics_ring(job, *training, learners);
-  }
+  make_rings(job, sizes, forecast.ring_learners());
+  const std::int64_t batches_per_epoch = training_order_ ? training_order_->batches_per_epoch() : 1;
   collective_ = engine::make_collective(devices_);
   std::vector<sma::Options> switches = schemes_of(job);
   switches.erase(switches.begin());
@@ -98,11 +92,9 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
   const auto place = [&](const dataflow::Dataset& data) {
     return input == Input::kRing ? std::vector<dataflow::ResidentData>{} : place_dataset(data, devices_, warnings_);
   };
-  test_data_ = load_dataset(job.data, data_root, dataflow::Split::kTest, host_pool_, warnings_);
-  test_order_ = std::make_unique<dataflow::SequentialOrder>(test_data_->size(), evaluation_batch_size(job));
-  resident_test_data_ = place(*test_data_);
-  if (purpose == Purpose::kEvaluation) return;
-  training_data_ = load_dataset(job.data, data_root, dataflow::Split::kTrain, host_pool_, warnings_);
+  load_evaluation_data(job, data_root, purpose);
+  resident_evaluation_data_ = place(*evaluation_data_);
+  if (purpose != Purpose::kTraining) return;
   training_order_ =
       std::make_unique<dataflow::ShuffledOrder>(training_data_->size(), job.training.batch_size, job.training.seed);
   resident_training_data_ = place(*training_data_);
@@ -114,6 +106,59 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
   if (std::string unreached = unreached_steps(job, training_order_->batches_per_epoch()); !unreached.empty()) {
     warnings_.push_back(std::move(unreached));
   }
+  if (!job.data.validation) return;
+  std::string few = validation_warning(validation_examples(), job.training.target_accuracy);
+  if (!few.empty()) warnings_.push_back(std::move(few));
+}
+
+// Loads the training set, too, where the purpose needs it or the validation set, which comes out of it.
+void Session::load_evaluation_data(const JobOptions& job, const std::string& data_root, Purpose purpose) {
+  const std::int64_t batch = evaluation_batch_size(job);
+  if (purpose != Purpose::kValidation) {
+    evaluation_data_ = load_dataset(job.data, data_root, dataflow::Split::kTest, host_pool_, warnings_);
+    test_examples_ = evaluation_data_->size();
+    test_order_ = std::make_unique<dataflow::SequentialOrder>(test_examples_, batch);
+  }
+  if (purpose == Purpose::kTest) return;
+  TrainingSets sets = load_training_sets(job.data, data_root, host_pool_, warnings_);
+  ARBALEST_CHECK(sets.validation != nullptr || purpose == Purpose::kTraining);
+  if (sets.validation) {
+    validation_order_ = std::make_unique<dataflow::SequentialOrder>(sets.validation->size(), batch, test_examples_);
+    evaluation_data_ = evaluation_data_ ? dataflow::join(std::move(evaluation_data_), std::move(sets.validation))
+                                        : std::move(sets.validation);
+  }
+  if (purpose == Purpose::kTraining) training_data_ = std::move(sets.training);
+}
+
+SplitSizes Session::split_sizes() const {
+  SplitSizes sizes;
+  if (training_data_) sizes.training = size_of(*training_data_, resident_training_data_);
+  SplitSize evaluation = size_of(*evaluation_data_, resident_evaluation_data_);
+  if (validation_order_) {
+    SplitSize& validation = sizes.validation.emplace(evaluation);
+    validation.examples = validation_examples();
+    validation.bytes = evaluation.bytes / static_cast<std::size_t>(evaluation.examples) *
+                       static_cast<std::size_t>(validation.examples);
+    evaluation.bytes -= validation.bytes;
+    evaluation.examples = test_examples_;
+  }
+  if (test_order_) sizes.test = evaluation;
+  return sizes;
+}
+
+std::int64_t Session::skipped_examples() const {
+  std::int64_t skipped = 0;
+  for (const auto* ring : {&training_ring_, &test_ring_, &validation_ring_}) {
+    if (*ring) skipped += (*ring)->skipped();
+  }
+  return skipped;
+}
+
+std::string Session::first_skipped() const {
+  for (const auto* ring : {&training_ring_, &test_ring_, &validation_ring_}) {
+    if (*ring && (*ring)->skipped() > 0) return (*ring)->first_skipped();
+  }
+  return "";
 }
 
 std::int64_t Session::learner_bytes() const {
@@ -156,6 +201,19 @@ std::unique_ptr<dataflow::BatchRing> Session::make_ring(const dataflow::Dataset&
   const int slots = size.slots(learners);
   if (size.is_resident) return std::make_unique<dataflow::BatchRing>(order, device, host_pool_, slots);
   return std::make_unique<dataflow::BatchRing>(data, order, device, host_pool_, slots);
+}
+
+void Session::make_rings(const JobOptions& job, const SplitSizes& sizes, int learners) {
+  if (sizes.test) {
+    test_ring_ = make_ring(*evaluation_data_, *test_order_, evaluation_ring_size(job, *sizes.test), learners);
+  }
+  if (sizes.validation) {
+    validation_ring_ =
+        make_ring(*evaluation_data_, *validation_order_, evaluation_ring_size(job, *sizes.validation), learners);
+  }
+  if (!sizes.training) return;
+  training_ring_ = make_ring(*training_data_, *training_order_, training_ring_size(job, *sizes.training), learners);
+  if (reestimates_statistics(job, *pools_.front())) make_statistics_ring(job, *sizes.training, learners);
 }
 
 void Session::make_statistics_ring(const JobOptions& job, const SplitSize& training, int learners) {

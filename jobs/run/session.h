@@ -24,11 +24,15 @@ namespace arbalest::jobs {
 std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
     const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices,
     const std::vector<dataflow::ResidentData>& training_data = {},
-    const std::vector<dataflow::ResidentData>& test_data = {});
+    const std::vector<dataflow::ResidentData>& evaluation_data = {});
 
 class Session {
  public:
-  enum class Purpose { kTraining, kEvaluation };  // evaluation reads no training data
+  enum class Purpose {
+    kTraining,   // and evaluation on the test set and, if the job has one, the validation set
+    kTest,       // evaluation on the test set alone: no training data is read
+    kValidation  // on the validation set alone
+  };
 
   enum class Input {
     kResident,  // steps gather from datasets on the devices, where those fit
@@ -40,10 +44,14 @@ class Session {
           const engine::DeviceOptions& device_options, Input input = Input::kResident);
 
   const dataflow::Dataset& training_data() const { return *training_data_; }
-  const dataflow::Dataset& test_data() const { return *test_data_; }
+  // Holds the test set and, behind it, the validation set, as far as the purpose reads them.
+  const dataflow::Dataset& evaluation_data() const { return *evaluation_data_; }
+  std::int64_t test_examples() const noexcept { return test_examples_; }
+  std::int64_t validation_examples() const noexcept { return evaluation_data_->size() - test_examples_; }
   const dataflow::ShuffledOrder& training_order() const { return *training_order_; }
   dataflow::BatchRing& training_ring() { return *training_ring_; }
   dataflow::BatchRing& test_ring() { return *test_ring_; }
+  dataflow::BatchRing* validation_ring() { return validation_ring_.get(); }  // null where there is no such set
   scheduler::Scheduler& scheduler() { return *scheduler_; }
   // Another number of learners, by device: LearnerPool::prepare, which may run on a thread of its own, and what follows
   // once the scheduler is drained. What idles then stays until the next prepare(), which frees what it does not need
@@ -61,15 +69,16 @@ class Session {
   // What the user should know of how the session came about.
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
   // How often an example was left out of its mini-batch for being unreadable.
-  std::int64_t skipped_examples() const { return training_ring_->skipped() + test_ring_->skipped(); }
-  // What was wrong with the first of them, of the training set if it has one.
-  const std::string& first_skipped() const {
-    return training_ring_->skipped() > 0 ? training_ring_->first_skipped() : test_ring_->first_skipped();
-  }
+  std::int64_t skipped_examples() const;
+  // What was wrong with the first of them, of the training set if it has one; "" if there is none.
+  std::string first_skipped() const;
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
  private:
   void load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input);
+  void load_evaluation_data(const JobOptions& job, const std::string& data_root, Purpose purpose);
+  SplitSizes split_sizes() const;
+  void make_rings(const JobOptions& job, const SplitSizes& sizes, int learners);
   void make_statistics_ring(const JobOptions& job, const SplitSize& training, int learners);
   std::unique_ptr<dataflow::BatchRing> make_ring(const dataflow::Dataset& data, dataflow::BatchOrder& order,
                                                  const RingSize& size, int learners);
@@ -78,16 +87,19 @@ class Session {
   engine::host::Pool host_pool_;
   std::vector<std::unique_ptr<engine::Device>> devices_;
   std::unique_ptr<dataflow::Dataset> training_data_;
-  std::unique_ptr<dataflow::Dataset> test_data_;
-  std::vector<dataflow::ResidentData> resident_training_data_;  // by device, or none
-  std::vector<dataflow::ResidentData> resident_test_data_;      // alike
+  std::unique_ptr<dataflow::Dataset> evaluation_data_;
+  std::int64_t test_examples_ = 0;                                // at its front
+  std::vector<dataflow::ResidentData> resident_training_data_;    // by device, or none
+  std::vector<dataflow::ResidentData> resident_evaluation_data_;  // alike
   std::unique_ptr<dataflow::ShuffledOrder> training_order_;
   std::unique_ptr<dataflow::SequentialOrder> test_order_;
+  std::unique_ptr<dataflow::SequentialOrder> validation_order_;
   std::unique_ptr<dataflow::ShuffledOrder> statistics_examples_;  // the training order again, whose place is its own
   std::unique_ptr<dataflow::FirstBatches> statistics_order_;
   std::unique_ptr<dataflow::BatchRing> training_ring_;
   std::unique_ptr<dataflow::BatchRing> statistics_ring_;  // null: statistics are not estimated anew
   std::unique_ptr<dataflow::BatchRing> test_ring_;
+  std::unique_ptr<dataflow::BatchRing> validation_ring_;
   std::unique_ptr<engine::Collective> collective_;
   std::vector<std::unique_ptr<learners::LearnerPool>> pools_;  // by device
   int learner_ceiling_ = 0;

@@ -11,9 +11,8 @@
 
 #include "engine/error.h"
 #include "jobs/export/safetensors.h"
-#include "jobs/run/accuracy_target.h"
-#include "jobs/run/evaluation.h"
 #include "jobs/run/learner_changes.h"
+#include "jobs/run/model_scores.h"
 #include "jobs/run/output_space.h"
 #include "jobs/run/session.h"
 #include "jobs/wording/failure.h"
@@ -37,12 +36,12 @@ std::string signal_name(int signal) {
 
 class Trainer {
  public:
-  Trainer(const JobOptions& job, const RunContext& context)
-      : job_(job), context_(context), target_(job.training.target_accuracy) {
+  Trainer(const JobOptions& job, const RunContext& context) : job_(job), context_(context), scores_(job) {
     summary_.job = job.name;
     summary_.metric = job.data.input.has_ids() ? Metric::kRmse : Metric::kAccuracy;
     summary_.precision = job.training.precision;
     summary_.seed = job.training.seed;
+    summary_.accuracy_set = scores_.accuracy_set();
     count_learners();
     for (const engine::DeviceSpec& device : job.devices) summary_.devices.push_back(device.name);
   }
@@ -55,6 +54,7 @@ class Trainer {
       count_learners();  // there may be fewer than the job asked for
       session_->training_ring().set_observer(context_.training_input);
       session_->test_ring().set_observer(context_.evaluation_input);
+      if (session_->validation_ring() != nullptr) session_->validation_ring()->set_observer(context_.evaluation_input);
       changes_ = make_learner_changes(job_, *session_, context_.learner_cache);
       announce();
       train();
@@ -75,14 +75,21 @@ class Trainer {
     summary_.learners = std::accumulate(job_.learners_per_device.begin(), job_.learners_per_device.end(), 0);
   }
 
+  // "mnist train: 54,000 training, 6,000 validation and 10,000 test examples"
+  std::string data_text() const {
+    const std::int64_t validation = session_->validation_examples();
+    return fmt::format("{}: {} training{} and {}", session_->training_data().name(),
+                       grouped(session_->training_data().size()),
+                       validation == 0 ? "" : fmt::format(", {} validation", grouped(validation)),
+                       counted(session_->test_examples(), "test example"));
+  }
+
   void announce() {
     const RunStart start{
         .job = job_.name,
         .model = fmt::format("{}, {}", counted(static_cast<std::int64_t>(job_.graph->nodes().size()), "layer"),
                              counted(session_->parameters(), "parameter")),
-        .data = fmt::format("{}: {} training and {}", session_->training_data().name(),
-                            grouped(session_->training_data().size()),
-                            counted(session_->test_data().size(), "test example")),
+        .data = data_text(),
         .devices = summary_.devices,
         .learners_per_device = summary_.learners_per_device,
         .is_tuned = job_.tuned.has_value(),
@@ -92,6 +99,7 @@ class Trainer {
         .precision = job_.training.precision,
         .max_epochs = job_.training.max_epochs,
         .target_accuracy = job_.training.target_accuracy,
+        .accuracy_set = scores_.accuracy_set(),
         .dropped_examples = session_->training_order().dropped_examples(),
         .elapsed_seconds = seconds_since(start_),
         .warnings = job_.warnings,
@@ -142,7 +150,7 @@ class Trainer {
     epoch_ = {};
     epoch_start_ = Clock::now();
     if (epoch == 1) training_start_ = epoch_start_;
-    evaluation_.reset();
+    scores_.forget();
     try {
       round_start_ = Clock::now();
       while (scheduler.batches() < end && !stop_requested()) {
@@ -252,35 +260,27 @@ class Trainer {
 
   // True if the target is reached.
   bool evaluate_epoch(int epoch) {
-    scheduler::Scheduler& scheduler = session_->scheduler();
     const Clock::time_point evaluation_start = Clock::now();
-    evaluation_ = scheduler.evaluate(session_->test_ring());
-    const scheduler::Evaluation& evaluation = *evaluation_;
+    scores_.evaluate(*session_);
     const double evaluation_seconds = seconds_since(evaluation_start);
     const double elapsed = seconds_since(start_);
-    // That of a model without a finite loss means nothing.
-    const bool reached = std::isfinite(evaluation.loss) && target_.add(evaluation.accuracy);
+    const bool reached = scores_.count_epoch();
     if (reached) summary_.time_to_accuracy_seconds = elapsed;
     summary_.epochs = epoch;
-    const EpochRow row{.epoch = epoch,
-                       .train_loss = mean_of(epoch_.loss_sum, epoch_.examples),
-                       .test_loss = evaluation.loss,
-                       .test_accuracy = evaluation.accuracy,
-                       .test_top5_accuracy = top5_accuracy(evaluation, job_.data.input.classes),
-                       .test_rmse = rmse(evaluation, job_.data.input),
-                       .images_per_second = static_cast<double>(epoch_.examples) / epoch_seconds_,
-                       .elapsed_seconds = elapsed,
-                       .learning_rate = epoch_learning_rate_,
-                       .learners_per_device = summary_.learners_per_device,
-                       .replica_distance = epoch_.replica_distance,
-                       .replica_spread = epoch_.replica_spread,
-                       .training_seconds = epoch_seconds_,
-                       .evaluation_seconds = evaluation_seconds,
-                       .host_microseconds_per_step = mean_of(1e6 * epoch_.host_seconds, epoch_.tasks)};
-    if (row.test_rmse && std::isfinite(evaluation.loss))
-      best_rmse_ = std::min(*row.test_rmse, best_rmse_.value_or(*row.test_rmse));
+    EpochRow row{.epoch = epoch,
+                 .train_loss = mean_of(epoch_.loss_sum, epoch_.examples),
+                 .images_per_second = static_cast<double>(epoch_.examples) / epoch_seconds_,
+                 .elapsed_seconds = elapsed,
+                 .learning_rate = epoch_learning_rate_,
+                 .learners_per_device = summary_.learners_per_device,
+                 .replica_distance = epoch_.replica_distance,
+                 .replica_spread = epoch_.replica_spread,
+                 .training_seconds = epoch_seconds_,
+                 .evaluation_seconds = evaluation_seconds,
+                 .host_microseconds_per_step = mean_of(1e6 * epoch_.host_seconds, epoch_.tasks)};
+    scores_.write_to(row);
     for (RunObserver* observer : context_.observers) observer->on_epoch(row);
-    require_finite(evaluation, fmt::format("after epoch {}", epoch));
+    scores_.require_finite(fmt::format("after epoch {}", epoch));
     return reached;
   }
 
@@ -297,40 +297,18 @@ class Trainer {
     const bool is_cut_short = summary_.status == RunStatus::kStopped || summary_.status == RunStatus::kDiverged;
     if (is_cut_short) save(scheduler.snapshot(scheduler::Statistics::kAveraged));
     save(scheduler.snapshot());
-    if (evaluation_.has_value()) return;
-    evaluation_ = scheduler.evaluate(session_->test_ring());  // it ended within an epoch
-    if (summary_.status == RunStatus::kStopped && !std::isfinite(evaluation_->loss)) {
+    if (scores_.is_known()) return;
+    scores_.evaluate(*session_);  // it ended within an epoch
+    const std::string problem = scores_.problem();
+    if (summary_.status == RunStatus::kStopped && !problem.empty()) {
       summary_.status = RunStatus::kDiverged;
-      summary_.message += fmt::format("; training had diverged: the model's loss on the test set is {}",
-                                      unsigned_nan(evaluation_->loss));
+      summary_.message += fmt::format("; training had diverged: {}", problem);
     }
-  }
-
-  void summarize_accuracy() {
-    summary_.best_test_accuracy = target_.best();
-    if (!evaluation_) return;
-    summary_.test_accuracy = evaluation_->accuracy;
-    summary_.test_top5_accuracy = top5_accuracy(*evaluation_, job_.data.input.classes);
-    if (std::isfinite(evaluation_->loss)) {
-      summary_.best_test_accuracy = std::max(target_.best().value_or(0.0), evaluation_->accuracy);
-    }
-  }
-
-  void summarize_rmse() {
-    summary_.best_test_rmse = best_rmse_;
-    if (!evaluation_ || !std::isfinite(evaluation_->loss)) return;
-    summary_.test_rmse = rmse(*evaluation_, job_.data.input);
-    summary_.best_test_rmse = std::min(*summary_.test_rmse, best_rmse_.value_or(*summary_.test_rmse));
   }
 
   // Tells all observers, even if one fails; then throws what the first of those threw.
   void finish() {
-    if (evaluation_) summary_.test_loss = evaluation_->loss;
-    if (summary_.metric == Metric::kRmse) {
-      summarize_rmse();
-    } else {
-      summarize_accuracy();
-    }
+    scores_.write_to(summary_);
     if (session_) {
       summary_.skipped_examples = session_->skipped_examples();
       summary_.first_skipped = session_->first_skipped();
@@ -354,9 +332,7 @@ class Trainer {
   const Clock::time_point start_ = Clock::now();
   std::unique_ptr<Session> session_;
   std::unique_ptr<LearnerChanges> changes_;  // after session_: it uses it
-  AccuracyTarget target_;
-  std::optional<double> best_rmse_;                  // of evaluations after epochs
-  std::optional<scheduler::Evaluation> evaluation_;  // of the model as it is now
+  ModelScores scores_;
   RunSummary summary_;
   scheduler::Progress epoch_;  // of the epoch under way
   Clock::time_point epoch_start_;
@@ -380,12 +356,12 @@ DryRun dry_run(const JobOptions& job, const RunContext& context) {
   scheduler::Scheduler& scheduler = session->scheduler();
   scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);
   progress.add(scheduler.drain());
-  const scheduler::Evaluation evaluation = scheduler.evaluate(session->test_ring());
-  require_finite(evaluation, "after one round");
+  ModelScores scores(fitting);
+  scores.evaluate(*session);
+  scores.require_finite("after one round");
   const std::string text =
-      fmt::format("{}: one round of {} trained (loss {}), {} evaluated (loss {})", job.name,
-                  counted(progress.tasks, "mini-batch"), loss_text(mean_of(progress.loss_sum, progress.examples)),
-                  counted(evaluation.examples, "test example"), loss_text(evaluation.loss));
+      fmt::format("{}: one round of {} trained (loss {}), {}", job.name, counted(progress.tasks, "mini-batch"),
+                  loss_text(mean_of(progress.loss_sum, progress.examples)), scores.text());
   return {text, fitting.warnings};
 }
 

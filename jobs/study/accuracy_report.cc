@@ -17,13 +17,13 @@ using nlohmann::ordered_json;
 
 std::string percent_or_dash(const std::optional<double>& fraction) { return fraction ? percent(*fraction) : "-"; }
 
-// Over learners, of the points that have a value; the y axis, titled, is left to the caller.
-LineChart chart_over_learners(const AccuracyStudy& study, std::string title,
-                              std::optional<double> AccuracyPoint::*value) {
+// Over learners, of the points for which `value_of` has one; the y axis, titled, is left to the caller.
+LineChart chart_over_learners(const AccuracyStudy& study, std::string title, const auto& value_of) {
   ChartSeries series{.color = 0, .dots = true, .points = {}};
   for (const AccuracyPoint& point : study.points) {
-    if (!(point.*value)) continue;
-    series.points.push_back({static_cast<double>(point.learners), *(point.*value), point.learners == study.chosen});
+    const std::optional<double> value = value_of(point);
+    if (!value) continue;
+    series.points.push_back({static_cast<double>(point.learners), *value, point.learners == study.chosen});
   }
   return {.title = std::move(title),
           .x = doubling_axis("learners per device", study.points.empty() ? 2.0 : study.points.back().learners),
@@ -46,6 +46,9 @@ ordered_json to_json(const AccuracyStudy& study) {
                       {"train_seconds", point.total_seconds},
                       {"images_per_second", point.images_per_second},
                       {"learner_bytes", point.learner_bytes}});
+    if (study.accuracy_set == EvaluationSet::kTest) continue;
+    points.back()["validation_accuracy"] = null_unless_set(point.validation_accuracy);
+    points.back()["best_validation_accuracy"] = null_unless_set(point.best_validation_accuracy);
   }
   const auto chosen =
       study.chosen ? ordered_json(std::vector<int>(study.devices.size(), *study.chosen)) : ordered_json();
@@ -57,6 +60,7 @@ ordered_json to_json(const AccuracyStudy& study) {
           {"precision", study.precision},
           {"seed", study.seed},
           {"target_accuracy", study.target},
+          {"accuracy_set", to_string(study.accuracy_set)},
           {"max_epochs", study.max_epochs},
           {"chosen", chosen},
           {"reason", study.reason},
@@ -64,35 +68,38 @@ ordered_json to_json(const AccuracyStudy& study) {
 }
 
 std::string to_text(const AccuracyStudy& study) {
-  std::vector<std::vector<std::string>> rows = {
-      {"learners", "threads each", "seconds to target", "epochs", "final accuracy", "best", "images/s", "memory", ""}};
+  const EvaluationSet set = study.accuracy_set;
+  std::vector<std::vector<std::string>> rows = {{"learners", "threads each", "seconds to target", "epochs",
+                                                 fmt::format("final {} accuracy", to_string(set)), "best", "images/s",
+                                                 "memory", ""}};
   for (const AccuracyPoint& point : study.points) {
     rows.push_back({std::to_string(point.learners), std::to_string(point.threads),
                     point.seconds ? fmt::format("{:.1f}", *point.seconds) : "-",
-                    point.epochs ? std::to_string(*point.epochs) : "-", percent_or_dash(point.accuracy),
-                    percent_or_dash(point.best_accuracy), grouped(std::llround(point.images_per_second)),
+                    point.epochs ? std::to_string(*point.epochs) : "-", percent_or_dash(final_accuracy(point, set)),
+                    percent_or_dash(best_accuracy(point, set)), grouped(std::llround(point.images_per_second)),
                     bytes_text(point.learner_bytes), point.learners == study.chosen ? "chosen" : ""});
   }
   return fmt::format("{}\n{}\n", table(rows, 0), study.reason);
 }
 
 std::string to_svg(const AccuracyStudy& study) {
+  const std::string accuracy = fmt::format("{} accuracy", to_string(study.accuracy_set));
   LineChart times = chart_over_learners(
-      study, fmt::format("{}: seconds to {} test accuracy over learners per device", study.job, percent(study.target)),
-      &AccuracyPoint::seconds);
+      study, fmt::format("{}: seconds to {} {} over learners per device", study.job, percent(study.target), accuracy),
+      [](const AccuracyPoint& point) { return point.seconds; });
   double most_seconds = 0.0;
   for (const ChartPoint& point : times.series.front().points) most_seconds = std::max(most_seconds, point.y);
   times.y = linear_axis("seconds to target", 0.0, most_seconds, tick_text);
   LineChart accuracies =
-      chart_over_learners(study, fmt::format("test accuracy after {}, and the target", epochs_text(study.max_epochs)),
-                          &AccuracyPoint::accuracy);
+      chart_over_learners(study, fmt::format("{} after {}, and the target", accuracy, epochs_text(study.max_epochs)),
+                          [&](const AccuracyPoint& point) { return final_accuracy(point, study.accuracy_set); });
   double least = study.target;
   double most = study.target;
   for (const ChartPoint& point : accuracies.series.front().points) {
     least = std::min(least, point.y);
     most = std::max(most, point.y);
   }
-  accuracies.y = linear_axis("test accuracy", least, most, percent_tick_text);
+  accuracies.y = linear_axis(accuracy, least, most, percent_tick_text);
   accuracies.level = study.target;
   return as_document(side_by_side(to_svg(times), to_svg(accuracies)));
 }

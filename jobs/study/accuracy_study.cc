@@ -27,19 +27,22 @@ class Watcher final : public RunObserver {
   void on_progress(const RunProgress& /*progress*/) override {}
   void on_epoch(const EpochRow& row) override {
     // That of a model without a finite loss means nothing.
-    const bool reached = std::isfinite(row.test_loss) && target_.add(row.test_accuracy);
+    const bool reached = std::isfinite(row.decisive_loss()) && target_.add(row.decisive_accuracy());
     const bool first = reached && !point_.seconds;
     if (first) {
       point_.seconds = row.elapsed_seconds;
       point_.epochs = row.epoch;
     }
-    tell_(fmt::format("{}: epoch {}/{}, test accuracy {}, {:.1f} s{}", counted(point_.learners, "learner"), row.epoch,
-                      max_epochs_, percent(row.test_accuracy), row.elapsed_seconds,
+    const EvaluationSet set = row.validation_accuracy ? EvaluationSet::kValidation : EvaluationSet::kTest;
+    tell_(fmt::format("{}: epoch {}/{}, {} accuracy {}, {:.1f} s{}", counted(point_.learners, "learner"), row.epoch,
+                      max_epochs_, to_string(set), percent(row.decisive_accuracy()), row.elapsed_seconds,
                       first ? ", the target is reached" : ""));
   }
   void on_finish(const RunSummary& summary) override {
     point_.accuracy = summary.test_accuracy;
     point_.best_accuracy = summary.best_test_accuracy;
+    point_.validation_accuracy = summary.validation_accuracy;
+    point_.best_validation_accuracy = summary.best_validation_accuracy;
     point_.total_seconds = summary.train_seconds;
     point_.images_per_second = summary.images_per_second;
   }
@@ -56,7 +59,8 @@ std::optional<AccuracyPoint> train_point(const JobOptions& job, RunContext conte
                                          double target, const std::function<void(const std::string&)>& tell) {
   const std::string learners = fmt::format("learners.per_device.fixed={}", at.learners);
   JobOptions fixed = parse_job(SourceText(job.name, job.resolved_text), {&learners, 1});
-  fixed.training.target_accuracy.reset();  // nothing stops it early: the accuracy at the end is wanted, too
+  fixed.data.validation = job.data.validation;  // its errors point into the user's text
+  fixed.training.target_accuracy.reset();       // nothing stops it early: the accuracy at the end is wanted, too
   AccuracyPoint point{.learners = at.learners, .threads = at.threads};
   const Inspection inspection = inspect(fixed);
   point.learner_bytes = inspection.learner_bytes * at.learners * static_cast<std::int64_t>(job.devices.size());
@@ -75,19 +79,30 @@ std::optional<AccuracyPoint> train_point(const JobOptions& job, RunContext conte
 std::string explain(const AccuracyPoint* chosen, const AccuracyStudy& study) {
   const std::string stopped = study.signal == 0 ? "" : "stopped before all trainings had ended: ";
   if (chosen == nullptr) {
-    return fmt::format("{}no number of learners reached {} within {}", stopped, percent(study.target),
-                       epochs_text(study.max_epochs));
+    return fmt::format("{}no number of learners reached {} {} accuracy within {}", stopped, percent(study.target),
+                       to_string(study.accuracy_set), epochs_text(study.max_epochs));
   }
   const auto tried = static_cast<std::int64_t>(study.points.size());
   std::string reason = fmt::format(
-      "{}{} on each device reached {} after {:.1f} s ({}), the fewest learners within 3 % of the first of {}", stopped,
-      counted(chosen->learners, "learner"), percent(study.target), chosen->seconds.value_or(0.0),
-      epochs_text(chosen->epochs.value_or(0)), counted(tried, "training"));
-  if (chosen->accuracy) reason += fmt::format(", and ended at {}", percent(*chosen->accuracy));
+      "{}{} on each device reached {} {} accuracy after {:.1f} s ({}), the fewest learners within 3 % of the first of "
+      "{}",
+      stopped, counted(chosen->learners, "learner"), percent(study.target), to_string(study.accuracy_set),
+      chosen->seconds.value_or(0.0), epochs_text(chosen->epochs.value_or(0)), counted(tried, "training"));
+  if (const auto& accuracy = final_accuracy(*chosen, study.accuracy_set)) {
+    reason += fmt::format(", and ended at {}", percent(*accuracy));
+  }
   return reason;
 }
 
 }  // namespace
+
+const std::optional<double>& final_accuracy(const AccuracyPoint& point, EvaluationSet set) {
+  return set == EvaluationSet::kTest ? point.accuracy : point.validation_accuracy;
+}
+
+const std::optional<double>& best_accuracy(const AccuracyPoint& point, EvaluationSet set) {
+  return set == EvaluationSet::kTest ? point.best_accuracy : point.best_validation_accuracy;
+}
 
 const AccuracyPoint* choose(const std::vector<AccuracyPoint>& points) {
   constexpr double kAlike = 1.03;
@@ -120,6 +135,7 @@ AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, c
                       .precision = to_string(job.training.precision),
                       .seed = job.training.seed,
                       .target = options.target,
+                      .accuracy_set = job.data.validation ? EvaluationSet::kValidation : EvaluationSet::kTest,
                       .max_epochs = job.training.max_epochs,
                       .signal = 0,
                       .reason = {},

@@ -16,7 +16,7 @@
 namespace arbalest::jobs {
 
 struct AccuracyStudyOptions {
-  double target = 0.0;       // test accuracy, in (0, 1]
+  double target = 0.0;       // of the job's accuracy set (RunStart::accuracy_set), in (0, 1]
   bool every_count = false;  // not only octaves: 1, 2, 4 ...
 };
 
@@ -26,8 +26,10 @@ struct AccuracyPoint {
   int threads = 1;                   // of each; 1 on a GPU
   std::optional<double> seconds{};   // of the whole clock (design section 8) until the target was reached
   std::optional<int> epochs{};       // until then
-  std::optional<double> accuracy{};  // at the end; none where training diverged before an evaluation
+  std::optional<double> accuracy{};  // test, at the end; none where training diverged before an evaluation
   std::optional<double> best_accuracy{};
+  std::optional<double> validation_accuracy{};  // alike, where there is a validation set
+  std::optional<double> best_validation_accuracy{};
   double total_seconds = 0.0;  // to the last epoch
   double images_per_second = 0.0;
   std::int64_t learner_bytes = 0;  // what all learners of all devices take of memory
@@ -40,12 +42,17 @@ struct AccuracyStudy {
   std::string precision;
   std::uint64_t seed = 0;
   double target = 0.0;
+  EvaluationSet accuracy_set = EvaluationSet::kTest;  // that the target is for
   int max_epochs = 0;
   int signal = 0;                     // that stopped it before all had trained, or 0
   std::optional<int> chosen{};        // learners of each device; none if the target was not reached
   std::string reason;                 // one sentence
   std::vector<AccuracyPoint> points;  // ascending in learners
 };
+
+// The accuracies that the target is compared with.
+const std::optional<double>& final_accuracy(const AccuracyPoint& point, EvaluationSet set);
+const std::optional<double>& best_accuracy(const AccuracyPoint& point, EvaluationSet set);
 
 // The point that reached the target first; of those within 3 % of its time the one of the fewest learners, as a
 // single training does not tell them apart. Null if none reached it.

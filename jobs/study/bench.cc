@@ -28,12 +28,12 @@ std::int64_t now_in_milliseconds() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-std::vector<std::string> train_arguments(const BenchCase& of, const BenchRun& run, double target,
+std::vector<std::string> train_arguments(const BenchCase& of, const BenchRun& run, std::optional<double> target,
                                          const BenchContext& context) {
   // What tune has remembered would be a search outside of the clock.
   std::vector<std::string> arguments = {"arbalest", "train", of.job_path, "--no-cache"};
   std::vector<std::string> settings = of.settings;
-  settings.push_back(fmt::format("training.target_accuracy={}", target));
+  if (target) settings.push_back(fmt::format("training.target_accuracy={}", *target));
   settings.push_back(fmt::format("training.seed={}", run.seed));
   for (const std::string& setting : settings) {
     arguments.emplace_back("--set");
@@ -54,9 +54,9 @@ std::string how_it_ended(const ChildEnd& end) {
                      name == nullptr ? fmt::format("signal {}", end.signal) : fmt::format("SIG{}", name));
 }
 
-void judge(const ChildEnd& end, const fs::path& directory, BenchRun& run) {
+void judge(const ChildEnd& end, const fs::path& directory, bool has_target, BenchRun& run) {
   run.exit_code = end.signal == 0 ? end.exit_code : kSignalBase + end.signal;
-  const std::string problem = read_run(directory / run.directory, run);
+  const std::string problem = read_run(directory / run.directory, has_target, run);
   const bool is_clean = end.signal == 0 && (end.exit_code == 0 || end.exit_code == kExitDiverged);
   if (is_clean && problem.empty() && run.is_measured()) return;
   if (end.was_stopped) {
@@ -70,15 +70,19 @@ void judge(const ChildEnd& end, const fs::path& directory, BenchRun& run) {
   if (!last.empty()) run.message += ": " + last;
 }
 
-std::string end_text(const BenchRun& run, const BenchContext& context, double target) {
+std::string end_text(const BenchRun& run, const BenchContext& context, std::optional<double> target) {
   const std::string accuracy =
-      run.best_test_accuracy ? fmt::format(", best {}", percent(*run.best_test_accuracy)) : std::string();
+      run.best_accuracy() ? fmt::format(", best {}", percent(*run.best_accuracy())) : std::string();
   switch (run.outcome) {
     case BenchOutcome::kReached:
-      return fmt::format("reached {} after {}, {:.1f} s", percent(target), counted(run.epochs, "epoch"),
+      return fmt::format("reached {} after {}, {:.1f} s", percent(target.value_or(0.0)), counted(run.epochs, "epoch"),
                          run.time_to_accuracy_seconds.value_or(0.0));
     case BenchOutcome::kNotReached:
-      return fmt::format("did not reach {} in {}{}", percent(target), counted(run.epochs, "epoch"), accuracy);
+      return fmt::format("did not reach {} in {}{}", percent(target.value_or(0.0)), counted(run.epochs, "epoch"),
+                         accuracy);
+    case BenchOutcome::kCompleted:
+      return fmt::format("{} after {}{}", run.test_accuracy ? percent(*run.test_accuracy) : "no accuracy",
+                         counted(run.epochs, "epoch"), accuracy);
     case BenchOutcome::kDiverged:
       return fmt::format("diverged after {}{}", counted(run.epochs, "epoch"), accuracy);
     case BenchOutcome::kStopped:
@@ -122,18 +126,29 @@ int BenchResult::ended() const {
   return static_cast<int>(std::ranges::count_if(runs, [](const BenchRun& run) { return !run.directory.empty(); }));
 }
 
-BenchResult bench(const BenchPlan& plan, const BenchContext& context) {
+std::string time_text() {
   const std::time_t now = std::time(nullptr);
-  BenchResult result{.plan = plan,
-                     .command = context.command,
-                     .machine = context.machine,
-                     .started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now)),
-                     .signal = 0,
-                     .runs = list_runs(plan),
-                     .load_at_begin = load_average(),
-                     .load_at_end = {}};
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
+}
+
+BenchResult begin_bench(const BenchPlan& plan, const BenchContext& context) {
+  return {.plan = plan,
+          .command = context.command,
+          .machine = context.machine,
+          .started = time_text(),
+          .traced = context.trace,
+          .signal = 0,
+          .runs = list_runs(plan),
+          .load_at_begin = load_average(),
+          .load_at_end = {},
+          .resumptions = {}};
+}
+
+void run_bench(BenchResult& result, const BenchContext& context) {
+  const BenchPlan& plan = result.plan;
   for (std::size_t i = 0; i < result.runs.size() && *context.stop_signal == 0; ++i) {
     BenchRun& run = result.runs[i];
+    if (run.is_measured()) continue;
     const BenchCase& of = plan.cases[run.case_index];
     run.directory = fmt::format("{}/seed-{}", of.directory, run.seed);
     run.log = run.directory + ".log";
@@ -147,7 +162,7 @@ BenchResult bench(const BenchPlan& plan, const BenchContext& context) {
                                       .environment = context.environment,
                                       .log = context.directory / run.log},
                                      *context.stop_signal);
-      judge(end, context.directory, run);
+      judge(end, context.directory, plan.target.has_value(), run);
     } catch (const std::exception& error) {  // what the others have measured must not be lost
       run.outcome = BenchOutcome::kDied;
       run.message = error.what();
@@ -157,7 +172,6 @@ BenchResult bench(const BenchPlan& plan, const BenchContext& context) {
     keep(context, result, run);
   }
   result.signal = *context.stop_signal;
-  return result;
 }
 
 }  // namespace arbalest::jobs

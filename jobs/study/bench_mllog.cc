@@ -53,7 +53,7 @@ std::string to_mllog(const BenchResult& result, const BenchRun& run) {
   lines.point(0.0, "cache_clear", false);
   lines.point(0.0, "submission_benchmark", of.label);
   lines.point(0.0, "seed", run.seed);
-  lines.point(0.0, "quality_target", result.plan.target);
+  if (result.plan.target) lines.point(0.0, "quality_target", *result.plan.target);
   if (run.learners > 0) lines.point(0.0, "global_batch_size", of.batch_size * run.learners);
   lines.begin(0.0, "init_start");
   lines.end(0.0, "init_stop");  // preparation is inside our clock
@@ -65,12 +65,12 @@ std::string to_mllog(const BenchResult& result, const BenchRun& run) {
     lines.begin(last, "epoch_start", number);
     lines.end(trained, "epoch_stop", number);
     lines.begin(trained, "eval_start", number);
-    lines.point(row.elapsed_seconds, "eval_accuracy", row.test_accuracy, number);
+    lines.point(row.elapsed_seconds, "eval_accuracy", row.decisive_accuracy(), number);
     lines.end(row.elapsed_seconds, "eval_stop", number);
     last = row.elapsed_seconds;
   }
   if (run.is_measured()) {
-    const bool reached = run.outcome == BenchOutcome::kReached;
+    const bool reached = run.outcome == BenchOutcome::kReached || run.outcome == BenchOutcome::kCompleted;
     lines.end(run.time_to_accuracy_seconds.value_or(run.train_seconds), "run_stop",
               {{"status", reached ? "success" : "aborted"}});
   } else if (run.train_seconds > 0.0) {

@@ -1,13 +1,16 @@
 #include "jobs/study/bench_page.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "jobs/study/bench_charts.h"
 #include "jobs/study/bench_report.h"
 #include "jobs/study/bench_statistics.h"
+#include "jobs/study/bench_tables.h"
 #include "jobs/study/svg_chart.h"
 #include "jobs/wording/text.h"
 
@@ -41,35 +44,39 @@ std::string figure(const std::string& svg, const std::vector<Name>& names, std::
   return html + "</ul>\n</figure>\n";
 }
 
-std::string bar_key(int color) { return fmt::format("<i class=\"{}\"></i>", color_class(color)); }
-
-std::vector<Name> case_names(const BenchResult& result) {
+std::string figure(LineChart chart) {
   std::vector<Name> names;
-  for (const BenchCase& of : result.plan.cases) names.push_back({static_cast<int>(names.size()), of.label});
-  return names;
+  for (const ChartSeries& series : chart.series) names.push_back({series.color, series.name});
+  chart.legend = false;  // which the page has as text
+  return figure(to_svg(chart), names, series_key);
 }
 
-// A curve for each run, over what `x_of` takes from a row.
-std::string accuracy_chart(const BenchResult& result, const std::string& title, const std::string& x_title,
-                           const std::function<double(const BenchEpoch&)>& x_of) {
-  LineChart chart{.title = title, .x = {}, .y = {}, .series = {}, .level = result.plan.target};
+std::string bar_key(int color) { return fmt::format("<i class=\"{}\"></i>", color_class(color)); }
+
+// A curve for each run.
+std::string time_chart(const BenchResult& result) {
+  std::string title = result.plan.accuracy_text() + std::string(" over time");
+  title[0] = static_cast<char>(std::toupper(title[0]));
+  LineChart chart{.title = std::move(title), .x = {}, .y = {}, .series = {}, .level = result.plan.target};
   double most_x = 0.0;
-  double least_y = result.plan.target;
-  double most_y = result.plan.target;
+  double least_y = chart.level.value_or(1.0);
+  double most_y = chart.level.value_or(0.0);
   for (const BenchRun& run : result.runs) {
-    ChartSeries series{.color = static_cast<int>(run.case_index), .points = {}};
+    ChartSeries series{.color = static_cast<int>(run.case_index), .name = {}, .points = {}};
     for (const BenchEpoch& row : run.rows) {
       const bool reaches = run.outcome == BenchOutcome::kReached && &row == &run.rows.back();
-      series.points.push_back({x_of(row), row.test_accuracy, reaches});
-      most_x = std::max(most_x, x_of(row));
-      least_y = std::min(least_y, row.test_accuracy);
-      most_y = std::max(most_y, row.test_accuracy);
+      series.points.push_back({row.elapsed_seconds, row.decisive_accuracy(), reaches});
+      most_x = std::max(most_x, row.elapsed_seconds);
+      least_y = std::min(least_y, row.decisive_accuracy());
+      most_y = std::max(most_y, row.decisive_accuracy());
     }
     chart.series.push_back(std::move(series));
   }
-  chart.x = linear_axis(x_title, 0.0, most_x, tick_text);
-  chart.y = linear_axis("test accuracy", least_y, most_y, percent_tick_text);
-  return figure(to_svg(chart), case_names(result), series_key);
+  chart.x = linear_axis("seconds since the start of the run", 0.0, most_x, tick_text);
+  chart.y = linear_axis(result.plan.accuracy_text(), std::min(least_y, most_y), most_y, percent_tick_text);
+  std::vector<Name> names;
+  for (const BenchCase& of : result.plan.cases) names.push_back({static_cast<int>(names.size()), of.name});
+  return figure(to_svg(chart), names, series_key);
 }
 
 // Of the runs that the tables count: a curve through the medians of equal numbers of learners.
@@ -80,7 +87,7 @@ std::string throughput_chart(const BenchResult& result) {
   double most_learners = 1.0;
   for (const BenchRun& run : result.runs) {
     if (!run.is_measured() || run.images_per_second <= 0.0) continue;
-    const std::string& series = result.plan.cases[run.case_index].series;
+    const std::string& series = result.plan.cases[run.case_index].series_name;
     if (!rates.contains(series)) names.push_back({static_cast<int>(names.size()), series});
     rates[series][run.learners].push_back(run.images_per_second);
     most_rate = std::max(most_rate, run.images_per_second);
@@ -92,13 +99,13 @@ std::string throughput_chart(const BenchResult& result) {
                   .series = {},
                   .level = {}};
   for (const Name& name : names) {
-    ChartSeries series{.color = name.color, .dots = true, .points = {}};
+    ChartSeries series{.color = name.color, .dots = true, .name = name.text, .points = {}};
     for (const auto& [learners, of] : rates[name.text]) {
       series.points.push_back({static_cast<double>(learners), *spread_of(of).median});
     }
     chart.series.push_back(std::move(series));
   }
-  return figure(to_svg(chart), names, series_key);
+  return figure(std::move(chart));
 }
 
 // Where every run was traced the training is divided by what the learners do.
@@ -115,7 +122,7 @@ std::string phase_chart(const BenchResult& result) {
       const double idle = std::max(0.0, of.training - *of.working - waits);
       parts = {of.preparation, *of.working, waits, idle, of.evaluation, of.other};
     }
-    chart.bars.push_back({result.plan.cases[i].label, parts});
+    chart.bars.push_back({result.plan.cases[i].name, parts});
   }
   std::vector<std::string> parts = {"preparation: data, plans, learners", "training", "evaluation", "other"};
   if (divided) {
@@ -137,43 +144,21 @@ std::string row_of(const std::vector<std::string>& cells, const char* tag) {
   return html + "</tr>\n";
 }
 
-std::string case_table(const BenchResult& result) {
-  std::string html = "<div class=\"wide\"><table>\n" +
-                     row_of({"job", "reached", "not converged", "died", "stopped", "epochs to target",
-                             "seconds per epoch", "seconds to target", "trimmed mean", "images/s", "test accuracy"},
-                            "th");
-  for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {
-    const BenchStatistics of = summarize(runs_of(result, i));
-    html += row_of(
-        {result.plan.cases[i].label, fmt::format("{} of {}", of.reached, of.runs), std::to_string(of.not_converged),
-         std::to_string(of.died), std::to_string(of.stopped), spread_text(of.epochs_to_target, of.measured, 0),
-         spread_text(of.seconds_per_epoch, of.measured, 2), spread_text(of.time_to_accuracy, of.measured, 2),
-         of.trimmed_mean_seconds ? fmt::format("{:.2f}", *of.trimmed_mean_seconds) : "-",
-         spread_text(of.images_per_second, of.measured, 0),
-         of.test_accuracy.median ? percent(*of.test_accuracy.median) : "-"},
-        "td");
-  }
+// "" for no rows.
+std::string table_of(const TableRows& rows, const char* css_class = "wide") {
+  if (rows.empty()) return "";
+  std::string html = fmt::format("<div class=\"{}\"><table>\n{}", css_class, row_of(rows.front(), "th"));
+  for (std::size_t i = 1; i < rows.size(); ++i) html += row_of(rows[i], "td");
   return html + "</table></div>\n";
 }
 
-std::string run_table(const BenchResult& result) {
-  std::string html =
-      "<div class=\"wide runs\"><table>\n" +
-      row_of({"job", "seed", "outcome", "epochs", "seconds to target", "test accuracy", "images/s", "learners", "log"},
-             "th");
-  for (const BenchRun& run : result.runs) {
-    const bool told = run.is_measured();
-    html +=
-        row_of({result.plan.cases[run.case_index].label, std::to_string(run.seed),
-                run.message.empty() ? std::string(to_string(run.outcome))
-                                    : fmt::format("{}: {}", to_string(run.outcome), run.message),
-                told ? std::to_string(run.epochs) : "-",
-                run.time_to_accuracy_seconds ? fmt::format("{:.2f}", *run.time_to_accuracy_seconds) : "-",
-                run.test_accuracy ? percent(*run.test_accuracy) : "-", told ? tick_text(run.images_per_second) : "-",
-                told ? std::to_string(run.learners) : "-", run.log.empty() ? "-" : run.log},
-               "td");
-  }
-  return html + "</table></div>\n";
+std::string charts_of(const BenchResult& result) {
+  std::string html = "<h2>Charts</h2>\n<p>Over time, a curve for each run";
+  if (result.plan.target) html += "; the dashed line is the target, a ring the evaluation that reached it";
+  html += ".</p>\n<div class=\"charts\">\n" + figure(accuracy_over_epochs(result, BenchAccuracy::kTest));
+  if (has_validation(result)) html += figure(accuracy_over_epochs(result, BenchAccuracy::kValidation));
+  if (auto chart = accuracy_over_learners(result)) html += figure(std::move(*chart));
+  return html + time_chart(result) + throughput_chart(result) + phase_chart(result) + "</div>\n";
 }
 
 std::string how_it_ended(const BenchResult& result) {
@@ -183,32 +168,30 @@ std::string how_it_ended(const BenchResult& result) {
                      result.ended(), result.runs.size());
 }
 
+}  // namespace
+
 std::string load_text(const LoadAverage& load) {
   return load.empty() ? "unknown" : fmt::format("{:.2f}", fmt::join(load, ", "));
 }
 
-}  // namespace
+std::string bench_title(const BenchResult& result) {
+  return result.plan.target ? fmt::format("Time to {} {}", percent(*result.plan.target), result.plan.accuracy_text())
+                            : "Test accuracy";
+}
 
 std::string to_page(const BenchResult& result) {
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-      "<title>Time to {0} test accuracy</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n"
-      "<h1>Time to {0} test accuracy</h1>\n{3}<p>{4}. Medians (and least to most) over {5}; a run that did not reach "
-      "the "
-      "target counts as slower than all that did.</p>\n<pre>{6}</pre>\n",
-      percent(result.plan.target), chart_style(), kPageStyle, how_it_ended(result), result.started,
-      counted(static_cast<std::int64_t>(result.plan.seeds.size()), "seed"), escaped(result.command));
-  html += case_table(result);
-  html +=
-      "<h2>Charts</h2>\n<p>A curve for each run; the dashed line is the target, a ring the evaluation that reached "
-      "it.</p>\n<div class=\"charts\">\n";
-  html += accuracy_chart(result, "Test accuracy over time", "seconds since the start of the run",
-                         [](const BenchEpoch& row) { return row.elapsed_seconds; });
-  html += accuracy_chart(result, "Test accuracy over epochs", "epochs",
-                         [](const BenchEpoch& row) { return static_cast<double>(row.epoch); });
-  html += throughput_chart(result) + phase_chart(result) + "</div>\n";
-  html += "<h2>Runs</h2>\n<p>In the order in which they ran.</p>\n" + run_table(result);
+      "<title>{0}</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n"
+      "<h1>{0}</h1>\n{3}<p>{4}. {5} {6}</p>\n<pre>{7}</pre>\n",
+      bench_title(result), chart_style(), kPageStyle, how_it_ended(result), result.started,
+      escaped(table_notes(result)), escaped(resumption_notes(result)), escaped(result.command));
+  html += table_of(time_rows(result)) + "<h2>Accuracy</h2>\n" + table_of(accuracy_rows(result));
+  const TableRows epochs = epoch_rows(result, true);
+  if (!epochs.empty()) html += "<h2>Test accuracy after epochs, %</h2>\n" + table_of(epochs);
+  html += charts_of(result);
+  html += "<h2>Runs</h2>\n<p>In the order in which they ran.</p>\n" + table_of(run_rows(result), "wide runs");
   html += fmt::format(
       "<h2>Machine</h2>\n<p>Load averages of 1, 5 and 15 minutes: {} before the first run, {} after the last.</p>\n"
       "<pre>{}</pre>\n</body>\n</html>\n",

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "engine/error.h"
+#include "jobs/export/sha256.h"
 #include "jobs/options/load_job.h"
+#include "jobs/study/bench_names.h"
 
 namespace arbalest::jobs {
 
@@ -147,29 +152,44 @@ BenchCase make_case(const BenchRequest& request, const std::string& path,
   BenchCase made{.job_path = path,
                  .job = {},
                  .label = {},
-                 .series = {},
+                 .name = {},
+                 .series_name = {},
                  .directory = {},
                  .settings = request.settings,
-                 .varied = varied};
+                 .varied = varied,
+                 .batch_size = 0,
+                 .job_sha256 = {}};
   for (const auto& [varied_path, value] : varied) made.settings.push_back(fmt::format("{}={}", varied_path, value));
   if (request.target) made.settings.push_back(fmt::format("{}={}", kTargetPath, *request.target));
+  if (request.no_target) made.settings.push_back(fmt::format("{}=default", kTargetPath));
   return made;
 }
 
 void name_case(BenchCase& named, const std::vector<BenchCase>& before) {
-  named.label = named.series = named.job;
-  for (const auto& [path, value] : named.varied) {
-    const std::string part = fmt::format(" {}={}", path, value);
-    named.label += part;
-    if (!path.starts_with("learners")) named.series += part;
-  }
+  named.label = named.job;
+  for (const auto& [path, value] : named.varied) named.label += fmt::format(" {}={}", path, value);
   const auto same = [&](const BenchCase& other) { return other.job == named.job && other.varied == named.varied; };
   if (const auto copies = std::ranges::count_if(before, same); copies > 0) {
-    const std::string number = fmt::format(" ({})", copies + 1);
-    named.label += number;
-    named.series += number;
+    named.label += fmt::format(" ({})", copies + 1);
   }
   named.directory = fmt::format("{}-{}", before.size() + 1, named.job);
+}
+
+std::string target_text(std::optional<double> target) { return target ? fmt::format("{}", *target) : "none"; }
+
+// The target of all jobs, of which `first` is that of the first.
+void check_same_target(std::optional<double> first, std::optional<double> target) {
+  if (first == target) return;
+  fail(
+      ErrorKind::kUsage,
+      "the jobs have different target accuracies ({} and {}): give one for all with --target, or none with --no-target",
+      target_text(first), target_text(target));
+}
+
+std::string sha256_of(const std::string& text) {
+  Sha256 sum;
+  sum.update(std::as_bytes(std::span(text)));
+  return sum.finish();
 }
 
 }  // namespace
@@ -181,32 +201,39 @@ void check_target(double target) {
   fail(ErrorKind::kUsage, "--target {}: an accuracy lies above 0 and not above 1{}", target, hint);
 }
 
+std::string BenchPlan::accuracy_text() const {
+  const auto is_alike = [&](const BenchCase& of) { return of.accuracy_set == cases.front().accuracy_set; };
+  if (!std::ranges::all_of(cases, is_alike)) return "accuracy";
+  return fmt::format("{} accuracy", to_string(cases.empty() ? EvaluationSet::kTest : cases.front().accuracy_set));
+}
+
 BenchPlan plan_bench(const BenchRequest& request) {
   if (request.target) check_target(*request.target);
   for (const std::string& setting : request.settings) check_path("--set", setting);
   BenchPlan plan;
   plan.seeds = parse_seeds(request.seeds);
   const auto combinations = combine(parse_variations(request.variations));
-  std::optional<double> target;
+  std::vector<std::size_t> devices;
   for (const std::string& path : request.jobs) {
     for (const auto& combination : combinations) {
       BenchCase made = make_case(request, path, combination);
       const JobOptions job = load_case(made);
-      if (!job.training.target_accuracy) {
-        fail(ErrorKind::kUsage, "'{}' has no target accuracy: give one with --target, as in --target 0.99", path);
+      if (job.data.kind == DataOptions::Kind::kRatings) {
+        fail(ErrorKind::kUsage, "'{}' trains on ratings, which have no accuracy: bench is for classifiers", path);
       }
-      if (target && *target != *job.training.target_accuracy) {
-        fail(ErrorKind::kUsage, "the jobs have different target accuracies ({} and {}): give one for all with --target",
-             *target, *job.training.target_accuracy);
-      }
-      target = job.training.target_accuracy;
+      if (!plan.cases.empty()) check_same_target(plan.target, job.training.target_accuracy);
+      plan.target = job.training.target_accuracy;
       made.job = job.name;
       made.batch_size = job.training.batch_size;
+      made.job_sha256 = sha256_of(job.resolved_text);
+      if (job.data.validation) made.accuracy_set = EvaluationSet::kValidation;
       name_case(made, plan.cases);
       plan.cases.push_back(std::move(made));
+      devices.push_back(job.devices.size());
     }
   }
-  plan.target = *target;
+  const bool has_one_device = std::ranges::all_of(devices, [](std::size_t count) { return count == 1; });
+  shorten_names(plan, has_one_device);
   return plan;
 }
 

@@ -20,9 +20,14 @@ std::optional<double> number_or_none(const json& object, const char* name) {
   return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
 }
 
-BenchOutcome outcome_of(const std::string& status) {
+// None if the object lacks the field, which only runs with a validation set have.
+std::optional<double> number_if_there(const json& object, const char* name) {
+  return object.contains(name) ? number_or_none(object, name) : std::nullopt;
+}
+
+BenchOutcome outcome_of(const std::string& status, bool has_target) {
   if (status == "target_reached") return BenchOutcome::kReached;
-  if (status == "completed") return BenchOutcome::kNotReached;
+  if (status == "completed") return has_target ? BenchOutcome::kNotReached : BenchOutcome::kCompleted;
   if (status == "diverged") return BenchOutcome::kDiverged;
   return status == "stopped" ? BenchOutcome::kStopped : BenchOutcome::kDied;
 }
@@ -41,6 +46,8 @@ void read_metrics(const std::filesystem::path& path, BenchRun& run) {
     run.rows.push_back({.epoch = row.at("epoch"),
                         .elapsed_seconds = row.at("elapsed_seconds"),
                         .test_accuracy = row.at("test_accuracy"),
+                        .validation_accuracy = number_if_there(row, "validation_accuracy"),
+                        .replica_distance = number_if_there(row, "replica_distance"),
                         .training_seconds = row.at("training_seconds"),
                         .evaluation_seconds = row.at("evaluation_seconds"),
                         .device_busy = {},
@@ -48,8 +55,8 @@ void read_metrics(const std::filesystem::path& path, BenchRun& run) {
   }
 }
 
-void read_summary_into(const json& summary, BenchRun& run) {
-  run.outcome = outcome_of(summary.at("status"));
+void read_summary_into(const json& summary, bool has_target, BenchRun& run) {
+  run.outcome = outcome_of(summary.at("status"), has_target);
   run.message = summary.at("message");
   run.learners = summary.at("learners");
   run.epochs = summary.at("epochs");
@@ -58,6 +65,11 @@ void read_summary_into(const json& summary, BenchRun& run) {
   run.images_per_second = summary.at("images_per_second");
   run.test_accuracy = number_or_none(summary, "test_accuracy");
   run.best_test_accuracy = number_or_none(summary, "best_test_accuracy");
+  const bool validates = summary.at("accuracy_set") == to_string(EvaluationSet::kValidation);
+  run.accuracy_set = validates ? EvaluationSet::kValidation : EvaluationSet::kTest;
+  run.validation_accuracy = number_if_there(summary, "validation_accuracy");
+  run.best_validation_accuracy = number_if_there(summary, "best_validation_accuracy");
+  if (!run.rows.empty()) run.replica_distance = run.rows.back().replica_distance;
 }
 
 // Images per second counts training alone, the last epoch included, whether or not it came to its end.
@@ -86,6 +98,8 @@ const char* to_string(BenchOutcome outcome) {
       return "target_reached";
     case BenchOutcome::kNotReached:
       return "not_reached";
+    case BenchOutcome::kCompleted:
+      return "completed";
     case BenchOutcome::kDiverged:
       return "diverged";
     case BenchOutcome::kDied:
@@ -98,13 +112,13 @@ const char* to_string(BenchOutcome outcome) {
   engine::fail(engine::ErrorKind::kInternal, "internal error: unknown outcome {}", static_cast<int>(outcome));
 }
 
-std::string read_run(const std::filesystem::path& path, BenchRun& run) {
+std::string read_run(const std::filesystem::path& path, bool has_target, BenchRun& run) {
   std::ifstream file(path / kSummaryFile);
   if (!file.is_open()) return fmt::format("it has left no {}", kSummaryFile);
   try {
     const json summary = json::parse(file);
     read_metrics(path / kMetricsFile, run);
-    read_summary_into(summary, run);
+    read_summary_into(summary, has_target, run);
     divide_into_phases(summary.at("examples"), run);
   } catch (const json::exception& error) {
     return fmt::format("'{}' cannot be read: {}", path.string(), error.what());

@@ -7,11 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "jobs/run/run_observer.h"
+
 namespace arbalest::jobs {
 
 enum class BenchOutcome {
   kReached,     // the target
   kNotReached,  // trained all epochs
+  kCompleted,   // trained all epochs, and there was no target
   kDiverged,
   kDied,     // ended by another error, by a signal of somebody else, or without a summary
   kStopped,  // by our own stop signal
@@ -23,11 +26,16 @@ struct BenchEpoch {
   int epoch = 0;
   double elapsed_seconds = 0.0;
   double test_accuracy = 0.0;
+  std::optional<double> validation_accuracy;  // where the job has a validation set
+  std::optional<double> replica_distance;     // none where it was not finite
   double training_seconds = 0.0;
   double evaluation_seconds = 0.0;
   // Shares of the training, where the run was traced, and on a CPU.
   std::optional<double> device_busy;
   std::optional<double> averaging_wait;
+
+  // The accuracy that the target is compared with.
+  double decisive_accuracy() const { return validation_accuracy.value_or(test_accuracy); }
 };
 
 // Of the whole clock of a run; they add up to train_seconds.
@@ -58,23 +66,32 @@ struct BenchRun {
   double images_per_second = 0.0;
   std::optional<double> test_accuracy;
   std::optional<double> best_test_accuracy;
+  EvaluationSet accuracy_set = EvaluationSet::kTest;  // that the target is for
+  std::optional<double> validation_accuracy;          // where there is a validation set
+  std::optional<double> best_validation_accuracy;
+  std::optional<double> replica_distance;  // at the end of the last epoch
   BenchPhases phases;
   std::vector<BenchEpoch> rows;
 
   // Clock between the end of preparation and the last epoch's evaluation, by epoch.
   std::optional<double> seconds_per_epoch() const;
+  // The best of the accuracy that the target is compared with.
+  const std::optional<double>& best_accuracy() const {
+    return accuracy_set == EvaluationSet::kTest ? best_test_accuracy : best_validation_accuracy;
+  }
   // Whether it tells how long the job takes, and not only that something else happened.
   bool is_measured() const {
     return outcome == BenchOutcome::kReached || outcome == BenchOutcome::kNotReached ||
-           outcome == BenchOutcome::kDiverged;
+           outcome == BenchOutcome::kCompleted || outcome == BenchOutcome::kDiverged;
   }
 };
 
-// "target_reached", "not_reached", "diverged", "died", "stopped", "not_run"
+// "target_reached", "not_reached", "completed", "diverged", "died", "stopped", "not_run"
 const char* to_string(BenchOutcome outcome);
 
-// Fills `run` from the run directory at `path`. Returns what is wrong with it, and "" if nothing is.
-std::string read_run(const std::filesystem::path& path, BenchRun& run);
+// Fills `run` from the directory at `path`, which a run with or without a target has left. Returns what is wrong with
+// it, and "" if nothing is.
+std::string read_run(const std::filesystem::path& path, bool has_target, BenchRun& run);
 
 // The last line of a log in which there is something; "" if there is none.
 std::string last_line(const std::filesystem::path& log);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <utility>
 
 namespace arbalest::jobs {
 
@@ -31,6 +33,8 @@ void count(const BenchRun& run, BenchStatistics& statistics) {
     case BenchOutcome::kNotReached:
       ++statistics.not_converged;
       break;
+    case BenchOutcome::kCompleted:
+      break;
     case BenchOutcome::kDied:
       ++statistics.died;
       break;
@@ -39,6 +43,15 @@ void count(const BenchRun& run, BenchStatistics& statistics) {
       ++statistics.stopped;
       break;
   }
+}
+
+// Of the runs that have the value.
+BenchSpread spread_of_measured(const std::vector<BenchRun>& runs, std::optional<double> BenchRun::*value) {
+  std::vector<double> values;
+  for (const BenchRun& run : runs) {
+    if (run.is_measured() && run.*value) values.push_back(*(run.*value));
+  }
+  return spread_of(std::move(values));
 }
 
 }  // namespace
@@ -56,7 +69,6 @@ BenchStatistics summarize(const std::vector<BenchRun>& runs) {
   std::vector<double> epochs;
   std::vector<double> epoch_seconds;
   std::vector<double> rates;
-  std::vector<double> accuracies;
   BenchPhases& phases = statistics.phases;
   for (const BenchRun& run : runs) {
     count(run, statistics);
@@ -66,7 +78,6 @@ BenchStatistics summarize(const std::vector<BenchRun>& runs) {
     epochs.push_back(run.time_to_accuracy_seconds ? run.epochs : kNever);
     if (const auto seconds = run.seconds_per_epoch()) epoch_seconds.push_back(*seconds);
     if (run.images_per_second > 0.0) rates.push_back(run.images_per_second);
-    if (run.test_accuracy) accuracies.push_back(*run.test_accuracy);
     phases.preparation += run.phases.preparation;
     phases.training += run.phases.training;
     phases.evaluation += run.phases.evaluation;
@@ -84,9 +95,35 @@ BenchStatistics summarize(const std::vector<BenchRun>& runs) {
   statistics.epochs_to_target = spread_of(epochs);
   statistics.seconds_per_epoch = spread_of(epoch_seconds);
   statistics.images_per_second = spread_of(rates);
-  statistics.test_accuracy = spread_of(accuracies);
+  statistics.test_accuracy = spread_of_measured(runs, &BenchRun::test_accuracy);
+  statistics.best_test_accuracy = spread_of_measured(runs, &BenchRun::best_test_accuracy);
+  statistics.validation_accuracy = spread_of_measured(runs, &BenchRun::validation_accuracy);
+  statistics.best_validation_accuracy = spread_of_measured(runs, &BenchRun::best_validation_accuracy);
+  statistics.replica_distance = spread_of_measured(runs, &BenchRun::replica_distance);
   statistics.trimmed_mean_seconds = trimmed_mean(times);
   return statistics;
+}
+
+std::vector<BenchEpochSpread> spreads_by_epoch(const std::vector<BenchRun>& runs) {
+  struct Values {
+    std::vector<double> test;
+    std::vector<double> validation;
+  };
+  std::map<int, Values> by_epoch;
+  for (const BenchRun& run : runs) {
+    if (!run.is_measured()) continue;
+    for (const BenchEpoch& row : run.rows) {
+      Values& values = by_epoch[row.epoch];
+      values.test.push_back(row.test_accuracy);
+      if (row.validation_accuracy) values.validation.push_back(*row.validation_accuracy);
+    }
+  }
+  std::vector<BenchEpochSpread> spreads;
+  for (const auto& [epoch, values] : by_epoch) {
+    spreads.push_back(
+        {epoch, static_cast<int>(values.test.size()), spread_of(values.test), spread_of(values.validation)});
+  }
+  return spreads;
 }
 
 }  // namespace arbalest::jobs

@@ -1,6 +1,7 @@
 #include "jobs/study/svg_chart.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -32,13 +33,20 @@ constexpr const char* kStyle =
     "stroke-linejoin:round}\n"
     ".s0{--c:var(--c0)}.s1{--c:var(--c1)}.s2{--c:var(--c2)}.s3{--c:var(--c3)}.s4{--c:var(--c4)}.s5{--c:var(--c5)}"
     ".s6{--c:var(--c6)}.s7{--c:var(--c7)}svg.chart .curve{stroke:var(--c)}svg.chart circle,svg.chart rect,"
-    "svg.chart polygon{fill:var(--c)}svg.chart .marked{stroke:CanvasText;stroke-width:2}\n";
+    "svg.chart polygon,svg.chart .band{fill:var(--c)}svg.chart .band{fill-opacity:.14}"
+    "svg.chart .whisker{stroke:var(--c);stroke-width:1.5;fill:none}"
+    "svg.chart .marked{stroke:CanvasText;stroke-width:2}\n";
 
 // Where on a length of 1 a value lies.
 double share(const ChartAxis& axis, double value) {
   if (axis.logarithmic) return std::log(value / axis.from) / std::log(axis.to / axis.from);
   return (value - axis.from) / (axis.to - axis.from);
 }
+
+// A legend, below the titles of the axes.
+constexpr double kLegendTop = kHeight + 4.0;
+constexpr double kLegendPitch = 20.0;
+constexpr double kKeyWidth = 56.0;
 
 double x_of(const ChartAxis& axis, double value) { return kLeft + (kRight - kLeft) * share(axis, value); }
 double y_of(const ChartAxis& axis, double value) { return kBottom - (kBottom - kTop) * share(axis, value); }
@@ -70,28 +78,40 @@ std::string axes_of(const LineChart& chart) {
   return svg;
 }
 
-// As an attribute; "" for the first eight colors, then dashes with ever more dots between them.
+// As an attribute. Five kinds of dashes and seven of dots: 35 series are told apart without their color.
 std::string dashes_of(int color) {
-  std::string dashes;
-  for (int block = color / kColors; block > 0; --block) dashes += dashes.empty() ? "9 4" : " 2 4";
-  return dashes.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dashes);
+  constexpr std::array<const char*, 5> kDashes = {"", "9 4", "2 4", "9 4 2 4", "18 4"};
+  const char* dashes = kDashes[static_cast<std::size_t>(color) % kDashes.size()];
+  return *dashes == '\0' ? "" : fmt::format(" stroke-dasharray=\"{}\"", dashes);
 }
 
-// A circle for the first eight colors, then a triangle, a square and so on.
+// A regular polygon, or a star with a notch behind each of its points.
+struct DotShape {
+  int points = 0;  // 0: a circle
+  double turn = 0.0;
+  double notch = 1.0;  // radius there, of that of the points
+};
+
 std::string dot(int color, bool marked, double x, double y) {
+  constexpr double kHalfTurn = std::numbers::pi;
+  constexpr std::array<DotShape, 7> kShapes = {DotShape{},    {4, kHalfTurn / 4.0},     {3}, {4}, {3, kHalfTurn},
+                                               {5, 0.0, 0.4}, {4, kHalfTurn / 4.0, 0.3}};
   const std::string look = color_class(color) + (marked ? " marked" : "");
   const double radius = marked ? 5.0 : 4.0;
-  const int block = color / kColors;
-  if (block == 0) {
+  const DotShape& shape = kShapes[static_cast<std::size_t>(color) % kShapes.size()];
+  if (shape.points == 0) {
     return fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>\n", look, x, y, radius);
   }
-  const int corners = block + 2;
+  const double reach = (shape.notch < 1.0 ? 1.5 : 1.25) * radius;  // or it would look smaller than a circle
   std::string points;
-  for (int i = 0; i < corners; ++i) {
-    const double angle = 2.0 * std::numbers::pi * i / corners;
-    const double reach = 1.25 * radius;  // or it would look smaller than a circle
-    points +=
-        fmt::format("{}{:.1f},{:.1f}", i == 0 ? "" : " ", x + reach * std::sin(angle), y - reach * std::cos(angle));
+  const auto add = [&](double angle, double distance) {
+    points += fmt::format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", x + distance * std::sin(angle),
+                          y - distance * std::cos(angle));
+  };
+  for (int i = 0; i < shape.points; ++i) {
+    const double step = 2.0 * kHalfTurn / shape.points;
+    add(shape.turn + step * i, reach);
+    if (shape.notch < 1.0) add(shape.turn + step * (i + 0.5), shape.notch * reach);
   }
   return fmt::format("<polygon class=\"{}\" points=\"{}\"/>\n", look, points);
 }
@@ -100,17 +120,80 @@ std::string curve(int color, const std::string& path) {
   return fmt::format("<path class=\"curve {}\"{} d=\"{}\"/>\n", color_class(color), dashes_of(color), path);
 }
 
+// Along the most of each point and back along the least; points without a range are left out.
+std::string band_of(const LineChart& chart, const ChartSeries& series) {
+  std::string forth;
+  std::string back;
+  for (const ChartPoint& point : series.points) {
+    if (!point.least || !point.most) continue;
+    const double x = x_of(chart.x, point.x) + series.shift;
+    forth += fmt::format("{}{:.1f} {:.1f}", forth.empty() ? "M" : "L", x, y_of(chart.y, *point.most));
+    back.insert(0, fmt::format("L{:.1f} {:.1f}", x, y_of(chart.y, *point.least)));
+  }
+  return forth.empty() ? ""
+                       : fmt::format("<path class=\"band {}\" d=\"{}{}Z\"/>\n", color_class(series.color), forth, back);
+}
+
+std::string whiskers_of(const LineChart& chart, const ChartSeries& series) {
+  constexpr double kHalfCap = 4.0;
+  std::string svg;
+  for (const ChartPoint& point : series.points) {
+    if (!point.least || !point.most) continue;
+    const double x = x_of(chart.x, point.x) + series.shift;
+    const double bottom = y_of(chart.y, *point.least);
+    const double top = y_of(chart.y, *point.most);
+    svg += fmt::format(
+        "<path class=\"whisker {0}\" d=\"M{1:.1f} {3:.1f}H{2:.1f}M{5:.1f} {3:.1f}V{4:.1f}M{1:.1f} "
+        "{4:.1f}H{2:.1f}\"/>\n",
+        color_class(series.color), x - kHalfCap, x + kHalfCap, bottom, top, x);
+  }
+  return svg;
+}
+
 std::string series_of(const LineChart& chart, const ChartSeries& series) {
   std::string path;
   std::string marks;
+  int number = 0;
   for (const ChartPoint& point : series.points) {
-    const double x = x_of(chart.x, point.x);
+    const double x = x_of(chart.x, point.x) + series.shift;
     const double y = y_of(chart.y, point.y);
     path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x, y);
-    if (!series.dots && !point.marked) continue;
-    marks += dot(series.color, point.marked, x, y);
+    const bool has_dot = series.dots && number++ % series.dot_interval == 0;
+    if (has_dot || point.marked) marks += dot(series.color, point.marked, x, y);
   }
-  return path.empty() ? "" : curve(series.color, path) + marks;
+  if (path.empty()) return "";
+  const std::string whiskers = series.ranges == ChartRanges::kWhiskers ? whiskers_of(chart, series) : "";
+  return whiskers + curve(series.color, path) + marks;
+}
+
+// Names in one column if one of them is long, else in two.
+struct LegendLayout {
+  explicit LegendLayout(const LineChart& chart) {
+    constexpr std::size_t kLongName = 32;
+    if (!chart.legend) return;
+    const auto is_long = [](const ChartSeries& series) { return series.name.size() > kLongName; };
+    columns = std::ranges::any_of(chart.series, is_long) ? 1 : 2;
+    rows = (chart.series.size() + columns - 1) / columns;
+  }
+  double height() const { return rows == 0 ? 0.0 : kLegendPitch * static_cast<double>(rows) + 8.0; }
+
+  std::size_t columns = 1;
+  std::size_t rows = 0;
+};
+
+std::string legend_of(const LineChart& chart, const LegendLayout& layout) {
+  std::string svg;
+  for (std::size_t i = 0; i < chart.series.size() && layout.rows > 0; ++i) {
+    const std::size_t column = i / layout.rows;
+    const std::size_t row = i % layout.rows;
+    const double x = 16.0 + kWidth / 2.0 * static_cast<double>(column);
+    const double y = kLegendTop + kLegendPitch * static_cast<double>(row);
+    svg += curve(chart.series[i].color, fmt::format("M{:.1f} {:.1f}h{}", x, y, kKeyWidth)) +
+           dot(chart.series[i].color, false, x + kKeyWidth / 2.0, y);
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + kKeyWidth + 8.0, y + 4.0,
+                       escaped(chart.series[i].name));
+  }
+  return svg;
 }
 
 // 1, 2 or 5 times a power of ten, so that there are about five steps.
@@ -128,12 +211,16 @@ double nice_step(double range) {
 const char* chart_style() { return kStyle; }
 
 std::string to_svg(const LineChart& chart) {
-  std::string svg = opening(chart.title, kHeight) + axes_of(chart);
+  const LegendLayout legend(chart);
+  std::string svg = opening(chart.title, kHeight + legend.height()) + axes_of(chart);
+  for (const ChartSeries& series : chart.series) {
+    if (series.ranges == ChartRanges::kBand) svg += band_of(chart, series);
+  }
   if (chart.level) {
     svg += fmt::format("<path class=\"level\" d=\"M{} {:.1f}H{}\"/>\n", kLeft, y_of(chart.y, *chart.level), kRight);
   }
   for (const ChartSeries& series : chart.series) svg += series_of(chart, series);
-  return svg + "</svg>\n";
+  return svg + legend_of(chart, legend) + "</svg>\n";
 }
 
 std::string to_svg(const BarChart& chart) {
@@ -232,7 +319,7 @@ std::string series_key(int color) {
   return fmt::format(
       "<svg class=\"chart key\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 56 12\" aria-hidden=\"true\">\n{}{}"
       "</svg>",
-      curve(color, "M0 6H56"), dot(color, false, 28.0, 6.0));
+      curve(color, fmt::format("M0 6H{}", kKeyWidth)), dot(color, false, kKeyWidth / 2.0, 6.0));
 }
 
 std::string color_class(int color) { return fmt::format("s{}", color % kColors); }

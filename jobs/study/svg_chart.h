@@ -13,11 +13,25 @@ struct ChartPoint {
   double x = 0.0;
   double y = 0.0;
   bool marked = false;  // stands out
+  // The range that y is the middle of, if it has one.
+  std::optional<double> least = {};
+  std::optional<double> most = {};
+};
+
+// How the ranges of a series are drawn.
+enum class ChartRanges {
+  kNone,
+  kBand,     // an area behind the curve
+  kWhiskers  // a line at each point
 };
 
 struct ChartSeries {
-  int color = 0;      // any number not below 0; every further eight have other dashes and other dots
-  bool dots = false;  // at every point; else at marked ones only
+  int color = 0;         // any number not below 0: also the dashes and the dots, which tell series apart in print
+  bool dots = false;     // at points; else at marked ones only
+  int dot_interval = 1;  // from one point that has a dot to the next
+  ChartRanges ranges = ChartRanges::kNone;
+  double shift = 0.0;     // of everything to the right, in pixels, so that series do not hide each other
+  std::string name = {};  // for the legend
   std::vector<ChartPoint> points;
 };
 
@@ -40,6 +54,7 @@ struct LineChart {
   ChartAxis y;
   std::vector<ChartSeries> series;
   std::optional<double> level;  // y of a dashed line
+  bool legend = false;          // the names of the series, below the chart
 };
 
 struct ChartBar {
@@ -74,7 +89,7 @@ std::string percent_tick_text(double fraction);
 
 // For the text and the attributes of XML and HTML.
 std::string escaped(std::string_view text);
-// The class of a color: "s3"; colors come again after the eighth.
+// The class of a color: "s3"; colors come again after the eighth, with other dashes and dots.
 std::string color_class(int color);
 // "<svg ...>...</svg>": a piece of a curve and a dot as series of that color have them, for a legend.
 std::string series_key(int color);

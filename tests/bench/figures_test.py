@@ -100,6 +100,12 @@ class Figures(unittest.TestCase):
         self.assertAlmostEqual((360.0 - four[1][1]) / (360.0 - one[1][1]), 3.0, places=2)
         self.assertEqual(len(self.dots(self.draw("time", self.bench(), again))[0]), 2)
 
+    def test_a_bench_without_a_target_has_no_level(self):
+        path = self.write("bench.json", {"target_accuracy": None, "cases": CASES})
+        svg = self.draw("accuracy", "--by", "batch_size", "--learners", "1", path)
+        self.assertEqual(len(self.dots(svg)), 2)
+        self.assertNotIn("level", [shape.get("class") for shape in svg.iter(f"{SVG}path")])
+
     def test_accuracy_is_the_median_over_seeds_of_one_learner_or_one_batch_size(self):
         path = self.bench()
         svg = self.draw("accuracy", "--by", "batch_size", "--learners", "1", path)

@@ -67,7 +67,7 @@ TEST_CASE("bench: trains every seed of every variation in a process of its own, 
   }
   CHECK(result["cases"][1]["batch_size"] == 64);
   CHECK_THAT(read_text(program / "out/bench.html"),
-             ContainsSubstring("training.batch_size=64") && ContainsSubstring("</html>"));
+             ContainsSubstring("<td>batch_size=64</td>") && ContainsSubstring("</html>"));
   // The cases take turns.
   const std::size_t first = done.err.find("run 1 of 4: logistic-digits training.batch_size=32, seed 2");
   const std::size_t second = done.err.find("run 2 of 4: logistic-digits training.batch_size=64, seed 2");
@@ -130,7 +130,9 @@ TEST_CASE("bench: what is wrong is told before anything runs, and leaves nothing
                                              {"--target", "1.5"},
                                              {"--target", "0.5", "--seeds", ""},
                                              {"--target", "0.5", "--seeds", "3..2"},
-                                             {}}) {
+                                             {"--target", "0.5", "--no-target"},
+                                             {"--vary", "synchronization=sma,s_gd"},
+                                             {"--target", "0.5", "--seeds", "3..2", "--resume"}}) {
     const Completed done = program.run(bench(wrong));
     INFO(done.err);
     CHECK(done.exit_code == 2);
@@ -138,6 +140,9 @@ TEST_CASE("bench: what is wrong is told before anything runs, and leaves nothing
     CHECK(fs::is_empty(program.directory()));
   }
   CHECK(program.run({"bench", "no-such-job.txtpb", "--target", "0.5"}).exit_code == 3);
+  const Completed nowhere = program.run({"bench", Program::config("logistic-digits"), "--resume"});
+  CHECK(nowhere.exit_code == 2);
+  CHECK_THAT(nowhere.err, ContainsSubstring("name it with --output"));
   CHECK(fs::is_empty(program.directory()));
 }
 

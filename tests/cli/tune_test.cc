@@ -193,10 +193,10 @@ TEST_CASE("tune: by time to accuracy, each number trains as a run with it does")
   const Completed hard = study({"--target", "1"});
   CHECK(hard.exit_code == 9);
   CHECK(nlohmann::json::parse(hard.out)["chosen"].is_null());
-  CHECK_THAT(hard.out, ContainsSubstring("no number of learners reached 100.00 % within 2 epochs"));
+  CHECK_THAT(hard.out, ContainsSubstring("no number of learners reached 100.00 % test accuracy within 2 epochs"));
 
   for (const auto& [more, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{}, "needs a test accuracy: --target 0.99"},
+           {{}, "needs an accuracy: --target 0.99"},
            {{"--target", "0"}, "--target 0: an accuracy lies above 0"},
            {{"--target", "99"}, "--target 99: an accuracy lies above 0 and not above 1; did you mean 0.99?"},
            {{"--target", "nan"}, "--target nan: an accuracy lies above 0"}}) {

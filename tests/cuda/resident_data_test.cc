@@ -96,6 +96,41 @@ TEST_CASE("a dataset that finds no memory on a GPU leaves nothing behind there")
   CHECK(failures == 5);  // the upload's stream, pixels, labels, table; and none
 }
 
+TEST_CASE("a GPU holds each example once, whether it trains or validates, and both sets are gathered there",
+          "[training]") {
+  struct Found {
+    std::size_t free = 0;
+    double loss = 0.0;
+    double validation_loss = 0.0;
+  };
+  const auto train = [](const char* division, Session::Input input) {
+    reset();
+    jobs::JobOptions job = jobs::load_job(
+        tests::source_directory() + "/configs/logistic-digits.txtpb",
+        std::vector<std::string>{"devices=cuda:0", "learners.per_device.fixed=1", "training.batch_size=500", division});
+    Session session(job, "", Session::Purpose::kTraining, {}, input);
+    CHECK(session.warnings().empty());
+    Found found{.free = engine::open_device(job.devices[0])->free_memory()};
+    found.loss = train_a_round(session);
+    if (dataflow::BatchRing* ring = session.validation_ring(); ring != nullptr) {
+      CHECK(is_resident(*ring) == (input == Session::Input::kResident));
+      found.validation_loss = session.scheduler().evaluate(*ring).loss;
+    }
+    return found;
+  };
+  const Found whole = train("training.seed=1", Session::Input::kResident);
+  const Found divided = train("data.validation.fraction=0.25", Session::Input::kResident);
+  const Found ring = train("data.validation.fraction=0.25", Session::Input::kRing);
+  constexpr std::size_t kAlignment = 4096;  // of four buffers
+  CHECK(divided.free + kAlignment > whole.free);
+  CHECK(divided.free < whole.free + kAlignment);
+  CHECK(divided.free + (std::size_t{15} << 20U) < ring.free);  // 25,000 images of 784 bytes
+  CHECK(divided.loss == ring.loss);
+  CHECK(divided.loss != whole.loss);
+  CHECK(divided.validation_loss == ring.validation_loss);
+  CHECK(divided.validation_loss > 0.0);
+}
+
 TEST_CASE("a dataset that would take more than a quarter of a GPU's memory comes through the ring, and is said to",
           "[training]") {
   reset();

@@ -49,6 +49,29 @@ TEST_CASE("what was not reached is null to programs and a dash to people") {
   CHECK_THAT(to_text(study), ContainsSubstring(" - ") && ContainsSubstring("chosen") && ContainsSubstring("why"));
 }
 
+TEST_CASE("a study of a job with a validation set shows the accuracies there") {
+  AccuracyStudy study{.job = "job",
+                      .devices = {"cpu:0"},
+                      .precision = "FP32",
+                      .target = 0.9,
+                      .accuracy_set = EvaluationSet::kValidation,
+                      .max_epochs = 4,
+                      .reason = "why",
+                      .points = {reached(1, 6.0)}};
+  study.points[0].accuracy = 0.25;
+  study.points[0].validation_accuracy = 0.5;
+  study.points[0].best_validation_accuracy = 0.75;
+  const auto json = to_json(study);
+  CHECK(json["accuracy_set"] == "validation");
+  CHECK(json["points"][0]["test_accuracy"] == 0.25);
+  CHECK(json["points"][0]["validation_accuracy"] == 0.5);
+  CHECK(json["points"][0]["best_validation_accuracy"] == 0.75);
+  CHECK_THAT(to_text(study), ContainsSubstring("final validation accuracy") && ContainsSubstring("50.00 %") &&
+                                 ContainsSubstring("75.00 %") && !ContainsSubstring("25.00 %"));
+  CHECK_THAT(to_svg(study), ContainsSubstring("seconds to 90.00 % validation accuracy") &&
+                                ContainsSubstring("<title>validation accuracy after 4 epochs"));
+}
+
 TEST_CASE("the picture shows the times of those that reached the target, and the accuracies of all that have one") {
   AccuracyStudy study{.job = "a < b",
                       .devices = {},

@@ -13,7 +13,12 @@ namespace {
 std::string config(const std::string& name) { return tests::source_directory() + "/configs/" + name + ".txtpb"; }
 
 BenchRequest some_request() {
-  return {.jobs = {config("logistic-digits")}, .settings = {}, .variations = {}, .seeds = "1..3", .target = 0.8};
+  return {.jobs = {config("logistic-digits")},
+          .settings = {},
+          .variations = {},
+          .seeds = "1..3",
+          .target = 0.8,
+          .no_target = false};
 }
 
 // The message for a request that is wrong.
@@ -51,9 +56,10 @@ TEST_CASE("bench plan: several variations make the cross product, for every job"
   CHECK(plan.runs() == 24);
   CHECK(plan.target == 0.8);
   CHECK(plan.cases[0].label == "logistic-digits training.batch_size=16 learners.per_device={fixed: 1}");
-  CHECK(plan.cases[0].series == "logistic-digits training.batch_size=16");
+  CHECK(plan.cases[0].name == "logistic-digits, batch_size=16, per_device={fixed: 1}");
+  CHECK(plan.cases[0].series_name == "logistic-digits, batch_size=16");
   CHECK(plan.cases[1].varied[1].second == "{auto: {min: 1, max: 2}}");
-  CHECK(plan.cases[1].series == plan.cases[0].series);
+  CHECK(plan.cases[1].series_name == plan.cases[0].series_name);
   CHECK(plan.cases[2].batch_size == 32);
   CHECK(plan.cases[2].settings.front() == "training.max_epochs=2");
   CHECK(plan.cases[7].job == "mlp-mnist");
@@ -69,6 +75,8 @@ TEST_CASE("bench plan: seeds are ranges and lists, and a job beside itself is to
   REQUIRE(plan.cases.size() == 2);
   CHECK(plan.cases[0].label == "logistic-digits");
   CHECK(plan.cases[1].label == "logistic-digits (2)");
+  CHECK(plan.cases[0].name == "logistic-digits");
+  CHECK(plan.cases[1].name == "logistic-digits (2)");
 }
 
 TEST_CASE("bench plan: seeds that are none, empty, or twice are refused") {
@@ -90,9 +98,42 @@ TEST_CASE("bench plan: a target is an accuracy, and the same for all jobs") {
   request.target = 99.0;
   CHECK_THAT(refusal(request), ContainsSubstring("did you mean 0.99?"));
   request.target.reset();
-  CHECK_THAT(refusal(request), ContainsSubstring("has no target accuracy"));
+  CHECK(plan_bench(request).target == std::nullopt);
   request.jobs = {config("lenet-digits"), config("lenet-mnist")};
   CHECK(plan_bench(request).target == 0.99);
+  request.jobs = {config("lenet-digits"), config("logistic-digits")};
+  CHECK_THAT(refusal(request), ContainsSubstring("the jobs have different target accuracies (0.99 and none)"));
+  request.no_target = true;
+  const BenchPlan plan = plan_bench(request);
+  CHECK(plan.target == std::nullopt);
+  for (const BenchCase& of : plan.cases) CHECK(of.settings.back() == "training.target_accuracy=default");
+}
+
+TEST_CASE("bench plan: jobs that have no accuracy are refused") {
+  BenchRequest request = some_request();
+  request.target.reset();
+  request.jobs = {config("matrix-factorization-ratings")};
+  CHECK_THAT(refusal(request), ContainsSubstring("which have no accuracy"));
+}
+
+TEST_CASE("bench plan: a scheme varies by its bare name, and names say what differs") {
+  BenchRequest request = some_request();
+  request.variations = {"synchronization=sma,sma{period: 4}", "learners.per_device.fixed=1,4", "training.max_epochs=3",
+                        "learning_rate.with_learners=SQRT,LINEAR"};
+  const BenchPlan plan = plan_bench(request);
+  REQUIRE(plan.cases.size() == 8);
+  CHECK(plan.cases[0].name == "sma, 1 learner, with_learners=SQRT");
+  CHECK(plan.cases[7].name == "sma{period: 4}, 4 learners, with_learners=LINEAR");
+  CHECK(plan.cases[7].series_name == "sma{period: 4}, with_learners=LINEAR");
+  CHECK(plan.cases[0].job_sha256 != plan.cases[7].job_sha256);
+  CHECK(plan_bench(request).cases[7].job_sha256 == plan.cases[7].job_sha256);
+
+  request.variations = {"optimizer.sgd.momentum=0,0.5", "synchronization.sma.central_momentum=0,0.5"};
+  CHECK(plan_bench(request).cases[0].name == "momentum=0, central_momentum=0");
+  request.variations = {"learners.per_device.fixed=1,2"};
+  CHECK(plan_bench(request).cases[1].series_name == "logistic-digits");
+  request.variations = {};
+  CHECK(plan_bench(request).cases[0].name == "logistic-digits");
 }
 
 TEST_CASE("bench plan: a variation that no job can take is refused, in the words of --vary") {
@@ -101,6 +142,8 @@ TEST_CASE("bench plan: a variation that no job can take is refused, in the words
       ContainsSubstring("--vary training.bach_size=16: error: ") && ContainsSubstring("did you mean 'batch_size'"));
   CHECK_THAT(refused_variation("training.batch_size=16,-1"),
              ContainsSubstring("--vary training.batch_size=-1: error: "));
+  CHECK_THAT(refused_variation("synchronization=sma,s_gd"),
+             ContainsSubstring("--vary synchronization=s_gd: error: 's_gd' is not an alternative of synchronization"));
   CHECK_THAT(refused_variation("training.batch_size"), ContainsSubstring("expected path=value,value"));
   CHECK_THAT(refused_variation("training.batch_size=16,"), ContainsSubstring("a value is missing"));
   CHECK_THAT(refused_variation("training.batch_size=16,16"), ContainsSubstring("16 stands there twice"));

@@ -1,6 +1,7 @@
 // What the runs of a bench come to, and how they are shown: statistics, JSON, mllog lines, page.
 #include <algorithm>
 #include <array>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -38,8 +39,17 @@ BenchRun reached_after(std::uint64_t seed, int epochs, double seconds) {
                 .evaluation = 1.0,
                 .other = 0.5};
   for (int epoch = 1; epoch <= epochs; ++epoch) {
-    run.rows.push_back({epoch, 1.0 + (seconds - 1.0) * epoch / epochs, 0.9 * epoch / epochs, 0.5, 0.25, {}, {}});
+    run.rows.push_back({.epoch = epoch,
+                        .elapsed_seconds = 1.0 + (seconds - 1.0) * epoch / epochs,
+                        .test_accuracy = 0.9 * epoch / epochs,
+                        .validation_accuracy = {},
+                        .replica_distance = 0.25,
+                        .training_seconds = 0.5,
+                        .evaluation_seconds = 0.25,
+                        .device_busy = {},
+                        .averaging_wait = {}});
   }
+  run.replica_distance = 0.25;
   return run;
 }
 
@@ -66,7 +76,7 @@ BenchResult some_result(const std::vector<BenchRun>& runs) {
   result.plan.target = 0.9;
   BenchCase& of = result.plan.cases.emplace_back();
   of.job = "job";
-  of.label = of.series = "job model={a < b}";
+  of.label = of.name = of.series_name = "job model={a < b}";
   of.batch_size = 16;
   for (const BenchRun& run : runs) result.plan.seeds.push_back(run.seed);
   result.machine = {{"cores", 4}};
@@ -197,7 +207,7 @@ TEST_CASE("bench page: needs no other file, escapes what it is told, and closes 
     const std::string name = tag;
     CHECK(count_of(page, "<" + name + ">") + count_of(page, "<" + name + " ") == count_of(page, "</" + name + ">"));
   }
-  CHECK(count_of(page, "<svg") == 4 + 3);  // charts, and keys of their curves
+  CHECK(count_of(page, "<svg") == 4 + 3);  // charts, and keys of their curves; the number of learners does not vary
   CHECK(page.find("nan") == std::string::npos);
   CHECK(page.find("inf") == std::string::npos);
 }
@@ -234,31 +244,34 @@ TEST_CASE("chart: axes reach to ticks around the values, and points lie between 
                   .y = linear_axis("y", 0.0, 1.0, tick_text),
                   .series = {},
                   .level = {}};
-  chart.series = {{.color = 1, .dots = true, .points = {{0.0, 0.0}, {10.0, 1.0, true}}}};
+  chart.series = {{.color = 7, .dots = true, .points = {{0.0, 0.0}, {10.0, 1.0, true}}}};
   const std::string svg = as_document(to_svg(chart));
-  CHECK_THAT(svg, ContainsSubstring("<path class=\"curve s1\" d=\"M80.0 320.0L640.0 40.0\"/>"));
-  CHECK_THAT(svg, ContainsSubstring("class=\"s1 marked\" cx=\"640.0\"") && ContainsSubstring("<style>"));
+  CHECK_THAT(svg,
+             ContainsSubstring("<path class=\"curve s7\" stroke-dasharray=\"2 4\" d=\"M80.0 320.0L640.0 40.0\"/>"));
+  CHECK_THAT(svg, ContainsSubstring("class=\"s7 marked\" cx=\"640.0\"") && ContainsSubstring("<style>"));
   CHECK(tick_text(12345.0) == "12,345");
 }
 
-TEST_CASE("chart: series are told apart beyond the eighth color, in curves, dots and legend") {
+TEST_CASE("chart: series are told apart without their color, in curves, dots and legend") {
   LineChart chart{.title = "t",
                   .x = linear_axis("x", 0.0, 1.0, tick_text),
                   .y = linear_axis("y", 0.0, 1.0, tick_text),
                   .series = {},
                   .level = {}};
+  const auto without_color = [](const std::string& svg) {
+    return std::regex_replace(svg, std::regex(R"(\bs[0-7]\b)"), "s");
+  };
   std::vector<std::string> curves;
   std::vector<std::string> keys;
-  for (int color = 0; color < 27; ++color) {
+  for (int color = 0; color < 35; ++color) {
     chart.series = {{.color = color, .dots = true, .points = {{0.5, 0.5}}}};
-    curves.push_back(to_svg(chart));
-    keys.push_back(series_key(color));
+    curves.push_back(without_color(to_svg(chart)));
+    keys.push_back(without_color(series_key(color)));
   }
-  CHECK_THAT(curves[8], ContainsSubstring("<path class=\"curve s0\" stroke-dasharray=\"9 4\"") &&
-                            ContainsSubstring("<polygon class=\"s0\" points=\""));
-  CHECK_THAT(keys[8], ContainsSubstring("stroke-dasharray=\"9 4\"") && ContainsSubstring("<polygon class=\"s0\""));
+  CHECK_THAT(curves[8], ContainsSubstring("<path class=\"curve s\" stroke-dasharray=\"9 4 2 4\"") &&
+                            ContainsSubstring("<polygon class=\"s\" points=\""));
   for (std::vector<std::string>* all : {&curves, &keys}) {
-    CHECK((*all)[7].find("stroke-dasharray") == std::string::npos);
+    CHECK((*all)[0].find("stroke-dasharray") == std::string::npos);
     std::ranges::sort(*all);
     CHECK(std::ranges::adjacent_find(*all) == all->end());
   }
@@ -267,37 +280,99 @@ TEST_CASE("chart: series are told apart beyond the eighth color, in curves, dots
   }
 }
 
+TEST_CASE("chart: ranges are bands or whiskers, and a legend names the series") {
+  LineChart chart{.title = "t",
+                  .x = linear_axis("x", 0.0, 1.0, tick_text),
+                  .y = linear_axis("y", 0.0, 1.0, tick_text),
+                  .series = {},
+                  .level = {}};
+  chart.series = {{.color = 0,
+                   .dots = true,
+                   .dot_interval = 2,
+                   .ranges = ChartRanges::kBand,
+                   .name = "a < b",
+                   .points = {{0.0, 0.5, false, 0.25, 0.75}, {0.5, 0.5}, {1.0, 0.5, false, 0.5, 1.0}}}};
+  const std::string band = to_svg(chart);
+  CHECK_THAT(band, ContainsSubstring("<path class=\"band s0\" d=\"M80.0 110.0L640.0 40.0L640.0 180.0L80.0 250.0Z\"/>"));
+  CHECK(count_of(band, "<circle") == 2);
+  CHECK(band.find("a &lt; b") == std::string::npos);
+  chart.legend = true;
+  chart.series[0].ranges = ChartRanges::kWhiskers;
+  chart.series[0].shift = 6.0;
+  const std::string whiskers = to_svg(chart);
+  CHECK_THAT(whiskers, ContainsSubstring("a &lt; b") &&
+                           ContainsSubstring("<path class=\"whisker s0\" d=\"M82.0 250.0H90.0M86.0 250.0V110.0M82.0 "
+                                             "110.0H90.0\"/>"));
+  CHECK(count_of(whiskers, "whisker") == 2);
+  CHECK(count_of(whiskers, "class=\"band") == 0);
+}
+
 TEST_CASE("bench page: nine jobs have nine looks, and the throughput is that of runs which the tables count") {
   BenchResult result = some_result({});
   result.plan.seeds = {1};
   for (std::size_t i = 0; i < 9; ++i) {
     if (i > 0) result.plan.cases.push_back(result.plan.cases.front());
-    result.plan.cases[i].label = result.plan.cases[i].series = "job " + std::to_string(i + 1);
+    result.plan.cases[i].name = result.plan.cases[i].series_name = "job " + std::to_string(i + 1);
     BenchRun& run = result.runs.emplace_back(reached_after(1, 2, 20.0));
     run.case_index = i;
     run.learners = 1 << i;
   }
   const std::string page = to_page(result);
-  CHECK(count_of(page, series_key(0) + "job 1</li>") == 3);
-  CHECK(count_of(page, series_key(8) + "job 9</li>") == 3);
-  CHECK(count_of(page, "<polygon class=\"s0 marked\"") == 2);  // where it reached the target
+  CHECK(count_of(page, series_key(0) + "job 1</li>") == 4);
+  CHECK(count_of(page, series_key(8) + "job 9</li>") == 4);
+  CHECK(count_of(page, "<polygon class=\"s0 marked\"") == 1);  // where it reached the target
 
   for (const BenchOutcome outcome : {BenchOutcome::kDied, BenchOutcome::kStopped}) {
     result.runs[8].outcome = outcome;
     result.runs[8].images_per_second = 1e6;
     const std::string without = to_page(result);
-    CHECK(count_of(without, series_key(8) + "job 9</li>") == 2);
+    CHECK(count_of(without, series_key(8) + "job 9</li>") == 3);
     const std::string chart = without.substr(without.find("<title>Throughput over learners"));
     CHECK(chart.substr(0, chart.find("</figure>")).find("1,000,000") == std::string::npos);
   }
 }
 
+TEST_CASE("bench report: with validation sets, the target is for their accuracy") {
+  BenchRun run = reached_after(1, 2, 20.0);
+  run.accuracy_set = EvaluationSet::kValidation;
+  run.test_accuracy = run.best_test_accuracy = 0.5;
+  run.validation_accuracy = 0.9;
+  run.best_validation_accuracy = 0.95;
+  CHECK(run.best_accuracy() == 0.95);
+  for (BenchEpoch& row : run.rows) {
+    row.validation_accuracy = row.test_accuracy;
+    row.test_accuracy = 0.125;
+  }
+  BenchResult result = some_result({run});
+  CHECK(result.plan.accuracy_text() == "test accuracy");
+  result.plan.cases[0].accuracy_set = EvaluationSet::kValidation;
+  CHECK(result.plan.accuracy_text() == "validation accuracy");
+  CHECK_THAT(to_text(result), ContainsSubstring("reached 90.00 % validation accuracy"));
+  const ordered_json json = to_json(result)["cases"][0]["runs"][0];
+  CHECK(json["accuracy_set"] == "validation");
+  CHECK(json["validation_accuracy"] == 0.9);
+  CHECK(json["best_validation_accuracy"] == 0.95);
+  CHECK(json["test_accuracy"] == 0.5);
+  CHECK(json["epoch_rows"][1]["validation_accuracy"] == 0.9);
+  CHECK(json["epoch_rows"][1]["test_accuracy"] == 0.125);
+  const std::string page = to_page(result);
+  CHECK_THAT(page, ContainsSubstring("<h1>Time to 90.00 % validation accuracy</h1>") &&
+                       ContainsSubstring("<title>Validation accuracy over epochs (medians and ranges)</title>"));
+  CHECK_THAT(to_mllog(result, run),
+             ContainsSubstring("\"key\":\"eval_accuracy\",\"value\":0.9,") && !ContainsSubstring("0.125"));
+
+  result.plan.cases.push_back(result.plan.cases[0]);
+  result.plan.cases[1].accuracy_set = EvaluationSet::kTest;
+  CHECK(result.plan.accuracy_text() == "accuracy");
+  CHECK_FALSE(to_json(some_result({reached_after(1, 2, 20.0)}))["cases"][0]["runs"][0].contains("validation_accuracy"));
+}
+
 TEST_CASE("bench run: what a run has left is read back, and a damaged one is named") {
   const tests::TemporaryDirectory directory;
   BenchRun run;
-  CHECK_THAT(read_run(directory.path(), run), ContainsSubstring("no summary.json"));
+  CHECK_THAT(read_run(directory.path(), true, run), ContainsSubstring("no summary.json"));
   tests::write_text(directory / "summary.json", R"({"status": "target_reached"})");
-  CHECK_THAT(read_run(directory.path(), run), ContainsSubstring("cannot be read"));
+  CHECK_THAT(read_run(directory.path(), true, run), ContainsSubstring("cannot be read"));
   tests::write_text(directory / "metrics.jsonl",
                     "{\"event\": \"start\", \"elapsed_seconds\": 1.5}\n"
                     "{\"event\": \"epoch\", \"epoch\": 1, \"elapsed_seconds\": 5.5, \"test_accuracy\": 0.75, "
@@ -307,10 +382,11 @@ TEST_CASE("bench run: what a run has left is read back, and a damaged one is nam
   tests::write_text(directory / "summary.json",
                     R"({"status": "completed", "message": "", "learners": 2, "epochs": 1, "train_seconds": 6.0,
                         "time_to_accuracy_seconds": null, "images_per_second": 100.0, "test_accuracy": 0.75,
-                        "best_test_accuracy": 0.75, "examples": 300})");
+                        "best_test_accuracy": 0.75, "accuracy_set": "test", "examples": 300})");
   run = {};
-  REQUIRE(read_run(directory.path(), run).empty());
+  REQUIRE(read_run(directory.path(), true, run).empty());
   CHECK(run.outcome == BenchOutcome::kNotReached);
+  CHECK_FALSE(run.validation_accuracy.has_value());
   CHECK(run.phases.preparation == 1.5);
   CHECK(run.phases.training == Approx(3.0));
   CHECK(run.phases.working == 1.5);
@@ -318,6 +394,28 @@ TEST_CASE("bench run: what a run has left is read back, and a damaged one is nam
   CHECK(run.phases.evaluation == 1.0);
   CHECK(run.phases.other == Approx(0.5));
   CHECK(*run.seconds_per_epoch() == Approx(4.0));
+  BenchRun without_target;
+  REQUIRE(read_run(directory.path(), false, without_target).empty());
+  CHECK(without_target.outcome == BenchOutcome::kCompleted);
+  CHECK(without_target.is_measured());
+  CHECK(run.accuracy_set == EvaluationSet::kTest);
+  CHECK(run.best_accuracy() == 0.75);
+  CHECK_FALSE(run.rows[0].validation_accuracy.has_value());
+  tests::write_text(directory / "metrics.jsonl",
+                    "{\"event\": \"start\", \"elapsed_seconds\": 1.5}\n"
+                    "{\"event\": \"epoch\", \"epoch\": 1, \"elapsed_seconds\": 5.5, \"test_accuracy\": 0.75, "
+                    "\"validation_accuracy\": 0.5, \"training_seconds\": 3, \"evaluation_seconds\": 1}\n");
+  tests::write_text(directory / "summary.json",
+                    R"({"status": "completed", "message": "", "learners": 2, "epochs": 1, "train_seconds": 6.0,
+                        "time_to_accuracy_seconds": null, "images_per_second": 100.0, "test_accuracy": 0.75,
+                        "best_test_accuracy": 0.75, "accuracy_set": "validation", "validation_accuracy": 0.5,
+                        "best_validation_accuracy": 0.625, "examples": 300})");
+  BenchRun validated;
+  REQUIRE(read_run(directory.path(), true, validated).empty());
+  CHECK(validated.accuracy_set == EvaluationSet::kValidation);
+  CHECK(validated.validation_accuracy == 0.5);
+  CHECK(validated.best_accuracy() == 0.625);
+  CHECK(validated.rows.at(0).decisive_accuracy() == 0.5);
   tests::write_text(directory / "log", "first\n\n  the last \n \n");
   CHECK(last_line(directory / "log") == "  the last ");
 }

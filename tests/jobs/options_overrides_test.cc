@@ -49,6 +49,70 @@ TEST_CASE("settings choose among alternatives") {
   CHECK(job.data.directory == "/data/mnist");
 }
 
+TEST_CASE("settings choose an alternative by its bare name, or by its name and fields") {
+  const JobOptions adamw = with({"optimizer=adamw"});
+  CHECK(std::holds_alternative<engine::AdamW>(adamw.optimizer.rule));
+  CHECK_THAT(adamw.resolved_text, ContainsSubstring("adamw {"));
+  CHECK(engine::momentum_of(with({"optimizer=sgd{momentum: 0.25}"}).optimizer.rule) == 0.25F);
+  CHECK(engine::momentum_of(with({"optimizer=sgd {momentum: 0.25}"}).optimizer.rule) == 0.25F);
+  CHECK(with({"data=mnist"}).data.kind == DataOptions::Kind::kIdx);
+  CHECK(with({"data=mnist{directory: '/data/x'}"}).data.directory == "/data/x");
+  CHECK(widths(*with({"model.zoo=mlp"}).graph) == std::vector<std::int64_t>{256, 128, 10});
+  CHECK(widths(*with({"model.zoo=mlp{hidden: [7, 5]}"}).graph) == std::vector<std::int64_t>{7, 5, 10});
+  CHECK_THAT(with({"synchronization=sma"}).resolved_text, ContainsSubstring("period: 1"));
+  CHECK_THAT(with({"synchronization=sma{period: 4}"}).resolved_text, ContainsSubstring("period: 4"));
+  // As with a message in braces, what the file says beside the alternative is gone.
+  const std::string clipped = std::string(kGoodJob) + "optimizer { clip_gradient_norm: 3 }\n";
+  CHECK(parse(clipped, {"optimizer=adamw"}).optimizer.clip_gradient_norm == std::nullopt);
+  // The later setting counts.
+  CHECK_THAT(with({"synchronization=sma{period: 4}", "synchronization.sma.period=2"}).resolved_text,
+             ContainsSubstring("period: 2"));
+}
+
+TEST_CASE("settings of a oneof leave the fields beside its alternatives as they are") {
+  const JobOptions job = with({"learning_rate.schedule=exponential{factor: 0.5}"});
+  CHECK(job.learning_rate.base == 0.01);
+  CHECK_THAT(job.resolved_text, ContainsSubstring("exponential {"));
+  CHECK_THAT(with({"learning_rate.schedule=cosine"}).resolved_text, ContainsSubstring("cosine {"));
+  const std::string clipped = std::string(kGoodJob) + "optimizer { clip_gradient_norm: 3 }\n";
+  CHECK(parse(clipped, {"optimizer.kind=adamw"}).optimizer.clip_gradient_norm == 3.0F);
+}
+
+TEST_CASE("settings give a field its default") {
+  const std::string text = changed("batch_size: 32", "batch_size: 64 target_accuracy: 0.5");
+  CHECK(parse(text).training.target_accuracy == 0.5);
+  CHECK(parse(text, {"training.target_accuracy=default"}).training.target_accuracy == std::nullopt);
+  CHECK(parse(text, {"training.batch_size=default"}).training.batch_size == 32);
+  const std::string warm = changed("base: 0.01", "base: 0.01 warm_up { epochs: 2 }");
+  CHECK_THAT(parse(warm).resolved_text, ContainsSubstring("warm_up"));
+  CHECK(parse(warm, {"learning_rate.warm_up=default"}).resolved_text.find("warm_up") == std::string::npos);
+  CHECK(with({"name=default"}).name == "default");
+  CHECK_THAT(usage({"learning_rate.base=default"}),
+             ContainsSubstring("--set learning_rate.base=default: error: ") && ContainsSubstring("base"));
+}
+
+TEST_CASE("settings of alternatives that there are not are refused, with those that there are") {
+  CHECK(usage({"optimizer=sgdd"}) ==
+        "--set optimizer=sgdd: error: 'sgdd' is not an alternative of optimizer; did you mean 'sgd'? (alternatives: "
+        "sgd, rmsprop, adamw)");
+  CHECK_THAT(usage({"synchronization=smaa"}), ContainsSubstring("'smaa' is not an alternative of synchronization; did "
+                                                                "you mean 'sma'?"));
+  CHECK_THAT(usage({"optimizer=clip_gradient_norm"}), ContainsSubstring("not an alternative of optimizer"));
+  CHECK_THAT(usage({"learning_rate.schedule=cosin{}"}),
+             ContainsSubstring("'cosin' is not an alternative of schedule; did you mean 'cosine'?"));
+  CHECK_THAT(usage({"learning_rate.schedule=3"}), ContainsSubstring("schedule takes the name of an alternative"));
+  CHECK_THAT(usage({"learners.per_device=fixed"}), ContainsSubstring("which ends with .fixed=VALUE"));
+  CHECK_THAT(usage({"synchronization=sma{perod: 4}"}),
+             ContainsSubstring("--set synchronization=sma{perod: 4}: error: no field 'perod' in sma; did you mean "
+                               "'period'?"));
+  CHECK_THAT(usage({"synchronization=sma{period: 0}"}),
+             ContainsSubstring("--set synchronization=sma{period: 0}: error: period must be in [1, 1000]"));
+  CHECK_THAT(usage({"learning_rate.schedule=step{epochs: 2}"}),
+             ContainsSubstring("--set learning_rate.schedule=step{epochs: 2}: error: "));
+  CHECK_FALSE(usage({"training=sgd"}).empty());
+  CHECK_FALSE(usage({"optimizer=sgd}"}).empty());
+}
+
 TEST_CASE("settings of a list replace the file's and append to each other") {
   const std::vector<int> cores = engine::host::allowed_cores();
   const std::string first = fmt::format("cpu:{}", cores.front());

@@ -242,12 +242,47 @@ TEST_CASE("console: quiet leaves warnings and the result") {
   CHECK_FALSE(console.results.text().empty());
 }
 
+TEST_CASE("console: with a validation set says what it achieved there, and that its target is for that") {
+  Console console;
+  RunStart start = some_start();
+  start.accuracy_set = EvaluationSet::kValidation;
+  console.reporter.on_start(start);
+  CHECK_THAT(console.messages.text(), ContainsSubstring("at 99.00 % validation accuracy, or after 10 epochs"));
+  EpochRow row;
+  row.epoch = 1;
+  row.test_accuracy = 0.5;
+  row.validation_loss = 0.25;
+  row.validation_accuracy = 0.625;
+  console.reporter.on_epoch(row);
+  CHECK_THAT(console.messages.text(),
+             ContainsSubstring(
+                 "validation loss 0.2500  validation accuracy 62.50 %  test loss 0.0000  test accuracy 50.00 %"));
+  RunSummary summary = some_summary();
+  summary.accuracy_set = EvaluationSet::kValidation;
+  summary.validation_accuracy = 0.9904;
+  summary.best_validation_accuracy = 0.9917;
+  console.reporter.on_finish(summary);
+  const std::string result = console.results.text();
+  CHECK_THAT(result, ContainsSubstring("validation accuracy  99.04 % after 4 epochs (best 99.17 %)\n") &&
+                         ContainsSubstring("test accuracy        99.12 %\n") &&
+                         ContainsSubstring("19.2 s to 99.00 % validation accuracy\n"));
+
+  Console failed;
+  failed.reporter.on_start(start);
+  const std::size_t before = failed.messages.text().size();
+  summary.status = RunStatus::kFailed;
+  summary.validation_accuracy.reset();
+  failed.reporter.on_finish(summary);
+  CHECK(failed.messages.text().substr(before) ==
+        "arbalest: before it failed: best validation accuracy 99.17 % in 4 epochs\n");
+}
+
 TEST_CASE("console: ends with accuracy, time to accuracy, throughput, learners and the model") {
   Console console;
   console.reporter.on_start(some_start());
   console.reporter.on_finish(some_summary());
-  for (const char* part : {"99.12 % after 4 epochs (best 99.30 %)", "19.2 s to 99.00 %", "45,678 images/s",
-                           "2 on 'cpu:0-1', 1 on 'cpu:2'", "runs/trial/model.safetensors"}) {
+  for (const char* part : {"99.12 % after 4 epochs (best 99.30 %)", "19.2 s to 99.00 % test accuracy",
+                           "45,678 images/s", "2 on 'cpu:0-1', 1 on 'cpu:2'", "runs/trial/model.safetensors"}) {
     CHECK_THAT(console.results.text(), ContainsSubstring(part));
   }
 }
@@ -260,7 +295,7 @@ TEST_CASE("console: says when the target was not reached, and why a run stopped 
   summary.message = "learner 1 met a value that is not finite";
   summary.time_to_accuracy_seconds.reset();
   console.reporter.on_finish(summary);
-  CHECK_THAT(console.results.text(), ContainsSubstring("99.00 % not reached in 21.5 s"));
+  CHECK_THAT(console.results.text(), ContainsSubstring("99.00 % test accuracy not reached in 21.5 s"));
   CHECK_THAT(console.messages.text(), ContainsSubstring("arbalest: error: learner 1 met"));
 }
 

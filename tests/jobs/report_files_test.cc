@@ -181,9 +181,59 @@ TEST_CASE("report: predictors of numbers have an error in the place of accuracie
   for (const char* field : {"test_accuracy", "test_top5_accuracy", "best_test_accuracy"}) {
     CHECK_FALSE(to_json(summary).contains(field));
   }
-  const ordered_json evaluation = to_json(EvaluationResult{
-      .test_loss = 0.25, .test_accuracy = 0.0, .test_top5_accuracy = {}, .test_rmse = 0.5, .examples = 7});
+  const ordered_json evaluation =
+      to_json(EvaluationResult{.loss = 0.25, .accuracy = 0.0, .top5_accuracy = {}, .rmse = 0.5, .examples = 7});
   CHECK(names_of(evaluation) == std::vector<std::string>{"test_rmse", "test_loss", "examples"});
+}
+
+TEST_CASE("report: a run with a validation set says what it has achieved there, and which set its time reads") {
+  CHECK(to_json(some_start())["accuracy_set"] == "test");
+  CHECK(to_json(some_summary())["accuracy_set"] == "test");
+  CHECK_FALSE(to_json(some_summary()).contains("validation_accuracy"));
+  CHECK_FALSE(to_json(some_row()).contains("validation_loss"));
+  EpochRow row = some_row();
+  row.validation_loss = 0.5;
+  row.validation_accuracy = 0.75;
+  const ordered_json json = to_json(row);
+  CHECK(json["validation_loss"] == 0.5);
+  CHECK(json["validation_accuracy"] == 0.75);
+  CHECK_FALSE(json.contains("validation_rmse"));
+  CHECK(json["test_accuracy"] == 0.1 + 0.2);
+  CHECK(row.decisive_accuracy() == 0.75);
+
+  RunStart start = some_start();
+  RunSummary summary = some_summary();
+  start.accuracy_set = summary.accuracy_set = EvaluationSet::kValidation;
+  CHECK(to_json(start)["accuracy_set"] == "validation");
+  CHECK(to_json(summary)["accuracy_set"] == "validation");
+  for (const char* field : {"validation_accuracy", "best_validation_accuracy", "validation_loss"}) {
+    CHECK(to_json(summary).at(field).is_null());  // not measured
+  }
+  summary.validation_accuracy = 0.5;
+  summary.best_validation_accuracy = 0.625;
+  summary.validation_loss = 0.25;
+  CHECK(to_json(summary)["validation_accuracy"] == 0.5);
+  CHECK(to_json(summary)["best_validation_accuracy"] == 0.625);
+  CHECK(to_json(summary)["validation_loss"] == 0.25);
+  CHECK(to_json(summary)["test_accuracy"] == 0.1 + 0.2);
+
+  summary.metric = Metric::kRmse;
+  summary.validation_rmse = 2.0;
+  CHECK(to_json(summary)["validation_rmse"] == 2.0);
+  CHECK(to_json(summary).at("best_validation_rmse").is_null());
+  CHECK_FALSE(to_json(summary).contains("validation_accuracy"));
+  row.validation_accuracy.reset();
+  row.validation_rmse = std::numeric_limits<double>::quiet_NaN();
+  CHECK(to_json(row).at("validation_rmse").is_null());
+
+  const ordered_json evaluation = to_json(EvaluationResult{.set = EvaluationSet::kValidation,
+                                                           .loss = 0.25,
+                                                           .accuracy = 0.5,
+                                                           .top5_accuracy = {},
+                                                           .rmse = {},
+                                                           .examples = 7});
+  CHECK(names_of(evaluation) ==
+        std::vector<std::string>{"validation_accuracy", "validation_top5_accuracy", "validation_loss", "examples"});
 }
 
 TEST_CASE("report: what was not measured is null, not zero") {

@@ -47,15 +47,15 @@ TEST_CASE("a job in each precision trains, is saved in float32, and evaluates to
   CHECK(summary.test_accuracy.value() > 0.7);
   const std::string model = (directory.path() / "model.safetensors").string();
   const jobs::EvaluationResult again = jobs::evaluate_run(job, model, summary.model_sha256, {});
-  CHECK(again.test_accuracy == summary.test_accuracy);
-  CHECK(again.test_loss == summary.test_loss);
+  CHECK(again.accuracy == summary.test_accuracy);
+  CHECK(again.loss == summary.test_loss);
 
   // Read as FP32 it is the same model, but for the rounding of each layer.
   jobs::JobOptions exact = job;
   exact.training.precision = Precision::kFloat32;
   const jobs::EvaluationResult in_float32 = jobs::evaluate_run(exact, model, summary.model_sha256, {});
-  CHECK(in_float32.test_loss != again.test_loss);
-  CHECK(std::abs(in_float32.test_loss - again.test_loss) < 0.02 * again.test_loss);
+  CHECK(in_float32.loss != again.loss);
+  CHECK(std::abs(in_float32.loss - again.loss) < 0.02 * again.loss);
 }
 
 }  // namespace arbalest::tests

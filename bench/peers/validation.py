@@ -1,0 +1,46 @@
+"""Which training examples a job leaves out for validation: the rule of `Validation` in proto/arbalest/v1/data.proto."""
+
+import dataclasses
+import math
+
+MASK = 2**64 - 1
+
+
+def mix(z):
+    """The output function of SplitMix64, with the step before it."""
+    z = (z + 0x9E3779B97F4A7C15) & MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+def share_of(fraction, examples):
+    """How many of a class's examples validate: the nearest integer, halves up."""
+    product = fraction * examples
+    whole = math.floor(product)
+    return whole + (product - whole >= 0.5)
+
+
+def left_out(labels, fraction, seed=1):
+    """The numbers of the examples that validate, ascending. `labels`: of the training set, in the order of its files."""
+    of_class = {}
+    for example, label in enumerate(labels):
+        of_class.setdefault(label, []).append(example)
+    chosen = []
+    for examples in of_class.values():
+        examples.sort(key=lambda example: mix((mix(seed) + example) & MASK))
+        chosen += examples[: share_of(fraction, len(examples))]
+    return sorted(chosen)
+
+
+def divide(split, fraction, seed=1):
+    """What is left to train on, and the validation set. `split`: the training set, as datasets.load gives it."""
+    chosen = set(left_out(split.labels, fraction, seed))
+    pixels = len(split.images) // len(split)
+    parts = []
+    for validates in (False, True):
+        examples = [example for example in range(len(split)) if (example in chosen) == validates]
+        images = b"".join(split.images[example * pixels : (example + 1) * pixels] for example in examples)
+        labels = bytes(split.labels[example] for example in examples)
+        parts.append(dataclasses.replace(split, images=bytearray(images), labels=bytearray(labels)))
+    return tuple(parts)

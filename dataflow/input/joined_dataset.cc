@@ -1,0 +1,55 @@
+#include "dataflow/input/joined_dataset.h"
+
+#include <utility>
+
+#include "dataflow/input/stored_images.h"
+#include "engine/error.h"
+
+namespace arbalest::dataflow {
+
+namespace {
+
+std::size_t host_bytes(const Dataset& data) {
+  const std::optional<StoredBytes> stored = data.stored_bytes();
+  return data.memory_bytes() + (stored ? stored->bytes() : 0);
+}
+
+class JoinedDataset final : public Dataset {
+ public:
+  JoinedDataset(std::unique_ptr<Dataset> first, std::unique_ptr<Dataset> second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+
+  const std::string& name() const noexcept override { return first_->name(); }
+  const InputDescription& description() const noexcept override { return first_->description(); }
+  std::int64_t size() const noexcept override { return first_->size() + second_->size(); }
+
+  void read(std::int64_t example, const ExamplePlace& place, float* image) const override {
+    const std::int64_t behind = example - first_->size();
+    behind < 0 ? first_->read(example, place, image) : second_->read(behind, place, image);
+  }
+  std::int32_t label(std::int64_t example) const override {
+    const std::int64_t behind = example - first_->size();
+    return behind < 0 ? first_->label(example) : second_->label(behind);
+  }
+  bool skips_unreadable() const noexcept override { return first_->skips_unreadable() || second_->skips_unreadable(); }
+  std::size_t memory_bytes() const noexcept override { return host_bytes(*first_) + host_bytes(*second_); }
+
+ private:
+  std::unique_ptr<Dataset> first_;
+  std::unique_ptr<Dataset> second_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> join(std::unique_ptr<Dataset> first, std::unique_ptr<Dataset> second) {
+  ARBALEST_CHECK(first->description() == second->description());
+  auto* images = dynamic_cast<ByteImages*>(first.get());
+  const auto* more = dynamic_cast<const ByteImages*>(second.get());
+  if (images == nullptr || more == nullptr) {
+    return std::make_unique<JoinedDataset>(std::move(first), std::move(second));
+  }
+  images->append(*more);
+  return first;
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,19 @@
+// Joins two datasets: a model is evaluated on the test set and, behind it, the validation set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "dataflow/input/dataset.h"
+
+namespace arbalest::dataflow {
+
+// Returns a dataset with the examples of `first`, then those of `second`, which must have the same description. Two
+// datasets of bytes are copied into one, so that steps can gather from both. Other datasets stay two, behind one
+// interface.
+std::unique_ptr<Dataset> join(std::unique_ptr<Dataset> first, std::unique_ptr<Dataset> second);
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,112 @@
+#include "jobs/run/model_scores.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/error.h"
+#include "engine/ops/accuracy.h"
+#include "jobs/wording/text.h"
+
+namespace arbalest::jobs {
+
+const char* to_string(EvaluationSet set) { return set == EvaluationSet::kTest ? "test" : "validation"; }
+
+std::optional<double> top5_accuracy(const scheduler::Evaluation& evaluation, std::int64_t classes) {
+  if (classes <= engine::kTopRanks) return std::nullopt;
+  return evaluation.top5_accuracy;
+}
+
+std::optional<double> rmse(const scheduler::Evaluation& evaluation, const dataflow::InputDescription& input) {
+  if (!input.has_ids()) return std::nullopt;
+  return std::sqrt(evaluation.loss);
+}
+
+void ModelScores::evaluate(Session& session) {
+  if (dataflow::BatchRing* ring = session.validation_ring(); ring != nullptr) {
+    validation_.evaluation = session.scheduler().evaluate(*ring);
+  }
+  test_.evaluation = session.scheduler().evaluate(session.test_ring());
+}
+
+void ModelScores::forget() {
+  test_.evaluation.reset();
+  validation_.evaluation.reset();
+}
+
+double ModelScores::score(const scheduler::Evaluation& evaluation) const {
+  return predicts_numbers() ? std::sqrt(evaluation.loss) : evaluation.accuracy;
+}
+
+// Returns the best score, including the present model's. The score of a model without a finite loss does not count.
+std::optional<double> ModelScores::better(const Set& set) const {
+  if (!set.evaluation || !std::isfinite(set.evaluation->loss)) return set.best;
+  const double now = score(*set.evaluation);
+  if (!set.best) return now;
+  return predicts_numbers() ? std::min(now, *set.best) : std::max(now, *set.best);
+}
+
+bool ModelScores::count_epoch() {
+  test_.best = better(test_);
+  validation_.best = better(validation_);
+  const scheduler::Evaluation& judged = *of(accuracy_set_).evaluation;
+  return std::isfinite(judged.loss) && target_.add(judged.accuracy);
+}
+
+std::string ModelScores::problem() const {
+  for (const EvaluationSet set : {EvaluationSet::kTest, EvaluationSet::kValidation}) {
+    const std::optional<scheduler::Evaluation>& evaluation = of(set).evaluation;
+    if (!evaluation || std::isfinite(evaluation->loss)) continue;
+    return fmt::format("the model's loss on the {} set is {}", to_string(set), unsigned_nan(evaluation->loss));
+  }
+  return "";
+}
+
+void ModelScores::require_finite(std::string_view when) const {
+  const std::string what = problem();
+  if (what.empty()) return;
+  engine::fail(engine::ErrorKind::kDiverged,
+               "training diverged: {} {}; lower learning_rate.base, or check the initial values of its layers and the "
+               "data's normalization",
+               when, what);
+}
+
+void ModelScores::write_to(EpochRow& row) const {
+  row.test_loss = test_.evaluation->loss;
+  row.test_accuracy = test_.evaluation->accuracy;
+  row.test_top5_accuracy = top5_accuracy(*test_.evaluation, input_.classes);
+  row.test_rmse = rmse(*test_.evaluation, input_);
+  if (!validation_.evaluation) return;
+  row.validation_loss = validation_.evaluation->loss;
+  row.validation_rmse = rmse(*validation_.evaluation, input_);
+  if (!predicts_numbers()) row.validation_accuracy = validation_.evaluation->accuracy;
+}
+
+void ModelScores::write_to(RunSummary& summary) const {
+  (predicts_numbers() ? summary.best_test_rmse : summary.best_test_accuracy) = better(test_);
+  (predicts_numbers() ? summary.best_validation_rmse : summary.best_validation_accuracy) = better(validation_);
+  if (const auto& test = test_.evaluation) {
+    summary.test_loss = test->loss;
+    summary.test_top5_accuracy = predicts_numbers() ? std::nullopt : top5_accuracy(*test, input_.classes);
+    if (!predicts_numbers()) summary.test_accuracy = test->accuracy;
+    if (std::isfinite(test->loss)) summary.test_rmse = rmse(*test, input_);
+  }
+  if (const auto& validation = validation_.evaluation) {
+    summary.validation_loss = validation->loss;
+    if (!predicts_numbers()) summary.validation_accuracy = validation->accuracy;
+    if (std::isfinite(validation->loss)) summary.validation_rmse = rmse(*validation, input_);
+  }
+}
+
+std::string ModelScores::text() const {
+  std::string text;
+  for (const EvaluationSet set : {EvaluationSet::kTest, EvaluationSet::kValidation}) {
+    const std::optional<scheduler::Evaluation>& evaluation = of(set).evaluation;
+    if (!evaluation) continue;
+    text += fmt::format("{}{} evaluated (loss {})", text.empty() ? "" : ", ",
+                        counted(evaluation->examples, fmt::format("{} example", to_string(set))),
+                        loss_text(evaluation->loss));
+  }
+  return text;
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,13 @@
+// A bench as Markdown, for a page of results: its tables, and links to its charts.
+#pragma once
+
+#include <string>
+
+#include "jobs/study/bench.h"
+
+namespace arbalest::jobs {
+
+// The charts are files beside it (jobs/study/bench_report.h).
+std::string to_markdown(const BenchResult& result);
+
+}  // namespace arbalest::jobs
