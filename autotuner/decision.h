@@ -1,6 +1,7 @@
 // What the tuner answers, for the run to act upon and for its log.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,10 @@ struct Evidence {
   int probes = 0;            // of the present search, with this decision's
   int probe_limit = 0;       // of every search
   int measured_windows = 0;  // all windows spent on probes since the run began, those after resizes not counted
+  // Goodput is the rate times the efficiency; none, 1 and 1 where throughput decides or the efficiency is not known.
+  std::optional<double> noise_scale{};  // examples
+  double efficiency = 1.0;              // at the count the decision was made at
+  double best_efficiency = 1.0;         // at best_learners
 };
 
 struct Decision {
