@@ -34,10 +34,15 @@ struct Evidence {
   int probes = 0;            // of the present search, with this decision's
   int probe_limit = 0;       // of every search
   int measured_windows = 0;  // all windows spent on probes since the run began, those after resizes not counted
-  // Goodput is the rate times the efficiency; none, 1 and 1 where throughput decides or the efficiency is not known.
-  std::optional<double> noise_scale{};  // examples
-  double efficiency = 1.0;              // at the count the decision was made at
-  double best_efficiency = 1.0;         // at best_learners
+  // None where throughput decides, or where it decides for the time being, as the noise scale is not known.
+  std::optional<double> noise_scale{};      // examples
+  std::optional<double> efficiency{};       // at the count the decision was made at
+  std::optional<double> best_efficiency{};  // at best_learners
+
+  std::optional<double> goodput() const { return efficiency ? std::optional(rate * *efficiency) : std::nullopt; }
+  std::optional<double> best_goodput() const {
+    return best_efficiency ? std::optional(best_rate * *best_efficiency) : std::nullopt;
+  }
 };
 
 struct Decision {

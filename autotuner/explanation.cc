@@ -70,7 +70,9 @@ std::string explain_move(const Efficiency& from, const Efficiency& to) {
   return fmt::format("the gradient noise scale has moved from {:.0f} to {}", *from.noise_scale(), scale);
 }
 
-std::string explain_choice(const Outcome& outcome, const Curve& curve, const SearchOptions& options) {
+namespace {
+
+std::string explain_outcome(const Outcome& outcome, const Curve& curve, const SearchOptions& options) {
   const Objective& objective = options.objective;
   const Point& best = curve.best(objective);
   const bool is_best = outcome.chosen.configuration == best.configuration;
@@ -91,6 +93,14 @@ std::string explain_choice(const Outcome& outcome, const Curve& curve, const Sea
                                                             outcome.extent == Extent::kAround ? " beside it" : "",
                                                             100.0 * options.tolerance, better(objective));
   return fmt::format("{}, the most of all that were tried, and {}", reached(best, objective), end);
+}
+
+}  // namespace
+
+std::string explain_choice(const Outcome& outcome, const Curve& curve, const SearchOptions& options) {
+  const Objective& objective = options.objective;
+  const char* unknown = "; the gradient noise scale is not known yet, so examples/s decide";
+  return explain_outcome(outcome, curve, options) + (objective.is_goodput() && !objective.weighs() ? unknown : "");
 }
 
 }  // namespace arbalest::autotuner

@@ -105,7 +105,7 @@ void FleetTuner::take_next_turn() {
     if (i != kind) options.other_learners += kinds_[i].devices * present_[i].learners;
   }
   tuner_ = Tuner(options, kinds_[kind].space, present_[kind].learners, Extent::kAround);
-  tuner_.set_efficiency(efficiency_);
+  if (efficiency_) tuner_.set_efficiency(*efficiency_);
 }
 
 }  // namespace arbalest::autotuner

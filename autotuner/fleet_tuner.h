@@ -58,9 +58,9 @@ class FleetTuner {
 
   TunerOptions options_;
   std::vector<DeviceKind> kinds_;
-  Tuner tuner_;  // of the present turn
-  Efficiency efficiency_;
-  std::optional<std::size_t> turn_;  // none: all together
+  Tuner tuner_;                           // of the present turn
+  std::optional<Efficiency> efficiency_;  // none: throughput decides
+  std::optional<std::size_t> turn_;       // none: all together
   std::vector<Configuration> present_;
   int began_with_ = 0;  // learners, the present turn
   int turns_left_;

@@ -60,7 +60,7 @@ Efficiency learned_from(const NoiseScaleEstimate& estimate, const Efficiency& be
 }
 
 Objective::Objective(const Efficiency& efficiency, int devices, int other_learners)
-    : efficiency_(efficiency), devices_(devices), other_learners_(other_learners) {}
+    : is_goodput_(true), efficiency_(efficiency), devices_(devices), other_learners_(other_learners) {}
 
 double Objective::error_between(const Configuration& a, const Configuration& b) const {
   return efficiency_.error_between(total(a), total(b));

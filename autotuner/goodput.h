@@ -66,7 +66,8 @@ class Objective {
   // Goodput, on `devices` devices with the same count beside `other_learners`.
   Objective(const Efficiency& efficiency, int devices, int other_learners);
 
-  // False: the goodput is the throughput.
+  bool is_goodput() const noexcept { return is_goodput_; }
+  // False: the goodput is the throughput, as that is the objective or nothing is known yet.
   bool weighs() const noexcept { return efficiency_.is_known(); }
   const Efficiency& known() const noexcept { return efficiency_; }
   double efficiency(const Configuration& count) const { return efficiency_.of(total(count)); }
@@ -77,6 +78,7 @@ class Objective {
  private:
   int total(const Configuration& count) const { return devices_ * count.learners + other_learners_; }
 
+  bool is_goodput_ = false;
   Efficiency efficiency_;
   int devices_ = 1;
   int other_learners_ = 0;

@@ -277,12 +277,12 @@ Evidence Tuner::evidence() const {
     evidence.windows = here->windows;
   }
   evidence.noise_scale = objective().known().noise_scale();
-  evidence.efficiency = objective().efficiency(present_);
+  if (objective().weighs()) evidence.efficiency = objective().efficiency(present_);
   if (!curve_.empty()) {
     const Point& best = curve_.best(objective());
     evidence.best_learners = best.configuration.learners;
     evidence.best_rate = best.rate;
-    evidence.best_efficiency = objective().efficiency(best.configuration);
+    if (objective().weighs()) evidence.best_efficiency = objective().efficiency(best.configuration);
   }
   return evidence;
 }

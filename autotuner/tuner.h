@@ -74,7 +74,8 @@ class Tuner {
   // above it if that was to grow; fewer learners fail where they are others, of more threads, for which there is no
   // memory beside the present ones. Throws std::logic_error if the last decision was to keep.
   Decision out_of_memory();
-  // From now on counts are compared by goodput. Without this, and before the first call, by throughput.
+  // From now on counts are compared by goodput; with an efficiency that is not known by throughput, which the reasons
+  // then say. Without any call throughput decides.
   void set_efficiency(const Efficiency& efficiency);
 
   // Whether a search is under way; otherwise present() is its choice.

@@ -156,9 +156,9 @@ TEST_CASE("goodput: decisions carry efficiency and noise scale, and say them") {
   CHECK(decision->reason ==
         "2 learners reached 1000 examples/s of efficiency 0.67 (goodput 667): trying the next octave, 4 learners");
   CHECK(decision->evidence.rate == 1000.0);
-  CHECK(decision->evidence.efficiency == Approx(2.0 / 3.0));
+  CHECK(decision->evidence.efficiency.value() == Approx(2.0 / 3.0));
   CHECK(decision->evidence.noise_scale == 32.0);
-  CHECK(decision->evidence.best_efficiency == Approx(2.0 / 3.0));
+  CHECK(decision->evidence.best_goodput().value() == Approx(2000.0 / 3.0));
 }
 
 TEST_CASE("goodput: a scale that cannot be one is refused") {
