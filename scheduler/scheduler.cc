@@ -39,6 +39,9 @@ void Progress::add(const Progress& later) {
   correct_top5 += later.correct_top5;
   if (later.replica_distance > 0.0) replica_distance = later.replica_distance;
   host_seconds += later.host_seconds;
+  gradient_square_mean += later.gradient_square_mean;
+  mean_gradient_square += later.mean_gradient_square;
+  gradient_samples += later.gradient_samples;
 }
 
 Scheduler::Scheduler(const Options& options, std::span<const std::unique_ptr<LearnerPool>> pools,

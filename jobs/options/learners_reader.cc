@@ -46,6 +46,7 @@ void read_auto(const v1::Learners::Auto& message, JobOptions& options, dataflow:
   if (bad_min.empty() && bad_max.empty() && bounds.min > bounds.max) {
     issues.add(path + ".min", fmt::format("min must not be above max: {} is above {}", bounds.min, bounds.max));
   }
+  if (message.objective() == v1::Learners::Auto::GOODPUT) bounds.objective = TuningObjective::kGoodput;
   options.tuned = bounds;
   options.learners_per_device.assign(options.devices.size(), std::clamp(bounds.min, 1, kMaxLearners));
 }
