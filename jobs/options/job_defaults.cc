@@ -44,12 +44,6 @@ void fill_synchronization(v1::Sma& sma) {
   if (!sma.has_period()) sma.set_period(defaults.period);
 }
 
-void fill_learners(v1::Learners& learners) {
-  if (!learners.per_device().has_auto_()) return;
-  v1::Learners::Auto& tuned = *learners.mutable_per_device()->mutable_auto_();
-  if (!tuned.has_objective()) tuned.set_objective(v1::Learners::Auto::THROUGHPUT);
-}
-
 }  // namespace
 
 void fill_defaults(v1::Job& job, const std::string& file) {
@@ -60,7 +54,6 @@ void fill_defaults(v1::Job& job, const std::string& file) {
   fill_optimizer(*job.mutable_optimizer());
   fill_learning_rate(*job.mutable_learning_rate(), job.training().max_epochs());
   fill_synchronization(*job.mutable_synchronization()->mutable_sma());
-  if (job.has_learners()) fill_learners(*job.mutable_learners());
   if (job.devices().empty()) {
     for (const engine::DeviceSpec& device : engine::list_devices()) job.add_devices(device.name);
   }
