@@ -69,17 +69,26 @@ const Point* Curve::find(int learners) const {
   return at == points_.end() ? nullptr : &*at;
 }
 
-const Point& Curve::best() const { return *std::ranges::max_element(points_, {}, &Point::rate); }
+const Point& Curve::best(const Objective& objective) const {
+  return *std::ranges::max_element(
+      points_, {}, [&](const Point& point) { return objective.goodput(point.configuration, point.rate); });
+}
 
-std::optional<Promise> promise_right_of(const Curve& curve, std::size_t left, std::span<const Configuration> space) {
+std::optional<Promise> promise_right_of(const Curve& curve, std::size_t left, std::span<const Configuration> space,
+                                        const Objective& objective) {
   const std::span<const Point> points = curve.points();
   const Place a = place(points[left]);
   if (left + 1 == points.size()) {
     const auto hidden = between(space, points[left].configuration.learners, space.back().learners + 1);
     if (hidden.empty()) return std::nullopt;
-    const double rise = left == 0 ? 1.0 : std::min(1.0, slope(place(points[left - 1]), a));
-    const double farthest = std::max(0.0, rise) * (octaves(hidden.back().learners) - a.x);
-    return Promise{hidden[(hidden.size() - 1) / 2], std::exp2(a.y + farthest)};
+    const double rise = left == 0 ? 1.0 : std::clamp(slope(place(points[left - 1]), a), 0.0, 1.0);
+    Promise most;
+    for (std::size_t i = 0; i < hidden.size(); ++i) {
+      const double rate = std::exp2(a.y + rise * (octaves(hidden[i].learners) - a.x));
+      const double goodput = objective.goodput(hidden[i], rate);
+      if (goodput >= most.goodput) most = {hidden[i / 2], goodput};
+    }
+    return most;
   }
   const Place b = place(points[left + 1]);
   const double inner = slope(a, b);
@@ -90,7 +99,8 @@ std::optional<Promise> promise_right_of(const Curve& curve, std::size_t left, st
        between(space, points[left].configuration.learners, points[left + 1].configuration.learners)) {
     const double x = octaves(count.learners);
     const double rate = std::exp2(std::min(a.y + rise * (x - a.x), b.y + fall * (x - b.x)));
-    if (!best || rate > best->rate) best = Promise{count, rate};
+    const double goodput = objective.goodput(count, rate);
+    if (!best || goodput > best->goodput) best = Promise{count, goodput};
   }
   return best;
 }

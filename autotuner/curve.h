@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autotuner/configuration.h"
+#include "autotuner/goodput.h"
 
 namespace arbalest::autotuner {
 
@@ -27,8 +28,8 @@ class Curve {
   bool empty() const noexcept { return points_.empty(); }
   // nullptr if the count is not measured.
   const Point* find(int learners) const;
-  // The point of the highest rate. Not of an empty curve.
-  const Point& best() const;
+  // The point of the highest goodput: by default of the highest rate. Not of an empty curve.
+  const Point& best(const Objective& objective = {}) const;
 
  private:
   std::vector<Point> points_;
@@ -37,7 +38,7 @@ class Curve {
 // What could be found at a count that is not measured.
 struct Promise {
   Configuration configuration;
-  double rate = 0.0;  // examples per second
+  double goodput = 0.0;  // examples per second, weighted by the objective
 };
 
 // The best that the counts of `space` between points `left` and `left + 1` of the curve can hide, if returns diminish:
@@ -46,7 +47,10 @@ struct Promise {
 // valley, or the curve is not concave there, the line has the slope 1 (no learner works faster for having company) or
 // -1. With `left` the last
 // point: the counts up to the end of `space`, which ends below a count that did not fit in memory; the promise is what
-// the last of them could reach, the count the one in the middle. None if there is no count between.
-std::optional<Promise> promise_right_of(const Curve& curve, std::size_t left, std::span<const Configuration> space);
+// the most promising of them (the last, unless the objective weighs) could reach, the count the one in the middle of
+// those up to it. None if there is no count between. All lines bound rates; the objective weighs the bound at each
+// count.
+std::optional<Promise> promise_right_of(const Curve& curve, std::size_t left, std::span<const Configuration> space,
+                                        const Objective& objective = {});
 
 }  // namespace arbalest::autotuner

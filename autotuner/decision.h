@@ -1,6 +1,7 @@
 // What the tuner answers, for the run to act upon and for its log.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,15 @@ struct Evidence {
   int probes = 0;            // of the present search, with this decision's
   int probe_limit = 0;       // of every search
   int measured_windows = 0;  // all windows spent on probes since the run began, those after resizes not counted
+  // None where throughput decides, or where it decides for the time being, as the noise scale is not known.
+  std::optional<double> noise_scale{};      // examples
+  std::optional<double> efficiency{};       // at the count the decision was made at
+  std::optional<double> best_efficiency{};  // at best_learners
+
+  std::optional<double> goodput() const { return efficiency ? std::optional(rate * *efficiency) : std::nullopt; }
+  std::optional<double> best_goodput() const {
+    return best_efficiency ? std::optional(best_rate * *best_efficiency) : std::nullopt;
+  }
 };
 
 struct Decision {

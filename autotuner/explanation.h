@@ -9,7 +9,11 @@
 namespace arbalest::autotuner {
 
 // Of a probe that is decided at `present`.
-std::string explain_probe(const Probe& probe, const Configuration& present, const Curve& curve);
+std::string explain_probe(const Probe& probe, const Configuration& present, const Curve& curve,
+                          const Objective& objective);
+
+// Why a search begins: "the noise scale has moved from 250 to 1900 examples".
+std::string explain_move(const Efficiency& from, const Efficiency& to);
 
 struct Outcome {
   Point chosen;

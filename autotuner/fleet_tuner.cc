@@ -65,6 +65,11 @@ FleetDecision FleetTuner::out_of_memory() {
   return carry(back);
 }
 
+void FleetTuner::set_efficiency(const Efficiency& efficiency) {
+  efficiency_ = efficiency;
+  tuner_.set_efficiency(efficiency);
+}
+
 std::vector<Configuration> FleetTuner::beside_others(int learners) const {
   std::vector<Configuration> all = present_;
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
@@ -100,6 +105,7 @@ void FleetTuner::take_next_turn() {
     if (i != kind) options.other_learners += kinds_[i].devices * present_[i].learners;
   }
   tuner_ = Tuner(options, kinds_[kind].space, present_[kind].learners, Extent::kAround);
+  if (efficiency_) tuner_.set_efficiency(*efficiency_);
 }
 
 }  // namespace arbalest::autotuner

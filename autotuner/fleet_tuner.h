@@ -43,6 +43,8 @@ class FleetTuner {
   std::optional<FleetDecision> add(std::int64_t tasks, std::int64_t examples, double seconds);
   // As for Tuner: the resize that was decided last.
   FleetDecision out_of_memory();
+  // As for Tuner: of all devices and kinds together.
+  void set_efficiency(const Efficiency& efficiency);
 
   bool searching() const noexcept { return turns_left_ > 0 || turn_is_over_ || tuner_.searching(); }
   // Whose turn it is, or was: its measurements are what `arbalest tune` prints.
@@ -56,8 +58,9 @@ class FleetTuner {
 
   TunerOptions options_;
   std::vector<DeviceKind> kinds_;
-  Tuner tuner_;                      // of the present turn
-  std::optional<std::size_t> turn_;  // none: all together
+  Tuner tuner_;                           // of the present turn
+  std::optional<Efficiency> efficiency_;  // none: throughput decides
+  std::optional<std::size_t> turn_;       // none: all together
   std::vector<Configuration> present_;
   int began_with_ = 0;  // learners, the present turn
   int turns_left_;

@@ -16,8 +16,9 @@ class Search {
 
   std::optional<Probe> octave_above() const {
     const Point& highest = curve_.points().back();
-    const int farthest = space_.back().learners;
-    if (highest.rate * farthest / highest.configuration.learners < curve_.best().rate) return std::nullopt;
+    const Configuration& farthest = space_.back();
+    const double rate = highest.rate * farthest.learners / highest.configuration.learners;
+    if (options_.objective.goodput(farthest, rate) < goodput(best())) return std::nullopt;
     for (const Configuration& octave : octaves_) {
       if (octave.learners > highest.configuration.learners && may_try(octave)) return Probe{ProbeKind::kAbove, octave};
     }
@@ -26,42 +27,45 @@ class Search {
 
   std::optional<Probe> octave_below() const {
     const Point& lowest = curve_.points().front();
-    const int farthest = space_.front().learners;
-    if (lowest.rate * lowest.configuration.learners / farthest < curve_.best().rate) return std::nullopt;
+    const Configuration& farthest = space_.front();
+    const double rate = lowest.rate * lowest.configuration.learners / farthest.learners;
+    if (options_.objective.goodput(farthest, rate) < goodput(best())) return std::nullopt;
     for (const Configuration& octave : octaves_ | std::views::reverse) {
       if (octave.learners >= lowest.configuration.learners || !may_try(octave)) continue;
       if (octave != octaves_.front() || curve_.points().size() == 1) return Probe{ProbeKind::kBelow, octave};
       const Point& third = curve_.points()[1];
-      if (lowest.rate < (1.0 - options_.hysteresis) * third.rate) return std::nullopt;
+      if (goodput(lowest) < (1.0 - options_.hysteresis) * goodput(third)) return std::nullopt;
       return Probe{ProbeKind::kLowest, octave};
     }
     return std::nullopt;
   }
 
   std::optional<Probe> beside_best() const {
-    const int best = curve_.best().configuration.learners;
-    const auto above = std::ranges::upper_bound(octaves_, best, {}, &Configuration::learners);
-    const auto from = std::ranges::lower_bound(octaves_, best, {}, &Configuration::learners);
+    const int learners = best().configuration.learners;
+    const auto above = std::ranges::upper_bound(octaves_, learners, {}, &Configuration::learners);
+    const auto from = std::ranges::lower_bound(octaves_, learners, {}, &Configuration::learners);
     if (from != octaves_.begin() && may_try(*std::prev(from))) return Probe{ProbeKind::kBeside, *std::prev(from)};
     if (above != octaves_.end() && may_try(*above)) return Probe{ProbeKind::kBeside, *above};
     return std::nullopt;
   }
 
   std::optional<Probe> between(Extent extent) const {
-    const Point& best = curve_.best();
+    const Point* best = &this->best();
     std::optional<Promise> most;
     for (std::size_t left = 0; left < curve_.points().size(); ++left) {
       const bool touches_best =
-          &curve_.points()[left] == &best || (left + 1 < curve_.points().size() && &curve_.points()[left + 1] == &best);
+          &curve_.points()[left] == best || (left + 1 < curve_.points().size() && &curve_.points()[left + 1] == best);
       if (extent == Extent::kAround && !touches_best) continue;
-      const std::optional<Promise> promise = promise_right_of(curve_, left, space_);
-      if (promise && (!most || promise->rate > most->rate)) most = promise;
+      const std::optional<Promise> promise = promise_right_of(curve_, left, space_, options_.objective);
+      if (promise && (!most || promise->goodput > most->goodput)) most = promise;
     }
-    if (!most || most->rate <= (1.0 + options_.tolerance) * best.rate) return std::nullopt;
-    return Probe{ProbeKind::kBetween, most->configuration, most->rate};
+    if (!most || most->goodput <= (1.0 + options_.tolerance) * goodput(*best)) return std::nullopt;
+    return Probe{ProbeKind::kBetween, most->configuration, most->goodput};
   }
 
  private:
+  const Point& best() const { return curve_.best(options_.objective); }
+  double goodput(const Point& point) const { return options_.objective.goodput(point.configuration, point.rate); }
   bool may_try(const Configuration& configuration) const {
     return std::ranges::find(space_, configuration) != space_.end() && curve_.find(configuration.learners) == nullptr;
   }
@@ -108,15 +112,20 @@ std::optional<Probe> next_probe(std::span<const Configuration> space, std::span<
   return wide ? wide : search.between(extent);
 }
 
+double error_between(const Point& a, const Point& b, const SearchOptions& options) {
+  return std::hypot(std::hypot(a.error, b.error), options.objective.error_between(a.configuration, b.configuration));
+}
+
 Point choose(const Curve& curve, std::optional<int> present, const SearchOptions& options) {
-  const Point& best = curve.best();
-  const auto error = [&](const Point& point) { return std::hypot(point.error, best.error); };
+  const Point& best = curve.best(options.objective);
+  const auto goodput = [&](const Point& p) { return options.objective.goodput(p.configuration, p.rate); };
+  const auto error = [&](const Point& point) { return error_between(point, best, options); };
   if (present) {
     const Point& old = *curve.find(*present);
-    if (best.rate * (1.0 - error(old)) <= old.rate * (1.0 + options.hysteresis)) return old;
+    if (goodput(best) * (1.0 - error(old)) <= goodput(old) * (1.0 + options.hysteresis)) return old;
   }
   for (const Point& point : curve.points()) {
-    if (point.rate >= best.rate * (1.0 - options.hysteresis + error(point))) return point;
+    if (goodput(point) >= goodput(best) * (1.0 - options.hysteresis + error(point))) return point;
   }
   return best;
 }

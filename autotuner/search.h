@@ -10,8 +10,9 @@
 namespace arbalest::autotuner {
 
 struct SearchOptions {
-  double hysteresis = 0.03;  // of throughput: less is no reason to train more learners, or to change the count
-  double tolerance = 0.03;   // of throughput: may stay hidden between two counts; 5 % are the aim, as both bounds err
+  double hysteresis = 0.03;  // of goodput: less is no reason to train more learners, or to change the count
+  double tolerance = 0.03;   // of goodput: may stay hidden between two counts; 5 % are the aim, as both bounds err
+  Objective objective{};     // says what goodput is: by default the throughput
 };
 
 enum class Extent {
@@ -24,7 +25,7 @@ enum class ProbeKind { kAbove, kBelow, kLowest, kBeside, kBetween };
 struct Probe {
   ProbeKind kind = ProbeKind::kAbove;
   Configuration configuration;
-  double promise = 0.0;  // kBetween: the most that could be found, examples per second
+  double promise = 0.0;  // kBetween: the most goodput that could be found
 };
 
 // The counts of `space` in steps of one octave or the next smaller that there is, from its first to its last.
@@ -46,6 +47,9 @@ int probe_limit(std::span<const Configuration> space);
 // counts were taken out. `curve`: what is measured, at least the count that the search began with.
 std::optional<Probe> next_probe(std::span<const Configuration> space, std::span<const Configuration> octaves,
                                 const Curve& curve, Extent extent, const SearchOptions& options);
+
+// Relative standard error of the goodput of `a` over that of `b`, from their rates and efficiencies.
+double error_between(const Point& a, const Point& b, const SearchOptions& options);
 
 // The fewest learners that are surely (by one standard error) within the hysteresis of the best. With `present`, a
 // count of the curve: that, unless the best is surely better by more than the hysteresis.

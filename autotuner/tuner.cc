@@ -70,6 +70,10 @@ std::optional<Decision> Tuner::add(std::int64_t tasks, std::int64_t examples, do
   return watch(*rate);
 }
 
+void Tuner::set_efficiency(const Efficiency& efficiency) {
+  options_.search.objective = Objective(efficiency, options_.devices, options_.other_learners);
+}
+
 std::optional<Decision> Tuner::probe(double rate) {
   rates_.push_back(rate);
   ++measured_windows_;
@@ -96,9 +100,9 @@ bool Tuner::is_enough() const {
   const Point point = measured();
   if (point.error <= options_.precision) return true;
   if (curve_.empty()) return false;
-  const Point& best = curve_.best();
-  return point.rate * (1.0 + 3.0 * std::hypot(point.error, best.error)) <
-         best.rate * (1.0 - options_.search.hysteresis);
+  const Point& best = curve_.best(objective());
+  return goodput(point) * (1.0 + 3.0 * error_between(point, best, options_.search)) <
+         goodput(best) * (1.0 - options_.search.hysteresis);
 }
 
 Decision Tuner::next() {
@@ -114,7 +118,7 @@ Decision Tuner::next() {
   if (!probe || probes_ == probe_limit(octaves_)) return finish();
   ++probes_;
   state_ = State::kProbing;
-  return go(probe->configuration, false, explain_probe(*probe, present_, curve_));
+  return go(probe->configuration, false, explain_probe(*probe, present_, curve_, objective()));
 }
 
 std::optional<Probe> Tuner::next_worth_trying() const {
@@ -125,20 +129,19 @@ Decision Tuner::finish() {
   const std::optional<int> present = incumbent_ ? std::optional(incumbent_->configuration.learners) : std::nullopt;
   const Point chosen = choose(curve_, present, options_.search);
   const bool changed = !incumbent_ || chosen.configuration != incumbent_->configuration;
-  const double clearly = 1.0 + options_.search.hysteresis;
-  if (remembered_ && remembered_->rate <= clearly * chosen.rate) remembered_.reset();
-  if (incumbent_ && changed && incumbent_baseline_ > clearly * chosen.rate &&
-      (!remembered_ || remembered_->rate < incumbent_baseline_)) {
-    remembered_ = Remembered{incumbent_->configuration, incumbent_baseline_};
+  const double enough = (1.0 + options_.search.hysteresis) * goodput(chosen);
+  if (remembered_ && goodput(*remembered_) <= enough) remembered_.reset();
+  if (incumbent_ && changed) {
+    const Point before{.configuration = incumbent_->configuration, .rate = incumbent_baseline_};
+    if (goodput(before) > enough && (!remembered_ || goodput(*remembered_) < goodput(before))) remembered_ = before;
   }
   plan_next_search(changed);
   state_ = State::kWatching;
   watch_.emplace(chosen.rate);
-  const Outcome outcome{.chosen = chosen,
-                        .incumbent = incumbent_,
-                        .extent = extent_,
-                        .more_to_try = next_worth_trying().has_value(),
-                        .probes = probes_};
+  chosen_by_ = objective().known();
+  more_to_try_ = next_worth_trying().has_value();
+  const Outcome outcome{
+      .chosen = chosen, .incumbent = incumbent_, .extent = extent_, .more_to_try = more_to_try_, .probes = probes_};
   return go(chosen.configuration, true, explain_choice(outcome, curve_, options_.search));
 }
 
@@ -155,11 +158,21 @@ void Tuner::plan_next_search(bool changed) {
 std::optional<Decision> Tuner::watch(double rate) {
   const std::optional<double> moved = watch_->add(rate);
   if (space_.size() == 1) return std::nullopt;
-  if (moved && watch_->windows() >= patience_with(*moved)) return search_again(moved);
+  if (moved && watch_->windows() >= patience_with(*moved)) return follow_throughput(*moved);
+  if (efficiency_asks_to_search()) return follow_efficiency();
   if (!may_look()) return std::nullopt;
   if (remembered_ && watch_->windows() >= next_look_back_) return look_back();
-  if (watch_->windows() >= next_look_) return search_again(std::nullopt);
+  if (watch_->windows() >= next_look_) return look_around();
   return std::nullopt;
+}
+
+// A choice that was made without knowing the efficiency is reconsidered as soon as it is known.
+bool Tuner::efficiency_asks_to_search() const {
+  if (!chosen_by_.has_moved_to(objective().known()) || curve_.find(present_.learners) == nullptr) return false;
+  const bool has_waited = watch_->windows() >= patience_ && (may_look() || !chosen_by_.is_known());
+  if (!has_waited) return false;
+  if (choose(curve_, present_.learners, options_.search).configuration != present_) return true;
+  return !more_to_try_ && next_worth_trying().has_value();
 }
 
 // `move`: new over old throughput.
@@ -187,16 +200,37 @@ void Tuner::begin_search(int windows) {
   probes_ = 0;
 }
 
-Decision Tuner::search_again(std::optional<double> moved) {
-  const int windows = watch_->windows();
-  begin_search(moved ? Watch::kBlockWindows : Watch::kRecentWindows);
-  if (!moved) next_look_ = std::min(2 * next_look_, kLastLook);
+Decision Tuner::follow_throughput(double moved) {
+  begin_search(Watch::kBlockWindows);
   Decision decision = next();
-  const std::string cause =
-      moved ? fmt::format("throughput of {} has moved from {:.0f} to {:.0f} examples/s and stays there",
-                          describe(incumbent_->configuration), incumbent_->rate / *moved, incumbent_->rate)
-            : fmt::format("nothing else was tried for {} windows", windows);
+  decision.reason =
+      fmt::format("throughput of {} has moved from {:.0f} to {:.0f} examples/s and stays there: {}",
+                  describe(incumbent_->configuration), incumbent_->rate / moved, incumbent_->rate, decision.reason);
+  return decision;
+}
+
+// The rates of the last search still hold, but for what has moved that of the present count: only counts that were not
+// measured need a probe. Whether they do hold is seen at the count that is chosen, as after every search.
+Decision Tuner::follow_efficiency() {
+  const std::string cause = explain_move(chosen_by_, objective().known());
+  const Curve last = curve_;
+  begin_search(Watch::kRecentWindows);
+  const double moved = incumbent_->rate / last.find(present_.learners)->rate;
+  for (Point point : last.points()) {
+    point.rate *= moved;
+    if (point.configuration != present_) curve_.set(point);
+  }
+  Decision decision = next();
   decision.reason = cause + ": " + decision.reason;
+  return decision;
+}
+
+Decision Tuner::look_around() {
+  const int windows = watch_->windows();
+  begin_search(Watch::kRecentWindows);
+  next_look_ = std::min(2 * next_look_, kLastLook);
+  Decision decision = next();
+  decision.reason = fmt::format("nothing else was tried for {} windows: {}", windows, decision.reason);
   return decision;
 }
 
@@ -242,9 +276,13 @@ Evidence Tuner::evidence() const {
     evidence.rate = here->rate;
     evidence.windows = here->windows;
   }
+  evidence.noise_scale = objective().known().noise_scale();
+  if (objective().weighs()) evidence.efficiency = objective().efficiency(present_);
   if (!curve_.empty()) {
-    evidence.best_learners = curve_.best().configuration.learners;
-    evidence.best_rate = curve_.best().rate;
+    const Point& best = curve_.best(objective());
+    evidence.best_learners = best.configuration.learners;
+    evidence.best_rate = best.rate;
+    if (objective().weighs()) evidence.best_efficiency = objective().efficiency(best.configuration);
   }
   return evidence;
 }

@@ -1,5 +1,6 @@
-// Finds the number of learners per device with the highest throughput while a run trains, and follows when it changes.
-// A pure state machine: it owns no clock, no thread and no device, so the same calls give the same decisions.
+// Finds the number of learners per device with the highest throughput, or goodput, while a run trains, and follows when
+// it changes. A pure state machine: it owns no clock, no thread and no device, so the same calls give the same
+// decisions.
 //
 // Who calls what (jobs/run/Trainer):
 //   1. Before the run: the space, from the job's bounds, the memory forecast's largest count and the batches of an
@@ -10,7 +11,8 @@
 //      Nothing is to be reported when that has worked. Windows count again after a settling time.
 //   4. If a resize runs out of memory: out_of_memory(), whose decision is carried out and logged
 //      instead. That resize goes back to a count that has trained before.
-//   5. With several processes rank 0 does this, and broadcasts the decision.
+//   5. For goodput: set_efficiency() with what the run's gradients say, as often as they say something new.
+//   6. With several processes rank 0 does this, and broadcasts the decision.
 // A resize that worked is worth a line in the recorded schedule, which a run can follow without a Tuner.
 //
 // A search tries octaves and then counts between them (search.h), each for as many windows as the comparison needs. The
@@ -20,9 +22,13 @@
 //     by less only 300 windows after the last search, as other work on the machine moves it a little all the time and
 //     searches cost throughput,
 //   - after 500 windows, then 1,000 and so on up to 4,000, as a better count elsewhere gives no sign,
-//   - after 200 to 400 windows at the count that was chosen before, if that was faster then: a load that has left it.
-// A search that changes nothing makes the next one wait longer (up to 800 windows), and searches of the last two kinds
-// wait until there was no more than one resize per 100 windows, so that noise and drift do not lead to oscillation.
+//   - after 200 to 400 windows at the count that was chosen before, if that was faster then: a load that has left it,
+//   - when the noise scale has moved (Efficiency::has_moved_to) and, with the rates of the last search, another count
+//   is
+//     better by more than the hysteresis or one that was not measured may be; these rates need no new probe.
+// A search that changes nothing makes the next one wait longer (up to 800 windows), and searches of the last three
+// kinds wait until there was no more than one resize per 100 windows, so that noise and drift do not lead to
+// oscillation.
 #pragma once
 
 #include <cstdint>
@@ -68,11 +74,15 @@ class Tuner {
   // above it if that was to grow; fewer learners fail where they are others, of more threads, for which there is no
   // memory beside the present ones. Throws std::logic_error if the last decision was to keep.
   Decision out_of_memory();
+  // From now on counts are compared by goodput; with an efficiency that is not known by throughput, which the reasons
+  // then say. Without any call throughput decides.
+  void set_efficiency(const Efficiency& efficiency);
 
   // Whether a search is under way; otherwise present() is its choice.
   bool searching() const noexcept { return state_ != State::kWatching; }
   // What the present search, or the last, has measured.
   const Curve& curve() const noexcept { return curve_; }
+  const Objective& objective() const noexcept { return options_.search.objective; }
   int probes() const noexcept { return probes_; }
   int measured_windows() const noexcept { return measured_windows_; }
   // What may still be tried.
@@ -80,21 +90,21 @@ class Tuner {
 
  private:
   enum class State { kProbing, kReturning, kWatching };
-  struct Remembered {
-    Configuration configuration;
-    double rate = 0.0;
-  };
 
   void settle();
   std::optional<Decision> probe(double rate);
   std::optional<Decision> watch(double rate);
+  double goodput(const Point& point) const { return objective().goodput(point.configuration, point.rate); }
   bool may_look() const;
   int patience_with(double move) const;
   bool is_enough() const;
   Point measured() const;
   Decision next();
   Decision finish();
-  Decision search_again(std::optional<double> moved);
+  bool efficiency_asks_to_search() const;
+  Decision follow_throughput(double moved);
+  Decision follow_efficiency();
+  Decision look_around();
   Decision look_back();
   void begin_search(int windows);
   void plan_next_search(bool changed);
@@ -123,9 +133,11 @@ class Tuner {
   int probes_ = 0;
   int measured_windows_ = 0;
 
-  std::optional<Watch> watch_;            // once there is a choice
-  std::optional<Remembered> remembered_;  // was faster than what runs now
-  int next_look_;                         // windows of watching until a search without cause
+  std::optional<Watch> watch_;       // once there is a choice
+  Efficiency chosen_by_;             // what was known of it then
+  bool more_to_try_ = false;         // the limit of probes ended the last search
+  std::optional<Point> remembered_;  // was better than what runs now
+  int next_look_;                    // windows of watching until a search without cause
   int next_look_back_;
   int windows_since_choice_ = 0;  // the first choice
   int resizes_since_choice_ = 0;

@@ -24,13 +24,14 @@ namespace arbalest::cli {
 namespace {
 
 constexpr const char* kThroughput = "throughput";
+constexpr const char* kGoodput = "goodput";
 constexpr const char* kTimeToAccuracy = "time-to-accuracy";
 constexpr const char* kJson = "tune.json";
 constexpr const char* kPicture = "tune.svg";
 
 struct TuneArguments {
   JobArguments job;
-  std::string objective = kThroughput;
+  std::string objective;  // "": the job's
   std::optional<double> target;
   std::string output;
   std::string data_root;
@@ -39,11 +40,13 @@ struct TuneArguments {
   bool json = false;
 };
 
-jobs::JobOptions load_with_bounds(JobArguments arguments) {
+jobs::JobOptions load_with_bounds(JobArguments arguments, const std::string& objective) {
   jobs::JobOptions job = load(arguments);
-  if (job.tuned) return job;
-  arguments.overrides.push_back("learners.per_device.auto={}");
-  return load(arguments);
+  const std::size_t given = arguments.overrides.size();
+  if (!job.tuned) arguments.overrides.push_back("learners.per_device.auto={}");
+  if (objective == kThroughput) arguments.overrides.push_back("learners.per_device.auto.objective=THROUGHPUT");
+  if (objective == kGoodput) arguments.overrides.push_back("learners.per_device.auto.objective=GOODPUT");
+  return arguments.overrides.size() == given ? job : load(arguments);
 }
 
 // What another tune has left is never touched. Asked before anything is measured.
@@ -150,12 +153,12 @@ int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job,
 }
 
 int tune(const TuneArguments& arguments) {
-  const jobs::JobOptions job = load_with_bounds(arguments.job);
+  const jobs::JobOptions job = load_with_bounds(arguments.job, arguments.objective);
   log_warnings(job.warnings);
   jobs::RunContext context;
   context.data_root = data_root(arguments.data_root);
-  return arguments.objective == kThroughput ? tune_throughput(arguments, job, context)
-                                            : tune_accuracy(arguments, job, context);
+  return arguments.objective == kTimeToAccuracy ? tune_accuracy(arguments, job, context)
+                                                : tune_throughput(arguments, job, context);
 }
 
 }  // namespace
@@ -185,12 +188,15 @@ Command add_tune(CLI::App& program) {
   add_data_root(*command, arguments->data_root);
   command
       ->add_option("--objective", arguments->objective,
-                   "throughput: images/s; time-to-accuracy: which number reaches --target first in trainings of "
-                   "training.max_epochs epochs, and the accuracy that each ends with")
-      ->check(CLI::IsMember({kThroughput, kTimeToAccuracy}))
-      ->type_name("WHAT")
-      ->capture_default_str();
-  command->add_option("--target", arguments->target, "Accuracy, in (0, 1]; else training.target_accuracy of the job")
+                   "throughput: images/s; goodput: images/s, times what an image is worth in a round of so many "
+                   "learners, by the gradient noise scale; time-to-accuracy: which number reaches --target first in "
+                   "trainings of "
+                   "training.max_epochs epochs, and the accuracy that each ends with. Else the objective of the job's "
+                   "auto {}")
+      ->check(CLI::IsMember({kThroughput, kGoodput, kTimeToAccuracy}))
+      ->type_name("WHAT");
+  command
+      ->add_option("--target", arguments->target, "Accuracy, in (0, 1]; else training.target_accuracy of the job")
       ->type_name("A");
   command->add_flag("--sweep", arguments->sweep,
                     "Measure every number, and by how much the chosen one is slower; with time-to-accuracy: train "

@@ -42,6 +42,9 @@ void Progress::add(const Progress& later) {
     replica_spread = later.replica_spread;
   }
   host_seconds += later.host_seconds;
+  gradient_square_mean += later.gradient_square_mean;
+  mean_gradient_square += later.mean_gradient_square;
+  gradient_samples += later.gradient_samples;
 }
 
 namespace {

@@ -83,6 +83,11 @@ struct Progress {
   // sqrt(mean over learners of |w_j - mean of w|^2), alike
   double replica_spread = 0.0;
   double host_seconds = 0.0;  // CPU time of the calling thread to enqueue rounds, sleep not counted
+  // Gradients g_j of the learners' mini-batches in rounds that measured them: sums over these rounds, and how many
+  // there were. Of one learner: of two successive gradients, in place of two learners'.
+  double gradient_square_mean = 0.0;  // mean_j |g_j|^2
+  double mean_gradient_square = 0.0;  // |mean_j g_j|^2
+  std::int64_t gradient_samples = 0;
 
   void add(const Progress& later);
 };

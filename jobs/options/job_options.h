@@ -71,10 +71,14 @@ struct OptimizerOptions {
   std::vector<dataflow::ParameterKind> without_decay;  // parameters that weight decay leaves alone
 };
 
+// What the auto-tuner compares numbers of learners by.
+enum class TuningObjective { kThroughput, kGoodput };
+
 // Learners of each device, both included.
 struct LearnerBounds {
   int min = 1;
   int max = 1;
+  TuningObjective objective = TuningObjective::kThroughput;
 };
 
 // From mini-batch `at_batch` of the run on.

@@ -34,7 +34,7 @@ int most_tuned(const std::vector<engine::DeviceSpec>& devices) {
   return std::min(most, kMaxLearners);
 }
 
-void read_auto(const v1::Learners::Auto& message, JobOptions& options, dataflow::FieldIssues& issues) {
+void read_auto(v1::Learners::Auto& message, JobOptions& options, dataflow::FieldIssues& issues) {
   const std::string path = std::string(kPath) + ".auto";
   LearnerBounds bounds;
   if (message.has_min()) bounds.min = message.min();
@@ -46,6 +46,8 @@ void read_auto(const v1::Learners::Auto& message, JobOptions& options, dataflow:
   if (bad_min.empty() && bad_max.empty() && bounds.min > bounds.max) {
     issues.add(path + ".min", fmt::format("min must not be above max: {} is above {}", bounds.min, bounds.max));
   }
+  if (!message.has_objective()) message.set_objective(v1::Learners::Auto::THROUGHPUT);
+  if (message.objective() == v1::Learners::Auto::GOODPUT) bounds.objective = TuningObjective::kGoodput;
   options.tuned = bounds;
   options.learners_per_device.assign(options.devices.size(), std::clamp(bounds.min, 1, kMaxLearners));
 }
@@ -103,7 +105,7 @@ void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldI
   options.learners_are_given = per_device.count_case() != v1::Learners::PerDevice::COUNT_NOT_SET;
   switch (per_device.count_case()) {
     case v1::Learners::PerDevice::kAuto:
-      return read_auto(per_device.auto_(), options, issues);
+      return read_auto(*learners.mutable_per_device()->mutable_auto_(), options, issues);
     case v1::Learners::PerDevice::kSchedule:
       return read_schedule(per_device.schedule(), options, issues);
     case v1::Learners::PerDevice::kFixed:

@@ -16,7 +16,7 @@ namespace arbalest::jobs {
 int default_learners(const engine::DeviceSpec& device);
 
 // Reads `learners` into the fields of `options` that say how many there are; its devices are read already. Writes into
-// `learners` what follows from the devices, if it is one number for all.
+// `learners` what follows from the devices, if it is one number for all, and the default objective of the auto-tuner.
 void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues);
 
 // Numbers of learners that averaging does not bear. The auto-tuner's bounds are drawn in instead,

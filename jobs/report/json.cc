@@ -128,7 +128,11 @@ ordered_json to_json(const ResizeRow& row) {
                         {"best_images_per_second", evidence.best_rate},
                         {"probes", evidence.probes},
                         {"probe_limit", evidence.probe_limit},
-                        {"measured_windows", evidence.measured_windows}};
+                        {"measured_windows", evidence.measured_windows},
+                        {"noise_scale", finite_if_set("noise_scale", evidence.noise_scale)},
+                        {"efficiency", finite_if_set("efficiency", evidence.efficiency)},
+                        {"goodput", finite_if_set("goodput", evidence.goodput())},
+                        {"best_goodput", finite_if_set("best_goodput", evidence.best_goodput())}};
   }
   return json;
 }

@@ -111,6 +111,7 @@ ordered_json LearnerCache::key_of(const JobOptions& job) const {
   key["model"] = hash(key["model"].get<std::string>());  // it may have thousands of lines
   key["devices"] = ordered_json::array();
   for (const engine::DeviceSpec& device : job.devices) key["devices"].push_back(describe(device));
+  if (job.tuned && job.tuned->objective == TuningObjective::kGoodput) key["objective"] = "GOODPUT";
   key["arbalest"] = program_version_;
   for (const auto& library : engine::library_versions()) key["libraries"][library.name] = library.version;
   return key;

@@ -3,8 +3,9 @@
 // is theirs alone.
 //
 // A file for each answer, in one directory, named after all that the answer depends on: throughput_key() of the job,
-// the devices it computes on (processor and cores, or GPU), and the versions of the program and its libraries. It is
-// written whole or not at all, and what is found in it is only ever where a search begins.
+// the objective of its search unless that is throughput, the devices it computes on (processor and cores, or GPU), and
+// the versions of the program and its libraries. It is written whole or not at all, and what is found in it is only
+// ever where a search begins.
 #pragma once
 
 #include <filesystem>

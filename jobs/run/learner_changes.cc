@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -21,6 +22,13 @@ std::string model_of(const engine::DeviceSpec& device) {
   if (!device.is_cuda()) return "";
   const engine::CudaDeviceInfo gpu = engine::find_cuda_device(device);
   return fmt::format("{}, {} multiprocessors", gpu.name, gpu.multiprocessors);
+}
+
+// Examples over which gradients are averaged: an epoch, as the noise scale changes from one to another; less of long
+// epochs, as 2,000 mini-batches tell enough.
+double gradient_memory(const dataflow::ShuffledOrder& order) {
+  constexpr std::int64_t kMostBatches = 2000;
+  return static_cast<double>(std::min(order.batches_per_epoch(), kMostBatches) * order.batch_size());
 }
 
 }  // namespace
@@ -87,8 +95,12 @@ TunedChanges::TunedChanges(const JobOptions& job, Session& session, const FirstG
     : session_(session),
       kinds_(find_kinds(job, session.learner_ceiling())),
       tuner_(make_tuner(kinds_, guess.learners, guess.extent)),
-      present_(job.learners_per_device) {
+      present_(job.learners_per_device),
+      mini_batch_(static_cast<double>(job.training.batch_size)) {
   begin(job, guess);
+  if (job.tuned->objective != TuningObjective::kGoodput) return;
+  noise_scale_.emplace(gradient_memory(session.training_order()));
+  tuner_.set_efficiency(efficiency_);
 }
 
 // The session has as many learners as the bounds ask for at least, so the last of these numbers needs no more memory.
@@ -120,11 +132,29 @@ TunedChanges::~TunedChanges() {
   if (preparation_.valid()) preparation_.wait();
 }
 
-// While learners are prepared nothing counts: that shares the cores with the training.
+// While learners are prepared no time counts: that shares the cores with the training. Gradients do.
 void TunedChanges::observe(const scheduler::Progress& progress, double seconds) {
+  if (noise_scale_) learn(progress);
   if (change_) return;
   if (std::exchange(releases_, false)) release();
   if (const auto decision = tuner_.add(progress.tasks, progress.examples, seconds)) decide(*decision);
+}
+
+// All of `progress` was trained by the present learners, as a change drains the streams first.
+void TunedChanges::learn(const scheduler::Progress& progress) {
+  unseen_examples_ += progress.examples;
+  if (progress.gradient_samples == 0) return;
+  const int learners = std::accumulate(present_.begin(), present_.end(), 0);
+  const bool is_alone = learners == 1;
+  noise_scale_->add({.source = is_alone ? autotuner::GradientSource::kSuccessive : autotuner::GradientSource::kLearners,
+                     .gradients = std::max(2, learners),
+                     .mini_batch = mini_batch_,
+                     .rounds = progress.gradient_samples,
+                     .square_mean = progress.gradient_square_mean,
+                     .mean_square = progress.mean_gradient_square,
+                     .examples = std::exchange(unseen_examples_, 0)});
+  efficiency_ = autotuner::learned_from(noise_scale_->estimate(), efficiency_, mini_batch_);
+  tuner_.set_efficiency(efficiency_);
 }
 
 std::optional<LearnerChange> TunedChanges::due(std::uint64_t batch) {

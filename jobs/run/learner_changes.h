@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "autotuner/fleet_tuner.h"
+#include "autotuner/noise_scale.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/learner_cache.h"
 #include "jobs/run/lost_counts.h"
@@ -75,6 +76,8 @@ class TunedChanges final : public LearnerChanges {
   // Every number within the bounds, also those that leave cores idle, alike on all devices, ascending; but for those
   // for which there was no memory.
   std::vector<DeviceConfigurations> equal_counts() const;
+  // What is known of the efficiency of a round; nothing where throughput decides.
+  const autotuner::Efficiency& efficiency() const noexcept { return efficiency_; }
   // What the search has chosen, or is looking at.
   DeviceConfigurations present() const { return by_device(tuner_.present()); }
 
@@ -95,15 +98,21 @@ class TunedChanges final : public LearnerChanges {
   void begin(const JobOptions& job, const FirstGuess& guess);
   void decide(const autotuner::FleetDecision& decision);
   void release();
+  // Tells the tuner what the gradients of `progress` say.
+  void learn(const scheduler::Progress& progress);
 
   Session& session_;
   std::vector<Kind> kinds_;
   autotuner::FleetTuner tuner_;
   std::vector<int> present_;  // by device
   LostCounts lost_;
-  std::optional<LearnerChange> change_;  // decided, and being prepared
-  bool releases_ = false;                // the search has ended, and idle learners are still there
-  std::future<void> preparation_;        // or the release of idle learners
+  std::optional<LearnerChange> change_;               // decided, and being prepared
+  bool releases_ = false;                             // the search has ended, and idle learners are still there
+  std::optional<autotuner::NoiseScale> noise_scale_;  // none where throughput decides
+  autotuner::Efficiency efficiency_;
+  double mini_batch_ = 1.0;           // examples
+  std::int64_t unseen_examples_ = 0;  // since the last gradients
+  std::future<void> preparation_;     // or the release of idle learners
 };
 
 // Without an answer of an earlier search: as many as a CPU would train by default, of the smallest device of several.

@@ -24,9 +24,9 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 }
 
 // What trains as fast, and never diverges: a study trains for as long as it takes, at numbers of learners that the rate
-// may not be meant for.
+// may not be meant for. Goodput needs the steps.
 JobOptions without_steps(JobOptions job) {
-  job.learning_rate.base = 0.0;
+  if (job.tuned->objective == TuningObjective::kThroughput) job.learning_rate.base = 0.0;
   return job;
 }
 
@@ -52,6 +52,7 @@ class Study {
                       .precision = to_string(job_.training.precision),
                       .chosen = {},
                       .reason = {},
+                      .objective = job_.tuned->objective,
                       .points = {},
                       .sweep = {}};
     for (const engine::DeviceSpec& device : job_.devices) result.devices.push_back(device.name);
@@ -72,12 +73,15 @@ class Study {
       changes.observe(progress, seconds);
     }
     result.chosen = present_;
+    efficiency_ = changes.efficiency();
+    result.noise_scale = efficiency_.noise_scale();
     const autotuner::Tuner& tuner = changes.tuner().tuner();
     for (const autotuner::Point& measured : tuner.curve().points()) {
       TunePoint& point = result.points.emplace_back(point_at(changes.measured_with(measured)));
       point.images_per_second = measured.rate;
       point.error = measured.error;
       point.learner_bytes = bytes.at(point.learners);
+      weigh(point);
     }
     const autotuner::Point* chosen = tuner.curve().find(tuner.present().learners);
     if (chosen != nullptr) result.images_per_second = chosen->rate;
@@ -108,6 +112,7 @@ class Study {
       const std::vector<double>& of = rates.at(point.learners);
       point.images_per_second = autotuner::median(of);
       point.error = autotuner::median_error(noise.with(of), static_cast<int>(of.size()));
+      weigh(point);
     }
     return sweep_;
   }
@@ -120,6 +125,10 @@ class Study {
     TunePoint point{.learners = learners_of(devices), .threads = {}};
     for (const autotuner::Configuration& device : devices) point.threads.push_back(device.threads);
     return point;
+  }
+
+  void weigh(TunePoint& point) const {
+    if (efficiency_.is_known()) point.efficiency = efficiency_.of(total(point.learners));
   }
 
   void collect_sweep(const TunedChanges& changes) {
@@ -181,9 +190,10 @@ class Study {
   const std::function<void(const std::string&)>& tell_;
   const std::atomic<int>* stop_signal_;
   std::unique_ptr<Session> session_;
-  std::vector<int> present_;      // learners by device
-  std::vector<TunePoint> sweep_;  // what it is to measure
-  LostCounts lost_;               // of the sweep
+  std::vector<int> present_;          // learners by device
+  std::vector<TunePoint> sweep_;      // what it is to measure
+  LostCounts lost_;                   // of the sweep
+  autotuner::Efficiency efficiency_;  // at the end of the search; not known where throughput decides
   Clock::time_point last_ = Clock::now();
 };
 
@@ -192,8 +202,8 @@ class Study {
 std::optional<double> regret_of(const TuneResult& result) {
   const auto chosen = std::ranges::find(result.sweep, result.chosen, &TunePoint::learners);
   if (chosen == result.sweep.end()) return std::nullopt;
-  const auto best = std::ranges::max_element(result.sweep, {}, &TunePoint::images_per_second);
-  return 1.0 - chosen->images_per_second / best->images_per_second;
+  const auto best = std::ranges::max_element(result.sweep, {}, &TunePoint::goodput);
+  return 1.0 - chosen->goodput() / best->goodput();
 }
 
 TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOptions& options,

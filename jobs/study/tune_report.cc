@@ -16,6 +16,10 @@ namespace arbalest::jobs {
 
 namespace {
 
+nlohmann::ordered_json null_unless_known(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
 nlohmann::ordered_json to_json(const std::vector<TunePoint>& points) {
   auto json = nlohmann::ordered_json::array();
   for (const TunePoint& point : points) {
@@ -23,6 +27,8 @@ nlohmann::ordered_json to_json(const std::vector<TunePoint>& points) {
                     {"threads", per_device(point.threads)},
                     {"images_per_second", point.images_per_second},
                     {"error", point.error},
+                    {"efficiency", null_unless_known(point.efficiency)},
+                    {"goodput", point.efficiency ? nlohmann::ordered_json(point.goodput()) : nlohmann::ordered_json()},
                     {"learner_bytes", point.learner_bytes}});
   }
   return json;
@@ -34,6 +40,10 @@ const std::vector<TunePoint>& curve_of(const TuneResult& result) {
 
 bool are_alike(const std::vector<int>& counts) {
   return std::ranges::adjacent_find(counts, std::ranges::not_equal_to()) == counts.end();
+}
+
+const char* name_of(TuningObjective objective) {
+  return objective == TuningObjective::kGoodput ? "goodput" : "throughput";
 }
 
 // "4", or "3, 6" by device.
@@ -62,7 +72,9 @@ nlohmann::ordered_json to_json(const TuneResult& result) {
           {"chosen", result.chosen},
           {"reason", result.reason},
           {"images_per_second", result.images_per_second},
-          {"regret", result.regret ? nlohmann::ordered_json(*result.regret) : nlohmann::ordered_json()},
+          {"objective", name_of(result.objective)},
+          {"noise_scale", null_unless_known(result.noise_scale)},
+          {"regret", null_unless_known(result.regret)},
           {"probes", result.probes},
           {"seconds", result.seconds},
           {"points", to_json(result.points)},
@@ -70,16 +82,27 @@ nlohmann::ordered_json to_json(const TuneResult& result) {
 }
 
 std::string to_text(const TuneResult& result) {
-  std::vector<std::vector<std::string>> rows = {{"learners", "threads each", "images/s", "error", "memory", ""}};
+  const bool by_goodput = result.objective == TuningObjective::kGoodput;
+  std::vector<std::vector<std::string>> rows = {{"learners", "threads each", "images/s", "error"}};
+  if (by_goodput) rows.front().insert(rows.front().end(), {"efficiency", "goodput"});
+  rows.front().insert(rows.front().end(), {"memory", ""});
   for (const TunePoint& point : curve_of(result)) {
-    rows.push_back({counts_text(point.learners), counts_text(point.threads),
-                    grouped(std::llround(point.images_per_second)), fmt::format("{:.1f} %", 100.0 * point.error),
-                    bytes_text(point.learner_bytes), point.learners == result.chosen ? "chosen" : ""});
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {counts_text(point.learners), counts_text(point.threads), grouped(std::llround(point.images_per_second)),
+           fmt::format("{:.1f} %", 100.0 * point.error)};
+    if (by_goodput) {
+      row.push_back(point.efficiency ? fmt::format("{:.2f}", *point.efficiency) : "unknown");
+      row.push_back(point.efficiency ? grouped(std::llround(point.goodput())) : "unknown");
+    }
+    row.push_back(bytes_text(point.learner_bytes));
+    row.push_back(point.learners == result.chosen ? "chosen" : "");
   }
   std::string text = table(rows, 0);
+  if (result.noise_scale) text += fmt::format("\ngradient noise scale: {:.0f} examples\n", *result.noise_scale);
   text += fmt::format("\n{}: {}\n", chosen_text(result), result.reason);
   if (result.regret) {
-    text += fmt::format("{:.1f} % slower than the best of the sweep\n", 100.0 * *result.regret);
+    text += fmt::format("{:.1f} % {} than the best of the sweep\n", 100.0 * *result.regret,
+                        result.noise_scale ? "less goodput" : "slower");
   }
   if (!result.is_complete) text += "stopped before the sweep had ended\n";
   return text;

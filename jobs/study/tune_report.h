@@ -9,7 +9,8 @@
 
 namespace arbalest::jobs {
 
-// Names are what other programs read. "regret" is null without a sweep; "learners" and "threads" of a point are numbers
+// Names are what other programs read. "regret" is null without a sweep, "efficiency" and "goodput" by
+// throughput and where the noise scale is not known; "learners" and "threads" of a point are numbers
 // where all devices have the same, else lists by device.
 nlohmann::ordered_json to_json(const TuneResult& result);
 std::string to_text(const TuneResult& result);

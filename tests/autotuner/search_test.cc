@@ -66,9 +66,9 @@ TEST_CASE("search: where returns diminish the peak is where the lines meet") {
   const auto promise = promise_right_of(curve, 1, space);
   REQUIRE(promise);
   CHECK(promise->configuration.learners == 12);
-  CHECK(promise->rate == Approx(1200.0));
+  CHECK(promise->goodput == Approx(1200.0));
   // Between 4 and 8 there is nothing above the chord.
-  CHECK(promise_right_of(curve, 0, space)->rate < 800.0);
+  CHECK(promise_right_of(curve, 0, space)->goodput < 800.0);
   // 32 learners are the last.
   CHECK_FALSE(promise_right_of(curve, 3, space));
 }
@@ -76,11 +76,12 @@ TEST_CASE("search: where returns diminish the peak is where the lines meet") {
 TEST_CASE("search: no chord beyond, or one into a valley, leaves room for the steepest") {
   const std::vector<Configuration> space = all_counts({1, 32});
   // 4 and 8 alike and nothing else known: up with slope 1, down with -1, half an octave each.
-  CHECK(promise_right_of(curve_of({{4, 100.0}, {8, 100.0}}), 0, space)->rate == Approx(100.0 * 8 / 6));
+  CHECK(promise_right_of(curve_of({{4, 100.0}, {8, 100.0}}), 0, space)->goodput == Approx(100.0 * 8 / 6));
   // The chord from 8 down to 16 is flat because the valley lies before 16.
   const double with_valley =
-      promise_right_of(curve_of({{4, 100.0}, {8, 100.0}, {16, 90.0}, {32, 100.0}}), 0, space)->rate;
-  const double without = promise_right_of(curve_of({{4, 100.0}, {8, 100.0}, {16, 90.0}, {32, 80.0}}), 0, space)->rate;
+      promise_right_of(curve_of({{4, 100.0}, {8, 100.0}, {16, 90.0}, {32, 100.0}}), 0, space)->goodput;
+  const double without =
+      promise_right_of(curve_of({{4, 100.0}, {8, 100.0}, {16, 90.0}, {32, 80.0}}), 0, space)->goodput;
   CHECK(with_valley == Approx(100.0 * 8 / 6));
   CHECK(without < 110.0);
 }
@@ -88,7 +89,7 @@ TEST_CASE("search: no chord beyond, or one into a valley, leaves room for the st
 TEST_CASE("search: below a count that did not fit, the promise is that of the last that may") {
   const auto promise = promise_right_of(curve_of({{4, 100.0}, {8, 200.0}}), 1, all_counts({1, 15}));
   REQUIRE(promise);
-  CHECK(promise->rate == Approx(375.0));
+  CHECK(promise->goodput == Approx(375.0));
   CHECK(promise->configuration.learners == 12);  // half the way
   CHECK_FALSE(promise_right_of(curve_of({{4, 100.0}, {8, 200.0}}), 1, all_counts({1, 8})));
 }

@@ -149,6 +149,26 @@ SimulatedDevice draw_device(Family family, std::uint64_t seed, const std::vector
   return draw(family, random, space);
 }
 
+// Pollux's formula, written out.
+double SimulatedDevice::worth(int learners, int window) const {
+  const double rate = throughput(learners, window);
+  if (!noise_scale) return rate;
+  const double scale = noise_scale(window);
+  return rate * (scale + 1.0) / (scale + learners);
+}
+
+SimulatedDevice draw_learning_device(Family family, std::uint64_t seed) {
+  SimulatedDevice device = draw_device(family, seed);
+  std::mt19937_64 random(seed ^ 0x6a09e667f3bcc908U);
+  const double scale = std::exp2(uniform(random, -1.0, octaves(device.space.back().learners) + 2.0));
+  const double growth = family == Family::kDrifting ? std::exp(uniform(random, 0.0, std::log(30.0))) : 1.0;
+  device.noise_scale = [=](int window) {
+    return scale * std::pow(growth, std::clamp((window - kDriftBegins) / double{kDriftEnds - kDriftBegins}, 0.0, 1.0));
+  };
+  device.gradient_dimensions = static_cast<int>(std::exp2(uniform(random, 4.0, 8.0)));
+  return device;
+}
+
 SimulatedDevice draw_shared_device(std::uint64_t seed, int arrives, int leaves) {
   std::mt19937_64 random(seed);
   const int cores = static_cast<int>(uniform(random, 4.0, 33.0));
@@ -166,8 +186,8 @@ Best best_of(const SimulatedDevice& device, int window) {
   Best best;
   for (const autotuner::Configuration& count : device.space) {
     if (count.learners >= device.does_not_fit) break;
-    const double throughput = device.throughput(count.learners, window);
-    if (throughput > best.throughput) best = {count.learners, throughput};
+    const double worth = device.worth(count.learners, window);
+    if (worth > best.throughput) best = {count.learners, worth};
   }
   return best;
 }

@@ -30,6 +30,12 @@ struct SimulatedDevice {
   double noise = 0.0;                                  // relative deviation of a window's rate, normally distributed
   double straggler_chance = 0.0;                       // that a burst of slow windows begins
   int does_not_fit = std::numeric_limits<int>::max();  // learners from here on run out of memory
+  // B_noise in mini-batches of a learner, at a time in windows; none: throughput is all that counts.
+  std::function<double(int window)> noise_scale = {};
+  int gradient_dimensions = 64;  // the fewer, the noisier is what the gradients tell of it
+
+  // What a count is worth: its goodput, or throughput.
+  double worth(int learners, int window) const;
 };
 
 enum class Family { kUnimodal, kPlateau, kNoisy, kTwoPeaks, kDrifting, kStragglers, kCliff };
@@ -60,10 +66,14 @@ SimulatedDevice draw_device(Family family, std::uint64_t seed, const std::vector
 // throughput above half the cores is halved.
 SimulatedDevice draw_shared_device(std::uint64_t seed, int arrives, int leaves);
 
-// The count with the highest throughput at that time, and its throughput.
+// The same family, with a noise scale of 2^y mini-batches, y uniform in [-1, s + 2], that gradients of 16 to 256
+// dimensions tell. A drifting device's grows by a factor of 1 to 30 in the meantime.
+SimulatedDevice draw_learning_device(Family family, std::uint64_t seed);
+
+// The count that is worth most at that time, and its worth.
 struct Best {
   int learners = 0;
-  double throughput = 0.0;
+  double throughput = 0.0;  // or goodput
 };
 Best best_of(const SimulatedDevice& device, int window);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/autotuner/gradient_samples.h"
+
 namespace arbalest::tests {
 
 namespace {
@@ -35,8 +37,10 @@ class Noise {
 
 class Player {
  public:
-  Player(const SimulatedDevice& device, const autotuner::TunerOptions& options, const Beginning& beginning)
+  Player(const SimulatedDevice& device, std::uint64_t seed, const autotuner::TunerOptions& options,
+         const Beginning& beginning)
       : device_(device),
+        gradients_(seed),
         tuner_(options, device.space, beginning.guess, beginning.extent),
         present_(tuner_.first().learners) {}
 
@@ -46,11 +50,13 @@ class Player {
     const double settled = unsettled_ > 0 ? 0.5 : 1.0;
     unsettled_ = std::max(0, unsettled_ - 1);
     const double throughput = settled * device_.throughput(present_, window);
-    run_.throughput.push_back(throughput);
+    const double worth = settled * device_.worth(present_, window);
+    run_.worth.push_back(worth);
     if (run_.chosen == 0) {
       ++run_.windows_to_choice;
-      run_.lost_windows += 1.0 - throughput / best_of(device_, window).throughput;
+      run_.lost_windows += 1.0 - worth / best_of(device_, window).throughput;
     }
+    if (device_.noise_scale) learn(window);
     const auto examples = std::llround(throughput * factor * kExamplesPerSecond);
     if (const auto decision = tuner_.add(4 * present_, examples, 1.0)) carry_out(*decision);
     run_.most_probes = std::max(run_.most_probes, tuner_.probes());
@@ -59,6 +65,20 @@ class Player {
   SimulatedRun result() { return std::move(run_); }
 
  private:
+  void learn(int window) {
+    GradientModel model{
+        .signal = 1.0, .noise = kMiniBatch * device_.noise_scale(window), .dimensions = device_.gradient_dimensions};
+    if (present_ == 1) model.signal = 0.5;
+    for (int round = 0; round < kRounds; ++round) {
+      autotuner::GradientSample sample = draw_sample(model, std::max(2, present_), kMiniBatch, 1, gradients_);
+      if (present_ == 1) sample.source = autotuner::GradientSource::kSuccessive;
+      sample.examples = static_cast<std::int64_t>(kMiniBatch) * present_;
+      noise_scale_.add(sample);
+    }
+    efficiency_ = autotuner::learned_from(noise_scale_.estimate(), efficiency_, kMiniBatch);
+    tuner_.set_efficiency(efficiency_);
+  }
+
   void carry_out(autotuner::Decision decision) {
     run_.decisions.push_back(decision);
     if (decision.action == autotuner::Action::kGrow && decision.to.learners >= device_.does_not_fit) {
@@ -71,7 +91,13 @@ class Player {
     if (decision.done && run_.chosen == 0) run_.chosen = present_;
   }
 
+  static constexpr double kMiniBatch = 64.0;
+  static constexpr int kRounds = 4;  // a window
+
   const SimulatedDevice& device_;
+  std::mt19937_64 gradients_;
+  autotuner::NoiseScale noise_scale_{50'000.0};
+  autotuner::Efficiency efficiency_;
   autotuner::Tuner tuner_;
   int present_;
   int unsettled_ = 2;
@@ -83,7 +109,7 @@ class Player {
 SimulatedRun simulate(const SimulatedDevice& device, std::uint64_t seed, int windows,
                       const autotuner::TunerOptions& options, const Beginning& beginning) {
   Noise noise(device, seed ^ 0x9e3779b97f4a7c15U);
-  Player player(device, options, beginning);
+  Player player(device, seed ^ 0xbb67ae8584caa73bU, options, beginning);
   for (int window = 0; window < windows; ++window) player.play(window, noise.next());
   return player.result();
 }
@@ -101,7 +127,7 @@ double share_of_best(const SimulatedDevice& device, const SimulatedRun& run, int
   double had = 0.0;
   double best = 0.0;
   for (int window = begin; window < end; ++window) {
-    had += run.throughput[static_cast<std::size_t>(window)];
+    had += run.worth[static_cast<std::size_t>(window)];
     best += best_of(device, window).throughput;
   }
   return had / best;

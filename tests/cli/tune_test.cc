@@ -55,6 +55,30 @@ TEST_CASE("tune: measures every number of a sweep, chooses one and keeps curve a
   CHECK(nlohmann::json::parse(read_text(program / "tuning/tune.json")) == tuned);
 }
 
+TEST_CASE("tune: --objective goodput adds efficiency and goodput, also to a job that fixes its learners") {
+  const Program program;
+  const std::vector<std::string> fixed = {"--set", "learners.per_device.fixed=1", "--set", "training.batch_size=2000"};
+  const auto objective_of = [&](std::vector<std::string> more) {
+    more.insert(more.end(), fixed.begin(), fixed.end());
+    more.insert(more.end(), {"--no-cache", "--json"});
+    const Completed result = program.run(tune(more));
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    const auto tuned = nlohmann::json::parse(result.out);
+    for (const auto& point : tuned["points"]) CHECK(point["efficiency"].is_null() == tuned["noise_scale"].is_null());
+    return tuned["objective"].get<std::string>();
+  };
+  CHECK(objective_of({}) == "throughput");
+  CHECK(objective_of({"--objective", "goodput"}) == "goodput");
+  const std::string by_goodput = "learners.per_device.auto={max: 2 objective: GOODPUT}";
+  const Completed text = program.run(tune({"--set", by_goodput, "--no-cache"}));
+  CHECK(text.exit_code == 0);
+  CHECK_THAT(text.out, ContainsSubstring("efficiency") && ContainsSubstring("goodput"));
+  const Completed overruled = program.run(tune({"--set", by_goodput, "--no-cache", "--objective", "throughput"}));
+  CHECK(overruled.exit_code == 0);
+  CHECK_THAT(overruled.out, !ContainsSubstring("efficiency"));
+}
+
 TEST_CASE("tune: without --output it keeps what it found in a directory of its own below runs/") {
   const Program program;
   const std::vector<std::string> arguments = tune({"--set", "learners.per_device.auto={max: 1}", "--json"});

@@ -63,6 +63,7 @@ TEST_CASE("what is remembered is of all that decides it, and of nothing else") {
            {"learning_rate.base=0.5", "learning_rate.with_learners=LINEAR"},
            {"optimizer.sgd={momentum: 0.5 weight_decay: 0.1}"},
            {"learners.per_device.auto={max: 4}"},
+           {"learners.per_device.auto={objective: THROUGHPUT}"},
            {"name=another"}}) {
     CAPTURE(same);
     CHECK(found(cache, job_with(same)) == one(3));
@@ -70,6 +71,7 @@ TEST_CASE("what is remembered is of all that decides it, and of nothing else") {
   std::set<std::filesystem::path> files = {cache.file_of(job_with())};
   for (const auto& other : std::vector<std::vector<std::string>>{{"model.zoo={logistic_regression {}}"},
                                                                  {"training.batch_size=16"},
+                                                                 {"learners.per_device.auto={objective: GOODPUT}"},
                                                                  {"optimizer.adamw={}"},
                                                                  {"optimizer.clip_gradient_norm=1"},
                                                                  {"synchronization.sma.period=2"},

@@ -36,6 +36,21 @@ TEST_CASE("bounds of learners that the job leaves out follow from device and dat
   CHECK(parse(with_learners_of("auto {}"), {"training.batch_size=10000"}).tuned->max <= 2);
 }
 
+TEST_CASE("the objective of the auto-tuner is throughput unless the job says otherwise") {
+  const JobOptions silent = parse(with_learners_of("auto {}"));
+  CHECK(silent.tuned->objective == TuningObjective::kThroughput);
+  CHECK_THAT(silent.resolved_text, ContainsSubstring("objective: THROUGHPUT"));
+  CHECK(parse(silent.resolved_text).resolved_text == silent.resolved_text);
+  const JobOptions goodput = parse(with_learners_of("auto { max: 4 objective: GOODPUT }"));
+  CHECK(goodput.tuned->objective == TuningObjective::kGoodput);
+  CHECK(parse(goodput.resolved_text).tuned->objective == TuningObjective::kGoodput);
+  for (const std::string wrong : {"OBJECTIVE_UNSPECIFIED", "SPEED"}) {
+    CHECK_THAT(refusal(with_learners_of("auto { objective: " + wrong + " }")),
+               ContainsSubstring("job.txtpb:7:") &&
+                   ContainsSubstring("'" + wrong + "' is not a value of objective (values: THROUGHPUT, GOODPUT)"));
+  }
+}
+
 TEST_CASE("a fixed alpha is a ceiling on the number of learners") {
   const JobOptions job = parse(with_learners_of("auto { max: 64 }") + "synchronization { sma { alpha: 0.5 } }\n");
   CHECK(job.tuned->max == 5);  // 0.5 k < (1 + 0.7) (2 - 0.5)

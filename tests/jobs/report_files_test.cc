@@ -314,7 +314,9 @@ TEST_CASE("run directory: of a tuned run it keeps the numbers of learners from t
                                      .best_rate = 1000.25,
                                      .probes = 3,
                                      .probe_limit = 6,
-                                     .measured_windows = 31};
+                                     .measured_windows = 31,
+                                     .noise_scale = 64.0,
+                                     .efficiency = 0.5};
   directory.on_resize({.batch = 12, .from = {2, 1}, .to = {2, 4}, .reason = "why", .evidence = evidence});
   CHECK_THAT(tests::read_text(parent / "run/replay.txtpb"),
              ContainsSubstring("at_batch: 12") && ContainsSubstring("learners: 4"));
@@ -330,7 +332,11 @@ TEST_CASE("run directory: of a tuned run it keeps the numbers of learners from t
                                            {"best_images_per_second", 1000.25},
                                            {"probes", 3},
                                            {"probe_limit", 6},
-                                           {"measured_windows", 31}});
+                                           {"measured_windows", 31},
+                                           {"noise_scale", 64.0},
+                                           {"efficiency", 0.5},
+                                           {"goodput", 450.25},
+                                           {"best_goodput", nullptr}});
 }
 
 TEST_CASE("run directory: tells hash and accuracy of the saved model, if the run came to its end") {

@@ -46,6 +46,34 @@ TEST_CASE("tune report: numbers that differ between devices are told by device")
   CHECK_THAT(to_svg(result), ContainsSubstring("images/s over learners per device"));
 }
 
+TEST_CASE("tune report: by goodput it has throughput, efficiency and goodput of every number") {
+  TuneResult result = unlike();
+  const std::string by_throughput = to_text(result);
+  CHECK_THAT(by_throughput, !ContainsSubstring("efficiency") && !ContainsSubstring("goodput"));
+  CHECK(to_json(result)["objective"] == "throughput");
+  CHECK(to_json(result)["points"][0]["efficiency"].is_null());
+  CHECK(to_json(result)["points"][0]["goodput"].is_null());
+
+  result.objective = TuningObjective::kGoodput;
+  CHECK_THAT(to_text(result), ContainsSubstring("unknown") && !ContainsSubstring("noise scale"));
+
+  result.noise_scale = 128.0;
+  result.points[0].efficiency = 0.75;
+  result.points[1].efficiency = 0.4;
+  result.sweep = result.points;
+  result.regret = regret_of(result);
+  CHECK(*result.regret == Approx(1.0 - 150.0 * 0.4 / 75.0));
+  CHECK_THAT(to_text(result),
+             ContainsSubstring("efficiency") && ContainsSubstring("0.75") && ContainsSubstring(" 75 ") &&
+                 ContainsSubstring("gradient noise scale: 128 examples") &&
+                 ContainsSubstring("20.0 % less goodput than the best of the sweep") && !ContainsSubstring("unknown"));
+  const auto json = to_json(result);
+  CHECK(json["objective"] == "goodput");
+  CHECK(json["noise_scale"] == 128.0);
+  CHECK(json["points"][1]["efficiency"] == 0.4);
+  CHECK(json["points"][1]["goodput"].get<double>() == Approx(60.0));
+}
+
 TEST_CASE("tune report: regret is that of the chosen numbers, which are marked once") {
   TuneResult result = unlike();
   CHECK_FALSE(regret_of(result).has_value());

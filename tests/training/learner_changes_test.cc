@@ -1,5 +1,7 @@
 // Runs whose number of learners changes: by the auto-tuner, and as its record says.
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -71,8 +73,12 @@ TEST_CASE("on unlike devices a search begins at what each of them had last", "[t
 
 namespace {
 
+// What `learners` measure of gradients in a round, added to its progress.
+using Gradients = std::function<void(int learners, scheduler::Progress& progress)>;
+
 // Learners that are found when it is told `rate` images/s, a function of the learners.
-int found_at(const std::function<double(int)>& rate, jobs::JobOptions job, const jobs::LearnerCache& cache) {
+int found_at(const std::function<double(int)>& rate, jobs::JobOptions job, const jobs::LearnerCache& cache,
+             const Gradients& gradients = {}) {
   const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
   const auto changes = jobs::make_learner_changes(job, *session, &cache);
   const auto& tuned = dynamic_cast<const jobs::TunedChanges&>(*changes);
@@ -84,6 +90,7 @@ int found_at(const std::function<double(int)>& rate, jobs::JobOptions job, const
     }
     scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);
     progress.add(scheduler.drain());
+    if (gradients) gradients(scheduler.learners(), progress);
     changes->observe(progress, static_cast<double>(progress.examples) / rate(scheduler.learners()));
     REQUIRE(scheduler.batches() < 100'000);
   }
@@ -101,6 +108,33 @@ TEST_CASE("only what `arbalest tune` has found keeps a search near to where it b
   CHECK(found_at(two_peaks, job, cache) == 8);
   cache.remember(job, {1}, 1000.0);
   CHECK(found_at(two_peaks, job, cache) == 1);
+}
+
+TEST_CASE("by goodput the gradients of a round decide how many learners are worth their throughput", "[training]") {
+  const TemporaryDirectory directory;
+  const jobs::LearnerCache cache(directory.path(), "1");
+  const auto job_by = [](const std::string& objective) {
+    jobs::JobOptions job =
+        load("logistic-digits.txtpb", {"learners.per_device.auto={max: 8 objective: " + objective + "}"});
+    job.devices = {engine::parse_device(fmt::format("cpu:{}", engine::host::allowed_cores().front()))};
+    return job;
+  };
+  const auto rate = [](int learners) { return 10'000.0 * std::sqrt(learners); };
+  // |G|^2 is 1 and S is `scale` mini-batches. One learner's two gradients are like those of two.
+  const auto noise = [](double scale) -> Gradients {
+    return [scale](int learners, scheduler::Progress& progress) {
+      progress.gradient_samples = 1;
+      progress.gradient_square_mean = 1.0 + scale;
+      progress.mean_gradient_square = 1.0 + scale / std::max(2, learners);
+    };
+  };
+  CHECK(found_at(rate, job_by("THROUGHPUT"), cache, noise(4.0)) == 8);
+  // sqrt(k) (4 + 1) / (4 + k): 1, 1.18, 1.24, 1.25, 1.24, 1.22, 1.20, 1.18
+  const int found = found_at(rate, job_by("GOODPUT"), cache, noise(4.0));
+  CHECK(found >= 3);
+  CHECK(found <= 5);
+  CHECK(found_at(rate, job_by("GOODPUT"), cache, noise(0.1)) == 1);
+  CHECK(found_at(rate, job_by("GOODPUT"), cache, noise(1000.0)) == 8);
 }
 
 TEST_CASE("unlike devices: what was measured, and what may be swept, has the numbers of each of them", "[training]") {

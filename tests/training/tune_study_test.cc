@@ -60,6 +60,19 @@ TEST_CASE("tune: a rate at which training diverges does not end a study of throu
   CHECK(result.regret.has_value());
 }
 
+TEST_CASE("tune: by goodput it says the efficiency of every number, or that it is not known", "[training]") {
+  const jobs::JobOptions job =
+      load("logistic-digits.txtpb", {"devices=cpu", "learners.per_device.auto={max: 2 objective: GOODPUT}"});
+  const jobs::TuneResult result = jobs::tune(job, {}, {.sweep = true}, [](const std::string&) {});
+  CHECK(result.objective == jobs::TuningObjective::kGoodput);
+  for (const auto* points : {&result.points, &result.sweep}) {
+    CHECK_FALSE(points->empty());
+    for (const jobs::TunePoint& point : *points) CHECK(point.efficiency.has_value() == result.noise_scale.has_value());
+  }
+  CHECK_THAT(result.reason, ContainsSubstring("of efficiency") ||
+                                ContainsSubstring("the gradient noise scale is not known yet, so examples/s decide"));
+}
+
 TEST_CASE("tune: a sweep leaves out numbers for which there is no memory, and what was found is told before",
           "[training][memory]") {
   if (kSanitized) skip_test("a sanitizer goes on taking memory of its own, and gets none, either");

@@ -1,0 +1,87 @@
+// Goodput: images per second, weighted by what an image is worth in a mini-batch of that size.
+//
+// One step with B examples brings as much progress as 1 / (1 + B_noise / B) of a step along the true gradient
+// (McCandlish et al. 2018, section 2.2). Per example, relative to mini-batches of B_0, that is
+//
+//     E(B) = (B_noise + B_0) / (B_noise + B)              goodput(k) = rate(k) E(k b)
+//
+// as in Pollux (Qiao et al., OSDI 2021). B_noise: noise_scale.h. B_0 is the mini-batch b of one
+// learner; the choice of B_0 multiplies all goodputs alike and decides nothing.
+//
+// **Why the search for the highest rate finds the highest goodput.** Over x = log2 k the slope of log2 E is
+// -B / (B_noise + B) with B = k b, which lies between -1 and 0 and falls as x grows: log2 E is concave. Therefore
+// 1. log2 goodput is concave wherever log2 rate is, and rises nowhere steeper than log2 rate;
+// 2. a bound on the rate at a count, times E there, bounds the goodput at that count;
+// 3. k E(k b) never falls as k grows and E(k b) / k falls, so that with "no learner works faster for having company"
+//    the last count of all bounds the counts above, and the first one those below.
+// The search keeps what it measures as rates, as E changes while the job trains, and weighs them when it compares.
+#pragma once
+
+#include <optional>
+
+#include "autotuner/configuration.h"
+#include "autotuner/noise_scale.h"
+
+namespace arbalest::autotuner {
+
+// What an example is worth in a round of k learners, relative to a round of one.
+class Efficiency {
+ public:
+  // Nothing is known: an example is worth 1 everywhere.
+  Efficiency() = default;
+  // `noise_scale`: B_noise in examples; `error`: its relative standard error; `mini_batch`: b. Throws
+  // std::invalid_argument for a negative or infinite scale or error, or an empty mini-batch.
+  Efficiency(double noise_scale, double error, double mini_batch);
+  // B_noise is larger than `noise_scale`, nobody knows by how much.
+  static Efficiency at_least(double noise_scale, double mini_batch);
+
+  bool is_known() const noexcept { return noise_scale_.has_value(); }
+  // of() is a lower bound.
+  bool is_bound() const noexcept { return is_bound_; }
+  std::optional<double> noise_scale() const noexcept { return noise_scale_; }
+  // E(k b) of k `learners` in all devices and processes.
+  double of(int learners) const;
+  // Relative standard error of of(a) / of(b).
+  double error_between(int a, int b) const;
+  // Whether `later` differs from this one by more than its noise, enough to change a choice: B_noise + b by 25 % and
+  // four standard errors. What is not known differs from all that is known, and nothing differs from what is not.
+  bool has_moved_to(const Efficiency& later) const;
+
+ private:
+  std::optional<double> noise_scale_;
+  double error_ = 0.0;
+  double mini_batch_ = 1.0;
+  bool is_bound_ = false;
+};
+
+// What is known after `estimate`: the estimate itself; or, where it cannot tell the scale, what was known `before`,
+// raised to what the scale is at least.
+Efficiency learned_from(const NoiseScaleEstimate& estimate, const Efficiency& before, double mini_batch);
+
+// What a tuner compares counts by, and the only thing that differs between the objectives THROUGHPUT and GOODPUT.
+class Objective {
+ public:
+  // Throughput: examples per second.
+  Objective() = default;
+  // Goodput, on `devices` devices with the same count beside `other_learners`.
+  Objective(const Efficiency& efficiency, int devices, int other_learners);
+
+  bool is_goodput() const noexcept { return is_goodput_; }
+  // False: the goodput is the throughput, as that is the objective or nothing is known yet.
+  bool weighs() const noexcept { return efficiency_.is_known(); }
+  const Efficiency& known() const noexcept { return efficiency_; }
+  double efficiency(const Configuration& count) const { return efficiency_.of(total(count)); }
+  double goodput(const Configuration& count, double rate) const { return rate * efficiency(count); }
+  // Relative standard error of efficiency(a) / efficiency(b).
+  double error_between(const Configuration& a, const Configuration& b) const;
+
+ private:
+  int total(const Configuration& count) const { return devices_ * count.learners + other_learners_; }
+
+  bool is_goodput_ = false;
+  Efficiency efficiency_;
+  int devices_ = 1;
+  int other_learners_ = 0;
+};
+
+}  // namespace arbalest::autotuner

@@ -1,0 +1,104 @@
+// The gradient noise scale: how many examples a mini-batch needs before its gradient is as much signal as noise.
+//
+// Let G be the gradient of the loss and S the trace of the covariance of one example's gradient. A mini-batch of B
+// examples has a gradient of expected square |G|^2 + S / B, and B_noise = S / |G|^2: the simple noise scale of
+// McCandlish et al., "An Empirical Model of Large-Batch Training", 2018, estimated as in their appendix A. The k
+// gradients g_j of one round, each of b examples, show that square at two sizes, b and k b:
+//
+//     small = mean_j |g_j|^2              big = |mean_j g_j|^2
+//     S     = (small - big) / (1 / b - 1 / (k b))
+//     |G|^2 = (k b big - b small) / (k b - b) = big - S / (k b)
+//
+// Both estimates are unbiased, but their ratio is not: numerator and denominator are smoothed apart, and divided last.
+// The smoothing is an exponential moving average over examples, so that it spans the same stretch of training for every
+// number of learners. Dividing by the sum of the weights corrects the bias of its start.
+//
+// **Replicas at different points.** Under model averaging learner j computes its gradient at w_j = z + d_j, which is
+// G + H d_j plus noise, H being the Hessian. The spread of H d_j adds to the spread of the gradients, so that S comes
+// out too large and |G|^2 too small. H d_j is not known. But the distances d_j are themselves made of gradient noise,
+// so what they add grows with S: by a factor, not by a constant. The factor depends on the scheme (pull, period,
+// learning rate). It is measured: train the same job twice from the same weights, with `s_sgd` and with the scheme, and
+// divide the two values of S. `spread_factor` takes that ratio. S is divided by it first, and |G|^2 = big - S / (k b)
+// follows.
+//
+// **One learner.** Two successive gradients g_t and g_{t+1} stand in for two learners. The step between them moves the
+// weights by -lr g_t, so that E[g_t g_{t+1}] = |G|^2 - lr G'HG - lr tr(H C) / b with C the covariance, to first order:
+// |G|^2 comes out too small, also below zero where the learning rate keeps the loss from falling, and B_noise too
+// large. Gradients of learners and successive gradients are therefore averaged apart. Where the number of learners goes
+// from one to several or back, both averages are fresh, and their ratio calibrates later successive gradients.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace arbalest::autotuner {
+
+enum class GradientSource { kLearners, kSuccessive };
+
+// Sums over the measured rounds among those that ended since the sample before.
+struct GradientSample {
+  GradientSource source = GradientSource::kLearners;
+  int gradients = 2;           // k: of each round; 2 if successive
+  double mini_batch = 1.0;     // b: examples behind each
+  std::int64_t rounds = 1;     // that were measured
+  double square_mean = 0.0;    // sum over these rounds of mean_j |g_j|^2
+  double mean_square = 0.0;    // sum over these rounds of |mean_j g_j|^2
+  std::int64_t examples = 0;   // trained since the sample before, in all rounds
+  double spread_factor = 1.0;  // S of this scheme / S at equal weights
+};
+
+struct NoiseScaleEstimate {
+  // B_noise in examples. None if fewer than eight effective samples were seen, or if |G|^2 is not above zero by two
+  // standard errors: the efficiency of a mini-batch is then unknown.
+  std::optional<double> scale{};
+  double error = 0.0;    // relative standard error of `scale`
+  double least = 0.0;    // B_noise is likely larger than this; 0 if nothing can be said
+  double noise = 0.0;    // S
+  double signal = 0.0;   // |G|^2; may be negative
+  double samples = 0.0;  // effective number behind the averages: (sum of weights)^2 / sum of their squares
+};
+
+class NoiseScale {
+ public:
+  // The averages forget a sample by a factor e in `memory_examples`. Throws std::invalid_argument unless that is
+  // positive and finite.
+  explicit NoiseScale(double memory_examples);
+
+  // Throws std::invalid_argument for a sample that no gradients can give: fewer than two gradients, an empty
+  // mini-batch, no round, |mean_j g_j|^2 above mean_j |g_j|^2. A sample that is infinite or NaN is dropped and counted:
+  // whether the run has diverged is decided elsewhere.
+  void add(const GradientSample& sample);
+
+  NoiseScaleEstimate estimate() const;
+  std::int64_t dropped_samples() const noexcept { return dropped_; }
+
+ private:
+  // Weighted sums over samples with weights a. `x2` sums with the squared weights, for standard errors.
+  struct Sums {
+    double weight = 0.0;   // a
+    double weight2 = 0.0;  // a^2
+    double noise = 0.0;    // a S
+    double signal = 0.0;   // a |G|^2
+    double signal2 = 0.0;  // a^2 |G|^2
+    double noise_noise2 = 0.0;
+    double noise_signal2 = 0.0;
+    double signal_signal2 = 0.0;
+
+    void decay(double factor);
+    void add(double weight, double noise, double signal);
+    NoiseScaleEstimate estimate() const;
+  };
+  // The averages of one source, and how old they are.
+  struct Averages {
+    Sums sums;
+    double age = 0.0;  // examples since the last sample
+  };
+
+  double memory_examples_;
+  Averages learners_;
+  Averages successive_;
+  double successive_factor_ = 1.0;  // what successive gradients overestimate the scale by, as far as is known
+  std::int64_t dropped_ = 0;
+};
+
+}  // namespace arbalest::autotuner

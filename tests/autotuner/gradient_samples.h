@@ -1,0 +1,24 @@
+// Gradient samples of a known noise scale, for tests of goodput.
+#pragma once
+
+#include <random>
+
+#include "autotuner/noise_scale.h"
+
+namespace arbalest::tests {
+
+// Gradients of examples are normally distributed around G with covariance S / dimensions in every direction.
+struct GradientModel {
+  double signal = 1.0;  // |G|^2
+  double noise = 1.0;   // S
+  int dimensions = 64;
+
+  double noise_scale() const { return noise / signal; }
+};
+
+// What k `learners` with mini-batches of b measure in `rounds` rounds, drawn from its exact distribution: the mean
+// gradient and the spread around it are independent, and their squares are sums of squares of normal numbers.
+autotuner::GradientSample draw_sample(const GradientModel& model, int learners, double mini_batch, int rounds,
+                                      std::mt19937_64& random);
+
+}  // namespace arbalest::tests
