@@ -28,5 +28,5 @@ def text_of(got):
     parts.append(f"{got['mini_batch']} images a step")
     parts.append(f"learning rate {got['learning_rate']:g} ({got['rise']})")
     huge = f"{got['huge_page_bytes'] / 2**20:,.0f} MiB in huge pages"
-    parts.append(huge if got["asks_for_huge_pages"] else "no huge pages, which made it slower")
+    parts.append(huge if got["asks_for_huge_pages"] else "no huge pages, with which it was slower")
     return "; ".join(part for part in parts if part)

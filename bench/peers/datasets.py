@@ -66,11 +66,11 @@ def load_parts(dataset, validation, data_root):
     train, test = (load(dataset, split, data_root) for split in ("train", "test"))
     if validation is None:
         return Parts(train, test)
-    from peers.validation import validation_examples  # the rule by which Arbalest chooses, too
+    from peers.validation import left_out  # the rule by which Arbalest chooses, too; only such jobs need it
 
-    left_out = sorted(validation_examples(train.labels, *validation))
-    kept = sorted(set(range(len(train))).difference(left_out))
-    return Parts(train.chosen(kept), test, train.chosen(left_out))
+    chosen = left_out(train.labels, *validation)
+    kept = sorted(set(range(len(train))).difference(chosen))
+    return Parts(train.chosen(kept), test, train.chosen(chosen))
 
 
 def load(dataset, split, data_root):

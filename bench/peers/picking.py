@@ -55,16 +55,14 @@ class Picking:
         for arrangement in found:
             self.measure(arrangement)
         finalists = self.ranked(one for one in found if one.trains_one_model)[:FINALISTS]
-        rounds = FINALS if len(finalists) > 1 else 0
         if finalists:
             variant = with_other_pages(finalists[0])
             if reason := reason_against_other_pages(variant):
                 self.skipped.append((variant.name, reason))
             else:
-                rounds = FINALS
-                finalists.append(variant)
                 self.measure(variant)
-        for _ in range(rounds):
+                finalists += [variant] if variant in self.rates else []
+        for _ in range(FINALS if len(finalists) > 1 else 0):
             for arrangement in finalists:
                 self.measure(arrangement)
         return self.ranked(finalists)

@@ -57,6 +57,15 @@ class Contenders(unittest.TestCase):
         self.assertIn("training.precision=BF16", one.training(0.9, 1, None))
         self.assertEqual((one.name, one.folder), ("Arbalest, BF16", pathlib.Path("out/bf16")))
 
+    def test_a_peer_is_told_its_mini_batch_and_its_goal(self):
+        peer = Peer("it", ["python", "peer.py", "--model", "lenet"], pathlib.Path("logs"))
+        self.assertEqual(peer.of_turns(), ["python", "peer.py", "turns", "--model", "lenet"])
+        larger = peer.arranged("2 ranks", mini_batch=128)
+        self.assertEqual(larger.name, "it, 2 ranks, mini-batch 128")
+        chosen = ["python", "peer.py", "train", "--model", "lenet", "--arrangement", "2 ranks", "--mini-batch", "128"]
+        self.assertEqual(larger.training(0.9, 3, None), [*chosen, "--target", "0.9", "--seed", "3"])
+        self.assertEqual(larger.training(None, 3, 7), [*chosen, "--all-epochs", "--seed", "3", "--max-epochs", "7"])
+
     def test_every_turn_of_a_peer_is_a_process_of_its_own_which_warms_up(self):
         peer = self.peer(READY + ANSWERS)
         self.assertEqual([peer.turn(0.1, any_time), peer.turn(0.1, lambda: 60.0)], [7, 7])

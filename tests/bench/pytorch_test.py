@@ -1,5 +1,6 @@
 """The peer in PyTorch: bench/peers/models.py, examples.py, trainer.py, and the program. Skipped without PyTorch."""
 
+import importlib.util
 import json
 import math
 import os
@@ -215,6 +216,20 @@ class Program(unittest.TestCase):
         self.assertIn("larger than the 640", self.peer("train", "--mini-batch", "641", exit_code=3).stderr)
         self.assertIn("is below 1", self.peer("train", "--mini-batch", "0", exit_code=2).stderr)
 
+    def test_a_validation_set_is_evaluated_beside_the_test_set(self):
+        if importlib.util.find_spec("peers.validation") is None:
+            self.skipTest("bench/peers/validation.py is not there")
+        write_mnist(self.root, train=640, test=200)
+        job = pathlib.Path(self.root) / "job.txtpb"
+        text = (ROOT / "configs" / "lenet-mnist.txtpb").read_text()
+        job.write_text(text.replace("mnist {}", "mnist {} validation { fraction: 0.25 }"))
+        result = json.loads(self.peer("train", "--all-epochs", "--max-epochs", "1", "--job", str(job)).stdout)
+        for curve in ("weights", "average"):
+            row = result["epoch_rows"][0][curve]
+            for name, examples in (("test_accuracy", 200), ("validation_accuracy", 160)):
+                self.assertAlmostEqual(row[name] * examples, round(row[name] * examples), places=6)
+        self.assertIn("larger than the 480", self.peer("train", "--job", str(job), "--mini-batch", "512", exit_code=3).stderr)
+
     def test_asks_for_huge_pages_unless_its_arrangement_has_small_ones(self):
         if reason := huge_pages.reason_against_choosing():
             self.skipTest(reason)
@@ -256,6 +271,7 @@ class Program(unittest.TestCase):
             command = [str(ROOT / "bench" / "compare.sh"), "--program", os.environ["ARBALEST_PROGRAM"], "--quick"]
             command += ["--data-root", self.root, "--output", f"{self.root}/{output}", "--peers", sys.prefix]
             command += ["--turns", "2", "--seconds", "0.2", "--target", "0.9", "--arrangement", arrangement]
+            command += ["--set", "training.precision=FP32"]  # one side of ours
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             (page,) = pathlib.Path(self.root, output).glob("*.md")
             result = json.loads(pathlib.Path(self.root, output, "compare.json").read_text())
