@@ -75,7 +75,9 @@ class Choosing:
         options = [*pick_options(self.arguments, self.model, peer.name), *more]
         say(f"{self.model}: {peer.name}'s arrangements, one after another")
         self.entry["commands"].append(readable(peer.words("pick", *options)))
-        picked = comparison.guarded(f"{self.model}: {peer.name}'s arrangements", peer.pick, options, comparison.seconds_left)
+        picked = comparison.guarded(
+            f"{self.model}: {peer.name}'s arrangements", peer.pick, options, comparison.seconds_left
+        )
         if picked is None:
             return None
         comparison.result["versions"].update(peer.versions)

@@ -24,7 +24,13 @@ def text_of(got):
     """For a page; nothing of a contender that has not said it."""
     if not got:
         return ""
-    parts = [got["division"], got.get("synchronization"), got["precision"], got.get("memory_format"), got.get("compiler")]
+    parts = [
+        got["division"],
+        got.get("synchronization"),
+        got["precision"],
+        got.get("memory_format"),
+        got.get("compiler"),
+    ]
     parts.append(f"{got['mini_batch']} images a step")
     parts.append(f"learning rate {got['learning_rate']:g} ({got['rise']})")
     huge = f"{got['huge_page_bytes'] / 2**20:,.0f} MiB in huge pages"

@@ -62,7 +62,9 @@ def mini_batches_of(text):
     except ValueError:
         sizes = []
     if not sizes or min(sizes) < 1 or len(set(sizes)) < len(sizes):
-        raise argparse.ArgumentTypeError(f"'{text}' names no mini-batches; write 64,128,256, or job for none but the job's")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' names no mini-batches; write 64,128,256, or job for none but the job's"
+        )
     return sizes
 
 

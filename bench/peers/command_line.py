@@ -102,7 +102,7 @@ def machine():
 
 
 def serve_turns(measure, steps_of_second, described):
-    """Answers every line of stdin, a number of seconds, with images/s. `measure(steps)` works and returns the answer."""
+    """Answers every line of stdin, a number of seconds, by what `measure(steps)` returns for as many steps."""
     answer({"ready": True} | described)
     for line in sys.stdin:
         steps = max(1, round(float(line) * steps_of_second()))
@@ -110,9 +110,7 @@ def serve_turns(measure, steps_of_second, described):
 
 
 def tell_epoch(row):
-    accuracies = ", ".join(
-        f"{name} {100 * judged(row[name]):.2f} %" for name in ("weights", "average") if name in row
-    )
+    accuracies = ", ".join(f"{name} {100 * judged(row[name]):.2f} %" for name in ("weights", "average") if name in row)
     say(f"epoch {row['epoch']}: {accuracies}; {row['training_seconds']:.1f} s of training")
 
 

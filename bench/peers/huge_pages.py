@@ -1,7 +1,7 @@
 """Huge pages for a peer's memory, as Arbalest asks the system for them with madvise (engine/cpu/device.cc).
 
-glibc asks for them for what malloc gets from the system, PyTorch for its large tensors by itself; both read what they are
-told from the environment when a process starts. Whether a process has got any is in its smaps_rollup.
+glibc asks for them when malloc gets memory from the system, PyTorch when it makes a large tensor. Both read the
+environment when a process starts. A process's smaps_rollup says how much it has got.
 """
 
 import contextlib

@@ -64,7 +64,9 @@ class Fields:
         place = self.place(name)
         value = self.take(name, default)
         if value not in allowed:
-            known = ", ".join(str(one).lower() if isinstance(one, bool) else str(one) for one in allowed if one is not None)
+            known = ", ".join(
+                str(one).lower() if isinstance(one, bool) else str(one) for one in allowed if one is not None
+            )
             raise JobError(f"the peers cannot train with {self.path}{name}: {text_of(value)}; they know {known}", place)
         return value
 

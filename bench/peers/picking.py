@@ -96,8 +96,8 @@ def chosen_among(found, names, text):
 
 
 def pick(picking, found, left_out):
-    """Measures `found` and returns the result for reading by programs; None if nothing ran. `left_out`: [(name, reason)]
-    of what cannot run here."""
+    """Measures `found` and returns the result for programs; None if nothing ran. `left_out`: [(name, reason)] of what
+    cannot run here."""
     finalists = picking.run(found)
     skipped = left_out + picking.skipped
     for name, reason in skipped:

@@ -128,7 +128,9 @@ def parse(framework, description):
     )
     picking.add_argument("--budget", type=float, default=math.inf, help="begin with no other after so many seconds")
     picking.add_argument("--only", default="", metavar="TEXT", help="arrangements whose names contain it")
-    picking.add_argument("--among", action="append", default=[], metavar="NAME", help="this arrangement, and others so named")
+    picking.add_argument(
+        "--among", action="append", default=[], metavar="NAME", help="this arrangement, and others so named"
+    )
     for command in (command_line.add_turns(commands), command_line.add_train(commands)):
         command.add_argument("--arrangement", help="as 'pick' names it; the first if not given")
     for command in commands.choices.values():

@@ -23,7 +23,9 @@ class Recipe:
     max_epochs: int
     target: float  # None: the job names none
     precision: str  # "FP32", "TF32" or "BF16"; None: the job leaves it open, so each side takes its fastest
-    batch_norm_examples: int  # from which batch norm's statistics of an average are estimated, as Arbalest does it for z
+    batch_norm_examples: (
+        int  # from which batch norm's statistics of an average are estimated, as Arbalest does it for z
+    )
     average_epochs: float  # how far back the average of the weights remembers that is evaluated beside them
     momentum: float
     nesterov: bool

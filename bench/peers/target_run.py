@@ -28,7 +28,7 @@ def train_to_target(learner, target, max_epochs, start, tell):
     to say.
 
     `learner`: steps_of_epoch, has_average, step(), evaluate(averaged) -> {"test_accuracy": ..., with a validation set
-    "validation_accuracy": ...}, finish(loss) -> float after waiting for the device. `start`: when the clock has started.
+    "validation_accuracy": ...}, finish(loss) -> float after waiting for the device. `start`: when the clock started.
     `tell`: gets the row of each epoch.
     """
     loss = learner.step()  # compiles, where that is asked for, and so belongs to the preparation

@@ -51,7 +51,9 @@ class PyTorch(unittest.TestCase):
         self.assertIsNone(named(found, "none"))
 
     def test_what_it_gets_is_described(self):
-        one = arrangements.Arrangement("it", processes=2, threads=3, is_parallel=True, compile_mode="default", bfloat16=True)
+        one = arrangements.Arrangement(
+            "it", processes=2, threads=3, is_parallel=True, compile_mode="default", bfloat16=True
+        )
         self.assertEqual(
             one.described(),
             {

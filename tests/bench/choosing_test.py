@@ -35,7 +35,13 @@ class Comparison:
     def __init__(self, folder, **arguments):
         self.folder, self.died, self.skipped = folder, [], []
         self.result = {"versions": {}}
-        usual = {"arrangement": None, "quick": False, "mini_batches": [64, 128, 256], "seeds": [5, 6], "max_epochs": None}
+        usual = {
+            "arrangement": None,
+            "quick": False,
+            "mini_batches": [64, 128, 256],
+            "seeds": [5, 6],
+            "max_epochs": None,
+        }
         self.arguments = argparse.Namespace(**(usual | arguments))
 
     def seconds_left(self):
@@ -91,7 +97,12 @@ class MiniBatches(unittest.TestCase):
         self.assertEqual([one["mini_batch"] for one in self.entry["mini_batches"]], [64])
 
     def test_none_is_tried_without_a_target_or_in_quick_mode_or_with_a_named_arrangement(self):
-        for arguments in ({"quick": True, "model": "lenet"}, {"targets": ()}, {"arrangement": "2 ranks"}, {"mini_batches": []}):
+        for arguments in (
+            {"quick": True, "model": "lenet"},
+            {"targets": ()},
+            {"arrangement": "2 ranks"},
+            {"mini_batches": []},
+        ):
             with self.subTest(arguments):
                 self.assertEqual(self.choose({}, **arguments), ["it, 2 ranks"])
                 self.assertEqual(self.entry["mini_batches"], [])

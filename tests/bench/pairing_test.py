@@ -101,7 +101,11 @@ class Summaries(unittest.TestCase):
         self.assertEqual(time_ratios(ours, theirs, 0.9, 1000), [])  # most of their runs do not get there
 
     def test_seeds_that_do_not_get_there_are_not_left_out_silently(self):
-        ours = {"name": "ours", "runs": [run(1, z=curve(0.9)), run(2, z=curve(0.9)), run(3, z=curve(0.1))], "rates": [8.0]}
+        ours = {
+            "name": "ours",
+            "runs": [run(1, z=curve(0.9)), run(2, z=curve(0.9)), run(3, z=curve(0.1))],
+            "rates": [8.0],
+        }
         theirs = {"name": "it", "runs": [run(seed, w=curve(0.9)) for seed in (1, 2, 3)], "rates": [4.0]}
         rows = [line for line in to_target([ours, theirs], 0.9, 1000) if line.startswith(("| ours", "| it"))]
         self.assertIn("2 of 3 seeds", rows[0].split("|")[3])
@@ -123,12 +127,22 @@ class Summaries(unittest.TestCase):
 
 class ByEpoch(unittest.TestCase):
     def test_ours_less_theirs_is_taken_seed_by_seed(self):
-        ours = {"name": "Arbalest", "is_ours": True, "runs": [run(1, model=curve(0.5, 0.9)), run(2, model=curve(0.7, 0.8))]}
+        ours = {
+            "name": "Arbalest",
+            "is_ours": True,
+            "runs": [run(1, model=curve(0.5, 0.9)), run(2, model=curve(0.7, 0.8))],
+        }
         theirs = {"name": "it", "is_ours": False}
-        theirs["runs"] = [run(2, average=curve(0.5, 0.7), weights=curve(0.1)), run(1, average=curve(0.6, 0.9), weights=[])]
+        theirs["runs"] = [
+            run(2, average=curve(0.5, 0.7), weights=curve(0.1)),
+            run(1, average=curve(0.6, 0.9), weights=[]),
+        ]
         lines = by_epoch([ours, theirs, {"name": "unrun", "is_ours": False, "runs": []}])
         self.assertIn("Test accuracy in % after each epoch, seeds 1, 2", lines[0])
-        columns = {cells[1].strip(): [cell.strip() for cell in cells[2:-1]] for cells in (line.split("|") for line in lines[4:-1])}
+        columns = {
+            cells[1].strip(): [cell.strip() for cell in cells[2:-1]]
+            for cells in (line.split("|") for line in lines[4:-1])
+        }
         self.assertEqual(
             columns["1"],
             ["60.00 (50.00 to 70.00)", "55.00 (50.00 to 60.00)", "5.00 (-10.00 to 20.00)", "10.00", "60.00"],
@@ -197,7 +211,9 @@ class TargetRuns(unittest.TestCase):
 
     def test_without_a_target_every_epoch_is_trained_and_recorded(self):
         result = self.train(Learner(itertools.repeat(1.0), itertools.repeat(1.0)), max_epochs=4, target=None)
-        self.assertEqual((result["status"], [row["epoch"] for row in result["epoch_rows"]]), ("completed", [1, 2, 3, 4]))
+        self.assertEqual(
+            (result["status"], [row["epoch"] for row in result["epoch_rows"]]), ("completed", [1, 2, 3, 4])
+        )
 
     def test_the_validation_accuracy_decides_where_there_is_one(self):
         result = self.train(Learner(itertools.repeat(1.0), validation=iter([0.1, 0.95, 0.95])))

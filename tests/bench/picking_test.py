@@ -72,7 +72,11 @@ class Picks(unittest.TestCase):
         self.assertIn({"name": "2 threads, small pages", "reason": "all are huge"}, picked["skipped"])
 
     def test_what_cannot_run_is_left_out_with_its_reason(self):
-        rates = {"2 threads": 5, "2 threads, compiled": WorkerFailed("no compiler"), "2 ranks": JobError("not divisible")}
+        rates = {
+            "2 threads": 5,
+            "2 threads, compiled": WorkerFailed("no compiler"),
+            "2 ranks": JobError("not divisible"),
+        }
         picked = self.pick(rates | {"2 processes": 1}, reason="no")
         self.assertEqual(picked["winner"], "2 threads")
         reasons = {one["name"]: one["reason"] for one in picked["skipped"]}
@@ -91,7 +95,9 @@ class Picks(unittest.TestCase):
 
     def test_arrangements_by_name(self):
         self.assertEqual(chosen_among(ALL, [], "2 threads"), [THREADS, COMPILED])
-        self.assertEqual(chosen_among(ALL, ["2 ranks", "2 threads, small pages"], ""), [RANKS, with_other_pages(THREADS)])
+        self.assertEqual(
+            chosen_among(ALL, ["2 ranks", "2 threads, small pages"], ""), [RANKS, with_other_pages(THREADS)]
+        )
         with self.assertRaisesRegex(LookupError, "no arrangement 'x'; there are: 2 threads; "):
             chosen_among(ALL, ["x"], "")
 

@@ -228,7 +228,9 @@ class Program(unittest.TestCase):
             row = result["epoch_rows"][0][curve]
             for name, examples in (("test_accuracy", 200), ("validation_accuracy", 160)):
                 self.assertAlmostEqual(row[name] * examples, round(row[name] * examples), places=6)
-        self.assertIn("larger than the 480", self.peer("train", "--job", str(job), "--mini-batch", "512", exit_code=3).stderr)
+        self.assertIn(
+            "larger than the 480", self.peer("train", "--job", str(job), "--mini-batch", "512", exit_code=3).stderr
+        )
 
     def test_asks_for_huge_pages_unless_its_arrangement_has_small_ones(self):
         if reason := huge_pages.reason_against_choosing():

@@ -39,7 +39,11 @@ class Recipes(unittest.TestCase):
             ("mnist {}", "mnist {} fold: 1", "do not know data.fold"),
             ("mnist {}", "mnist {} validation { fraction: 0.1 stratified: false }", "know data.validation.stratified"),
             ("mnist {}", "mnist {} validation { fraction: 0.9 }", "validation.fraction in"),
-            ("mnist {}", "mnist {} augmentation { cutout: 8 }", "cannot train with data.augmentation.cutout: 8; they know 0"),
+            (
+                "mnist {}",
+                "mnist {} augmentation { cutout: 8 }",
+                "cannot train with data.augmentation.cutout: 8; they know 0",
+            ),
             ("mnist {}", "mnist {} normalization { mean: 0.5 }", "own mean only"),
             ("mnist {}", 'mnist { directory: "other" }', "data.mnist.directory: other"),
             ("lenet {}", "lenet { batch_norm: true }", "model.zoo.lenet.batch_norm: true; they know false"),
@@ -64,7 +68,11 @@ class Recipes(unittest.TestCase):
             lines = JOB.splitlines()
             number = next(i for i, line in enumerate(lines) if line.startswith("optimizer"))
             for new, column, complaint in (
-                ("optimizer { sgd { momentum: 0.9 } clip_gradient_norm: 1 }", 35, "do not know optimizer.clip_gradient_norm"),
+                (
+                    "optimizer { sgd { momentum: 0.9 } clip_gradient_norm: 1 }",
+                    35,
+                    "do not know optimizer.clip_gradient_norm",
+                ),
                 ("optimizer { adamw {} }", 13, "do not know optimizer.adamw"),
                 ("optimizer { sgd { momentum: = } }", 29, "'= } }' is beyond the peers' reader"),
                 ("optimizer: 3", 1, "optimizer must be a message"),
@@ -72,7 +80,9 @@ class Recipes(unittest.TestCase):
                 job.write_text("\n".join([*lines[:number], new, *lines[number + 1 :]]))
                 with self.subTest(new), self.assertRaises(JobError) as raised:
                     read_recipe(job)
-                self.assertTrue(str(raised.exception).startswith(f"{job}:{number + 1}:{column}: error: "), raised.exception)
+                self.assertTrue(
+                    str(raised.exception).startswith(f"{job}:{number + 1}:{column}: error: "), raised.exception
+                )
                 self.assertIn(complaint, str(raised.exception))
 
     def test_any_synchronization_will_do_and_is_said(self):
@@ -97,7 +107,12 @@ class Recipes(unittest.TestCase):
         self.assertIsNone(recipe_of(JOB).validation)
         for fields, expected in (("fraction: 0.1", (0.1, 1)), ("fraction: 0.25 seed: 7", (0.25, 7))):
             job = JOB.replace("mnist {}", "mnist {} validation { " + fields + " }")
-            self.assertEqual(recipe_of(job.replace("max_epochs: 10 target_accuracy: 0.99 seed: 1", "max_epochs: 9 seed: 3")).validation, expected)
+            self.assertEqual(
+                recipe_of(
+                    job.replace("max_epochs: 10 target_accuracy: 0.99 seed: 1", "max_epochs: 9 seed: 3")
+                ).validation,
+                expected,
+            )
 
     def test_the_job_with_all_defaults_written_out_is_the_same(self):
         """That of a run's directory."""
@@ -126,7 +141,12 @@ class Recipes(unittest.TestCase):
 
     def test_ranks_divide_a_mini_batch_or_have_the_jobs_each(self):
         recipe = recipe_of(JOB)
-        for ranks, mini_batch, batch, rate in ((1, None, 32, 0.02), (2, None, 32, 0.04), (2, 256, 128, 0.16), (1, 64, 64, 0.04)):
+        for ranks, mini_batch, batch, rate in (
+            (1, None, 32, 0.02),
+            (2, None, 32, 0.04),
+            (2, 256, 128, 0.16),
+            (1, 64, 64, 0.04),
+        ):
             arranged = recipe.arranged(ranks, mini_batch)
             self.assertEqual(arranged.batch, batch)
             self.assertAlmostEqual(arranged.schedule.base, rate)

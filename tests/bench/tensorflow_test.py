@@ -70,7 +70,9 @@ class Arrangements(unittest.TestCase):
         for how, tolerance in (({"is_compiled": True}, 1e-4), ({"bfloat16": True}, 0.05)):
             other_loss, other = self.step(**how)
             self.assertAlmostEqual(other_loss / loss, 1.0, delta=tolerance)
-            distance = sum(((w.numpy() - v) ** 2).sum() for w, v in zip(other.model.trainable_variables, weights)) ** 0.5
+            distance = (
+                sum(((w.numpy() - v) ** 2).sum() for w, v in zip(other.model.trainable_variables, weights)) ** 0.5
+            )
             norm = sum((w**2).sum() for w in weights) ** 0.5
             self.assertLess(distance / norm, tolerance)
             self.assertEqual({w.dtype for w in other.model.trainable_variables}, {"float32"})
