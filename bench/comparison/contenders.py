@@ -112,11 +112,11 @@ def ended_after(process, seconds):
 
 
 def resident_in_huge_pages(process):
-    """Bytes; 0 of a process that has ended."""
+    """Bytes; None of a process that has ended."""
     try:
-        return huge_pages.resident_bytes(process.pid) if process.poll() is None else 0
+        return huge_pages.resident_bytes(process.pid) if process.poll() is None else None
     except (FileNotFoundError, ProcessLookupError):  # it ended in between
-        return 0
+        return None
 
 
 class Arbalest:
@@ -158,9 +158,9 @@ class Arbalest:
                     metrics = output / "metrics.jsonl"
                     while process.poll() is None and not (metrics.exists() and '"event":"start"' in metrics.read_text()):
                         time.sleep(0.01)
+                    huge = resident_in_huge_pages(process)  # all of its memory is there when it starts to train
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(seconds)
-                    huge = resident_in_huge_pages(process)
                     process.send_signal(signal.SIGINT)
                     process.wait()
                     if process.returncode not in (0, 130):

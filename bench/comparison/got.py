@@ -14,7 +14,7 @@ def ours(job_text, learners, huge_page_bytes):
         "precision": training.take("precision"),
         "mini_batch": batch * learners,
         "learning_rate": rate.take("base"),
-        "rise": f"{rate.take('with_learners')} with learners",
+        "rise": f"{rate.take('with_learners', 'the default')} with learners",
         "asks_for_huge_pages": True,
         "huge_page_bytes": huge_page_bytes,
     }
@@ -33,6 +33,13 @@ def text_of(got):
     ]
     parts.append(f"{got['mini_batch']} images a step")
     parts.append(f"learning rate {got['learning_rate']:g} ({got['rise']})")
-    huge = f"{got['huge_page_bytes'] / 2**20:,.0f} MiB in huge pages"
-    parts.append(huge if got["asks_for_huge_pages"] else "no huge pages, with which it was slower")
+    parts.append(memory(got))
     return "; ".join(part for part in parts if part)
+
+
+def memory(got):
+    if not got["asks_for_huge_pages"]:
+        return "no huge pages, with which it was slower"
+    if got["huge_page_bytes"] is None:
+        return "huge pages not counted: the run ended too soon"
+    return f"{got['huge_page_bytes'] / 2**20:,.0f} MiB in huge pages"

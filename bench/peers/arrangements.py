@@ -82,7 +82,7 @@ def types_on_cpu(precision):
 
 
 def divisions(count):
-    """Every way to divide so many cores among ranks of one model; and a process for each core, each with its own model."""
+    """Every way to divide so many cores among ranks of one model; and a process with its own model for each core."""
     found = []
     for ranks in (n for n in range(1, count + 1) if count % n == 0):
         threads = count // ranks

@@ -36,8 +36,8 @@ class Schedule:
         return rate
 
     def scaled(self, factor, max_epochs, rule="LINEAR"):
-        """The schedule for a mini-batch that is `factor` times as large (LINEAR: Goyal et al. 2017). A larger rate warms up
-        from the unscaled one during the first tenth of the epochs, unless the schedule rises slowly by itself."""
+        """The schedule for a mini-batch that is `factor` times as large (LINEAR: Goyal et al. 2017). A larger rate
+        warms up from the unscaled one over the first tenth of the epochs, unless the schedule rises slowly by itself."""
         times = RULES[rule](factor)
         if times == 1.0:
             return self

@@ -5,6 +5,7 @@ import sys
 import tempfile
 import unittest
 
+from comparison import got
 from comparison.contenders import Arbalest, OutOfTime, Peer, RunDied
 
 READY = 'print("{}", flush=True)\n'
@@ -95,6 +96,30 @@ class Contenders(unittest.TestCase):
         peer = self.peer("import sys\nsys.exit('no such model')")
         with self.assertRaisesRegex(RunDied, "exit code 1: no such model"):
             peer.turn(0.1, lambda: 60.0)
+
+
+JOB = """training { batch_size: 32 precision: BF16 } learning_rate { base: 0.02 with_learners: SQRT }
+synchronization { s_sgd { bucket_mb: 4 } switch { at_epoch: 2 sma {} } }"""
+
+
+class Got(unittest.TestCase):
+    def test_what_ours_got_names_learners_synchronization_and_memory(self):
+        said = got.text_of(got.ours(JOB, 2, 3 << 20))
+        self.assertEqual(
+            said,
+            "2 learners; s_sgd { bucket_mb: 4 } switch { at_epoch: 2 sma {} }; BF16; 64 images a step; "
+            "learning rate 0.02 (SQRT with learners); 3 MiB in huge pages",
+        )
+        self.assertIn("1 learner;", got.text_of(got.ours(JOB, 1, None)))
+        self.assertIn("not counted", got.text_of(got.ours(JOB, 1, None)))
+
+    def test_what_a_peer_got(self):
+        peer = {"division": "2 ranks x 1 thread", "precision": "BF16", "memory_format": "channels last", "compiler": "XLA"}
+        peer |= {"mini_batch": 128, "learning_rate": 0.08, "rise": "no warm-up", "huge_page_bytes": 0}
+        said = "2 ranks x 1 thread; BF16; channels last; XLA; 128 images a step; learning rate 0.08 (no warm-up); "
+        self.assertEqual(got.text_of(peer | {"asks_for_huge_pages": True}), said + "0 MiB in huge pages")
+        self.assertIn("no huge pages", got.text_of(peer | {"asks_for_huge_pages": False}))
+        self.assertEqual(got.text_of(None), "")
 
 
 if __name__ == "__main__":
