@@ -11,12 +11,14 @@ import sys
 import time
 
 from comparison import machine
-from comparison.contenders import Arbalest, OutOfTime, Peer, RunDied, readable
-from comparison.options import JOBS, ROOT, TARGETS, TENSORFLOW_MODELS, parse, pick_options, turn_seconds
+from comparison.choosing import Choosing
+from comparison.contenders import Arbalest, OutOfTime, RunDied, readable
+from comparison.options import JOBS, ROOT, TARGETS, parse, turn_seconds
 from comparison.page import headline, other_work, page
 from comparison.pairing import all_reach
 from peers import command_line, datasets
 from peers.command_line import say
+from peers.job_file import JobError, parse as parse_job
 
 QUICK_SECONDS = 570
 SHARE_OF_TURNS = 0.5  # of these
@@ -43,6 +45,13 @@ def fastest_first(pairs):
         reverse=True,
     )
     return [ours[0], *(pair for pair in pairs if not pair[1]["is_ours"]), *ours[1:]]
+
+
+def says_precision(job):
+    try:
+        return "precision" in parse_job(job.read_text()).message("training").values
+    except JobError:  # Arbalest itself says what is wrong, and the peers are skipped with the reason
+        return False
 
 
 class Comparison:
@@ -97,10 +106,11 @@ class Comparison:
         return max(1.0, QUICK_SECONDS - (time.monotonic() - self.start)) if self.arguments.quick else None
 
     def ours(self, model):
-        """Arbalest; in every precision of the CPU, as PyTorch in every arrangement, unless --set says which."""
+        """Arbalest; in every precision of the CPU, as PyTorch in every arrangement, unless the job or --set says which."""
         arguments = self.arguments
         device = "cuda:0" if arguments.device == "cuda" else "cpu"
         is_said = any(one.partition("=")[0] in ("training", "training.precision") for one in arguments.set)
+        is_said = is_said or says_precision(ROOT / JOBS[model])
         names = [None] if is_said or device != "cpu" else machine.precisions(arguments.program)
         places = JOBS[model], arguments.set, device, arguments.data_root, self.folder / model
         return [Arbalest(arguments.program, *places, name if len(names) > 1 else None) for name in names]
@@ -124,52 +134,6 @@ class Comparison:
         self.result["load_average"].append(os.getloadavg()[0])
         (self.folder / "compare.json").write_text(json.dumps(self.result, indent=1) + "\n")
 
-    def peer(self, name, script, model, *options):
-        command = [self.python, str(ROOT / "bench/peers" / script), "--model", model, "--job", str(ROOT / JOBS[model])]
-        return Peer(name, [*command, "--data-root", self.arguments.data_root, *options], self.folder / model)
-
-    def peers_of(self, model, entry):
-        """PyTorch's best, its upper bound, TensorFlow: those there are."""
-        if self.python is None:
-            self.skip(f"{model}: the peers: '{self.arguments.peers}' is not there; bench/peers/environment.sh makes it")
-            return []
-        found = self.pytorch(model, entry) if self.has("torch", model) else []
-        if model in TENSORFLOW_MODELS:
-            if self.arguments.device == "cuda":
-                self.skip(f"{model}: TensorFlow: on CPUs only")
-            elif self.arguments.quick:
-                self.skip(f"{model}: TensorFlow: not in quick mode")
-            elif self.has("tensorflow", model):
-                found.append(self.peer("TensorFlow", "tensorflow_peer.py", model))
-        return found
-
-    def has(self, module, model):
-        if machine.has_module(self.python, module):
-            return True
-        self.skip(f"{model}: '{module}' is not in '{self.arguments.peers}'")
-        return False
-
-    def pytorch(self, model, entry):
-        arguments = self.arguments
-        peer = self.peer("PyTorch", "pytorch_peer.py", model, "--device", arguments.device)
-        if arguments.arrangement:
-            return [peer.arranged(arguments.arrangement)]
-        say(f"{model}: PyTorch's arrangements, one after another")
-        options = pick_options(arguments, model)
-        entry["commands"].append(readable(peer.words("pick", *options)))
-        picked = self.guarded(f"{model}: PyTorch's arrangements", peer.pick, options, self.seconds_left)
-        if picked is None:
-            return []
-        entry["picked"] = picked
-        self.result["versions"].update(peer.versions)
-        if picked["winner"] is None:
-            self.skip(f"{model}: PyTorch: no arrangement that trains one model ran; see {peer.log.path}")
-            return []
-        found = [peer.arranged(picked["winner"])]
-        if picked["fastest"] != picked["winner"]:
-            found.append(peer.arranged(picked["fastest"], is_upper_bound=True))
-        return found
-
     def compare(self, model):
         """All of one model."""
         arguments = self.arguments
@@ -179,19 +143,23 @@ class Comparison:
         except datasets.DataMissing as missing:
             return self.skip(f"{model}: {missing}")
         targets = [arguments.target] if arguments.target else list(TARGETS[model])
+        targets = [] if arguments.by_epoch else targets
         entry = {
             "model": model,
             "targets": targets,
             "trains": not (arguments.speed_only or (arguments.quick and model != "lenet")),
-            "picked": None,
+            "by_epoch": arguments.by_epoch,
+            "picked": [],
+            "mini_batches": [],
             "commands": [],
             "sides": [],
             "examples": examples,
         }
         self.result["models"].append(entry)
-        contenders = [*self.ours(model), *self.peers_of(model, entry)]
+        contenders = [*self.ours(model), *Choosing(self, model, entry).contenders()]
         entry["sides"] = [
-            {"name": one.name, "is_ours": isinstance(one, Arbalest), "rates": [], "runs": []} for one in contenders
+            {"name": one.name, "is_ours": isinstance(one, Arbalest), "got": None, "rates": [], "runs": []}
+            for one in contenders
         ]
         entry["commands"] += [readable(contender.of_turns()) for contender in contenders]
         pairs = list(zip(contenders, entry["sides"]))
@@ -236,14 +204,16 @@ class Comparison:
             what = f"{model}: a turn of {contender.name}"
             rates[side["name"]] = self.guarded(what, contender.turn, seconds, self.seconds_left)
             self.result["versions"].update(contender.versions)
+            side["got"] = contender.got
         return rates
 
     def train(self, model, pairs, entry):
-        """To the highest target, once per seed, in turn."""
-        target = max(entry["targets"])
+        """To the highest target, or to the last epoch, once per seed, in turn."""
+        target = max(entry["targets"], default=None)
+        goal = f"{100 * target:g} %" if target else "the last epoch"
         for number, seed in enumerate(self.arguments.seeds):
             for contender, side in pairs if number % 2 == 0 else reversed(pairs):
-                say(f"{model}: {contender.name} trains to {100 * target:g} %, seed {seed}")
+                say(f"{model}: {contender.name} trains to {goal}, seed {seed}")
                 what = f"{model}: {contender.name}, seed {seed}"
                 entry["commands"].append(readable(contender.training(target, seed, self.arguments.max_epochs)))
                 run = self.guarded(what, contender.train, target, seed, self.arguments.max_epochs, self.seconds_left)
@@ -267,7 +237,7 @@ class Comparison:
         if self.result["died"]:
             return command_line.FAILED
         seeds = len(self.arguments.seeds)
-        trained = [entry for entry in self.result["models"] if entry["trains"]]
+        trained = [entry for entry in self.result["models"] if entry["trains"] and entry["targets"]]
         has_reached = all(all_reach(max(entry["targets"]), entry["sides"][0]["runs"], seeds) for entry in trained)
         return 0 if has_reached else command_line.NOT_REACHED
 

@@ -9,6 +9,9 @@ import subprocess
 import threading
 import time
 
+from comparison import got
+from peers import huge_pages
+
 NOT_REACHED = 9
 GRACE = 10  # seconds from asking a process to end to ending it
 WARM_UP = 0.2  # of a turn, before it, in a peer's new process
@@ -108,6 +111,14 @@ def ended_after(process, seconds):
         is_done.set()
 
 
+def resident_in_huge_pages(process):
+    """Bytes; None of a process that has ended."""
+    try:
+        return huge_pages.resident_bytes(process.pid) if process.poll() is None else None
+    except (FileNotFoundError, ProcessLookupError):  # it ended in between
+        return None
+
+
 class Arbalest:
     is_upper_bound = False
 
@@ -125,9 +136,11 @@ class Arbalest:
         self.options += ["--data-root", data_root]
         self.turns = 0
         self.versions = {}
+        self.got = None  # what it was given, as the last turn was
 
     def training(self, target, seed, max_epochs):
-        command = [self.program, "bench", self.job, *self.options, "--target", str(target), "--seeds", str(seed)]
+        goal = str(target or 1)  # None: never, as nearly as `bench` can be told
+        command = [self.program, "bench", self.job, *self.options, "--target", goal, "--seeds", str(seed)]
         return command + (["--set", f"training.max_epochs={max_epochs}"] if max_epochs else [])
 
     def of_turns(self):
@@ -145,6 +158,7 @@ class Arbalest:
                     metrics = output / "metrics.jsonl"
                     while process.poll() is None and not (metrics.exists() and '"event":"start"' in metrics.read_text()):
                         time.sleep(0.01)
+                    huge = resident_in_huge_pages(process)  # all of its memory is there when it starts to train
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(seconds)
                     process.send_signal(signal.SIGINT)
@@ -154,7 +168,9 @@ class Arbalest:
             finally:
                 process.kill()
                 process.wait()
-        return json.loads((output / "summary.json").read_text())["images_per_second"]
+        summary = json.loads((output / "summary.json").read_text())
+        self.got = got.ours((output / "job.txtpb").read_text(), summary["learners"], huge)
+        return summary["images_per_second"]
 
     def train(self, target, seed, max_epochs, seconds_left):
         output = self.folder / "runs" / f"arbalest-{seed}"
@@ -174,25 +190,30 @@ class Arbalest:
 class Peer:
     """A program of bench/peers, in its Python environment."""
 
-    def __init__(self, name, basic_command, folder, arrangement=None, is_upper_bound=False):
+    def __init__(self, name, basic_command, folder, arrangement=None, is_upper_bound=False, mini_batch=None):
         self.name, self.basic_command, self.folder = name, basic_command, folder
-        self.arrangement, self.is_upper_bound = arrangement, is_upper_bound
+        self.arrangement, self.is_upper_bound, self.mini_batch = arrangement, is_upper_bound, mini_batch
         self.log = Log(folder / f"{pathlib.Path(basic_command[1]).stem}.log")
         self.process = None
-        self.versions = {}  # filled in by what it says
+        self.versions = {}  # filled in by what it says, as is:
+        self.got = None  # what it was given, as the last turn or training was
 
-    def arranged(self, arrangement, is_upper_bound=False):
+    def arranged(self, arrangement, is_upper_bound=False, mini_batch=None):
+        """`mini_batch`: examples of a step, in place of the job's for each rank."""
         name = f"{self.name}, {arrangement}" + (" (upper bound)" if is_upper_bound else "")
-        return Peer(name, self.basic_command, self.folder, arrangement, is_upper_bound)
+        name += f", mini-batch {mini_batch}" if mini_batch else ""
+        return Peer(name, self.basic_command, self.folder, arrangement, is_upper_bound, mini_batch)
 
     def words(self, verb, *more):
         program, script, *options = self.basic_command
         chosen = ["--arrangement", self.arrangement] if self.arrangement else []
+        chosen += ["--mini-batch", str(self.mini_batch)] if self.mini_batch else []
         return [program, script, verb, *options, *chosen, *more]
 
     def training(self, target, seed, max_epochs):
+        goal = ["--target", str(target)] if target else ["--all-epochs"]
         options = ["--max-epochs", str(max_epochs)] if max_epochs else []
-        return self.words("train", "--target", str(target), "--seed", str(seed), *options)
+        return self.words("train", *goal, "--seed", str(seed), *options)
 
     def of_turns(self):
         return self.words("turns")
@@ -227,7 +248,9 @@ class Peer:
         with contextlib.suppress(BrokenPipeError):  # answer() says why
             self.process.stdin.write(f"{seconds}\n")
             self.process.stdin.flush()
-        return self.answer(seconds_left)["images_per_second"]
+        answer = self.answer(seconds_left)
+        self.got = answer.get("got")
+        return answer["images_per_second"]
 
     def stop(self):
         if self.process is not None:
@@ -255,7 +278,7 @@ class Peer:
             for name in ("weights", "average")
             if result["epoch_rows"] and name in result["epoch_rows"][0]
         }
-        self.versions = versions_of(result)
+        self.versions, self.got = versions_of(result), result["got"]
         return {
             "seed": seed,
             "preparation_seconds": result["preparation_seconds"],

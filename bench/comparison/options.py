@@ -5,6 +5,7 @@ import os
 import pathlib
 
 from peers import command_line, datasets
+from peers.schedule import RULES
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 JOBS = {
@@ -17,10 +18,11 @@ TENSORFLOW_MODELS = ("lenet", "resnet32")
 
 DESCRIPTION = """Arbalest beside what users would pick instead: speed in turns, and time to an accuracy.
 
-For each model PyTorch's arrangements are measured one after another, and the fastest that trains one model goes on.
-It, the fastest of all (an upper bound), TensorFlow and Arbalest, in each precision of the CPU, train in turns
-(A B A B ...); then each, Arbalest in its fastest precision, trains to the target once per seed, in turn. Results: a
-page, and compare.json and logs beside it. Nothing that is there already is overwritten."""
+For each model the arrangements of PyTorch and of TensorFlow are measured one after another, and each one's fastest that
+trains one model goes on; so does the mini-batch with which each is soonest at the target, chosen with one seed. They,
+PyTorch's fastest of all (an upper bound) and Arbalest, in each precision of the CPU, train in turns (A B A B ...); then
+each, Arbalest in its fastest precision, trains to the target once per seed, in turn. Results: a page, and compare.json
+and logs beside it. Nothing that is there already is overwritten."""
 EXIT_CODES = """Exit codes: 0 done; 1 a run died; 2 usage, or the results are there already; 4 no model's data are
   there; 9 Arbalest did not reach a target; 130 or 143 stopped, with a page of what has been measured."""
 
@@ -52,6 +54,20 @@ def count(text):
     return value
 
 
+def mini_batches_of(text):
+    if text == "job":
+        return []
+    try:
+        sizes = [int(size) for size in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or min(sizes) < 1 or len(set(sizes)) < len(sizes):
+        raise argparse.ArgumentTypeError(
+            f"'{text}' names no mini-batches; write 64,128,256, or job for none but the job's"
+        )
+    return sizes
+
+
 def make_parser():
     parser = argparse.ArgumentParser(
         prog="bench/compare.sh",
@@ -75,7 +91,21 @@ def make_parser():
     )
     add("--turns", type=count, default=7, help="of each contender (7)")
     add("--seconds", type=positive, help="of a turn (LeNet: 5, ResNets: 20; quick: 3 and 10)")
-    add("--arrangement", help="PyTorch's, as pytorch_peer.py pick names it, in place of the fastest")
+    add("--arrangement", help="PyTorch's, as pytorch_peer.py pick names it, in place of the fastest; no TensorFlow")
+    add(
+        "--mini-batches",
+        type=mini_batches_of,
+        default=[64, 128, 256],
+        help="examples of a peer's step among which the best is chosen with the first seed, or job for none but the "
+        "job's (64,128,256)",
+    )
+    add(
+        "--rate-rule",
+        choices=tuple(RULES),
+        default="LINEAR",
+        help="how a peer's learning rate follows a mini-batch larger than the job's (LINEAR)",
+    )
+    add("--by-epoch", action="store_true", help="train to the last epoch and compare the accuracies of every epoch")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="of both sides: all cores, or the first GPU (cpu)")
     add("--speed-only", action="store_true", help="turns, and no training to the target")
     add("--max-epochs", type=count, help="in place of the jobs'")
@@ -100,14 +130,17 @@ def turn_seconds(arguments, model):
     return quick if arguments.quick else usual
 
 
-def pick_options(arguments, model):
-    if not arguments.quick:
-        return ["--steps", "200"]
-    return ["--steps", "50" if model == "lenet" else "15", "--no-compile", "--budget", "150"]
+def pick_options(arguments, model, framework):
+    if arguments.quick:
+        return ["--steps", "50" if model == "lenet" else "15", "--no-compile", "--budget", "150"]
+    return ["--steps", "50" if framework == "TensorFlow" and model != "lenet" else "200"]
 
 
 def parse():
-    arguments = make_parser().parse_args()
+    parser = make_parser()
+    arguments = parser.parse_args()
+    if arguments.by_epoch and (arguments.target or arguments.speed_only):
+        parser.error("--by-epoch trains to no target: leave out --target and --speed-only")
     arguments.model = arguments.model or (["lenet"] if arguments.quick else list(JOBS))
     arguments.seeds = arguments.seeds or ([1] if arguments.quick else [1, 2, 3])
     for name in ("peers", "program", "data_root", "output"):

@@ -2,6 +2,8 @@
 
 import re
 
+from comparison.by_epoch import accuracy_read, by_epoch, table
+from comparison.got import text_of
 from comparison.machine import QUIET
 from comparison.pairing import (
     end_to_end,
@@ -33,11 +35,6 @@ def quartiles(summary, text=number):
     return f"{text(summary['median'])} ({text(summary['first_quartile'])} to {text(summary['third_quartile'])})"
 
 
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows] + [""]
-
-
 def arrangements(picked):
     rows = [
         (
@@ -46,16 +43,35 @@ def arrangements(picked):
             f"{100 * one['spread']:.1f} %",
             str(one["measurements"]),
             "yes" if one["trains_one_model"] else "no: an upper bound",
+            f"{one['got']['huge_page_bytes'] / 2**20:,.0f}",
         )
         for one in picked["results"]
     ]
+    size = f" with a mini-batch of {picked['mini_batch']}" if picked["mini_batch"] else ""
     lines = [
-        f"PyTorch's arrangements, {picked['steps']} steps each, and the fastest of those that train one model again, by turns; "
-        "the fastest of these goes on:",
+        f"{picked['framework']}'s arrangements{size}, as many images as {picked['steps']} steps of the job, and the fastest "
+        "of those that train one model again, by turns; the fastest of these goes on:",
         "",
     ]
-    lines += table(("arrangement", "images/s", "spread", "measured", "trains one model"), rows)
+    header = ("arrangement", "images/s", "spread", "measured", "trains one model", "MiB in huge pages")
+    lines += table(header, rows)
     return lines + [f"- skipped: {one['name']}: {one['reason']}" for one in picked["skipped"]] + [""]
+
+
+def mini_batches(tried):
+    """Of all frameworks."""
+    rows = [
+        (
+            ("**" + one["contender"] + "**") if one["is_chosen"] else one["contender"],
+            str(one["seed"]),
+            one["outcome"],
+            str(one["epochs"] or "-"),
+            number(one["seconds"]) if one["seconds"] else "-",
+        )
+        for one in tried
+    ]
+    lines = ["Mini-batches, one training to the highest target each; a framework's fastest goes on:", ""]
+    return lines + table(("contender", "seed", "outcome", "epochs", "s end to end"), rows)
 
 
 def throughput(sides):
@@ -65,10 +81,11 @@ def throughput(sides):
         if side["rates"]:
             ratio = "" if side is ours else quartiles(summarize(ratios(ours["rates"], side["rates"])))
             summary = summarize(side["rates"])
-            rows.append((side["name"], quartiles(summary), f"{100 * spread(summary):.1f} %", ratio))
+            got = text_of(side.get("got"))
+            rows.append((side["name"], quartiles(summary), f"{100 * spread(summary):.1f} %", ratio, got))
     turns = len(ours["rates"])
     lines = [f"Training in {turns} turns, images/s; median (quartiles), and ours over theirs turn by turn:", ""]
-    lines += table(("contender", "images/s", "spread", "Arbalest / it"), rows)
+    lines += table(("contender", "images/s", "spread", "Arbalest / it", "what it got"), rows)
     if others := [side["name"] for side in sides[1:] if side["is_ours"]]:
         lines += [f"{ours['name']} goes on, as the fastest of ours; {', '.join(others)} only took turns.", ""]
     noisy = [side["name"] for side in sides if side["rates"] and spread(summarize(side["rates"])) > JUDGED]
@@ -121,7 +138,7 @@ def to_target(sides, target, examples):
                 confirmed,
             )
         )
-    lines = [f"Time to {100 * target:g} %:", ""]
+    lines = [f"Time to {100 * target:g} % {accuracy_read(sides)} accuracy:", ""]
     return lines + table(
         (
             "contender",
@@ -137,9 +154,13 @@ def to_target(sides, target, examples):
 
 def of_model(model):
     lines = [f"## {model['model']}", ""]
-    if model["picked"]:
-        lines += arrangements(model["picked"])
+    for picked in model["picked"]:
+        lines += arrangements(picked)
+    if model["mini_batches"]:
+        lines += mini_batches(model["mini_batches"])
     lines += throughput(model["sides"])
+    if model["by_epoch"] and any(side["runs"] for side in model["sides"]):
+        lines += by_epoch(model["sides"])
     for target in model["targets"] if any(side["runs"] for side in model["sides"]) else []:
         lines += to_target(model["sides"], target, model["examples"])
     return lines

@@ -2,7 +2,7 @@
 
 import statistics
 
-from peers.accuracy_target import epochs_to
+from peers.accuracy_target import epochs_to, judged
 
 
 def summarize(values):
@@ -37,11 +37,12 @@ def median_with_missing(values):
 def reached(target, run):
     """(epoch, seconds, which) of the curve of a run that reaches the target first, or None.
 
-    A run: {"curves": {name: [{"test_accuracy", "elapsed_seconds"}, ...]}}, a row for each epoch.
+    A run: {"curves": {name: [{"test_accuracy", "elapsed_seconds"}, ...]}}, a row for each epoch; where the job has a
+    validation set, the rows have "validation_accuracy", too, and that one counts.
     """
     found = []
     for name, rows in run["curves"].items():
-        epoch = epochs_to(target, [row["test_accuracy"] for row in rows])
+        epoch = epochs_to(target, [judged(row) for row in rows])
         if epoch is not None:
             found.append((rows[epoch - 1]["elapsed_seconds"], epoch, name))
     if not found:

@@ -1,8 +1,13 @@
 """When a target accuracy counts as reached (jobs/run/accuracy_target.h)."""
 
 
+def judged(row):
+    """The accuracy that a target is compared with: on the validation set where there is one, else on the test set."""
+    return row.get("validation_accuracy", row["test_accuracy"])
+
+
 class AccuracyTarget:
-    """Reached when the lower median of the last five test accuracies, fewer during the first five, is at it."""
+    """Reached when the lower median of the last five accuracies, fewer during the first five, is at it."""
 
     def __init__(self, target):
         self.target = target

@@ -6,7 +6,9 @@ import os
 import pathlib
 import shutil
 
-import torch
+from peers import huge_pages
+
+SMALL_PAGES = ", small pages"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,11 +22,29 @@ class Arrangement:
     compile_mode: str = None  # of torch.compile
     bfloat16: bool = False
     is_graphed: bool = False  # forward, backward and update as one CUDA graph
+    huge_pages: bool = True  # asked for, as Arbalest does
 
     @property
     def trains_one_model(self):
         """Models that are trained apart from each other come to no accuracy together: their speed is an upper bound."""
         return self.processes == 1 or self.is_parallel
+
+    @property
+    def ranks(self):
+        """The processes that share a mini-batch."""
+        return self.processes if self.is_parallel else 1
+
+    def described(self):
+        """What it gets, for a page."""
+        what = "ranks" if self.is_parallel else "processes"
+        division = f"{self.processes} {what} x " if self.processes > 1 else ""
+        return {
+            "division": f"{division}{self.threads} thread{'s' if self.threads > 1 else ''}",
+            "memory_format": "channels last" if self.channels_last else "contiguous",
+            "compiler": f"torch.compile ({self.compile_mode})" if self.compile_mode else None,
+            "precision": "BF16" if self.bfloat16 else "FP32",
+            "asks_for_huge_pages": self.huge_pages,
+        }
 
 
 def cores():
@@ -46,36 +66,45 @@ def reason_against_bfloat16():
 
 
 def reason_against_cuda():
+    import torch  # only here, so that the rest does without
+
     return None if torch.cuda.is_available() else "PyTorch finds no GPU"
 
 
-def on_cpu(compiles):
+def types_on_cpu(precision):
+    """([whether in bfloat16], [(name, reason)]) for a job of that precision; None leaves it open."""
+    if precision == "TF32":
+        return [], [("TF32", "for GPUs only")]
+    reason = reason_against_bfloat16() if precision != "FP32" else "the job says FP32"
+    if reason:
+        return [] if precision == "BF16" else [False], [("bfloat16", reason)]
+    return [True] if precision == "BF16" else [False, True], []
+
+
+def divisions(count):
+    """Every way to divide so many cores among ranks of one model; and a process with its own model for each core."""
+    found = []
+    for ranks in (n for n in range(1, count + 1) if count % n == 0):
+        threads = count // ranks
+        name = f"{threads} thread{'s' if threads > 1 else ''}"
+        if ranks > 1:
+            name = f"{ranks} ranks" + (f" x {name}" if threads > 1 else "")
+        found.append(Arrangement(name, processes=ranks, threads=threads, is_parallel=ranks > 1))
+    return found + ([Arrangement(f"{count} processes", processes=count)] if count > 1 else [])
+
+
+def on_cpu(compiles, precision=None):
     """All of them, and why some cannot be: (arrangements, [(name, reason)])."""
-    k = cores()
-    kinds = (
-        [
-            Arrangement(f"{k} threads", threads=k),
-            Arrangement(f"{k} ranks", processes=k, is_parallel=True),
-            Arrangement(f"{k} processes", processes=k),
-        ]
-        if k > 1
-        else [Arrangement("1 thread")]
-    )
-    skipped = []
-    modes = [None]
+    modes, skipped = [None], []
     if not compiles:
         skipped.append(("compiled", "not asked for"))
     elif reason := reason_against_compiling():
         skipped.append(("compiled", reason))
     else:
         modes.append("default")
-    types = [False]
-    if reason := reason_against_bfloat16():
-        skipped.append(("bfloat16", reason))
-    else:
-        types.append(True)
+    types, reasons = types_on_cpu(precision)
     found = []
-    for kind, channels_last, mode, bfloat16 in itertools.product(kinds, (False, True), modes, types):
+    for kind, channels_last, mode, bfloat16 in itertools.product(divisions(cores()), (False, True), modes, types):
         name = kind.name + (", channels last" if channels_last else "") + (", compiled" if mode else "")
         found.append(
             dataclasses.replace(
@@ -86,11 +115,11 @@ def on_cpu(compiles):
                 bfloat16=bfloat16,
             )
         )
-    return found, skipped
+    return found, skipped + reasons
 
 
-def on_cuda(compiles, processes=(2, 4, 8)):
-    """The same for one GPU; `processes`: how many share it."""
+def on_cuda(compiles, precision=None, processes=(2, 4, 8)):
+    """The same for one GPU, in FP32 unless the job says otherwise; `processes`: how many share it."""
     if reason := reason_against_cuda():
         return [], [(name, reason) for name in ("eager", "CUDA graph", "compiled", "processes sharing the GPU")]
     kinds = [Arrangement("eager"), Arrangement("CUDA graph", is_graphed=True)]
@@ -104,8 +133,29 @@ def on_cuda(compiles, processes=(2, 4, 8)):
         name = kind.name + (", channels last" if channels_last else "")
         found.append(dataclasses.replace(kind, name=name, device="cuda", channels_last=channels_last))
     found += [Arrangement(f"shared by {m} processes, CUDA graph", "cuda", m, is_graphed=True) for m in processes]
-    return found, skipped
+    return [dataclasses.replace(one, bfloat16=precision == "BF16") for one in found], skipped
 
 
-def arrangements(device, compiles=True):
-    return on_cpu(compiles) if device == "cpu" else on_cuda(compiles)
+def arrangements(device, compiles=True, precision=None):
+    return on_cpu(compiles, precision) if device == "cpu" else on_cuda(compiles, precision)
+
+
+def with_other_pages(arrangement):
+    """The same arrangement without huge pages, or with them again."""
+    name = arrangement.name.removesuffix(SMALL_PAGES) if not arrangement.huge_pages else arrangement.name + SMALL_PAGES
+    return dataclasses.replace(arrangement, name=name, huge_pages=not arrangement.huge_pages)
+
+
+def reason_against_other_pages(arrangement):
+    if getattr(arrangement, "device", "cpu") != "cpu":
+        return "the arrangement's memory is the GPU's"
+    return huge_pages.reason_against_choosing()
+
+
+def named(found, name):
+    """The arrangement of that name, also without huge pages; None if there is none."""
+    for one in found:
+        for variant in (one, with_other_pages(one)):
+            if variant.name == name:
+                return variant
+    return None

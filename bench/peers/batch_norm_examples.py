@@ -68,9 +68,9 @@ def main():
 
     def work():
         recipe = command_line.recipe_of(arguments)
-        splits = [datasets.load(recipe.dataset, split, arguments.data_root) for split in ("train", "test")]
-        training = Examples(splits[0], "cpu", torch.channels_last, recipe.padding, recipe.flip)
-        tests = Examples(splits[1], "cpu", torch.channels_last)
+        parts = datasets.load_parts(recipe.dataset, recipe.validation, arguments.data_root)
+        training = Examples(parts.train, "cpu", torch.channels_last, recipe.padding, recipe.flip)
+        tests = Examples(parts.test, "cpu", torch.channels_last)
         model = make_model(recipe.model, arguments.seed).to(memory_format=torch.channels_last)
         load_weights(model, arguments.run / "model.safetensors")
         answer({"examples": None, **evaluate(model, tests)})

@@ -8,8 +8,10 @@ import platform
 import sys
 
 from peers import datasets
+from peers.accuracy_target import judged
 from peers.job_file import JobError
 from peers.recipe import read_recipe
+from peers.schedule import RULES
 
 JOB_INVALID, DATA_MISSING, SKIPPED, NOT_REACHED, FAILED = 3, 4, 4, 9, 1
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -42,9 +44,30 @@ def add_turns(commands):
 def add_train(commands):
     train = commands.add_parser("train", help="train to the target and say when it was reached")
     add_common(train)
-    train.add_argument("--target", type=share, help="test accuracy to be reached (the job's)")
+    until = train.add_mutually_exclusive_group()
+    until.add_argument("--target", type=share, help="accuracy to be reached (the job's)")
+    until.add_argument("--all-epochs", action="store_true", help="train to the last epoch, whatever is reached")
     train.add_argument("--max-epochs", type=int, help="in place of the job's; its schedule follows")
     return train
+
+
+def add_mini_batch(parser):
+    parser.add_argument(
+        "--mini-batch", type=count, help="examples of a step of all ranks together (the job's for each rank)"
+    )
+    parser.add_argument(
+        "--rate-rule",
+        choices=tuple(RULES),
+        default="LINEAR",
+        help="how the learning rate follows a mini-batch that is larger than the job's (LINEAR)",
+    )
+
+
+def count(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return value
 
 
 def share(text):
@@ -78,38 +101,32 @@ def machine():
     }
 
 
-def serve_turns(images_per_second, steps_of_second, versions):
-    """Answers every line of stdin, a number of seconds, with images/s. `images_per_second(steps)` works."""
-    answer({"ready": True} | versions)
+def serve_turns(measure, steps_of_second, described):
+    """Answers every line of stdin, a number of seconds, by what `measure(steps)` returns for as many steps."""
+    answer({"ready": True} | described)
     for line in sys.stdin:
         steps = max(1, round(float(line) * steps_of_second()))
-        answer({"images_per_second": images_per_second(steps), "steps": steps})
+        answer(measure(steps) | {"steps": steps})
 
 
 def tell_epoch(row):
-    accuracies = ", ".join(
-        f"{name} {100 * row[name]['test_accuracy']:.2f} %" for name in ("weights", "average") if name in row
-    )
+    accuracies = ", ".join(f"{name} {100 * judged(row[name]):.2f} %" for name in ("weights", "average") if name in row)
     say(f"epoch {row['epoch']}: {accuracies}; {row['training_seconds']:.1f} s of training")
 
 
-def target_of(arguments, recipe):
-    return arguments.target or recipe.target
-
-
-def finish_training(recipe, arguments, arrangement, result):
-    """Answers with what `train_to_target` came to; the exit code. `arrangement`: the peer, how it is arranged and its
+def finish_training(target, described, result):
+    """Answers with what `train_to_target` came to; the exit code. `described`: the peer, how it is arranged, its
     versions."""
-    target = target_of(arguments, recipe)
-    header = {"model": recipe.model, "job": recipe.job, "seed": arguments.seed, "target_accuracy": target}
-    answer(arrangement | header | result)
+    answer(described | {"target_accuracy": target} | result)
     if result["status"] == "target_reached":
         say(
             f"{100 * target:.2f} % reached by the {result['counts']} after {result['epochs_to_target']} epochs, "
             f"{result['time_to_accuracy_seconds']:.1f} s"
         )
         return 0
-    say(f"{result['status']}: {target if target else 'no target'} not reached in {result['epochs']} epochs")
+    if target is None and result["status"] == "completed":
+        return 0
+    say(f"{result['status']}: {target or 'the last epoch'} not reached in {result['epochs']} epochs")
     return NOT_REACHED
 
 
@@ -118,7 +135,7 @@ def guarded(work):
     try:
         return work()
     except JobError as error:
-        say(f"error: {error}")
+        say(str(error) if "error: " in str(error) else f"error: {error}")
         return JOB_INVALID
     except datasets.DataMissing as error:
         say(f"skipped: {error}")

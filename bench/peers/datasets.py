@@ -37,6 +37,41 @@ class Bytes:
     def __len__(self):
         return len(self.labels)
 
+    def chosen(self, indices):
+        """The examples of these numbers, in that order."""
+        size = len(self.images) // len(self.labels)
+        images, labels = bytearray(len(indices) * size), bytearray(len(indices))
+        for to, index in enumerate(indices):
+            images[to * size : (to + 1) * size] = self.images[index * size : (index + 1) * size]
+            labels[to] = self.labels[index]
+        return Bytes(self.source, images, labels)
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """What a run reads: only `train` is trained on."""
+
+    train: Bytes
+    test: Bytes
+    validation: Bytes = None  # taken out of the training set where the job says so
+
+    @property
+    def evaluated(self):
+        """{name: examples}"""
+        return {"test": self.test} | ({"validation": self.validation} if self.validation else {})
+
+
+def load_parts(dataset, validation, data_root):
+    """`validation`: None, or fraction and seed of the split."""
+    train, test = (load(dataset, split, data_root) for split in ("train", "test"))
+    if validation is None:
+        return Parts(train, test)
+    from peers.validation import left_out  # the rule by which Arbalest chooses, too; only such jobs need it
+
+    chosen = left_out(train.labels, *validation)
+    kept = sorted(set(range(len(train))).difference(chosen))
+    return Parts(train.chosen(kept), test, train.chosen(chosen))
+
 
 def load(dataset, split, data_root):
     """`split`: "train" or "test"."""

@@ -1,4 +1,4 @@
-"""Job files: protobuf's text format, as far as a job that a peer can train needs it."""
+"""Reads job files: as much of protobuf's text format as a job needs that a peer can train."""
 
 import re
 
@@ -8,88 +8,139 @@ TOKEN = re.compile(
   | (?P<name>[A-Za-z_]\w*)
   | (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?f?)
   | (?P<string>"[^"\\\n]*"|'[^'\\\n]*')
-  | (?P<sign>[{}:])""",
+  | (?P<sign>[][{}:])""",
     re.VERBOSE,
 )
 
 
 class JobError(Exception):
-    """What is wrong with a job file, or in it beyond what a peer can do."""
+    """A job file is wrong, or says something that a peer cannot do. `at`: line and column of the field, if known."""
+
+    def __init__(self, message, at=None):
+        super().__init__(message)
+        self.at = at
 
 
 def tokens_of(text):
-    """(kind, text) of each token; ends with ("end", "")."""
+    """Yields (kind, text, (line, column)) for each token; ends with ("end", "", ...)."""
     at = 0
     while at < len(text):
+        place = (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
         match = TOKEN.match(text, at)
         if match is None:
-            line = text.count("\n", 0, at) + 1
-            raise JobError(f"line {line}: {text[at:].splitlines()[0]!r} is beyond this reader of job files")
+            raise JobError(f"{text[at:].splitlines()[0]!r} is beyond the peers' reader of job files", place)
         if match.lastgroup != "space":
-            yield match.lastgroup, match.group()
+            yield match.lastgroup, match.group(), place
         at = match.end()
-    yield "end", ""
+    yield "end", "", (text.count("\n") + 1, 1)
 
 
 class Fields:
-    """A message. Fields are taken out one by one, so that one which nobody has asked for can be found."""
+    """A message. A reader takes the fields out one by one, so that finish() finds every field nobody has asked for."""
 
-    def __init__(self, path):
-        self.path = path
-        self.values = {}  # name -> values in their order
+    def __init__(self, path, at=None):
+        self.path, self.at = path, at
+        self.values = {}  # name -> [(value, (line, column))] in their order
 
-    def add(self, name, value):
-        self.values.setdefault(name, []).append(value)
+    def add(self, name, value, at):
+        self.values.setdefault(name, []).append((value, at))
+
+    def place(self, name):
+        """Where the field is, else where its message is."""
+        return self.values[name][0][1] if name in self.values else self.at
 
     def take_all(self, name):
-        return self.values.pop(name, [])
+        return [value for value, _ in self.values.pop(name, [])]
 
     def take(self, name, default=None):
+        place = self.values[name][-1][1] if name in self.values else None
         values = self.take_all(name)
         if len(values) > 1:
-            raise JobError(f"{self.path}{name} is there {len(values)} times")
+            raise JobError(f"{self.path}{name} is there {len(values)} times; keep one", place)
         return values[0] if values else default
 
+    def take_one_of(self, name, allowed, default=None):
+        """A field of which the peers know only some values."""
+        place = self.place(name)
+        value = self.take(name, default)
+        if value not in allowed:
+            known = ", ".join(
+                str(one).lower() if isinstance(one, bool) else str(one) for one in allowed if one is not None
+            )
+            raise JobError(f"the peers cannot train with {self.path}{name}: {text_of(value)}; they know {known}", place)
+        return value
+
     def message(self, name):
-        """An empty one where there is none."""
-        return self.take(name, Fields(f"{self.path}{name}."))
+        """The message of that name; an empty one where there is none."""
+        place = self.place(name)
+        value = self.take(name, Fields(f"{self.path}{name}.", self.at))
+        if not isinstance(value, Fields):
+            raise JobError(f"{self.path}{name} must be a message: {name} {{ ... }}", place)
+        return value
 
     def finish(self):
         """Complains of what is left: a peer that ignores a field does not train what the job says."""
         for name in self.values:
-            raise JobError(f"the peers do not know {self.path}{name}")
+            raise JobError(
+                f"the peers do not know {self.path}{name}; remove it, or compare without the peers", self.place(name)
+            )
+
+    def text(self):
+        """The fields as a job file has them, on one line."""
+        parts = []
+        for name, values in self.values.items():
+            for value, _ in values:
+                is_message = isinstance(value, Fields)
+                parts.append(f"{name} {text_of(value)}" if is_message else f"{name}: {text_of(value)}")
+        return " ".join(parts)
+
+
+def text_of(value):
+    if isinstance(value, Fields):
+        return f"{{ {value.text()} }}" if value.values else "{}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def parse(text):
     """The message that `text` holds."""
     tokens = tokens_of(text)
     stack = [Fields("")]
-    for kind, token in tokens:
+    for kind, token, at in tokens:
         if (kind, token) == ("sign", "}") and len(stack) > 1:
             stack.pop()
         elif kind == "end" and len(stack) == 1:
             return stack[0]
         elif kind == "name":
-            read_field(token, tokens, stack)
+            read_field(token, at, tokens, stack)
         else:
-            raise JobError(f"{stack[-1].path}: {token or 'the end'!r} is not expected here")
+            inside = f" in {stack[-1].path.rstrip('.')}" if stack[-1].path else ""
+            raise JobError(f"{token or 'the end'!r} is not expected here{inside}", at)
     raise JobError("no end")
 
 
-def read_field(name, tokens, stack):
-    kind, token = next(tokens)
+def read_field(name, at, tokens, stack):
+    kind, token, place = next(tokens)
     if token == ":":
-        kind, token = next(tokens)
+        kind, token, place = next(tokens)
     if token == "{":
-        message = Fields(f"{stack[-1].path}{name}.")
-        stack[-1].add(name, message)
+        message = Fields(f"{stack[-1].path}{name}.", at)
+        stack[-1].add(name, message, at)
         stack.append(message)
-    elif kind == "number":
-        number = token.rstrip("f")
-        stack[-1].add(name, int(number) if re.fullmatch(r"[-+]?\d+", number) else float(number))
-    elif kind == "string":
-        stack[-1].add(name, token[1:-1])
-    elif kind == "name":
-        stack[-1].add(name, {"true": True, "false": False}.get(token, token))
+    elif token == "[":
+        kind, token, place = next(tokens)
+        while token != "]":
+            stack[-1].add(name, scalar(stack[-1].path + name, kind, token, place), at)
+            kind, token, place = next(tokens)
     else:
-        raise JobError(f"{stack[-1].path}{name}: {token or 'the end'!r} is no value")
+        stack[-1].add(name, scalar(stack[-1].path + name, kind, token, place), at)
+
+
+def scalar(path, kind, token, place):
+    if kind == "number":
+        number = token.rstrip("f")
+        return int(number) if re.fullmatch(r"[-+]?\d+", number) else float(number)
+    if kind == "string":
+        return token[1:-1]
+    if kind == "name":
+        return {"true": True, "false": False}.get(token, token)
+    raise JobError(f"{path}: {token or 'the end'!r} is no value", place)

@@ -3,7 +3,7 @@
 import math
 import time
 
-from peers.accuracy_target import AccuracyTarget
+from peers.accuracy_target import AccuracyTarget, judged
 
 
 class Candidate:
@@ -17,22 +17,26 @@ class Candidate:
 
     def evaluate(self, learner):
         start = time.perf_counter()
-        accuracy = learner.accuracy(self.averaged)
+        accuracies = learner.evaluate(self.averaged)
         seconds = time.perf_counter() - start
         self.evaluation_seconds += seconds
-        return {"test_accuracy": accuracy, "evaluation_seconds": seconds}
+        return accuracies | {"evaluation_seconds": seconds}
 
 
-def train_to_target(learner, target, max_epochs, start, tell, averages=True):
-    """Trains until one candidate has reached the target, at most so many epochs, and returns all there is to say.
+def train_to_target(learner, target, max_epochs, start, tell):
+    """Trains until one candidate has reached the target (None: never), at most so many epochs, and returns all there is
+    to say.
 
-    `learner`: steps_of_epoch, step(), accuracy(averaged), finish(loss) -> float after waiting for the device. `start`:
-    when the clock has started. `tell`: gets the row of each epoch.
+    `learner`: steps_of_epoch, has_average, step(), evaluate(averaged) -> {"test_accuracy": ..., with a validation set
+    "validation_accuracy": ...}, finish(loss) -> float after waiting for the device. `start`: when the clock started.
+    `tell`: gets the row of each epoch.
     """
     loss = learner.step()  # compiles, where that is asked for, and so belongs to the preparation
     learner.finish(loss)
     preparation = time.perf_counter() - start
-    candidates = [Candidate("weights", False, target)] + ([Candidate("average", True, target)] if averages else [])
+    candidates = [Candidate("weights", False, target)]
+    if learner.has_average:
+        candidates.append(Candidate("average", True, target))
     rows, status = [], "completed"
     for epoch in range(1, max_epochs + 1):
         begin = time.perf_counter()
@@ -60,7 +64,7 @@ def add_clocks(candidates, row, elapsed):
     for candidate in candidates:
         result = row[candidate.name]
         result["elapsed_seconds"] = elapsed - (evaluation - candidate.evaluation_seconds)
-        if candidate.rule.add(result["test_accuracy"]):
+        if candidate.rule.add(judged(result)):
             candidate.reached = (row["epoch"], result["elapsed_seconds"])
 
 

@@ -7,6 +7,7 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, update_bn
 
 from peers.examples import Examples
+from peers.job_file import JobError
 from peers.models import make_model
 
 STEPS_BETWEEN_AVERAGINGS = 8
@@ -17,18 +18,19 @@ class Trainer:
     """step() trains by the next mini-batch of an endless sequence; every epoch is a shuffle of its own.
 
     With several ranks every mini-batch is divided among them, and gradients are averaged by DistributedDataParallel.
+    `recipe`: that of one rank (Recipe.arranged). `parts`: datasets.Parts.
     """
 
-    def __init__(self, recipe, train, test, arrangement, seed, rank=0):
-        self.recipe, self.arrangement, self.rank = recipe, arrangement, rank
-        self.ranks = arrangement.processes if arrangement.is_parallel else 1
+    has_average = True
+
+    def __init__(self, recipe, parts, arrangement, seed, rank=0):
+        self.recipe, self.arrangement, self.rank, self.ranks = recipe, arrangement, rank, arrangement.ranks
+        if len(parts.train) < self.examples_of_step:
+            raise JobError(f"a mini-batch of {self.examples_of_step} is larger than the {len(parts.train)} examples")
         device = arrangement.device
         layout = torch.channels_last if arrangement.channels_last else torch.contiguous_format
-        self.schedule = recipe.schedule.for_ranks(self.ranks, recipe.max_epochs)
         self.plain_model = make_model(recipe.model, seed).to(device, memory_format=layout)
-        self.average = AveragedModel(
-            self.plain_model, multi_avg_fn=get_ema_multi_avg_fn(self.decay(train))
-        )
+        self.average = AveragedModel(self.plain_model, multi_avg_fn=get_ema_multi_avg_fn(self.decay(parts.train)))
         self.model = self.plain_model
         if arrangement.is_parallel:
             with warnings.catch_warnings():  # newer versions call it forward_sync_buffers
@@ -48,8 +50,8 @@ class Trainer:
         )
         self.loss = torch.nn.CrossEntropyLoss()
         torch.manual_seed(seed * 1000 + rank)  # of the augmentation
-        self.examples = Examples(train, device, layout, recipe.padding, recipe.flip)
-        self.tests = Examples(test, device, layout)
+        self.examples = Examples(parts.train, device, layout, recipe.padding, recipe.flip)
+        self.evaluated = {name: Examples(part, device, layout) for name, part in parts.evaluated.items()}
         self.orders = torch.Generator().manual_seed(seed)
         self.order, self.step_of_epoch, self.seen, self.steps = None, 0, 0, 0
 
@@ -59,7 +61,7 @@ class Trainer:
         return math.exp(-between / (self.recipe.average_epochs * len(train)))
 
     def first_rate(self):
-        rate = self.schedule.at(0.0)
+        rate = self.recipe.schedule.at(0.0)
         return torch.tensor(rate, device=self.arrangement.device) if self.arrangement.is_graphed else rate
 
     @property
@@ -82,7 +84,7 @@ class Trainer:
 
     def step(self):
         """The loss, which may not have been computed yet."""
-        self.set_rate(self.schedule.at(self.seen / len(self.examples)))
+        self.set_rate(self.recipe.schedule.at(self.seen / len(self.examples)))
         loss = self.train(*self.examples.batch(self.indices()))
         self.seen += self.examples_of_step
         self.steps += 1
@@ -102,8 +104,14 @@ class Trainer:
         self.optimizer.step()
         return loss
 
-    def accuracy(self, averaged=False):
-        """On all test images, which the ranks share."""
+    def finish(self, loss):
+        """The loss, the mean of the ranks', so that all of them judge it alike; waits for the device."""
+        loss = loss.detach().float().clone()
+        self.add_up(loss)
+        return loss.item() / self.ranks
+
+    def evaluate(self, averaged=False):
+        """{"test_accuracy": ...}, with a validation set "validation_accuracy", too."""
         if averaged:
             self.estimate_statistics()
             model = self.average.module
@@ -111,14 +119,19 @@ class Trainer:
             self.agree_on_statistics()
             model = self.plain_model
         model.eval()
+        accuracies = {f"{name}_accuracy": self.accuracy(model, part) for name, part in self.evaluated.items()}
+        model.train()
+        return accuracies
+
+    def accuracy(self, model, examples):
+        """On all of the examples, which the ranks share."""
         right = torch.zeros((), dtype=torch.long, device=self.arrangement.device)
         with torch.inference_mode(), torch.autocast(self.arrangement.device, torch.bfloat16, self.arrangement.bfloat16):
-            for first in range(self.rank * TEST_BATCH, len(self.tests), self.ranks * TEST_BATCH):
-                images = self.tests.images[first : first + TEST_BATCH]
-                right += (model(images).argmax(1) == self.tests.labels[first : first + TEST_BATCH]).sum()
-        model.train()
+            for first in range(self.rank * TEST_BATCH, len(examples), self.ranks * TEST_BATCH):
+                images = examples.images[first : first + TEST_BATCH]
+                right += (model(images).argmax(1) == examples.labels[first : first + TEST_BATCH]).sum()
         self.add_up(right)
-        return right.item() / len(self.tests)
+        return right.item() / len(examples)
 
     def add_up(self, tensor):
         """The sum over all ranks, in place."""

@@ -1,117 +1,94 @@
-"""An arrangement at work: its processes, each with a trainer, and what they are told to do."""
+"""An arrangement at work: its processes, each of which trains, and what they are told to do."""
 
+import math
 import multiprocessing
 import os
 import tempfile
 import time
 
-import torch
-
-from peers import datasets
+from peers import datasets, huge_pages
+from peers.job_file import JobError
 from peers.target_run import train_to_target
-from peers.trainer import GraphedTrainer, Trainer
 
 SYNTHETIC_EXAMPLES = 20_000
+OF_THE_USER = {error.__name__: error for error in (datasets.DataMissing, JobError)}  # passed on as they are
 
 
 class WorkerFailed(Exception):
     """A process of an arrangement could not do its part."""
 
 
-class Learner:
-    """A trainer as training to a target needs it."""
-
-    def __init__(self, trainer):
-        self.trainer = trainer
-        self.steps_of_epoch, self.step, self.accuracy = trainer.steps_of_epoch, trainer.step, trainer.accuracy
-
-    def finish(self, loss):
-        """The mean of the ranks', so that all of them judge it alike."""
-        loss = loss.detach().float().clone()
-        self.trainer.add_up(loss)
-        return loss.item() / self.trainer.ranks
-
-
-def read_data(recipe, data_root):
+def read_parts(recipe, data_root):
+    """`data_root`: None for noise instead of the dataset."""
     if data_root is None:
         split = datasets.synthetic(recipe.dataset, SYNTHETIC_EXAMPLES)
-        return split, split
-    return tuple(datasets.load(recipe.dataset, split, data_root) for split in ("train", "test"))
+        return datasets.Parts(split, split)
+    return datasets.load_parts(recipe.dataset, recipe.validation, data_root)
 
 
-def prepare(arrangement, rank, meeting_place, allow_tf32):
-    torch.set_num_threads(arrangement.threads)
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = allow_tf32
-    if arrangement.is_parallel:
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        torch.distributed.init_process_group(
-            "gloo", init_method=f"file://{meeting_place}", rank=rank, world_size=arrangement.processes
-        )
-
-
-def seconds_of(trainer, steps):
+def seconds_of(learner, steps):
     start = time.perf_counter()
     for _ in range(steps):
-        loss = trainer.step()
-    if not torch.isfinite(loss).item():  # waits for the device, too
+        loss = learner.step()
+    if not math.isfinite(learner.finish(loss)):
         raise RuntimeError("the loss is not finite")
     return time.perf_counter() - start
 
 
-def serve(pipe, rank, meeting_place, arrangement, recipe, options):
-    """Does what comes through the pipe until that is None. A training's clock starts when the framework is there."""
+def obey(pipe, rank, make_learner):
+    """Does what comes through the pipe until that is None. `make_learner()`: (learner as train_to_target wants it, when
+    its clock started)."""
     try:
-        prepare(arrangement, rank, meeting_place, options["tf32"])
-        start = time.perf_counter()
-        train, test = read_data(recipe, options["data_root"])
-        make = GraphedTrainer if arrangement.is_graphed else Trainer
-        trainer = make(
-            recipe, train, test, arrangement, options["seed"], rank if arrangement.is_parallel else 0
-        )
+        learner, start = make_learner()
         pipe.send(("ready", None))
         while (order := pipe.recv()) is not None:
             if order[0] == "steps":
-                pipe.send(("done", seconds_of(trainer, order[1])))
+                pipe.send(("done", seconds_of(learner, order[1])))
+            elif order[0] == "memory":
+                pipe.send(("done", huge_pages.resident_bytes()))
             else:
                 _, target, max_epochs = order
                 tell = (lambda row: pipe.send(("row", row))) if rank == 0 else (lambda row: None)
-                pipe.send(("done", train_to_target(Learner(trainer), target, max_epochs, start, tell)))
+                pipe.send(("done", train_to_target(learner, target, max_epochs, start, tell)))
+    except tuple(OF_THE_USER.values()) as error:
+        pipe.send((type(error).__name__, str(error)))
     except Exception as error:  # whatever it is, the parent says it; EOFError: the parent is gone
         lines = str(error).strip().splitlines()
         pipe.send(("failed", f"{type(error).__name__}: {lines[0] if lines else ''}"))
-    finally:
-        if torch.distributed.is_initialized():
-            torch.distributed.destroy_process_group()
 
 
 class Workers:
-    """`with Workers(...) as workers:` the processes live as long as the block."""
+    """`with Workers(...) as workers:` the processes live as long as the block.
 
-    def __init__(self, arrangement, recipe, options):
-        self.arrangement, self.recipe, self.options = arrangement, recipe, options
+    `serve(pipe, rank, meeting_place, arrangement, recipe, options)`: what each process runs, a function of a module.
+    `recipe`: that of one rank (Recipe.arranged).
+    """
+
+    def __init__(self, serve, arrangement, recipe, options):
+        self.serve, self.arrangement, self.recipe, self.options = serve, arrangement, recipe, options
 
     def __enter__(self):
         context = multiprocessing.get_context("spawn")
         self.folder = tempfile.TemporaryDirectory()
         self.children = []
-        for rank in range(self.arrangement.processes):
-            ours, theirs = context.Pipe()
-            child = context.Process(
-                target=serve,
-                daemon=True,
-                args=(
-                    theirs,
-                    rank,
-                    os.path.join(self.folder.name, "meeting"),
-                    self.arrangement,
-                    self.recipe,
-                    self.options,
-                ),
-            )
-            child.start()
-            theirs.close()  # so that the end of the child is seen
-            self.children.append((ours, child))
+        with huge_pages.asked_for_by_children(self.arrangement.huge_pages):
+            for rank in range(self.arrangement.processes):
+                ours, theirs = context.Pipe()
+                child = context.Process(
+                    target=self.serve,
+                    daemon=True,
+                    args=(
+                        theirs,
+                        rank,
+                        os.path.join(self.folder.name, "meeting"),
+                        self.arrangement,
+                        self.recipe,
+                        self.options,
+                    ),
+                )
+                child.start()
+                theirs.close()  # so that the end of the child is seen
+                self.children.append((ours, child))
         try:
             self.replies()
         except BaseException as error:
@@ -143,6 +120,8 @@ class Workers:
                     ) from None
                 if kind == "row":
                     tell(answer)
+            if kind in OF_THE_USER:
+                raise OF_THE_USER[kind](answer)
             if kind == "failed":
                 raise WorkerFailed(answer)
             answers.append(answer)
@@ -156,6 +135,16 @@ class Workers:
         """Of all processes together, while each does so many steps."""
         self.order("steps", steps)
         return sum(steps * self.recipe.batch / seconds for seconds in self.replies())
+
+    def got(self):
+        """What the peer has been given, for a page; its memory as it is now."""
+        self.order("memory")
+        return self.arrangement.described() | {
+            "mini_batch": self.recipe.batch * self.arrangement.ranks,
+            "learning_rate": self.recipe.schedule.base,
+            "rise": self.recipe.schedule.rise,
+            "huge_page_bytes": sum(self.replies()),
+        }
 
     def train(self, target, max_epochs, tell):
         self.order("train", target, max_epochs)

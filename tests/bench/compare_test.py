@@ -11,6 +11,7 @@ import unittest
 
 from compare import fastest_first, free_places
 from comparison import machine
+from peers import huge_pages
 from tiny_data import ROOT, write_mnist
 
 
@@ -57,7 +58,12 @@ class Compare(unittest.TestCase):
         self.assertEqual(len(side["rates"]), 2)
         self.assertEqual([run["seed"] for run in side["runs"]], [1, 2])
         self.assertEqual(result["died"], [])
-        for part in ("Time to 90 %", "the peers", "bench configs/lenet-mnist.txtpb", "devices=cpu", result["commit"]):
+        self.assertEqual((side["got"]["division"], side["got"]["precision"]), ("1 learner", "FP32"))
+        self.assertIn("sma {", side["got"]["synchronization"])
+        if huge_pages.system_mode() != "never":
+            self.assertGreater(side["got"]["huge_page_bytes"], 0)
+        parts = ("Time to 90 % test accuracy", "1 learner; sma {", "MiB in huge pages", "the peers", "devices=cpu")
+        for part in (*parts, "bench configs/lenet-mnist.txtpb", result["commit"]):
             self.assertIn(part, page)
         self.assertNotIn(str(self.folder), page)
 
@@ -85,6 +91,15 @@ class Compare(unittest.TestCase):
         slow, fast, dead, peer = pair("s", [9, 1, 1]), pair("f", [2, 3]), pair("d", []), pair("p", [99], False)
         self.assertEqual(fastest_first([slow, fast, dead, peer]), [fast, peer, slow, dead])
 
+    def test_epoch_by_epoch_all_epochs_are_trained(self):
+        words = ("--turns", "1", "--seconds", "0.2", "--seeds", "1,2", "--by-epoch", "--max-epochs", "3")
+        self.compare(*words, "--set", "training.precision=FP32", "--set", "learning_rate.base=1e-4")
+        result, page = self.result()
+        (side,) = result["models"][0]["sides"]
+        self.assertEqual([[row["epoch"] for row in run["curves"]["model"]] for run in side["runs"]], [[1, 2, 3]] * 2)
+        self.assertIn("Test accuracy in % after each epoch, seeds 1, 2", page)
+        self.assertNotIn("Time to", page)
+
     def test_a_target_that_arbalest_does_not_reach(self):
         words = ("--turns", "1", "--seconds", "0.2", "--seeds", "1", "--target", "1", "--max-epochs", "1")
         self.compare(*words, "--set", "learning_rate.base=1e-6", exit_code=9)
@@ -103,6 +118,9 @@ class Compare(unittest.TestCase):
             (("--seeds", ""), "names no seeds"),
             (("--target", "1.5"), "not in (0, 1]"),
             (("--turns", "0"), "below 1"),
+            (("--mini-batches", "64,x"), "names no mini-batches"),
+            (("--mini-batches", "64,64"), "names no mini-batches"),
+            (("--by-epoch", "--target", "0.9"), "--by-epoch trains to no target"),
             (("--seeds", "1,2,1"), "names a seed twice"),
             (("--program", "absent"), "cannot be run: No such file"),
             (("--program", "/bin/false"), "ended with exit code 1"),

@@ -1,6 +1,7 @@
 """Peers read the files that Arbalest reads: bench/peers/datasets.py."""
 
 import gzip
+import importlib.util
 import pathlib
 import tempfile
 import unittest
@@ -33,6 +34,33 @@ class Files(unittest.TestCase):
         self.assertEqual((len(train), train.labels[5]), (20, record[0]))
         self.assertEqual(train.images[5 * 3072 : 6 * 3072], record[1:])
         self.assertEqual(len(datasets.load("cifar-10", "test", self.root)), 4)
+
+    def test_examples_are_chosen_in_the_order_asked_for(self):
+        write_mnist(self.root, train=30, test=20)
+        train = datasets.load("mnist", "train", self.root)
+        chosen = train.chosen([11, 2])
+        self.assertEqual((len(chosen), list(chosen.labels)), (2, [1, 2]))
+        self.assertEqual(chosen.images, train.images[11 * 784 : 12 * 784] + train.images[2 * 784 : 3 * 784])
+
+    def test_without_a_validation_set_all_examples_are_trained_on(self):
+        write_mnist(self.root, train=30, test=20)
+        parts = datasets.load_parts("mnist", None, self.root)
+        self.assertEqual((len(parts.train), list(parts.evaluated)), (30, ["test"]))
+
+    def test_a_validation_set_is_taken_out_of_the_training_set(self):
+        if importlib.util.find_spec("peers.validation") is None:
+            self.skipTest("bench/peers/validation.py is not there")
+        write_mnist(self.root, train=200, test=20)
+        train = datasets.load("mnist", "train", self.root)
+        parts = datasets.load_parts("mnist", (0.2, 3), self.root)
+        self.assertEqual({name: len(part) for name, part in parts.evaluated.items()}, {"test": 20, "validation": 40})
+        self.assertEqual(sorted(parts.validation.labels), sorted(list(range(10)) * 4))  # as many of every class
+
+        def images(part):
+            return sorted(bytes(part.images[at : at + 784]) for at in range(0, len(part.images), 784))
+
+        self.assertEqual(sorted(images(parts.train) + images(parts.validation)), images(train))
+        self.assertNotEqual(datasets.load_parts("mnist", (0.2, 4), self.root).validation, parts.validation)
 
     def test_files_that_are_missing_or_damaged(self):
         with self.assertRaisesRegex(datasets.DataMissing, "train-images"):

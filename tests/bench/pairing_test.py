@@ -6,6 +6,7 @@ import time
 import unittest
 
 from comparison.machine import busy_between
+from comparison.by_epoch import accuracy_read, by_epoch
 from comparison.page import headline, to_target
 from comparison.pairing import (
     all_reach,
@@ -100,7 +101,11 @@ class Summaries(unittest.TestCase):
         self.assertEqual(time_ratios(ours, theirs, 0.9, 1000), [])  # most of their runs do not get there
 
     def test_seeds_that_do_not_get_there_are_not_left_out_silently(self):
-        ours = {"name": "ours", "runs": [run(1, z=curve(0.9)), run(2, z=curve(0.9)), run(3, z=curve(0.1))], "rates": [8.0]}
+        ours = {
+            "name": "ours",
+            "runs": [run(1, z=curve(0.9)), run(2, z=curve(0.9)), run(3, z=curve(0.1))],
+            "rates": [8.0],
+        }
         theirs = {"name": "it", "runs": [run(seed, w=curve(0.9)) for seed in (1, 2, 3)], "rates": [4.0]}
         rows = [line for line in to_target([ours, theirs], 0.9, 1000) if line.startswith(("| ours", "| it"))]
         self.assertIn("2 of 3 seeds", rows[0].split("|")[3])
@@ -120,14 +125,46 @@ class Summaries(unittest.TestCase):
         self.assertEqual(end_to_end(ours, theirs, 0.9), [(1, 15.0, 35.0), (2, None, 25.0)])
 
 
+class ByEpoch(unittest.TestCase):
+    def test_ours_less_theirs_is_taken_seed_by_seed(self):
+        ours = {
+            "name": "Arbalest",
+            "is_ours": True,
+            "runs": [run(1, model=curve(0.5, 0.9)), run(2, model=curve(0.7, 0.8))],
+        }
+        theirs = {"name": "it", "is_ours": False}
+        theirs["runs"] = [
+            run(2, average=curve(0.5, 0.7), weights=curve(0.1)),
+            run(1, average=curve(0.6, 0.9), weights=[]),
+        ]
+        lines = by_epoch([ours, theirs, {"name": "unrun", "is_ours": False, "runs": []}])
+        self.assertIn("Test accuracy in % after each epoch, seeds 1, 2", lines[0])
+        columns = {
+            cells[1].strip(): [cell.strip() for cell in cells[2:-1]]
+            for cells in (line.split("|") for line in lines[4:-1])
+        }
+        self.assertEqual(
+            columns["1"],
+            ["60.00 (50.00 to 70.00)", "55.00 (50.00 to 60.00)", "5.00 (-10.00 to 20.00)", "10.00", "60.00"],
+        )
+        self.assertEqual(columns["2"][1:], ["80.00 (70.00 to 90.00)", "5.00 (0.00 to 10.00)", "-", "-"])
+        self.assertEqual(by_epoch([theirs]), [])
+
+    def test_says_which_accuracy_it_reads(self):
+        self.assertEqual(accuracy_read([{"runs": [run(1, model=curve(0.5))]}]), "test")
+        rows = [row | {"validation_accuracy": 0.1} for row in curve(0.5)]
+        self.assertEqual(accuracy_read([{"runs": [run(1, model=rows)]}]), "validation")
+
+
 class Learner:
     """Its accuracies are known; the average's takes long to measure."""
 
     steps_of_epoch = 3
 
-    def __init__(self, weights, average, loss=1.0):
-        self.curves = {False: iter(weights), True: iter(average)}
-        self.loss, self.steps = loss, 0
+    def __init__(self, weights, average=None, loss=1.0, validation=None):
+        self.curves = {False: iter(weights), True: iter(average or [])}
+        self.has_average = average is not None
+        self.loss, self.steps, self.validation = loss, 0, validation
 
     def step(self):
         self.steps += 1
@@ -136,15 +173,16 @@ class Learner:
     def finish(self, loss):
         return loss
 
-    def accuracy(self, averaged):
+    def evaluate(self, averaged):
         time.sleep(0.05 if averaged else 0.0)
-        return next(self.curves[averaged])
+        validation = {"validation_accuracy": next(self.validation)} if self.validation else {}
+        return {"test_accuracy": next(self.curves[averaged])} | validation
 
 
 class TargetRuns(unittest.TestCase):
-    def train(self, learner, max_epochs=9, **options):
+    def train(self, learner, max_epochs=9, target=0.9):
         rows = []
-        result = train_to_target(learner, 0.9, max_epochs, time.perf_counter(), rows.append, **options)
+        result = train_to_target(learner, target, max_epochs, time.perf_counter(), rows.append)
         self.assertEqual(result["epoch_rows"], rows)
         return result
 
@@ -164,12 +202,27 @@ class TargetRuns(unittest.TestCase):
         self.assertGreater(evaluations[0], 0.15)
 
     def test_a_target_that_is_not_reached_and_a_loss_that_is_no_number(self):
-        result = self.train(Learner(itertools.repeat(0.1), []), max_epochs=2, averages=False)
+        result = self.train(Learner(itertools.repeat(0.1)), max_epochs=2)
         self.assertEqual(
             (result["status"], result["time_to_accuracy_seconds"], result["epochs"]), ("completed", None, 2)
         )
         result = self.train(Learner([], [], loss=float("nan")))
         self.assertEqual((result["status"], result["epoch_rows"]), ("diverged", []))
+
+    def test_without_a_target_every_epoch_is_trained_and_recorded(self):
+        result = self.train(Learner(itertools.repeat(1.0), itertools.repeat(1.0)), max_epochs=4, target=None)
+        self.assertEqual(
+            (result["status"], [row["epoch"] for row in result["epoch_rows"]]), ("completed", [1, 2, 3, 4])
+        )
+
+    def test_the_validation_accuracy_decides_where_there_is_one(self):
+        result = self.train(Learner(itertools.repeat(1.0), validation=iter([0.1, 0.95, 0.95])))
+        self.assertEqual((result["status"], result["epochs_to_target"]), ("target_reached", 3))
+        self.assertEqual(result["epoch_rows"][0]["weights"]["test_accuracy"], 1.0)
+        rows = [row | {"validation_accuracy": 0.1} for row in curve(0.95, 0.95)]
+        self.assertIsNone(reached(0.9, run(weights=rows)))
+        rows[1]["validation_accuracy"] = rows[0]["validation_accuracy"] = 0.9
+        self.assertEqual(reached(0.9, run(weights=rows))[0], 1)
 
 
 if __name__ == "__main__":

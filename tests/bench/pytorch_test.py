@@ -1,5 +1,6 @@
 """The peer in PyTorch: bench/peers/models.py, examples.py, trainer.py, and the program. Skipped without PyTorch."""
 
+import importlib.util
 import json
 import math
 import os
@@ -15,8 +16,8 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(4)
 
-from peers import datasets
-from peers.arrangements import Arrangement, arrangements
+from peers import datasets, huge_pages
+from peers.arrangements import SMALL_PAGES, Arrangement, arrangements
 from peers.examples import Examples
 from peers.models import load_weights, make_model
 from peers.recipe import read_recipe
@@ -35,7 +36,7 @@ def trainer_of(model, examples, arrangement=ONE):
     job = "lenet-mnist" if model == "lenet" else f"{model}-cifar10"
     recipe = read_recipe(ROOT / "configs" / f"{job}.txtpb")
     split = split_of(recipe.dataset, examples)
-    return Trainer(recipe, split, split, arrangement, seed=3)
+    return Trainer(recipe, datasets.Parts(split, split), arrangement, seed=3)
 
 
 class Models(unittest.TestCase):
@@ -145,21 +146,15 @@ class Training(unittest.TestCase):
     def test_statistics_of_the_average_are_estimated_where_it_is_evaluated(self):
         trainer = trainer_of("resnet20", 64)
         trainer.step()
-        weights = trainer.accuracy()
-        self.assertTrue(0.0 <= weights <= 1.0)
+        weights = trainer.evaluate()
+        self.assertEqual(list(weights), ["test_accuracy"])
+        self.assertTrue(0.0 <= weights["test_accuracy"] <= 1.0)
         self.assertTrue((trainer.average.module[1].running_mean == 0).all())
-        trainer.accuracy(averaged=True)
+        trainer.evaluate(averaged=True)
         self.assertFalse((trainer.average.module[1].running_mean == 0).any())
 
 
 class Arrangements(unittest.TestCase):
-    def test_processes_that_train_apart_are_an_upper_bound_only(self):
-        found, skipped = arrangements("cpu", compiles=False)
-        self.assertTrue(any(one.trains_one_model for one in found))
-        for one in found:
-            self.assertEqual(one.trains_one_model, "processes" not in one.name)
-        self.assertIn("compiled", [name for name, _ in skipped])
-
     def test_without_a_gpu_all_of_its_arrangements_are_skipped_and_said(self):
         if torch.cuda.is_available():
             self.skipTest("there is a GPU")
@@ -191,17 +186,62 @@ class Program(unittest.TestCase):
         self.assertEqual(row[result["counts"]]["elapsed_seconds"], result["time_to_accuracy_seconds"])
         self.assertEqual(result["pytorch"], torch.__version__)
 
-    def test_ranks_train_one_model(self):
+    def test_ranks_train_one_model_and_every_epoch_is_recorded(self):
+        """As the comparison for two learners needs it."""
         write_cifar10(self.root, examples=26)
-        found = [one.name for one in arrangements("cpu", compiles=False)[0] if one.is_parallel]
+        found = [one for one in arrangements("cpu", compiles=False)[0] if one.is_parallel]
         if not found:
             self.skipTest("one core")
-        words = ("train", "--model", "resnet20", "--target", "1", "--max-epochs", "1", "--arrangement", found[0])
+        words = ("train", "--model", "resnet20", "--all-epochs", "--max-epochs", "2", "--arrangement", found[0].name)
         job = pathlib.Path(self.root) / "job.txtpb"
         text = (ROOT / "configs" / "resnet20-cifar10.txtpb").read_text()
         job.write_text(text.replace("batch_size: 64", "batch_size: 8"))
-        result = json.loads(self.peer(*words, "--job", str(job), exit_code=9).stdout)
-        self.assertEqual((result["status"], result["epochs"]), ("completed", 1))
+        result = json.loads(self.peer(*words, "--job", str(job), "--rate-rule", "SQRT").stdout)
+        self.assertEqual((result["status"], result["epochs"]), ("completed", 2))
+        for epoch, row in enumerate(result["epoch_rows"], 1):
+            self.assertEqual(row["epoch"], epoch)
+            for curve in ("weights", "average"):
+                self.assertTrue(0.0 <= row[curve]["test_accuracy"] <= 1.0)
+        ranks = found[0].ranks
+        self.assertEqual((result["got"]["mini_batch"], result["rate_rule"]), (8 * ranks, "SQRT"))
+        self.assertAlmostEqual(result["got"]["learning_rate"], 0.1 * math.sqrt(ranks))
+        self.assertEqual(result["coupling"]["synchronization"], "sma {}")
+
+    def test_a_larger_mini_batch(self):
+        write_mnist(self.root, train=640, test=200)
+        words = ("train", "--target", "0.5", "--mini-batch", "128")
+        got = json.loads(self.peer(*words).stdout)["got"]
+        self.assertEqual(got["mini_batch"], 128)
+        self.assertAlmostEqual(got["learning_rate"], 0.08)
+        self.assertIn("larger than the 640", self.peer("train", "--mini-batch", "641", exit_code=3).stderr)
+        self.assertIn("is below 1", self.peer("train", "--mini-batch", "0", exit_code=2).stderr)
+
+    def test_a_validation_set_is_evaluated_beside_the_test_set(self):
+        if importlib.util.find_spec("peers.validation") is None:
+            self.skipTest("bench/peers/validation.py is not there")
+        write_mnist(self.root, train=640, test=200)
+        job = pathlib.Path(self.root) / "job.txtpb"
+        text = (ROOT / "configs" / "lenet-mnist.txtpb").read_text()
+        job.write_text(text.replace("mnist {}", "mnist {} validation { fraction: 0.25 }"))
+        result = json.loads(self.peer("train", "--all-epochs", "--max-epochs", "1", "--job", str(job)).stdout)
+        for curve in ("weights", "average"):
+            row = result["epoch_rows"][0][curve]
+            for name, examples in (("test_accuracy", 200), ("validation_accuracy", 160)):
+                self.assertAlmostEqual(row[name] * examples, round(row[name] * examples), places=6)
+        self.assertIn(
+            "larger than the 480", self.peer("train", "--job", str(job), "--mini-batch", "512", exit_code=3).stderr
+        )
+
+    def test_asks_for_huge_pages_unless_its_arrangement_has_small_ones(self):
+        if reason := huge_pages.reason_against_choosing():
+            self.skipTest(reason)
+        write_mnist(self.root, train=6400, test=10)
+        name = arrangements("cpu", compiles=False)[0][0].name
+        for arrangement, has_huge_pages in ((name, True), (name + SMALL_PAGES, False)):
+            words = ("turns", "--arrangement", arrangement)
+            got = json.loads(self.peer(*words, text="0.1\n").stdout.splitlines()[1])["got"]
+            self.assertEqual(got["asks_for_huge_pages"], has_huge_pages)
+            self.assertEqual(got["huge_page_bytes"] > 6400 * 784 * 2, has_huge_pages)  # of the 20 MB of images alone
 
     def test_measures_in_turns(self):
         write_mnist(self.root, train=64, test=10)
@@ -218,6 +258,10 @@ class Program(unittest.TestCase):
         measurements = {one["name"]: one["measurements"] for one in picked["results"]}
         self.assertEqual(measurements[picked["winner"]], 3)
         self.assertEqual(sorted(measurements.values())[-3:], [3] * min(3, len(measurements)))
+        again = self.peer("pick", "--among", picked["winner"], "--steps", "5", "--mini-batch", "64", "--no-compile")
+        again = json.loads(again.stdout.splitlines()[-1])
+        self.assertEqual({one["got"]["mini_batch"] for one in again["results"]}, {64})
+        self.assertIn(picked["winner"], [one["name"] for one in again["results"]])
         rates = {one["name"]: one["images_per_second"] for one in picked["results"] if one["measurements"] == 3}
         self.assertEqual(max(rates, key=rates.get), picked["winner"])
 
@@ -229,6 +273,7 @@ class Program(unittest.TestCase):
             command = [str(ROOT / "bench" / "compare.sh"), "--program", os.environ["ARBALEST_PROGRAM"], "--quick"]
             command += ["--data-root", self.root, "--output", f"{self.root}/{output}", "--peers", sys.prefix]
             command += ["--turns", "2", "--seconds", "0.2", "--target", "0.9", "--arrangement", arrangement]
+            command += ["--set", "training.precision=FP32"]  # one side of ours
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             (page,) = pathlib.Path(self.root, output).glob("*.md")
             result = json.loads(pathlib.Path(self.root, output, "compare.json").read_text())
@@ -241,7 +286,8 @@ class Program(unittest.TestCase):
             (len(ours["rates"]), len(theirs["rates"]), len(ours["runs"]), len(theirs["runs"])), (2, 2, 1, 1)
         )
         self.assertIn("lenet: time to 90 % over that of PyTorch", done.stderr)
-        for part in (f"| PyTorch, {name} ", torch.__version__, "the same end to end"):
+        self.assertEqual(theirs["got"]["mini_batch"], 32)
+        for part in (f"| PyTorch, {name} ", torch.__version__, "the same end to end", "32 images a step", "; sma { "):
             self.assertIn(part, page)
         done, result, page = compare("none", "bad")
         self.assertEqual(done.returncode, 1, done.stderr)
@@ -250,11 +296,14 @@ class Program(unittest.TestCase):
         self.assertIn("there is no arrangement 'none'", page)
 
     def test_says_what_is_wrong(self):
-        self.assertIn("skipped: ", self.peer("pick", exit_code=4).stderr)
+        for command in ("pick", "turns", "train"):
+            self.assertIn("skipped: ", self.peer(command, exit_code=4).stderr)
         write_mnist(self.root, train=64, test=10)
         self.assertIn("there is no arrangement 'x'", self.peer("turns", "--arrangement", "x", exit_code=2).stderr)
         self.assertIn("not in (0, 1]", self.peer("train", "--target", "1.5", exit_code=2).stderr)
-        self.assertIn("absent", self.peer("train", "--job", "absent", exit_code=3).stderr)
+        self.assertIn("there is no arrangement 'x'", self.peer("pick", "--among", "x", exit_code=2).stderr)
+        self.assertIn("absent: error: No such file", self.peer("train", "--job", "absent", exit_code=3).stderr)
+        self.assertIn("not allowed with", self.peer("train", "--target", "0.5", "--all-epochs", exit_code=2).stderr)
 
 
 if __name__ == "__main__":

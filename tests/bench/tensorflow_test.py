@@ -1,5 +1,6 @@
 """The peer in TensorFlow: bench/peers/tensorflow_models.py, tensorflow_peer.py. Skipped without TensorFlow."""
 
+import dataclasses
 import importlib.util
 import json
 import math
@@ -16,9 +17,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow as tf
 
-from peers import datasets
+from peers import datasets, huge_pages
+from peers.recipe import read_recipe
+from peers.tensorflow_arrangements import Arrangement, arrangements
 from peers.tensorflow_models import make_model
-from peers.tensorflow_peer import Images
+from peers.tensorflow_trainer import Images, Trainer
 from tiny_data import ROOT, write_mnist
 
 
@@ -52,6 +55,31 @@ class Augmentation(unittest.TestCase):
         self.assertEqual({flipped for flipped, _, _ in seen}, {False, True})
 
 
+class Arrangements(unittest.TestCase):
+    def step(self, **how):
+        recipe = read_recipe(ROOT / "configs" / "resnet32-cifar10.txtpb")
+        split = datasets.synthetic("cifar-10", 64)
+        plain = dataclasses.replace(recipe, padding=0, flip=False)  # so that all of them see the same images
+        trainer = Trainer(plain, datasets.Parts(split, split), Arrangement("it", 1, **how), seed=1)
+        loss = trainer.finish(trainer.step())
+        return loss, trainer
+
+    def test_xla_and_bfloat16_take_the_same_step_but_for_rounding(self):
+        loss, trainer = self.step()
+        weights = [w.numpy() for w in trainer.model.trainable_variables]
+        for how, tolerance in (({"is_compiled": True}, 1e-4), ({"bfloat16": True}, 0.05)):
+            other_loss, other = self.step(**how)
+            self.assertAlmostEqual(other_loss / loss, 1.0, delta=tolerance)
+            distance = (
+                sum(((w.numpy() - v) ** 2).sum() for w, v in zip(other.model.trainable_variables, weights)) ** 0.5
+            )
+            norm = sum((w**2).sum() for w in weights) ** 0.5
+            self.assertLess(distance / norm, tolerance)
+            self.assertEqual({w.dtype for w in other.model.trainable_variables}, {"float32"})
+            computes_in = {layer.compute_dtype for layer in other.model.layers if "conv" in layer.name}
+            self.assertEqual(computes_in, {"bfloat16"} if how.get("bfloat16") else {"float32"})
+
+
 class Program(unittest.TestCase):
     def test_trains_to_the_target_and_takes_turns(self):
         with tempfile.TemporaryDirectory() as root:
@@ -64,11 +92,22 @@ class Program(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             result = json.loads(done.stdout)
             self.assertEqual((result["status"], result["counts"]), ("target_reached", "weights"))
-            done = subprocess.run(
-                [*command, "turns", *options], input="0.1\n", capture_output=True, text=True, check=False
-            )
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertGreater(json.loads(done.stdout.splitlines()[1])["images_per_second"], 0)
+            for arrangement in (one for one in arrangements()[0] if not one.operators):
+                done = subprocess.run(
+                    [*command, "turns", *options, "--mini-batch", "64", "--arrangement", arrangement.name],
+                    input="0.1\n",
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                self.assertEqual(done.returncode, 0, done.stderr)
+                answer = json.loads(done.stdout.splitlines()[1])
+                self.assertGreater(answer["images_per_second"], 0)
+                got = answer["got"]
+                self.assertEqual((got["mini_batch"], got["compiler"]), (64, "XLA" if arrangement.is_compiled else None))
+                self.assertEqual(got["precision"], "BF16" if arrangement.bfloat16 else "FP32")
+                if huge_pages.reason_against_choosing() is None:
+                    self.assertGreater(got["huge_page_bytes"], 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,114 @@
+"""Finds the fastest arrangement of a peer on this machine, by measuring one after another."""
+
+import statistics
+import time
+
+from peers.arrangements import named, reason_against_other_pages, with_other_pages
+from peers.command_line import say
+from peers.job_file import JobError
+from peers.workers import WorkerFailed
+
+WARM_UP_STEPS = 3
+PARTS = 5  # of a measurement's steps, which give its spread
+FINALISTS, FINALS = 3, 2  # the fastest that train one model are measured so often again: processes differ
+
+
+class Picking:
+    """Measures arrangements, some of them several times.
+
+    `workers(arrangement)`: its processes (workers.py). `steps(arrangement)`: of a measurement. `budget`: seconds after
+    which no other measurement begins.
+    """
+
+    def __init__(self, workers, steps, budget):
+        self.workers, self.steps = workers, steps
+        self.end = time.monotonic() + budget
+        self.rates = {}  # of each arrangement that ran: images/s of the parts of all its measurements
+        self.got = {}  # of the same: what the last measurement's processes had
+        self.skipped = []  # (name, reason)
+
+    def measure(self, arrangement):
+        if self.rates and time.monotonic() > self.end:
+            again = " to measure it again" if arrangement in self.rates else ""
+            self.skipped.append((arrangement.name, f"there was no time left{again}"))
+            return
+        try:
+            with self.workers(arrangement) as workers:
+                workers.images_per_second(WARM_UP_STEPS)
+                parts = [workers.images_per_second(max(1, self.steps(arrangement) // PARTS)) for _ in range(PARTS)]
+                self.got[arrangement] = workers.got()
+        except (WorkerFailed, JobError) as failure:  # a mini-batch may not be divisible among some ranks
+            self.skipped.append((arrangement.name, str(failure)))
+            return
+        self.rates.setdefault(arrangement, []).extend(parts)
+        first, median, third = statistics.quantiles(parts, n=4)
+        say(f"{arrangement.name:<44} {median:>10,.0f} images/s  spread {100 * (third - first) / median:.1f} %")
+
+    def ranked(self, arrangements):
+        """The fastest first."""
+        ran = [arrangement for arrangement in arrangements if arrangement in self.rates]
+        return sorted(ran, key=lambda arrangement: -statistics.median(self.rates[arrangement]))
+
+    def run(self, found):
+        """Measures all of `found`, then by turns those that may win; returns these, the fastest first. One of them is
+        the fastest of the first pass with the other kind of pages."""
+        for arrangement in found:
+            self.measure(arrangement)
+        finalists = self.ranked(one for one in found if one.trains_one_model)[:FINALISTS]
+        if finalists:
+            variant = with_other_pages(finalists[0])
+            if reason := reason_against_other_pages(variant):
+                self.skipped.append((variant.name, reason))
+            else:
+                self.measure(variant)
+                finalists += [variant] if variant in self.rates else []
+        for _ in range(FINALS if len(finalists) > 1 else 0):
+            for arrangement in finalists:
+                self.measure(arrangement)
+        return self.ranked(finalists)
+
+    def result(self, arrangement):
+        first, median, third = statistics.quantiles(self.rates[arrangement], n=4)
+        return {
+            "name": arrangement.name,
+            "images_per_second": median,
+            "spread": (third - first) / median,
+            "measurements": len(self.rates[arrangement]) // PARTS,
+            "trains_one_model": arrangement.trains_one_model,
+            "got": self.got[arrangement],
+        }
+
+    def best_of_divisions(self):
+        """The names of the fastest of each division of the cores that trains one model: with another mini-batch another
+        division may be the best."""
+        best = {}
+        for one in self.ranked(one for one in self.rates if one.trains_one_model):
+            best.setdefault((one.processes, one.threads), one.name)
+        return list(best.values())
+
+
+def chosen_among(found, names, text):
+    """Those of `names` (all if there are none) whose names contain `text`. LookupError: a name that is none."""
+    if unknown := [name for name in names if named(found, name) is None]:
+        raise LookupError(f"there is no arrangement '{unknown[0]}'; there are: {'; '.join(one.name for one in found)}")
+    among = [named(found, name) for name in names] or found
+    return [one for one in among if text in one.name]
+
+
+def pick(picking, found, left_out):
+    """Measures `found` and returns the result for programs; None if nothing ran. `left_out`: [(name, reason)] of what
+    cannot run here."""
+    finalists = picking.run(found)
+    skipped = left_out + picking.skipped
+    for name, reason in skipped:
+        say(f"skipped: {name}: {reason}")
+    if not picking.rates:
+        return None
+    winner = next(iter(finalists), None)
+    return {
+        "winner": winner and winner.name,
+        "fastest": picking.ranked(picking.rates)[0].name,
+        "best_of_divisions": picking.best_of_divisions(),
+        "results": [picking.result(arrangement) for arrangement in picking.rates],
+        "skipped": [{"name": name, "reason": reason} for name, reason in skipped],
+    }
