@@ -156,4 +156,19 @@ TEST_CASE("goodput: rates of the last search are corrected by what has moved the
   CHECK(tuner.present().learners == 4);
 }
 
+TEST_CASE("goodput: a count between, not worth a probe before, is tried when the noise scale has made it promising") {
+  constexpr double kRates[] = {0.25, 0.5, 0.75, 1.0, 1.15, 1.3, 1.15, 1.0};
+  const auto rate = [&](int learners) { return kRates[learners - 1]; };
+  autotuner::Tuner tuner({}, autotuner::all_counts({1, 8}));
+  // 5 learners could be 5/4 times as fast as 4, of 4.5/5.5 times the efficiency.
+  tuner.set_efficiency({0.5, 0.01, 1.0});
+  feed(tuner, 100, rate);
+  REQUIRE_FALSE(tuner.searching());
+  REQUIRE(tuner.present().learners == 4);
+  REQUIRE(tuner.curve().points().size() == 3);  // 2, 4 and 8
+  tuner.set_efficiency({100.0, 0.01, 1.0});
+  feed(tuner, 350, rate);
+  CHECK(tuner.present().learners == 6);
+}
+
 }  // namespace arbalest::tests
