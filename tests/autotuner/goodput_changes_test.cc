@@ -1,6 +1,7 @@
 // The tuner by goodput while the noise scale under it changes, or seems to.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -108,6 +109,66 @@ TEST_CASE("goodput: a choice made before the noise scale was known is corrected 
   const double best = best_of(device, 0).throughput;
   CHECK(device.worth(tuner.present().learners, 0) >= 0.95 * best);
   CHECK(tuner.present().learners <= 8);
+}
+
+namespace {
+
+// Feeds `windows` windows without noise at `rate` of the present learners; says how often the count changed.
+int feed(autotuner::Tuner& tuner, int windows, const std::function<double(int learners)>& rate) {
+  int changes = 0;
+  for (int window = 0; window < windows; ++window) {
+    const int learners = tuner.present().learners;
+    const auto decision = tuner.add(4 * learners, std::llround(1e6 * rate(learners)), 1.0);
+    if (decision && decision->action != autotuner::Action::kKeep) ++changes;
+  }
+  return changes;
+}
+
+}  // namespace
+
+TEST_CASE("goodput: however often the noise scale jumps, there is no more than one resize per 100 windows") {
+  const SimulatedDevice device = rising_device();
+  const auto rate = [&](int learners) { return device.throughput(learners, 0); };
+  autotuner::Tuner tuner({}, device.space);
+  tuner.set_efficiency({1.0, 0.01, 1.0});
+  feed(tuner, 100, rate);
+  REQUIRE_FALSE(tuner.searching());
+  int changes = 0;
+  for (int jump = 0; jump < 50; ++jump) {
+    tuner.set_efficiency({jump % 2 == 0 ? 100.0 : 1.0, 0.01, 1.0});
+    changes += feed(tuner, 60, rate);
+  }
+  CHECK(changes > 0);
+  CHECK(changes <= 50 * 60 / 100);
+}
+
+TEST_CASE("goodput: rates of the last search are corrected by what has moved the present one") {
+  autotuner::Tuner tuner({}, {{2, 1}, {4, 1}});
+  tuner.set_efficiency({32.0, 0.0, 32.0});
+  feed(tuner, 100, [](int learners) { return learners == 2 ? 1.0 : 1.5; });
+  REQUIRE(tuner.present().learners == 2);  // 64 / 96 against 1.5 x 64 / 160
+  // All become 6 % faster, which alone is no reason to search.
+  const auto faster = [](int learners) { return learners == 2 ? 1.06 : 1.59; };
+  CHECK(feed(tuner, 400, faster) == 0);
+  // 4 learners are now 8 % better: 1.5 x (100 + 64) / (100 + 128).
+  tuner.set_efficiency({100.0, 0.0, 32.0});
+  CHECK(feed(tuner, 100, faster) == 1);
+  CHECK(tuner.present().learners == 4);
+}
+
+TEST_CASE("goodput: a count between, not worth a probe before, is tried when the noise scale has made it promising") {
+  constexpr double kRates[] = {0.25, 0.5, 0.75, 1.0, 1.15, 1.3, 1.15, 1.0};
+  const auto rate = [&](int learners) { return kRates[learners - 1]; };
+  autotuner::Tuner tuner({}, autotuner::all_counts({1, 8}));
+  // 5 learners could be 5/4 times as fast as 4, of 4.5/5.5 times the efficiency.
+  tuner.set_efficiency({0.5, 0.01, 1.0});
+  feed(tuner, 100, rate);
+  REQUIRE_FALSE(tuner.searching());
+  REQUIRE(tuner.present().learners == 4);
+  REQUIRE(tuner.curve().points().size() == 3);  // 2, 4 and 8
+  tuner.set_efficiency({100.0, 0.01, 1.0});
+  feed(tuner, 350, rate);
+  CHECK(tuner.present().learners == 6);
 }
 
 }  // namespace arbalest::tests
