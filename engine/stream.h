@@ -14,6 +14,7 @@
 #include "engine/ops/moving_average.h"
 #include "engine/ops/round_weights.h"
 #include "engine/ops/tensor_sum.h"
+#include "engine/ops/vector_spread.h"
 #include "engine/ops/weight_update.h"
 #include "engine/task_graph.h"
 
@@ -21,7 +22,7 @@ namespace arbalest::engine {
 
 // What needs no preparation: passes over flat vectors, and the gathering of a mini-batch.
 using FlatTask = std::variant<WeightUpdate, GradientClip, ReplicaDifference, CentralUpdate, LocalAveraging, VectorMean,
-                              MovingAverage, GatherExamples, RoundWeights, TensorSum>;
+                              VectorSpread, MovingAverage, GatherExamples, RoundWeights, TensorSum>;
 
 // Labels name a task in errors, traces and observers; string literals, or strings that outlive the stream.
 class Stream {

@@ -27,7 +27,8 @@ void Scheduler::enqueue_stride(dataflow::BatchRing& ring) {
       enqueue_reduced_step(ring);
       break;
   }
-  strides_.push({.tasks = tasks_.size() - tasks, .averages = averagings_.size() > averagings});
+  strides_.push(
+      {.tasks = tasks_.size() - tasks, .averages = averagings_.size() > averagings, .measures = measure_gradients()});
   // In the midst of a round there is no center to be taken in.
   if (!moving_average_.is_due(progress()) || steps_left_ > 0) return;
   gather_model();
@@ -129,6 +130,22 @@ void Scheduler::assign_center(std::span<const engine::Event> ready, OptimizerSta
     const std::size_t p = pool_of_[j];
     learners_[j]->assign(synchronizer_.center(p), ready.empty() ? engine::Event{} : ready[p], state);
   }
+}
+
+bool Scheduler::measure_gradients() {
+  // A measurement reads every gradient once more and makes learners wait for it; one of so many strides is enough. A
+  // learner alone needs two in a row.
+  constexpr std::uint64_t kEvery = 4;
+  const bool is_due = enqueued_strides_++ % kEvery < (learners() == 1 ? 2U : 1U);
+  if (!options_.measures_gradients || !is_due) return false;
+  record_ready();
+  const std::span<const engine::Event> read = synchronizer_.measure_gradients(ready_);
+  if (!read.empty()) {
+    for (std::size_t j = 0; j < learners_.size(); ++j) {
+      learners_[j]->stream().wait(read[pool_of_[j]], "wait for the gradients to be measured");
+    }
+  }
+  return synchronizer_.is_measured();
 }
 
 void Scheduler::gather_model() {

@@ -60,6 +60,7 @@ sma::SynchronizerNeeds needs_of(const Options& options, std::span<const std::uni
                                .most_learners = std::max(options.most_learners, learner_count(pools)),
                                .may_resize = options.may_resize,
                                .state_slots = pools.front()->state_slots()};
+  needs.measures_gradients = options.measures_gradients;
   needs.schemes.insert(needs.schemes.end(), options.switches.begin(), options.switches.end());
   return needs;
 }
@@ -169,6 +170,12 @@ Progress Scheduler::drain() {
 void Scheduler::pop_stride(Progress& progress) {
   const Stride stride = strides_.pop();
   for (std::size_t i = 0; i < stride.tasks; ++i) pop_task(progress);
+  if (stride.measures) {
+    const sma::SpreadSample sample = synchronizer_.take_spread();
+    progress.gradient_square_mean += sample.square_mean;
+    progress.mean_gradient_square += sample.mean_square;
+    ++progress.gradient_samples;
+  }
   if (!stride.averages) return;
   const sma::AveragingTicket averaging = averagings_.pop();
   wait(averaging.done);
@@ -325,6 +332,7 @@ void Scheduler::abandon() noexcept {
     task.ring->release(task.ticket.task);
   }
   while (!strides_.empty()) strides_.pop();
+  synchronizer_.forget_spreads();
   while (!averagings_.empty()) averagings_.pop();
 }
 

@@ -30,6 +30,7 @@ struct Options {
   double moving_average_epochs = 0.0;  // MovingAverage: what is evaluated and saved; 0: the model as it is
   bool may_resize = false;             // regroup() may change the number of learners, up to most_learners
   int most_learners = 0;               // over all devices; 0: as many as the pools have
+  bool measures_gradients = false;     // Progress has samples of the gradients' spread
   // Training mini-batches, finitely many, on which the model's running statistics are measured whenever it is evaluated
   // or saved; null: it keeps the mean of the replicas', or those that were loaded.
   dataflow::BatchRing* statistics_ring = nullptr;
@@ -170,6 +171,7 @@ class Scheduler {
   struct Stride {
     std::size_t tasks = 0;
     bool averages = false;
+    bool measures = false;  // the gradients' spread
   };
 
   void create_learners();
@@ -196,6 +198,8 @@ class Scheduler {
   void assign_center(std::span<const engine::Event> ready, learners::OptimizerState state);
   // Where the model is the replicas' mean, brings it up to date; learners wait with their next update for that.
   void gather_model();
+  // Measures the gradients' spread where it is due; true if there will be a sample.
+  bool measure_gradients();
   bool is_right_after_averaging() const noexcept { return steps_left_ == 0; }
 
   void regroup(const sma::Options& synchronization, std::span<const int> learners, bool keeps_state);
@@ -222,8 +226,9 @@ class Scheduler {
 
   MovingAverage moving_average_;
   std::uint64_t batches_ = 0;
-  int drops_ = 0;                                  // of the learning rate, that have taken effect
-  int steps_left_ = 0;                             // of the present round, where the center is assigned
+  int drops_ = 0;       // of the learning rate, that have taken effect
+  int steps_left_ = 0;  // of the present round, where the center is assigned
+  std::uint64_t enqueued_strides_ = 0;
   RingQueue<Task> tasks_;                          // enqueued training tasks, oldest first
   RingQueue<Stride> strides_;                      // that they belong to
   RingQueue<sma::AveragingTicket> averagings_;     // of the strides that average

@@ -36,6 +36,7 @@ Center::Center(std::span<engine::Device* const> devices, const CenterSizes& size
     if (vectors.state_slots > 0) entry.state = device->allocate(vectors.state_slots * bytes_of(sizes.trainable()));
     entry.sum = device->allocate(sum_bytes(sizes));
     entry.stream = device->create_stream(stream_options());
+    streams_.push_back(entry.stream.get());
   }
   results_ = devices_.front().device->allocate_host(static_cast<std::size_t>(result_slots) * sizeof(AveragingResult));
   events_.resize(devices_.size());

@@ -61,6 +61,7 @@ class Center {
 
   std::size_t devices() const noexcept { return devices_.size(); }
   engine::Stream& stream(std::size_t device) const { return *devices_[device].stream; }
+  std::span<engine::Stream* const> streams() const noexcept { return streams_; }
   // The replicas' vectors, by device, which must not change place from here on.
   void set_replicas(std::vector<ReplicaVectors> replicas);
   int replicas() const noexcept { return count_; }
@@ -139,6 +140,7 @@ class Center {
   int result_slots_;
   engine::Buffer results_;  // host: AveragingResult [result_slots]; streams of devices_ write it until they end
   std::vector<PerDevice> devices_;
+  std::vector<engine::Stream*> streams_;       // of them
   std::vector<engine::CollectivePart> parts_;  // of the all-reduce that is being enqueued; kept for its memory
   std::vector<engine::Event> events_;          // by device, of the last call
   int count_ = 0;                              // replicas of all devices

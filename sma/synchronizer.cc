@@ -27,6 +27,7 @@ Synchronizer::Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Dev
   if (!vectors) return;
   has_velocity_ = vectors->velocity;
   center_.emplace(devices, sizes, *vectors, collective, result_slots);
+  if (needs.measures_gradients) spread_.emplace(devices, sizes.trainable(), result_slots);
 }
 
 void Synchronizer::bind(const Options& options, std::vector<std::vector<ReplicaView>> replicas) {
@@ -48,6 +49,11 @@ void Synchronizer::bind(const Options& options, std::vector<std::vector<ReplicaV
   mean_is_model_ = false;
   last_learning_rate_ = 0.0F;
   ARBALEST_CHECK(center_ || coupling_ == Coupling::kNone);
+  if (spread_) {
+    std::vector<std::vector<const float*>> gradients;
+    for (const ReplicaVectors& entry : vectors) gradients.push_back(entry.gradients);
+    spread_->set_gradients(std::move(gradients));
+  }
   if (center_) center_->set_replicas(std::move(vectors));
 }
 
@@ -110,6 +116,19 @@ engine::Event Synchronizer::read_model(std::size_t device, float* average, float
   stream.enqueue(engine::MovingAverage{model(device), average, weight, elements_}, "moving average");
   if (rounded != nullptr) stream.enqueue(engine::RoundWeights{average, rounded, elements_}, "round moving average");
   return stream.record();
+}
+
+std::span<const engine::Event> Synchronizer::measure_gradients(std::span<const std::vector<engine::Event>> ready) {
+  is_measured_ = false;
+  if (!spread_) return {};
+  if (coupling_ == Coupling::kNone) {
+    engine::Stream* stream = replicas_.front().front().stream;
+    is_measured_ = spread_->enqueue({&stream, 1});
+    return {};
+  }
+  center_->wait_for(ready, "wait for gradients to measure");
+  is_measured_ = spread_->enqueue(center_->streams());
+  return is_measured_ ? center_->record() : std::span<const engine::Event>();
 }
 
 std::span<const engine::Event> Synchronizer::restart(std::span<const std::vector<engine::Event>> ready,

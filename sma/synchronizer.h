@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sma/center.h"
+#include "sma/gradient_spread.h"
 #include "sma/options.h"
 
 namespace arbalest::sma {
@@ -31,6 +32,7 @@ struct SynchronizerNeeds {
   int most_learners = 1;
   bool may_resize = false;
   std::size_t state_slots = 0;  // vectors of the optimizer
+  bool measures_gradients = false;
 };
 
 // Vectors that the center of such a run keeps; none where its replicas never meet.
@@ -82,6 +84,18 @@ class Synchronizer {
   // null, rounds that to `rounded` ([elements] on the device each); returns the event after which it is there.
   engine::Event read_model(std::size_t device, float* average, float weight, engine::BFloat16* rounded);
 
+  // Enqueues a measurement of the gradients' spread (SynchronizerNeeds::measures_gradients), once `ready` has passed,
+  // as for synchronize(); the gradients must stay until the returned events, by device, have passed. Empty: nothing is
+  // measured, or the gradients may change at once. is_measured(): take_spread() will have one more sample.
+  std::span<const engine::Event> measure_gradients(std::span<const std::vector<engine::Event>> ready);
+  bool is_measured() const noexcept { return is_measured_; }
+  // Of the oldest measurement that is not taken. Blocks the host until it is there.
+  SpreadSample take_spread() { return spread_->take(); }
+  // The streams must be idle.
+  void forget_spreads() {
+    if (spread_) spread_->forget();
+  }
+
   // z := the model, as gather() has left it, and the center's momentum starts anew; returns by device the event after
   // which center(d) may be copied. Only with a center.
   std::span<const engine::Event> restart(std::span<const std::vector<engine::Event>> ready, bool right_after_averaging);
@@ -100,6 +114,8 @@ class Synchronizer {
 
   std::int64_t elements_;
   std::optional<Center> center_;
+  std::optional<GradientSpread> spread_;
+  bool is_measured_ = false;
   bool has_velocity_ = false;
   Options options_;
   Coupling coupling_ = Coupling::kNone;

@@ -8,6 +8,7 @@
 #include "engine/ops/moving_average.h"
 #include "engine/ops/round_weights.h"
 #include "engine/ops/tensor_sum.h"
+#include "engine/ops/vector_spread.h"
 #include "engine/ops/weight_update.h"
 
 namespace arbalest::engine::cpu {
@@ -18,6 +19,7 @@ void run_flat(const ReplicaDifference& task, const TaskContext& context);
 void run_flat(const CentralUpdate& task, const TaskContext& context);
 void run_flat(const LocalAveraging& task, const TaskContext& context);
 void run_flat(const VectorMean& task, const TaskContext& context);
+void run_flat(const VectorSpread& task, const TaskContext& context);
 void run_flat(const MovingAverage& task, const TaskContext& context);
 void run_flat(const GatherExamples& task, const TaskContext& context);
 void run_flat(const RoundWeights& task, const TaskContext& context);

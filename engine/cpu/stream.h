@@ -75,8 +75,8 @@ class CpuStream final : public Stream {
     std::size_t bytes;
   };
   using Work = std::variant<std::monostate, Event, Copy, FillZero, WeightUpdate, GradientClip, ReplicaDifference,
-                            CentralUpdate, LocalAveraging, VectorMean, MovingAverage, GatherExamples, RoundWeights,
-                            TensorSum, const CpuTaskGraph*, std::unique_ptr<Task>>;
+                            CentralUpdate, LocalAveraging, VectorMean, VectorSpread, MovingAverage, GatherExamples,
+                            RoundWeights, TensorSum, const CpuTaskGraph*, std::unique_ptr<Task>>;
   struct Command {
     Work work;
     const char* label = "";

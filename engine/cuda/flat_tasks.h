@@ -8,6 +8,7 @@
 #include "engine/ops/moving_average.h"
 #include "engine/ops/round_weights.h"
 #include "engine/ops/tensor_sum.h"
+#include "engine/ops/vector_spread.h"
 #include "engine/ops/weight_update.h"
 
 namespace arbalest::engine::cuda {
@@ -19,6 +20,7 @@ void run_flat(const ReplicaDifference& task, const StreamContext& context);
 void run_flat(const CentralUpdate& task, const StreamContext& context);
 void run_flat(const LocalAveraging& task, const StreamContext& context);
 void run_flat(const VectorMean& task, const StreamContext& context);
+void run_flat(const VectorSpread& task, const StreamContext& context);
 void run_flat(const MovingAverage& task, const StreamContext& context);
 void run_flat(const GatherExamples& task, const StreamContext& context);
 void run_flat(const RoundWeights& task, const StreamContext& context);

@@ -318,6 +318,10 @@ std::vector<Options> schemes_of(const JobOptions& options) {
 
 int longest_stride(const JobOptions& options) { return sma::longest_stride(schemes_of(options)); }
 
+bool measures_gradients(const JobOptions& options) {
+  return options.tuned && options.tuned->objective == TuningObjective::kGoodput;
+}
+
 std::int64_t gradient_part_bytes(const JobOptions& options) {
   std::int64_t bytes = 0;
   for (const Options& scheme : schemes_of(options)) bytes = std::max(bytes, scheme.bucket_bytes);

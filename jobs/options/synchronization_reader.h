@@ -30,4 +30,7 @@ int longest_stride(const JobOptions& options);
 // Bytes of a part of the gradient that is reduced at once, or 0 if gradients are not.
 std::int64_t gradient_part_bytes(const JobOptions& options);
 
+// Whether the gradients' spread is measured, which goodput is estimated from.
+bool measures_gradients(const JobOptions& options);
+
 }  // namespace arbalest::jobs

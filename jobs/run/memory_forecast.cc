@@ -48,7 +48,10 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
     : job_learners_(largest(job)),
       most_learners_(job_learners_),
       ring_learners_(jobs::most_learners(job)),
-      needs_{.schemes = schemes_of(job), .may_resize = may_resize(job), .state_slots = pools.front()->state_slots()},
+      needs_{.schemes = schemes_of(job),
+             .may_resize = may_resize(job),
+             .state_slots = pools.front()->state_slots(),
+             .measures_gradients = measures_gradients(job)},
       sizes_{pools.front()->training_plan().parameters().elements(),
              pools.front()->training_plan().parameters().statistic_elements()},
       tuned_(job.tuned),
@@ -111,7 +114,10 @@ std::int64_t MemoryForecast::center_bytes(const PerDevice& device, int learners)
   sma::SynchronizerNeeds needs = needs_;
   needs.most_learners = learners;
   const std::optional<sma::CenterVectors> vectors = sma::center_vectors(needs);
-  return vectors ? signed_bytes(sma::Center::device_bytes(*device.device, sizes_, *vectors)) : 0;
+  if (!vectors) return 0;
+  std::size_t bytes = sma::Center::device_bytes(*device.device, sizes_, *vectors);
+  if (needs.measures_gradients) bytes += sma::GradientSpread::device_bytes(sizes_.trainable());
+  return signed_bytes(bytes);
 }
 
 int MemoryForecast::learners_that_fit() const {

@@ -84,6 +84,7 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
                          .moving_average_epochs = job.training.moving_average_epochs,
                          .may_resize = may_resize(job),
                          .most_learners = jobs::most_learners(job),
+                         .measures_gradients = measures_gradients(job),
                          .statistics_ring = statistics_ring_.get()},
       pools_, *collective_);
 }

@@ -1,0 +1,22 @@
+// How far vectors lie apart: what the gradient noise scale is estimated from (autotuner/noise_scale.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace arbalest::engine {
+
+enum VectorSpreadResult : std::int64_t {
+  kSumOfSquares = 0,  // sum_j |v_j|^2
+  kSquareOfSum = 1,   // |sum_j v_j|^2
+  kVectorSpreadResults = 2
+};
+
+// Additions are in double or in short runs of float32, and in one order, whatever the number of threads.
+struct VectorSpread {
+  std::span<const float* const> vectors;  // v_j, [elements] each; the array must outlive the task
+  std::int64_t elements = 0;
+  float* result = nullptr;  // [kVectorSpreadResults]
+};
+
+}  // namespace arbalest::engine

@@ -1,0 +1,65 @@
+// Measures how far the gradients of one step lie apart: what the gradient noise scale is estimated from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/device.h"
+#include "engine/ops/vector_spread.h"
+
+namespace arbalest::sma {
+
+// Of one step of k learners, or of two successive steps of one.
+struct SpreadSample {
+  double square_mean = 0.0;  // mean_j |g_j|^2
+  double mean_square = 0.0;  // |mean_j g_j|^2
+};
+
+class GradientSpread {
+ public:
+  // What it takes of each device's memory.
+  static std::size_t device_bytes(std::int64_t trainable) {
+    return static_cast<std::size_t>(trainable) * sizeof(float) + engine::kVectorSpreadResults * sizeof(float);
+  }
+
+  // The devices must outlive it. result_slots: measurements that may be under way.
+  GradientSpread(std::span<engine::Device* const> devices, std::int64_t trainable, int result_slots);
+
+  // Each device's gradients, [trainable] each, which must not change place from here on. What was measured of others is
+  // forgotten.
+  void set_gradients(std::vector<std::vector<const float*>> gradients);
+
+  // Enqueues a measurement on each device's stream, at a point where its gradients are there; they must stay until what
+  // is enqueued here has passed. One learner alone: every second call measures, the others keep its gradient.
+  // False if nothing is measured, now or (one learner on each of several devices) ever.
+  bool enqueue(std::span<engine::Stream* const> streams);
+
+  // The oldest measurement that is not taken yet. Blocks the host until it is there; throws what a stream threw.
+  SpreadSample take();
+  // Forgets the measurements that are not taken. The streams must be idle.
+  void forget() { taken_ = enqueued_; }
+
+ private:
+  struct PerDevice {
+    engine::Buffer previous;  // [trainable]: the gradient of the step before
+    engine::Buffer result;    // [kVectorSpreadResults]
+    engine::Buffer results;   // host: [result_slots, kVectorSpreadResults]
+    std::vector<const float*> gradients;
+    std::vector<engine::Event> done;  // by slot
+  };
+
+  std::size_t slot(std::uint64_t measurement) const { return measurement % slots_; }
+
+  std::int64_t trainable_;
+  std::size_t slots_;
+  std::vector<PerDevice> devices_;
+  int learners_ = 0;
+  bool has_previous_ = false;
+  std::uint64_t enqueued_ = 0;
+  std::uint64_t taken_ = 0;
+};
+
+}  // namespace arbalest::sma
