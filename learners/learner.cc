@@ -70,10 +70,12 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   evaluation.weights = options_.evaluation_weights;
   evaluation.low_precision_weights = options_.rounded_evaluation_weights;
   evaluation.gradient = nullptr;
-  stream_->begin_recording();
-  enqueue_gather(inference_, options_.evaluation_data);
-  inference_.forward(*stream_, evaluation);
-  evaluation_graph_ = stream_->end_recording();
+  evaluation_graph_ = record_evaluation(evaluation);
+  if (options_.evaluates_own_weights) {
+    dataflow::PlanBuffers own = buffers;
+    own.gradient = nullptr;
+    own_evaluation_graph_ = record_evaluation(own);
+  }
 
   if (!options.measures_statistics || statistics_bytes() == 0) return;
   statistics_ring_ = device.allocate_host(slots_bytes(options.result_slots, statistics_bytes()));
@@ -82,6 +84,13 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   enqueue_gather(training_, options_.training_data);
   training_.forward(*stream_, evaluation);
   statistics_graph_ = stream_->end_recording();
+}
+
+std::unique_ptr<engine::TaskGraph> Learner::record_evaluation(const dataflow::PlanBuffers& buffers) {
+  stream_->begin_recording();
+  enqueue_gather(inference_, options_.evaluation_data);
+  inference_.forward(*stream_, buffers);
+  return stream_->end_recording();
 }
 
 std::unique_ptr<engine::TaskGraph> Learner::record_update(const UpdateSources& sources) {
@@ -179,12 +188,21 @@ void Learner::update(Ticket& ticket, const engine::Event& after) {
 }
 
 Ticket Learner::evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready) {
+  stream_->wait(weights_ready, "wait for the central model's copy");
+  return evaluate(*evaluation_graph_, batch);
+}
+
+Ticket Learner::evaluate_own_weights(const dataflow::Batch& batch) {
+  ARBALEST_CHECK(own_evaluation_graph_ != nullptr);
+  return evaluate(*own_evaluation_graph_, batch);
+}
+
+Ticket Learner::evaluate(const engine::TaskGraph& graph, const dataflow::Batch& batch) {
   check_slot();
   stream_->begin_task(batch.number);
-  stream_->wait(weights_ready, "wait for the central model's copy");
   copy_in(inference_, options_.evaluation_data, batch, nullptr, "indices");
   Ticket ticket{.task = batch.number, .examples = batch.examples};
-  stream_->launch(*evaluation_graph_, "evaluate");
+  stream_->launch(graph, "evaluate");
   finish(ticket);
   return ticket;
 }

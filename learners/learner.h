@@ -41,7 +41,8 @@ struct LearnerOptions {
   // What gradient() and what evaluate() gather their mini-batches from; null: the batch brings its images.
   const dataflow::ResidentData* training_data = nullptr;
   const dataflow::ResidentData* evaluation_data = nullptr;
-  bool measures_statistics = false;  // measure_statistics() will be called
+  bool measures_statistics = false;    // measure_statistics() will be called
+  bool evaluates_own_weights = false;  // evaluate_own_weights() will be called
 };
 
 // What a learner's update reads beside its own vectors, all on its device: [elements of the flat vectors] each.
@@ -95,6 +96,9 @@ class Learner {
   // Loss and accuracy of the evaluation weights on one mini-batch, after `weights_ready`.
   Ticket evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready);
 
+  // The same of the learner's own weights, after its last update. Only if LearnerOptions::evaluates_own_weights.
+  Ticket evaluate_own_weights(const dataflow::Batch& batch);
+
   // The forward pass of training on the evaluation weights, after `weights_ready`, for the statistics of its mini-batch
   // (engine/ops/batch_norm.h). Only if LearnerOptions::measures_statistics, and where there are running statistics. It
   // overwrites the gradient.
@@ -117,11 +121,13 @@ class Learner {
   std::size_t statistics_bytes() const;
   void round_weights(const float* weights, engine::BFloat16* rounded);
   std::unique_ptr<engine::TaskGraph> record_update(const UpdateSources& sources);
+  std::unique_ptr<engine::TaskGraph> record_evaluation(const dataflow::PlanBuffers& buffers);
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
   // The mini-batch and, unless null, the parameters to where the recordings read them; what is not images in one copy,
   // labeled `label`.
   void copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch,
                const engine::StepParameters* parameters, const char* label);
+  Ticket evaluate(const engine::TaskGraph& graph, const dataflow::Batch& batch);
   void check_slot() const;
   void finish(Ticket& ticket);
 
@@ -147,8 +153,9 @@ class Learner {
   UpdateSources sources_;
   std::unique_ptr<engine::TaskGraph> update_graph_;  // reads sources_
   std::unique_ptr<engine::TaskGraph> evaluation_graph_;
-  std::unique_ptr<engine::TaskGraph> statistics_graph_;  // null: they are not measured
-  std::unique_ptr<engine::Stream> stream_;               // last: its work ends before what it uses goes
+  std::unique_ptr<engine::TaskGraph> own_evaluation_graph_;  // null: own weights are not evaluated
+  std::unique_ptr<engine::TaskGraph> statistics_graph_;      // null: they are not measured
+  std::unique_ptr<engine::Stream> stream_;                   // last: its work ends before what it uses goes
 };
 
 }  // namespace arbalest::learners

@@ -42,7 +42,8 @@ void LearnerGroup::grow(int count, const PoolOptions& options, const SharedVecto
                                                  .rounded_evaluation_weights = shared.rounded_evaluation_weights,
                                                  .training_data = options.training_data,
                                                  .evaluation_data = options.evaluation_data,
-                                                 .measures_statistics = options.measures_statistics}));
+                                                 .measures_statistics = options.measures_statistics,
+                                                 .evaluates_own_weights = options.evaluates_own_weights}));
   }
   learners_.insert(learners_.end(), std::make_move_iterator(created.begin()), std::make_move_iterator(created.end()));
 }

@@ -30,6 +30,7 @@ struct PoolOptions {
   const dataflow::ResidentData* evaluation_data = nullptr;
   bool measures_statistics = false;      // running statistics are estimated for the central model
   std::int64_t gradient_part_bytes = 0;  // LearnerOptions
+  bool evaluates_own_weights = false;    // LearnerOptions
 };
 
 // Memory of a device that its learners share.

@@ -77,7 +77,7 @@ Scheduler::Scheduler(const Options& options, std::span<const std::unique_ptr<Lea
     : options_(options),
       pools_(pools),
       synchronizer_(needs_of(options, pools), devices_of(pools), sizes_of(*pools.front()), collective, kRunAhead + 1),
-      moving_average_(options.moving_average_epochs),
+      moving_average_(options.moving_average),
       tasks_(0),
       strides_(kRunAhead + 1),
       averagings_(kRunAhead + 1),
@@ -278,6 +278,24 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
           .accuracy = sums.correct / examples,
           .top5_accuracy = sums.correct_top5 / examples,
           .examples = sums.examples};
+}
+
+double Scheduler::evaluate_replicas(dataflow::BatchRing& ring) {
+  ARBALEST_CHECK(tasks_.empty() && options_.evaluates_replicas);
+  double loss_sum = 0.0;
+  std::int64_t examples = 0;
+  while (const auto batch = ring.next()) {
+    std::vector<Ticket> tickets;
+    for (Learner* learner : learners_) tickets.push_back(learner->evaluate_own_weights(*batch));
+    for (const Ticket& ticket : tickets) {
+      wait(ticket.done);
+      loss_sum += static_cast<double>(ticket.result->loss_sum);
+      examples += ticket.examples;
+    }
+    ring.release(batch->number);
+  }
+  ring.restart();
+  return loss_sum / static_cast<double>(std::max<std::int64_t>(examples, 1));
 }
 
 void Scheduler::resize(std::span<const int> learners) {

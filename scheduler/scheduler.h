@@ -27,10 +27,11 @@ struct Options {
   std::vector<sma::Options> switches = {};
   std::uint64_t seed = 1;
   std::int64_t batches_per_epoch = 1;
-  double moving_average_epochs = 0.0;  // MovingAverage: what is evaluated and saved; 0: the model as it is
-  bool may_resize = false;             // regroup() may change the number of learners, up to most_learners
-  int most_learners = 0;               // over all devices; 0: as many as the pools have
-  bool measures_gradients = false;     // Progress has samples of the gradients' spread
+  MovingAverageOptions moving_average = {};  // what is evaluated and saved
+  bool evaluates_replicas = false;           // evaluate_replicas() will be called
+  bool may_resize = false;                   // regroup() may change the number of learners, up to most_learners
+  int most_learners = 0;                     // over all devices; 0: as many as the pools have
+  bool measures_gradients = false;           // Progress has samples of the gradients' spread
   // Training mini-batches, finitely many, on which the model's running statistics are measured whenever it is evaluated
   // or saved; null: it keeps the mean of the replicas', or those that were loaded.
   dataflow::BatchRing* statistics_ring = nullptr;
@@ -142,6 +143,10 @@ class Scheduler {
   // replicas otherwise, in a vector of its own that is never fed back. Only when drained. Throws kData if none of the
   // examples can be read.
   Evaluation evaluate(dataflow::BatchRing& ring);
+
+  // The mean over learners of the loss that each one's own weights have, mean over the labeled examples of `ring`,
+  // which it leaves at its start. Only when drained, and if Options::evaluates_replicas.
+  double evaluate_replicas(dataflow::BatchRing& ring);
 
   // From the next stride on `learners[d]` learners train on device d: prepared ones (LearnerPool::prepare). All of
   // them, new or not, go on from the model, with their optimizers' state and the center's momentum started anew; the

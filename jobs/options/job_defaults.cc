@@ -36,7 +36,7 @@ void fill_training(v1::Training& training) {
                                                                        : v1::Training::AVERAGED);
   }
   if (!training.has_batch_norm_examples()) training.set_batch_norm_examples(defaults.statistics_examples);
-  if (!training.has_moving_average_epochs()) training.set_moving_average_epochs(defaults.moving_average_epochs);
+  if (!training.has_moving_average_epochs()) training.set_moving_average_epochs(defaults.moving_average.epochs);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "engine/precision.h"
 #include "engine/update_rule.h"
 #include "scheduler/learning_rate.h"
+#include "scheduler/moving_average.h"
 #include "sma/options.h"
 
 namespace arbalest::jobs {
@@ -62,7 +63,7 @@ struct TrainingOptions {
   engine::Precision precision = engine::Precision::kFloat32;
   bool reestimates_statistics = true;  // of batch normalization, for the central model
   int statistics_examples = 2048;
-  double moving_average_epochs = 0.0;  // scheduler::MovingAverage
+  scheduler::MovingAverageOptions moving_average = {};
 };
 
 struct OptimizerOptions {
@@ -106,6 +107,7 @@ struct JobOptions {
   sma::Options synchronization;
   std::string synchronization_path;             // of the scheme in the job: "synchronization.sma"
   std::vector<SynchronizationSwitch> switches;  // ascending
+  bool reports_loss_gap = false;                // of the model to the learners, at each epoch's end
   std::vector<engine::DeviceSpec> devices;      // at least one
   std::vector<int> learners_per_device;         // of each device, at the start
   bool learners_are_given = false;              // by the user, rather than following from the devices

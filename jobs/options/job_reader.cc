@@ -16,6 +16,7 @@
 namespace arbalest::jobs {
 
 using dataflow::above;
+using dataflow::below;
 using dataflow::out_of_range;
 using engine::Error;
 
@@ -98,7 +99,17 @@ class JobReader {
                          .precision = jobs::from_proto(training.precision()),
                          .reestimates_statistics = training.batch_norm_statistics() == v1::Training::REESTIMATED,
                          .statistics_examples = training.batch_norm_examples(),
-                         .moving_average_epochs = training.moving_average_epochs()};
+                         .moving_average = {.epochs = training.moving_average_epochs()}};
+    if (training.has_mean_from_epoch()) {
+      const double most = training.max_epochs();
+      issues_.add("training.mean_from_epoch",
+                  out_of_range("mean_from_epoch", training.mean_from_epoch(), below(0.0, most)));
+      if (training.moving_average_epochs() > 0.0) {
+        issues_.add("training.mean_from_epoch",
+                    "mean_from_epoch and moving_average_epochs exclude each other; remove one of them");
+      }
+      options_.training.moving_average.mean_from_epoch = training.mean_from_epoch();
+    }
     if (training.has_target_accuracy()) {
       options_.training.target_accuracy = training.target_accuracy();
       issues_.add("training.target_accuracy", check_target(training.target_accuracy()));

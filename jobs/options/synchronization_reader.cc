@@ -282,6 +282,7 @@ void fill_synchronization(v1::Synchronization& synchronization) {
   if (!visit_kind(synchronization, [](auto& kind, const char*) { fill(kind); })) {
     fill(*synchronization.mutable_sma());
   }
+  if (!synchronization.has_report_loss_gap()) synchronization.set_report_loss_gap(false);
   for (v1::Switch& each : *synchronization.mutable_switch_()) {
     visit_kind(each, [](auto& kind, const char*) { fill(kind); });
   }
@@ -289,6 +290,11 @@ void fill_synchronization(v1::Synchronization& synchronization) {
 
 void read_synchronization(const v1::Synchronization& synchronization, JobOptions& options,
                           dataflow::FieldIssues& issues) {
+  options.reports_loss_gap = synchronization.report_loss_gap();
+  if (options.reports_loss_gap && options.data.kind == DataOptions::Kind::kRatings) {
+    issues.add("synchronization.report_loss_gap",
+               "report_loss_gap is for classifiers, and ratings are numbers; remove it");
+  }
   const std::string path = "synchronization";
   const PlacedOptions kind = read_kind(synchronization, path, issues);
   options.synchronization = kind.options;

@@ -109,7 +109,9 @@ ordered_json to_json(const EpochRow& row) {
       {"training_seconds", finite("training_seconds", row.training_seconds)},
       {"evaluation_seconds", finite("evaluation_seconds", row.evaluation_seconds)},
       {"host_microseconds_per_step", finite("host_microseconds_per_step", row.host_microseconds_per_step)}};
-  return joined({losses, scores, validation, rest});
+  ordered_json gap = ordered_json::object();
+  if (row.averaging_loss_gap) gap["averaging_loss_gap"] = null_unless_finite(*row.averaging_loss_gap);
+  return joined({losses, scores, validation, gap, rest});
 }
 
 ordered_json to_json(const ResizeRow& row) {

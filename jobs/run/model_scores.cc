@@ -28,6 +28,11 @@ void ModelScores::evaluate(Session& session) {
   test_.evaluation = session.scheduler().evaluate(session.test_ring());
 }
 
+double ModelScores::loss_gap(Session& session) const {
+  dataflow::BatchRing& ring = accuracy_set_ == EvaluationSet::kTest ? session.test_ring() : *session.validation_ring();
+  return of(accuracy_set_).evaluation->loss - session.scheduler().evaluate_replicas(ring);
+}
+
 void ModelScores::forget() {
   test_.evaluation.reset();
   validation_.evaluation.reset();

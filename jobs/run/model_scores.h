@@ -30,6 +30,9 @@ class ModelScores {
 
   // Evaluates the session's model as it is now. Only when its scheduler is drained.
   void evaluate(Session& session);
+  // The loss of the model, as evaluate() has found it, less the mean loss of the learners' own weights on the same
+  // examples: those of accuracy_set(). Below 0, averaging pays.
+  double loss_gap(Session& session) const;
   // Drops the evaluation, because the model changes.
   void forget();
   bool is_known() const noexcept { return test_.evaluation.has_value(); }

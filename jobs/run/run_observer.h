@@ -75,6 +75,8 @@ struct EpochRow {
   std::vector<int> learners_per_device;
   double replica_distance = 0.0;  // sqrt(mean over learners of |w_j - z|^2) at the last averaging
   double replica_spread = 0.0;    // sqrt(mean over learners of |w_j - mean of w|^2), alike
+  // Loss of the model less the mean loss of the learners' own weights on the set that decides; where the job asks.
+  std::optional<double> averaging_loss_gap = {};
   double training_seconds = 0.0;  // of this epoch, without its evaluation
   double evaluation_seconds = 0.0;
   double host_microseconds_per_step = 0.0;  // CPU time of the one host thread that enqueues, per mini-batch

@@ -49,7 +49,8 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
                                         .training_data = data_on(d, training_data),
                                         .evaluation_data = data_on(d, evaluation_data),
                                         .measures_statistics = job.training.reestimates_statistics,
-                                        .gradient_part_bytes = gradient_part_bytes(job)};
+                                        .gradient_part_bytes = gradient_part_bytes(job),
+                                        .evaluates_own_weights = job.reports_loss_gap};
     const dataflow::ParameterLayout* layout = d == 0 ? nullptr : &pools.front()->training_plan().parameters();
     pools.push_back(
         std::make_unique<learners::LearnerPool>(*job.graph, *devices[d], options, job.learners_per_device[d], layout));
@@ -75,18 +76,18 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
   collective_ = engine::make_collective(devices_);
   std::vector<sma::Options> switches = schemes_of(job);
   switches.erase(switches.begin());
-  scheduler_ = std::make_unique<scheduler::Scheduler>(
-      scheduler::Options{.learning_rate = job.learning_rate,
-                         .synchronization = job.synchronization,
-                         .switches = switches,
-                         .seed = job.training.seed,
-                         .batches_per_epoch = batches_per_epoch,
-                         .moving_average_epochs = job.training.moving_average_epochs,
-                         .may_resize = may_resize(job),
-                         .most_learners = jobs::most_learners(job),
-                         .measures_gradients = measures_gradients(job),
-                         .statistics_ring = statistics_ring_.get()},
-      pools_, *collective_);
+  scheduler_ = std::make_unique<scheduler::Scheduler>(scheduler::Options{.learning_rate = job.learning_rate,
+                                                                         .synchronization = job.synchronization,
+                                                                         .switches = switches,
+                                                                         .seed = job.training.seed,
+                                                                         .batches_per_epoch = batches_per_epoch,
+                                                                         .moving_average = job.training.moving_average,
+                                                                         .evaluates_replicas = job.reports_loss_gap,
+                                                                         .may_resize = may_resize(job),
+                                                                         .most_learners = jobs::most_learners(job),
+                                                                         .measures_gradients = measures_gradients(job),
+                                                                         .statistics_ring = statistics_ring_.get()},
+                                                      pools_, *collective_);
 }
 
 void Session::load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input) {

@@ -279,6 +279,7 @@ class Trainer {
                  .evaluation_seconds = evaluation_seconds,
                  .host_microseconds_per_step = mean_of(1e6 * epoch_.host_seconds, epoch_.tasks)};
     scores_.write_to(row);
+    if (job_.reports_loss_gap) row.averaging_loss_gap = scores_.loss_gap(*session_);
     for (RunObserver* observer : context_.observers) observer->on_epoch(row);
     scores_.require_finite(fmt::format("after epoch {}", epoch));
     return reached;

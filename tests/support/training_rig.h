@@ -102,6 +102,9 @@ struct RigOptions {
   sma::Options synchronization;
   std::vector<sma::Options> switches = {};  // that the run may come to
   double moving_average_epochs = 0.0;
+  std::optional<double> mean_from_epoch = {};
+  bool evaluates_replicas = false;
+  bool measures_gradients = false;
   engine::UpdateRule rule = engine::Sgd{.momentum = 0.9F, .weight_decay = 0.01F};
   std::optional<float> clip_gradient_norm = {};
   std::vector<dataflow::ParameterKind> without_decay = {};
@@ -154,7 +157,8 @@ class TrainingRig {
                                 .training_data = resident_on(d),
                                 .evaluation_data = resident_on(d),
                                 .measures_statistics = options.statistic_batches > 0,
-                                .gradient_part_bytes = part_bytes},
+                                .gradient_part_bytes = part_bytes,
+                                .evaluates_own_weights = options.evaluates_replicas},
           options.learners[d], d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
     }
     collective_ = engine::make_collective(devices_);
@@ -164,9 +168,11 @@ class TrainingRig {
                            .switches = options.switches,
                            .seed = options.seed,
                            .batches_per_epoch = order_.batches_per_epoch(),
-                           .moving_average_epochs = options.moving_average_epochs,
+                           .moving_average = {options.moving_average_epochs, options.mean_from_epoch},
+                           .evaluates_replicas = options.evaluates_replicas,
                            .may_resize = options.most_learners > 0,
                            .most_learners = learners,
+                           .measures_gradients = options.measures_gradients,
                            .statistics_ring = statistics_ring_.get()},
         pools_, *collective_);
   }

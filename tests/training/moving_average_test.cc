@@ -113,7 +113,7 @@ void check_evaluation(engine::Precision precision) {
 
 TEST_CASE("a moving average weighs states by their age, however unevenly they come") {
   constexpr double kEpochs = 0.5;
-  scheduler::MovingAverage average(kEpochs);
+  scheduler::MovingAverage average({.epochs = kEpochs});
   std::vector<State> states;
   double value = std::nan("");
   for (const double progress : {0.01, 0.02, 0.3, 0.31, 0.9, 1.7, 4.0}) {
@@ -129,7 +129,7 @@ TEST_CASE("a moving average weighs states by their age, however unevenly they co
 }
 
 TEST_CASE("without a span the average is always the present state") {
-  scheduler::MovingAverage none(0.0);
+  scheduler::MovingAverage none({});
   for (const double progress : {0.0, 0.5, 0.5, 1.0}) {
     CHECK(none.take(progress) == 1.0F);
     CHECK_FALSE(none.is_due(progress + 100.0));
