@@ -1,11 +1,10 @@
 // Switches from scheme to scheme against the scalar reference, and what a look at the model in the midst of a round
 // must leave alone.
-#include <cstring>
-
 #include "engine/host/topology.h"
 #include "tests/support/catch.h"
 #include "tests/support/scheme_rig.h"
 #include "tests/support/skip.h"
+#include "tests/support/weights.h"
 
 namespace {
 
@@ -16,26 +15,6 @@ using tests::RigOptions;
 using tests::scheme_options;
 using tests::SchemeCase;
 using tests::SchemeRig;
-using tests::TrainingRig;
-
-// The weights of every learner, and of the model.
-std::vector<float> all_weights(TrainingRig& rig) {
-  std::vector<float> weights;
-  for (const auto& pool : rig.pools()) {
-    const auto elements = static_cast<std::size_t>(pool->training_plan().parameters().elements());
-    for (const auto& learner : pool->learners()) {
-      weights.insert(weights.end(), learner->weights(), learner->weights() + elements);
-    }
-  }
-  for (const auto& tensor : rig.scheduler().snapshot()) {
-    weights.insert(weights.end(), tensor.values.begin(), tensor.values.end());
-  }
-  return weights;
-}
-
-bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 }  // namespace
 
@@ -99,7 +78,8 @@ TEST_CASE("the model in the midst of a round is the replicas' mean, and nobody n
         CHECK(watched.distance() < SchemeRig::kTolerance);
         watched.rig().scheduler().evaluate(watched.rig().test_ring());
       }
-      CHECK(same_bytes(all_weights(watched.rig()), all_weights(alone.rig())));
+      CHECK(tests::learner_weights(watched.rig()) == tests::learner_weights(alone.rig()));
+      CHECK(tests::same_bytes(tests::model_weights(watched.rig()), tests::model_weights(alone.rig())));
     }
   }
 }
