@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -82,6 +84,24 @@ inline std::vector<dataflow::LayerDescription> logistic_regression(std::int64_t 
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 
+// Another order's batches under other numbers.
+class RenumberedOrder final : public dataflow::BatchOrder {
+ public:
+  using Number = std::function<std::uint64_t(std::uint64_t)>;
+
+  RenumberedOrder(dataflow::BatchOrder& order, Number number) : order_(order), number_(std::move(number)) {}
+  std::int64_t batch_size() const noexcept override { return order_.batch_size(); }
+  std::int64_t batches_per_epoch() const noexcept override { return order_.batches_per_epoch(); }
+  std::optional<std::uint64_t> batches() const noexcept override { return order_.batches(); }
+  void indices(std::uint64_t batch, std::span<std::int64_t> out) override {
+    order_.indices(number_ ? number_(batch) : batch, out);
+  }
+
+ private:
+  dataflow::BatchOrder& order_;
+  Number number_;
+};
+
 // How the made-up images come to the learners.
 enum class RigInput {
   kFloats,   // through a ring
@@ -113,7 +133,8 @@ struct RigOptions {
   engine::StreamObserver* observer = nullptr;
   bool graphs = true;  // GPU
   RigInput input = RigInput::kFloats;
-  std::int64_t statistic_batches = 0;  // on which the central model's statistics are estimated anew; 0: they are not
+  RenumberedOrder::Number batch_of = {};  // mini-batch n is this one of the shuffled order; none: n
+  std::int64_t statistic_batches = 0;     // on which the central model's statistics are estimated anew; 0: they are not
 };
 
 class TrainingRig {
@@ -122,6 +143,7 @@ class TrainingRig {
       : data_(make_data(options)),
         host_pool_(2),
         order_(options.examples, options.batch, options.seed),
+        training_order_(order_, options.batch_of),
         statistics_order_(order_, options.statistic_batches),
         test_order_(options.examples, options.batch) {
     const int learners =
@@ -137,7 +159,7 @@ class TrainingRig {
     const int stride = sma::longest_stride(schemes);
     std::int64_t part_bytes = 0;
     for (const sma::Options& scheme : schemes) part_bytes = std::max(part_bytes, scheme.bucket_bytes);
-    ring_ = make_ring(options, order_, learners, stride);
+    ring_ = make_ring(options, training_order_, learners, stride);
     test_ring_ = make_ring(options, test_order_, learners, std::nullopt);
     if (options.statistic_batches > 0) statistics_ring_ = make_ring(options, statistics_order_, learners, std::nullopt);
     for (std::size_t d = 0; d < devices_.size() && options.input == RigInput::kResident; ++d) {
@@ -225,6 +247,7 @@ class TrainingRig {
   std::vector<std::unique_ptr<engine::Device>> devices_;
   std::vector<dataflow::ResidentData> resident_;  // by device, or none
   dataflow::ShuffledOrder order_;
+  RenumberedOrder training_order_;
   dataflow::FirstBatches statistics_order_;
   dataflow::SequentialOrder test_order_;
   std::unique_ptr<dataflow::BatchRing> ring_;

@@ -1,17 +1,10 @@
 // Averaging is off the critical path, and each wait that keeps it correct is needed: proved by holding and dropping
-// tasks, without a clock. A negative ("nothing ran meanwhile") is believed after a grace period; a positive is waited
-// for.
-#include <condition_variable>
-#include <map>
-#include <mutex>
-#include <set>
+// tasks, without a clock.
 #include <string>
-#include <thread>
 
 #include "engine/host/topology.h"
-#include "engine/stream.h"
-#include "engine/stream_observer.h"
 #include "tests/support/catch.h"
+#include "tests/support/latch.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
 #include "tests/support/training_rig.h"
@@ -21,53 +14,10 @@ namespace {
 using arbalest::tests::RigOptions;
 using arbalest::tests::TrainingRig;
 
-// Holds tasks of one label until released, counts finished tasks by label, and drops waits of one label.
-class Latch final : public arbalest::engine::StreamObserver {
- public:
-  void before_task(const arbalest::engine::Stream&, const char* label) override {
-    std::unique_lock lock(mutex_);
-    if (label != held_) return;
-    changed_.wait(lock, [&] { return label != held_; });
-  }
-  void after_task(const arbalest::engine::Stream&, const char* label) override {
-    const std::lock_guard lock(mutex_);
-    ++finished_[label];
-    changed_.notify_all();
-  }
-  bool drops_wait(const arbalest::engine::Stream&, const char* label) override {
-    const std::lock_guard lock(mutex_);
-    return label == dropped_;
-  }
-
-  void hold(const std::string& label) { set(held_, label); }
-  void release() { set(held_, ""); }
-  void drop_waits(const std::string& label) { set(dropped_, label); }
-  int finished(const std::string& label) {
-    const std::lock_guard lock(mutex_);
-    return finished_[label];
-  }
-  // True once `count` tasks of `label` have finished; false if they have not after the grace period.
-  bool reaches(const std::string& label, int count, std::chrono::milliseconds grace) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, grace, [&] { return finished_[label] >= count; });
-  }
-
- private:
-  void set(std::string& member, const std::string& value) {
-    const std::lock_guard lock(mutex_);
-    member = value;
-    changed_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::string held_;
-  std::string dropped_;
-  std::map<std::string, int> finished_;
-};
-
-constexpr std::chrono::milliseconds kGrace{300};       // nothing is expected to happen
-constexpr std::chrono::milliseconds kPatience{60000};  // something is
+using arbalest::tests::goes_beyond;
+using arbalest::tests::kGrace;
+using arbalest::tests::kPatience;
+using arbalest::tests::Latch;
 
 constexpr const char* kWaitForRead = "wait for averaging's read";
 constexpr const char* kWaitForUpdates = "wait for updated replicas";
@@ -95,22 +45,16 @@ std::vector<Reader> readers() {
   return readers;
 }
 
-// Whether tasks of `label` end beyond the first `expected`: not even one may, or all `more` must if a wait was dropped.
-bool goes_beyond(Latch& latch, const std::string& label, int expected, int more, const std::string& dropped) {
-  return dropped.empty() ? latch.reaches(label, expected + 1, kGrace)
-                         : latch.reaches(label, expected + more, kPatience);
-}
-
 // Whether updates run while averaging's read is held.
 bool update_overtakes_read(const Reader& reader, const std::string& dropped) {
   Latch latch;
   const RigOptions options = options_on(reader.devices, latch);
   latch.hold(reader.label);
-  latch.drop_waits(dropped);
+  latch.drop_waits({dropped});
   TrainingRig rig(options);
   rig.scheduler().advance(rig.ring(), 1);
   CHECK(latch.reaches("gradient", learners_of(options), kPatience));
-  const bool overtakes = goes_beyond(latch, "update", 0, learners_of(options), dropped);
+  const bool overtakes = goes_beyond(latch, "update", 0, learners_of(options), !dropped.empty());
   latch.release();
   return overtakes;
 }
@@ -121,11 +65,11 @@ bool read_overtakes_update(const Reader& reader, const std::string& dropped) {
   const RigOptions options = options_on(reader.devices, latch);
   const int devices = static_cast<int>(reader.devices.size());
   latch.hold("update");
-  latch.drop_waits(dropped);
+  latch.drop_waits({dropped});
   TrainingRig rig(options);
   rig.scheduler().advance(rig.ring(), 2);
   CHECK(latch.reaches(reader.label, devices, kPatience));
-  const bool overtakes = goes_beyond(latch, reader.label, devices, devices, dropped);
+  const bool overtakes = goes_beyond(latch, reader.label, devices, devices, !dropped.empty());
   latch.release();
   return overtakes;
 }

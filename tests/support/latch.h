@@ -1,0 +1,77 @@
+// An observer that stops tasks and takes waits away, to prove without a clock what runs beside what.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "engine/stream.h"
+#include "engine/stream_observer.h"
+
+namespace arbalest::tests {
+
+// Holds tasks of one label until released, counts finished tasks by label, and drops waits of some labels. A negative
+// ("nothing ran meanwhile") is believed after a grace period; a positive is waited for.
+class Latch final : public engine::StreamObserver {
+ public:
+  void before_task(const engine::Stream& stream, const char* label) override {
+    std::unique_lock lock(mutex_);
+    if (label != held_ || begun_[&stream]++ < passing_) return;
+    changed_.wait(lock, [&] { return label != held_; });
+  }
+  void after_task(const engine::Stream&, const char* label) override {
+    const std::lock_guard lock(mutex_);
+    ++finished_[label];
+    changed_.notify_all();
+  }
+  bool drops_wait(const engine::Stream&, const char* label) override {
+    const std::lock_guard lock(mutex_);
+    return dropped_.contains(label);
+  }
+
+  // The first `passing` tasks of each stream that begin from now on are let through.
+  void hold(const std::string& label, int passing = 0) {
+    const std::lock_guard lock(mutex_);
+    held_ = label;
+    passing_ = passing;
+    begun_.clear();
+    changed_.notify_all();
+  }
+  void release() { hold(""); }
+  void drop_waits(std::set<std::string> labels) {
+    const std::lock_guard lock(mutex_);
+    dropped_ = std::move(labels);
+  }
+  int finished(const std::string& label) {
+    const std::lock_guard lock(mutex_);
+    return finished_[label];
+  }
+  // True once `count` tasks of `label` have finished; false if they have not after the grace period.
+  bool reaches(const std::string& label, int count, std::chrono::milliseconds grace) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, grace, [&] { return finished_[label] >= count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string held_;
+  int passing_ = 0;
+  std::set<std::string> dropped_;
+  std::map<std::string, int> finished_;
+  std::map<const engine::Stream*, int> begun_;  // tasks with the label that is held
+};
+
+inline constexpr std::chrono::milliseconds kGrace{300};       // nothing is expected to happen
+inline constexpr std::chrono::milliseconds kPatience{60000};  // something is
+
+// Whether tasks of `label` end beyond the first `expected`: not even one may, or all `more` must if a wait was dropped.
+inline bool goes_beyond(Latch& latch, const std::string& label, int expected, int more, bool is_dropped) {
+  return is_dropped ? latch.reaches(label, expected + more, kPatience) : latch.reaches(label, expected + 1, kGrace);
+}
+
+}  // namespace arbalest::tests

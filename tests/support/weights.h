@@ -1,0 +1,40 @@
+// What a training rig has trained.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "tests/support/training_rig.h"
+
+namespace arbalest::tests {
+
+// The flat weights of every learner, running statistics included; on CPU devices.
+inline std::vector<std::vector<float>> learner_weights(TrainingRig& rig) {
+  std::vector<std::vector<float>> weights;
+  for (const auto& pool : rig.pools()) {
+    const auto elements = static_cast<std::size_t>(pool->training_plan().parameters().elements());
+    for (const auto& learner : pool->learners()) {
+      weights.emplace_back(learner->weights(), learner->weights() + elements);
+    }
+  }
+  return weights;
+}
+
+inline std::vector<float> model_weights(TrainingRig& rig) {
+  std::vector<float> weights;
+  for (const auto& tensor : rig.scheduler().snapshot()) {
+    weights.insert(weights.end(), tensor.values.begin(), tensor.values.end());
+  }
+  return weights;
+}
+
+inline bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// The first `elements` of both.
+inline bool same_bytes(const std::vector<float>& a, const std::vector<float>& b, std::size_t elements) {
+  return a.size() >= elements && b.size() >= elements && std::memcmp(a.data(), b.data(), elements * sizeof(float)) == 0;
+}
+
+}  // namespace arbalest::tests

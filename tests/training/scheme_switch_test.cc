@@ -1,0 +1,85 @@
+// Switches from scheme to scheme against the scalar reference, and what a look at the model in the midst of a round
+// must leave alone.
+#include "engine/host/topology.h"
+#include "tests/support/catch.h"
+#include "tests/support/scheme_rig.h"
+#include "tests/support/skip.h"
+#include "tests/support/weights.h"
+
+namespace {
+
+using namespace arbalest;
+using scheduler::LearnerScaling;
+using tests::all_schemes;
+using tests::RigOptions;
+using tests::scheme_options;
+using tests::SchemeCase;
+using tests::SchemeRig;
+
+}  // namespace
+
+TEST_CASE("any scheme may be followed by any other", "[scheme]") {
+  for (const SchemeCase& from : all_schemes()) {
+    for (const SchemeCase& to : all_schemes()) {
+      CAPTURE(from.name, to.name);
+      RigOptions options = scheme_options({3});
+      options.switches = {to.with_period(2).options};
+      SchemeRig rig(options, from.with_period(3));
+      rig.run(5);  // in the midst of a round where the center is assigned
+      rig.switch_to(to.with_period(2), LearnerScaling::kSqrt, {3});
+      rig.check();  // the model stays as it was
+      rig.run(5);
+      rig.check();
+    }
+  }
+}
+
+TEST_CASE("a switch may change the number of learners, on one device and on two", "[scheme]") {
+  struct Step {
+    SchemeCase scheme;
+    std::vector<int> one_device;
+    std::vector<int> two_devices;
+  };
+  const std::vector<Step> steps = {
+      {tests::swap_case(), {4}, {2, 2}},      {tests::sma_case(), {2}, {1, 1}},
+      {tests::local_sgd_case(), {1}, {1, 1}}, {tests::diloco_case(), {3}, {1, 2}},
+      {tests::s_sgd_case(), {2}, {2, 1}},     {tests::local_sgd_case(sma::LocalState::kAverage), {2}, {2, 1}}};
+  const auto devices = tests::two_devices(engine::host::allowed_cores());
+  for (const bool uses_two : {false, true}) {
+    if (uses_two && devices.empty()) tests::skip_test("needs two cores");
+    RigOptions options = scheme_options({4});
+    if (uses_two) options = scheme_options({2, 2}, devices);
+    options.most_learners = 4;
+    for (const Step& step : steps) options.switches.push_back(step.scheme.with_period(3).options);
+    SchemeRig rig(options, tests::s_sgd_case(64));
+    rig.run(4);
+    for (const Step& step : steps) {
+      rig.switch_to(step.scheme.with_period(3), LearnerScaling::kKeep, uses_two ? step.two_devices : step.one_device);
+      rig.run(4);
+      rig.check();
+    }
+  }
+}
+
+TEST_CASE("the model in the midst of a round is the replicas' mean, and nobody notices that it was looked at",
+          "[scheme]") {
+  const auto devices = tests::two_devices(engine::host::allowed_cores());
+  std::vector<RigOptions> all_options = {scheme_options({1}), scheme_options({3}), scheme_options({4})};
+  if (!devices.empty()) all_options.push_back(scheme_options({2, 1}, devices));
+  for (const RigOptions& options : all_options) {
+    for (const SchemeCase& scheme : all_schemes()) {
+      const SchemeCase of_five = scheme.with_period(5);
+      CAPTURE(scheme.name, options.learners);
+      SchemeRig alone(options, of_five);
+      SchemeRig watched(options, of_five);
+      for (int step = 0; step < 12; ++step) {
+        alone.run(1);
+        watched.run(1);
+        CHECK(watched.distance() < SchemeRig::kTolerance);
+        watched.rig().scheduler().evaluate(watched.rig().test_ring());
+      }
+      CHECK(tests::learner_weights(watched.rig()) == tests::learner_weights(alone.rig()));
+      CHECK(tests::same_bytes(tests::model_weights(watched.rig()), tests::model_weights(alone.rig())));
+    }
+  }
+}
