@@ -137,22 +137,27 @@ void check_pull(const Options& options, int learners) {
   if (learners == 1) return;  // plain SGD: nothing is averaged
   const float of_all = options.rate_for(learners);
   const float bound = (1.0F + mu) * (2.0F - pull);
-  if (of_all >= bound) {
+  if (of_all < bound) return;
+  if (options.scheme == Scheme::kEaSgd) {
     fail(ErrorKind::kInvalidJob,
-         "{} learners with {} {} and central_momentum {} are unstable: learners x alpha = {:.3g} must stay below (1 + "
-         "central_momentum)(2 - alpha) = {:.3g}; leave alpha unset (it is then 1/learners)",
-         learners, name, pull, mu, of_all, bound);
+         "{} learners with beta {} are unstable: beta must stay below 2 - beta / learners, that is below {:.3g}; lower "
+         "beta",
+         learners, of_all, 2.0F * static_cast<float>(learners) / static_cast<float>(learners + 1));
   }
+  fail(ErrorKind::kInvalidJob,
+       "{} learners with alpha {} and central_momentum {} are unstable: learners x alpha = {:.3g} must stay below (1 + "
+       "central_momentum)(2 - alpha) = {:.3g}; leave alpha unset (it is then 1/learners)",
+       learners, pull, mu, of_all, bound);
 }
 
 void check_assignment(const Options& options, int learners) {
   const float eta = options.outer_rate;
   const float mu = options.momentum_for(learners);
-  check_range("outer_rate", eta, eta > 0.0F && std::isfinite(eta), "(0, 2 (1 + momentum))");
+  check_range("rate", eta, eta > 0.0F && std::isfinite(eta), "(0, 2 (1 + momentum))");
   const float bound = options.nesterov ? 2.0F * (1.0F + mu) / (1.0F + 2.0F * mu) : 2.0F * (1.0F + mu);
   if (eta >= bound) {
     fail(ErrorKind::kInvalidJob,
-         "{} with outer_rate {} and momentum {} is unstable: outer_rate must stay below {} = {:.4g}",
+         "{} with rate {} and momentum {} is unstable: rate must stay below {} = {:.4g}; lower rate",
          name_of(options.scheme), eta, mu,
          options.nesterov ? "2 (1 + momentum) / (1 + 2 momentum)" : "2 (1 + momentum)", bound);
   }
@@ -187,7 +192,7 @@ std::string warning(const Options& options, int learners, float local_momentum, 
   const float gain = options.rate_for(learners) / (1.0F - mu);
   if (options.coupling(learners) == Coupling::kAssign && learners > 1 && gain > kGain && scales_linearly && !warms_up) {
     return fmt::format(
-        "{} multiplies the effective learning rate by outer_rate / (1 - momentum) = {:.3g}, and with_learners: LINEAR "
+        "{} multiplies the effective learning rate by rate / (1 - momentum) = {:.3g}, and with_learners: LINEAR "
         "by {} more, without a warm-up; set with_learners: KEEP or learning_rate.warm_up if the loss rises",
         name_of(options.scheme), gain, learners);
   }

@@ -9,6 +9,7 @@
 #include "jobs/options/learners_reader.h"
 #include "jobs/options/learning_rate_reader.h"
 #include "jobs/options/optimizer_reader.h"
+#include "jobs/options/schedule_check.h"
 #include "jobs/options/synchronization_reader.h"
 #include "jobs/options/validation_check.h"
 #include "jobs/wording/text.h"
@@ -166,9 +167,10 @@ class JobReader {
   void read_round() {
     // Nothing that follows from a mistake is news.
     if (issues_.has("training.batch_size") || !synchronization_is_sound_ || !learners_are_sound_) return;
-    check_steps(options_, issues_);
-    if (!options_.data.training_examples) return;  // not known before the files are read
-    check_rounds(job_.learners(), *options_.data.training_examples / options_.training.batch_size, options_, issues_);
+    std::optional<std::int64_t> batches;  // of an epoch, unless only the files tell
+    if (options_.data.training_examples) batches = *options_.data.training_examples / options_.training.batch_size;
+    if (!batches || *batches > 0) check_steps(options_, batches, issues_);
+    if (batches) check_rounds(job_.learners(), *batches, options_, issues_);
   }
 
   void add_warnings() {

@@ -121,12 +121,22 @@ void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldI
   if (!counts.empty() && are_equal) learners.mutable_per_device()->set_fixed(counts[0]);
 }
 
+std::vector<SchemePhase> scheme_phases(const JobOptions& options, int learners) {
+  std::vector<SchemePhase> phases{
+      {options.synchronization, options.synchronization_path, learners, options.learning_rate.with_learners}};
+  for (const SynchronizationSwitch& each : options.switches) {
+    if (!each.learners_per_device.empty()) learners = total(each.learners_per_device);
+    phases.push_back({each.to, each.path, learners, each.with_learners});
+  }
+  return phases;
+}
+
 void check_stability(const v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues) {
   const sma::Options& synchronization = options.synchronization;
   const std::string path = blamed_field(synchronization, options.synchronization_path);
-  for (const SynchronizationSwitch& each : options.switches) {
-    const int most = each.learners_per_device.empty() ? most_learners(options) : total(each.learners_per_device);
-    issues.add(blamed_field(each.to, each.path), instability(most, each.to));
+  const std::vector<SchemePhase> phases = scheme_phases(options, most_learners(options));
+  for (const SchemePhase& phase : std::span(phases).subspan(1)) {
+    issues.add(blamed_field(phase.scheme, phase.path), instability(phase.learners, phase.scheme));
   }
   if (!options.tuned) {
     issues.add(path, instability(most_learners(options), synchronization));
@@ -145,20 +155,41 @@ void check_stability(const v1::Learners& learners, JobOptions& options, dataflow
   }
 }
 
-int longest_period(const JobOptions& options) {
-  int longest = options.synchronization.period;
-  for (const SynchronizationSwitch& each : options.switches) longest = std::max(longest, each.to.period);
-  return longest;
+namespace {
+
+std::string round_problem(const SchemePhase& phase, std::int64_t batches) {
+  return check_round(phase.learners, phase.scheme.period, batches);
+}
+
+}  // namespace
+
+std::string long_round(const JobOptions& options, std::int64_t batches) {
+  const int learners =
+      options.tuned ? static_cast<int>(options.devices.size()) * options.tuned->min : most_learners(options);
+  for (const SchemePhase& phase : scheme_phases(options, learners)) {
+    if (std::string problem = round_problem(phase, batches); !problem.empty()) return problem;
+  }
+  return "";
 }
 
 void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions& options,
                   dataflow::FieldIssues& issues) {
-  const auto problem = [&](int count) { return check_round(count, longest_period(options), batches); };
   if (!options.tuned) {
+    const std::vector<SchemePhase> phases = scheme_phases(options, most_learners(options));
     const std::string path = options.schedule.empty() ? ".fixed" : ".schedule";
-    issues.add(options.learners_are_given ? kPath + path : "training.batch_size", problem(most_learners(options)));
+    issues.add(options.learners_are_given ? kPath + path : "training.batch_size",
+               round_problem(phases.front(), batches));
+    for (const SchemePhase& phase : std::span(phases).subspan(1)) {
+      issues.add(phase.path + ".period", round_problem(phase, batches));
+    }
     return;
   }
+  const auto problem = [&](int count) {
+    for (const SchemePhase& phase : scheme_phases(options, count)) {
+      if (std::string text = round_problem(phase, batches); !text.empty()) return text;
+    }
+    return std::string();
+  };
   const int devices = static_cast<int>(options.devices.size());
   issues.add(std::string(kPath) + ".auto.min", problem(devices * options.tuned->min));
   if (learners.per_device().auto_().has_max()) {
@@ -167,24 +198,6 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
   }
   while (options.tuned->max > options.tuned->min && !problem(devices * options.tuned->max).empty()) {
     --options.tuned->max;
-  }
-}
-
-void check_steps(const JobOptions& options, dataflow::FieldIssues& issues) {
-  for (std::size_t i = 1; i < options.schedule.size(); ++i) {
-    const LearnerStep& before = options.schedule[i - 1];
-    const std::uint64_t at = options.schedule[i].at_batch;
-    const int learners = total(before.per_device);
-    const int period = options.synchronization.steps_per_stride();
-    const auto round = static_cast<std::uint64_t>(learners) * static_cast<std::uint64_t>(period);
-    const std::uint64_t too_late = (at - before.at_batch) % round;
-    if (too_late == 0) continue;
-    const std::uint64_t earlier = at - too_late;
-    issues.add(fmt::format("{}.schedule.step[{}].at_batch", kPath, i),
-               fmt::format("learners change between rounds, and from mini-batch {} on each round of {} with period {} "
-                           "has {} mini-batches: {} lies within one; did you mean {}{}?",
-                           before.at_batch, counted(learners, "learner"), period, round, at,
-                           earlier == before.at_batch ? "" : fmt::format("{} or ", earlier), earlier + round));
   }
 }
 

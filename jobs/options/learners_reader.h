@@ -23,18 +23,25 @@ void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldI
 // with a warning where the job states the upper one.
 void check_stability(const v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues);
 
-// Mini-batches of each learner in the longest round of the job's schemes. Rounds that only end with the run don't
-// count.
-int longest_period(const JobOptions& options);
+// A stretch of the run under one scheme.
+struct SchemePhase {
+  sma::Options scheme;
+  std::string path;  // of the scheme in the job: "synchronization.switch[0].local_sgd"
+  int learners = 1;  // over all devices, at most
+  scheduler::LearnerScaling scaling = scheduler::LearnerScaling::kSqrt;  // of the learning rate
+};
+
+// The schemes of the run in their order. `learners`: at the start, over all devices.
+std::vector<SchemePhase> scheme_phases(const JobOptions& options, int learners);
 
 // Numbers of learners for whose round an epoch of `batches` is too short. Bounds of the auto-tuner that the job does
 // not state are drawn in instead.
 void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions& options,
                   dataflow::FieldIssues& issues);
 
-// Steps of a schedule that stand within a round. Rounds run on from one epoch to the next, so this is a question of the
-// steps and the period alone.
-void check_steps(const JobOptions& options, dataflow::FieldIssues& issues);
+// The first round, of any scheme, that is longer than an epoch of `batches`; "" if none is. For a data set whose size
+// the files tell.
+std::string long_round(const JobOptions& options, std::int64_t batches);
 
 // That the run, of epochs of `batches`, ends before some steps of the schedule; "" if it reaches all.
 std::string unreached_steps(const JobOptions& options, std::int64_t batches);

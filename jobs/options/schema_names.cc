@@ -45,9 +45,32 @@ std::string find_path(const Descriptor& type, const Predicate& matches) {
   return path.empty() ? find_path(type, matches, true) : path;
 }
 
-// "training" for the message Training, "the job" for Job.
+// The field of a oneof that holds a message of this type; null if there is none.
+const FieldDescriptor* find_alternative(const Descriptor& type) {
+  const FieldDescriptor* found = nullptr;
+  find_path(*v1::Job::descriptor(), [&](const FieldDescriptor& field) {
+    if (field.message_type() != &type || field.real_containing_oneof() == nullptr) return false;
+    found = &field;
+    return true;
+  });
+  return found;
+}
+
+// The other alternatives of the oneof that have such a field.
+std::vector<std::string> alternatives_with(const std::string& field, const FieldDescriptor& alternative) {
+  std::vector<std::string> names;
+  const google::protobuf::OneofDescriptor& oneof = *alternative.real_containing_oneof();
+  for (int i = 0; i < oneof.field_count(); ++i) {
+    const Descriptor* type = oneof.field(i)->message_type();
+    if (type != nullptr && type->FindFieldByName(field) != nullptr) names.push_back(oneof.field(i)->name());
+  }
+  return names;
+}
+
+// "training" for the message Training, "the job" for Job, "swap" for the alternative of that name.
 std::string describe_type(const Descriptor& type) {
   if (&type == v1::Job::descriptor()) return "the job";
+  if (const FieldDescriptor* alternative = find_alternative(type)) return alternative->name();
   std::string text;
   for (const char c : type.name()) {
     const bool is_upper = std::isupper(static_cast<unsigned char>(c)) != 0;
@@ -65,10 +88,18 @@ std::string no_such_field(const Descriptor& type, std::string_view name) {
   std::string suggestion = find_path(type, has_name);
   if (suggestion.empty()) suggestion = engine::nearest_name(name, field_names(type));
   if (!suggestion.empty()) return fmt::format("{}; did you mean '{}'?", text, suggestion);
+  const std::string fields = fmt::format("{}", fmt::join(field_names(type), ", "));
+  if (const FieldDescriptor* alternative = find_alternative(type)) {
+    const std::vector<std::string> others = alternatives_with(std::string(name), *alternative);
+    if (!others.empty()) {
+      return fmt::format("{}, {}; '{}' is a field of {}", text,
+                         fields.empty() ? "which has none" : "whose fields are " + fields, name,
+                         fmt::join(others, ", "));
+    }
+  }
   const std::string place = find_path(*v1::Job::descriptor(), has_name);
   if (!place.empty()) return fmt::format("{}; its place in a job is '{}'", text, place);
-  if (type.field_count() == 0) return text + "; it has no fields";
-  return fmt::format("{}; its fields are {}", text, fmt::join(field_names(type), ", "));
+  return fields.empty() ? text + "; it has no fields" : fmt::format("{}; its fields are {}", text, fields);
 }
 
 std::string no_such_value(const FieldDescriptor& field, std::string_view value) {

@@ -48,9 +48,10 @@ std::string check_round(int learners, int period, std::int64_t batches) {
   const std::int64_t needed = std::int64_t{learners} * period;
   if (needed <= batches) return "";
   return fmt::format(
-      "a round of {} with period {} needs {}, but an epoch has {}; use fewer learners or smaller "
+      "a round of {} with period {} needs {}, but an epoch has {}; use {}fewer learners or smaller "
       "mini-batches",
-      counted(learners, "learner"), period, counted(needed, "mini-batch"), grouped(batches));
+      counted(learners, "learner"), period, counted(needed, "mini-batch"), grouped(batches),
+      period > 1 ? "a shorter period, " : "");
 }
 
 }  // namespace arbalest::jobs

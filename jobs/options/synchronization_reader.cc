@@ -213,6 +213,14 @@ class SwitchReader {
     return options_.switches.empty() ? options_.learning_rate.with_learners : options_.switches.back().with_learners;
   }
 
+  std::vector<int> previous_learners() const {
+    std::vector<int> learners = options_.learners_per_device;
+    for (const SynchronizationSwitch& each : options_.switches) {
+      if (!each.learners_per_device.empty()) learners = each.learners_per_device;
+    }
+    return learners;
+  }
+
   double read_epoch() {
     if (message_.has_at_epoch()) return message_.at_epoch();
     if (!message_.has_at_drop()) {
@@ -234,9 +242,7 @@ class SwitchReader {
     if (!message_.has_learners()) return {};
     const std::string path = path_ + ".learners";
     const int learners = message_.learners();
-    const std::vector<int> before = options_.switches.empty() || options_.switches.back().learners_per_device.empty()
-                                        ? options_.learners_per_device
-                                        : options_.switches.back().learners_per_device;
+    const std::vector<int> before = previous_learners();
     if (options_.tuned || !options_.schedule.empty()) {
       issues_.add(path,
                   "learners of a switch need a fixed number before it; write learners { per_device { fixed: ... } }");
@@ -306,11 +312,9 @@ void read_synchronization(const v1::Synchronization& synchronization, JobOptions
 
 std::vector<std::string> synchronization_warnings(const JobOptions& options) {
   std::vector<std::string> warnings;
-  const int learners = most_learners(options);
-  const bool is_linear = options.learning_rate.with_learners == scheduler::LearnerScaling::kLinear;
-  for (const Options& scheme : schemes_of(options)) {
-    std::string text = sma::warning(scheme, learners, engine::momentum_of(options.optimizer.rule), is_linear,
-                                    rises(options.learning_rate));
+  for (const SchemePhase& phase : scheme_phases(options, most_learners(options))) {
+    std::string text = sma::warning(phase.scheme, phase.learners, engine::momentum_of(options.optimizer.rule),
+                                    phase.scaling == scheduler::LearnerScaling::kLinear, rises(options.learning_rate));
     if (!text.empty()) warnings.push_back(std::move(text));
   }
   return warnings;

@@ -248,7 +248,7 @@ class ScheduledChanges final : public LearnerChanges {
   std::optional<LearnerChange> due(std::uint64_t batch) override {
     if (next_ == schedule_.size() || batch < schedule_[next_].at_batch) return std::nullopt;
     const LearnerStep& step = schedule_[next_];
-    ARBALEST_CHECK(batch == step.at_batch);  // check_steps() has seen to it that a round begins there
+    ARBALEST_CHECK(batch == step.at_batch);  // check_steps() has seen to it that a stride begins there
     ++next_;
     session_.prepare(step.per_device);
     releases_ = true;

@@ -8,7 +8,7 @@
 #include "engine/host/topology.h"
 #include "jobs/options/learners_reader.h"
 #include "jobs/options/load_job.h"
-#include "jobs/options/size_check.h"
+#include "jobs/options/schedule_check.h"
 #include "jobs/options/synchronization_reader.h"
 #include "jobs/options/validation_check.h"
 #include "jobs/run/dataset_loading.h"
@@ -101,11 +101,14 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
       std::make_unique<dataflow::ShuffledOrder>(training_data_->size(), job.training.batch_size, job.training.seed);
   resident_training_data_ = place(*training_data_);
   // The files may hold another number of examples than the dataset is known to have.
-  const int learners = job.tuned ? static_cast<int>(job.devices.size()) * job.tuned->min : most_learners(job);
-  const std::string problem = check_round(learners, longest_period(job), training_order_->batches_per_epoch());
+  const std::int64_t batches = training_order_->batches_per_epoch();
+  const std::string problem = long_round(job, batches);
   if (!problem.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", problem);
+  dataflow::FieldIssues issues;
+  check_steps(job, batches, issues);
+  if (!issues.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", issues.all().front().message);
   if (job.data.training_examples) return;  // reading the job has told this already
-  if (std::string unreached = unreached_steps(job, training_order_->batches_per_epoch()); !unreached.empty()) {
+  if (std::string unreached = unreached_steps(job, batches); !unreached.empty()) {
     warnings_.push_back(std::move(unreached));
   }
   if (!job.data.validation) return;

@@ -44,7 +44,7 @@ TEST_CASE("what a learner takes of a GPU in BF16 is what was forecast", "[traini
   learners::LearnerPool pool(*job.graph, *device,
                              {.batch = 100, .evaluation_batch = 100, .precision = Precision::kBFloat16}, 2);
   const std::size_t before = device->free_memory();
-  pool.create({nullptr, nullptr});
+  pool.create();
   CHECK(before - device->free_memory() == pool.shared_bytes() + 2 * pool.learner_bytes());
 }
 

@@ -263,8 +263,8 @@ TEST_CASE("a round that is longer than an epoch is refused") {
        "6:25: error: a round of 2 learners with period 1 needs 2 mini-batches, but an epoch has 1; use fewer learners "
        "or smaller mini-batches"},
       {"fixed: 2 } }", "fixed: 1 } }\nsynchronization { sma { period: 626 } }",
-       "6:25: error: a round of 1 learner with period 626 needs 626 mini-batches, but an epoch has 625; use fewer "
-       "learners or smaller mini-batches"},
+       "6:25: error: a round of 1 learner with period 626 needs 626 mini-batches, but an epoch has 625; use a "
+       "shorter period, fewer learners or smaller mini-batches"},
   });
   CHECK_THAT(refusal(changed("learners { per_device { fixed: 2 } }", "synchronization { sma { period: 2 } }"),
                      {"training.batch_size=20000"}, engine::ErrorKind::kUsage),

@@ -10,6 +10,7 @@
 #include "engine/host/topology.h"
 #include "jobs/options/learners_reader.h"
 #include "tests/jobs/job_text.h"
+#include "tests/jobs/same_synchronization.h"
 #include "tests/support/source_directory.h"
 #include "tests/support/temporary_directory.h"
 
@@ -76,10 +77,7 @@ void require_same(const JobOptions& a, const JobOptions& b) {
     if (a.learning_rate.at(epoch, 3) != b.learning_rate.at(epoch, 3)) FAIL("other rates at epoch " << epoch);
     if (a.learning_rate.drops_before(epoch) != b.learning_rate.drops_before(epoch)) FAIL("other drops at " << epoch);
   }
-  CHECK(a.synchronization.scheme == b.synchronization.scheme);
-  CHECK(a.synchronization.pull == b.synchronization.pull);
-  CHECK(a.synchronization.momentum == b.synchronization.momentum);
-  CHECK(a.synchronization.period == b.synchronization.period);
+  check_same_synchronization(a, b);
   CHECK(a.learners_per_device == b.learners_per_device);
   REQUIRE(a.devices.size() == b.devices.size());
   for (std::size_t i = 0; i < a.devices.size(); ++i) CHECK(a.devices[i].name == b.devices[i].name);
@@ -149,8 +147,20 @@ TEST_CASE("the schema states the defaults that jobs get") {
            "layers { name: 'logits' input: 'norm' dense { units: 10 } } "
            "layers { name: 'loss' input: ['logits', 'label'] softmax_cross_entropy {} } }"});
   }
-  check("synchronization.proto", "", "central_momentum");
-  check("synchronization.proto", "", "period");
+  const auto check_scheme = [&](const std::string& message, const std::string& kind,
+                                const std::vector<std::string>& fields) {
+    for (const std::string& field : fields) {
+      check("synchronization.proto", message, field, {"learners.per_device.fixed=1", "synchronization=" + kind});
+    }
+  };
+  check_scheme("Sma", "sma", {"central_momentum", "period"});
+  check_scheme("EaSgd", "ea_sgd", {"beta", "period"});
+  check_scheme("SSgd", "s_sgd", {"bucket_mb"});
+  check_scheme("LocalSgd", "local_sgd", {"period", "local_state"});
+  check_scheme("Bmuf", "bmuf", {"rate", "nesterov", "period", "local_state"});
+  check_scheme("SlowMo", "slow_mo", {"rate", "period", "local_state"});
+  check_scheme("Diloco", "diloco", {"rate", "momentum", "period", "local_state"});
+  check_scheme("Lookahead", "lookahead", {"rate", "momentum", "period", "local_state"});
   const std::string rates = "learning_rate.proto";
   check(rates, "", "with_learners");
   check(rates, "WarmUp", "start_factor", {"learning_rate.warm_up.epochs=1"});

@@ -1,0 +1,93 @@
+#include "jobs/options/schedule_check.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "jobs/wording/text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+int total(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
+
+// Where the strides of a run begin, in mini-batches, as its learners and schemes change.
+class Strides {
+ public:
+  Strides(const JobOptions& options, std::int64_t batches_per_epoch)
+      : switches_(options.switches),
+        batches_per_epoch_(static_cast<double>(batches_per_epoch)),
+        learners_(total(options.schedule.front().per_device)),
+        steps_(options.synchronization.steps_per_stride()) {}
+
+  // Carries out the switches up to mini-batch `batch`; each takes place where the first stride begins that is not
+  // before its epoch.
+  void advance(std::uint64_t batch) {
+    for (; next_ < switches_.size(); ++next_) {
+      const std::uint64_t at = start_of(switches_[next_].at_epoch);
+      if (at > batch) return;
+      begin_ = at;
+      steps_ = switches_[next_].to.steps_per_stride();
+    }
+  }
+  // From mini-batch `batch` on there are so many learners.
+  void resize(std::uint64_t batch, int learners) {
+    begin_ = batch;
+    learners_ = learners;
+  }
+
+  std::uint64_t begin() const { return begin_; }
+  int learners() const { return learners_; }
+  int steps() const { return steps_; }
+  std::uint64_t batches() const { return static_cast<std::uint64_t>(learners_) * static_cast<std::uint64_t>(steps_); }
+
+ private:
+  // As Scheduler::progress() tells.
+  double epoch_of(std::uint64_t batch) const { return static_cast<double>(batch) / batches_per_epoch_; }
+
+  std::uint64_t start_of(double epoch) const {
+    const double left = epoch * batches_per_epoch_ - static_cast<double>(begin_);
+    std::uint64_t strides = left > 0.0 ? static_cast<std::uint64_t>(left / static_cast<double>(batches())) : 0;
+    while (epoch_of(begin_ + strides * batches()) < epoch) ++strides;
+    return begin_ + strides * batches();
+  }
+
+  const std::vector<SynchronizationSwitch>& switches_;
+  double batches_per_epoch_;
+  std::size_t next_ = 0;     // of switches_
+  std::uint64_t begin_ = 0;  // a stride begins here, and the following ones are alike
+  int learners_;
+  int steps_;
+};
+
+bool changes_stride(const JobOptions& options) {
+  return std::ranges::any_of(options.switches, [&](const SynchronizationSwitch& each) {
+    return each.to.steps_per_stride() != options.synchronization.steps_per_stride();
+  });
+}
+
+}  // namespace
+
+void check_steps(const JobOptions& options, std::optional<std::int64_t> batches, dataflow::FieldIssues& issues) {
+  if (options.schedule.empty() || (!batches && changes_stride(options))) return;
+  // Where all strides are as long, it makes no difference where the switches are.
+  Strides strides(options, batches.value_or(1));
+  for (std::size_t i = 1; i < options.schedule.size(); ++i) {
+    const std::uint64_t at = options.schedule[i].at_batch;
+    if (batches) strides.advance(at);
+    const std::uint64_t round = strides.batches();
+    const std::uint64_t too_late = (at - strides.begin()) % round;
+    if (too_late != 0) {
+      const std::uint64_t earlier = at - too_late;
+      issues.add(
+          fmt::format("learners.per_device.schedule.step[{}].at_batch", i),
+          fmt::format("learners change between rounds, and from mini-batch {} on each round of {} with period {} "
+                      "has {} mini-batches: {} lies within one; did you mean {}{}?",
+                      strides.begin(), counted(strides.learners(), "learner"), strides.steps(), round, at,
+                      earlier == strides.begin() ? "" : fmt::format("{} or ", earlier), earlier + round));
+    }
+    strides.resize(at, total(options.schedule[i].per_device));
+  }
+}
+
+}  // namespace arbalest::jobs

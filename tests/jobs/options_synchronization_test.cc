@@ -1,0 +1,348 @@
+// `synchronization` of a job: its schemes, their bounds, and switches between them.
+#include <limits>
+
+#include "jobs/options/learners_reader.h"
+#include "jobs/options/schedule_check.h"
+#include "tests/jobs/job_text.h"
+
+namespace arbalest::jobs {
+
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+constexpr const char* kLearners = "learners { per_device { fixed: 2 } }";
+
+// The good job, whose line 7 says how its learners are kept together.
+std::string with(std::string_view synchronization) {
+  return std::string(kGoodJob) + "synchronization { " + std::string(synchronization) + " }\n";
+}
+
+// The same with other learners; on one device, so that the machine plays no part.
+std::string with(std::string_view synchronization, std::string_view learners) {
+  return changed(kLearners, "learners { per_device { " + std::string(learners) + " } }") + "devices: \"cpu\"\n" +
+         "synchronization { " + std::string(synchronization) + " }\n";
+}
+
+struct Wrong {
+  std::string synchronization;
+  std::string where;  // begins with the text at the position that is told
+  std::string said;
+};
+
+void check_all(const std::vector<Wrong>& cases) {
+  for (const Wrong& wrong : cases) {
+    CAPTURE(wrong.synchronization);
+    const std::string text = with(wrong.synchronization);
+    const std::size_t line = text.find("synchronization {");
+    const std::size_t at = text.find(wrong.where, line);
+    REQUIRE(at != std::string::npos);
+    CHECK_THAT(refusal(text), StartsWith(fmt::format("job.txtpb:7:{}: error: {}", at - line + 1, wrong.said)));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an unknown scheme is refused with the nearest one") {
+  check_all({
+      {"local_sdg {}", "local_sdg", "no field 'local_sdg' in synchronization; did you mean 'local_sgd'?"},
+      {"ssgd {}", "ssgd", "no field 'ssgd' in synchronization; did you mean 's_sgd'?"},
+      {"switch { at_epoch: 1 slowmo {} }", "slowmo", "no field 'slowmo' in switch; did you mean 'slow_mo'?"},
+      {"sma {} s_sgd {}", "s_sgd", "'s_sgd' cannot stand beside 'sma'; remove one of them"},
+  });
+  CHECK_THAT(refusal(with("adam {}")),
+             ContainsSubstring("sma, ea_sgd, s_sgd, local_sgd, bmuf, slow_mo, diloco, lookahead, swap, switch"));
+}
+
+TEST_CASE("a parameter that a scheme does not have is refused with those that it has") {
+  check_all({
+      {"s_sgd { alpha: 0.1 }", "alpha: 0.1",
+       "no field 'alpha' in s_sgd, whose fields are bucket_mb; 'alpha' is a field of sma"},
+      {"swap { period: 4 }", "period: 4",
+       "no field 'period' in swap, which has none; 'period' is a field of sma, ea_sgd, local_sgd, bmuf"},
+      {"local_sgd { momentum: 0.1 }", "momentum: 0.1",
+       "no field 'momentum' in local_sgd, whose fields are period, qsr, local_state; 'momentum' is a field of bmuf"},
+  });
+}
+
+TEST_CASE("parameters of every scheme that are out of bounds are refused") {
+  check_all({
+      {"sma { alpha: 0 }", "alpha: 0", "alpha must be in (0, 1], not 0"},
+      {"sma { alpha: 1.5 }", "alpha: 1.5", "alpha must be in (0, 1], not 1.5"},
+      {"sma { alpha: nan }", "alpha: nan", "alpha must be a finite number, not nan"},
+      {"sma { central_momentum: 1 }", "central_momentum: 1", "central_momentum must be in [0, 1), not 1"},
+      {"sma { central_momentum: -0.1 }", "central_momentum: -0.1", "central_momentum must be in [0, 1), not -0.1"},
+      {"sma { period: 0 }", "period: 0", "period must be in [1, 1000], not 0"},
+      {"sma { period: 1001 }", "period: 1001", "period must be in [1, 1000], not 1001"},
+      {"ea_sgd { beta: 0 }", "beta: 0", "beta must be in (0, 2), not 0"},
+      {"ea_sgd { beta: 2 }", "beta: 2", "beta must be in (0, 2), not 2"},
+      {"ea_sgd { period: 1001 }", "period: 1001", "period must be in [1, 1000], not 1001"},
+      {"s_sgd { bucket_mb: 0 }", "bucket_mb: 0", "bucket_mb must be in (0, 1024], not 0"},
+      {"s_sgd { bucket_mb: 1025 }", "bucket_mb: 1025", "bucket_mb must be in (0, 1024], not 1025"},
+      {"s_sgd { bucket_mb: inf }", "bucket_mb: inf", "bucket_mb must be a finite number; the largest is"},
+      {"local_sgd { period: 0 }", "period: 0", "period must be in [1, 100000], not 0"},
+      {"local_sgd { qsr: 0 }", "qsr: 0", "qsr must be in (0, 1000000], not 0"},
+      {"local_sgd { qsr: -1 }", "qsr: -1", "qsr must be in (0, 1000000], not -1"},
+      {"local_sgd { local_state: KEPT }", "KEPT", "'KEPT' is not a value of local_state; did you mean 'KEEP'?"},
+      {"bmuf { rate: 0 }", "rate: 0", "rate must be in (0, 100], not 0"},
+      {"bmuf { momentum: 1 }", "momentum: 1", "momentum must be in [0, 1), not 1"},
+      {"bmuf { period: 100001 }", "period: 100001", "period must be in [1, 100000], not 100001"},
+      {"slow_mo { rate: -1 }", "rate: -1", "rate must be in (0, 100], not -1"},
+      {"slow_mo { momentum: -1 }", "momentum: -1", "momentum must be in [0, 1), not -1"},
+      {"diloco { rate: 101 }", "rate: 101", "rate must be in (0, 100], not 101"},
+      {"diloco { momentum: 1 }", "momentum: 1", "momentum must be in [0, 1), not 1"},
+      {"diloco { period: 0 }", "period: 0", "period must be in [1, 100000], not 0"},
+      {"lookahead { rate: 0 }", "rate: 0", "rate must be in (0, 100], not 0"},
+      {"lookahead { momentum: 1 }", "momentum: 1", "momentum must be in [0, 1), not 1"},
+      {"lookahead { period: -5 }", "period: -5", "period must be in [1, 100000], not -5"},
+      {"switch { at_epoch: 1 bmuf { momentum: 1 } }", "momentum: 1", "momentum must be in [0, 1), not 1"},
+  });
+}
+
+TEST_CASE("every mistake of a synchronization is told at once") {
+  CHECK_THAT(refusal(with("sma { alpha: 2 period: 0 } switch { at_epoch: 1 diloco { momentum: 2 } }")),
+             ContainsSubstring("alpha must be in") && ContainsSubstring("period must be in") &&
+                 ContainsSubstring("momentum must be in") && ContainsSubstring("\n3 errors"));
+}
+
+TEST_CASE("outer rates at and above the bound of stability are refused, those below are not") {
+  check_all({
+      {"diloco { rate: 1.36 period: 10 }", "rate: 1.36",
+       "diloco with rate 1.36 and momentum 0.9 is unstable: rate must stay below 2 (1 + momentum) / (1 + 2 momentum) = "
+       "1.357; lower rate"},
+      {"bmuf { rate: 1.5 momentum: 0.5 nesterov: true }", "rate: 1.5",
+       "bmuf with rate 1.5 and momentum 0.5 is unstable: rate must stay below 2 (1 + momentum) / (1 + 2 momentum) = "
+       "1.5"},
+      {"bmuf { rate: 3 momentum: 0.5 }", "rate: 3",
+       "bmuf with rate 3 and momentum 0.5 is unstable: rate must stay below 2 (1 + momentum) = 3"},
+      {"slow_mo { rate: 2 }", "rate: 2", "slow_mo with rate 2 and momentum 0 is unstable"},
+      {"lookahead { rate: 2.5 }", "rate: 2.5", "lookahead with rate 2.5 and momentum 0 is unstable"},
+      {"switch { at_epoch: 1 diloco { rate: 1.4 period: 10 } }", "rate: 1.4", "diloco with rate 1.4 and momentum 0.9"},
+  });
+  for (const std::string good :
+       {"diloco { rate: 1.35 period: 10 }", "bmuf { rate: 1.49 momentum: 0.5 nesterov: true }",
+        "bmuf { rate: 2.99 momentum: 0.5 }", "slow_mo { rate: 1.99 }", "lookahead { rate: 1.99 }"}) {
+    CAPTURE(good);
+    CHECK_NOTHROW(parse(with(good)));
+  }
+  // bmuf's own momentum depends on the number of learners: 1 - 1/2, and 1 - 1/8.
+  CHECK_THAT(refusal(with("bmuf { rate: 1.4 nesterov: true }", "fixed: 8")),
+             ContainsSubstring("bmuf with rate 1.4 and momentum 0.875 is unstable"));
+  CHECK_NOTHROW(parse(with("bmuf { rate: 1.4 nesterov: true }")));
+}
+
+TEST_CASE("pulls at and above the bound of stability are refused, those below are not") {
+  check_all({
+      {"sma { alpha: 0.7 central_momentum: 0 }", "alpha: 0.7",
+       "2 learners with alpha 0.7 and central_momentum 0 are unstable: learners x alpha = 1.4 must stay below (1 + "
+       "central_momentum)(2 - alpha) = 1.3; leave alpha unset (it is then 1/learners)"},
+      {"ea_sgd { beta: 1.4 }", "beta: 1.4",
+       "2 learners with beta 1.4 are unstable: beta must stay below 2 - beta / learners, that is below 1.33; lower "
+       "beta"},
+      {"switch { at_epoch: 1 ea_sgd { beta: 1.5 } }", "beta: 1.5", "2 learners with beta 1.5 are unstable"},
+  });
+  CHECK_NOTHROW(parse(with("sma { alpha: 0.6 central_momentum: 0 }")));
+  CHECK_NOTHROW(parse(with("ea_sgd { beta: 1.3 }")));
+  CHECK_NOTHROW(parse(with("ea_sgd { beta: 1.8 }", "fixed: 10")));  // 20/11
+}
+
+TEST_CASE("a switch is held to the stability of the learners that it leaves") {
+  const std::string few = "switch { at_epoch: 1 learners: 2 local_sgd {} } switch { at_epoch: 2 sma { alpha: 0.5 } }";
+  CHECK_NOTHROW(parse(with("s_sgd {} " + few, "fixed: 8")));
+  CHECK_THAT(refusal(with("s_sgd {} switch { at_epoch: 2 sma { alpha: 0.5 } }", "fixed: 8")),
+             ContainsSubstring("8 learners with alpha 0.5"));
+}
+
+TEST_CASE("a gain on top of LINEAR is warned of unless the learning rate warms up") {
+  const auto warnings = [](std::string_view synchronization, std::string_view rate) {
+    const std::string text = changed("base: 0.01", "base: 0.01 " + std::string(rate)) + "synchronization { " +
+                             std::string(synchronization) + " }\n";
+    return parse(text).warnings;
+  };
+  const std::string gain = "diloco { period: 20 }";
+  REQUIRE(warnings(gain, "with_learners: LINEAR").size() == 1);
+  CHECK(warnings(gain, "with_learners: LINEAR").front() ==
+        "diloco multiplies the effective learning rate by rate / (1 - momentum) = 7, and with_learners: LINEAR by 2 "
+        "more, without a warm-up; set with_learners: KEEP or learning_rate.warm_up if the loss rises");
+  CHECK(warnings(gain, "with_learners: LINEAR warm_up { epochs: 1 }").empty());
+  CHECK(warnings(gain, "with_learners: LINEAR one_cycle {}").empty());
+  CHECK(warnings(gain, "with_learners: SQRT").empty());
+  CHECK(warnings(gain, "with_learners: KEEP").empty());
+  CHECK(warnings("local_sgd {}", "with_learners: LINEAR").empty());  // a gain of 1
+  CHECK(warnings("s_sgd {}", "with_learners: LINEAR").empty());
+  // Of a switch, and of the scaling that a switch brings.
+  CHECK(warnings("s_sgd {} switch { at_epoch: 1 " + gain + " }", "with_learners: LINEAR").size() == 1);
+  CHECK(warnings("s_sgd {} switch { at_epoch: 1 with_learners: LINEAR " + gain + " }", "").size() == 1);
+  CHECK(warnings("s_sgd {} switch { at_epoch: 1 with_learners: KEEP " + gain + " }", "with_learners: LINEAR").empty());
+  CHECK(warnings("s_sgd {} switch { at_epoch: 1 learners: 1 " + gain + " }", "with_learners: LINEAR").empty());
+}
+
+TEST_CASE("rounds longer than an epoch are refused, but those of swap") {
+  // An epoch has 625 mini-batches.
+  CHECK_THAT(refusal(with("diloco {}")),
+             StartsWith("job.txtpb:6:25: error: a round of 2 learners with period 500 needs 1,000 mini-batches, but an "
+                        "epoch has 625; use a shorter period, fewer learners or smaller mini-batches"));
+  CHECK_NOTHROW(parse(with("diloco {}", "fixed: 1")));
+  CHECK_NOTHROW(parse(with("diloco { period: 312 }")));
+  check_all({
+      {"switch { at_epoch: 1 local_sgd { period: 313 } }", "period: 313",
+       "a round of 2 learners with period 313 needs 626"},
+  });
+  CHECK_NOTHROW(parse(with("switch { at_epoch: 1 learners: 1 local_sgd { period: 625 } }")));
+  CHECK_NOTHROW(parse(with("local_sgd { qsr: 1000 }")));
+  CHECK_NOTHROW(parse(with("swap {}")));
+  CHECK_NOTHROW(parse(with("switch { at_epoch: 9 swap {} }")));
+  CHECK(refusal(std::string(kGoodJob), {"synchronization=diloco"}, engine::ErrorKind::kUsage) ==
+        "--set synchronization=diloco: error: a round of 2 learners with period 500 needs 1,000 mini-batches, but an "
+        "epoch has 625; use a shorter period, fewer learners or smaller mini-batches");
+  CHECK_THAT(refusal(with("swap {}", "fixed: 626")), ContainsSubstring("a round of 626 learners with period 1"));
+}
+
+TEST_CASE("QSR's rounds grow as the learning rate falls, to half an epoch and not further") {
+  const sma::Options qsr = parse(with("local_sgd { period: 3 qsr: 0.02 }")).synchronization;
+  CHECK(qsr.period_at(0.02, 100) == 3);
+  CHECK(qsr.period_at(0.01, 100) == 4);
+  CHECK(qsr.period_at(0.0045, 100) == 19);  // floor(19.75)
+  CHECK(qsr.period_at(0.001, 100) == 100);
+  CHECK(qsr.period_at(0.0, 100) == 100);
+  CHECK(qsr.period_at(0.001, 2) == 3);  // never below the period
+  const sma::Options swap = parse(with("swap {}")).synchronization;
+  CHECK(swap.period_at(0.01, 100) == std::numeric_limits<int>::max());
+}
+
+TEST_CASE("switches that do not say when or to what are refused") {
+  check_all({
+      {"switch { local_sgd {} }", "switch", "the switch does not say when; add at_epoch"},
+      {"switch { at_epoch: 1 }", "switch",
+       "the switch names no kind; add one, as in switch { at_epoch: 25 local_sgd {} }"},
+      {"switch { at_epoch: 1 at_drop: 1 sma {} }", "at_drop: 1", "'at_drop' cannot stand beside 'at_epoch'"},
+      {"switch { at_epoch: 1 sma {} swap {} }", "swap", "'swap' cannot stand beside 'sma'"},
+      {"switch { at_drop: 1 sma {} }", "at_drop: 1", "the learning rate has no drop 1: at_drop counts the drops"},
+  });
+}
+
+TEST_CASE("switches that do not ascend within the run are refused") {
+  check_all({
+      {"switch { at_epoch: 0 sma {} }", "at_epoch: 0",
+       "a switch stands after the start: at_epoch must be above 0, not 0"},
+      {"switch { at_epoch: -2 sma {} }", "at_epoch: -2",
+       "a switch stands after the start: at_epoch must be above 0, not -2"},
+      {"switch { at_epoch: nan sma {} }", "at_epoch: nan", "at_epoch must be a finite number, not nan"},
+      {"switch { at_epoch: inf sma {} }", "at_epoch: inf", "at_epoch must be a finite number; the largest is"},
+      {"switch { at_epoch: 10 sma {} }", "at_epoch: 10",
+       "the run ends after 10 epochs (training.max_epochs): the switch at epoch "
+       "10 would have no effect"},
+      {"switch { at_epoch: 2 swap {} } switch { at_epoch: 1.5 sma {} }", "at_epoch: 1.5",
+       "switches must ascend: epoch 1.5 does not follow 2"},
+      {"switch { at_epoch: 2 swap {} } switch { at_epoch: 2 sma {} }", "at_epoch: 2 sma",
+       "switches must ascend: epoch 2 does not"},
+  });
+  CHECK(parse(with("switch { at_epoch: 9.99 sma {} }")).switches.at(0).at_epoch == 9.99);
+  CHECK(refusal(with("switch { at_epoch: 4 sma {} }"), {"training.max_epochs=3"}, engine::ErrorKind::kUsage) ==
+        "--set training.max_epochs=3: error: the run ends after 3 epochs (training.max_epochs): the switch at epoch 4 "
+        "would have no effect");
+}
+
+TEST_CASE("a switch may stand at a drop of the learning rate") {
+  const auto job = [](const std::string& at, const std::string& schedule) {
+    return changed("base: 0.01", "base: 0.01 " + schedule) + "synchronization { switch { " + at + " local_sgd {} } }\n";
+  };
+  const std::string multistep = "multistep { drop { epoch: 2.5 factor: 0.1 } drop { epoch: 6 factor: 0.1 } }";
+  CHECK(parse(job("at_drop: 1", multistep)).switches.at(0).at_epoch == 2.5);
+  CHECK(parse(job("at_drop: 2", multistep)).switches.at(0).at_epoch == 6.0);
+  CHECK(parse(job("at_drop: 2", "step { epochs: 3 factor: 0.1 }")).switches.at(0).at_epoch == 6.0);
+  for (const std::string at : {"at_drop: 3", "at_drop: 0", "at_drop: -1"}) {
+    CAPTURE(at);
+    CHECK_THAT(refusal(job(at, multistep)), StartsWith("job.txtpb:7:28: error: the learning rate has no drop "));
+  }
+  CHECK_THAT(refusal(job("at_drop: 4", "step { epochs: 3 factor: 0.1 }")),
+             StartsWith("job.txtpb:7:28: error: ") && ContainsSubstring("10 epochs"));
+}
+
+TEST_CASE("learners of a switch are at most those before it") {
+  check_all({
+      {"switch { at_epoch: 1 learners: 3 sma {} }", "learners: 3",
+       "learners must be in [1, 2], the number before the switch, not "
+       "3"},
+      {"switch { at_epoch: 1 learners: 0 sma {} }", "learners: 0",
+       "learners must be in [1, 2], the number before the switch, not "
+       "0"},
+      {"switch { at_epoch: 1 learners: 1 sma {} } switch { at_epoch: 2 swap {} } switch { at_epoch: 3 learners: 2 sma "
+       "{} }",
+       "learners: 2", "learners must be in [1, 1], the number before the switch, not 2"},
+  });
+  const JobOptions job = parse(with("switch { at_epoch: 1 learners: 2 swap {} } switch { at_epoch: 2 sma {} }"));
+  CHECK(job.switches.at(0).learners_per_device == std::vector<int>(job.devices.size(), 2));
+  CHECK(job.switches.at(1).learners_per_device.empty());
+  for (const std::string count : {"auto { max: 4 }", "schedule { step { learners: 2 } }"}) {
+    CAPTURE(count);
+    CHECK_THAT(refusal(with("switch { at_epoch: 1 learners: 1 sma {} }", count)),
+               StartsWith("job.txtpb:8:40: error: learners of a switch need a fixed number before it; write learners { "
+                          "per_device { fixed: ... } }"));
+  }
+}
+
+TEST_CASE("a mistake that a setting makes is told of the setting") {
+  for (const auto& [setting, said] : std::vector<std::pair<std::string, std::string>>{
+           {"synchronization=s_sgd{alpha: 0.1}", "no field 'alpha' in s_sgd"},
+           {"synchronization=sgd", "'sgd' is not an alternative of synchronization"},
+           {"synchronization=diloco{rate: 1.5 period: 10}", "diloco with rate 1.5 and momentum 0.9 is unstable"},
+           {"synchronization=ea_sgd{beta: 1.9}", "2 learners with beta 1.9 are unstable"},
+           {"synchronization.sma.alpha=0.95", "2 learners with alpha 0.95"},
+           {"synchronization.local_sgd.qsr=-1", "qsr must be in (0, 1000000], not -1"},
+           {"synchronization={switch {at_epoch: 20 sma {}}}", "the run ends after 10 epochs"},
+           {"synchronization={switch {at_epoch: 2 learners: 3 sma {}}}", "learners must be in [1, 2]"}}) {
+    CAPTURE(setting);
+    CHECK_THAT(refusal(std::string(kGoodJob), {setting}, engine::ErrorKind::kUsage),
+               StartsWith("--set " + setting + ": error: " + said));
+  }
+}
+
+TEST_CASE("steps of a schedule stand where a stride of the scheme at that time begins") {
+  const auto job = [](const std::string& synchronization, int at, int learners = 4) {
+    return with(
+        synchronization,
+        fmt::format("schedule {{ step {{ learners: {} }} step {{ at_batch: {} learners: 2 }} }}", learners, at));
+  };
+  // Strides of one mini-batch of each of four learners, and from epoch 1 (625) of three: 628, 640, 652.
+  const std::string longer = "s_sgd {} switch { at_epoch: 1 sma { period: 3 } }";
+  CHECK_NOTHROW(parse(job(longer, 624)));
+  CHECK_NOTHROW(parse(job(longer, 628)));
+  CHECK_NOTHROW(parse(job(longer, 640)));
+  CHECK_THAT(refusal(job(longer, 644)), ContainsSubstring("job.txtpb:6:") &&
+                                            ContainsSubstring("from mini-batch 628 on each round of 4 learners with "
+                                                              "period 3 has 12 mini-batches: 644 lies within one; did "
+                                                              "you mean 640 or 652?"));
+  // The other way round: 12, 24, ... 636, and from there on every four.
+  const std::string shorter = "sma { period: 3 } switch { at_epoch: 1 local_sgd {} }";
+  CHECK_NOTHROW(parse(job(shorter, 636)));
+  CHECK_NOTHROW(parse(job(shorter, 640)));
+  CHECK_THAT(refusal(job(shorter, 632)), ContainsSubstring("did you mean 624 or 636?"));
+  CHECK_THAT(refusal(job(shorter, 642)), ContainsSubstring("did you mean 640 or 644?"));
+  // Rounds of schemes that assign the center may end early: only mini-batches of all learners must be whole.
+  CHECK_NOTHROW(parse(job("local_sgd { period: 5 }", 8)));
+  CHECK_THAT(refusal(job("local_sgd { period: 5 }", 10)), ContainsSubstring("did you mean 8 or 12?"));
+  // A switch after a step of the schedule.
+  const std::string twice =
+      "schedule { step { learners: 4 } step { at_batch: 8 learners: 3 } step { at_batch: 632 learners: 1 } }";
+  CHECK_NOTHROW(parse(with("s_sgd {} switch { at_epoch: 1 sma { period: 2 } }", twice)));  // 626, 632
+  CHECK_THAT(refusal(with("s_sgd {} switch { at_epoch: 1 sma { period: 4 } }", twice)),
+             ContainsSubstring("from mini-batch 626 on") && ContainsSubstring("did you mean 638?"));
+}
+
+TEST_CASE("steps of a schedule are checked with the switches once the size of the data is known") {
+  const std::string images = "data={images { directory: 'own' classes: 2 decoding { height: 28 width: 28 } }}";
+  const auto job = [&](int at) {
+    return parse(with("s_sgd {} switch { at_epoch: 1 sma { period: 3 } }",
+                      fmt::format("schedule {{ step {{ learners: 4 }} step {{ at_batch: {} learners: 2 }} }}", at)),
+                 {images});
+  };
+  dataflow::FieldIssues issues;
+  check_steps(job(640), 625, issues);
+  CHECK(issues.empty());
+  check_steps(job(644), 625, issues);
+  REQUIRE(issues.all().size() == 1);
+  CHECK(issues.all()[0].path == "learners.per_device.schedule.step[1].at_batch");
+}
+
+}  // namespace arbalest::jobs
