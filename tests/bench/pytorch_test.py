@@ -253,7 +253,7 @@ class Program(unittest.TestCase):
 
     def test_picks_among_the_fastest_by_several_processes_each(self):
         write_mnist(self.root, train=64, test=10)
-        said = self.peer("pick", "--only", "threads", "--steps", "5", "--no-compile")
+        said = self.peer("pick", "--only", "threads, channels last", "--steps", "5", "--no-compile")
         picked = json.loads(said.stdout.splitlines()[-1])
         measurements = {one["name"]: one["measurements"] for one in picked["results"]}
         self.assertEqual(measurements[picked["winner"]], 3)
