@@ -86,7 +86,6 @@ TEST_CASE("validation: bench reads the accuracy that its target is for") {
   const auto run = nlohmann::json::parse(done.out)["cases"][0]["runs"][0];
   const auto summary =
       nlohmann::json::parse(read_text(program / "out" / run["directory"].get<std::string>() / "summary.json"));
-  CHECK(run["accuracy_set"] == "validation");
   CHECK(run["validation_accuracy"] == summary["validation_accuracy"]);
   CHECK(run["best_validation_accuracy"] == summary["best_validation_accuracy"]);
   CHECK(run["test_accuracy"] == summary["test_accuracy"]);
