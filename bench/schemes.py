@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Which way of keeping learners together learns most from the same epochs? Accuracy by epoch, scheme and learners.
+
+Trains recipes of synchronization and learning rate, one run at a time, and appends one JSON object a run to --results
+as it ends. A run that is in the file already is not repeated, so an interrupted grid goes on with the same command.
+Learners may share cores: that changes the time, not the accuracies.
+
+    bench/schemes.py --program build/release/arbalest --results runs.jsonl --learners 4,16 --seeds 1 --epochs 10
+    bench/schemes.py --results runs.jsonl --table
+
+Recipes are chosen on a validation split (--validation 0.1); figures to be reported come from runs without it.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+LINEAR = 'learning_rate.with_learners=LINEAR'
+SQRT = 'learning_rate.with_learners=SQRT'
+KEEP = 'learning_rate.with_learners=KEEP'
+
+# Name -> settings; {at:x} is the fraction x of the epochs. One-cycle schedules of the jobs rise at first: a warm-up.
+RECIPES = {
+    'one': ['synchronization=sma', KEEP],
+    'sma_sqrt': ['synchronization=sma', SQRT],
+    'sma_linear': ['synchronization=sma', LINEAR],
+    's_sgd': ['synchronization=s_sgd', LINEAR],
+    's_sgd_sqrt': ['synchronization=s_sgd', SQRT],
+    'ea_sgd': ['synchronization=ea_sgd{period: 1}', LINEAR],
+    'local_sgd': ['synchronization=local_sgd{period: 4}', LINEAR],
+    'local_sgd_average': ['synchronization=local_sgd{period: 2 local_state: AVERAGE}', LINEAR],
+    'bmuf': ['synchronization=bmuf{period: 4 local_state: AVERAGE}', KEEP],
+    'slow_mo': ['synchronization=slow_mo{period: 4 local_state: AVERAGE}', SQRT],
+    'post_local': ['synchronization={s_sgd {} switch { at_epoch: {at:0.7} local_sgd { period: 4 local_state: AVERAGE } }}',
+                   LINEAR],
+    'swap': ['synchronization={s_sgd {} switch { at_epoch: {at:0.85} swap {} with_learners: KEEP }}', LINEAR],
+    'fewer': ['synchronization={s_sgd {} switch { at_epoch: {at:0.6} s_sgd {} learners: {quarter} }}', LINEAR],
+}
+
+
+def settings_of(recipe, learners, epochs):
+    """The --set arguments of a recipe for so many learners and epochs."""
+    settings = []
+    for setting in RECIPES[recipe]:
+        while '{at:' in setting:
+            begin = setting.index('{at:')
+            end = setting.index('}', begin)
+            setting = f'{setting[:begin]}{float(setting[begin + 4:end]) * epochs:g}{setting[end + 1:]}'
+        settings.append(setting.replace('{quarter}', str(max(1, learners // 4))))
+    return settings
+
+
+def train(options, recipe, learners, seed):
+    """Trains once; returns the row for the results file."""
+    settings = settings_of(recipe, learners, options.epochs) + options.settings + [
+        f'learners.per_device.fixed={learners}', f'training.seed={seed}', f'training.max_epochs={options.epochs}']
+    if options.validation:
+        settings.append(f'data.validation.fraction={options.validation:g}')
+    with tempfile.TemporaryDirectory() as directory:
+        output = os.path.join(directory, 'run')
+        command = [options.program, 'train', options.job, '--quiet', '--output', output]
+        for setting in settings:
+            command += ['--set', setting]
+        status = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if status.returncode not in (0, 7):  # 7: diverged, which is a result
+            sys.exit(f'{" ".join(command)}: exit {status.returncode}\n{status.stderr}')
+        with open(os.path.join(output, 'metrics.jsonl')) as lines:
+            rows = [json.loads(line) for line in lines]
+    epochs = [row for row in rows if row['event'] == 'epoch']
+    of = 'validation_accuracy' if options.validation else 'test_accuracy'
+    return {**key_of(options, recipe, learners, seed), 'settings': settings, 'diverged': status.returncode == 7,
+            'accuracy': [row[of] for row in epochs], 'replica_spread': [row['replica_spread'] for row in epochs],
+            'seconds': epochs[-1]['elapsed_seconds'] if epochs else None}
+
+
+def key_of(options, recipe, learners, seed):
+    """What tells one run from another."""
+    return {'job': os.path.basename(options.job), 'recipe': recipe, 'learners': learners, 'epochs': options.epochs,
+            'seed': seed, 'validation': options.validation, 'set': options.settings}
+
+
+def read(path):
+    """All rows of a results file, in order; none if it is not there."""
+    if not os.path.exists(path):
+        return []
+    with open(path) as lines:
+        return [json.loads(line) for line in lines if line.strip()]
+
+
+def run(options):
+    """Trains what the results file does not have yet, seed by seed."""
+    for seed in options.seeds:
+        for learners in options.learners:
+            for recipe in options.recipes:
+                key = key_of(options, recipe, learners, seed)
+                if any(all(row.get(field) == value for field, value in key.items()) for row in read(options.results)):
+                    continue
+                row = train(options, recipe, learners, seed)
+                with open(options.results, 'a') as results:
+                    results.write(json.dumps(row) + '\n')
+                print(f'{recipe}, {learners} learners, seed {seed}: {100 * max(row["accuracy"] or [0]):.2f} %', flush=True)
+
+
+def table(options):
+    """Prints accuracies after selected epochs: the median over seeds, and the range at the last one."""
+    groups = {}
+    for row in read(options.results):
+        group = (row['job'], row['epochs'], row['validation'], row['learners'], row['recipe'], tuple(row['set']))
+        groups.setdefault(group, []).append(row)
+    heads = None
+    for (job, epochs, validation, learners, recipe, extra), rows in sorted(groups.items()):
+        head = (job, epochs, validation)
+        shown = sorted({1, 2, 4, 6, 8, 10, epochs} & set(range(1, epochs + 1)))
+        if head != heads:
+            heads = head
+            print(f'\n{job}, {epochs} epochs, accuracy in % on the {"validation" if validation else "test"} set\n')
+            print('| learners | recipe | seeds | ' + ' | '.join(map(str, shown)) + ' | range at the end |')
+            print('|---' * (len(shown) + 4) + '|')
+        whole = [row['accuracy'] for row in rows if len(row['accuracy']) == epochs]
+        cells = [f'{100 * statistics.median(a[e - 1] for a in whole):.2f}' if whole else 'diverged' for e in shown]
+        spread = f'{100 * min(a[-1] for a in whole):.2f} to {100 * max(a[-1] for a in whole):.2f}' if whole else ''
+        name = ', '.join([recipe, *extra])
+        print(f'| {learners} | {name} | {len(rows)} | ' + ' | '.join(cells) + f' | {spread} |')
+
+
+def main():
+    """Parses the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    numbers = lambda text: [int(word) for word in text.split(',')]
+    parser.add_argument('--program', default='build/release/arbalest')
+    parser.add_argument('--job', default='configs/resnet20-cifar10.txtpb')
+    parser.add_argument('--results', required=True, help='JSON lines; appended to')
+    parser.add_argument('--recipes', type=lambda text: text.split(','), default=[r for r in RECIPES if r != 'one'])
+    parser.add_argument('--learners', type=numbers, default=[4, 16])
+    parser.add_argument('--seeds', type=numbers, default=[1])
+    parser.add_argument('--epochs', type=int, default=10)
+    parser.add_argument('--validation', type=float, default=0.0, help='fraction of the training set; 0: the test set')
+    parser.add_argument('--set', dest='settings', action='append', default=[], help='for all runs, as in train')
+    parser.add_argument('--table', action='store_true', help='print what the file has, and train nothing')
+    options = parser.parse_args()
+    unknown = [recipe for recipe in options.recipes if recipe not in RECIPES]
+    if unknown:
+        parser.error(f'unknown recipes: {", ".join(unknown)}; there are {", ".join(RECIPES)}')
+    table(options) if options.table else run(options)
+
+
+if __name__ == '__main__':
+    main()
