@@ -236,8 +236,10 @@ void ConsoleReporter::on_resize(const ResizeRow& row) {
 
 void ConsoleReporter::on_switch(const SwitchRow& row) {
   if (options_.quiet) return;
-  say(fmt::format("epoch {:.2f}: {} instead of {}, {}\n", row.epoch, row.to, row.from,
-                  learners_text(start_.devices, row.learners_per_device)));
+  const std::vector<int>& learners = row.learners_per_device;
+  const std::string text = learners.size() == 1 ? counted(learners.front(), "learner")
+                                                : "learners: " + learners_text(start_.devices, learners);
+  say(fmt::format("epoch {:.2f}: {} instead of {}, {}\n", row.epoch, row.to, row.from, text));
 }
 
 void ConsoleReporter::on_stop(int signal) { say(fmt::format("arbalest: {}\n", stop_text(signal))); }
