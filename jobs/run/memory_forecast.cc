@@ -48,7 +48,10 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
     : job_learners_(largest(job)),
       most_learners_(job_learners_),
       ring_learners_(jobs::most_learners(job)),
-      needs_{.schemes = schemes_of(job), .may_resize = may_resize(job), .state_slots = pools.front()->state_slots()},
+      needs_{.schemes = schemes_of(job),
+             .most_learners = may_resize(job) ? jobs::most_learners(job) : 1,
+             .may_resize = may_resize(job),
+             .state_slots = pools.front()->state_slots()},
       sizes_{pools.front()->training_plan().parameters().elements(),
              pools.front()->training_plan().parameters().statistic_elements()},
       tuned_(job.tuned),
@@ -109,7 +112,7 @@ std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_de
 
 std::int64_t MemoryForecast::center_bytes(const PerDevice& device, int learners) const {
   sma::SynchronizerNeeds needs = needs_;
-  needs.most_learners = learners;
+  needs.most_learners = std::max(needs.most_learners, learners);
   const std::optional<sma::CenterVectors> vectors = sma::center_vectors(needs);
   return vectors ? signed_bytes(sma::Center::device_bytes(*device.device, sizes_, *vectors)) : 0;
 }
