@@ -113,7 +113,7 @@ std::string reached_text(const RunSummary& summary) {
 }
 
 std::string stop_text(int signal) {
-  constexpr const char* kStopping = "stopping after this round and saving";
+  constexpr const char* kStopping = "stopping and saving";
   switch (signal) {
     case SIGINT:
       return fmt::format("{}; Ctrl-C again exits without saving", kStopping);

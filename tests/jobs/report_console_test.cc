@@ -162,8 +162,7 @@ TEST_CASE("console: answers a signal at once, quiet or not") {
   for (const bool quiet : {false, true}) {
     Console console({.quiet = quiet});
     console.reporter.on_stop(SIGINT);
-    CHECK(console.messages.text() ==
-          "arbalest: stopping after this round and saving; Ctrl-C again exits without saving\n");
+    CHECK(console.messages.text() == "arbalest: stopping and saving; Ctrl-C again exits without saving\n");
     console.reporter.on_stop(SIGTERM);
     CHECK_THAT(console.messages.text(), ContainsSubstring("a second SIGTERM exits without saving"));
   }

@@ -1,16 +1,16 @@
 // Whole runs under every scheme of keeping learners together: what they save, where they stop, and how they replay.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <csignal>
-#include <fstream>
-
-#include <nlohmann/json.hpp>
+#include <filesystem>
 
 #include "jobs/export/safetensors.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/run/evaluation.h"
 #include "jobs/run/session.h"
 #include "tests/support/catch.h"
+#include "tests/support/npy_writer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"
 
@@ -137,6 +137,25 @@ TEST_CASE("a stopped run ends at a step of a long round and saves the mean of it
   CHECK(again.accuracy == summary.test_accuracy);
 }
 
+TEST_CASE("a run that diverges saves the last finite weights under every scheme", "[training]") {
+  for (const std::string scheme : {"sma {}", "ea_sgd { period: 3 }", "s_sgd {}", "local_sgd { period: 7 }",
+                                   "bmuf { period: 2 local_state: AVERAGE }", "diloco { period: 3 }", "swap {}"}) {
+    for (const std::string rate : {"30", "1000"}) {  // steps that are not finite, and losses
+      CAPTURE(scheme, rate);
+      const TemporaryDirectory directory;
+      Listener listener;
+      const RunSummary summary =
+          run_into(job_with(scheme, {"model={ zoo { lenet {} } }", "learning_rate.base=" + rate}),
+                   directory.path() / "run", listener);
+      CHECK(summary.status == RunStatus::kDiverged);
+      for (const dataflow::NamedTensor& tensor : saved(directory.path() / "run", summary)) {
+        INFO(tensor.name);
+        CHECK(std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); }));
+      }
+    }
+  }
+}
+
 TEST_CASE("a run switches at the first step that is not before the epoch, and again and again alike", "[training]") {
   const TemporaryDirectory directory;
   const jobs::JobOptions job = job_with(
@@ -187,6 +206,35 @@ TEST_CASE("a schedule of learners goes on across switches, where strides are of 
   CHECK(summary.status == RunStatus::kCompleted);
   CHECK(summary.learners_per_device == std::vector<int>{1});
   CHECK(run(job(409)).test_loss == summary.test_loss);
+}
+
+TEST_CASE("rounds and schedules that do not suit the files are refused when these are read", "[training]") {
+  // Sixty images, of which an epoch takes fifteen mini-batches.
+  const TemporaryDirectory directory;
+  for (const std::string split : {"train", "test"}) {
+    write_text(directory / (split + "_images.npy"), npy("|u1", "60, 4, 5", std::string(60 * 4 * 5, 'x')));
+    write_text(directory / (split + "_labels.npy"), npy("|u1", "60,", std::string(60, '\1')));
+  }
+  const auto open = [&](const std::string& learners, const std::string& synchronization) {
+    jobs::JobOptions job = parse(fmt::format(
+        "model {{ zoo {{ logistic_regression {{}} }} }} data {{ npy {{ directory: '{}' classes: 3 height: 4 width: 5 "
+        "channels: 1 }} }}\ntraining {{ batch_size: 4 max_epochs: 3 }} learning_rate {{ base: 0.01 }} devices: 'cpu'\n"
+        "learners {{ per_device {{ {} }} }} synchronization {{ {} }}",
+        directory.path().string(), learners, synchronization));
+    jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  };
+  CHECK_THROWS_WITH(
+      open("fixed: 2", "local_sgd { period: 8 }"),
+      ContainsSubstring("a round of 2 learners with period 8 needs 16 mini-batches, but an epoch has 15"));
+  CHECK_THROWS_WITH(open("fixed: 2", "switch { at_epoch: 1 diloco {} }"),
+                    ContainsSubstring("a round of 2 learners with period 500 needs"));
+  CHECK_NOTHROW(open("fixed: 2", "switch { at_epoch: 1 learners: 1 local_sgd { period: 15 } }"));
+  CHECK_NOTHROW(open("fixed: 2", "switch { at_epoch: 1 swap {} }"));
+  // From mini-batch 16 on strides have six.
+  const std::string schemes = "s_sgd {} switch { at_epoch: 1 sma { period: 3 } }";
+  CHECK_NOTHROW(open("schedule { step { learners: 2 } step { at_batch: 22 learners: 1 } }", schemes));
+  CHECK_THROWS_WITH(open("schedule { step { learners: 2 } step { at_batch: 24 learners: 1 } }", schemes),
+                    ContainsSubstring("24 lies within one; did you mean 22 or 28?"));
 }
 
 TEST_CASE("a tuned run with a switch replays as its record says", "[training]") {
