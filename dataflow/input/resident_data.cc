@@ -42,7 +42,10 @@ ResidentData::ResidentData(const Dataset& dataset, engine::Device& device) {
 
 std::size_t ResidentData::device_bytes(const InputDescription& description, std::int64_t examples,
                                        const engine::Device& device) {
-  return device.is_cuda() ? ByteImages::bytes(description, examples) : 0;
+  if (!device.is_cuda()) return 0;
+  constexpr std::size_t kByteValues = 256;
+  const std::size_t normalized = static_cast<std::size_t>(description.image[0]) * kByteValues * sizeof(float);
+  return ByteImages::bytes(description, examples) + normalized;
 }
 
 engine::GatherExamples ResidentData::gather(const GatherBuffers& buffers) const {

@@ -113,7 +113,7 @@ std::string reached_text(const RunSummary& summary) {
 }
 
 std::string stop_text(int signal) {
-  constexpr const char* kStopping = "stopping after this round and saving";
+  constexpr const char* kStopping = "stopping and saving";
   switch (signal) {
     case SIGINT:
       return fmt::format("{}; Ctrl-C again exits without saving", kStopping);
@@ -236,8 +236,10 @@ void ConsoleReporter::on_resize(const ResizeRow& row) {
 
 void ConsoleReporter::on_switch(const SwitchRow& row) {
   if (options_.quiet) return;
-  say(fmt::format("epoch {:.2f}: {} instead of {}, {}\n", row.epoch, row.to, row.from,
-                  learners_text(start_.devices, row.learners_per_device)));
+  const std::vector<int>& learners = row.learners_per_device;
+  const std::string text = learners.size() == 1 ? counted(learners.front(), "learner")
+                                                : "learners: " + learners_text(start_.devices, learners);
+  say(fmt::format("epoch {:.2f}: {} instead of {}, {}\n", row.epoch, row.to, row.from, text));
 }
 
 void ConsoleReporter::on_stop(int signal) { say(fmt::format("arbalest: {}\n", stop_text(signal))); }

@@ -49,6 +49,7 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
       most_learners_(job_learners_),
       ring_learners_(jobs::most_learners(job)),
       needs_{.schemes = schemes_of(job),
+             .most_learners = may_resize(job) ? jobs::most_learners(job) : 1,
              .may_resize = may_resize(job),
              .state_slots = pools.front()->state_slots(),
              .measures_gradients = measures_gradients(job)},
@@ -112,7 +113,7 @@ std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_de
 
 std::int64_t MemoryForecast::center_bytes(const PerDevice& device, int learners) const {
   sma::SynchronizerNeeds needs = needs_;
-  needs.most_learners = learners;
+  needs.most_learners = std::max(needs.most_learners, learners);
   const std::optional<sma::CenterVectors> vectors = sma::center_vectors(needs);
   if (!vectors) return 0;
   std::size_t bytes = sma::Center::device_bytes(*device.device, sizes_, *vectors);

@@ -155,7 +155,7 @@ class RunObserver {
   virtual void on_epoch(const EpochRow& row) = 0;
   virtual void on_resize(const ResizeRow& row) { static_cast<void>(row); }
   virtual void on_switch(const SwitchRow& row) { static_cast<void>(row); }
-  // The signal of that number asks the run to stop; it will, after the round under way.
+  // The signal of that number asks the run to stop; it will, after the stride under way (scheduler::Scheduler).
   virtual void on_stop(int signal) { static_cast<void>(signal); }
   virtual void on_finish(const RunSummary& summary) = 0;
 };

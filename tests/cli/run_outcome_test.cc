@@ -100,7 +100,7 @@ TEST_CASE("outcome: Ctrl-C is answered, and the end names the signal and how far
   REQUIRE(run.wait_for_message("preparing data"));
   REQUIRE(run.wait_for_message("\nepoch "));
   run.send(SIGINT);
-  REQUIRE(run.wait_for_message("stopping after this round and saving; Ctrl-C again exits without saving\n"));
+  REQUIRE(run.wait_for_message("stopping and saving; Ctrl-C again exits without saving\n"));
   const Completed result = run.wait();
   CHECK(result.exit_code == 128 + SIGINT);
   CHECK_THAT(result.err, ContainsSubstring("arbalest: stopped by SIGINT after "));

@@ -1,7 +1,9 @@
 // Training on a GPU that is too small for the usual number of learners.
+#include "engine/devices.h"
 #include "engine/error.h"
 #include "jobs/options/load_job.h"
 #include "jobs/run/inspection.h"
+#include "jobs/run/session.h"
 #include "jobs/run/trainer.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
@@ -82,4 +84,23 @@ TEST_CASE("inspection tells the GPU's memory from the host's, and what does not 
   REQUIRE(inspection.warnings.size() == 1);
   CHECK_THAT(inspection.warnings[0], Catch::Matchers::Contains("does not fit") && Catch::Matchers::Contains("cuda:0"));
   tests::cuda_stand_in::require_clean();
+}
+
+TEST_CASE("the forecast of a GPU's memory is what a session of any scheme takes", "[training]") {
+  for (const std::string synchronization :
+       {"sma {}", "ea_sgd { period: 2 }", "s_sgd { bucket_mb: 0.01 }", "local_sgd { period: 2 local_state: AVERAGE }",
+        "bmuf { period: 2 nesterov: true }", "diloco { period: 2 }", "lookahead { period: 2 }", "swap {}",
+        "sma {} switch { at_epoch: 0.5 s_sgd {} }"}) {
+    for (const std::string learners : {"fixed: 1", "fixed: 2", "auto { max: 2 }"}) {
+      CAPTURE(synchronization, learners);
+      tests::cuda_stand_in::reset();
+      jobs::JobOptions job =
+          logistic({"learners.per_device={" + learners + "}", "synchronization={" + synchronization + "}"});
+      const jobs::Inspection inspection = jobs::inspect(job);
+      const auto device = engine::open_device(job.devices[0]);
+      const std::size_t before = device->free_memory();
+      const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+      CHECK(before - device->free_memory() == static_cast<std::size_t>(inspection.memory[1].needed));
+    }
+  }
 }

@@ -85,6 +85,15 @@ TEST_CASE("a run in a precision that the devices do not know is evaluated in FP3
   CHECK(here.warnings.size() == (has_gpu ? 1U : 2U));
 }
 
+TEST_CASE("a saved job whose learners change schemes is evaluated anywhere") {
+  const SavedJob saved(
+      changed("learners { per_device { fixed: 2 } }",
+              "learners { per_device { fixed: 9 } }\ndevices: \"cpu\"\nsynchronization { bmuf { rate: 1.3 "
+              "nesterov: true period: 60 } switch { at_epoch: 2 learners: 8 s_sgd {} } }"));
+  CHECK(saved.load().switches.size() == 1);
+  CHECK(saved.load({"cpu"}).switches.empty());
+}
+
 TEST_CASE("a saved job that was damaged is refused as any other") {
   const SavedJob saved(changed("max_epochs: 10", "max_epochs: x"));
   CHECK_THROWS_WITH(saved.load(), ContainsSubstring("job.txtpb:4:39: error: expected an integer, not x"));

@@ -282,6 +282,19 @@ TEST_CASE("learners of a switch are at most those before it") {
   }
 }
 
+TEST_CASE("a job that goes on with fewer learners has no more of them after its switches") {
+  const JobOptions job =
+      parse(with("s_sgd {} switch { at_epoch: 1 learners: 3 swap {} } switch { at_epoch: 2 sma {} } "
+                 "switch { at_epoch: 3 learners: 1 sma {} }",
+                 "fixed: 4"));
+  const JobOptions fewer = with_learners(job, 2, "there is no memory for more");
+  REQUIRE(fewer.switches.size() == 3);
+  CHECK(fewer.learners_per_device == std::vector<int>{2});
+  CHECK(fewer.switches[0].learners_per_device == std::vector<int>{2});
+  CHECK(fewer.switches[1].learners_per_device.empty());
+  CHECK(fewer.switches[2].learners_per_device == std::vector<int>{1});
+}
+
 TEST_CASE("a mistake that a setting makes is told of the setting") {
   for (const auto& [setting, said] : std::vector<std::pair<std::string, std::string>>{
            {"synchronization=s_sgd{alpha: 0.1}", "no field 'alpha' in s_sgd"},

@@ -162,8 +162,7 @@ TEST_CASE("console: answers a signal at once, quiet or not") {
   for (const bool quiet : {false, true}) {
     Console console({.quiet = quiet});
     console.reporter.on_stop(SIGINT);
-    CHECK(console.messages.text() ==
-          "arbalest: stopping after this round and saving; Ctrl-C again exits without saving\n");
+    CHECK(console.messages.text() == "arbalest: stopping and saving; Ctrl-C again exits without saving\n");
     console.reporter.on_stop(SIGTERM);
     CHECK_THAT(console.messages.text(), ContainsSubstring("a second SIGTERM exits without saving"));
   }
@@ -426,6 +425,30 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
   CHECK(json["memory"][0]["available_bytes"] == 7 << 20);
   CHECK(json["most_learners_per_device"] == std::vector<int>{4, 4});
   CHECK(json["warnings"][0] == "too large");
+}
+
+TEST_CASE("the console tells of a switch and of the learners from there on") {
+  SwitchRow row;
+  row.epoch = 2.5016;
+  row.from = "s_sgd";
+  row.to = "local_sgd";
+  row.learners_per_device = {2, 1};
+  Console two;
+  two.reporter.on_start(some_start());
+  two.reporter.on_switch(row);
+  CHECK_THAT(two.messages.text(), ContainsSubstring("epoch 2.50: local_sgd instead of s_sgd, learners: 2 on 'cpu:0-1', "
+                                                    "1 on 'cpu:2'\n"));
+  RunStart start = some_start();
+  start.devices = {"cpu"};
+  row.learners_per_device = {1};
+  Console one;
+  one.reporter.on_start(start);
+  one.reporter.on_switch(row);
+  CHECK_THAT(one.messages.text(), ContainsSubstring("epoch 2.50: local_sgd instead of s_sgd, 1 learner\n"));
+  Console quiet(ConsoleOptions{.quiet = true});
+  quiet.reporter.on_start(start);
+  quiet.reporter.on_switch(row);
+  CHECK(quiet.messages.text().find("local_sgd") == std::string::npos);
 }
 
 }  // namespace arbalest::jobs

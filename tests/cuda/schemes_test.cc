@@ -1,0 +1,52 @@
+// Every scheme of keeping learners together on a GPU. Runs on the stand-in of CUDA's libraries and on a real GPU.
+#include "tests/cuda/gpus.h"
+#include "tests/cuda/switching.h"
+
+namespace arbalest::tests {
+
+TEST_CASE("every scheme trains on a GPU as on the CPU, and is evaluated there in the midst of a round", "[training]") {
+  const bool graphs = GENERATE(true, false);
+  for (const sma::Options& scheme : short_schemes()) {
+    INFO(name_of(scheme) << (graphs ? ", with graphs" : ""));
+    use_gpus(1);
+    const auto train_on = [&](const std::string& device) {
+      RigOptions options = options_on({device}, {3});
+      options.synchronization = scheme;
+      options.graphs = graphs;
+      return train(options);
+    };
+    check_close(train_on("cuda:0"), train_on("cpu"));
+  }
+}
+
+TEST_CASE("an evaluation in the midst of a round leaves a GPU's training as it was", "[training]") {
+  for (const sma::Options& scheme : short_schemes()) {
+    INFO(name_of(scheme));
+    use_gpus(1);
+    const auto train_on = [&](bool evaluates) {
+      RigOptions options = options_on({"cuda:0"}, {3});
+      options.synchronization = scheme;
+      TrainingRig rig(options);
+      std::vector<float> weights;
+      for (int stride = 0; stride < 6; ++stride) {
+        rig.run(1);
+        if (evaluates) rig.scheduler().evaluate(rig.test_ring());
+      }
+      for (const auto& tensor : rig.scheduler().snapshot()) {
+        weights.insert(weights.end(), tensor.values.begin(), tensor.values.end());
+      }
+      return weights;
+    };
+    CHECK(train_on(true) == train_on(false));
+  }
+}
+
+TEST_CASE("switches from scheme to scheme train on a GPU as on the CPU", "[training]") {
+  use_gpus(1);
+  const auto train_on = [](const std::string& device) {
+    return train_through(options_on({device}, {}), phases_on(1, 3));
+  };
+  check_close(train_on("cuda:0"), train_on("cpu"));
+}
+
+}  // namespace arbalest::tests

@@ -1,0 +1,51 @@
+// Every scheme on one GPU and on two where the stand-in of CUDA's libraries shows more than a GPU can: any order of
+// streams, and whether all GPUs call NCCL in the same order with the same sizes.
+#include "tests/cuda/switching.h"
+#include "tests/cuda_stand_in/stand_in.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+// Calls train() under several orders of streams on so many GPUs.
+template <typename Train>
+void check_orders(int gpus, const Train& train_once) {
+  cuda_stand_in::reset({.devices = gpus});
+  const Trained expected = train_once();
+  for (std::uint64_t seed = 2; seed <= 7; ++seed) {
+    cuda_stand_in::reset({.devices = gpus}, seed);
+    check_equal(train_once(), expected);
+    cuda_stand_in::require_clean();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a GPU gives the same bytes under every scheme in whatever order its streams run", "[training]") {
+  for (const sma::Options& scheme : short_schemes()) {
+    INFO(name_of(scheme));
+    RigOptions options = options_on({"cuda:0"}, {3});
+    options.synchronization = scheme;
+    check_orders(1, [&] { return train(options); });
+  }
+}
+
+TEST_CASE("a GPU that goes from scheme to scheme gives the same bytes in whatever order its streams run",
+          "[training]") {
+  check_orders(1, [] { return train_through(options_on({"cuda:0"}, {}), phases_on(1, 3)); });
+}
+
+TEST_CASE("the gradient's parts change no byte on one GPU", "[training]") {
+  RigOptions options = options_on({"cuda:0"}, {3});
+  options.synchronization = sma::defaults_of(sma::Scheme::kSSgd);  // one part
+  const Trained whole = train(options);
+  for (const std::int64_t bytes : {1, 128, 1024}) {
+    CAPTURE(bytes);
+    cuda_stand_in::reset();
+    options.synchronization.bucket_bytes = bytes;
+    check_equal(train(options), whole);
+    cuda_stand_in::require_clean();
+  }
+}
+
+}  // namespace arbalest::tests

@@ -1,0 +1,42 @@
+// Every scheme of keeping learners together, with rounds short enough for small trainings.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sma/options.h"
+
+namespace arbalest::tests {
+
+// With periods that twelve steps end in the midst of, where the scheme lets a run end there.
+inline std::vector<sma::Options> short_schemes() {
+  const auto make = [](sma::Scheme scheme, int period) {
+    sma::Options options = sma::defaults_of(scheme);
+    options.period = period;
+    return options;
+  };
+  std::vector<sma::Options> schemes;
+  schemes.push_back(make(sma::Scheme::kSma, 2));
+  schemes.push_back(make(sma::Scheme::kEaSgd, 3));
+  schemes.push_back(make(sma::Scheme::kSSgd, 1));
+  schemes.back().bucket_bytes = 128;  // several parts of a small gradient
+  schemes.push_back(make(sma::Scheme::kLocalSgd, 5));
+  schemes.push_back(make(sma::Scheme::kLocalSgd, 5));
+  schemes.back().local_state = sma::LocalState::kAverage;
+  schemes.push_back(make(sma::Scheme::kBmuf, 5));
+  schemes.back().nesterov = true;
+  schemes.push_back(make(sma::Scheme::kSlowMo, 5));
+  schemes.back().momentum = 0.5F;
+  schemes.back().local_state = sma::LocalState::kZero;
+  schemes.push_back(make(sma::Scheme::kDiloco, 5));
+  schemes.push_back(make(sma::Scheme::kLookahead, 5));
+  schemes.push_back(make(sma::Scheme::kSwap, 1));
+  return schemes;
+}
+
+inline std::string name_of(const sma::Options& options) {
+  return std::string(sma::name_of(options.scheme)) +
+         (options.local_state == sma::LocalState::kAverage ? ", state averaged" : "");
+}
+
+}  // namespace arbalest::tests
