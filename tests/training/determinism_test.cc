@@ -109,6 +109,70 @@ TEST_CASE("random delays before every task change no bit, data on the device", "
   check_delays_change_nothing(options);
 }
 
+TEST_CASE("random delays before every task change no bit of schemes with long rounds", "[training]") {
+  const auto devices = tests::two_devices(engine::host::allowed_cores());
+  sma::Options local_sgd = sma::defaults_of(sma::Scheme::kLocalSgd);
+  local_sgd.period = 3;
+  local_sgd.local_state = sma::LocalState::kAverage;
+  sma::Options diloco = sma::defaults_of(sma::Scheme::kDiloco);
+  diloco.period = 4;
+  for (const sma::Options& scheme : {local_sgd, diloco}) {
+    CAPTURE(sma::name_of(scheme.scheme));
+    RigOptions options;
+    options.learners = {3};
+    if (!devices.empty()) {
+      options.devices = devices;
+      options.learners = {2, 1};
+    }
+    options.learning_rate.base = 0.02;
+    options.synchronization = scheme;
+    check_delays_change_nothing(options);
+  }
+}
+
+TEST_CASE("random delays before every task change no bit of s_sgd with several parts", "[training]") {
+  const auto devices = tests::two_devices(engine::host::allowed_cores());
+  RigOptions options;
+  options.learners = {3};
+  options.synchronization = sma::defaults_of(sma::Scheme::kSSgd);
+  options.synchronization.bucket_bytes = 64;
+  SECTION("on one device") {}
+  SECTION("on two devices, with a model that is gathered on the way") {
+    if (devices.empty()) tests::skip_test("needs two cores");
+    options.devices = devices;
+    options.learners = {2, 1};
+    options.moving_average_epochs = 0.5;
+  }
+  check_delays_change_nothing(options);
+}
+
+TEST_CASE("random delays before every task change no bit of a switch from s_sgd to local_sgd", "[training]") {
+  RigOptions options;
+  options.layers = small_network();
+  options.learners = {4};
+  options.most_learners = 4;
+  options.synchronization = sma::defaults_of(sma::Scheme::kSSgd);
+  options.synchronization.bucket_bytes = 64;
+  sma::Options local_sgd = sma::defaults_of(sma::Scheme::kLocalSgd);
+  local_sgd.period = 3;
+  options.switches = {local_sgd};
+  const auto train_both = [&](engine::StreamObserver* observer) {
+    options.observer = observer;
+    TrainingRig rig(options);
+    rig.run(10);
+    rig.pools().front()->prepare(2);
+    rig.scheduler().switch_to(local_sgd, scheduler::LearnerScaling::kKeep, std::vector<int>{2});
+    rig.run(11);  // to the midst of a round
+    return weights_of(rig);
+  };
+  const std::vector<float> expected = train_both(nullptr);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    Delays delays(seed);
+    CHECK(same_bytes(train_both(&delays), expected));
+  }
+}
+
 TEST_CASE("what a ring brings and what is gathered on the device train the same bytes", "[training]") {
   RigOptions options;
   options.layers = small_network();

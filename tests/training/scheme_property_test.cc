@@ -1,0 +1,259 @@
+// What holds of schemes whatever the numbers: learners have no rank, averages stay among what is averaged, and equal
+// replicas are one.
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "engine/host/topology.h"
+#include "sma/synchronizer.h"
+#include "tests/support/catch.h"
+#include "tests/support/scheme_rig.h"
+#include "tests/support/weights.h"
+
+namespace {
+
+using namespace arbalest;
+using tests::RigOptions;
+using tests::SchemeCase;
+using tests::TrainingRig;
+
+using Vector = std::vector<float>;
+
+constexpr std::int64_t kElements = 300;
+constexpr int kRounds = 5;
+
+Vector random_vector(std::uint64_t seed, std::uint64_t number, float spread) {
+  dataflow::RandomSequence random(seed, 5, number);
+  Vector values(kElements);
+  for (float& value : values) value = spread * (static_cast<float>(random.next() >> 40U) * 0x1.0p-23F - 1.0F);
+  return values;
+}
+
+// A synchronizer over made-up replicas, as many on each device as `counts` says.
+class Averaged {
+ public:
+  Averaged(const sma::Options& options, const std::vector<std::string>& devices, const std::vector<int>& counts)
+      : collective_(engine::make_memory_collective(static_cast<int>(devices.size()))) {
+    std::size_t count = 0;
+    std::vector<engine::Device*> pointers;
+    for (const std::string& name : devices) {
+      devices_.push_back(engine::open_device(engine::parse_device(name)));
+      pointers.push_back(devices_.back().get());
+    }
+    for (const int of_device : counts) {
+      ready_.emplace_back(static_cast<std::size_t>(of_device));
+      count += ready_.back().size();
+    }
+    weights_.assign(count, Vector(kElements));
+    synchronizer_ = std::make_unique<sma::Synchronizer>(
+        sma::SynchronizerNeeds{.schemes = {options}, .most_learners = static_cast<int>(count)}, pointers,
+        sma::CenterSizes{.elements = kElements}, *collective_, kRounds + 1);
+    std::vector<std::vector<sma::ReplicaView>> views;
+    std::size_t j = 0;
+    for (const auto& of_device : ready_) {
+      views.emplace_back();
+      for (std::size_t i = 0; i < of_device.size(); ++i, ++j) {
+        views.back().push_back({.weights = weights_[j].data(), .gradient = weights_[j].data()});
+      }
+    }
+    synchronizer_->bind(options, std::move(views));
+  }
+
+  void set_center(const Vector& z) {
+    for (std::size_t d = 0; d < devices_.size(); ++d) synchronizer_->set_center(d, z.data());
+  }
+
+  // z once these have been averaged.
+  Vector average(const std::vector<Vector>& weights) {
+    take(weights);
+    synchronizer_->synchronize(ready_, 0.1F);
+    synchronizer_->drain();
+    const float* z = synchronizer_->center(0);
+    return {z, z + kElements};
+  }
+
+  // The mean of these, as gradients are averaged: in two parts.
+  Vector mean_gradient(const std::vector<Vector>& gradients) {
+    take(gradients);
+    synchronizer_->reduce_gradients(ready_, kElements / 3, kElements);
+    synchronizer_->reduce_gradients(ready_, 0, kElements / 3);
+    synchronizer_->drain();
+    const float* mean = synchronizer_->operands(0).gradient;
+    return {mean, mean + kElements};
+  }
+
+ private:
+  void take(const std::vector<Vector>& vectors) {
+    for (std::size_t j = 0; j < weights_.size(); ++j) std::ranges::copy(vectors[j], weights_[j].begin());
+  }
+
+  std::vector<std::unique_ptr<engine::Device>> devices_;
+  std::unique_ptr<engine::Collective> collective_;
+  std::vector<Vector> weights_;
+  std::vector<std::vector<engine::Event>> ready_;
+  std::unique_ptr<sma::Synchronizer> synchronizer_;
+};
+
+// How many elements of `z` are outside of what the vectors have there, beyond rounding.
+int outside(const Vector& z, const std::vector<Vector>& vectors) {
+  constexpr float kRounding = 1e-6F;
+  int count = 0;
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    float low = vectors.front()[i];
+    float high = low;
+    for (const Vector& vector : vectors) {
+      low = std::min(low, vector[i]);
+      high = std::max(high, vector[i]);
+    }
+    count += z[i] < low - kRounding || z[i] > high + kRounding ? 1 : 0;
+  }
+  return count;
+}
+
+// How often an element of z leaves the replicas, and where `counts_center` z before, in some rounds.
+int times_outside(const sma::Options& options, int replicas, bool counts_center) {
+  Averaged averaged(options, {"cpu"}, {replicas});
+  Vector z = random_vector(1, 0, 1.0F);
+  averaged.set_center(z);
+  int count = 0;
+  for (std::uint64_t round = 1; round <= kRounds; ++round) {
+    std::vector<Vector> weights;
+    for (int j = 0; j < replicas; ++j) weights.push_back(random_vector(round, static_cast<std::uint64_t>(j), 1.0F));
+    const Vector next = averaged.average(weights);
+    if (counts_center) weights.push_back(z);
+    count += outside(next, weights);
+    z = next;
+  }
+  return count;
+}
+
+std::vector<float> trained(const RigOptions& options, int strides) {
+  TrainingRig rig(options);
+  rig.run(strides);
+  return tests::model_weights(rig);
+}
+
+double distance_of(const Vector& a, const Vector& b) {
+  return tests::relative_distance({a.begin(), a.end()}, {b.begin(), b.end()});
+}
+
+// A scheme that assigns the plain mean, by another name.
+SchemeCase plain_mean(SchemeCase scheme) {
+  scheme.options.outer_rate = 1.0F;
+  scheme.options.momentum = 0.0F;
+  return scheme;
+}
+
+std::vector<std::vector<std::string>> device_lists() {
+  std::vector<std::vector<std::string>> lists = {{"cpu"}};
+  const auto two = tests::two_devices(engine::host::allowed_cores());
+  if (!two.empty()) lists.push_back(two);
+  return lists;
+}
+
+}  // namespace
+
+TEST_CASE("which replica is which changes an average by rounding only", "[scheme]") {
+  constexpr std::array<std::size_t, 5> kOther{3, 0, 4, 1, 2};
+  for (const auto& devices : device_lists()) {
+    const std::vector<int> counts = devices.size() == 1 ? std::vector{5} : std::vector{3, 2};
+    for (const SchemeCase& scheme : tests::all_schemes()) {
+      CAPTURE(scheme.name, devices.size());
+      Averaged one(scheme.options, devices, counts);
+      Averaged other(scheme.options, devices, counts);
+      const Vector z = random_vector(1, 0, 1.0F);
+      one.set_center(z);
+      other.set_center(z);
+      for (std::uint64_t round = 1; round <= kRounds; ++round) {
+        std::vector<Vector> weights;
+        std::vector<Vector> permuted;
+        for (std::uint64_t j = 0; j < kOther.size(); ++j) weights.push_back(random_vector(round, j, 1.0F));
+        for (const std::size_t j : kOther) permuted.push_back(weights[j]);
+        const bool reduces = scheme.options.scheme == sma::Scheme::kSSgd;
+        const Vector expected = reduces ? one.mean_gradient(weights) : one.average(weights);
+        const Vector found = reduces ? other.mean_gradient(permuted) : other.average(permuted);
+        CHECK(distance_of(found, expected) < 1e-6);
+        CHECK(distance_of(expected, z) > 1e-2);
+      }
+    }
+  }
+}
+
+TEST_CASE("which learner trains which mini-batch of a step changes the model by rounding only", "[scheme]") {
+  constexpr std::array<std::uint64_t, 3> kOther{2, 0, 1};
+  for (const auto& devices : device_lists()) {
+    for (const SchemeCase& scheme : tests::all_schemes()) {
+      CAPTURE(scheme.name, devices.size());
+      const std::vector<int> learners = devices.size() == 1 ? std::vector{3} : std::vector{2, 1};
+      RigOptions options = tests::scheme_options(learners, devices);
+      options.synchronization = scheme.with_period(3).options;
+      const std::vector<float> expected = trained(options, 10);
+      options.batch_of = [&](std::uint64_t n) { return n / 3 * 3 + kOther[n % 3]; };
+      const std::vector<float> found = trained(options, 10);
+      CHECK(distance_of(found, expected) < 1e-5);
+      options.batch_of = [](std::uint64_t n) { return n + 3; };  // other mini-batches do make a difference
+      CHECK(distance_of(trained(options, 10), expected) > 1e-4);
+    }
+  }
+}
+
+TEST_CASE("without momentum and with k a at most 1 the center stays among the replicas", "[scheme]") {
+  for (const int replicas : {2, 3, 4, 8}) {
+    for (SchemeCase scheme : tests::all_schemes()) {
+      if (scheme.options.scheme == sma::Scheme::kSSgd) continue;
+      CAPTURE(scheme.name, replicas);
+      scheme.options.momentum = 0.0F;
+      const bool is_mean = scheme.options.rate_for(replicas) == 1.0F;  // the old center has no part in it
+      REQUIRE(scheme.options.rate_for(replicas) <= 1.0F);
+      CHECK(times_outside(scheme.options, replicas, !is_mean) == 0);
+      // What would leave them: momentum, and a step beyond the mean.
+      scheme.options.momentum = 0.9F;
+      CHECK(times_outside(scheme.options, replicas, true) > 0);
+      scheme.options.momentum = 0.0F;
+      scheme.options.outer_rate = 1.9F;
+      if (scheme.options.assigns()) CHECK(times_outside(scheme.options, replicas, true) > 0);
+    }
+    Averaged gradients(tests::s_sgd_case().options, {"cpu"}, {replicas});
+    std::vector<Vector> vectors;
+    for (int j = 0; j < replicas; ++j) vectors.push_back(random_vector(9, static_cast<std::uint64_t>(j), 1.0F));
+    CHECK(outside(gradients.mean_gradient(vectors), vectors) == 0);
+  }
+}
+
+TEST_CASE("equal replicas take the step of one where the plain mean is assigned, and under s_sgd", "[scheme]") {
+  const std::vector<SchemeCase> schemes = {tests::local_sgd_case(),
+                                           tests::local_sgd_case(sma::LocalState::kZero),
+                                           tests::local_sgd_case(sma::LocalState::kAverage),
+                                           plain_mean(tests::bmuf_case(true)),
+                                           plain_mean(tests::slow_mo_case()),
+                                           plain_mean(tests::diloco_case()),
+                                           plain_mean(tests::lookahead_case()),
+                                           tests::swap_case(),
+                                           tests::s_sgd_case(64)};
+  const std::vector<engine::UpdateRule> rules = {engine::Sgd{.momentum = 0.9F, .weight_decay = 0.01F}, engine::AdamW{}};
+  constexpr int kSteps = 14;
+  for (const auto& devices : device_lists()) {
+    for (const SchemeCase& scheme : schemes) {
+      for (const engine::UpdateRule& rule : rules) {
+        RigOptions one = tests::scheme_options({1});
+        one.rule = rule;
+        one.learning_rate.base = 0.02;
+        one.synchronization = scheme.with_period(3).options;
+        const std::vector<float> expected = trained(one, kSteps);
+        for (const int each : {1, 2, 3}) {
+          RigOptions options = one;
+          options.devices = devices;
+          options.learners = std::vector<int>(devices.size(), each);
+          const std::uint64_t learners = devices.size() * static_cast<std::uint64_t>(each);
+          options.batch_of = [learners](std::uint64_t n) { return n / learners; };
+          CAPTURE(scheme.name, rule.index(), learners);
+          const std::vector<float> found = trained(options, kSteps);
+          CHECK(distance_of(found, expected) < 1e-5);
+          // The mean of a power of two of equal gradients is exact.
+          const bool is_exact = scheme.options.scheme == sma::Scheme::kSSgd && (learners & (learners - 1)) == 0;
+          if (is_exact) CHECK(tests::same_bytes(found, expected));
+        }
+      }
+    }
+  }
+}
