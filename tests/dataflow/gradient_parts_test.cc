@@ -1,4 +1,4 @@
-// The cuts of the backward pass, for many made-up sequences of parameters.
+// Cuts the backward pass of many random sequences of parameters into parts.
 #include "dataflow/gradient_parts.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ using arbalest::dataflow::gradient_parts;
 using arbalest::dataflow::GradientPart;
 using arbalest::dataflow::RandomSequence;
 
-// Nodes of a graph, some of which have parameters.
+// A graph's nodes, some without parameters.
 struct MadeUpNodes {
   std::vector<std::optional<std::int64_t>> first_element;  // by node
   std::vector<std::int64_t> elements;                      // by node
@@ -35,7 +35,7 @@ MadeUpNodes make_nodes(std::uint64_t seed, std::int64_t largest) {
   return nodes;
 }
 
-// What part number `part` must have before it is closed.
+// Returns how many elements part number `part` needs before it is closed.
 std::int64_t wanted_elements(std::size_t part, std::int64_t bytes) {
   const std::int64_t wanted = part == 0 ? bytes / 8 : bytes;
   return std::max<std::int64_t>((wanted + 3) / 4, 1);
@@ -46,13 +46,13 @@ void check_cover(const MadeUpNodes& nodes, const std::vector<GradientPart>& part
   std::vector<int> reductions(static_cast<std::size_t>(nodes.trainable), 0);
   std::size_t next_node = nodes.first_element.size();
   for (const GradientPart& part : parts) {
-    REQUIRE(part.last_node == next_node);  // they run backward without a gap
+    REQUIRE(part.last_node == next_node);  // parts run backward without a gap
     REQUIRE(part.first_node <= part.last_node);
     next_node = part.first_node;
     for (std::size_t n = part.first_node; n < part.last_node; ++n) {
       ++runs[n];
       if (!nodes.first_element[n]) continue;
-      REQUIRE(*nodes.first_element[n] >= part.begin);  // what the node computes is the part's
+      REQUIRE(*nodes.first_element[n] >= part.begin);  // the part contains its nodes' parameters
       REQUIRE(*nodes.first_element[n] + nodes.elements[n] <= part.end);
     }
     for (std::int64_t i = part.begin; i < part.end; ++i) ++reductions[static_cast<std::size_t>(i)];
@@ -62,7 +62,7 @@ void check_cover(const MadeUpNodes& nodes, const std::vector<GradientPart>& part
   REQUIRE(std::ranges::all_of(reductions, [](int count) { return count == 1; }));
 }
 
-// A part is closed as soon as it is large enough, and not before.
+// Checks that each part is closed as soon as it is large enough.
 void check_sizes(const MadeUpNodes& nodes, const std::vector<GradientPart>& parts, std::int64_t bytes) {
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const GradientPart& part = parts[p];
@@ -70,7 +70,7 @@ void check_sizes(const MadeUpNodes& nodes, const std::vector<GradientPart>& part
     const bool is_last = p + 1 == parts.size();
     if (!is_last) REQUIRE(part.end - part.begin >= wanted);
     for (std::size_t n = part.first_node + 1; n < part.last_node; ++n) {
-      // The last part goes on to the first node, wherever the first parameter is.
+      // The node of element 0 and the nodes before it always belong to the last part.
       if (nodes.first_element[n].value_or(0) > 0) REQUIRE(part.end - *nodes.first_element[n] < wanted);
     }
   }
@@ -84,7 +84,7 @@ TEST_CASE("parts of the gradient cover each node and each element once, and are 
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     for (const std::int64_t largest : {1, 10, 3000}) {
       const MadeUpNodes nodes = make_nodes(seed, largest);
-      for (const std::int64_t bytes : {1, 4, 33, 256, 4096, 1 << 30}) {  // down to parameters larger than a part
+      for (const std::int64_t bytes : {1, 4, 33, 256, 4096, 1 << 30}) {  // some parameters are larger than a part
         CAPTURE(seed, largest, bytes);
         const auto parts = gradient_parts(nodes.first_element, nodes.trainable, bytes);
         check_cover(nodes, parts);
@@ -100,9 +100,9 @@ TEST_CASE("parts of the gradient cover each node and each element once, and are 
 }
 
 TEST_CASE("a parameter larger than a part is a part of its own", "[gradient_parts]") {
-  // Nodes: weights of 10 elements, no parameters, 1000 elements, 10 elements.
+  // The nodes have 10, no, 1000 and 10 elements.
   const std::vector<std::optional<std::int64_t>> first_element = {0, std::nullopt, 10, 1010};
-  constexpr std::int64_t kBytes = 320;  // 80 elements, and 10 of the first part
+  constexpr std::int64_t kBytes = 320;  // 80 elements; 10 in the first part
   CHECK(gradient_parts(first_element, 1020, kBytes) ==
         std::vector<GradientPart>{{3, 4, 1010, 1020}, {2, 3, 10, 1010}, {0, 2, 0, 10}});
 }

@@ -1,4 +1,4 @@
-// An observer that stops tasks and takes waits away, to prove without a clock what runs beside what.
+// An observer that holds tasks and drops waits, to prove without a clock which tasks overlap.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,7 @@ class Latch final : public engine::StreamObserver {
     return dropped_.contains(label);
   }
 
-  // The first `passing` tasks of each stream that begin from now on are let through.
+  // From now on the first `passing` tasks with this label on each stream still run.
   void hold(const std::string& label, int passing = 0) {
     const std::lock_guard lock(mutex_);
     held_ = label;
@@ -63,13 +63,27 @@ class Latch final : public engine::StreamObserver {
   int passing_ = 0;
   std::set<std::string> dropped_;
   std::map<std::string, int> finished_;
-  std::map<const engine::Stream*, int> begun_;  // tasks with the label that is held
+  std::map<const engine::Stream*, int> begun_;  // tasks with the held label, by stream
+};
+
+// Releases the latch at the end of a scope, even if an assertion fails. Declare it after the rig, which waits for
+// tasks.
+class ReleaseAtEnd {
+ public:
+  explicit ReleaseAtEnd(Latch& latch) : latch_(latch) {}
+  ~ReleaseAtEnd() { latch_.release(); }
+  ReleaseAtEnd(const ReleaseAtEnd&) = delete;
+  ReleaseAtEnd& operator=(const ReleaseAtEnd&) = delete;
+
+ private:
+  Latch& latch_;
 };
 
 inline constexpr std::chrono::milliseconds kGrace{300};       // nothing is expected to happen
 inline constexpr std::chrono::milliseconds kPatience{60000};  // something is
 
-// Whether tasks of `label` end beyond the first `expected`: not even one may, or all `more` must if a wait was dropped.
+// Returns whether more than `expected` tasks of `label` end: one more within the grace period, or, if a wait was
+// dropped, all `more`.
 inline bool goes_beyond(Latch& latch, const std::string& label, int expected, int more, bool is_dropped) {
   return is_dropped ? latch.reaches(label, expected + more, kPatience) : latch.reaches(label, expected + 1, kGrace);
 }

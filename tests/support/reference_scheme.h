@@ -1,5 +1,5 @@
-// The schemes that keep replicas together, in plain double arithmetic, straight from the formulas of the papers that
-// sma/options.h names. It shares no code with the product. k replicas take local steps of SGD with momentum.
+// A scalar reference of the synchronization schemes in double precision, written after the papers that sma/options.h
+// names. It shares no code with the product. k replicas take local steps of SGD with momentum.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +70,7 @@ struct ReferenceScheme {
     return result;
   }
 
-  // What is evaluated and saved: z where replicas are pulled to it, and their mean otherwise.
+  // The product evaluates and saves z if replicas are pulled to it, and the mean of the replicas otherwise.
   Vector model() const {
     if (formula.coupling == ReferenceCoupling::kPull && w.size() > 1) return z;
     return mean(w);
@@ -81,7 +81,7 @@ struct ReferenceScheme {
     return std::max(formula.period, static_cast<int>(std::min<double>(wanted, longest_period)));
   }
 
-  // One step of every replica at learning rate `rate`; at the end of a round the center moves.
+  // Every replica takes one step at learning rate `rate`. The center moves at the end of a round.
   void step(double rate, const Gradient& gradient) {
     if (steps_left == 0) steps_left = period_at(rate);
     const bool ends_round = --steps_left == 0;
@@ -89,7 +89,7 @@ struct ReferenceScheme {
     std::vector<Vector> g;
     for (const Vector& weights : w) g.push_back(gradient(next_task++, weights));
     if (formula.coupling == ReferenceCoupling::kGradient) g.assign(g.size(), mean(g));
-    Vector average = mean(w);  // before the step, which is what replicas that are pulled show to the center
+    Vector average = mean(w);  // pulled replicas move the center by their weights before the step
     for (std::size_t j = 0; j < w.size(); ++j) {
       const double scale = clip_norm ? std::min(1.0, *clip_norm / (norm(g[j]) + 1e-6)) : 1.0;
       for (std::size_t i = 0; i < z.size(); ++i) {

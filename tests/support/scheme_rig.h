@@ -1,4 +1,4 @@
-// A training rig beside the scalar reference of its scheme: both train the same mini-batches.
+// Trains a rig and the scalar reference of its scheme on the same mini-batches.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@
 
 namespace arbalest::tests {
 
-// A scheme as the product is told of it, and as the reference is, for k replicas.
+// One scheme: the product's options, and the reference's formula for k replicas.
 struct SchemeCase {
   std::string name;
   sma::Options options;
   std::function<ReferenceFormula(int k)> formula;
 
-  // With `period` local steps a round, where the scheme has rounds.
+  // Sets the local steps of a round, if the scheme has rounds.
   SchemeCase with_period(int period) const {
     SchemeCase changed = *this;
     changed.options.period = period;
@@ -136,7 +136,7 @@ inline std::vector<SchemeCase> all_schemes() {
           s_sgd_case()};
 }
 
-// Local SGD whose outer momentum may multiply the learning rate tenfold without oscillating.
+// The learning rate and momentum are low, so that outer momentum may multiply them tenfold and stay stable.
 inline RigOptions scheme_options(const std::vector<int>& learners, std::vector<std::string> devices = {"cpu"}) {
   RigOptions options;
   options.devices = std::move(devices);
@@ -146,10 +146,10 @@ inline RigOptions scheme_options(const std::vector<int>& learners, std::vector<s
   return options;
 }
 
-// Both, from the same initial model on.
+// The rig and the reference start from the same model.
 class SchemeRig {
  public:
-  // options.rule must be Sgd; options.synchronization is the scheme's.
+  // options.rule must be Sgd. The scheme replaces options.synchronization.
   SchemeRig(RigOptions options, const SchemeCase& scheme)
       : options_(with_scheme(std::move(options), scheme)), rig_(options_), regression_(rig_), scheme_(scheme) {
     const auto& rule = std::get<engine::Sgd>(options_.rule);
@@ -163,7 +163,7 @@ class SchemeRig {
   TrainingRig& rig() { return rig_; }
   int learners() { return rig_.scheduler().learners(); }
 
-  // `strides` strides (scheduler::Scheduler): rounds of sma and ea_sgd, else single steps.
+  // A stride is a round of sma and ea_sgd, and one step of the other schemes.
   void run(int strides) {
     for (int stride = 0; stride < strides; ++stride) {
       const double progress =
@@ -181,7 +181,7 @@ class SchemeRig {
     tasks_ += progress.tasks;
     loss_sum_ += progress.loss_sum;
   }
-  // Whole rounds, for schemes whose periods are fixed.
+  // Only for schemes with a fixed period.
   void run_rounds(int rounds) {
     const bool has_long_rounds = reference_.formula.coupling == ReferenceCoupling::kAssign;
     run(has_long_rounds ? rounds * reference_.formula.period : rounds);
@@ -198,18 +198,18 @@ class SchemeRig {
     rig_.scheduler().switch_to(scheme.options, scaling, learners_by_device);
     scheme_ = scheme;
     options_.learning_rate.with_learners = scaling;
-    // Momenta stay where replicas keep their own under the new scheme, too.
+    // Learners keep their momenta if the new scheme lets replicas have their own.
     const ReferenceFormula next = scheme.formula(learners());
     regroup(learners() == before && next.coupling == ReferenceCoupling::kAssign && next.state != ReferenceState::kZero);
   }
 
-  // How far the product's model is from the reference's, relative to the norm.
+  // Returns |product's model - reference's model| / |reference's model|.
   double distance() { return relative_distance(flatten(rig_.scheduler().snapshot()), reference_.model()); }
   const ReferenceScheme& reference() const { return reference_; }
 
   void check() {
     CAPTURE(scheme_.name, learners(), scheme_.options.period, reference_.next_task);
-    CHECK(tasks_ == static_cast<std::int64_t>(reference_.next_task));  // no mini-batch twice, none left out
+    CHECK(tasks_ == static_cast<std::int64_t>(reference_.next_task));  // each mini-batch once
     CHECK(loss_sum_ == Approx(regression_.loss_sum()).epsilon(1e-4));
     CHECK(distance() < kTolerance);
   }
@@ -227,7 +227,7 @@ class SchemeRig {
         std::max<int>(reference_.formula.period, static_cast<int>(rig_.order().batches_per_epoch()) / (2 * learners()));
   }
   void regroup(bool keeps_local_momenta) {
-    reference_.restart(learners(), keeps_local_momenta);  // by the old formula, whose model it is
+    reference_.restart(learners(), keeps_local_momenta);  // with the old formula
     set_formula();
   }
 

@@ -84,7 +84,7 @@ inline std::vector<dataflow::LayerDescription> logistic_regression(std::int64_t 
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 
-// Another order's batches under other numbers.
+// Hands out the batches of another order under different numbers.
 class RenumberedOrder final : public dataflow::BatchOrder {
  public:
   using Number = std::function<std::uint64_t(std::uint64_t)>;
@@ -133,7 +133,7 @@ struct RigOptions {
   engine::StreamObserver* observer = nullptr;
   bool graphs = true;  // GPU
   RigInput input = RigInput::kFloats;
-  RenumberedOrder::Number batch_of = {};  // mini-batch n is this one of the shuffled order; none: n
+  RenumberedOrder::Number batch_of = {};  // maps a mini-batch's number to that in the shuffled order
   std::int64_t statistic_batches = 0;     // on which the central model's statistics are estimated anew; 0: they are not
 };
 

@@ -1,4 +1,4 @@
-// What a training rig has trained.
+// Reads and compares the weights of a training rig.
 #pragma once
 
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace arbalest::tests {
 
-// The flat weights of every learner, running statistics included; on CPU devices.
+// Returns the flat weights of every learner, running statistics included. Only for CPU devices.
 inline std::vector<std::vector<float>> learner_weights(TrainingRig& rig) {
   std::vector<std::vector<float>> weights;
   for (const auto& pool : rig.pools()) {
@@ -32,7 +32,7 @@ inline bool same_bytes(const std::vector<float>& a, const std::vector<float>& b)
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// The first `elements` of both.
+// Compares the first `elements` elements.
 inline bool same_bytes(const std::vector<float>& a, const std::vector<float>& b, std::size_t elements) {
   return a.size() >= elements && b.size() >= elements && std::memcmp(a.data(), b.data(), elements * sizeof(float)) == 0;
 }

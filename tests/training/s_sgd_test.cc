@@ -1,4 +1,4 @@
-// s_sgd: learners that apply the mean of their gradients stay equal, and are one learner with the total mini-batch.
+// s_sgd keeps the replicas equal, and trains like one learner with the total mini-batch.
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +10,7 @@
 #include "engine/host/topology.h"
 #include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"
+#include "tests/support/device_lists.h"
 #include "tests/support/scheme_rig.h"
 #include "tests/support/skip.h"
 #include "tests/support/small_training.h"
@@ -21,9 +22,9 @@ using namespace arbalest;
 using tests::RigOptions;
 using tests::TrainingRig;
 
-constexpr std::int64_t kSmallBucket = 256;  // bytes; several parts of the networks here
+constexpr std::int64_t kSmallBucket = 256;  // bytes; cuts the networks below into several parts
 
-// Without dropout and batch norm, which would tell learners from one another.
+// Has neither dropout nor batch norm, which make several learners differ from one.
 std::vector<dataflow::LayerDescription> plain_network() {
   dataflow::Conv2dLayer::Options conv;
   conv.filters = 5;
@@ -53,7 +54,7 @@ RigOptions reduced(const std::vector<int>& learners, std::int64_t bucket_bytes =
   return options;
 }
 
-// Two cores as two devices, and as one.
+// The same two cores as two devices and as one device.
 struct TwoCores {
   std::vector<std::string> two;
   std::string one;
@@ -67,7 +68,7 @@ TwoCores two_cores_or_skip() {
 
 std::size_t parts_of(TrainingRig& rig) { return rig.pools().front()->learners().front()->gradient_parts().size(); }
 
-// That all learners have the same trainable weights, bit by bit.
+// Checks that all learners have the same trainable weights, bit by bit.
 void check_replicas_are_equal(const RigOptions& options) {
   TrainingRig rig(options);
   const auto before = tests::learner_weights(rig);
@@ -78,7 +79,7 @@ void check_replicas_are_equal(const RigOptions& options) {
     const auto weights = tests::learner_weights(rig);
     CHECK_FALSE(tests::same_bytes(weights.front(), before.front(), trainable));
     for (const auto& other : weights) CHECK(tests::same_bytes(other, weights.front(), trainable));
-    // Running statistics are each learner's own.
+    // Each learner has running statistics of its own.
     if (layout.statistic_elements() > 0) CHECK_FALSE(tests::same_bytes(weights[1], weights[0]));
     CHECK(tests::same_bytes(tests::model_weights(rig), tests::model_weights(rig)));
   }
@@ -93,20 +94,15 @@ std::vector<float> trained(const RigOptions& options, int steps = 20) {
 }  // namespace
 
 TEST_CASE("replicas of s_sgd have equal bits, whatever the optimizer, clipped or not", "[s_sgd]") {
-  const auto devices = tests::two_devices(engine::host::allowed_cores());
   const std::vector<engine::UpdateRule> rules = {
       engine::Sgd{.momentum = 0.9F, .weight_decay = 0.01F}, engine::Sgd{.momentum = 0.9F, .nesterov = true},
       engine::RmsProp{.momentum = 0.5F}, engine::AdamW{.weight_decay = 0.1F}};
   for (const engine::UpdateRule& rule : rules) {
     for (const bool clips : {false, true}) {
-      for (const bool uses_two : {false, true}) {
-        if (uses_two && devices.empty()) continue;
-        CAPTURE(rule.index(), clips, uses_two);
-        RigOptions options = reduced({3});
-        if (uses_two) {
-          options.devices = devices;
-          options.learners = {2, 1};
-        }
+      for (const auto& devices : tests::device_lists()) {
+        CAPTURE(rule.index(), clips, devices.size());
+        RigOptions options = reduced(tests::spread(3, devices));
+        options.devices = devices;
         options.layers = network_with_statistics();
         options.rule = rule;
         options.learning_rate.base = rule.index() == 0 ? 0.05 : 0.01;
@@ -128,26 +124,21 @@ TEST_CASE("replicas of s_sgd have equal bits in BF16", "[s_sgd]") {
 }
 
 TEST_CASE("s_sgd of k learners is one learner with k mini-batches as one", "[s_sgd]") {
-  const auto devices = tests::two_devices(engine::host::allowed_cores());
   for (const int learners : {2, 3, 4, 8}) {
-    for (const bool uses_two : {false, true}) {
-      if (uses_two && devices.empty()) continue;
+    for (const auto& devices : tests::device_lists()) {
       for (const bool clips : {false, true}) {
-        CAPTURE(learners, uses_two, clips);
-        RigOptions options = reduced({learners});
-        if (uses_two) {
-          options.devices = devices;
-          options.learners = {learners - learners / 2, learners / 2};
-        }
+        CAPTURE(learners, devices.size(), clips);
+        RigOptions options = reduced(tests::spread(learners, devices));
+        options.devices = devices;
         if (clips) options.clip_gradient_norm = 0.3F;
         RigOptions alone = options;
         alone.devices = {"cpu"};
         alone.learners = {1};
-        alone.batch = options.batch * learners;  // the same examples: an epoch leaves none out
+        alone.batch = options.batch * learners;  // an epoch leaves no example out
         REQUIRE(options.examples % alone.batch == 0);
         const std::vector<float> expected = trained(alone);
         CHECK(tests::distance(trained(options), expected) < 1e-5);
-        // A slightly different clipping would show.
+        // The comparison notices a slightly different clipping.
         alone.clip_gradient_norm = 0.28F;
         CHECK(tests::distance(trained(alone), expected) > 1e-3);
       }
@@ -156,14 +147,9 @@ TEST_CASE("s_sgd of k learners is one learner with k mini-batches as one", "[s_s
 }
 
 TEST_CASE("s_sgd trains the same bytes whatever the buckets", "[s_sgd]") {
-  const auto devices = tests::two_devices(engine::host::allowed_cores());
-  for (const bool uses_two : {false, true}) {
-    if (uses_two && devices.empty()) continue;
-    RigOptions options = reduced({3}, 0);
-    if (uses_two) {
-      options.devices = devices;
-      options.learners = {2, 1};
-    }
+  for (const auto& devices : tests::device_lists()) {
+    RigOptions options = reduced(tests::spread(3, devices), 0);
+    options.devices = devices;
     options.layers = network_with_statistics();
     options.clip_gradient_norm = 0.3F;
     TrainingRig whole(options);
@@ -172,7 +158,7 @@ TEST_CASE("s_sgd trains the same bytes whatever the buckets", "[s_sgd]") {
     const std::vector<float> expected = tests::model_weights(whole);
     std::size_t most_parts = 0;
     for (const std::int64_t bytes : {1, 4, 100, 1000, 4000, 1 << 30}) {
-      CAPTURE(bytes, uses_two);
+      CAPTURE(bytes, devices.size());
       options.synchronization.bucket_bytes = bytes;
       TrainingRig rig(options);
       most_parts = std::max(most_parts, parts_of(rig));
@@ -203,7 +189,7 @@ TEST_CASE("s_sgd takes the mean of the learners' statistics into its model", "[s
   TrainingRig rig(options);
   rig.run(9);
   const auto weights = tests::learner_weights(rig);
-  rig.scheduler().evaluate(rig.test_ring());  // leaves the model there
+  rig.scheduler().evaluate(rig.test_ring());  // writes the evaluation weights
   const float* model = rig.pools().front()->evaluation_weights();
   const dataflow::ParameterLayout& layout = rig.pools().front()->training_plan().parameters();
   for (std::int64_t i = 0; i < layout.elements(); ++i) {

@@ -1,6 +1,6 @@
-// Trajectories of three learners, recorded once: tests/goldens/schemes.txt has a line for each scheme and round, with
-// the name, the round and the model's numbers. They come from the scalar reference (tests/support/reference_scheme.h);
-// `training_test "write the recorded trajectories"` writes them anew.
+// Compares trainings of three learners with recorded trajectories. tests/goldens/schemes.txt has one line per scheme
+// and round: name, round, and the parameters of the model. The scalar reference (tests/support/reference_scheme.h)
+// computed them. `training_test "write the recorded trajectories"` writes the file again.
 #include <fstream>
 #include <sstream>
 
@@ -17,7 +17,7 @@ using tests::SchemeCase;
 using tests::SchemeRig;
 
 constexpr int kRounds = 6;
-constexpr int kSteps = 2;  // of each learner in a round
+constexpr int kSteps = 2;  // of each learner, per round
 
 std::string path() { return tests::source_directory() + "/tests/goldens/schemes.txt"; }
 
@@ -38,7 +38,7 @@ std::vector<SchemeCase> schemes() {
   return schemes;
 }
 
-// Two pixels and two classes, so six numbers; the learning rate drops after three rounds.
+// Two pixels and two classes make six parameters. The learning rate drops after three rounds.
 tests::RigOptions tiny_options() {
   tests::RigOptions options = tests::scheme_options({3});
   options.image = {1, 1, 2};

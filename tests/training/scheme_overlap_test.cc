@@ -1,12 +1,12 @@
-// The waits of every coupling: what runs beside what, and that each wait is needed. Tasks are held and waits dropped;
-// there is no clock (tests/support/latch.h).
+// Every wait of every coupling is needed. The tests hold tasks and drop waits instead of reading a clock
+// (tests/support/latch.h).
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
 
-#include "engine/host/topology.h"
 #include "tests/support/catch.h"
+#include "tests/support/device_lists.h"
 #include "tests/support/latch.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/scheme_rig.h"
@@ -15,6 +15,7 @@
 namespace {
 
 using namespace arbalest;
+using tests::device_lists;
 using tests::kGrace;
 using tests::kPatience;
 using tests::Latch;
@@ -31,15 +32,7 @@ constexpr const char* kWaitForPart = "wait for the gradients' part";
 constexpr const char* kWaitForReplicas = "wait for the replicas to be read";
 constexpr const char* kWaitForCopy = "wait for the central model's copy";
 
-constexpr int kLearners = 2;  // of each device
-
-// One device, and two if there are so many cores.
-std::vector<std::vector<std::string>> device_lists() {
-  std::vector<std::vector<std::string>> lists = {{"cpu"}};
-  const auto two = tests::two_devices(engine::host::allowed_cores());
-  if (!two.empty()) lists.push_back(two);
-  return lists;
-}
+constexpr int kLearners = 2;  // on each device
 
 RigOptions options_of(const tests::SchemeCase& scheme, const std::vector<std::string>& devices) {
   RigOptions options = tests::scheme_options(std::vector<int>(devices.size(), kLearners), devices);
@@ -49,14 +42,14 @@ RigOptions options_of(const tests::SchemeCase& scheme, const std::vector<std::st
 
 int devices_of(const RigOptions& options) { return static_cast<int>(options.devices.size()); }
 int learners_of(const RigOptions& options) { return kLearners * devices_of(options); }
-// The pass that reads the replicas, and the one that writes the center.
+// Labels the pass that reads the replicas. On one device the same pass writes the center.
 const char* read_label(const RigOptions& options) { return devices_of(options) == 1 ? "averaging" : "averaging read"; }
 const char* center_label(const RigOptions& options) {
   return devices_of(options) == 1 ? "averaging" : "central update";
 }
 
-// While tasks of label `held` are held, `before` tasks of label `later` may end in `strides` strides, and `after` more
-// once they are let go, or once waits are dropped.
+// While tasks labeled `held` are held, exactly `before` tasks labeled `later` may end within `strides` strides. `after`
+// more end once the held tasks run, or once the waits are dropped.
 struct Order {
   std::string held;
   std::string later;
@@ -71,6 +64,7 @@ bool overtakes(RigOptions options, const Order& order, const Labels& dropped, bo
   latch.hold(order.held);
   latch.drop_waits(dropped);
   TrainingRig rig(options);
+  const tests::ReleaseAtEnd release(latch);
   rig.scheduler().advance(rig.ring(), order.strides);
   CHECK((order.before == 0 || latch.reaches(order.later, order.before, kPatience)));
   const bool result = tests::goes_beyond(latch, order.later, order.before, order.after, is_expected);
@@ -82,11 +76,11 @@ bool overtakes(RigOptions options, const Order& order, const Labels& dropped, bo
   return result;
 }
 
-// That any one of `waits` keeps the order, and that nothing else does.
+// Checks that any single one of `waits` keeps the order, and that nothing else keeps it.
 void check_waits_are_needed(const RigOptions& options, const Order& order, const Labels& waits) {
   CAPTURE(options.devices.size(), order.held, order.later);
   CHECK_FALSE(overtakes(options, order, {}, false));
-  if (tests::kSanitized) return;  // what follows are data races, on purpose
+  if (tests::kSanitized) return;  // dropped waits are data races on purpose
   if (waits.size() > 1) {
     for (const std::string& kept : waits) {
       Labels others = waits;
@@ -102,7 +96,7 @@ tests::SchemeCase local_sgd(int period, sma::LocalState state = sma::LocalState:
   return tests::local_sgd_case(state).with_period(period);
 }
 
-// s_sgd with several parts of the gradient.
+// s_sgd reduces the gradients of this network in several parts.
 RigOptions reduced_in_parts(const std::vector<std::string>& devices) {
   RigOptions options = options_of(tests::s_sgd_case(16), devices);
   options.layers = {{"hidden", {"image"}, tests::dense_layer(12)},
@@ -174,6 +168,7 @@ TEST_CASE("with the first part's mean held, learners of s_sgd finish the whole g
     options.observer = &latch;
     latch.hold("mean gradient");
     TrainingRig rig(options);
+    const tests::ReleaseAtEnd release(latch);
     const int parts = parts_of(rig);
     REQUIRE(parts >= 3);
     rig.scheduler().advance(rig.ring(), 1);
@@ -195,6 +190,7 @@ TEST_CASE("a part of the gradient is averaged while the backward pass of the nex
     constexpr int kPassing = 2;  // parts of each learner
     latch.hold("gradient", kPassing);
     TrainingRig rig(options);
+    const tests::ReleaseAtEnd release(latch);
     rig.scheduler().advance(rig.ring(), 1);
     const int averaged = kPassing * devices_of(options);
     CHECK(latch.reaches("mean gradient", averaged, kPatience));
@@ -212,7 +208,7 @@ TEST_CASE("a model of s_sgd that is gathered on the way waits for the updates, a
     check_waits_are_needed(options, {.held = "update", .later = read_label(options), .after = devices_of(options)},
                            {kWaitForReplicas});
     const int learners = learners_of(options);
-    // The gradients' next mean follows on the same stream, so two waits keep the order.
+    // The next mean of the gradients follows on the same stream. Therefore two waits keep the order.
     check_waits_are_needed(
         options, {.held = read_label(options), .later = "update", .strides = 2, .before = learners, .after = learners},
         {kWaitForReplicas, kWaitForRead});
@@ -235,7 +231,7 @@ TEST_CASE("a restart waits for updates that read the center, and learners for th
 
 namespace {
 
-// Whether the model is read while its copy is held, by tasks of this label.
+// Returns whether tasks labeled `label` read the model while the copy of it is held.
 bool reads_before_copy(RigOptions options, const std::string& label, int tasks, const Labels& dropped) {
   Latch latch;
   options.observer = &latch;

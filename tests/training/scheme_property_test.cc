@@ -1,18 +1,19 @@
-// What holds of schemes whatever the numbers: learners have no rank, averages stay among what is averaged, and equal
-// replicas are one.
+// Properties of the schemes: permuting learners changes nothing but rounding, a convex average stays between the
+// replicas, and equal replicas act as one.
 #include <algorithm>
 #include <array>
 #include <memory>
 
-#include "engine/host/topology.h"
 #include "sma/synchronizer.h"
 #include "tests/support/catch.h"
+#include "tests/support/device_lists.h"
 #include "tests/support/scheme_rig.h"
 #include "tests/support/weights.h"
 
 namespace {
 
 using namespace arbalest;
+using tests::device_lists;
 using tests::RigOptions;
 using tests::SchemeCase;
 using tests::TrainingRig;
@@ -29,7 +30,7 @@ Vector random_vector(std::uint64_t seed, std::uint64_t number, float spread) {
   return values;
 }
 
-// A synchronizer over made-up replicas, as many on each device as `counts` says.
+// A synchronizer of made-up replicas: counts[d] of them on device d.
 class Averaged {
  public:
   Averaged(const sma::Options& options, const std::vector<std::string>& devices, const std::vector<int>& counts)
@@ -63,7 +64,7 @@ class Averaged {
     for (std::size_t d = 0; d < devices_.size(); ++d) synchronizer_->set_center(d, z.data());
   }
 
-  // z once these have been averaged.
+  // Averages `weights` and returns the new z.
   Vector average(const std::vector<Vector>& weights) {
     take(weights);
     synchronizer_->synchronize(ready_, 0.1F);
@@ -72,7 +73,7 @@ class Averaged {
     return {z, z + kElements};
   }
 
-  // The mean of these, as gradients are averaged: in two parts.
+  // Averages `gradients` in two parts, as s_sgd does.
   Vector mean_gradient(const std::vector<Vector>& gradients) {
     take(gradients);
     synchronizer_->reduce_gradients(ready_, kElements / 3, kElements);
@@ -94,7 +95,7 @@ class Averaged {
   std::unique_ptr<sma::Synchronizer> synchronizer_;
 };
 
-// How many elements of `z` are outside of what the vectors have there, beyond rounding.
+// Counts the elements of `z` that lie outside the vectors' elementwise minimum and maximum, beyond rounding.
 int outside(const Vector& z, const std::vector<Vector>& vectors) {
   constexpr float kRounding = 1e-6F;
   int count = 0;
@@ -110,7 +111,8 @@ int outside(const Vector& z, const std::vector<Vector>& vectors) {
   return count;
 }
 
-// How often an element of z leaves the replicas, and where `counts_center` z before, in some rounds.
+// Counts over some rounds how often an element of z leaves the range of the replicas. With `counts_center` the old z
+// widens that range.
 int times_outside(const sma::Options& options, int replicas, bool counts_center) {
   Averaged averaged(options, {"cpu"}, {replicas});
   Vector z = random_vector(1, 0, 1.0F);
@@ -137,26 +139,19 @@ double distance_of(const Vector& a, const Vector& b) {
   return tests::relative_distance({a.begin(), a.end()}, {b.begin(), b.end()});
 }
 
-// A scheme that assigns the plain mean, by another name.
+// Makes the scheme assign the plain mean.
 SchemeCase plain_mean(SchemeCase scheme) {
   scheme.options.outer_rate = 1.0F;
   scheme.options.momentum = 0.0F;
   return scheme;
 }
 
-std::vector<std::vector<std::string>> device_lists() {
-  std::vector<std::vector<std::string>> lists = {{"cpu"}};
-  const auto two = tests::two_devices(engine::host::allowed_cores());
-  if (!two.empty()) lists.push_back(two);
-  return lists;
-}
-
 }  // namespace
 
-TEST_CASE("which replica is which changes an average by rounding only", "[scheme]") {
+TEST_CASE("permuting replicas changes an average by rounding only", "[scheme]") {
   constexpr std::array<std::size_t, 5> kOther{3, 0, 4, 1, 2};
   for (const auto& devices : device_lists()) {
-    const std::vector<int> counts = devices.size() == 1 ? std::vector{5} : std::vector{3, 2};
+    const std::vector<int> counts = tests::spread(5, devices);
     for (const SchemeCase& scheme : tests::all_schemes()) {
       CAPTURE(scheme.name, devices.size());
       Averaged one(scheme.options, devices, counts);
@@ -179,19 +174,18 @@ TEST_CASE("which replica is which changes an average by rounding only", "[scheme
   }
 }
 
-TEST_CASE("which learner trains which mini-batch of a step changes the model by rounding only", "[scheme]") {
+TEST_CASE("permuting the mini-batches of a step among learners changes the model by rounding only", "[scheme]") {
   constexpr std::array<std::uint64_t, 3> kOther{2, 0, 1};
   for (const auto& devices : device_lists()) {
     for (const SchemeCase& scheme : tests::all_schemes()) {
       CAPTURE(scheme.name, devices.size());
-      const std::vector<int> learners = devices.size() == 1 ? std::vector{3} : std::vector{2, 1};
-      RigOptions options = tests::scheme_options(learners, devices);
+      RigOptions options = tests::scheme_options(tests::spread(3, devices), devices);
       options.synchronization = scheme.with_period(3).options;
       const std::vector<float> expected = trained(options, 10);
       options.batch_of = [&](std::uint64_t n) { return n / 3 * 3 + kOther[n % 3]; };
       const std::vector<float> found = trained(options, 10);
       CHECK(distance_of(found, expected) < 1e-5);
-      options.batch_of = [](std::uint64_t n) { return n + 3; };  // other mini-batches do make a difference
+      options.batch_of = [](std::uint64_t n) { return n + 3; };  // different mini-batches do matter
       CHECK(distance_of(trained(options, 10), expected) > 1e-4);
     }
   }
@@ -203,10 +197,10 @@ TEST_CASE("without momentum and with k a at most 1 the center stays among the re
       if (scheme.options.scheme == sma::Scheme::kSSgd) continue;
       CAPTURE(scheme.name, replicas);
       scheme.options.momentum = 0.0F;
-      const bool is_mean = scheme.options.rate_for(replicas) == 1.0F;  // the old center has no part in it
+      const bool is_mean = scheme.options.rate_for(replicas) == 1.0F;  // the old center does not count
       REQUIRE(scheme.options.rate_for(replicas) <= 1.0F);
       CHECK(times_outside(scheme.options, replicas, !is_mean) == 0);
-      // What would leave them: momentum, and a step beyond the mean.
+      // Momentum, and a step beyond the mean, do leave the range.
       scheme.options.momentum = 0.9F;
       CHECK(times_outside(scheme.options, replicas, true) > 0);
       scheme.options.momentum = 0.0F;

@@ -1,5 +1,5 @@
-// Every scheme of keeping learners together, through the whole road (input, learners, scheduler, synchronizer), against
-// its formulas in plain double arithmetic.
+// Trains with every scheme through input, learners, scheduler and synchronizer, and compares the model with the scalar
+// reference (tests/support/reference_scheme.h).
 #include <utility>
 
 #include "engine/host/topology.h"
@@ -25,7 +25,7 @@ std::vector<std::string> two_devices_or_skip() {
   return devices;
 }
 
-// Whole rounds, and then a part of one.
+// Trains whole rounds, then one stride more.
 void compare_with_reference(const RigOptions& options, const SchemeCase& scheme) {
   constexpr int kRounds = 4;
   constexpr int kStepsOfSwap = 9;
@@ -64,7 +64,7 @@ TEST_CASE("training on two devices computes every scheme", "[scheme]") {
   }
 }
 
-TEST_CASE("drops of the learning rate restart what pulls, and change momentum of slow_mo only", "[scheme]") {
+TEST_CASE("drops of the learning rate restart sma and ea_sgd, and scale the momentum of slow_mo", "[scheme]") {
   for (const SchemeCase& scheme : all_schemes()) {
     for (const int learners : {1, 3}) {
       RigOptions options = scheme_options({learners});
@@ -77,7 +77,7 @@ TEST_CASE("drops of the learning rate restart what pulls, and change momentum of
   }
 }
 
-TEST_CASE("a continuous learning rate is that of each local step, or of a pulled round", "[scheme]") {
+TEST_CASE("a continuous learning rate is read at each local step, and by sma and ea_sgd at each round", "[scheme]") {
   for (const SchemeCase& scheme : all_schemes()) {
     RigOptions options = scheme_options({3});
     options.learning_rate.curve = scheduler::CosineDecay{.epochs = 2.0};
@@ -88,17 +88,17 @@ TEST_CASE("a continuous learning rate is that of each local step, or of a pulled
   }
 }
 
-TEST_CASE("gradients are clipped, those of s_sgd once they are averaged", "[scheme]") {
+TEST_CASE("s_sgd clips the averaged gradient, other schemes each learner's own", "[scheme]") {
   for (const SchemeCase& scheme : {tests::local_sgd_case(), tests::s_sgd_case()}) {
     RigOptions options = scheme_options({3});
-    options.clip_gradient_norm = 0.4F;  // of norms around 0.6
+    options.clip_gradient_norm = 0.4F;  // the norms are about 0.6
     SchemeRig rig(options, scheme.with_period(2));
     rig.run(20);
     rig.check();
   }
 }
 
-TEST_CASE("QSR's rounds grow as the learning rate drops, to half an epoch at most", "[scheme]") {
+TEST_CASE("QSR lengthens rounds as the learning rate drops, to half an epoch at most", "[scheme]") {
   SchemeCase scheme = tests::local_sgd_case();
   constexpr double kCoefficient = 0.105;  // 4 steps at 0.05, 17 at 0.025
   scheme.options.rate_coefficient = kCoefficient;
@@ -107,7 +107,7 @@ TEST_CASE("QSR's rounds grow as the learning rate drops, to half an epoch at mos
     return tests::ReferenceFormula{
         .coupling = tests::ReferenceCoupling::kAssign, .period = 2, .rate_coefficient = kCoefficient};
   };
-  for (const std::int64_t examples : {96, 480}) {  // half an epoch: 6 and 30 steps of each of two learners
+  for (const std::int64_t examples : {96, 480}) {  // half an epoch has 6 and 30 steps of a learner
     RigOptions options = scheme_options({2});
     options.examples = examples;
     options.learning_rate.curve = scheduler::MultistepDrops{{{0.5, 0.5}}};
@@ -127,7 +127,7 @@ TEST_CASE("every scheme goes on from its model with another number of learners",
     SchemeRig rig(options, scheme.with_period(3));
     for (const int learners : {4, 1, 3, 8, 2}) {
       rig.resize({learners});
-      rig.run(4);  // ends in the midst of a round where the center is assigned
+      rig.run(4);  // schemes that assign the center end in the midst of a round
       rig.check();
     }
   }
