@@ -195,8 +195,7 @@ Command add_tune(CLI::App& program) {
                    "auto {}")
       ->check(CLI::IsMember({kThroughput, kGoodput, kTimeToAccuracy}))
       ->type_name("WHAT");
-  command
-      ->add_option("--target", arguments->target, "Accuracy, in (0, 1]; else training.target_accuracy of the job")
+  command->add_option("--target", arguments->target, "Accuracy, in (0, 1]; else training.target_accuracy of the job")
       ->type_name("A");
   command->add_flag("--sweep", arguments->sweep,
                     "Measure every number, and by how much the chosen one is slower; with time-to-accuracy: train "
