@@ -79,7 +79,8 @@ def train(options, recipe, learners, seed):
 def key_of(options, recipe, learners, seed):
     """What tells one run from another."""
     return {'job': os.path.basename(options.job), 'recipe': recipe, 'learners': learners, 'epochs': options.epochs,
-            'seed': seed, 'validation': options.validation, 'set': options.settings}
+            'seed': seed, 'validation': options.validation, 'set': options.settings,
+            'recipe_settings': settings_of(recipe, learners, options.epochs)}
 
 
 def read(path):
@@ -120,10 +121,12 @@ def table(options):
             print('| learners | recipe | seeds | ' + ' | '.join(map(str, shown)) + ' | range at the end |')
             print('|---' * (len(shown) + 4) + '|')
         whole = [row['accuracy'] for row in rows if len(row['accuracy']) == epochs]
+        diverged = sum(row['diverged'] for row in rows)
         cells = [f'{100 * statistics.median(a[e - 1] for a in whole):.2f}' if whole else 'diverged' for e in shown]
         spread = f'{100 * min(a[-1] for a in whole):.2f} to {100 * max(a[-1] for a in whole):.2f}' if whole else ''
         name = ', '.join([recipe, *extra])
-        print(f'| {learners} | {name} | {len(rows)} | ' + ' | '.join(cells) + f' | {spread} |')
+        seeds = f'{len(rows)}, {diverged} diverged' if diverged else len(rows)
+        print(f'| {learners} | {name} | {seeds} | ' + ' | '.join(cells) + f' | {spread} |')
 
 
 def main():

@@ -148,13 +148,14 @@ bool Scheduler::measure_gradients() {
   return synchronizer_.is_measured();
 }
 
-void Scheduler::gather_model() {
-  if (!synchronizer_.must_gather(is_right_after_averaging())) return;
+bool Scheduler::gather_model() {
+  if (!synchronizer_.must_gather(is_right_after_averaging())) return false;
   record_ready();
   const std::span<const engine::Event> read = synchronizer_.gather(ready_);
   for (std::size_t j = 0; j < learners_.size(); ++j) {
     learners_[j]->stream().wait(read[pool_of_[j]], "wait for the replicas to be read");
   }
+  return true;
 }
 
 }  // namespace arbalest::scheduler

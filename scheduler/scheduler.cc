@@ -31,6 +31,20 @@ const char* remedy(bool is_first, bool loss_is_finite) {
 
 }  // namespace
 
+namespace {
+
+double distance_of(const sma::AveragingResult& result, double learners) {
+  return std::sqrt(static_cast<double>(result.squared_distance) / learners);
+}
+
+// sum_j |w_j - mean|^2 = sum_j |w_j - z|^2 - k |mean - z|^2
+double spread_of(const sma::AveragingResult& result, double learners) {
+  const double squares = result.squared_distance;
+  return std::sqrt(std::max(0.0, squares - static_cast<double>(result.squared_sum) / learners) / learners);
+}
+
+}  // namespace
+
 void Progress::add(const Progress& later) {
   tasks += later.tasks;
   examples += later.examples;
@@ -130,6 +144,7 @@ void Scheduler::bind(const sma::Options& synchronization) {
     learners_[j]->set_update_sources({{operands.references[0], operands.references[1]}, operands.gradient});
   }
   steps_left_ = 0;
+  enqueued_strides_ = 0;
 }
 
 void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
@@ -170,13 +185,16 @@ Progress Scheduler::drain() {
 void Scheduler::pop_stride(Progress& progress) {
   const Stride stride = strides_.pop();
   for (std::size_t i = 0; i < stride.tasks; ++i) pop_task(progress);
+  if (stride.averages) pop_averaging(progress);
   if (stride.measures) {
     const sma::SpreadSample sample = synchronizer_.take_spread();
     progress.gradient_square_mean += sample.square_mean;
     progress.mean_gradient_square += sample.mean_square;
     ++progress.gradient_samples;
   }
-  if (!stride.averages) return;
+}
+
+void Scheduler::pop_averaging(Progress& progress) {
   const sma::AveragingTicket averaging = averagings_.pop();
   wait(averaging.done);
   const sma::AveragingResult& result = *averaging.result;
@@ -185,10 +203,8 @@ void Scheduler::pop_stride(Progress& progress) {
                  "training diverged: {} weights of the replicas are not finite; lower learning_rate.base",
                  result.non_finite);
   }
-  const double k = learners();
-  const double squares = result.squared_distance;
-  progress.replica_distance = std::sqrt(squares / k);
-  progress.replica_spread = std::sqrt(std::max(0.0, squares - static_cast<double>(result.squared_sum) / k) / k);
+  progress.replica_distance = distance_of(result, learners());
+  progress.replica_spread = spread_of(result, learners());
 }
 
 void Scheduler::pop_task(Progress& progress) {
@@ -226,7 +242,7 @@ void Scheduler::move_averages(bool rounds_them) {
 }
 
 void Scheduler::refresh_evaluation_weights(Statistics statistics) {
-  gather_model();
+  gathered_ = gather_model() ? std::optional(synchronizer_.ticket()) : std::nullopt;
   move_averages(true);
   if (!statistics_ || statistics == Statistics::kAveraged) return;
   if (!statistics_->are_of(batches_)) measure_statistics();
@@ -274,10 +290,17 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
                  "no example of the evaluated set can be read; `arbalest data verify` names them with their reasons");
   }
   const auto examples = static_cast<double>(sums.examples);
+  std::optional<sma::AveragingResult> gathered;
+  if (gathered_) {
+    wait(gathered_->done);
+    gathered = *gathered_->result;
+  }
   return {.loss = sums.loss_sum / examples,
           .accuracy = sums.correct / examples,
           .top5_accuracy = sums.correct_top5 / examples,
-          .examples = sums.examples};
+          .examples = sums.examples,
+          .replica_distance = gathered ? distance_of(*gathered, learners()) : 0.0,
+          .replica_spread = gathered ? spread_of(*gathered, learners()) : 0.0};
 }
 
 double Scheduler::evaluate_replicas(dataflow::BatchRing& ring) {

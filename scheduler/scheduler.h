@@ -107,6 +107,9 @@ struct Evaluation {
   double accuracy = 0.0;
   double top5_accuracy = 0.0;  // share of examples whose label is among the five largest logits
   std::int64_t examples = 0;
+  // As in Progress, of the replicas at this point; 0 where the model is not their mean, or z right after an averaging.
+  double replica_distance = 0.0;
+  double replica_spread = 0.0;
 };
 
 class Scheduler {
@@ -202,7 +205,8 @@ class Scheduler {
   // Weights := center on every learner, once `ready` has passed, by device.
   void assign_center(std::span<const engine::Event> ready, learners::OptimizerState state);
   // Where the model is the replicas' mean, brings it up to date; learners wait with their next update for that.
-  void gather_model();
+  // False if there is nothing to do.
+  bool gather_model();
   // Measures the gradients' spread where it is due; true if there will be a sample.
   bool measure_gradients();
   bool is_right_after_averaging() const noexcept { return steps_left_ == 0; }
@@ -212,6 +216,7 @@ class Scheduler {
   // `rounds_them`, brings their copies in low precision up to date.
   void move_averages(bool rounds_them);
   void pop_stride(Progress& progress);
+  void pop_averaging(Progress& progress);
   void pop_task(Progress& progress);
   void check_finite(const Task& task) const;
   // Brings every pool's evaluation weights up to date, and sees to their running statistics. Only when drained.
@@ -234,6 +239,7 @@ class Scheduler {
   int drops_ = 0;       // of the learning rate, that have taken effect
   int steps_left_ = 0;  // of the present round, where the center is assigned
   std::uint64_t enqueued_strides_ = 0;
+  std::optional<sma::AveragingTicket> gathered_;   // for the present evaluation weights
   RingQueue<Task> tasks_;                          // enqueued training tasks, oldest first
   RingQueue<Stride> strides_;                      // that they belong to
   RingQueue<sma::AveragingTicket> averagings_;     // of the strides that average

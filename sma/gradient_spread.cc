@@ -54,7 +54,7 @@ bool GradientSpread::enqueue(std::span<engine::Stream* const> streams) {
   return true;
 }
 
-SpreadSample GradientSpread::take() {
+SpreadSample GradientSpread::take(const std::function<void(const engine::Event&)>& wait) {
   ARBALEST_CHECK(taken_ < enqueued_);
   // Per device, of n gradients: E mean|g|^2 = G + S and E |mean g|^2 = G + S / n, with G the squared norm of the true
   // gradient and S the variance of one. From the devices' mean of G and S follows what all k gradients would give.
@@ -63,7 +63,7 @@ SpreadSample GradientSpread::take() {
   int devices = 0;
   for (PerDevice& entry : devices_) {
     if (entry.gradients.size() < 2) continue;
-    entry.done[slot(taken_)].synchronize();
+    wait(entry.done[slot(taken_)]);
     const float* result = entry.results.as<float>() + slot(taken_) * engine::kVectorSpreadResults;
     const auto n = static_cast<double>(entry.gradients.size());
     const double square_mean = static_cast<double>(result[engine::kSumOfSquares]) / n;

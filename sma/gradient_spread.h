@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -37,8 +37,8 @@ class GradientSpread {
   // False if nothing is measured, now or (one learner on each of several devices) ever.
   bool enqueue(std::span<engine::Stream* const> streams);
 
-  // The oldest measurement that is not taken yet. Blocks the host until it is there; throws what a stream threw.
-  SpreadSample take();
+  // The oldest measurement that is not taken yet. wait(event) blocks the host until it is there.
+  SpreadSample take(const std::function<void(const engine::Event&)>& wait);
   // Forgets the measurements that are not taken. The streams must be idle.
   void forget() { taken_ = enqueued_; }
 

@@ -90,7 +90,9 @@ class Synchronizer {
   std::span<const engine::Event> measure_gradients(std::span<const std::vector<engine::Event>> ready);
   bool is_measured() const noexcept { return is_measured_; }
   // Of the oldest measurement that is not taken. Blocks the host until it is there.
-  SpreadSample take_spread() { return spread_->take(); }
+  SpreadSample take_spread() {
+    return spread_->take([this](const engine::Event& event) { wait(event); });
+  }
   // The streams must be idle.
   void forget_spreads() {
     if (spread_) spread_->forget();

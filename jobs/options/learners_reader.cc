@@ -131,11 +131,28 @@ std::vector<SchemePhase> scheme_phases(const JobOptions& options, int learners) 
   return phases;
 }
 
+namespace {
+
+// Over all devices, at least, at any time.
+int fewest_learners(const JobOptions& options) {
+  if (options.tuned) return static_cast<int>(options.devices.size()) * options.tuned->min;
+  int fewest = total(options.learners_per_device);
+  for (const LearnerStep& step : options.schedule) fewest = std::min(fewest, total(step.per_device));
+  return fewest;
+}
+
+}  // namespace
+
 void check_stability(const v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues) {
   const sma::Options& synchronization = options.synchronization;
   const std::string path = blamed_field(synchronization, options.synchronization_path);
   const std::vector<SchemePhase> phases = scheme_phases(options, most_learners(options));
   for (const SchemePhase& phase : std::span(phases).subspan(1)) {
+    issues.add(blamed_field(phase.scheme, phase.path), instability(phase.learners, phase.scheme));
+  }
+  // Momentum that follows from the number of learners makes few of them the less stable ones.
+  const std::vector<SchemePhase> fewest = scheme_phases(options, fewest_learners(options));
+  for (const SchemePhase& phase : fewest) {
     issues.add(blamed_field(phase.scheme, phase.path), instability(phase.learners, phase.scheme));
   }
   if (!options.tuned) {

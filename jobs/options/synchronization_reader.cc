@@ -297,6 +297,12 @@ void fill_synchronization(v1::Synchronization& synchronization) {
 void read_synchronization(const v1::Synchronization& synchronization, JobOptions& options,
                           dataflow::FieldIssues& issues) {
   options.reports_loss_gap = synchronization.report_loss_gap();
+  const scheduler::MovingAverageOptions& average = options.training.moving_average;
+  if (options.reports_loss_gap && (average.epochs > 0.0 || average.mean_from_epoch)) {
+    issues.add("synchronization.report_loss_gap",
+               "report_loss_gap compares the learners with the model as it is, and this job evaluates an average over "
+               "time; set training.moving_average_epochs: 0 and remove training.mean_from_epoch");
+  }
   if (options.reports_loss_gap && options.data.kind == DataOptions::Kind::kRatings) {
     issues.add("synchronization.report_loss_gap",
                "report_loss_gap is for classifiers, and ratings are numbers; remove it");

@@ -36,6 +36,8 @@ class LearnerChanges {
   // What to change before the round that begins at mini-batch `batch`; its learners are prepared. The same number as
   // before: nothing, but its reason is worth telling. Throws what preparing them threw.
   virtual std::optional<LearnerChange> due(std::uint64_t batch) = 0;
+  // Waits until nothing is prepared or freed beside the training, so that the pools may be used otherwise.
+  virtual void settle() {}
 };
 
 // Every number of learners within the bounds, on that device.
@@ -65,6 +67,9 @@ class TunedChanges final : public LearnerChanges {
 
   void observe(const scheduler::Progress& progress, double seconds) override;
   std::optional<LearnerChange> due(std::uint64_t batch) override;
+  void settle() override {
+    if (preparation_.valid()) preparation_.wait();
+  }
 
   const autotuner::FleetTuner& tuner() const noexcept { return tuner_; }
   // Whether the search has ended, and its choice was answered by due().

@@ -76,6 +76,10 @@ void ModelScores::require_finite(std::string_view when) const {
 }
 
 void ModelScores::write_to(EpochRow& row) const {
+  if (row.replica_distance == 0.0) {  // no averaging has ended in the epoch
+    row.replica_distance = test_.evaluation->replica_distance;
+    row.replica_spread = test_.evaluation->replica_spread;
+  }
   row.test_loss = test_.evaluation->loss;
   row.test_accuracy = test_.evaluation->accuracy;
   row.test_top5_accuracy = top5_accuracy(*test_.evaluation, input_.classes);

@@ -220,6 +220,7 @@ class Trainer {
                     .to = std::string(sma::name_of(to.to.scheme)),
                     .learners_per_device = {}};
       epoch_.add(scheduler.drain());
+      if (changes_) changes_->settle();
       session_->switch_to(to);
       synchronization_ = row.to;
       if (!to.learners_per_device.empty()) job_.learners_per_device = to.learners_per_device;

@@ -43,7 +43,8 @@ TEST_CASE("golden: no file is left out") {
   }
   std::set<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(source_directory() + "/tests/goldens")) {
-    if (entry.path().extension() == ".json") files.insert(entry.path().stem().string());
+    if (entry.path().extension() == ".json" && entry.path().stem() != "validation_splits")
+      files.insert(entry.path().stem().string());
   }
   CHECK(compared == files);
 }

@@ -153,6 +153,34 @@ TEST_CASE("a switch is held to the stability of the learners that it leaves") {
              ContainsSubstring("8 learners with alpha 0.5"));
 }
 
+TEST_CASE("few learners of a schedule are held to the stability of a momentum that follows from their number") {
+  const std::string growing = "schedule { step { learners: 1 } step { at_batch: 200 learners: 8 } }";
+  // The bound is 2 (1 + momentum): 2 for one learner, whose momentum is 0, and 3.75 for eight.
+  CHECK_THAT(refusal(with("bmuf { rate: 3.2 }", growing)),
+             ContainsSubstring("bmuf with rate 3.2 and momentum 0 is unstable"));
+  CHECK(parse(with("bmuf { rate: 3.2 }", "fixed: 8")).synchronization.outer_rate == 3.2F);
+}
+
+TEST_CASE("the loss gap is not reported of an average over time, nor of predictors of numbers") {
+  CHECK(parse(with("report_loss_gap: true")).reports_loss_gap);
+  for (const char* average : {"moving_average_epochs: 0.5", "mean_from_epoch: 1"}) {
+    const std::string text = changed("max_epochs: 10", std::string("max_epochs: 10 ") + average) +
+                             "synchronization { report_loss_gap: true }\n";
+    CHECK_THAT(refusal(text), ContainsSubstring("report_loss_gap compares the learners with the model as it is"));
+  }
+}
+
+TEST_CASE("a mean over time begins within the run, and stands alone") {
+  const auto with_average = [](const std::string& average) {
+    return changed("max_epochs: 10", "max_epochs: 10 " + average);
+  };
+  CHECK(parse(with_average("mean_from_epoch: 1")).training.moving_average.mean_from_epoch == 1.0);
+  CHECK_THAT(refusal(with_average("mean_from_epoch: 10")),
+             ContainsSubstring("mean_from_epoch must be in [0, 10), not 10"));
+  CHECK_THAT(refusal(with_average("mean_from_epoch: 1 moving_average_epochs: 1")),
+             ContainsSubstring("mean_from_epoch and moving_average_epochs exclude each other"));
+}
+
 TEST_CASE("a gain on top of LINEAR is warned of unless the learning rate warms up") {
   const auto warnings = [](std::string_view synchronization, std::string_view rate) {
     const std::string text = changed("base: 0.01", "base: 0.01 " + std::string(rate)) + "synchronization { " +
