@@ -1,9 +1,14 @@
 // The spread of the learners' gradients, measured while a run trains, against gradients worked out in double.
+#include <chrono>
 #include <cmath>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "engine/host/topology.h"
 #include "tests/support/catch.h"
+#include "tests/support/latch.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
 #include "tests/support/softmax_regression.h"
 #include "tests/support/training_rig.h"
@@ -70,6 +75,54 @@ TEST_CASE("one learner's successive gradients are measured in pairs", "[training
   const std::vector<double> initial = flatten(rig.scheduler().snapshot());
   CHECK(rig.run(1).gradient_samples == 0);
   check(rig.run(1), spread_of({regression.gradient()(0, initial), regression.gradient()(1, initial)}));
+}
+
+// Whether learners go on to their next gradient while the averaging stream still reads the one before, held at the task
+// `held`. No averaging orders the streams otherwise.
+bool gradient_overtakes_measurement(int learners, const char* held, const std::set<std::string>& dropped) {
+  RigOptions options = measured(sma::Scheme::kLookahead, {learners});
+  options.synchronization.period = 100;
+  Latch latch;
+  options.observer = &latch;
+  latch.hold(held);
+  latch.drop_waits(dropped);
+  TrainingRig rig(options);
+  rig.scheduler().advance(rig.ring(), 2);
+  CHECK(latch.reaches("update", learners, std::chrono::seconds(60)));
+  const auto patience = dropped.empty() ? std::chrono::milliseconds(300) : std::chrono::milliseconds(60000);
+  const bool overtakes = latch.reaches("gradient", learners + 1, patience);
+  latch.release();
+  return overtakes;
+}
+
+TEST_CASE("the next gradient waits until the one before has been measured, and only because of its event",
+          "[training][overlap]") {
+  for (const int learners : {1, 2}) {
+    CAPTURE(learners);
+    const char* held = learners == 1 ? "keep gradient" : "gradient spread";
+    CHECK_FALSE(gradient_overtakes_measurement(learners, held, {}));
+    if (kSanitized) continue;  // a data race, on purpose
+    CHECK(gradient_overtakes_measurement(learners, held, {"wait for the gradients to be measured"}));
+  }
+}
+
+TEST_CASE("gradients are measured once they are there, and only because of their events", "[training][overlap]") {
+  const auto measures_early = [](const std::set<std::string>& dropped) {
+    RigOptions options = measured(sma::Scheme::kLookahead, {2});
+    options.synchronization.period = 100;
+    Latch latch;
+    options.observer = &latch;
+    latch.hold("gradient");
+    latch.drop_waits(dropped);
+    TrainingRig rig(options);
+    rig.scheduler().advance(rig.ring(), 1);
+    const auto patience = dropped.empty() ? std::chrono::milliseconds(300) : std::chrono::milliseconds(60000);
+    const bool early = latch.reaches("gradient spread", 1, patience);
+    latch.release();
+    return early;
+  };
+  CHECK_FALSE(measures_early({}));
+  if (!kSanitized) CHECK(measures_early({"wait for gradients to measure"}));
 }
 
 TEST_CASE("gradients of two devices are measured on each, and reported as those of all", "[training]") {
