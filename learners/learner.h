@@ -45,9 +45,9 @@ struct LearnerOptions {
   bool evaluates_own_weights = false;  // evaluate_own_weights() will be called
 };
 
-// What a learner's update reads beside its own vectors, all on its device: [elements of the flat vectors] each.
+// The vectors that a learner's update reads beside its own, all on its device: [elements of the flat vectors] each.
 struct UpdateSources {
-  // What the update may pull the weights towards (engine/ops/weight_update.h); both null: nothing.
+  // The update may pull the weights towards one of these (engine/ops/weight_update.h); both null: it does not.
   const float* references[2] = {nullptr, nullptr};
   // The gradient of what is trained; null: the learner's own.
   const float* gradient = nullptr;
@@ -55,7 +55,7 @@ struct UpdateSources {
   bool operator==(const UpdateSources&) const = default;
 };
 
-// What becomes of the optimizer's state when a learner is given new weights.
+// The fate of the optimizer's state when a learner is given new weights.
 enum class OptimizerState {
   kKeep,
   kZero,  // and AdamW's steps are counted from 1 again
@@ -96,7 +96,8 @@ class Learner {
   // Loss and accuracy of the evaluation weights on one mini-batch, after `weights_ready`.
   Ticket evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready);
 
-  // The same of the learner's own weights, after its last update. Only if LearnerOptions::evaluates_own_weights.
+  // Returns loss and accuracy of the learner's own weights, after its last update. Only if
+  // LearnerOptions::evaluates_own_weights.
   Ticket evaluate_own_weights(const dataflow::Batch& batch);
 
   // The forward pass of training on the evaluation weights, after `weights_ready`, for the statistics of its mini-batch

@@ -1,4 +1,4 @@
-// What the learners of a run are given to do, by the way their rounds are coupled.
+// Enqueues the learners' work, by the way their rounds are coupled.
 #include <algorithm>
 
 #include "engine/error.h"

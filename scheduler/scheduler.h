@@ -175,7 +175,7 @@ class Scheduler {
     dataflow::BatchRing* ring = nullptr;  // where its batch came from
   };
 
-  // Of one stride that is under way.
+  // One stride that is under way.
   struct Stride {
     std::size_t tasks = 0;
     bool averages = false;
@@ -204,7 +204,7 @@ class Scheduler {
   void restart_at_drops();
   // Weights := center on every learner, once `ready` has passed, by device.
   void assign_center(std::span<const engine::Event> ready, learners::OptimizerState state);
-  // Where the model is the replicas' mean, brings it up to date; learners wait with their next update for that.
+  // Brings the model up to date if it is the replicas' mean; learners wait for that before their next update.
   // False if there is nothing to do.
   bool gather_model();
   // Measures the gradients' spread where it is due; true if there will be a sample.

@@ -15,7 +15,7 @@
 
 namespace arbalest::sma {
 
-// What one averaging reports, in host memory.
+// The report of one averaging, in host memory.
 struct AveragingResult {
   float non_finite = 0.0F;        // elements that were not finite; if any, z was kept
   float squared_distance = 0.0F;  // sum over learners of |w_j - z|^2 before the step, without statistics
@@ -52,7 +52,7 @@ struct ReplicaVectors {
 // so learners read z^t while its successor is computed. All copies are bit-identical.
 class Center {
  public:
-  // What one takes of each device's memory.
+  // Returns the bytes that a center takes of each device's memory.
   static std::size_t device_bytes(const engine::Device& device, const CenterSizes& sizes, const CenterVectors& vectors);
 
   // z starts as zero. The devices and the collective (one rank per device) must outlive it.
@@ -85,7 +85,7 @@ class Center {
   // Moves z: S = sum_j (w_j - z) over all devices, z by `step` and `momentum`, its statistics to the replicas' mean.
   // Returns, by device, the event after which the replicas' weights may change; z^{t+1} follows.
   std::span<const engine::Event> average(float step, float momentum, bool nesterov);
-  // Of the last average().
+  // Returns the ticket of the last averaging.
   AveragingTicket ticket() const { return ticket_; }
 
   // target(d) := base(d) + (1/k) sum_j (w_j - base(d)) on every device; the bases are equal, the targets none of the

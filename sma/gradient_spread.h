@@ -12,7 +12,7 @@
 
 namespace arbalest::sma {
 
-// Of one step of k learners, or of two successive steps of one.
+// The gradients of one step of k learners, or of two successive steps of one learner.
 struct SpreadSample {
   double square_mean = 0.0;  // mean_j |g_j|^2
   double mean_square = 0.0;  // |mean_j g_j|^2
@@ -20,7 +20,7 @@ struct SpreadSample {
 
 class GradientSpread {
  public:
-  // What it takes of each device's memory.
+  // Returns the bytes that it takes of each device's memory.
   static std::size_t device_bytes(std::int64_t trainable) {
     return static_cast<std::size_t>(trainable) * sizeof(float) + engine::kVectorSpreadResults * sizeof(float);
   }

@@ -12,7 +12,7 @@
 
 namespace arbalest::sma {
 
-// What the synchronizer sees of one replica; all on one device.
+// The synchronizer's view of one replica; everything lies on one device.
 struct ReplicaView {
   engine::Stream* stream = nullptr;      // on which its weights are written
   const float* weights = nullptr;        // [elements]
@@ -20,13 +20,13 @@ struct ReplicaView {
   std::vector<const float*> state = {};  // the optimizer's vectors, [trainable]
 };
 
-// What the updates of a device's replicas shall read (learners::UpdateSources).
+// The vectors that the updates of a device's replicas read (learners::UpdateSources).
 struct UpdateOperands {
   const float* references[2] = {nullptr, nullptr};  // null unless Coupling::kPull
   const float* gradient = nullptr;                  // null unless Coupling::kGradient
 };
 
-// What a run may come to in its course.
+// The schemes and numbers of learners that a run may come to.
 struct SynchronizerNeeds {
   std::vector<Options> schemes;  // that it begins with and switches to
   int most_learners = 1;
@@ -89,7 +89,7 @@ class Synchronizer {
   // measured, or the gradients may change at once. is_measured(): take_spread() will have one more sample.
   std::span<const engine::Event> measure_gradients(std::span<const std::vector<engine::Event>> ready);
   bool is_measured() const noexcept { return is_measured_; }
-  // Of the oldest measurement that is not taken. Blocks the host until it is there.
+  // Returns the oldest measurement that is not taken. Blocks the host until it is there.
   SpreadSample take_spread() {
     return spread_->take([this](const engine::Event& event) { wait(event); });
   }

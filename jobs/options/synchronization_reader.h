@@ -18,7 +18,7 @@ void fill_synchronization(v1::Synchronization& synchronization);
 void read_synchronization(const v1::Synchronization& synchronization, JobOptions& options,
                           dataflow::FieldIssues& issues);
 
-// What works and may surprise.
+// Returns warnings about settings that work and may surprise.
 std::vector<std::string> synchronization_warnings(const JobOptions& options);
 
 // All schemes of the job, the first one first.
