@@ -8,7 +8,7 @@
 
 bench.json is what `arbalest bench --vary training.batch_size=... --vary learners.per_device.fixed=...` writes (any
 number of them together: a case takes the place of the same batch size and learners in the files before; --learners
-and --batch-size choose among them), compare.json what bench/compare.sh writes. Exit codes: 0 done, 2 the files do not hold what a figure needs.
+and --batch-size choose among them; --note says how the recipes of these files differ), compare.json what bench/compare.sh writes. Exit codes: 0 done, 2 the files do not hold what a figure needs.
 """
 
 import argparse
@@ -95,7 +95,7 @@ def common_target(cases):
     return targets.pop() if len(targets) == 1 else None
 
 
-def over_batch_size(title, y_title, series, notes=()):
+def over_batch_size(title, y_title, series, notes):
     points = [point for points in series.values() for point in points]
     x = Axis("batch size of a learner", [point[0] for point in points], doubling=True)
     y = Axis(y_title, [point[1] for point in points], from_zero=True)
@@ -113,7 +113,8 @@ def gain(options):
     series = series_by_learners(cases, value)
     if len(series) < 2:
         raise NothingToDraw("a gain needs runs with one learner and with more, of the same batch size")
-    return over_batch_size("Throughput gain of many learners", "images/s over those of one learner", series)
+    title = "Throughput gain of many learners"
+    return over_batch_size(title, "images/s over those of one learner", series, options.note)
 
 
 def time(options):
@@ -129,7 +130,7 @@ def time(options):
     notes = ["Not reached by half of the runs or more:", *left_out] if short else []
     level = common_target(cases)
     title = f"Time to {100 * level:g} % test accuracy" if level else "Time to accuracy"
-    return over_batch_size(title, "seconds to the target, median over seeds", series, notes)
+    return over_batch_size(title, "seconds to the target, median over seeds", series, [*notes, *options.note])
 
 
 def accuracy(options):
@@ -149,7 +150,7 @@ def accuracy(options):
     x = Axis("epochs", [point[0] for point in points], from_zero=True)
     y = Axis("test accuracy", [point[1] for point in points] + ([level] if level else []))
     y.text = lambda value: f"{100 * value:g} %"
-    return line_chart("Test accuracy over epochs", x, y, series, level)
+    return line_chart("Test accuracy over epochs", x, y, series, level, options.note)
 
 
 def speedup(options):
@@ -192,6 +193,7 @@ def main():
         if name != "speedup":
             figure.add_argument("--learners", type=int, help="runs with so many only")
             figure.add_argument("--batch-size", type=int, help="runs with this one only")
+            figure.add_argument("--note", action="append", default=[], help="a line below the figure: where recipes differ")
     figures.choices["accuracy"].add_argument("--by", choices=("batch_size", "learners"), required=True)
     arguments = parser.parse_args()
     draw = {"gain": gain, "time": time, "accuracy": accuracy, "speedup": speedup}[arguments.figure]

@@ -93,6 +93,13 @@ class Figures(unittest.TestCase):
         self.assertGreater(float(svg.get("viewBox").split()[3]), float(notes[-1].get("y")))
         self.assertIn("reach the target", self.draw("time", self.bench([CASES[2]]), exit_code=2))
 
+    def test_a_note_stands_below_the_figure(self):
+        for words in (("gain",), ("time",), ("accuracy", "--by", "batch_size", "--learners", "1")):
+            svg = self.draw(*words, self.bench(), "--note", "b = 16: half the rate", "--note", "two")
+            notes = [text for text in svg.iter(f"{SVG}text") if float(text.get("y", 0)) > 420]
+            self.assertEqual([note.text for note in notes][-2:], ["b = 16: half the rate", "two"])
+            self.assertGreater(float(svg.get("viewBox").split()[3]), float(notes[-1].get("y")))
+
     def test_a_later_file_takes_the_place_of_the_same_case_before(self):
         again = self.write("again.json", {"target_accuracy": 0.9, "cases": [case(64, 1, 100.0, 3.0, [[0.95]])]})
         one, four = self.dots(self.draw("gain", self.bench(), again))
