@@ -16,6 +16,8 @@ std::string_view ActivationLayer::kind() const {
       return "gelu";
     case engine::ActivationKind::kSilu:
       return "silu";
+    case engine::ActivationKind::kRelu6:
+      return "relu6";
   }
   return "";
 }

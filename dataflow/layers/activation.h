@@ -1,4 +1,4 @@
-// `relu {}`, `tanh {}`, `sigmoid {}`, `leaky_relu {}`, `gelu {}`, `silu {}`: elementwise, any shape.
+// `relu {}`, `tanh {}`, `sigmoid {}`, `leaky_relu {}`, `gelu {}`, `silu {}`, `relu6 {}`: elementwise, any shape.
 #pragma once
 
 #include "dataflow/layer.h"

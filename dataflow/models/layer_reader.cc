@@ -86,6 +86,8 @@ class LayerReader {
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kGelu);
       case Kind::kSilu:
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kSilu);
+      case Kind::kRelu6:
+        return std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu6);
       case Kind::kDropout:
         return dropout(message_.dropout());
       case Kind::kAdd:

@@ -25,6 +25,8 @@ dnnl::algorithm algorithm_of(ActivationKind kind) {
       return dnnl::algorithm::eltwise_gelu_erf;
     case ActivationKind::kSilu:
       return dnnl::algorithm::eltwise_swish;
+    case ActivationKind::kRelu6:  // the gradient passes where 0 < output < 6; a NaN becomes 0, as in oneDNN's ReLU
+      return dnnl::algorithm::eltwise_clip_v2_use_dst_for_bwd;
   }
   fail(ErrorKind::kInternal, "unknown activation {}", static_cast<int>(kind));
 }
@@ -34,9 +36,11 @@ float alpha_of(const ActivationFunction& f) {
   return f.kind == ActivationKind::kSilu ? 1.0F : 0.0F;
 }
 
+float beta_of(const ActivationFunction& f) { return f.kind == ActivationKind::kRelu6 ? kRelu6Limit : 0.0F; }
+
 dnnl::primitive_attr followed_by(const ActivationFunction& f) {
   dnnl::post_ops after;
-  after.append_eltwise(1.0F, algorithm_of(f.kind), alpha_of(f), 0.0F);
+  after.append_eltwise(1.0F, algorithm_of(f.kind), alpha_of(f), beta_of(f));
   dnnl::primitive_attr attributes = user_scratchpad();
   attributes.set_post_ops(after);
   return attributes;

@@ -22,6 +22,8 @@ dnnl::algorithm algorithm_of(ActivationKind kind);
 float alpha_of(const ActivationFunction& f);
 // The same function behind another primitive, in its attributes.
 dnnl::primitive_attr followed_by(const ActivationFunction& f);
+// oneDNN's parameter beta: the upper bound of clip, whose lower bound is alpha. The other functions ignore it.
+float beta_of(const ActivationFunction& f);
 
 bool is_reference(const dnnl::primitive_desc_base& description);
 // oneDNN 2.6 describes kernels that it then cannot generate: a sigmoid behind a bfloat16 convolution of two groups, on

@@ -85,12 +85,12 @@ std::optional<Pooling> find_pooling(const dnnl::engine& engine, OperatorMode mod
 
 std::optional<Activation> find_activation(const dnnl::engine& engine, OperatorMode mode,
                                           const dnnl::memory::desc& tensor, const ActivationFunction& f) {
-  const dnnl::eltwise_forward::desc forward(direction(mode), algorithm_of(f.kind), tensor, alpha_of(f), 0.0F);
+  const dnnl::eltwise_forward::desc forward(direction(mode), algorithm_of(f.kind), tensor, alpha_of(f), beta_of(f));
   auto forward_kernel = kernel_or_none(dnnl::eltwise_forward::primitive_desc(forward, user_scratchpad(), engine, true));
   if (!forward_kernel.has_value()) return std::nullopt;
   if (mode == OperatorMode::kInference) return Activation{*forward_kernel, std::nullopt};
 
-  const dnnl::eltwise_backward::desc backward(algorithm_of(f.kind), tensor, tensor, alpha_of(f), 0.0F);
+  const dnnl::eltwise_backward::desc backward(algorithm_of(f.kind), tensor, tensor, alpha_of(f), beta_of(f));
   auto backward_kernel = kernel_or_none(
       dnnl::eltwise_backward::primitive_desc(backward, user_scratchpad(), engine, *forward_kernel, true));
   if (!backward_kernel.has_value()) return std::nullopt;

@@ -24,6 +24,12 @@ struct LeakyRelu {
   __device__ float gradient(float y, float dy) const { return y > 0.0F ? dy : slope * dy; }
 };
 
+struct Relu6 {
+  static constexpr bool kReadsInput = false;
+  __device__ float output(float x) const { return x < 0.0F ? 0.0F : x > kRelu6Limit ? kRelu6Limit : x; }  // NaN stays
+  __device__ float gradient(float y, float dy) const { return y > 0.0F && y < kRelu6Limit ? dy : 0.0F; }
+};
+
 struct Tanh {
   static constexpr bool kReadsInput = false;
   __device__ float output(float x) const { return std::tanh(x); }
@@ -67,6 +73,8 @@ auto with_function(const ActivationFunction& f, const Body& body) {
       return body(Sigmoid{});
     case ActivationKind::kLeakyRelu:
       return body(LeakyRelu{f.slope});
+    case ActivationKind::kRelu6:
+      return body(Relu6{});
     case ActivationKind::kGelu:
     case ActivationKind::kSilu:
       break;

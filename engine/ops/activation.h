@@ -1,5 +1,6 @@
 // Elementwise nonlinearities:
 //   relu max(x, 0)   tanh   sigmoid 1 / (1 + exp(-x))   leaky_relu x if x > 0, else slope x
+//   relu6 min(max(x, 0), 6) (Howard et al., 2017)
 //   gelu x (1 + erf(x / sqrt 2)) / 2 (Hendrycks and Gimpel, 2016)   silu x sigmoid(x)
 // The backward pass reads the output, so both passes may run in place; that of gelu and silu needs the input.
 #pragma once
@@ -8,7 +9,9 @@
 
 namespace arbalest::engine {
 
-enum class ActivationKind { kRelu, kTanh, kSigmoid, kLeakyRelu, kGelu, kSilu };
+enum class ActivationKind { kRelu, kTanh, kSigmoid, kLeakyRelu, kGelu, kSilu, kRelu6 };
+
+inline constexpr float kRelu6Limit = 6.0F;  // the largest output of kRelu6
 
 struct ActivationFunction {
   constexpr ActivationFunction(ActivationKind of_kind, float of_slope = 0.0F) : kind(of_kind), slope(of_slope) {}

@@ -78,10 +78,15 @@ TEST_CASE("fusion: batch norm and add take ReLU, and nothing else") {
                                   {"leaky3", {"norm3"}, leaky},
                                   {"sum", {"leaky3", "tanh2"}, std::make_shared<AddLayer>()},
                                   {"leaky4", {"sum"}, leaky},
-                                  {"logits", {"leaky4"}, dense(3)}},
+                                  {"norm5", {"leaky4"}, norm},
+                                  {"clipped5", {"norm5"}, activation(ActivationKind::kRelu6)},
+                                  {"hidden6", {"clipped5"}, dense(5)},
+                                  {"relu6", {"hidden6"}, activation(ActivationKind::kRelu6)},
+                                  {"logits", {"relu6"}, dense(3)}},
                                  "logits"));
   CHECK(labels(graph) == std::vector<std::string>{"hidden", "norm1+relu1", "norm2", "tanh2", "norm3", "leaky3", "sum",
-                                                  "leaky4", "logits", "loss", "accuracy"});
+                                                  "leaky4", "norm5", "clipped5", "hidden6+relu6", "logits", "loss",
+                                                  "accuracy"});
   const std::vector<engine::Layout> input{{{2, 5}, engine::DType::kFloat32, 40, nullptr}};
   CHECK(std::get<engine::BatchNormSpec>(graph.nodes()[1].layer->operator_spec(input, 0)).relu);
   CHECK_FALSE(std::get<engine::BatchNormSpec>(graph.nodes()[2].layer->operator_spec(input, 0)).relu);

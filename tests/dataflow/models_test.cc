@@ -52,6 +52,7 @@ TEST_CASE("every kind of layer is read as what it is") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_leaky_relu(); }) == "leaky_relu");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_gelu(); }) == "gelu");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_silu(); }) == "silu");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_relu6(); }) == "relu6");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_dropout(); }) == "dropout");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_softmax(); }) == "softmax");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_softmax_cross_entropy(); }) == "softmax_cross_entropy");
@@ -67,7 +68,7 @@ TEST_CASE("every kind of layer is read as what it is") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_inner_product(); }) == "inner_product");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_squared_error(); }) == "squared_error");
   // A kind that is added to the schema has to be added here.
-  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 24);
+  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 25);
 }
 
 TEST_CASE("windows are read in both directions, with their defaults") {

@@ -1,4 +1,6 @@
 // Activations and flatten against the references.
+#include <limits>
+
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
@@ -23,9 +25,10 @@ Floats to_floats(const Values& values) {
 
 TEST_CASE("activations agree with the reference, in place too") {
   const auto device = open_test_device();
-  const ActivationFunction f =
-      GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid,
-               ActivationFunction(ActivationKind::kLeakyRelu, 0.25F), ActivationKind::kGelu, ActivationKind::kSilu);
+  const ActivationFunction f = GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh,
+                                        ActivationKind::kSigmoid, ActivationFunction(ActivationKind::kLeakyRelu, 0.25F),
+                                        ActivationKind::kGelu, ActivationKind::kSilu, ActivationKind::kRelu6);
+  const double scale = f.kind == ActivationKind::kRelu6 ? 12.0 : 4.0;  // some above the limit of relu6
   const bool in_place = GENERATE(false, true);
   const int threads = GENERATE(1, 3);
   const Shape shape = GENERATE(Shape{5, 33}, Shape{1, 1}, Shape{5, 20, 7, 3}, Shape{16, 5, 3, 2}, Shape{1, 17, 1, 1},
@@ -40,7 +43,7 @@ TEST_CASE("activations agree with the reference, in place too") {
     of.input = layout;
     of.spec = ActivationSpec{layout, f};
     of.input_values = random_values(layout.shape().elements(), 1, in.dtype);
-    for (double& value : of.input_values) value *= 4.0;
+    for (double& value : of.input_values) value *= scale;
     of.output_gradient = random_values(layout.shape().elements(), 2, in.dtype);
     of.in_place = in_place;
     const OperatorRun run = run_operator(*device, of, {.threads = threads});
@@ -96,6 +99,22 @@ TEST_CASE("activations of numbers that are not, and far from zero") {
   CHECK(Floats(run.output.begin() + 1, run.output.end()) == Floats{1000.0F, -1000.0F * left, 0.0F});
   CHECK(run.input_gradient[1] == 1.0F);
   CHECK(run.input_gradient[2] == left);
+}
+
+TEST_CASE("relu6 keeps what lies between its bounds, and the gradient passes there only") {
+  const auto device = open_test_device();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const Arithmetic& in : tensor_types(*device)) {
+    CAPTURE(in.name);
+    OperatorCase of;
+    of.input = device->plain_layout({8}, in.dtype);
+    of.spec = ActivationSpec{of.input, ActivationKind::kRelu6};
+    of.input_values = {-kInfinity, -0.5, 0.0, 0.5, 5.5, 6.0, 6.5, kInfinity};
+    of.output_gradient = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0};
+    const OperatorRun run = run_operator(*device, of, {});
+    CHECK(run.output == Floats{0.0F, 0.0F, 0.0F, 0.5F, 5.5F, 6.0F, 6.0F, 6.0F});
+    CHECK(run.input_gradient == Floats{0.0F, 0.0F, 0.0F, 4.0F, 5.0F, 0.0F, 0.0F, 0.0F});
+  }
 }
 
 TEST_CASE("flatten gives canonical order, and gradients go back to the input's layout") {

@@ -75,8 +75,9 @@ TEST_CASE("a reference implementation is recognized and refused") {
 
 TEST_CASE("convolutions and dense layers apply an activation in their own kernel") {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const auto kind = GENERATE(engine::ActivationKind::kRelu, engine::ActivationKind::kTanh,
-                             engine::ActivationKind::kSigmoid, engine::ActivationKind::kLeakyRelu);
+  const auto kind =
+      GENERATE(engine::ActivationKind::kRelu, engine::ActivationKind::kTanh, engine::ActivationKind::kSigmoid,
+               engine::ActivationKind::kLeakyRelu, engine::ActivationKind::kRelu6);
   const std::vector<Arithmetic> types = tensor_types(*open_test_device());
   const DType dtype = types.at(GENERATE(0U, 1U) % types.size()).dtype;
   const auto any = [dtype](const dnnl::memory::dims& extents) { return engine::cpu::any_layout(extents, dtype); };

@@ -262,7 +262,7 @@ TEST_CASE("dense agrees with the reference") {
 TEMPLATE_TEST_CASE_SIG("an activation in the same pass is the activation of the output", "",
                        ((engine::ActivationKind kind), kind), engine::ActivationKind::kRelu,
                        engine::ActivationKind::kTanh, engine::ActivationKind::kSigmoid,
-                       engine::ActivationKind::kLeakyRelu) {
+                       engine::ActivationKind::kLeakyRelu, engine::ActivationKind::kRelu6) {
   const auto device = open_test_device();
   const engine::ActivationFunction f(kind, kind == engine::ActivationKind::kLeakyRelu ? 0.25F : 0.0F);
   // The backward pass reads the output as it was stored. In less than FP32 that may be on the other side of a kink than

@@ -240,7 +240,8 @@ TEST_CASE("the resolved text says everything and stands for the same job") {
            layers { name: "e" input: "c" conv { filters: 3 kernel: 3 stride: 2 padding_mode: SAME groups: 3 } }
            layers { name: "g" input: "e" local_response_norm {} }
            layers { name: "f" input: "g" leaky_relu {} }
-           layers { name: "d" input: "f" dropout {} }
+           layers { name: "r" input: "f" relu6 {} }
+           layers { name: "d" input: "r" dropout {} }
            layers { name: "logits" input: "d" dense { units: 10 bias { initializer { gaussian {} } } } }
            layers { name: "loss" input: "logits" input: "label" softmax_cross_entropy {} }
          }

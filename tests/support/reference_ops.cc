@@ -221,6 +221,9 @@ Values activation(const Values& input, const ActivationFunction& f) {
       case ActivationKind::kSilu:
         output.push_back(x / (1.0 + std::exp(-x)));
         break;
+      case ActivationKind::kRelu6:
+        output.push_back(std::clamp(x, 0.0, 6.0));
+        break;
     }
   }
   return output;
@@ -252,6 +255,9 @@ Values activation_gradient(const Values& read, const ActivationFunction& f, cons
         gradient.push_back(output_gradient[e] * (s + y * s * (1.0 - s)));
         break;
       }
+      case ActivationKind::kRelu6:
+        gradient.push_back(y > 0.0 && y < 6.0 ? output_gradient[e] : 0.0);
+        break;
     }
   }
   return gradient;

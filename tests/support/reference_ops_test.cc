@@ -120,10 +120,13 @@ TEST_CASE("reference local response normalization: two channels by hand, and gra
 }
 
 TEST_CASE("reference activations: gradients are their differences") {
-  const ActivationFunction f =
-      GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid,
-               ActivationFunction(ActivationKind::kLeakyRelu, 0.25F), ActivationKind::kGelu, ActivationKind::kSilu);
-  const Values input = random_values(40, 7);
+  const ActivationFunction f = GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh,
+                                        ActivationKind::kSigmoid, ActivationFunction(ActivationKind::kLeakyRelu, 0.25F),
+                                        ActivationKind::kGelu, ActivationKind::kSilu, ActivationKind::kRelu6);
+  Values input = random_values(40, 7);
+  if (f.kind == ActivationKind::kRelu6) {
+    for (double& value : input) value *= 12.0;  // some of them above 6
+  }
   const Values direction = random_values(40, 8);
   const auto of_input = [&](const Values& x) { return dot(activation(x, f), direction); };
   const Values read = differentiates_input(f.kind) ? input : activation(input, f);
