@@ -8,7 +8,8 @@
 
 bench.json is what `arbalest bench --vary training.batch_size=... --vary learners.per_device.fixed=...` writes (any
 number of them together: a case takes the place of the same batch size and learners in the files before; --learners
-and --batch-size choose among them; --note says how the recipes of these files differ), compare.json what bench/compare.sh writes. Exit codes: 0 done, 2 the files do not hold what a figure needs.
+and --batch-size choose among them; --note says how the recipes of these files differ). compare.json is what
+bench/compare.sh writes. Exit codes: 0 done, 2 the files do not hold what a figure needs.
 """
 
 import argparse
@@ -193,7 +194,7 @@ def main():
         if name != "speedup":
             figure.add_argument("--learners", type=int, help="runs with so many only")
             figure.add_argument("--batch-size", type=int, help="runs with this one only")
-            figure.add_argument("--note", action="append", default=[], help="a line below the figure: where recipes differ")
+            figure.add_argument("--note", action="append", default=[], help="a line below it: where recipes differ")
     figures.choices["accuracy"].add_argument("--by", choices=("batch_size", "learners"), required=True)
     arguments = parser.parse_args()
     draw = {"gain": gain, "time": time, "accuracy": accuracy, "speedup": speedup}[arguments.figure]

@@ -102,9 +102,8 @@ class Checker:
         if not any(source.is_file() for source in sources):
             raise PageError(f"{command.place}: there is no {command.words[0]}")
         folder = self.root / program.split("/")[0]
-        known = "".join(
-            path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*")) if path.suffix in {".cc", ".py", ".sh"}
-        )
+        files = [path for path in sorted(folder.rglob("*")) if path.suffix in {".cc", ".py", ".sh"}]
+        known = "".join(path.read_text(encoding="utf-8") for path in files)
         for word in command.words[1:]:
             if word.startswith("--") and word.split("=")[0] not in known:
                 raise PageError(f"{command.place}: {program} has no option {word}")

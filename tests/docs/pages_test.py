@@ -1,4 +1,4 @@
-"""The pages of the repository: every command in them runs, every part of a job file is valid, every link leads somewhere."""
+"""The pages of the repository: their commands run, their parts of job files are valid, their links lead somewhere."""
 
 import os
 import sys
@@ -86,7 +86,8 @@ class Runner(unittest.TestCase):
 
     def test_variables_and_files_live_for_the_whole_page(self):
         self.run_text(
-            '```sh\nexport A=7\n```\n\n<!-- docs-test: file=own.txtpb -->\n```textproto\nname: "own"\n```\n\n'
+            "```sh\nexport A=7\n```\n\n"
+            '<!-- docs-test: file=own.txtpb -->\n```textproto\nname: "own"\n```\n\n'
             "```sh\ntest $A = 7 && grep own own.txtpb\n```\n"
         )
 
@@ -99,7 +100,8 @@ class Runner(unittest.TestCase):
         self.assertIn("page.md:2: as a job file", self.failure("```textproto\ntraining { batch_sice: 3 }\n```\n"))
         self.run_text("```textproto\ntraining { batch_size: 3 }\n```\n")
         self.run_text("<!-- docs-test: exit=3 -->\n```textproto\ntraining { batch_sice: 3 }\n```\n")
-        text = "<!-- docs-test: job=configs/{} -->\n```textproto\nmodel {{ zoo {{ matrix_factorization {{}} }} }}\n```\n"
+        fragment = "model {{ zoo {{ matrix_factorization {{}} }} }}"
+        text = f"<!-- docs-test: job=configs/{{}} -->\n```textproto\n{fragment}\n```\n"
         self.run_text(text.format("matrix-factorization-ratings.txtpb"))
         self.assertIn("page.md:3: as a job file", self.failure(text.format("lenet-digits.txtpb")))
 
@@ -142,7 +144,7 @@ class Runner(unittest.TestCase):
             "```sh\ntrue\n": "has no end",
             "<!-- docs-test: slow -->\n```sh\ntrue\n```\n": "no mark is called slow",
             "```cpp\nint x;\n```\n": "needs the mark excerpt",
-            "<!-- docs-test: excerpt=LICENSE -->\n```cpp\nint x;\n```\n": "page.md:3: this line is not in LICENSE: int x;",
+            "<!-- docs-test: excerpt=LICENSE -->\n```cpp\nint x;\n```\n": "page.md:3: this line is not in LICENSE",
             "<!-- docs-test: excerpt=LICENCE -->\n```cpp\nint x;\n```\n": "there is no LICENCE",
             "<!-- docs-test: long=yes -->\n```sh\ntrue\n```\n": "the mark long needs no value",
             "<!-- docs-test:long -->\n```sh\ntrue\n```\n": "write the mark as",
@@ -159,7 +161,8 @@ class Runner(unittest.TestCase):
             with self.assertRaises(PageError) as raised:
                 check_links(parse("CONTRIBUTING.md", text))
             self.assertIn(said, str(raised.exception))
-        check_links(parse("page.md", "# A `b` c!\n\n[a](#a-b-c) [b](https://example.org)\n\n    [c](no link in code)\n"))
+        text = "# A `b` c!\n\n[a](#a-b-c) [b](https://example.org)\n\n    [c](no link in code)\n"
+        check_links(parse("page.md", text))
         with self.assertRaises(PageError):
             check_files(parse("page.md", "`engine/absent.h`\n"))
         for lines, columns in ((1, 9), (9, 3)):
