@@ -41,6 +41,8 @@ RECIPES = {
     'post_local': ['synchronization={s_sgd {} switch { at_epoch: {at:0.7} '
                    'local_sgd { period: 4 local_state: AVERAGE } }}', LINEAR],
     'swap': ['synchronization={s_sgd {} switch { at_epoch: {at:0.85} swap {} with_learners: KEEP }}', LINEAR],
+    'growth': ['synchronization=s_sgd', 'learners.per_device={growth{to: {learners}}}', LINEAR],
+    'sma_growth': ['synchronization=sma', 'learners.per_device={growth{to: {learners}}}', SQRT],
     'fewer': ['synchronization={s_sgd {} switch { at_epoch: {at:0.6} s_sgd {} learners: {quarter} }}', LINEAR],
 }
 
@@ -53,7 +55,7 @@ def settings_of(recipe, learners, epochs):
             begin = setting.index('{at:')
             end = setting.index('}', begin)
             setting = f'{setting[:begin]}{float(setting[begin + 4:end]) * epochs:g}{setting[end + 1:]}'
-        settings.append(setting.replace('{quarter}', str(max(1, learners // 4))))
+        settings.append(setting.replace('{quarter}', str(max(1, learners // 4))).replace('{learners}', str(learners)))
     return settings
 
 
@@ -159,7 +161,7 @@ def table(options):
         whole = [row['accuracy'] for row in rows if len(row['accuracy']) == epochs]
         needed = [epochs_to(options.target, row['accuracy']) for row in rows] if options.target else []
         diverged = sum(row['diverged'] for row in rows)
-        cells = [f'{100 * statistics.median(a[e - 1] for a in whole):.2f}' if whole else 'diverged' for e in shown]
+        cells = [f'{100 * statistics.median(a[e - 1] for a in whole):.2f}' if whole else '-' for e in shown]
         spread = f'{100 * min(a[-1] for a in whole):.2f} to {100 * max(a[-1] for a in whole):.2f}' if whole else ''
         name = ', '.join([recipe, *extra])
         seeds = f'{len(rows)}, {diverged} diverged' if diverged else len(rows)

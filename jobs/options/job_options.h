@@ -82,10 +82,11 @@ struct LearnerBounds {
   TuningObjective objective = TuningObjective::kThroughput;
 };
 
-// From mini-batch `at_batch` of the run on.
+// From mini-batch `at_batch` of the run on or, where `at_epoch` is set, from the first round on that begins no earlier.
 struct LearnerStep {
   std::uint64_t at_batch = 0;
   std::vector<int> per_device;
+  std::optional<double> at_epoch = {};
 };
 
 // From `at_epoch` on learners are kept together by another scheme.

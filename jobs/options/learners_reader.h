@@ -1,4 +1,4 @@
-// `learners` of a job file: a number, bounds for the auto-tuner, or a schedule.
+// `learners` of a job file: a number, bounds for the auto-tuner, a schedule or growth.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,8 @@
 #include "jobs/options/job_options.h"
 
 namespace arbalest::jobs {
+
+inline constexpr dataflow::Range<int> kLearnersPerDevice{1, 1024};
 
 // Of a device whose number of learners the job leaves open.
 int default_learners(const engine::DeviceSpec& device);

@@ -69,7 +69,8 @@ bool changes_stride(const JobOptions& options) {
 }  // namespace
 
 void check_steps(const JobOptions& options, std::optional<std::int64_t> batches, dataflow::FieldIssues& issues) {
-  if (options.schedule.empty() || (!batches && changes_stride(options))) return;
+  if (options.schedule.empty() || options.schedule.front().at_epoch) return;  // epochs wait for the next stride
+  if (!batches && changes_stride(options)) return;
   // Where all strides are as long, it makes no difference where the switches are.
   Strides strides(options, batches.value_or(1));
   for (std::size_t i = 1; i < options.schedule.size(); ++i) {
