@@ -22,7 +22,7 @@ TEST_CASE("growth doubles the learners at equal intervals") {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     CAPTURE(i);
     REQUIRE(job.schedule[i].at_epoch.has_value());
-    CHECK_THAT(*job.schedule[i].at_epoch, WithinAbs(expected[i].first, 1e-12));
+    CHECK_THAT(*job.schedule[i].at_epoch, Catch::Matchers::WithinAbs(expected[i].first, 1e-12));
     CHECK(job.schedule[i].per_device == std::vector<int>{expected[i].second});
   }
   CHECK(job.learners_per_device == std::vector<int>{1});
@@ -56,7 +56,7 @@ TEST_CASE("a growth that cannot be followed is refused where it stands") {
            {"from: 5 to: 4", "from must be in [1, 4], the learners in the end, not 5"},
            {"to: 4 epochs: 0", "epochs must be above 0 and below training.max_epochs, 10, not 0"},
            {"to: 4 epochs: 10", "epochs must be above 0 and below training.max_epochs, 10, not 10"},
-           {"to: 4 epochs: nan", "epochs must be above 0 and below training.max_epochs, 10, not nan"},
+           {"to: 4 epochs: nan", "epochs must be a finite number, not nan"},
            {"to: 900", "a round of 900 learners"}}) {
     CAPTURE(growth);
     CHECK_THAT(refusal(with_growth(growth)), ContainsSubstring("job.txtpb:7:") && ContainsSubstring(message));
