@@ -25,8 +25,8 @@ struct ImageRecordsSource {
 
 // Reads all labels at once, without the images, with one task of `pool` per shard; a task of the pool must not call
 // this. Throws ErrorKind::kData, naming shard and record, if there is no shard, a shard is incomplete, a label is out
-// of range or a record has no label. With OnUnreadable::kSkip, the last two become examples that cannot be read. A
-// wrong checksum shows only when the record is read.
+// of range or a record has no label. With OnUnreadable::kSkip, a record without a label becomes an example that cannot
+// be read instead. A wrong checksum shows only when the record is read.
 std::unique_ptr<const EncodedExamples> open_image_records(const ImageRecordsSource& source, engine::host::Pool& pool);
 
 struct ImageRecord {

@@ -29,7 +29,7 @@ std::vector<std::uint8_t> read_npy_content(InputFile& file, const NpyHeader& hea
 
 // Bytes of an integer of this type; 0 if the type is not a supported integer.
 std::size_t integer_bytes(const std::string& type);
-// An element of an integer array of `bytes` bytes each. Values beyond int64 are returned as 2^62.
+// An element of an integer array of `bytes` bytes each. Unsigned values above 2^62 are returned as 2^62.
 std::int64_t integer_at(const NpyArray& array, std::size_t bytes, std::size_t index);
 
 // Reads all numbers of an array of type '<f4' or '<f8', with `per_record` numbers per record. Throws ErrorKind::kData
