@@ -2,7 +2,6 @@
 //   images[i, c, y, x] = normalized[c, pixels[indices[i], c, y, x]]     labels[i] = classes[indices[i]]
 // An index kNoExample (in a padded batch) gives zeros and kNoLabel. If images are augmented, (y, x) is another pixel or
 // lies between pixels (elementwise/augmentation.h).
-// pixel, or lies between pixels, as elementwise/augmentation.h says.
 #pragma once
 
 #include <cstdint>
