@@ -32,7 +32,7 @@ struct Probe {
 
 // Counts of `space` one octave apart, or the next smaller count that exists, from its first to its last.
 std::vector<Configuration> octaves_of(std::span<const Configuration> space);
-// The same upwards and downwards from `through`, a count of the space.
+// Does the same upwards and downwards from `through`, a count of the space.
 std::vector<Configuration> octaves_of(std::span<const Configuration> space, const Configuration& through);
 
 // Limit of probes in a search: 6 for up to 16 learners, 8 for up to 32, one more per further octave.

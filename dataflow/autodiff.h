@@ -1,4 +1,4 @@
-// Which layers run backward and which tensors get a gradient: derived from the forward graph.
+// Finds the layers that run backward and the tensors that get a gradient, from the forward graph.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Which buffer holds the gradient of each tensor while a graph runs backward. A tensor that several layers read gets
-// one contribution from each reader; the contributions are added in the order in which they are computed. Where a layer
+// Assigns buffers to the gradients of tensors while a graph runs backward. A tensor that several layers read gets one
+// contribution from each reader; the contributions are added in the order in which they are computed. Where a layer
 // only passes a gradient on, tensors share a buffer until one of them has to be written.
 #pragma once
 

@@ -71,8 +71,8 @@ class Layer {
   // Name in a job file of the field with the number of outputs (units, channels); "" if the layer has no such field.
   virtual std::string width_field() const { return ""; }
 
-  // Which column of ids the layer looks up, and how many ids its table has rows for. Only layers that look up ids
-  // instead of reading numbers return one.
+  // The column of ids that the layer looks up, and the number of ids for which its table has rows. Only layers that
+  // look up ids instead of reading numbers return one.
   struct LookUp {
     std::int64_t column = 0;
     std::int64_t rows = 0;

@@ -1,4 +1,4 @@
-// Where each parameter lies in a replica's flat vector: first the trainable segment, then the running statistics.
+// The place of each parameter in a replica's flat vector: first the trainable segment, then the running statistics.
 #pragma once
 
 #include <cstdint>

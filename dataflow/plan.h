@@ -55,8 +55,8 @@ class Plan {
   // Bytes of a tensor in the device's layout.
   std::size_t tensor_bytes(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)].bytes(); }
 
-  // Where the caller writes the mini-batch, dense: images [b, c, h, w] float32 and labels [b] int32; for models that
-  // read ids, the same addresses take ids [b, columns] int32 and labels [b] float32.
+  // Addresses for the mini-batch, which the caller writes densely: images [b, c, h, w] float32 and labels [b] int32.
+  // For models that read ids, the same addresses take ids [b, columns] int32 and labels [b] float32.
   float* images(std::byte* arena) const;
   std::int32_t* labels(std::byte* arena) const;
 

@@ -32,10 +32,10 @@ int core_count(const DeviceSpec& spec);
 // Throws ErrorKind::kInvalidJob if two devices share a core, are the same GPU, or are of different kinds.
 void check_disjoint(const std::vector<DeviceSpec>& devices);
 
-// Why a device does not support `precision`, and what to do about it; "" if it does. GPUs of compute capability 8.0 and
-// newer, which Arbalest requires, support every precision. A CPU supports BF16 if it has instructions for it. Jobs are
-// refused by this function. A device from open_device() computes in BF16 wherever oneDNN does, but without such
-// instructions BF16 takes many times as long as FP32.
+// Returns why the device does not support `precision`, and what to do about it; "" if it does. GPUs of compute
+// capability 8.0 and newer, which Arbalest requires, support every precision. A CPU supports BF16 if it has
+// instructions for it. The job reader refuses jobs by this function. A device from open_device() computes in BF16
+// wherever oneDNN does, but without such instructions BF16 takes many times as long as FP32.
 std::string precision_problem(const DeviceSpec& device, Precision precision);
 // The same for a processor with these instruction sets (host::instruction_sets()).
 std::string precision_problem(const DeviceSpec& device, Precision precision,

@@ -1,5 +1,5 @@
-// How the replicas of a run are kept together. One outer update with eight parameters covers every scheme that averages
-// weights; s_sgd averages gradients instead.
+// The schemes that keep the replicas of a run together. One outer update with eight parameters covers every scheme that
+// averages weights; s_sgd averages gradients instead.
 //
 // In round t each of k replicas takes tau local steps from w_j. With d_j = w_j - z and D = (1/k) sum_j d_j,
 //   v <- mu rho v + eta D                            rho = 1, or gamma_t / gamma_{t-1} (SlowMo)
@@ -35,7 +35,7 @@ enum class Scheme { kSma, kEaSgd, kSSgd, kLocalSgd, kBmuf, kSlowMo, kDiloco, kLo
 // The scheme's name in a job file: "s_sgd".
 std::string_view name_of(Scheme scheme);
 
-// How the replicas' rounds are coupled. A scheduler needs to know nothing else of a scheme.
+// The coupling between the replicas' rounds. A scheduler needs to know nothing else of a scheme.
 enum class Coupling {
   // There is one replica, or replicas train independently: nobody waits.
   kNone,

@@ -1,4 +1,4 @@
-// Which examples form which mini-batch. Batches are numbered from 0; training numbers continue over all epochs.
+// Assigns examples to mini-batches. Batches are numbered from 0; training numbers continue over all epochs.
 #pragma once
 
 #include <array>

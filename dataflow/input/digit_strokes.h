@@ -1,4 +1,4 @@
-// How people write the ten digits: stroke templates in a unit box, x to the right and y downwards.
+// Templates of the ten digits: strokes in a unit box, with x to the right and y downwards.
 #pragma once
 
 #include <vector>

@@ -28,7 +28,7 @@ class EncodedExamples {
   virtual std::string record(std::int64_t example) const = 0;
 };
 
-// How an image of any size is brought to the description's size.
+// Brings an image of any size to the description's size.
 struct Framing {
   // Length that the image's shorter side is scaled to; then the center is cut out. At least as long as both sides of
   // the model's images. None: images must already have the model's size.
@@ -39,7 +39,7 @@ struct Framing {
   bool operator==(const Framing&) const = default;
 };
 
-// What happens to an example that cannot be read or decoded.
+// The treatment of an example that cannot be read or decoded.
 enum class OnUnreadable {
   kStop,  // throw, naming the record
   kSkip   // leave the example out and count it

@@ -14,8 +14,8 @@ namespace arbalest::engine::cpu {
 // All traits except `saved_bytes`. `output`: the output's layout.
 OperatorTraits batch_norm_traits(const BatchNormSpec& spec, const Layout& output, bool training);
 
-// Where a step of a program writes the addend's gradient, in the layout of `output`: directly to the wanted gradient if
-// that has this layout, else to scratch, because the input's gradient is computed from it.
+// The place where a step of a program writes the addend's gradient, in the layout of `output`: the wanted gradient
+// itself if it has this layout, else scratch, because the input's gradient is computed from it.
 struct AddendGradient {
   AddendGradient(const BatchNormSpec& spec, const PrepareOptions& options, const dnnl::memory::desc& output,
                  Program& program);

@@ -26,7 +26,7 @@ std::int64_t elements_of(const dnnl::memory::desc& tensor);
 dnnl::memory::desc plain_descriptor(const Shape& shape, DType dtype);
 dnnl::memory::dims dims(const Shape& shape);
 
-// How images [n, c, h, w] lie: element (n, c, h, w) is at
+// The strides of images [n, c, h, w]: element (n, c, h, w) is at
 //   n * example + c / block * channel_block + c % block * channel + h * row + w * column.
 struct ImageStrides {
   std::int64_t block;  // channels per block; 1: no blocks

@@ -32,9 +32,9 @@ struct ReplicaDifference {
   std::int64_t statistics = 0;  // part of `elements`, at the end
 };
 
-// How the center moves. Without a velocity vector by the heavy-ball rule
+// The step of the center. Without a velocity vector it follows the heavy-ball rule
 //   z^{t+1} = z^t + step S + momentum (z^t - z^{t-1})
-// and with one by Nesterov's, in the form of torch.optim.SGD,
+// and with one Nesterov's, in the form of torch.optim.SGD,
 //   v <- momentum v + step S     z^{t+1} = z^t + step S + momentum v
 struct CentralStep {
   float step = 0.0F;          // eta / k

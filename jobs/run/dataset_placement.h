@@ -1,5 +1,5 @@
-// Where a job's datasets lie and how mini-batches come from them. If the dataset is in a device's memory, the steps
-// gather mini-batches there; else mini-batches are copied through a ring.
+// Places a job's datasets and sizes the rings of mini-batches. If the dataset is in a device's memory, the steps gather
+// mini-batches there; else mini-batches are copied through a ring.
 #pragma once
 
 #include <cstddef>
