@@ -44,7 +44,7 @@ class Efficiency {
   // Relative standard error of of(a) / of(b).
   double error_between(int a, int b) const;
   // Whether `later` differs from this one enough to change a choice: B_noise + b must differ by 25 % and by four
-  // standard errors. Every known efficiency differs from an unknown one; no unknown one differs from a known one.
+  // standard errors. An unknown `later` never differs; a known one always differs from an unknown efficiency.
   bool has_moved_to(const Efficiency& later) const;
 
  private:

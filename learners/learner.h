@@ -95,7 +95,7 @@ class Learner {
   // is final.
   Ticket gradient(const dataflow::Batch& batch, const engine::StepParameters& parameters,
                   std::span<engine::Event> parts = {});
-  // Applies the gradient after `after` has passed, which stands for the update sources. Sets the ticket's `done`.
+  // Applies the gradient once `after` has passed; the update sources must be readable then. Sets the ticket's `done`.
   void update(Ticket& ticket, const engine::Event& after);
   std::span<const dataflow::GradientPart> gradient_parts() const noexcept { return gradient_parts_; }
 

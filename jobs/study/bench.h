@@ -48,8 +48,8 @@ struct BenchContext {
   bool trace = false;                  // trace every run
   const std::atomic<int>* stop_signal = nullptr;
   std::function<void(const std::string&)> tell;  // gets a line when a run begins or ends
-  // Unless empty, called with the bench's present state after each run. If it throws, the error is told and ends
-  // nothing.
+  // Unless empty, called with the bench's present state after each run. If it throws, `tell` gets the error and the
+  // bench continues.
   std::function<void(const BenchResult&, const BenchRun&)> keep;
   std::string command;             // as the user typed it, for the report
   nlohmann::ordered_json machine;  // description of program and machine, for the report
