@@ -1,7 +1,6 @@
 // Local response normalization across channels (Krizhevsky et al., 2012; the formula of Caffe and PyTorch):
-//   y_c = x_c s_c^-beta     s_c = k + alpha / size * sum of x_j^2 over the `size` channels j around c, as far as they
-//   exist
-// The gradient is
+//   y_c = x_c s_c^-beta     s_c = k + alpha / size * sum of x_j^2 over the `size` channels j around c
+// Channels that do not exist are left out of the sum. The gradient is
 //   dx_c = dy_c s_c^-beta - 2 alpha beta / size * x_c * sum over the same j of dy_j x_j s_j^(-beta - 1)
 #pragma once
 
