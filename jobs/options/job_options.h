@@ -84,10 +84,12 @@ struct LearnerBounds {
   TuningObjective objective = TuningObjective::kThroughput;
 };
 
-// A step of a schedule of learners: from mini-batch `at_batch` of the run on.
+// A step of a schedule of learners: from mini-batch `at_batch` of the run on; or, if `at_epoch` is set, from the first
+// round on that begins at or after that epoch.
 struct LearnerStep {
   std::uint64_t at_batch = 0;
   std::vector<int> per_device;
+  std::optional<double> at_epoch = {};
 };
 
 // From `at_epoch` on, another scheme keeps the learners together.

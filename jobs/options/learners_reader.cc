@@ -6,6 +6,7 @@
 
 #include "engine/devices.h"
 #include "engine/error.h"
+#include "jobs/options/growth_reader.h"
 #include "jobs/options/size_check.h"
 #include "jobs/wording/text.h"
 
@@ -15,13 +16,11 @@ using dataflow::out_of_range;
 
 namespace {
 
-constexpr int kMaxLearners = 1024;
+constexpr int kMaxLearners = kLearnersPerDevice.high;
 constexpr int kDefaultMaxLearners = 8;
 // Small mini-batches leave a GPU idle. A job with better knowledge sets the number itself.
 constexpr int kDefaultGpuLearners = 4;
 constexpr int kMostTunedGpuLearners = 32;
-constexpr dataflow::Range<int> kCount{1, kMaxLearners};
-
 constexpr const char* kPath = "learners.per_device";
 
 int total(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
@@ -40,8 +39,8 @@ void read_auto(v1::Learners::Auto& message, JobOptions& options, dataflow::Field
   LearnerBounds bounds;
   if (message.has_min()) bounds.min = message.min();
   bounds.max = message.has_max() ? message.max() : std::max(bounds.min, most_tuned(options.devices));
-  const std::string bad_min = message.has_min() ? out_of_range("min", bounds.min, kCount) : "";
-  const std::string bad_max = message.has_max() ? out_of_range("max", bounds.max, kCount) : "";
+  const std::string bad_min = message.has_min() ? out_of_range("min", bounds.min, kLearnersPerDevice) : "";
+  const std::string bad_max = message.has_max() ? out_of_range("max", bounds.max, kLearnersPerDevice) : "";
   issues.add(path + ".min", bad_min);
   issues.add(path + ".max", bad_max);
   if (bad_min.empty() && bad_max.empty() && bounds.min > bounds.max) {
@@ -71,7 +70,7 @@ void read_schedule(const v1::Learners::Schedule& message, JobOptions& options, d
     }
     for (int i = 0; i < step.learners_size(); ++i) {
       const std::string element = fmt::format("learners[{}]", i);
-      issues.add(at + "." + element, out_of_range(element, step.learners(i), kCount));
+      issues.add(at + "." + element, out_of_range(element, step.learners(i), kLearnersPerDevice));
     }
     options.schedule.push_back(
         {static_cast<std::uint64_t>(step.at_batch()), {step.learners().begin(), step.learners().end()}});
@@ -109,8 +108,10 @@ void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldI
       return read_auto(*learners.mutable_per_device()->mutable_auto_(), options, issues);
     case v1::Learners::PerDevice::kSchedule:
       return read_schedule(per_device.schedule(), options, issues);
+    case v1::Learners::PerDevice::kGrowth:
+      return read_growth(*learners.mutable_per_device()->mutable_growth(), options, issues);
     case v1::Learners::PerDevice::kFixed:
-      issues.add(std::string(kPath) + ".fixed", out_of_range("fixed", per_device.fixed(), kCount));
+      issues.add(std::string(kPath) + ".fixed", out_of_range("fixed", per_device.fixed(), kLearnersPerDevice));
       options.learners_per_device.assign(options.devices.size(), per_device.fixed());
       return;
     case v1::Learners::PerDevice::COUNT_NOT_SET:
@@ -194,7 +195,9 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
                   dataflow::FieldIssues& issues) {
   if (!options.tuned) {
     const std::vector<SchemePhase> phases = scheme_phases(options, most_learners(options));
-    const std::string path = options.schedule.empty() ? ".fixed" : ".schedule";
+    const std::string path = learners.per_device().has_growth() ? ".growth"
+                             : options.schedule.empty()         ? ".fixed"
+                                                                : ".schedule";
     issues.add(options.learners_are_given ? kPath + path : "training.batch_size",
                round_problem(phases.front(), batches));
     for (const SchemePhase& phase : std::span(phases).subspan(1)) {
@@ -221,6 +224,7 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
 
 std::string unreached_steps(const JobOptions& options, std::int64_t batches) {
   const auto end = static_cast<std::uint64_t>(batches) * static_cast<std::uint64_t>(options.training.max_epochs);
+  // Epochs of a growth are below max_epochs.
   const auto first =
       std::ranges::find_if(options.schedule, [&](const LearnerStep& step) { return step.at_batch >= end; });
   if (first == options.schedule.end()) return "";

@@ -1,4 +1,4 @@
-// Reads `learners` of a job file: a number, bounds for the auto-tuner, or a schedule.
+// Reads `learners` of a job file: a number, bounds for the auto-tuner, a schedule, or growth.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,8 @@
 #include "jobs/options/job_options.h"
 
 namespace arbalest::jobs {
+
+inline constexpr dataflow::Range<int> kLearnersPerDevice{1, 1024};
 
 // The number of learners of a device if the job does not set it.
 int default_learners(const engine::DeviceSpec& device);

@@ -69,7 +69,8 @@ bool changes_stride(const JobOptions& options) {
 }  // namespace
 
 void check_steps(const JobOptions& options, std::optional<std::int64_t> batches, dataflow::FieldIssues& issues) {
-  if (options.schedule.empty() || (!batches && changes_stride(options))) return;
+  if (options.schedule.empty() || options.schedule.front().at_epoch) return;  // at_epoch waits for the next stride
+  if (!batches && changes_stride(options)) return;
   // If all strides have the same length, the positions of the switches do not matter.
   Strides strides(options, batches.value_or(1));
   for (std::size_t i = 1; i < options.schedule.size(); ++i) {

@@ -246,16 +246,22 @@ class ScheduledChanges final : public LearnerChanges {
   }
 
   std::optional<LearnerChange> due(std::uint64_t batch) override {
-    if (next_ == schedule_.size() || batch < schedule_[next_].at_batch) return std::nullopt;
-    const LearnerStep& step = schedule_[next_];
-    ARBALEST_CHECK(batch == step.at_batch);  // check_steps() ensures that a stride begins there
-    ++next_;
+    if (next_ == schedule_.size() || !is_due(schedule_[next_], batch)) return std::nullopt;
+    // A round may be longer than the time between two steps.
+    while (next_ + 1 < schedule_.size() && is_due(schedule_[next_ + 1], batch)) ++next_;
+    const LearnerStep& step = schedule_[next_++];
     session_.prepare(step.per_device);
     releases_ = true;
     return LearnerChange{step.per_device, "the schedule says so", std::nullopt};
   }
 
  private:
+  bool is_due(const LearnerStep& step, std::uint64_t batch) const {
+    if (step.at_epoch) return session_.scheduler().progress() >= *step.at_epoch;
+    ARBALEST_CHECK(batch <= step.at_batch);  // check_steps() ensures that a stride begins there
+    return batch == step.at_batch;
+  }
+
   Session& session_;
   std::vector<LearnerStep> schedule_;
   std::size_t next_ = 1;   // the run begins with the first one
