@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kLeastMove = 1.25;
 constexpr double kErrors = 4.0;
-constexpr double kErrorOfBound = 0.5;  // relative, of a scale that is only known to be larger
+// Relative error of a scale for which only a lower bound is known.
+constexpr double kErrorOfBound = 0.5;
 
 }  // namespace
 
@@ -37,7 +38,7 @@ double Efficiency::of(int learners) const {
   return (*noise_scale_ + mini_batch_) / (*noise_scale_ + mini_batch_ * learners);
 }
 
-// The derivative of log of(a) - log of(b) by log B_noise, times the relative error of B_noise.
+// The derivative of log of(a) - log of(b) with respect to log B_noise, times the relative error of B_noise.
 double Efficiency::error_between(int a, int b) const {
   if (!noise_scale_) return 0.0;
   const double scale = *noise_scale_;

@@ -12,7 +12,7 @@ namespace arbalest::jobs {
 namespace {
 
 constexpr const char* kPath = "learners.per_device.growth";
-constexpr double kDefaultShare = 0.6;  // of the run's epochs; docs/synchronization.md has the measurement
+constexpr double kDefaultShare = 0.6;  // fraction of the run's epochs; docs/synchronization.md has the measurement
 
 // from, 2 from, 4 from, ..., to
 std::vector<int> doublings(int from, int to) {

@@ -1,4 +1,5 @@
-// `learners { per_device { growth { ... } } }` of a job file: few learners at first, twice as many again and again.
+// Reads `learners { per_device { growth { ... } } }` of a job file: few learners at first, whose number doubles
+// repeatedly.
 #pragma once
 
 #include "arbalest/v1/job.pb.h"
@@ -7,8 +8,9 @@
 
 namespace arbalest::jobs {
 
-// Reads `growth` into the schedule of `options`, whose devices and epochs are read already: 2^i times `from` learners,
-// at most `to`, from epoch `epochs` i / n on, where n doublings lead to `to`. Writes the defaults into `growth`.
+// Reads `growth` into the schedule of `options`, whose devices and epochs must be set. With n doublings from `from` to
+// `to`, there are 2^i times `from` learners, at most `to`, from epoch `epochs` i / n on. Writes the defaults into
+// `growth`.
 void read_growth(v1::Learners::Growth& growth, JobOptions& options, dataflow::FieldIssues& issues);
 
 }  // namespace arbalest::jobs

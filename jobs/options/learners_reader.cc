@@ -18,13 +18,14 @@ namespace {
 
 constexpr int kMaxLearners = kLearnersPerDevice.high;
 constexpr int kDefaultMaxLearners = 8;
-constexpr int kDefaultGpuLearners = 4;  // small mini-batches leave a GPU idle; a job that knows better says so
+// Small mini-batches leave a GPU idle. A job with better knowledge sets the number itself.
+constexpr int kDefaultGpuLearners = 4;
 constexpr int kMostTunedGpuLearners = 32;
 constexpr const char* kPath = "learners.per_device";
 
 int total(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 
-// Learners beyond the cores of a CPU device can only help where rounds are uneven: twice the cores are enough.
+// On a CPU device, more learners than cores only help if rounds are uneven: twice the cores are enough.
 int most_tuned(const std::vector<engine::DeviceSpec>& devices) {
   int most = 1;
   for (const engine::DeviceSpec& device : devices) {
@@ -77,7 +78,7 @@ void read_schedule(const v1::Learners::Schedule& message, JobOptions& options, d
   if (!options.schedule.empty()) options.learners_per_device = options.schedule.front().per_device;
 }
 
-// What averaging has against so many learners; "" if nothing.
+// Returns why averaging is unstable with this many learners; "" if it is stable.
 std::string instability(int learners, const sma::Options& synchronization) {
   try {
     sma::check(synchronization, learners);
@@ -87,7 +88,7 @@ std::string instability(int learners, const sma::Options& synchronization) {
   return "";
 }
 
-// The field that an instability is blamed on; `path` is that of the scheme.
+// The field to which an instability is attributed. `path`: path of the scheme.
 std::string blamed_field(const sma::Options& options, const std::string& path) {
   if (options.assigns()) return path + ".rate";
   return path + (options.scheme == sma::Scheme::kEaSgd ? ".beta" : ".alpha");
@@ -134,7 +135,7 @@ std::vector<SchemePhase> scheme_phases(const JobOptions& options, int learners) 
 
 namespace {
 
-// Over all devices, at least, at any time.
+// The smallest number of learners at any time, over all devices.
 int fewest_learners(const JobOptions& options) {
   if (options.tuned) return static_cast<int>(options.devices.size()) * options.tuned->min;
   int fewest = total(options.learners_per_device);
@@ -151,7 +152,7 @@ void check_stability(const v1::Learners& learners, JobOptions& options, dataflow
   for (const SchemePhase& phase : std::span(phases).subspan(1)) {
     issues.add(blamed_field(phase.scheme, phase.path), instability(phase.learners, phase.scheme));
   }
-  // Momentum that follows from the number of learners makes few of them the less stable ones.
+  // If momentum follows from the number of learners, few learners are the less stable.
   const std::vector<SchemePhase> fewest = scheme_phases(options, fewest_learners(options));
   for (const SchemePhase& phase : fewest) {
     issues.add(blamed_field(phase.scheme, phase.path), instability(phase.learners, phase.scheme));

@@ -61,7 +61,7 @@ TEST_CASE("a growth that cannot be followed is refused where it stands") {
     CAPTURE(growth);
     CHECK_THAT(refusal(with_growth(growth)), ContainsSubstring("job.txtpb:7:") && ContainsSubstring(message));
   }
-  // Learners of a switch would contradict it.
+  // Learners of a switch would contradict the growth.
   CHECK_THAT(
       refusal(with_growth("to: 4") + "synchronization { s_sgd {} switch { at_epoch: 2 s_sgd {} learners: 2 } }\n"),
       ContainsSubstring("learners of a switch need a fixed number before it"));

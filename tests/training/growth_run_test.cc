@@ -1,4 +1,4 @@
-// Whole runs whose learners grow in number.
+// Whole runs whose number of learners grows.
 #include <string>
 #include <tuple>
 #include <vector>
