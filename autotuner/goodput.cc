@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "autotuner/throughput.h"
+
 namespace arbalest::autotuner {
 
 namespace {
@@ -51,7 +53,7 @@ bool Efficiency::has_moved_to(const Efficiency& later) const {
   const auto offset = [](const Efficiency& e) { return *e.noise_scale_ + e.mini_batch_; };
   const auto error = [&](const Efficiency& e) { return e.error_ * *e.noise_scale_ / offset(e); };
   const double move = std::abs(std::log(offset(later) / offset(*this)));
-  return move > std::max(std::log(kLeastMove), kErrors * std::hypot(error(*this), error(later)));
+  return move > std::max(std::log(kLeastMove), kErrors * combined_error(error(*this), error(later)));
 }
 
 Efficiency learned_from(const NoiseScaleEstimate& estimate, const Efficiency& before, double mini_batch) {

@@ -6,6 +6,7 @@
 // to the median absolute deviation", JASA 1993; leaving one out corrects for few windows, tests/autotuner measures it).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -44,6 +45,9 @@ double median(std::vector<double> values);
 
 // Relative standard error of the median of `windows` windows whose relative deviation is `noise`.
 double median_error(double noise, int windows);
+
+// Standard error of the sum or difference of two numbers with independent errors. (std::hypot would need glibc 2.35.)
+inline double combined_error(double a, double b) { return std::sqrt(a * a + b * b); }
 
 // The relative deviation of single windows, from all measurements; differences between counts are removed.
 class NoiseEstimate {

@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMaxBytes = 64'000'000;                 // what a user copies
+constexpr int kMaxGlibc = 34;                                    // the minor version of 2.34; Ubuntu 22.04 has 2.35
 constexpr std::uintmax_t kMaxMeasuredBytes = 64U * 1024 * 1024;  // with tests and benchmarks for a GPU
 
 class Tree {
@@ -129,6 +130,23 @@ TEST_CASE("install: nothing points back to where it was built, and nothing is th
   CHECK(programs >= 1);
   CHECK(carried < kMaxBytes);
   CHECK(bytes < kMaxMeasuredBytes);
+}
+
+TEST_CASE("install: nothing needs a newer glibc than the README says") {
+  const Tree tree;
+  int needs = 0;
+  for (const fs::path& file : tree.files()) {
+    const Completed versions = tree.read_elf("--version-info", file);
+    if (versions.exit_code != 0) continue;  // a job file
+    static const std::regex kVersion(R"(Name: GLIBC_2\.(\d+))");
+    const std::string& text = versions.out;
+    for (std::sregex_iterator match(text.begin(), text.end(), kVersion), none; match != none; ++match) {
+      CAPTURE(file, match->str());
+      CHECK(std::stoi((*match)[1]) <= kMaxGlibc);
+      ++needs;
+    }
+  }
+  CHECK(needs > 0);
 }
 
 }  // namespace arbalest::tests
