@@ -7,7 +7,7 @@ namespace arbalest::autotuner {
 
 namespace {
 
-// On logarithmic axes: octaves of learners and of examples per second.
+// A point on logarithmic axes: octaves of learners and of examples per second.
 struct Place {
   double x = 0.0;
   double y = 0.0;
@@ -23,14 +23,15 @@ std::span<const Configuration> between(std::span<const Configuration> space, int
   return first < last ? std::span(first, last) : std::span<const Configuration>();
 }
 
-// Lower than both neighbors, by more than noise. A chord that ends here says little, as the true valley lies anywhere.
+// Whether point i is lower than both neighbors by more than noise. A chord that ends in a valley says little, because
+// the true valley may lie anywhere.
 bool is_valley(std::span<const Point> points, std::size_t i) {
   if (i == 0 || i + 1 >= points.size()) return false;
   constexpr double kClearly = 0.97;
   return points[i].rate < kClearly * std::min(points[i - 1].rate, points[i + 1].rate);
 }
 
-// Of the line through point i that bounds the curve to its right; `inner`: the slope of the chord to its right.
+// Slope of the line through point i that bounds the curve to its right; `inner`: slope of the chord to its right.
 double slope_from_left(std::span<const Point> points, std::size_t i, double inner) {
   if (i > 0 && !is_valley(points, i - 1)) {
     const double outer = slope(place(points[i - 1]), place(points[i]));
@@ -39,7 +40,7 @@ double slope_from_left(std::span<const Point> points, std::size_t i, double inne
   return std::max(1.0, inner);
 }
 
-// The same to the left of point i.
+// Slope of the line through point i that bounds the curve to its left; `inner`: slope of the chord to its left.
 double slope_from_right(std::span<const Point> points, std::size_t i, double inner) {
   if (i + 1 < points.size() && !is_valley(points, i + 1)) {
     const double outer = slope(place(points[i]), place(points[i + 1]));

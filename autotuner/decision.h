@@ -1,4 +1,4 @@
-// What the tuner answers, for the run to act upon and for its log.
+// The tuner's answers: the run acts on them and logs them.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace arbalest::autotuner {
 
 enum class Action { kKeep, kGrow, kShrink };
 
-// As in metrics.jsonl: "keep".
+// The action's name in metrics.jsonl: "keep".
 constexpr std::string_view name_of(Action action) {
   switch (action) {
     case Action::kGrow:
@@ -26,17 +26,17 @@ constexpr std::string_view name_of(Action action) {
 
 // The numbers behind a decision.
 struct Evidence {
-  double rate = 0.0;         // examples per second at the count the decision was made at; 0 if it could not run
-  int windows = 0;           // whose median that is
+  double rate = 0.0;         // examples per second at the count of the decision; 0 if that count could not run
+  int windows = 0;           // number of windows whose median is `rate`
   double noise = 0.0;        // relative deviation of single windows
-  int best_learners = 0;     // the best of the present search so far; 0 if nothing is measured
-  double best_rate = 0.0;    // its examples per second
-  int probes = 0;            // of the present search, with this decision's
-  int probe_limit = 0;       // of every search
-  int measured_windows = 0;  // all windows spent on probes since the run began, those after resizes not counted
-  // None where throughput decides, or where it decides for the time being, as the noise scale is not known.
+  int best_learners = 0;     // best count of the present search so far; 0 if nothing is measured
+  double best_rate = 0.0;    // examples per second at the best count
+  int probes = 0;            // probes of the present search, including this decision's
+  int probe_limit = 0;       // limit of probes in every search
+  int measured_windows = 0;  // all windows spent on probes since the run began, without those after resizes
+  // These are none if throughput decides, or decides for now because the noise scale is unknown.
   std::optional<double> noise_scale{};      // examples
-  std::optional<double> efficiency{};       // at the count the decision was made at
+  std::optional<double> efficiency{};       // at the count of the decision
   std::optional<double> best_efficiency{};  // at best_learners
 
   std::optional<double> goodput() const { return efficiency ? std::optional(rate * *efficiency) : std::nullopt; }
@@ -48,8 +48,8 @@ struct Evidence {
 struct Decision {
   Action action = Action::kKeep;
   Configuration from;
-  Configuration to;    // equal to `from` if kKeep
-  bool done = false;   // the search ends with this; otherwise `to` is a probe
+  Configuration to;    // equals `from` if kKeep
+  bool done = false;   // true: the search ends; false: `to` is a probe
   std::string reason;  // one sentence
   Evidence evidence;
 };

@@ -14,7 +14,7 @@ std::string speed(const Point& point, const Objective& objective) {
                      objective.goodput(point.configuration, point.rate));
 }
 
-// The number that counts are compared by.
+// The number by which counts are compared.
 double goodput(const Point& point, const Objective& objective) {
   return objective.goodput(point.configuration, point.rate);
 }

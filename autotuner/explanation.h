@@ -1,4 +1,4 @@
-// Why the tuner does what it does, in a sentence for the log.
+// Explains the tuner's decisions, in one sentence each, for the log.
 #pragma once
 
 #include <optional>
@@ -8,18 +8,18 @@
 
 namespace arbalest::autotuner {
 
-// Of a probe that is decided at `present`.
+// Explains a probe that is decided at `present`.
 std::string explain_probe(const Probe& probe, const Configuration& present, const Curve& curve,
                           const Objective& objective);
 
-// Why a search begins: "the noise scale has moved from 250 to 1900 examples".
+// Explains why a search begins: "the noise scale has moved from 250 to 1900 examples".
 std::string explain_move(const Efficiency& from, const Efficiency& to);
 
 struct Outcome {
   Point chosen;
-  std::optional<Point> incumbent;  // what a later search began at
+  std::optional<Point> incumbent;  // the choice before this search, if it is not the first one
   Extent extent = Extent::kEverywhere;
-  bool more_to_try = false;  // the limit of probes ended the search
+  bool more_to_try = false;  // whether the limit of probes ended the search
   int probes = 0;
 };
 

@@ -1,13 +1,13 @@
-// The tuner of a run: one count for devices that are alike, one for each kind when they differ.
+// The tuner of a run. Devices that are alike get one count; if they differ, each kind of device gets its own.
 //
-// A round ends with its slowest device, so what a device does for the run is seen in the throughput of all of them.
-// Devices of several kinds therefore begin with one search together, with the same count on every device; then the
-// kinds take turns in searching around that, each with the others left as they are. Whoever was last keeps watching,
-// and the others get their turn again when it changes something. Where an earlier search has ended with other counts
-// for one kind than for another, the turns begin at once. What did not fit in memory in a kind's turn is not tried in
-// its later ones; what did not fit all of them together may be, as it may fit one kind alone.
+// A round ends with its slowest device, so the effect of one device shows in the throughput of all. With several kinds,
+// the first search therefore gives every device the same count. Then the kinds take turns: each searches around the
+// present counts while the others stay as they are. The kind that searched last keeps watching; if it changes its
+// count, the others get another turn. If an earlier search has ended with different counts per kind, the turns begin at
+// once. A count that did not fit in memory in a kind's turn is not tried in its later turns. A count that did not fit
+// on all devices together may be tried again, because it may fit on one kind alone.
 //
-// Who calls what is described in tuner.h; a run with one device uses this class just the same.
+// tuner.h describes who calls what; a run with one device uses this class in the same way.
 #pragma once
 
 #include <cstdint>
@@ -21,35 +21,35 @@ namespace arbalest::autotuner {
 // Devices of the same model, with the same number of cores.
 struct DeviceKind {
   int devices = 1;
-  std::vector<Configuration> space;  // of each, as for Tuner
+  std::vector<Configuration> space;  // space of each device, as for Tuner
 };
 
 struct FleetDecision {
-  Decision step;                  // `done` and `reason` are meant for the devices whose turn it is
+  Decision step;                  // `done` and `reason` concern the devices whose turn it is
   std::vector<Configuration> to;  // by kind: what each of its devices should run with
-  bool done = false;              // nobody searches any more
+  bool done = false;              // whether all searches have ended
 };
 
 class FleetTuner {
  public:
   // Throws std::invalid_argument as Tuner does, if there is no kind, or if no count is in the spaces of all kinds.
-  // `guesses`: as for Tuner, one for each kind; or none at all. `extent`: of the first search of all together.
+  // `guesses`: as for Tuner, one per kind, or empty. `extent`: for the first search, of all devices together.
   FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses = {},
              Extent extent = Extent::kEverywhere);
 
-  // By kind: what should be running now; before the first decision what the run begins with.
+  // By kind: what should run now; before the first decision, what the run begins with.
   const std::vector<Configuration>& present() const noexcept { return present_; }
 
   std::optional<FleetDecision> add(std::int64_t tasks, std::int64_t examples, double seconds);
-  // As for Tuner: the resize that was decided last.
+  // As Tuner::out_of_memory(), for the latest resize.
   FleetDecision out_of_memory();
-  // As for Tuner: of all devices and kinds together.
+  // As Tuner::set_efficiency(), for all devices and kinds together.
   void set_efficiency(const Efficiency& efficiency);
 
   bool searching() const noexcept { return turns_left_ > 0 || turn_is_over_ || tuner_.searching(); }
-  // Whose turn it is, or was: its measurements are what `arbalest tune` prints.
+  // The tuner of the present or last turn. `arbalest tune` prints its measurements.
   const Tuner& tuner() const noexcept { return tuner_; }
-  // By kind: what runs while the devices whose turn it is have `learners`, a number of their space.
+  // By kind: what runs while the devices whose turn it is have `learners`, which must be in their space.
   std::vector<Configuration> beside_others(int learners) const;
 
  private:
@@ -60,12 +60,12 @@ class FleetTuner {
   std::vector<DeviceKind> kinds_;
   Tuner tuner_;                           // of the present turn
   std::optional<Efficiency> efficiency_;  // none: throughput decides
-  std::optional<std::size_t> turn_;       // none: all together
+  std::optional<std::size_t> turn_;       // kind whose turn it is; none: all kinds together
   std::vector<Configuration> present_;
-  int began_with_ = 0;  // learners, the present turn
+  int began_with_ = 0;  // learners at the start of the present turn
   int turns_left_;
-  bool rests_ = false;         // every kind has had its turn
-  bool turn_is_over_ = false;  // the next one begins when the last resize has worked
+  bool rests_ = false;         // whether every kind has had its turn
+  bool turn_is_over_ = false;  // whether the next turn begins as soon as the last resize has worked
 };
 
 }  // namespace arbalest::autotuner

@@ -6,13 +6,16 @@
 
 #include <fmt/format.h>
 
+#include "autotuner/throughput.h"
+
 namespace arbalest::autotuner {
 
 namespace {
 
 constexpr double kLeastMove = 1.25;
 constexpr double kErrors = 4.0;
-constexpr double kErrorOfBound = 0.5;  // relative, of a scale that is only known to be larger
+// Relative error of a scale for which only a lower bound is known.
+constexpr double kErrorOfBound = 0.5;
 
 }  // namespace
 
@@ -37,7 +40,7 @@ double Efficiency::of(int learners) const {
   return (*noise_scale_ + mini_batch_) / (*noise_scale_ + mini_batch_ * learners);
 }
 
-// The derivative of log of(a) - log of(b) by log B_noise, times the relative error of B_noise.
+// The derivative of log of(a) - log of(b) with respect to log B_noise, times the relative error of B_noise.
 double Efficiency::error_between(int a, int b) const {
   if (!noise_scale_) return 0.0;
   const double scale = *noise_scale_;
@@ -50,7 +53,7 @@ bool Efficiency::has_moved_to(const Efficiency& later) const {
   const auto offset = [](const Efficiency& e) { return *e.noise_scale_ + e.mini_batch_; };
   const auto error = [&](const Efficiency& e) { return e.error_ * *e.noise_scale_ / offset(e); };
   const double move = std::abs(std::log(offset(later) / offset(*this)));
-  return move > std::max(std::log(kLeastMove), kErrors * std::hypot(error(*this), error(later)));
+  return move > std::max(std::log(kLeastMove), kErrors * combined_error(error(*this), error(later)));
 }
 
 Efficiency learned_from(const NoiseScaleEstimate& estimate, const Efficiency& before, double mini_batch) {

@@ -24,27 +24,27 @@
 
 namespace arbalest::autotuner {
 
-// What an example is worth in a round of k learners, relative to a round of one.
+// The value of an example in a round of k learners, relative to its value in a round of one.
 class Efficiency {
  public:
-  // Nothing is known: an example is worth 1 everywhere.
+  // Nothing is known: every example is worth 1.
   Efficiency() = default;
   // `noise_scale`: B_noise in examples; `error`: its relative standard error; `mini_batch`: b. Throws
   // std::invalid_argument for a negative or infinite scale or error, or an empty mini-batch.
   Efficiency(double noise_scale, double error, double mini_batch);
-  // B_noise is larger than `noise_scale`, nobody knows by how much.
+  // B_noise is larger than `noise_scale`, by an unknown factor.
   static Efficiency at_least(double noise_scale, double mini_batch);
 
   bool is_known() const noexcept { return noise_scale_.has_value(); }
-  // of() is a lower bound.
+  // Whether of() is only a lower bound.
   bool is_bound() const noexcept { return is_bound_; }
   std::optional<double> noise_scale() const noexcept { return noise_scale_; }
-  // E(k b) of k `learners` in all devices and processes.
+  // E(k b) for k `learners` in all devices and processes.
   double of(int learners) const;
   // Relative standard error of of(a) / of(b).
   double error_between(int a, int b) const;
-  // Whether `later` differs from this one by more than its noise, enough to change a choice: B_noise + b by 25 % and
-  // four standard errors. What is not known differs from all that is known, and nothing differs from what is not.
+  // Whether `later` differs from this one enough to change a choice: B_noise + b must differ by 25 % and by four
+  // standard errors. An unknown `later` never differs; a known one always differs from an unknown efficiency.
   bool has_moved_to(const Efficiency& later) const;
 
  private:
@@ -54,20 +54,20 @@ class Efficiency {
   bool is_bound_ = false;
 };
 
-// What is known after `estimate`: the estimate itself; or, where it cannot tell the scale, what was known `before`,
-// raised to what the scale is at least.
+// Returns what is known after `estimate`: the estimate itself, or, if it does not determine the scale, the efficiency
+// known `before`, raised to the estimate's lower bound of the scale.
 Efficiency learned_from(const NoiseScaleEstimate& estimate, const Efficiency& before, double mini_batch);
 
-// What a tuner compares counts by, and the only thing that differs between the objectives THROUGHPUT and GOODPUT.
+// The measure by which a tuner compares counts. Nothing else differs between the objectives THROUGHPUT and GOODPUT.
 class Objective {
  public:
   // Throughput: examples per second.
   Objective() = default;
-  // Goodput, on `devices` devices with the same count beside `other_learners`.
+  // Goodput of `devices` devices with the same count, beside `other_learners` on other devices.
   Objective(const Efficiency& efficiency, int devices, int other_learners);
 
   bool is_goodput() const noexcept { return is_goodput_; }
-  // False: the goodput is the throughput, as that is the objective or nothing is known yet.
+  // False: goodput equals throughput, because that is the objective or the efficiency is not known yet.
   bool weighs() const noexcept { return efficiency_.is_known(); }
   const Efficiency& known() const noexcept { return efficiency_; }
   double efficiency(const Configuration& count) const { return efficiency_.of(total(count)); }

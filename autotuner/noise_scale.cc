@@ -11,8 +11,9 @@ namespace arbalest::autotuner {
 namespace {
 
 constexpr double kFewestSamples = 8.0;
-constexpr double kFresh = 0.25;  // of what the averages remember: two averages are of the same time
-constexpr double kErrors = 2.0;  // |G|^2 must be above zero by so many standard errors
+// Fraction of the memory within which two averages count as simultaneous.
+constexpr double kFresh = 0.25;
+constexpr double kErrors = 2.0;  // |G|^2 must exceed zero by this many standard errors
 
 void require_sound(const GradientSample& sample) {
   if (sample.gradients < 2) {
@@ -39,7 +40,8 @@ NoiseScale::NoiseScale(double memory_examples) : memory_examples_(memory_example
   }
 }
 
-// A round of k gradients has k - 1 degrees of freedom for S; |G|^2 profits at least as much from more of them.
+// A round of k gradients has k - 1 degrees of freedom for S, and is weighted by them; |G|^2 gains at least as much from
+// more gradients.
 void NoiseScale::add(const GradientSample& sample) {
   if (!std::isfinite(sample.square_mean) || !std::isfinite(sample.mean_square)) {
     ++dropped_;
@@ -65,7 +67,7 @@ void NoiseScale::add(const GradientSample& sample) {
   if (unbiased && biased && *unbiased > 0.0 && *biased > 0.0) successive_factor_ = *biased / *unbiased;
 }
 
-// Learners are believed while they are fresh.
+// The estimate from learners is used while it is fresh.
 NoiseScaleEstimate NoiseScale::estimate() const {
   const bool has_learners = learners_.sums.weight > 0.0;
   const bool has_successive = successive_.sums.weight > 0.0;
@@ -99,8 +101,8 @@ void NoiseScale::Sums::add(double a, double s, double g) {
   signal_signal2 += a * a * g * g;
 }
 
-// The standard errors take every sample as one draw, of whatever variance: that of the mean of x is
-// sqrt(sum a^2 (x - mean)^2) / sum a, and that of the ratio R = S / |G|^2 follows from the residuals S - R |G|^2, whose
+// The standard errors treat every sample as one draw of unknown variance. The standard error of the mean of x is
+// sqrt(sum a^2 (x - mean)^2) / sum a. That of the ratio R = S / |G|^2 follows from the residuals S - R |G|^2, whose
 // mean is zero (Cochran, "Sampling Techniques", 1977, section 6.4).
 NoiseScaleEstimate NoiseScale::Sums::estimate() const {
   NoiseScaleEstimate estimate;

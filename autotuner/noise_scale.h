@@ -35,15 +35,15 @@ namespace arbalest::autotuner {
 
 enum class GradientSource { kLearners, kSuccessive };
 
-// Sums over the measured rounds among those that ended since the sample before.
+// Sums over the measured rounds since the previous sample.
 struct GradientSample {
   GradientSource source = GradientSource::kLearners;
-  int gradients = 2;           // k: of each round; 2 if successive
-  double mini_batch = 1.0;     // b: examples behind each
-  std::int64_t rounds = 1;     // that were measured
+  int gradients = 2;           // k: gradients per round; 2 if successive
+  double mini_batch = 1.0;     // b: examples per gradient
+  std::int64_t rounds = 1;     // number of measured rounds
   double square_mean = 0.0;    // sum over these rounds of mean_j |g_j|^2
   double mean_square = 0.0;    // sum over these rounds of |mean_j g_j|^2
-  std::int64_t examples = 0;   // trained since the sample before, in all rounds
+  std::int64_t examples = 0;   // trained since the previous sample, in all rounds
   double spread_factor = 1.0;  // S of this scheme / S at equal weights
 };
 
@@ -55,7 +55,7 @@ struct NoiseScaleEstimate {
   double least = 0.0;    // B_noise is likely larger than this; 0 if nothing can be said
   double noise = 0.0;    // S
   double signal = 0.0;   // |G|^2; may be negative
-  double samples = 0.0;  // effective number behind the averages: (sum of weights)^2 / sum of their squares
+  double samples = 0.0;  // effective number of samples in the averages: (sum of weights)^2 / sum of their squares
 };
 
 class NoiseScale {
@@ -64,8 +64,8 @@ class NoiseScale {
   // positive and finite.
   explicit NoiseScale(double memory_examples);
 
-  // Throws std::invalid_argument for a sample that no gradients can give: fewer than two gradients, an empty
-  // mini-batch, no round, |mean_j g_j|^2 above mean_j |g_j|^2. A sample that is infinite or NaN is dropped and counted:
+  // Throws std::invalid_argument for a sample that no gradients can produce: fewer than two gradients, an empty
+  // mini-batch, no round, |mean_j g_j|^2 above mean_j |g_j|^2. A sample that is infinite or NaN is dropped and counted;
   // whether the run has diverged is decided elsewhere.
   void add(const GradientSample& sample);
 
@@ -73,7 +73,7 @@ class NoiseScale {
   std::int64_t dropped_samples() const noexcept { return dropped_; }
 
  private:
-  // Weighted sums over samples with weights a. `x2` sums with the squared weights, for standard errors.
+  // Weighted sums over samples with weights a. Names ending in 2 sum with squared weights, for standard errors.
   struct Sums {
     double weight = 0.0;   // a
     double weight2 = 0.0;  // a^2
@@ -88,7 +88,7 @@ class NoiseScale {
     void add(double weight, double noise, double signal);
     NoiseScaleEstimate estimate() const;
   };
-  // The averages of one source, and how old they are.
+  // The averages of one source, and their age.
   struct Averages {
     Sums sums;
     double age = 0.0;  // examples since the last sample
@@ -97,7 +97,7 @@ class NoiseScale {
   double memory_examples_;
   Averages learners_;
   Averages successive_;
-  double successive_factor_ = 1.0;  // what successive gradients overestimate the scale by, as far as is known
+  double successive_factor_ = 1.0;  // factor by which successive gradients overestimate the scale, as far as known
   std::int64_t dropped_ = 0;
 };
 

@@ -11,7 +11,7 @@ namespace {
 constexpr double kLeastNoise = 0.003;
 
 void append_residuals(std::span<const double> rates, std::vector<double>& residuals) {
-  if (rates.size() < 2) return;  // one says nothing about its deviation
+  if (rates.size() < 2) return;  // a single window says nothing about its deviation
   const double center = median({rates.begin(), rates.end()});
   bool is_left_out = false;
   for (const double rate : rates) {
@@ -61,7 +61,7 @@ double median_error(double noise, int windows) { return noise * std::sqrt(std::n
 void NoiseEstimate::add(std::span<const double> rates) { append_residuals(rates, residuals_); }
 
 double NoiseEstimate::with(std::span<const double> rates) const {
-  constexpr double kNormal = 1.4826;  // deviation of a normal distribution / median of its absolute deviations
+  constexpr double kNormal = 1.4826;  // standard deviation of a normal distribution / median of its absolute deviations
   std::vector<double> residuals = residuals_;
   append_residuals(rates, residuals);
   return residuals.empty() ? kLeastNoise : std::max(kLeastNoise, kNormal * median(std::move(residuals)));

@@ -1,4 +1,4 @@
-// From completed tasks and seconds to windows, and from windows to a throughput and how sure it is.
+// Turns completed tasks and seconds into windows, and windows into a throughput and its error.
 //
 // The median of m windows that are normally distributed with relative deviation s errs by about s sqrt(pi / (2 m)); it
 // needs half as many windows more than their mean, and does not see stragglers. The deviation is estimated by 1.4826
@@ -6,6 +6,7 @@
 // to the median absolute deviation", JASA 1993; leaving one out corrects for few windows, tests/autotuner measures it).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,20 +15,20 @@
 namespace arbalest::autotuner {
 
 struct WindowOptions {
-  double seconds = 0.05;  // a window lasts at least so long
-  int rounds = 4;         // and at least so many tasks per learner
-  int settling = 2;       // windows that go by unseen after a change of the count
+  double seconds = 0.05;  // least duration of a window
+  int rounds = 4;         // least number of tasks per learner in a window
+  int settling = 2;       // windows ignored after a change of the count
 };
 
-// Cuts what is completed into windows.
+// Divides completed work into windows.
 class WindowMeter {
  public:
   explicit WindowMeter(const WindowOptions& options) : options_(options), settling_(options.settling) {}
 
-  // `learners` (over all devices) train from now on: drops the open window and settles.
+  // `learners` (over all devices) train from now on: drops the open window and starts to settle.
   void restart(int learners);
-  // `tasks` with `examples` ended in the last `seconds`. Returns the window's examples per second if that closes one
-  // after settling.
+  // `tasks` with `examples` have ended in the last `seconds`. Returns the window's examples per second if this
+  // completes a window after settling.
   std::optional<double> add(std::int64_t tasks, std::int64_t examples, double seconds);
 
  private:
@@ -39,17 +40,20 @@ class WindowMeter {
   double seconds_ = 0.0;
 };
 
-// The lower of the two in the middle if there are two. Not of nothing.
+// The median; of an even number of values the lower middle one. `values` must not be empty.
 double median(std::vector<double> values);
 
 // Relative standard error of the median of `windows` windows whose relative deviation is `noise`.
 double median_error(double noise, int windows);
 
-// The relative deviation of single windows, from all that was measured; what the counts differ by is taken out.
+// Standard error of the sum or difference of two numbers with independent errors. (std::hypot would need glibc 2.35.)
+inline double combined_error(double a, double b) { return std::sqrt(a * a + b * b); }
+
+// The relative deviation of single windows, from all measurements; differences between counts are removed.
 class NoiseEstimate {
  public:
   void add(std::span<const double> rates);
-  // With `rates`, which are not added yet. At least 0.3 %, which no clock and no scheduler stays below.
+  // The deviation including `rates`, which are not added. At least 0.3 %: no clock and no scheduler is more exact.
   double with(std::span<const double> rates) const;
 
  private:

@@ -19,11 +19,11 @@ constexpr int kFirstLookBack = 200;
 constexpr int kLastLookBack = 400;
 constexpr int kFirstPatience = Watch::kBaselineWindows;
 constexpr int kLastPatience = 800;
-constexpr double kLargeMove = 4.0 / 3.0;      // upwards, or as much downwards
-constexpr int kPatienceWithSmallMoves = 300;  // three resizes a search: one per 100 windows
+constexpr double kLargeMove = 4.0 / 3.0;      // upwards, or by the same factor downwards
+constexpr int kPatienceWithSmallMoves = 300;  // three resizes per search: one per 100 windows
 constexpr int kCalibrationWindows = 9;
 
-// Not if so many windows are far from the median that it may be that of a burst of stragglers.
+// Returns false if so many windows are far from the median that it may be the median of a burst of stragglers.
 bool agree(std::span<const double> rates, double noise) {
   const double center = median({rates.begin(), rates.end()});
   const auto far = std::ranges::count_if(
@@ -88,7 +88,7 @@ Point Tuner::measured() const {
   return {present_, median(rates_), median_error(noise_.with(rates_), windows), windows};
 }
 
-// All agree, and the median is exact, or clearly worse than the best.
+// Whether the probe's windows agree and their median is exact, or clearly worse than the best.
 bool Tuner::is_enough() const {
   const auto windows = static_cast<int>(rates_.size());
   const bool calibrates = curve_.empty();
@@ -166,7 +166,7 @@ std::optional<Decision> Tuner::watch(double rate) {
   return std::nullopt;
 }
 
-// A choice that was made without knowing the efficiency is reconsidered as soon as it is known.
+// A choice that was made without knowing the efficiency is reconsidered as soon as the efficiency is known.
 bool Tuner::efficiency_asks_to_search() const {
   if (!chosen_by_.has_moved_to(objective().known()) || curve_.find(present_.learners) == nullptr) return false;
   const bool has_waited = watch_->windows() >= patience_ && (may_look() || !chosen_by_.is_known());
@@ -175,18 +175,18 @@ bool Tuner::efficiency_asks_to_search() const {
   return !more_to_try_ && next_worth_trying().has_value();
 }
 
-// `move`: new over old throughput.
+// `move`: ratio of new to old throughput.
 int Tuner::patience_with(double move) const {
   return std::max(move, 1.0 / move) > kLargeMove ? patience_ : std::max(patience_, kPatienceWithSmallMoves);
 }
 
-// Whether a search that nothing asks for leaves it at one resize per 100 windows.
+// Whether a search without cause keeps the run below one resize per 100 windows.
 bool Tuner::may_look() const {
   constexpr int kResizesOfLook = 3;
   return windows_since_choice_ >= 100 * (resizes_since_choice_ + kResizesOfLook);
 }
 
-// The present count is known from watching it, and needs no probe: from the last `windows` windows.
+// Starts a search in which the present count needs no probe: its rate is known from the last `windows` watched windows.
 void Tuner::begin_search(int windows) {
   const std::vector<double> rates = watch_->last(windows);
   const auto known = static_cast<int>(rates.size());
@@ -209,8 +209,8 @@ Decision Tuner::follow_throughput(double moved) {
   return decision;
 }
 
-// The rates of the last search still hold, but for what has moved that of the present count: only counts that were not
-// measured need a probe. Whether they do hold is seen at the count that is chosen, as after every search.
+// Uses the rates of the last search, scaled by the change of the present count's rate, so only counts that were not
+// measured need a probe. Whether these rates still hold shows at the count that is chosen, as after every search.
 Decision Tuner::follow_efficiency() {
   const std::string cause = explain_move(chosen_by_, objective().known());
   const Curve last = curve_;

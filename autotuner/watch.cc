@@ -12,9 +12,9 @@ constexpr double kErrors = 4.0;
 
 double noise_of(const std::vector<double>& rates) { return NoiseEstimate().with(rates); }
 
-// 1, -1: the throughput has gone up, down; 0: as far as `windows` windows can tell it has not.
+// Returns 1 or -1 if the throughput has gone up or down; 0 if `windows` windows cannot tell a difference.
 int direction(double ratio, double noise, int windows) {
-  const double error = std::hypot(median_error(noise, windows), median_error(noise, Watch::kBaselineWindows));
+  const double error = combined_error(median_error(noise, windows), median_error(noise, Watch::kBaselineWindows));
   const double threshold = std::max(kLeastMove, kErrors * error);
   return ratio > 1.0 + threshold ? 1 : ratio < 1.0 - threshold ? -1 : 0;
 }

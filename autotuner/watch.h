@@ -1,9 +1,8 @@
-// Notices when the throughput of the chosen count has moved and stays moved.
-//
-// The windows after the choice become the baseline; blocks of later ones are compared with it by their medians. A move
-// is lasting when two blocks in a row differ from the baseline in the same direction, each by more than 8 % and by more
-// than four standard errors; or when the baseline itself differs so from what the search had measured, and later blocks
-// do not from the baseline.
+// Detects that the throughput of the chosen count has moved and stays moved.
+// The first windows after the choice are the baseline; blocks of later windows are compared with it by their medians. A
+// move is lasting when two blocks in a row differ from the baseline in the same direction, each by more than 8 % and by
+// more than four standard errors. A move is also lasting when the baseline itself differs as much from what the search
+// measured, and later blocks do not differ from the baseline.
 #pragma once
 
 #include <optional>
@@ -19,28 +18,28 @@ class Watch {
   static constexpr int kBlockWindows = 16;
   static constexpr int kRecentWindows = 64;
 
-  // `expected`: what the search has measured at this count.
+  // `expected`: throughput that the search measured at this count.
   explicit Watch(double expected) : expected_(expected) {}
 
-  // The ratio of new to old throughput when a move turns out to be lasting, and at the end of every block as long as it
-  // does.
+  // Returns the ratio of new to old throughput when a move turns out to be lasting, and at the end of every further
+  // block while it lasts.
   std::optional<double> add(double rate);
 
-  // Windows since the choice.
+  // Number of windows since the choice.
   int windows() const noexcept { return windows_; }
-  // Median of the first windows; of those that there are while they are fewer. Not before the first.
+  // Median of the baseline's windows; while they are incomplete, of those so far. Call only after the first window.
   double baseline() const;
-  // The rates of the last `windows` windows, at most kRecentWindows; of those that there are if they are fewer.
+  // The rates of the last `windows` windows, at most kRecentWindows, or of all windows if there are fewer.
   std::vector<double> last(int windows) const;
 
  private:
   double expected_;
   int windows_ = 0;
   std::vector<double> baseline_;
-  std::vector<double> recent_;  // the last ones, oldest first; at least kRecentWindows
+  std::vector<double> recent_;  // the latest ones, oldest first; kRecentWindows of them, or more
   double noise_ = 0.0;
-  std::optional<double> first_move_;  // of the baseline, from what was expected
-  int moved_ = 0;                     // -1, 1: so was the last block
+  std::optional<double> first_move_;  // ratio of the baseline to the expected throughput, if it has moved
+  int moved_ = 0;                     // direction in which the last block moved: -1, 0 or 1
 };
 
 }  // namespace arbalest::autotuner

@@ -22,7 +22,7 @@ using engine::UpdateRange;
 using engine::WeightUpdate;
 using engine::cpu::TaskContext;
 
-// The vectors of one device with k learners, and what its passes are told.
+// The vectors of one device with k learners, and the passes' arguments.
 struct Vectors {
   Vectors(Device& device, std::int64_t count, int replicas) : elements(count) {
     const auto vector = [&](std::int64_t extra = 0) {
@@ -51,7 +51,7 @@ struct Vectors {
 
 struct Pass {
   std::string name;
-  double bytes_per_element;  // that the pass must move; a vector that is only written is fetched first
+  double bytes_per_element;  // bytes that the pass must move; a vector that is only written is fetched first
   std::function<void(Vectors&)> run;
 };
 

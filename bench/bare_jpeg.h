@@ -1,4 +1,4 @@
-// libjpeg-turbo called as directly as it can be.
+// Calls libjpeg-turbo as directly as possible.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A network's forward and backward as bare oneDNN primitives, called one after the other: no engine, loss or update.
-// What the engine's overhead is measured against. Single-threaded; oneDNN chooses every layout.
+// A network's forward and backward pass as bare oneDNN primitives, called one after the other: no engine, loss or
+// update. The engine's overhead is measured against it. Single-threaded; oneDNN chooses every layout.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,14 @@ namespace arbalest::bench {
 
 class BareNetwork {
  public:
-  // Primitives keep the OpenMP thread count of the thread that makes them. On images of 28 x 28 and 32 x 32 x 3.
+  // Primitives keep the OpenMP thread count of the thread that makes them. Images are 28 x 28 and 32 x 32 x 3.
   static BareNetwork lenet(std::int64_t batch);
   // He et al. (2015), section 4.2: convolutions and batch norms, each with its ReLU. oneDNN has no primitive that adds
-  // a shortcut in the same pass, so nothing is added here, and no gradients either: less than the model's work.
+  // a shortcut in the same pass, so neither shortcuts nor their gradients are added: this is less work than the
+  // model's.
   static BareNetwork resnet_cifar(int depth, std::int64_t batch);
 
-  // One mini-batch: forward and backward of all layers.
+  // Runs one mini-batch: forward and backward of all layers.
   void step();
 
  private:
@@ -34,8 +35,8 @@ class BareNetwork {
   };
   Memory allocate(const Description& description);
   Memory allocate_workspace(const Description& description);
-  void begin_backward();                                       // of the layer whose forward has been added
-  Memory as(const Memory& source, const Description& wanted);  // the same or a reordered copy
+  void begin_backward();                                       // for the layer whose forward has been added
+  Memory as(const Memory& source, const Description& wanted);  // itself or a reordered copy
   void add(const dnnl::primitive& primitive, const std::vector<std::pair<int, Memory>>& arguments);
 
   struct Kernel {
@@ -47,7 +48,7 @@ class BareNetwork {
 
   BareNetwork() = default;
   Tensor image(const Memory::dims& dims);
-  // Puts backward, which add() has kept by layer, behind forward.
+  // Appends backward, which add() has kept by layer, to forward.
   void finish();
 
   void convolution(Tensor& input, Tensor& output, std::int64_t filters, const Kernel& kernel, bool first = false);
@@ -58,10 +59,10 @@ class BareNetwork {
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  std::vector<Memory> memories_;             // keeps all alive
+  std::vector<Memory> memories_;             // owns all memory
   std::vector<Call> calls_;                  // forward, then backward
-  std::vector<std::vector<Call>> backward_;  // by layer, while they are added
-  bool in_backward_ = false;                 // where add() puts calls
+  std::vector<std::vector<Call>> backward_;  // by layer, until they are appended
+  bool in_backward_ = false;                 // whether add() adds to backward
 };
 
 }  // namespace arbalest::bench

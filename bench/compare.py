@@ -1,4 +1,5 @@
-"""Arbalest beside PyTorch and TensorFlow (bench/compare.sh); options and exit codes are in comparison/options.py."""
+"""Compares Arbalest with PyTorch and TensorFlow (bench/compare.sh); options and exit codes are in
+comparison/options.py."""
 
 import datetime
 import itertools
@@ -21,7 +22,7 @@ from peers.command_line import say
 from peers.job_file import JobError, parse as parse_job
 
 QUICK_SECONDS = 570
-SHARE_OF_TURNS = 0.5  # of these
+SHARE_OF_TURNS = 0.5  # as a part of these
 
 
 def is_taken(path):
@@ -29,7 +30,8 @@ def is_taken(path):
 
 
 def free_places(root, name):
-    """(folder, page) below `root`, neither of which is there: of that name, or of it with the first number that will do."""
+    """Returns (folder, page) below `root`, neither of which exists: with that name, or with the first free number
+    added."""
     for number in itertools.count(1):
         numbered = name if number == 1 else f"{name}-{number}"
         folder, page_path = root / "runs" / f"compare-{numbered}", root / "bench" / "results" / f"{numbered}.md"
@@ -38,7 +40,7 @@ def free_places(root, name):
 
 
 def fastest_first(pairs):
-    """(contender, side) each: the fastest of ours, the peers, and the rest of ours, which only took turns."""
+    """Returns (contender, side) of our fastest, then the peers, then our others, which only took turns."""
     ours = sorted(
         (pair for pair in pairs if pair[1]["is_ours"]),
         key=lambda pair: statistics.median(pair[1]["rates"] or [0.0]),
@@ -50,7 +52,7 @@ def fastest_first(pairs):
 def says_precision(job):
     try:
         return "precision" in parse_job(job.read_text()).message("training").values
-    except JobError:  # Arbalest itself says what is wrong, and the peers are skipped with the reason
+    except JobError:  # Arbalest reports the mistake itself, and the peers are skipped with the reason
         return False
 
 
@@ -85,7 +87,7 @@ class Comparison:
         }
 
     def make_place(self):
-        """Where results go; what is there stays as it is."""
+        """Creates the folder for results; existing files are kept."""
         name = f"{self.date}-{machine.name()}"
         if self.arguments.output:
             self.folder = pathlib.Path(self.arguments.output)
@@ -102,11 +104,12 @@ class Comparison:
             sys.exit(2)
 
     def seconds_left(self):
-        """None where time is no matter."""
+        """Returns None if there is no time limit."""
         return max(1.0, QUICK_SECONDS - (time.monotonic() - self.start)) if self.arguments.quick else None
 
     def ours(self, model):
-        """Arbalest; in every precision of the CPU, as PyTorch in every arrangement, unless the job or --set says which."""
+        """Returns Arbalest in every precision of the CPU, just as PyTorch gets every arrangement, unless the job or
+        --set names one."""
         arguments = self.arguments
         device = "cuda:0" if arguments.device == "cuda" else "cpu"
         is_said = any(one.partition("=")[0] in ("training", "training.precision") for one in arguments.set)
@@ -120,7 +123,7 @@ class Comparison:
         self.result["skipped"].append(what)
 
     def guarded(self, what, work, *arguments):
-        """What `work(*arguments)` returns; None if its run died, which is counted, or if the time was over."""
+        """Returns the result of `work(*arguments)`; None if its run died, which is counted, or if the time was over."""
         try:
             return work(*arguments)
         except OutOfTime:
@@ -135,7 +138,7 @@ class Comparison:
         (self.folder / "compare.json").write_text(json.dumps(self.result, indent=1) + "\n")
 
     def compare(self, model):
-        """All of one model."""
+        """Compares all contenders on one model."""
         arguments = self.arguments
         try:
             dataset = "mnist" if model == "lenet" else "cifar-10"
@@ -178,7 +181,8 @@ class Comparison:
         return None
 
     def take_turns(self, model, pairs):
-        """Every other turn backwards, so that a machine that drifts favors none. When one dies, the turns are over."""
+        """Takes turns; every other one runs backwards, so that a drift of the machine favors none. If one dies, the
+        turns end."""
         for turn in range(-1, self.arguments.turns):  # the first warms up, and a peer that fails in it is left out
             rates = self.one_turn(model, pairs if turn % 2 == 0 else list(reversed(pairs)))
             if turn < 0:
@@ -197,7 +201,7 @@ class Comparison:
         self.save()
 
     def one_turn(self, model, pairs):
-        """{name of a side: images/s, or None}"""
+        """Returns {name of a side: images/s, or None}."""
         seconds = turn_seconds(self.arguments, model)
         rates = {}
         for contender, side in pairs:
@@ -208,7 +212,7 @@ class Comparison:
         return rates
 
     def train(self, model, pairs, entry):
-        """To the highest target, or to the last epoch, once per seed, in turn."""
+        """Trains to the highest target, or to the last epoch, once per seed, taking turns."""
         target = max(entry["targets"], default=None)
         goal = f"{100 * target:g} %" if target else "the last epoch"
         for number, seed in enumerate(self.arguments.seeds):
@@ -223,7 +227,7 @@ class Comparison:
                 self.save()
 
     def finish(self, stopped_with=None):
-        """The exit code."""
+        """Returns the exit code."""
         self.result["stopped"] = stopped_with is not None
         self.save()
         if not self.result["models"]:
@@ -246,7 +250,7 @@ def main():
     arguments = parse()
     os.chdir(ROOT)
     comparison = Comparison(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what trains is ended, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the trainings are ended, too
     stopped_with = None
     try:
         for model in arguments.model:

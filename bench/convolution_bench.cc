@@ -1,5 +1,5 @@
 // Which of oneDNN's convolution algorithms is faster, direct or Winograd's, for the 3 x 3 convolutions of common
-// networks? engine/cpu/convolution_kernels.cc chooses by what this has measured.
+// networks? engine/cpu/convolution_kernels.cc chooses by these measurements.
 #include <random>
 #include <string>
 #include <utility>
@@ -31,7 +31,7 @@ const Images kImages[] = {
     {8, 64, 64, 56},   {8, 128, 128, 28}, {8, 256, 256, 14},  {8, 512, 512, 7},  {32, 512, 512, 7},  // ResNet-50
 };
 
-// One pass of a convolution by one algorithm, with buffers of its own.
+// One pass of a convolution by one algorithm, with its own buffers.
 class Pass {
  public:
   template <typename Primitive, typename Description>

@@ -1,4 +1,4 @@
-// Kernels that do nothing: what it costs to launch them is the floor of everything that launches kernels.
+// Kernels that do nothing: the cost of launching them is the lower bound for all work that launches kernels.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace arbalest::bench {
 
-// Enqueues `count` empty kernels on `stream`, each after the one before.
+// Enqueues `count` empty kernels on `stream`, each after the previous one.
 void enqueue_empty_kernels(std::size_t count, cudaStream_t stream);
 
 }  // namespace arbalest::bench

@@ -11,7 +11,7 @@ namespace arbalest::bench {
 
 namespace {
 
-constexpr int kSkipped = 4;  // as tests/support/skip.h has it
+constexpr int kSkipped = 4;  // as in tests/support/skip.h
 
 }  // namespace
 

@@ -5,8 +5,7 @@
 
 namespace arbalest::bench {
 
-// Its name ("NVIDIA H100 80GB HBM3"). Where there is no such GPU, ends the program with 4, which means skipped, after
-// saying why.
+// Its name ("NVIDIA H100 80GB HBM3"). If there is no such GPU, prints the reason and ends the program with 4 (skipped).
 std::string gpu_or_skip(const std::string& device);
 
 }  // namespace arbalest::bench

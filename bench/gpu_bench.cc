@@ -1,4 +1,5 @@
-// What a GPU does with learners (bench/README.md): one program, so that a carried tree holds the engine once.
+// Measures a GPU with learners (bench/README.md). One program holds all questions, so that a copied tree has the engine
+// once.
 #include <CLI/CLI.hpp>
 
 #include "bench/gpu_questions.h"

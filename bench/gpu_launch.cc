@@ -1,4 +1,4 @@
-// How far is a learner's step from its launch floor: as many empty kernels, one after the other, as it has nodes?
+// How far is a learner's step from its launch floor: as many empty kernels in sequence as the step has nodes?
 // (Formulas: bench/README.md.)
 #include <cstddef>
 #include <memory>
@@ -31,13 +31,13 @@ struct Arguments {
   int turns = 21;
 };
 
-constexpr int kSteps = 16;  // of a call: hides the pipeline's filling and draining behind work
+constexpr int kSteps = 16;  // per call: hides the filling and draining of the pipeline
 
 // Finds the stream of the one learner.
 class StreamFinder final : public engine::StreamObserver {
  public:
   void before_task(const engine::Stream& stream, const char*) override {
-    // An observer is given the stream to look at; this benchmark captures what is enqueued there.
+    // An observer may only look at a stream, but this benchmark captures what is enqueued there.
     if (stream.name().ends_with("learner 0")) learner = &engine::cuda::as_cuda(const_cast<engine::Stream&>(stream));
   }
   void after_task(const engine::Stream&, const char*) override {}
@@ -45,10 +45,10 @@ class StreamFinder final : public engine::StreamObserver {
   CudaStream* learner = nullptr;
 };
 
-// What one learner does on its stream for one step, as one CUDA graph.
+// The work of one learner on its stream for one step, as one CUDA graph.
 class Graph {
  public:
-  // Captures what `enqueue` enqueues on the stream.
+  // Captures the work that `enqueue` enqueues on the stream.
   template <typename Function>
   Graph(CudaStream& stream, const Function& enqueue) : stream_(stream) {
     engine::cuda::Handle<cudaGraph_t, cudaGraphDestroy> graph;
@@ -93,15 +93,15 @@ void run(const Arguments& arguments) {
   const auto training = jobs::Session::Purpose::kTraining;
   jobs::Session with_graphs(job, data_root, training, {});
   jobs::Session without_graphs(job, data_root, training, {.graphs = false});
-  // A third one, whose step is captured with all that belongs to it: copies, kernels, and the report to the host. Its
-  // scheduler believes that the step was enqueued, which the first replay makes true.
+  // A third session, whose step is captured with everything that belongs to it: copies, kernels, and the report to the
+  // host. Its scheduler assumes that the step was enqueued, which the first replay makes true.
   StreamFinder finder;
   jobs::Session captured(job, data_root, training, {.observer = &finder, .graphs = false});
   train(captured, 1);
   Graph step(*finder.learner, [&] { captured.scheduler().advance(captured.training_ring(), 1); });
   step.replay(1);
   captured.scheduler().drain();
-  // Once outside of a capture, so that the kernel is loaded.
+  // Runs once outside of a capture, so that the kernel is loaded.
   finder.learner->submit("nothing", [](const StreamContext& context) { enqueue_empty_kernels(1, context.stream); });
   Graph empty(*finder.learner, [&] {
     finder.learner->submit("nothing",

@@ -1,13 +1,12 @@
 // The questions that gpu_bench answers, each a subcommand. A subcommand's callback measures and prints one line of
-// JSON; where there is no such GPU, it ends the program (gpu.h).
+// JSON. If there is no such GPU, it ends the program (gpu.h).
 #pragma once
 
 #include <CLI/App.hpp>
 
 namespace arbalest::bench {
 
-// launch: how far is a learner's step from its launch floor: as many empty kernels, one after the other, as it has
-// nodes?
+// launch: how far is a learner's step from its launch floor: as many empty kernels in sequence as the step has nodes?
 void add_launch(CLI::App& app);
 
 // learners: how does a GPU's throughput grow with its learners, and what do averaging and the host cost?

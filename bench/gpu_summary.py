@@ -9,6 +9,13 @@ LENET = "configs/lenet-digits.txtpb"
 PAPER_GAINS = {32: 78, 64: 65, 128: 44}  # percent, by batch size: Koliousis et al., VLDB 2019; one Titan X, a ResNet-32 presumably
 
 
+def make_curve(key, points):
+    best = max(points, key=rate)
+    one = points[0] if points[0]["learners"] == 1 else None
+    return dict(zip(("job", "batch", "precision", "connections"), key), curve=points, best_learners=best["learners"],
+                gain=rate(best) / rate(one) if one else None)
+
+
 class Results:
     """What lies in gpu.sh's output directory."""
 
@@ -24,9 +31,15 @@ class Results:
         return [result for result in self.all if result["question"] == question]
 
     def curves(self, **fields):
-        """Images/s over learners: the results with these fields, in the order in which they were measured."""
-        return [result for result in self.of("learners of a GPU")
-                if all(result[name] == value for name, value in fields.items())]
+        """Images/s over learners, where the results have these fields. gpu.sh measures each point by itself; the points
+        of a job, batch size, precision and number of hardware queues make a curve. A point measured again replaces
+        the one before."""
+        found = {}
+        for result in self.of("learners of a GPU"):
+            if all(result[name] == value for name, value in fields.items()):
+                key = (result["job"], result["batch"], result["precision"], result["connections"])
+                found.setdefault(key, {}).update({point["learners"]: point for point in result["curve"]})
+        return [make_curve(key, [points[learners] for learners in sorted(points)]) for key, points in found.items()]
 
     def curve(self):
         """Points of the learners' curve by number of learners, and the best of them: LeNet b = 32, as users run it."""
@@ -79,10 +92,11 @@ def add_tests(table, results):
             ("repeatability", "repeated runs, and runs without CUDA graphs", "the same bytes"),
             ("training", "all other tests of training on a GPU", "pass"),
             ("several_gpus", "training on two GPUs against the CPU", "pass"),
-            ("train_lenet", "`arbalest train configs/lenet-digits.txtpb` on a GPU", "reaches 99 %"),
+            ("train_small", "`arbalest train configs/lenet-digits.txtpb` on a GPU", "reaches 99 %"),
             ("memcheck", "compute-sanitizer memcheck", "no finding in our kernels"),
             ("racecheck", "compute-sanitizer racecheck", "no finding in our kernels"),
-            ("initcheck", "compute-sanitizer initcheck", "no finding in our kernels")):
+            ("initcheck", "compute-sanitizer initcheck", "no finding in our kernels"),
+            ("synccheck", "compute-sanitizer synccheck", "no finding in our kernels")):
         status, note = results.steps.get(name, ("not run", ""))
         met = {"passed": True, "failed": False}.get(status)
         table.add(what, target, status + (f": {note}" if note else ""), met)
@@ -161,6 +175,10 @@ def rates_of(curve):
     return ", ".join(f"{point['learners']}: {rate(point):,.0f}" for point in curve["curve"])
 
 
+def gain_of(curve):
+    return f"{100 * (curve['gain'] - 1):+.0f} %" if curve["gain"] else "one learner was not measured"
+
+
 def print_gains(results):
     """The gain of many learners over one, by model and batch size, beside the paper's."""
     curves = sorted(results.curves(precision="FP32", connections="default"), key=lambda c: (c["job"], c["batch"]))
@@ -171,7 +189,14 @@ def print_gains(results):
     for curve in curves:
         paper = f"+{PAPER_GAINS[curve['batch']]} %" if curve["batch"] in PAPER_GAINS else ""
         print(f"| {pathlib.Path(curve['job']).stem} | {curve['batch']} | {curve['best_learners']} | "
-              f"{100 * (curve['gain'] - 1):+.0f} % | {paper} | {rates_of(curve)} |")
+              f"{gain_of(curve)} | {paper} | {rates_of(curve)} |")
+
+
+def print_failures(results):
+    """All steps that failed, with what the script noted."""
+    for name, (status, note) in results.steps.items():
+        if status == "failed":
+            print(f"\nFailed: {name}: {note}")
 
 
 def main():
@@ -184,6 +209,7 @@ def main():
     add_launches(table, results)
     add_peers(table, results)
     table.print()
+    print_failures(results)
     print_curve(results)
     print_gains(results)
     print("\n```\n" + results.machine.strip() + "\n```")

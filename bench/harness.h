@@ -1,5 +1,5 @@
-// Measuring: contenders take turns (A B A B ...), so that what disturbs the machine disturbs all of them; a contender's
-// number is the median of its turns, its spread tells whether the run can be judged.
+// Measures contenders in turns (A B A B ...), so that disturbances of the machine affect all of them. A contender's
+// result is the median of its turns; its spread tells whether the run can be judged.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ struct Summary {
   double spread() const { return (third_quartile - first_quartile) / median; }
 };
 
-// Of at least one value; quartiles and median are interpolated.
+// `values` must not be empty; quartiles and median are interpolated.
 Summary summarize(std::vector<double> values);
 
 struct Contender {
@@ -29,9 +29,10 @@ struct Contender {
 
 struct Measurement {
   std::string name;
-  double seconds = 0.0;          // of one call of work: median over the turns
-  double fastest_seconds = 0.0;  // of one call, in the fastest turn: what a shared machine disturbs least
-  double spread = 0.0;  // (third quartile - first quartile) / median; judge no ratio whose control is above 0.05
+  double seconds = 0.0;          // per call of the work: median over the turns
+  double fastest_seconds = 0.0;  // per call, in the fastest turn, which a shared machine disturbs least
+  // (third quartile - first quartile) / median. Judge no ratio whose control has more than 0.05.
+  double spread = 0.0;
   int turns = 0;
   int calls_per_turn = 0;
 };
@@ -44,14 +45,14 @@ struct MeasureOptions {
 
 std::vector<Measurement> measure_in_turns(const std::vector<Contender>& contenders, const MeasureOptions& options = {});
 
-// {"processor", "instruction_sets", "usable_cores", "load_average"}; a load average above the threads that the
-// benchmark itself runs means that others were computing.
+// {"processor", "instruction_sets", "usable_cores", "load_average"}. If the load average exceeds the benchmark's own
+// threads, other programs were computing.
 nlohmann::ordered_json describe_machine();
 
-// One object on one line of stdout: the question and the machine first, then `fields`.
+// Prints one object on one line of stdout: the question and the machine first, then `fields`.
 void print_result(const std::string& question, const nlohmann::ordered_json& fields);
 
-// The body of main: reads the options, with the callbacks of subcommands, and does `work`, whose result it returns.
+// The body of main: parses the options, runs the callbacks of subcommands and `work`, and returns the result of `work`.
 // Errors go to stderr, with the exit codes of arbalest (cli/exit_codes.h).
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& work);
 

@@ -1,5 +1,5 @@
-// How many images a second does the input pipeline deliver, and how near is it to the decoder's own speed? (Formulas:
-// bench/README.md.)
+// How many images per second does the input pipeline deliver, and how close is it to the decoder's own speed?
+// (Formulas: bench/README.md.)
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -27,7 +27,7 @@ struct Arguments {
   int turns = 15;
 };
 
-// The training set through a ring, as learners would take it.
+// The training set through a ring, as learners read it.
 class Pipeline {
  public:
   Pipeline(const jobs::JobOptions& job, const std::string& data_root)
@@ -36,7 +36,8 @@ class Pipeline {
         order_(data_->size(), batch_, job.training.seed),
         ring_(*data_, order_, *device_, pool_, kSlots) {}
 
-  // Of a call of deliver(). Many times the slots: what was filled while others had their turn costs nothing.
+  // Batches per call of deliver(): many times the slots, because slots that were filled during other turns cost
+  // nothing.
   static constexpr int kBatches = 128;
   std::int64_t images() const { return kBatches * batch_; }
 
@@ -56,7 +57,7 @@ class Pipeline {
   dataflow::BatchRing ring_;
 };
 
-// Some of a job's JPEG files on one thread: read by the dataset, decoded by ours and by the bare library.
+// Some of a job's JPEG files on one thread: read by the dataset, decoded by our code and by the bare library.
 class Decoding {
  public:
   Decoding(const jobs::DataOptions& data, const std::string& data_root)
@@ -94,7 +95,7 @@ class Decoding {
   static constexpr std::int64_t kFiles = 64;
   static constexpr double kEighths = 8.0;
 
-  // The size at which the dataset decodes the file.
+  // The scale at which the dataset decodes the file.
   unsigned eighths(std::span<const std::uint8_t> file) const {
     const auto choose_scale = [&](dataflow::ImageSides sides) {
       const dataflow::CropBox box = frame(framing_, sides, target_, {});

@@ -13,13 +13,13 @@ namespace arbalest::bench {
 struct JobArguments {
   std::string file = "configs/lenet-digits.txtpb";
   std::string data_root = "data";
-  std::vector<std::string> overrides = {};  // --set, for all contenders
+  std::vector<std::string> overrides = {};  // --set options, for all contenders
 
-  // With what a benchmark, or one of its contenders, changes besides. Throws as jobs::load_job does.
+  // Loads the job with further changes of a benchmark or of one of its contenders. Throws as jobs::load_job does.
   jobs::JobOptions load(const std::vector<std::string>& changes = {}) const;
 };
 
-// JOB, --data-root and --set.
+// Adds JOB, --data-root and --set.
 void add_job(CLI::App& app, JobArguments& job);
 
 }  // namespace arbalest::bench

@@ -1,4 +1,4 @@
-// Does a run that finds its number of learners follow other work that comes and goes? (bench/README.md)
+// Does a run that tunes its number of learners follow other load that comes and goes? (bench/README.md)
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -49,7 +49,7 @@ struct Phase {
 };
 constexpr Phase kPhases[] = {{"alone", false}, {"with load", true}, {"alone again", false}};
 
-// Of one job: a run with a search, and runs with fixed numbers.
+// The runs of one job: one with a search, and some with fixed numbers.
 class Runs {
  public:
   explicit Runs(const Arguments& arguments) : arguments_(arguments) {
@@ -93,7 +93,7 @@ class Runs {
     return phases;
   }
 
-  // Every number once, alone and with the load.
+  // Measures every number once, alone and with the load.
   void measure_fixed() {
     jobs::JobOptions job = job_;
     const auto session = open(job);

@@ -1,4 +1,4 @@
-// How much of the speed of the bare oneDNN primitives does one learner keep? (Formulas: bench/README.md.)
+// How much of the speed of bare oneDNN primitives does one learner keep? (Formulas: bench/README.md.)
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// CPU seconds that the whole process takes per second while one learner trains.
+// CPU seconds that the whole process uses per second while one learner trains.
 double cpu_seconds_per_second(jobs::Session& session, double duration) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
@@ -49,12 +49,13 @@ struct Model {
   const char* name;
   const char* job;
   int batch;
-  int steps;  // of a turn: hides the pipeline's filling and draining behind real work
+  // Steps per turn: hides the filling and draining of the pipeline behind real work.
+  int steps;
   BareNetwork (*bare)(std::int64_t batch);
 };
 
 const Model kModels[] = {
-    // With a multiple of 16 the learner has convolutions of its own.
+    // With a multiple of 16 the learner uses convolutions of our own.
     {"lenet", "configs/lenet-digits.txtpb", 24, 16, &BareNetwork::lenet},
     {"resnet20", "configs/resnet20-cifar10.txtpb", 64, 2,
      [](std::int64_t batch) { return BareNetwork::resnet_cifar(20, batch); }},

@@ -1,4 +1,4 @@
-// How well do k learners in one process scale, what does core lending bring them, and what does averaging cost?
+// How well do k learners in one process scale, what is the effect of core lending, and what does averaging cost?
 // (Formulas: bench/README.md.)
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ constexpr double kWarmUpSeconds = 1.0;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Adds up how long the averaging streams work and how long they wait.
+// Adds up how long the averaging streams work and wait.
 class AveragingClock final : public engine::StreamObserver {
  public:
   void before_task(const engine::Stream& stream, const char*) override {
@@ -38,7 +38,7 @@ class AveragingClock final : public engine::StreamObserver {
     (std::strncmp(label, "wait", 4) == 0 ? waiting : working) += seconds_since(start_);
   }
 
-  double working = 0.0;  // seconds; written by the one averaging thread, read when it has drained
+  double working = 0.0;  // seconds; written by the averaging thread, read after it has drained
   double waiting = 0.0;
 
  private:
@@ -48,8 +48,8 @@ class AveragingClock final : public engine::StreamObserver {
 struct Speed {
   double images_per_second = 0.0;
   double round_seconds = 0.0;
-  double averaging_seconds = 0.0;          // of a round
-  double averaging_waiting_seconds = 0.0;  // of a round
+  double averaging_seconds = 0.0;          // per round
+  double averaging_waiting_seconds = 0.0;  // per round
 };
 
 // A session that trains for a while whenever it is told to.
@@ -78,7 +78,7 @@ class Training {
   jobs::Session session_;
 };
 
-// A Training in a child process, which sleeps between its turns. Forked before this process has threads.
+// A Training in a child process that sleeps between its turns. It is forked before this process has threads.
 class Child {
  public:
   explicit Child(const JobArguments& job, const std::vector<std::string>& changes, bool lend_cores = true) {
@@ -109,7 +109,7 @@ class Child {
   }
 
   [[noreturn]] void serve(const JobArguments& job, const std::vector<std::string>& changes, bool lend_cores) const {
-    close(turns_[1]);  // so that the parent's end is seen
+    close(turns_[1]);  // otherwise the end of the parent would not be noticed
     Training training(job, changes, lend_cores);
     double duration = 0.0;
     while (read(turns_[0], &duration, sizeof duration) == sizeof duration) {
@@ -120,10 +120,10 @@ class Child {
   }
 
   int turns_[2];   // to the child: seconds of a turn
-  int speeds_[2];  // from it: what it reached
+  int speeds_[2];  // from the child: its result
 };
 
-// One turn of all `children` at once; the sum of their speeds.
+// Runs one turn of all `children` at once and returns the sum of their speeds.
 double run_all(std::vector<Child>& children, double duration) {
   for (Child& child : children) child.start(duration);
   double sum = 0.0;
@@ -131,14 +131,14 @@ double run_all(std::vector<Child>& children, double duration) {
   return sum;
 }
 
-// What one turn of every contender reached.
+// Results of one turn of every contender.
 struct Turn {
-  double processes = 0.0;  // images/s, the sum over all of them
+  double processes = 0.0;  // images/s, summed over all processes
   Speed learners;
   Speed without_lending;
 };
 
-// k = cores of this machine.
+// k equals the number of cores of this machine.
 class Contest {
  public:
   explicit Contest(const JobArguments& job)
@@ -172,7 +172,7 @@ class Contest {
   Child not_lending_;
 };
 
-// `value(turn)` of all turns.
+// Summarizes `value(turn)` over all turns.
 template <typename Value>
 nlohmann::ordered_json summary(const std::vector<Turn>& turns, const Value& value) {
   std::vector<double> values;
@@ -181,7 +181,7 @@ nlohmann::ordered_json summary(const std::vector<Turn>& turns, const Value& valu
 }
 
 int run(const JobArguments& job, int count, double duration) {
-  job.load();  // a wrong one is told once, not by every process
+  job.load();  // reports a wrong job once, not from every process
   Contest contest(job);
   const int learners = contest.learners();
   const auto theirs = [](const Turn& turn) { return turn.processes; };
@@ -200,7 +200,7 @@ int run(const JobArguments& job, int count, double duration) {
   contest.run(kWarmUpSeconds, false);
   std::vector<Turn> turns;
   for (int i = 0; i < count; ++i) {
-    // Every other turn in the other order, so that a machine that drifts favors none.
+    // Every other turn runs in the other order, so that a drift of the machine favors none.
     const Turn& turn = turns.emplace_back(contest.run(duration, i % 2 != 0));
     fmt::print(stderr,
                "turn {}: {} processes {:.0f}, {} learners {:.0f} images/s, ratio {:.3f}; without lending {:.0f}, ratio "

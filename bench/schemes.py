@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
-"""Which way of keeping learners together learns most from the same epochs? Accuracy by epoch, scheme and learners.
+"""Which synchronization recipe learns most from the same epochs? Accuracy by epoch, scheme and number of learners.
 
-Trains recipes of synchronization and learning rate, one run at a time, and appends one JSON object a run to --results
-as it ends. A run that is in the file already is not repeated, so an interrupted grid goes on with the same command.
-Learners may share cores: that changes the time, not the accuracies.
+The script trains recipes of synchronization and learning rate. It appends one JSON object to --results when a run ends
+and skips runs that the file has already, so an interrupted grid goes on with the same command. All learners of a run
+may share one core (--cores 0,1 trains two runs at a time, one on each core): that changes times, not accuracies.
 
     bench/schemes.py --program build/release/arbalest --results runs.jsonl --learners 4,16 --seeds 1 --epochs 10
-    bench/schemes.py --results runs.jsonl --table
+    bench/schemes.py --results runs.jsonl --table [--target 0.99]
 
-Recipes are chosen on a validation split (--validation 0.1); figures to be reported come from runs without it.
+Recipes are chosen on a validation split (--validation 0.1); figures to be reported come from runs without it. With
+--target the table has the epochs to that accuracy: the lower median of the last five epochs' accuracies reaches it.
 """
 import argparse
+import concurrent.futures
 import json
 import os
+import queue
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 
 LINEAR = 'learning_rate.with_learners=LINEAR'
 SQRT = 'learning_rate.with_learners=SQRT'
@@ -34,9 +38,11 @@ RECIPES = {
     'local_sgd_average': ['synchronization=local_sgd{period: 2 local_state: AVERAGE}', LINEAR],
     'bmuf': ['synchronization=bmuf{period: 4 local_state: AVERAGE}', KEEP],
     'slow_mo': ['synchronization=slow_mo{period: 4 local_state: AVERAGE}', SQRT],
-    'post_local': ['synchronization={s_sgd {} switch { at_epoch: {at:0.7} local_sgd { period: 4 local_state: AVERAGE } }}',
-                   LINEAR],
+    'post_local': ['synchronization={s_sgd {} switch { at_epoch: {at:0.7} '
+                   'local_sgd { period: 4 local_state: AVERAGE } }}', LINEAR],
     'swap': ['synchronization={s_sgd {} switch { at_epoch: {at:0.85} swap {} with_learners: KEEP }}', LINEAR],
+    'growth': ['synchronization=s_sgd', 'learners.per_device={growth{to: {learners}}}', LINEAR],
+    'sma_growth': ['synchronization=sma', 'learners.per_device={growth{to: {learners}}}', SQRT],
     'fewer': ['synchronization={s_sgd {} switch { at_epoch: {at:0.6} s_sgd {} learners: {quarter} }}', LINEAR],
 }
 
@@ -49,14 +55,17 @@ def settings_of(recipe, learners, epochs):
             begin = setting.index('{at:')
             end = setting.index('}', begin)
             setting = f'{setting[:begin]}{float(setting[begin + 4:end]) * epochs:g}{setting[end + 1:]}'
-        settings.append(setting.replace('{quarter}', str(max(1, learners // 4))))
+        settings.append(setting.replace('{quarter}', str(max(1, learners // 4))).replace('{learners}', str(learners)))
     return settings
 
 
-def train(options, recipe, learners, seed):
-    """Trains once; returns the row for the results file."""
-    settings = settings_of(recipe, learners, options.epochs) + options.settings + [
-        f'learners.per_device.fixed={learners}', f'training.seed={seed}', f'training.max_epochs={options.epochs}']
+def train(options, recipe, learners, seed, core):
+    """Trains once, on one core or (None) on the job's devices; returns the row for the results file."""
+    settings = [f'learners.per_device.fixed={learners}', f'training.seed={seed}',
+                f'training.max_epochs={options.epochs}']
+    settings += settings_of(recipe, learners, options.epochs) + options.settings
+    if core is not None:
+        settings.append(f'devices=cpu:{core}')
     if options.validation:
         settings.append(f'data.validation.fraction={options.validation:g}')
     with tempfile.TemporaryDirectory() as directory:
@@ -66,13 +75,14 @@ def train(options, recipe, learners, seed):
             command += ['--set', setting]
         status = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if status.returncode not in (0, 7):  # 7: diverged, which is a result
-            sys.exit(f'{" ".join(command)}: exit {status.returncode}\n{status.stderr}')
+            raise RuntimeError(f'{" ".join(command)}: exit {status.returncode}\n{status.stderr}')
         with open(os.path.join(output, 'metrics.jsonl')) as lines:
             rows = [json.loads(line) for line in lines]
     epochs = [row for row in rows if row['event'] == 'epoch']
     of = 'validation_accuracy' if options.validation else 'test_accuracy'
     return {**key_of(options, recipe, learners, seed), 'settings': settings, 'diverged': status.returncode == 7,
-            'accuracy': [row[of] for row in epochs], 'replica_spread': [row['replica_spread'] for row in epochs],
+            'accuracy': [row[of] for row in epochs], 'train_loss': [row['train_loss'] for row in epochs],
+            'replica_spread': [row['replica_spread'] for row in epochs],
             'seconds': epochs[-1]['elapsed_seconds'] if epochs else None}
 
 
@@ -93,20 +103,47 @@ def read(path):
 
 def run(options):
     """Trains what the results file does not have yet, seed by seed."""
-    for seed in options.seeds:
-        for learners in options.learners:
-            for recipe in options.recipes:
-                key = key_of(options, recipe, learners, seed)
-                if any(all(row.get(field) == value for field, value in key.items()) for row in read(options.results)):
-                    continue
-                row = train(options, recipe, learners, seed)
-                with open(options.results, 'a') as results:
-                    results.write(json.dumps(row) + '\n')
-                print(f'{recipe}, {learners} learners, seed {seed}: {100 * max(row["accuracy"] or [0]):.2f} %', flush=True)
+    cores = queue.Queue()
+    for core in options.cores or [None]:
+        cores.put(core)
+    writing = threading.Lock()
+
+    def train_and_write(recipe, learners, seed):
+        core = cores.get()
+        try:
+            row = train(options, recipe, learners, seed, core)
+        finally:
+            cores.put(core)
+        with writing, open(options.results, 'a') as results:
+            results.write(json.dumps(row) + '\n')
+            print(f'{recipe}, {learners} learners, seed {seed}: {100 * max(row["accuracy"] or [0]):.2f} %', flush=True)
+
+    there = read(options.results)
+    with concurrent.futures.ThreadPoolExecutor(cores.qsize()) as pool:
+        runs = []
+        for seed in options.seeds:
+            for learners in options.learners:
+                for recipe in options.recipes:
+                    key = key_of(options, recipe, learners, seed)
+                    if not any(all(row.get(field) == value for field, value in key.items()) for row in there):
+                        runs.append(pool.submit(train_and_write, recipe, learners, seed))
+        for finished in concurrent.futures.as_completed(runs):
+            if finished.exception():
+                pool.shutdown(cancel_futures=True)
+                sys.exit(str(finished.exception()))
+
+
+def epochs_to(target, accuracies):
+    """First epoch at which the lower median of the last five accuracies is at the target, or None."""
+    for epoch in range(1, len(accuracies) + 1):
+        last = sorted(accuracies[max(0, epoch - 5):epoch])
+        if last[(len(last) - 1) // 2] >= target:
+            return epoch
+    return None
 
 
 def table(options):
-    """Prints accuracies after selected epochs: the median over seeds, and the range at the last one."""
+    """Prints accuracies after selected epochs (medians over seeds), their range at the end, and epochs to a target."""
     groups = {}
     for row in read(options.results):
         group = (row['job'], row['epochs'], row['validation'], row['learners'], row['recipe'], tuple(row['set']))
@@ -118,14 +155,19 @@ def table(options):
         if head != heads:
             heads = head
             print(f'\n{job}, {epochs} epochs, accuracy in % on the {"validation" if validation else "test"} set\n')
-            print('| learners | recipe | seeds | ' + ' | '.join(map(str, shown)) + ' | range at the end |')
-            print('|---' * (len(shown) + 4) + '|')
+            target = f' epochs to {100 * options.target:g} % |' if options.target else ''
+            print('| learners | recipe | seeds | ' + ' | '.join(map(str, shown)) + ' | range at the end |' + target)
+            print('|---' * (len(shown) + 4 + bool(target)) + '|')
         whole = [row['accuracy'] for row in rows if len(row['accuracy']) == epochs]
+        needed = [epochs_to(options.target, row['accuracy']) for row in rows] if options.target else []
         diverged = sum(row['diverged'] for row in rows)
-        cells = [f'{100 * statistics.median(a[e - 1] for a in whole):.2f}' if whole else 'diverged' for e in shown]
+        cells = [f'{100 * statistics.median(a[e - 1] for a in whole):.2f}' if whole else '-' for e in shown]
         spread = f'{100 * min(a[-1] for a in whole):.2f} to {100 * max(a[-1] for a in whole):.2f}' if whole else ''
         name = ', '.join([recipe, *extra])
         seeds = f'{len(rows)}, {diverged} diverged' if diverged else len(rows)
+        if needed:
+            needed.sort(key=lambda epoch: epoch or epochs + 1)
+            spread += ' | ' + ', '.join('-' if epoch is None else str(epoch) for epoch in needed)
         print(f'| {learners} | {name} | {seeds} | ' + ' | '.join(cells) + f' | {spread} |')
 
 
@@ -141,6 +183,8 @@ def main():
     parser.add_argument('--seeds', type=numbers, default=[1])
     parser.add_argument('--epochs', type=int, default=10)
     parser.add_argument('--validation', type=float, default=0.0, help='fraction of the training set; 0: the test set')
+    parser.add_argument('--cores', type=numbers, help='train one run at a time on each of these cores')
+    parser.add_argument('--target', type=float, help='for the table: an accuracy in (0, 1]')
     parser.add_argument('--set', dest='settings', action='append', default=[], help='for all runs, as in train')
     parser.add_argument('--table', action='store_true', help='print what the file has, and train nothing')
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-// How much faster or slower does a run become by a setting, or by being traced? (Formula: bench/README.md.)
+// How much faster or slower does a setting, or a trace, make a run? (Formula: bench/README.md.)
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -26,7 +26,7 @@ struct Arguments {
   int rounds = 100;
 };
 
-// Trains as many rounds whenever it is told to.
+// Trains the same number of rounds in each turn.
 class Run {
  public:
   Run(const jobs::JobOptions& job, const Arguments& arguments, const engine::DeviceOptions& device_options)
@@ -40,7 +40,7 @@ class Run {
   }
 
   jobs::Session& session() { return session_; }
-  // Of a turn.
+  // Examples of a turn.
   double examples() const { return examples_; }
 
  private:
@@ -54,8 +54,8 @@ int run(const Arguments& arguments) {
   const jobs::JobOptions changed_job = arguments.job.load(arguments.changes);
   std::optional<jobs::Trace> trace;
   if (arguments.trace) {
-    // A span is kept until the room for it is used up; here there is enough for all turns. The file is written when a
-    // run ends, which this one does not.
+    // A trace keeps spans while there is room; this room is enough for all turns. The file is written at the end of a
+    // run, and this run has none.
     trace.emplace(std::filesystem::temp_directory_path() / fmt::format("setting-bench-{}.json", getpid()),
                   std::size_t{1} << 22U);
   }

@@ -52,7 +52,8 @@ void StepClock::before_task(const engine::Stream& stream, const char* /*label*/)
 }
 
 void StepClock::after_task(const engine::Stream& stream, const char* label) {
-  if (times(stream) && std::string_view(label) == "result") steps_[&stream].back().end = mark(stream);  // the last task
+  // the last task of a step
+  if (times(stream) && std::string_view(label) == "result") steps_[&stream].back().end = mark(stream);
 }
 
 StepClock::Moment StepClock::mark(const engine::Stream& stream) {
@@ -64,7 +65,7 @@ StepClock::Moment StepClock::mark(const engine::Stream& stream) {
     spare_.pop_back();
   }
   marking_ = true;
-  // An observer is given the stream to look at; this one must enqueue on it.
+  // An observer may only look at a stream, but this one must enqueue on it.
   engine::cuda::as_cuda(const_cast<engine::Stream&>(stream))
       .submit("mark", [event = moment.get()](const engine::cuda::StreamContext& context) {
         ARBALEST_CUDA(cudaEventRecord(event, context.stream));

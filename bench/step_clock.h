@@ -1,4 +1,5 @@
-// When the steps of learners begin and end on a GPU, by its own clock: does one host thread keep every stream busy?
+// Measures when the steps of learners begin and end on a GPU, by its own clock: does one host thread keep every stream
+// busy?
 #pragma once
 
 #include <map>
@@ -14,15 +15,15 @@ namespace arbalest::bench {
 class StepClock final : public engine::StreamObserver {
  public:
   struct Times {
-    double busy = 0.0;          // part of the time from a learner's first step to its last that lies within steps
-    double gap_seconds = 0.0;   // median from the end of a step to the begin of its learner's next one
+    // Part of the time from a learner's first to its last step that lies within steps.
+    double busy = 0.0;
+    double gap_seconds = 0.0;   // median from the end of a step to the begin of its learner's next step
     double step_seconds = 0.0;  // median from the begin of a step to its end
   };
 
-  // From here on, steps that are enqueued are timed, `steps` of them or a few more; two events in each make them a
-  // little longer.
+  // From here on, about `steps` enqueued steps are timed. Two events in each step make it slightly longer.
   void start(int steps);
-  // Of the steps since start(), at least two of each learner. All streams must have been drained.
+  // Returns the times of the steps since start(), at least two per learner. All streams must have been drained.
   Times stop();
 
   void before_task(const engine::Stream& stream, const char* label) override;
@@ -39,7 +40,7 @@ class StepClock final : public engine::StreamObserver {
   Moment mark(const engine::Stream& stream);
 
   bool running_ = false;
-  bool marking_ = false;  // an event is being enqueued, which is no task of the learner
+  bool marking_ = false;  // an event is being enqueued, which is not a task of the learner
   std::vector<Moment> spare_;
   std::map<const engine::Stream*, std::vector<Step>> steps_;
 };

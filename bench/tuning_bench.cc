@@ -1,4 +1,4 @@
-// What does it cost a run to find its number of learners? (Formulas: bench/README.md.)
+// What does a run pay to find its number of learners? (Formulas: bench/README.md.)
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -35,8 +35,8 @@ std::unique_ptr<jobs::Session> open(jobs::JobOptions& job, const std::string& da
   return jobs::open_session(job, data_root, jobs::Session::Purpose::kTraining, {});
 }
 
-// One turn: rounds with one number, as many with a resize in the middle, as many with the other number. All of them end
-// drained, so what the middle one takes more than half of the others together is the resize.
+// One turn: rounds with one number, as many with a resize in the middle, as many with the other number. Each part ends
+// drained, so the cost of the resize is the time of the middle part minus half of the others together.
 class Resizing {
  public:
   Resizing(jobs::JobOptions job, const std::string& data_root) : session_(open(job, data_root)) {}
@@ -48,12 +48,12 @@ class Resizing {
     session_->scheduler().drain();
   }
 
-  // Of a resize, in rounds. The learners are new, as those of a number that was not tried just before are.
+  // Cost of a resize, in rounds. The learners are new, like those of a number that was not tried just before.
   double turn(int to) {
     session_->release_idle();
     const double before = plain();
     const std::vector<int> counts{to};
-    session_->prepare(counts);  // beside the training, in a run
+    session_->prepare(counts);  // a run does this beside the training
     const double with_resize = seconds_of([&] {
       rounds(kRounds);
       session_->scheduler().drain();
@@ -98,13 +98,13 @@ nlohmann::ordered_json measure_resizes(const Arguments& arguments, const jobs::J
           {"target_rounds", 5.0}};
 }
 
-// A whole run, without evaluation, whose number of learners is found.
+// Runs a whole job without evaluation, which tunes its number of learners.
 nlohmann::ordered_json measure_probing(const Arguments& arguments, jobs::JobOptions job) {
   const auto session = open(job, arguments.job.data_root);
   scheduler::Scheduler& scheduler = session->scheduler();
   const auto end = static_cast<std::uint64_t>(job.training.max_epochs * session->training_order().batches_per_epoch());
   jobs::TunedChanges changes(job, *session, jobs::first_guess(job));
-  std::map<int, double> rates;   // images/s by learners, as the tuner measured them
+  std::map<int, double> rates;   // images/s by learners, as measured by the tuner
   std::map<int, double> probed;  // seconds
   double pauses = 0.0;
   double total = 0.0;

@@ -34,7 +34,7 @@ struct BenchArguments {
   bool json = false;
 };
 
-// As a shell would take it.
+// The command as one would type it in a shell.
 std::string command_line(const BenchArguments& arguments) {
   const auto quoted = [](const std::string& word) {
     constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:@+";
@@ -54,7 +54,8 @@ std::string command_line(const BenchArguments& arguments) {
   return command;
 }
 
-// The first of: stopped, a run that died (as itself ended), the target not reached in all runs, a run that diverged.
+// The first that applies: stopped, a run that died (with its own code), target not reached in all runs, a run that
+// diverged.
 int exit_code(const jobs::BenchResult& result) {
   if (result.signal != 0) return kSignalBase + result.signal;
   int code = kOk;
@@ -77,7 +78,7 @@ void print(const jobs::BenchResult& result, const BenchArguments& arguments) {
   }
 }
 
-// All that was kept run by run, too: some of it may not have been written.
+// Writes again what was written run by run: some of it may be missing.
 void write_all(const jobs::BenchResult& result, const std::filesystem::path& directory) {
   jobs::write_bench(result, directory);
   for (const jobs::BenchRun& run : result.runs) {
@@ -94,7 +95,7 @@ void check(const BenchArguments& arguments) {
   }
 }
 
-// What another bench has left is never touched, unless it is to be gone on with.
+// Files of another bench are never touched, unless it is to be resumed.
 void check_directory(const jobs::OutputDirectory& directory, bool resume) {
   if (directory.is_new() || resume) return;
   engine::fail(engine::ErrorKind::kUsage,
@@ -110,7 +111,7 @@ int bench(const BenchArguments& arguments) {
   check_directory(directory, arguments.resume);
   jobs::BenchContext context;
   context.directory = directory.path();
-  // Not its path: the very file that runs now, whatever a build puts in its place meanwhile.
+  // The path of the running program may meanwhile lead to a newer build; this link leads to the running one.
   context.program = "/proc/self/exe";
   context.environment = environ;
   context.data_root = data_root(arguments.data_root);
@@ -123,14 +124,14 @@ int bench(const BenchArguments& arguments) {
     jobs::write_bench(so_far, context.directory);
     jobs::write_mllog(so_far, run, context.directory);
   };
-  jobs::holds_bench(context.directory);  // nothing is written into a directory of something else
+  jobs::holds_bench(context.directory);  // throws for a directory that holds something else, before anything is written
   const jobs::BenchLock lock(context.directory);
   const bool resumes = jobs::holds_bench(context.directory);
   jobs::BenchResult result = resumes ? jobs::resume_bench(plan, context) : jobs::begin_bench(plan, context);
   fmt::print(stderr, "{}", jobs::resumption_notes(result));
-  jobs::write_bench(result, context.directory);  // so that it can be gone on with from the first run on
+  jobs::write_bench(result, context.directory);  // so that the bench can be resumed from the first run on
   jobs::run_bench(result, context);
-  print(result, arguments);  // first, so that a full disk does not take it along
+  print(result, arguments);  // first, so that a full disk does not lose it
   write_all(result, context.directory);
   fmt::print(stderr, "{}kept in '{}': {}, {}, {}\n", result.signal == 0 ? "" : "stopped; what has been measured is ",
              context.directory.string(), jobs::kBenchPage, jobs::kBenchMarkdown, jobs::kBenchJson);

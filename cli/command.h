@@ -1,4 +1,4 @@
-// The commands of the program: each adds itself with its options, and is run if it was chosen.
+// The commands of the program. Each add_...() adds a command with its options; run() executes the chosen one.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@ namespace arbalest::cli {
 
 struct Command {
   CLI::App* options;
-  std::function<int()> run;  // returns the exit code; called after the command line has been read
+  std::function<int()> run;  // returns the exit code; called after the command line has been parsed
 };
 
 Command add_train(CLI::App& program);
@@ -21,7 +21,7 @@ Command add_bench(CLI::App& program);
 Command add_data(CLI::App& program);
 Command add_devices(CLI::App& program);
 Command add_env(CLI::App& program);
-// The last: it shows the help of the others.
+// Must be added last: it shows the help of the others.
 Command add_help(CLI::App& program);
 
 }  // namespace arbalest::cli

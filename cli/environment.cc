@@ -15,7 +15,7 @@ namespace arbalest::cli {
 
 namespace {
 
-// "" if it is not set.
+// Returns "" if the variable is not set.
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -31,7 +31,7 @@ std::string data_root(const std::string& option) {
 
 std::optional<jobs::LearnerCache> learner_cache() {
   std::filesystem::path base = variable("XDG_CACHE_HOME");
-  // A relative one is to be ignored (XDG Base Directory Specification).
+  // Relative paths must be ignored (XDG Base Directory Specification).
   if (!base.is_absolute()) base = std::filesystem::path(variable("HOME")) / ".cache";
   if (!base.is_absolute()) return std::nullopt;
   return jobs::LearnerCache(base / "arbalest" / "learners", ARBALEST_VERSION);

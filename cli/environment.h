@@ -1,4 +1,4 @@
-// What the program takes from its surroundings: environment variables and the terminal. Nothing else reads them.
+// The program's environment: variables and the terminal. No other code reads them.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,16 @@
 
 namespace arbalest::cli {
 
-// `option` unless it is "", else $ARBALEST_DATA, else "data".
+// Returns `option` unless it is "", else $ARBALEST_DATA, else "data".
 std::string data_root(const std::string& option);
 
-// A bar and colors where stderr is a terminal that has them; NO_COLOR and TERM are obeyed.
+// Uses a bar and colors if stderr is a terminal that supports them; obeys NO_COLOR and TERM.
 jobs::ConsoleOptions console_options(bool quiet);
 
-// Below $XDG_CACHE_HOME, else $HOME/.cache; none if neither names a directory from the root.
+// The cache below $XDG_CACHE_HOME, else below $HOME/.cache; none if neither is an absolute path.
 std::optional<jobs::LearnerCache> learner_cache();
 
-// Log lines go to stderr, warnings and worse unless SPDLOG_LEVEL says otherwise.
+// Sends log lines to stderr: warnings and worse, unless SPDLOG_LEVEL says otherwise.
 void start_log();
 
 }  // namespace arbalest::cli

@@ -1,4 +1,4 @@
-// What the program's exit status means; printed by --help, and relied on by scripts.
+// The program's exit codes. --help prints them, and scripts rely on them.
 #pragma once
 
 #include "engine/error.h"
@@ -12,10 +12,10 @@ inline constexpr int kUsageError = 2;
 inline constexpr int kJobInvalid = 3;
 inline constexpr int kDataMissing = 4;
 inline constexpr int kCheckpointUnusable = 5;
-inline constexpr int kOutOfMemory = 6;  // or disk
+inline constexpr int kOutOfMemory = 6;  // memory or disk
 inline constexpr int kDiverged = 7;
 inline constexpr int kPeerFailed = 8;
-inline constexpr int kTargetNotReached = 9;  // of bench, and of tune --objective time-to-accuracy
+inline constexpr int kTargetNotReached = 9;  // from bench, and from tune --objective time-to-accuracy
 inline constexpr int kDeviceFailed = 10;
 inline constexpr int kSignalBase = 128;  // 129 after SIGHUP, 130 after SIGINT, 143 after SIGTERM
 
@@ -28,7 +28,7 @@ inline constexpr const char* kExitCodesHelp =
 
 int exit_code(engine::ErrorKind kind);
 
-// `signal`: the one that stopped the run, or 0.
+// `signal`: signal that stopped the run, or 0.
 int exit_code(jobs::RunStatus status, int signal);
 
 }  // namespace arbalest::cli

@@ -15,7 +15,7 @@ namespace {
 
 int help(const CLI::App& program, const std::string& command) {
   if (command.empty()) {
-    // Not program.help(), which is that of the command that was chosen.
+    // program.help() would print the help of the chosen command.
     fmt::print("{}", program.get_formatter()->make_help(&program, program.get_name(), CLI::AppFormatMode::Normal));
     return kOk;
   }

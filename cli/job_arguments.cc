@@ -18,7 +18,7 @@ void add_settings(CLI::App& command, std::vector<std::string>& settings) {
                   "Replace a field of the job, such as training.batch_size=16; may be given several times")
       ->type_name("PATH=VALUE")
       ->expected(1)
-      ->allow_extra_args(false)  // one value each: what follows is the job file
+      ->allow_extra_args(false)  // one value each; the next word is the job file
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 

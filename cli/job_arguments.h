@@ -1,4 +1,4 @@
-// The arguments that every command on a job file takes.
+// Arguments that all commands on a job file share.
 #pragma once
 
 #include <string>
@@ -15,22 +15,22 @@ struct JobArguments {
   std::vector<std::string> overrides;  // "training.batch_size=16"
 };
 
-// JOB and --set. `arguments` must outlive the parsing.
+// Adds JOB and --set. `arguments` must outlive the parsing.
 void add_job_arguments(CLI::App& command, JobArguments& arguments);
 
-// --set. `settings` must outlive the parsing.
+// Adds --set. `settings` must outlive the parsing.
 void add_settings(CLI::App& command, std::vector<std::string>& settings);
 
 void add_data_root(CLI::App& command, std::string& data_root);
 
-// For arguments that name a file or directory: what is wrong with an empty one (a variable that is not set) or one that
+// For arguments that name a file or directory. Returns what is wrong with an empty name (an unset variable) or one that
 // looks like an option (its own name was forgotten); else "".
 std::string check_name(const std::string& name);
 
 // Reads the job; throws as jobs::load_job does.
 jobs::JobOptions load(const JobArguments& arguments);
 
-// For commands that have no reporter.
+// Logs warnings of commands that have no reporter.
 void log_warnings(const std::vector<std::string>& warnings);
 
 }  // namespace arbalest::cli

@@ -22,7 +22,7 @@ Command add_devices(CLI::App& program) {
             } else {
               for (const auto& device : report) fmt::print("{}", as_text(device));
             }
-            // Why the list has no GPU, as `arbalest env` says it. Not fmt::print, which throws on a closed stderr.
+            // Explains, as `arbalest env` does, why the list has no GPU. fmt::print would throw on a closed stderr.
             if (!gpus.problem.empty()) std::fputs(fmt::format("cuda: {}\n", gpus.problem).c_str(), stderr);
             return kOk;
           }};

@@ -30,7 +30,7 @@ constexpr const char* kCompiler =
     "GCC " __VERSION__;
 #endif
 
-// 3021012 and 100300 are 3.21.12 and 10.3.0 to the base of their library.
+// Splits a library's version number: 3021012 with base 1000 is 3.21.12, 100300 with base 100 is 10.3.0.
 std::string dotted(int version, int base) {
   return fmt::format("{}.{}.{}", version / base / base, version / base % base, version % base);
 }
@@ -54,7 +54,7 @@ std::string operating_system() {
   return uname(&names) == 0 ? fmt::format("{} {} {}", names.sysname, names.release, names.machine) : "unknown";
 }
 
-// What a job may say of training.precision on the device.
+// The values of training.precision that the device supports.
 ordered_json precisions_of(const engine::DeviceSpec& device) {
   using engine::Precision;
   ordered_json names = ordered_json::array();

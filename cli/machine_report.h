@@ -1,4 +1,4 @@
-// What the program and this machine are, for bug reports and scripts.
+// Describes the program and this machine, for bug reports and scripts.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 namespace arbalest::cli {
 
 nlohmann::ordered_json environment_report();
-// An array, one object a device: `gpus` and the CPU.
+// Returns an array with one object per device: `gpus` and the CPU.
 nlohmann::ordered_json device_report(const engine::CudaMachine& gpus);
 
-// "key: value" lines; nested objects indented, lists of plain values on one line.
+// "key: value" lines; nested objects are indented, lists of plain values take one line.
 std::string as_text(const nlohmann::ordered_json& report, int indentation = 0);
 
 }  // namespace arbalest::cli

@@ -35,31 +35,31 @@ constexpr const char* kDescription =
     "\n"
     "Arbalest trains neural networks with many small-batch learners per device.";
 
-// A standard stream that the caller has closed must not become the descriptor of a file that we write.
+// Otherwise a file that we open could get the number of a standard stream that the caller has closed.
 void open_closed_standard_streams() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
     if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) static_cast<void>(open("/dev/full", O_RDWR));
   }
 }
 
-// A dataset of a thousand shards has as many files open, which is the usual limit; the machine allows more.
+// A dataset of a thousand shards keeps as many files open, which is the usual limit; the machine allows more.
 void raise_file_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));  // whoever opens too many is told so
+  static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));  // opening too many files reports an error of its own
 }
 
 int report_error(int code, const std::string& message) {
-  // "file:line:column: error: ..." and "--set path=value: error: ..." need no more.
+  // Messages like "file:line:column: error: ..." and "--set path=value: error: ..." need no prefix.
   const bool located = message.substr(0, message.find('\n')).find(": error: ") != std::string::npos;
-  // Not fmt::print, which throws: the exit code must survive a stderr that nobody reads any more.
+  // fmt::print would throw, and the exit code must survive a stderr without reader.
   const std::string text = fmt::format("{}{}\n", located ? "" : "arbalest: error: ", message);
   std::fwrite(text.data(), 1, text.size(), stderr);
   return code;
 }
 
-// A full disk shows only when the buffer is written.
+// A full disk shows only when the buffer is flushed.
 int finish(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   return report_error(code == kOk ? kOutOfMemory : code, "cannot write to standard output");
@@ -82,7 +82,7 @@ int run(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // Requests for help and the version come as exceptions, too.
+    // CLI11 also reports requests for help and the version by exceptions.
     if (error.get_exit_code() == 0) return finish(program.exit(error));
     return report_error(kUsageError, explain(program, error));
   }

@@ -1,10 +1,10 @@
-// Which source the program was built from.
+// The source from which the program was built.
 #pragma once
 
 namespace arbalest::cli {
 
-// The commit, "0123456789ab", with "-dirty" if files of it were changed; "unknown" if the source was no checkout of
-// git. The build writes it (cmake/SourceCommit.cmake).
+// The commit, such as "0123456789ab", with "-dirty" if files had changes; "unknown" outside a git checkout. The build
+// writes it (cmake/SourceCommit.cmake).
 const char* source_commit() noexcept;
 
 }  // namespace arbalest::cli

@@ -13,7 +13,7 @@ namespace arbalest::cli {
 
 namespace {
 
-// A handler can reach nothing but statics.
+// A signal handler can only reach statics.
 std::atomic<int> received{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 

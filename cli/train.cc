@@ -32,7 +32,7 @@ struct TrainArguments {
   bool no_cache = false;
 };
 
-// There is nothing to save, so signals end it as they end any program.
+// A dry run has nothing to save, so signals end it as they end any program.
 int dry_run(const TrainArguments& arguments) {
   if (!arguments.output.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "--output and --dry-run cannot stand together: a dry run keeps nothing");
@@ -50,7 +50,7 @@ int dry_run(const TrainArguments& arguments) {
   return kOk;
 }
 
-// The first to be told: others say what it has found.
+// The trace is called first, because other observers report its results.
 void watch(jobs::Trace& trace, jobs::RunContext& context) {
   context.device_options.observer = &trace;
   context.training_input = &trace.training_input();
@@ -76,7 +76,7 @@ int train(const TrainArguments& arguments) {
   if (trace) console_choices.epoch_note = [&trace] { return trace->epoch_text(); };
   jobs::ConsoleReporter console(console_choices);
   context.output_directory = directory.path().string();
-  // The console last: it names files that are there.
+  // The console is called last, because it names files that must exist by then.
   context.observers = {&directory, &console};
   if (trace) {
     watch(*trace, context);

@@ -31,7 +31,7 @@ constexpr const char* kPicture = "tune.svg";
 
 struct TuneArguments {
   JobArguments job;
-  std::string objective;  // "": the job's
+  std::string objective;  // "": the job's own
   std::optional<double> target;
   std::string output;
   std::string data_root;
@@ -49,7 +49,7 @@ jobs::JobOptions load_with_bounds(JobArguments arguments, const std::string& obj
   return arguments.overrides.size() == given ? job : load(arguments);
 }
 
-// What another tune has left is never touched. Asked before anything is measured.
+// Refuses to overwrite the files of another tune. Called before anything is measured.
 void check_is_free(const std::filesystem::path& directory) {
   for (const char* file : {kJson, kPicture}) {
     std::error_code error;
@@ -60,7 +60,7 @@ void check_is_free(const std::filesystem::path& directory) {
   }
 }
 
-// `found`: AccuracyStudy or TuneResult.
+// `found`: an AccuracyStudy or a TuneResult.
 std::string json_of(const auto& found) { return jobs::to_json(found).dump(2) + "\n"; }
 
 void print(const auto& found, const TuneArguments& arguments) {
@@ -72,7 +72,8 @@ void save(const auto& found, const std::filesystem::path& directory) {
   jobs::write_file(directory / kPicture, jobs::to_svg(found));
 }
 
-// Where a later run with `auto {}` begins. The answer is worth its time without that, so nothing fails here.
+// Stores where later runs with `auto {}` begin. Failures are only warnings, because the answer is useful without the
+// cache.
 void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
   const auto cache = learner_cache();
   if (!cache) {
@@ -90,7 +91,7 @@ void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
 
 void tell(const std::string& line) { fmt::print(stderr, "{}\n", line); }
 
-// The --target, or the job's own.
+// The value of --target, or the job's own target.
 double target_of(const TuneArguments& arguments, const jobs::JobOptions& job) {
   const std::optional<double> target = arguments.target ? arguments.target : job.training.target_accuracy;
   if (job.data.input.has_ids()) {
@@ -116,7 +117,7 @@ int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& job, j
   check_is_free(directory.path());
   context.stop_signal = &catch_stop_signals();
   const jobs::AccuracyStudy study = jobs::study_accuracy(job, context, options, tell);
-  print(study, arguments);  // first, so that a full disk does not take it along
+  print(study, arguments);  // first, so that a full disk does not lose it
   save(study, directory.path());
   tell_where(directory.path());
   if (study.signal != 0) return kSignalBase + study.signal;
@@ -139,7 +140,7 @@ int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job,
   try {
     found = jobs::tune(job, context, {.sweep = arguments.sweep, .found = keep}, tell);
   } catch (...) {
-    if (found) print(*found, arguments);  // the sweep has failed, or the disk, but not the search
+    if (found) print(*found, arguments);  // the sweep or the disk has failed, but the search has not
     throw;
   }
   if (found->chosen.empty()) {

@@ -25,20 +25,20 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
-// An option of this name is a flag in all commands, or in none.
+// An option of this name is a flag in all commands or in none.
 bool is_flag(const CLI::App& program, const std::string& name) {
   const CLI::Option* option = program.get_option_no_throw(name);
   if (option != nullptr && option->get_items_expected_max() == 0) return true;
   return std::ranges::any_of(commands_of(program), [&](const CLI::App* command) { return is_flag(*command, name); });
 }
 
-// The command that was chosen, of a group of commands the one within; the program if none was.
+// The chosen command, or the chosen command of a group; the program if none was chosen.
 const CLI::App& chosen_command(const CLI::App& program) {
   const std::vector<CLI::App*> chosen = program.get_subcommands();
   return chosen.empty() ? program : chosen_command(*chosen.front());
 }
 
-// "arbalest data verify"
+// The command with its group: "arbalest data verify".
 std::string full_name(const CLI::App& command) {
   const CLI::App* parent = command.get_parent();
   return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
@@ -48,13 +48,13 @@ std::string where_to_look(const CLI::App& command) {
   return fmt::format(" ('{} --help' shows what there is)", full_name(command));
 }
 
-// "training.batch_size=16", and no file of that name.
+// Whether `word` has the form "training.batch_size=16" and no file has that name.
 bool is_setting(const std::string& word) {
   std::error_code unknown;
   return word.find('=') != std::string::npos && !std::filesystem::exists(word, unknown);
 }
 
-// An argument that is too many. A setting may have taken the place of the job.
+// Describes a superfluous argument. A setting may have been given in place of the job.
 std::string unexpected(const CLI::App& command, const std::string& word) {
   if (command.get_option_no_throw("--set") == nullptr) return fmt::format("unexpected argument '{}'", word);
   const std::vector<std::string> jobs = command.get_option("JOB")->results();
@@ -67,7 +67,7 @@ std::string unexpected(const CLI::App& command, const std::string& word) {
   return fmt::format("unexpected argument '{}'", word);
 }
 
-// Of an option that has got no value, or more of them than it takes.
+// Describes an option with no value, or with more values than it takes.
 std::string wrong_count(const CLI::App& command, const CLI::ParseError& error) {
   const std::string text = error.what();
   for (const CLI::Option* option : command.get_options()) {

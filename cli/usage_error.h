@@ -1,4 +1,4 @@
-// What is wrong with a command line, in one line, with the likely fix.
+// Describes what is wrong with a command line, in one line, with the likely fix.
 #pragma once
 
 #include <span>
@@ -9,14 +9,14 @@
 
 namespace arbalest::cli {
 
-// What is wrong with the form of "--option=value" among `arguments`, before `program` reads them: CLI11 would take the
-// next word for a value that is missing, and gives flags values. "" if nothing is.
+// Checks the form of "--option=value" among `arguments` before `program` parses them: CLI11 would take the next word
+// for a missing value, and would accept values for flags. Returns "" if nothing is wrong.
 std::string check_values(const CLI::App& program, std::span<char* const> arguments);
 
-// `program` has just thrown `error` while it read the command line.
+// Explains `error`, which `program` has thrown while parsing the command line.
 std::string explain(const CLI::App& program, const CLI::ParseError& error);
 
-// Null if there is none of that name.
+// Returns null if there is no command of that name.
 const CLI::App* find_command(const CLI::App& program, std::string_view name);
 
 // "unknown command 'trian'; did you mean 'train'? ('arbalest --help' shows what there is)"

@@ -1,4 +1,4 @@
-// Which layers run backward and which tensors get a gradient: derived from the forward graph.
+// Finds the layers that run backward and the tensors that get a gradient, from the forward graph.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ struct Backward {
 // readers that run backward.
 Backward derive_backward(const Graph& graph);
 
-// By node: whether it runs at inference. Losses that are not the main one do not, nor do layers that only they read.
+// By node: whether the node runs at inference. Auxiliary losses do not run, nor do layers that only they read.
 std::vector<bool> needed_at_inference(const Graph& graph);
 
 }  // namespace arbalest::dataflow

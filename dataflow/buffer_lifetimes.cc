@@ -68,7 +68,7 @@ class Finder {
   std::size_t bytes(int tensor) const { return layout(tensor).bytes(); }
   int last_use(int tensor) const { return last_use_[static_cast<std::size_t>(tensor)]; }
 
-  // The input in whose place the output may be: nobody reads it later. -1: none.
+  // The input whose buffer the output can take over, because nobody reads the input later; -1: none.
   int find_place(int n) const {
     if (!traits(n).in_place_forward) return -1;
     const int output = node(n).output;

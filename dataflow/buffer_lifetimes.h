@@ -1,4 +1,4 @@
-// When each buffer of a plan holds something: what the memory plan is made from.
+// Lifetimes of a plan's buffers: when each one holds data. The memory plan is made from them.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace arbalest::dataflow {
 
-// Time of a node's forward is its number n; of its backward 2 * nodes - 1 - n. Tensors that share a buffer (in-place
-// operators) have the same number in `value`, an index into `lifetimes`.
+// Times are integers: node n runs forward at time n and backward at time 2 * nodes - 1 - n. `value` holds indices into
+// `lifetimes`; tensors that share a buffer (in-place operators) have the same index.
 struct BufferLifetimes {
   std::vector<Lifetime> lifetimes;
   std::vector<int> value;                // by tensor; -1: not in the arena (results)
@@ -21,8 +21,8 @@ struct BufferLifetimes {
   std::vector<int> saved;                // by node; -1: none
   std::vector<int> forward_scratch;      // by node; -1: none
   std::vector<int> backward_scratch;     // by node; -1: none
-  // A buffer for every layer's output and one for its gradient, if it has one, and for nothing else: no mini-batch, no
-  // saved values, no scratch memory.
+  // Bytes of one buffer for each layer's output and one for its gradient, if it has a gradient. The mini-batch, saved
+  // values and scratch memory are not counted.
   std::size_t bytes_without_reuse = 0;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// By tensor.
+// Number of nodes that read each tensor, by tensor.
 std::vector<int> count_readers(const Graph& graph) {
   std::vector<int> readers(at(graph.tensors()), 0);
   for (const Graph::Node& node : graph.nodes()) {
@@ -18,21 +18,21 @@ std::vector<int> count_readers(const Graph& graph) {
   return readers;
 }
 
-// The node whose output `tensor` is; -1: the graph's input.
+// The node that computes `tensor`; -1: the tensor is an input of the graph.
 int producer_of(int tensor) { return tensor - Graph::kLabel - 1; }
 
 }  // namespace
 
-// Activations become part of what they read.
+// Merges activations into the layers that they read from.
 Graph fuse_activations(const Graph& graph) {
   const std::vector<int> readers = count_readers(graph);
-  std::vector<int> renumbered(at(graph.tensors()));  // by the given graph's tensor numbers
+  std::vector<int> renumbered(at(graph.tensors()));  // new tensor numbers, by the given graph's numbers
   renumbered[Graph::kImage] = Graph::kImage;
   renumbered[Graph::kLabel] = Graph::kLabel;
 
   Graph fused;
   fused.input_ = graph.input_;
-  // What alone feeds `node`, if that is an activation.
+  // The layer that `node`, an activation, reads from, if `node` is its only reader; else null.
   const auto find_producer = [&](const Graph::Node& node) -> Graph::Node* {
     const std::size_t read = at(node.inputs[0]);
     if (!node.layer->activation().has_value() || renumbered[read] <= Graph::kLabel || readers[read] != 1) {
@@ -60,11 +60,13 @@ Graph fuse_activations(const Graph& graph) {
   return fused;
 }
 
-// Layers that are only added to something take over the sum, of two that could the later one, unless that would change
-// the order of parameters: they move to the sum's place.
+// Merges sums into the layers that feed them. The layer moves to the sum's place. Of two layers that could take over
+// the sum, the later one does. No layer moves past one with parameters, because that would change the order of
+// parameters.
 Graph fuse_sums(const Graph& graph) {
   const std::vector<int> readers = count_readers(graph);
-  std::vector<const Graph::Node*> taken_over(graph.nodes_.size(), nullptr);  // by node: the one that takes its place
+  // by node: the layer that takes the sum's place
+  std::vector<const Graph::Node*> taken_over(graph.nodes_.size(), nullptr);
   std::vector<bool> is_moved(graph.nodes_.size(), false);
   std::vector<std::shared_ptr<const Layer>> layers(graph.nodes_.size());
   std::vector<bool> has_parameters;  // by node

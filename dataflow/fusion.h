@@ -1,14 +1,15 @@
-// Fewer passes over memory: an activation that alone reads a layer's output becomes part of that layer, and a layer
-// whose output is only added to another tensor takes over the sum and what follows it, if there is an operator for
-// both.
+// Fusion saves passes over memory. An activation that is the only reader of a layer's output becomes part of that
+// layer. A layer whose output is only added to another tensor takes over the sum and the activation behind it, if there
+// is an operator for both.
 #pragma once
 
 #include "dataflow/graph.h"
 
 namespace arbalest::dataflow {
 
-// The same function of the same parameters. A fused node has the producer's name, so parameters keep theirs; one with a
-// sum takes the sum's place among the nodes, behind the other addend.
+// Returns a graph that computes the same function of the same parameters. A fused node keeps the producer's name, so
+// parameters keep their names. A node that takes over a sum moves to the sum's place in the order, behind the other
+// addend.
 Graph fuse(const Graph& graph);
 
 }  // namespace arbalest::dataflow

@@ -41,7 +41,7 @@ class Placer {
     return static_cast<int>(lifetimes_.size()) - 1;
   }
 
-  // The gradient of a tensor as far as it is there; it is read now.
+  // The buffer of the contributions to a tensor's gradient so far, which is read now; -1: there are none yet.
   int read(int tensor) {
     const int buffer = place_[at(tensor)];
     if (buffer >= 0) lifetimes_[at(buffer)].last = now_;
@@ -55,7 +55,7 @@ class Placer {
     holders_.insert({buffer, tensor});
   }
   void release(int tensor) { holders_.erase({place_[at(tensor)], tensor}); }
-  // Whether nobody but perhaps `tensor` will read what is in `buffer`.
+  // Whether no tensor except possibly `tensor` still needs the contents of `buffer`.
   bool is_free(int buffer, int tensor) const {
     return std::ranges::all_of(holders_,
                                [&](const Holder& held) { return held.buffer != buffer || held.tensor == tensor; });
@@ -86,12 +86,12 @@ class Placer {
     return result;
   }
 
-  // Where the operator writes.
+  // Chooses where the operator writes.
   void place_contributions(const Graph::Node& node, const engine::OperatorTraits& traits, NodeGradients& result) {
     const bool has_output = result.output >= 0;
     const bool may_write = has_output && is_free(result.output, node.output);
     const bool in_place = has_output && traits.in_place_backward && (traits.passes_gradient || may_write);
-    int of_symmetric = in_place ? result.output : -1;  // the one buffer of their gradients
+    int of_symmetric = in_place ? result.output : -1;  // the buffer that the gradients of symmetric inputs share
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const int input = node.inputs[k];
       InputGradient& gradient = result.inputs.emplace_back();
@@ -134,8 +134,8 @@ class Placer {
   const std::vector<engine::OperatorTraits>& traits_;
   const Backward& backward_;
   std::vector<Lifetime>& lifetimes_;
-  std::vector<int> place_;    // by tensor: the buffer of its gradient as far as it is there
-  std::set<Holder> holders_;  // gradients that will be read
+  std::vector<int> place_;    // by tensor: the buffer of the contributions to its gradient so far
+  std::set<Holder> holders_;  // gradients that are still to be read
   int now_ = 0;
 };
 

@@ -14,7 +14,7 @@ struct GradientPart {
   // Nodes of the graph, run backward from last_node - 1 to first_node.
   std::size_t first_node = 0;
   std::size_t last_node = 0;
-  // Elements [begin, end) of the flat gradient that are whole when the part has run.
+  // Elements [begin, end) of the flat gradient, which are final when the part has run.
   std::int64_t begin = 0;
   std::int64_t end = 0;
 
@@ -22,10 +22,10 @@ struct GradientPart {
 };
 
 // Parts in the order in which they run. They cover each node and each of the `trainable` elements exactly once.
-//   first_element: by node, where its trainable parameters begin; none if it has none. Ascending.
-//   bytes: a part is closed once its elements have so many bytes as float32; the first part once they have an eighth of
-//          that, so that reducing starts early. 0: there is one part.
-// The parts depend on nothing else, so every process of a run has the same ones.
+// first_element: by node, the first element of its trainable parameters; none if it has none. Ascending.
+//   bytes: a part is closed once its elements, as float32, take this many bytes. The first part is closed at an eighth
+//          of them, so that reducing starts early. 0: there is one part.
+// The parts depend on nothing else, so all processes of a run compute the same parts.
 std::vector<GradientPart> gradient_parts(std::span<const std::optional<std::int64_t>> first_element,
                                          std::int64_t trainable, std::int64_t bytes);
 

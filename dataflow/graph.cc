@@ -15,7 +15,7 @@ using engine::Shape;
 
 namespace {
 
-// By tensor number.
+// Names of the graph's inputs in job files, by tensor number.
 std::vector<std::string> input_names(const InputDescription& input) {
   return {input.has_ids() ? "ids" : "image", "label"};
 }
@@ -66,7 +66,7 @@ class Builder {
   void report(int index, int input, fmt::format_string<Args...> format, Args&&... args) {
     issues_.push_back({index, input, fmt::format(format, std::forward<Args>(args)...)});
   }
-  // A value of a layer does not fit.
+  // Reports that a field of a layer does not fit.
   void report_field(int index, const std::string& field, const std::string& message) {
     const LayerDescription& at = layer(index);
     issues_.push_back({index, -1, fmt::format("layer '{}' ({}): {}", at.name, at.layer->kind(), message), field});
@@ -86,7 +86,8 @@ class Builder {
     }
   }
 
-  // sources_[i][k]: -1 - graph input, the index of the layer that input k of layer i reads, or kUnknownSource.
+  // Fills sources_[i][k], the source of input k of layer i: the index of a layer, -1 - tensor number for an input of
+  // the graph, or kUnknownSource.
   void resolve_inputs() {
     std::vector<std::string> known = input_names_;
     for (const auto& [name, index] : by_name_) known.push_back(name);
@@ -114,7 +115,7 @@ class Builder {
     }
   }
 
-  // Each layer after its inputs, else in the given order.
+  // Orders the layers so that each follows its inputs, and otherwise as given.
   void sort() {
     std::vector<bool> placed(layers_.size(), false);
     for (bool progress = true; progress;) {
@@ -137,7 +138,7 @@ class Builder {
     }
   }
 
-  // Layers behind one that has no shape, or is no layer to read from, are left out.
+  // Skips layers that read from a layer without a shape or from an unknown name.
   void infer_shapes() {
     std::vector<std::optional<Shape>> shapes;
     for (const Shape& shape : graph_input_shapes(input_, 1)) shapes.emplace_back(shape);
@@ -192,7 +193,7 @@ class Builder {
     }
   }
 
-  // Ids are looked up, nothing else is, and each has a row.
+  // Ids may only be looked up, only ids can be looked up, and every id needs a row.
   void check_ids(int index) const {
     const std::vector<int>& sources = sources_[static_cast<std::size_t>(index)];
     const bool reads_ids = input_.has_ids() && std::ranges::count(sources, kImageSource) > 0;
@@ -217,7 +218,7 @@ class Builder {
     }
   }
 
-  // Where the logits' layer has a wrong width, nobody has to look for the place.
+  // Reports a wrong number of logits at the layer that computes them, if that layer has a field for it.
   void check_classes(int index, const std::vector<Shape>& inputs) {
     const Layer& of = *layer(index).layer;
     if (of.role() == LayerRole::kHidden || of.label_type() != engine::DType::kInt32) return;
@@ -236,10 +237,11 @@ class Builder {
     }
   }
 
-  // A loss or more, the last being the main one, and at most one metric. A layer that is not known could be either.
+  // A model needs at least one loss, of which the last is the main one, and at most one metric. An unknown layer could
+  // be either.
   void check_roles() {
     int main_loss = -1;
-    bool has_unknown = layers_.empty();  // that has been said
+    bool has_unknown = layers_.empty();  // an issue has been reported for it
     for (int i = 0; i < count(); ++i) {
       if (layer(i).layer == nullptr) {
         has_unknown = true;
@@ -261,8 +263,8 @@ class Builder {
     }
   }
 
-  // Results cannot be read; everything else must be. `are_resolved`: no name and no input is wrong, else a layer that
-  // nobody reads may be meant by one of those.
+  // Results must not be read; every other output must be. `are_resolved`: all names and inputs are right. If one is
+  // wrong, a layer without readers may be the one that was meant, so it is not reported.
   void check_readers(bool are_resolved) {
     std::vector<bool> is_read(layers_.size(), false);
     for (const std::vector<int>& sources : sources_) {
@@ -282,7 +284,7 @@ class Builder {
     }
   }
 
-  // Every classifier is judged by its accuracy, whether the model asks for it or not.
+  // Every classifier gets an accuracy layer, even if the model does not list one.
   void add_accuracy() {
     if (has_metric_) return;
     const auto loss = std::ranges::find_if(
@@ -306,12 +308,12 @@ class Builder {
   std::vector<int> order_;
   std::vector<Graph::Node> nodes_;
   bool has_metric_ = false;
-  std::set<int> has_wrong_width_;  // layers
+  std::set<int> has_wrong_width_;  // indices of layers
   std::vector<GraphIssue> issues_;
 };
 
-// A job that trains nothing, or not all that it has, is a mistake. Of a graph in which nothing else is wrong, since a
-// layer may be cut off from the loss by another mistake.
+// Reports a model without parameters and parameters that no loss depends on. The graph must be free of other issues,
+// because those can cut a layer off from the loss.
 std::vector<GraphIssue> find_untrained(const Graph& graph, const std::vector<LayerDescription>& layers) {
   const Backward backward = derive_backward(graph);
   const std::vector<Shape> shapes = graph.shapes(1);

@@ -1,4 +1,4 @@
-// Layers and the tensors between them: checked once, then immutable.
+// The graph of a model: layers and the tensors between them. It is checked once and immutable afterwards.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,26 @@
 
 namespace arbalest::dataflow {
 
-// A layer as somebody wrote it. The name is also the name of its output.
+// A layer as the user wrote it. The name is also the name of its output.
 struct LayerDescription {
   std::string name;
   std::vector<std::string> inputs;  // "image" (or "ids"), "label", or other layers' names, in any order of definition
-  std::shared_ptr<const Layer> layer;  // null: it is not known what it does
-  bool is_sound = true;                // false: its own values are wrong, so that its output has no shape
+  std::shared_ptr<const Layer> layer;  // null: the layer's kind is unknown
+  bool is_sound = true;                // false: its own values are wrong, so its output has no shape
 
-  // Has an output whose shape follows from those of its inputs.
+  // Whether the output's shape follows from the shapes of the inputs.
   bool has_shape() const noexcept { return layer != nullptr && is_sound; }
 };
 
 struct GraphIssue {
   int layer = -1;       // index in the given list; -1: the model as a whole
-  int input = -1;       // index in the layer's inputs, if one input is to blame
+  int input = -1;       // index in the layer's inputs; -1: the issue concerns no single input
   std::string message;  // names the layer
-  std::string field{};  // of the layer's kind in a job file, such as "kernel", if its value is to blame
+  // Field of the layer's message in a job file, such as "kernel", if its value causes the issue.
+  std::string field{};
 };
 
-// Everything that is wrong with a graph, at once.
+// All issues of a graph, reported at once.
 class GraphError : public engine::Error {
  public:
   explicit GraphError(std::vector<GraphIssue> issues);
@@ -51,18 +52,20 @@ class Graph {
     std::shared_ptr<const Layer> layer;
     std::vector<int> inputs;     // tensor numbers
     int output = -1;             // tensor number: kLabel + 1 + index of the node
-    std::uint32_t key = 0;       // of its randomness: its number before fusion
-    std::string label{};         // in errors and traces: "dense1+relu1" after fusion, else the name
+    std::uint32_t key = 0;       // key of its random numbers: its number before fusion
+    std::string label{};         // name in errors and traces: "dense1+relu1" after fusion, else `name`
     bool training_only = false;  // a loss that is not the main one
   };
 
-  // Sorts the layers so that each follows its inputs (else as given), infers shapes, and adds an accuracy layer beside
-  // the main loss, the last given, where that compares with classes and there is none. Training minimizes the weighted
-  // sum of all losses; at inference there is only the main one. Throws GraphError: no or two layers of a name, unknown
-  // input, cycle, shapes that do not fit, an output nobody reads, no loss, logits that do not match the classes, tables
-  // that do not match the ids; all of them at once, but none that follows from another. If there is none of these: no
-  // parameters, or parameters that no loss depends on. A layer without a shape always makes it throw, perhaps without
-  // an issue: what is wrong with that one, the caller knows.
+  // Sorts the layers so that each follows its inputs (in the given order otherwise) and infers shapes. The last loss
+  // given is the main one. If it compares with classes and the model has no accuracy layer, build() adds one beside it.
+  // Training minimizes the weighted sum of all losses; at inference only the main loss runs.
+  //
+  // Throws GraphError with all issues at once, but without issues that follow from others: a missing or repeated name,
+  // an unknown input, a cycle, shapes that do not fit, an output that no layer reads, no loss, logits that do not match
+  // the classes, tables that do not match the ids. If there is none of these, it reports a model without parameters and
+  // parameters that no loss depends on. A layer without a shape always makes build() throw, possibly without any issue,
+  // because the caller already knows what is wrong with that layer.
   static Graph build(const InputDescription& input, const std::vector<LayerDescription>& layers);
 
   const InputDescription& input() const noexcept { return input_; }

@@ -17,7 +17,7 @@ void fill_uniform(RandomSequence& random, double low, double high, std::span<flo
   for (float& value : values) value = static_cast<float>(low + (high - low) * uniform(random));
 }
 
-// Box and Muller (1958), one number of each pair.
+// Box and Muller (1958); only one number of each pair is used.
 void fill_gaussian(RandomSequence& random, double mean, double stddev, std::span<float> values) {
   for (float& value : values) {
     const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform(random)));
@@ -29,7 +29,7 @@ void fill_gaussian(RandomSequence& random, double mean, double stddev, std::span
 
 void initialize(const Initializer& initializer, const Fan& fan, std::uint64_t seed, std::uint32_t parameter,
                 std::span<float> values) {
-  constexpr std::uint64_t kStream = 0x57454947;  // apart from the shuffles of the same seed
+  constexpr std::uint64_t kStream = 0x57454947;  // keeps these numbers apart from the shuffles of the same seed
   RandomSequence random(seed, kStream, parameter);
   switch (initializer.kind) {
     case Initializer::Kind::kConstant:

@@ -1,5 +1,4 @@
-// Initial values of a parameter: a function of (seed, parameter, element) only, whatever device, layout or thread
-// count.
+// Initial values of a parameter. They depend on (seed, parameter, element) only, not on device, layout or thread count.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +22,13 @@ struct Initializer {
   float stddev = 0.0F;
 };
 
-// How many inputs reach one output element through the parameter, and the reverse.
+// `in`: how many inputs reach one output element through the parameter. `out`: how many outputs one input reaches.
 struct Fan {
   std::int64_t in = 1;
   std::int64_t out = 1;
 };
 
-// Fills `values` (canonical order).
+// Fills `values`, which are in canonical order.
 void initialize(const Initializer& initializer, const Fan& fan, std::uint64_t seed, std::uint32_t parameter,
                 std::span<float> values);
 

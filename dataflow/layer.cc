@@ -2,7 +2,7 @@
 
 namespace arbalest::dataflow {
 
-// One operation an element, for layers that say nothing else.
+// One operation per element, unless the layer overrides this.
 std::int64_t Layer::forward_flops(std::span<const engine::Shape> inputs) const { return inputs[0].elements(); }
 
 }  // namespace arbalest::dataflow

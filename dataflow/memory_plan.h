@@ -1,4 +1,4 @@
-// Lifetimes to arena offsets: a pure function.
+// Turns lifetimes into arena offsets: a pure function.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace arbalest::dataflow {
 
-// A buffer that holds something from time `first` to time `last`, both included.
+// A buffer that holds data from time `first` to time `last`, both included.
 struct Lifetime {
   std::size_t bytes = 0;
   int first = 0;
@@ -15,11 +15,12 @@ struct Lifetime {
 };
 
 struct MemoryPlan {
-  std::vector<std::size_t> offsets;  // of each lifetime, 64-byte aligned
-  std::size_t bytes = 0;             // of the arena
+  std::vector<std::size_t> offsets;  // by lifetime; 64-byte aligned
+  std::size_t bytes = 0;             // size of the arena
 };
 
-// No two buffers that live at the same time overlap. Largest buffer first, each at the lowest offset where it fits.
+// Buffers that live at the same time do not overlap. The largest buffer is placed first; each gets the lowest offset at
+// which it fits.
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
 
 }  // namespace arbalest::dataflow

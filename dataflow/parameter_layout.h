@@ -1,4 +1,4 @@
-// Where each parameter lies in a replica's flat vector: first what is trained, then the running statistics.
+// The place of each parameter in a replica's flat vector: first the trainable segment, then the running statistics.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace arbalest::dataflow {
 struct ParameterEntry {
   std::string name;         // "conv1.weight"
   ParameterSpec spec;       // canonical shape, initializer, multipliers
-  engine::Layout native;    // as the device reads it
-  std::int64_t offset = 0;  // first element in the flat vector; the layout sets it
+  engine::Layout native;    // layout in which the device reads it
+  std::int64_t offset = 0;  // first element in the flat vector; set by ParameterLayout
 };
 
-// A parameter outside of a device, in canonical order.
+// The values of a parameter in host memory, in canonical order.
 struct NamedTensor {
   std::string name;
   engine::Shape shape;
@@ -30,21 +30,21 @@ struct NamedTensor {
 class ParameterLayout {
  public:
   ParameterLayout() = default;
-  // Keeps the order of `entries`, and in it gives each the next aligned offset of its segment.
+  // Keeps the order of `entries`: each gets the next aligned offset of its segment.
   explicit ParameterLayout(std::vector<ParameterEntry> entries);
 
   const std::vector<ParameterEntry>& entries() const noexcept { return entries_; }
-  // Elements of the flat vector, padding included, and of its first segment, which is trained.
+  // Elements of the flat vector, and of its first (trainable) segment; both include padding.
   std::int64_t elements() const noexcept { return elements_; }
   std::int64_t trainable_elements() const noexcept { return trainable_elements_; }
   std::int64_t statistic_elements() const noexcept { return elements_ - trainable_elements_; }
-  // Trainable numbers, padding not counted; and with the statistics.
+  // Numbers without padding: parameters() counts the trainable ones, numbers() adds the statistics.
   std::int64_t parameters() const noexcept;
   std::int64_t numbers() const noexcept;
-  // Contiguous, covering the vector; alike neighbors are one range.
+  // Ranges are contiguous and cover the whole vector; neighbors with equal multipliers are merged.
   std::span<const engine::UpdateRange> update_ranges() const noexcept { return ranges_; }
 
-  // Both block the host. `weights`: [elements()] on `device`, which must not be writing it.
+  // Both block the host. `weights`: [elements()] on `device`; no work that writes them may be pending.
   void initialize(engine::Device& device, std::uint64_t seed, float* weights) const;
   std::vector<NamedTensor> to_canonical(engine::Device& device, const float* weights) const;
   // Throws engine::ErrorKind::kCheckpoint if the tensors are not exactly this layout's parameters.

@@ -1,5 +1,5 @@
 // A graph prepared for one device, batch size and thread count: operators, parameter layout, and the place of every
-// tensor in an arena. Immutable; shared by the learners that it fits.
+// tensor in an arena. Immutable; learners with the same device kind, batch size and thread count share it.
 #pragma once
 
 #include <cstddef>
@@ -18,21 +18,21 @@ namespace arbalest::dataflow {
 
 struct PlanOptions {
   std::int64_t batch = 1;  // examples of a mini-batch
-  int threads = 1;         // CPU: of the streams that will run it
+  int threads = 1;         // CPU: thread count of the streams that will run the plan
   engine::OperatorMode mode = engine::OperatorMode::kTraining;
   engine::Precision precision = engine::Precision::kFloat32;
-  const ParameterLayout* parameters = nullptr;    // layouts to read; null: the operators choose
-  std::vector<ParameterKind> without_decay = {};  // whatever their own decay_multiplier
+  const ParameterLayout* parameters = nullptr;    // layouts of parameters to use; null: the operators choose
+  std::vector<ParameterKind> without_decay = {};  // these kinds get no weight decay, whatever their decay_multiplier
 };
 
-// Addresses of one learner. All must outlive the work enqueued with them.
+// Addresses of one learner's buffers. All must outlive the work enqueued with them.
 struct PlanBuffers {
   float* weights = nullptr;    // [parameters().elements()]
-  float* gradient = nullptr;   // alike; training only
+  float* gradient = nullptr;   // [parameters().elements()]; training only
   std::byte* arena = nullptr;  // [arena_bytes()]
   const engine::StepParameters* step = nullptr;
   engine::StepResult* result = nullptr;
-  // The weights rounded, at the same places; null unless reads_low_precision_weights().
+  // The weights rounded to BF16, at the same offsets; null unless reads_low_precision_weights().
   const engine::BFloat16* low_precision_weights = nullptr;
 };
 
@@ -41,7 +41,7 @@ class Plan {
   // Throws engine::Error naming the layer that the device cannot run.
   Plan(const Graph& graph, engine::Device& device, const PlanOptions& options);
 
-  // What runs: the given graph after fusion.
+  // The graph that runs: the given graph after fusion.
   const Graph& graph() const noexcept { return graph_; }
   const ParameterLayout& parameters() const noexcept { return parameters_; }
   bool reads_low_precision_weights() const;
@@ -49,26 +49,26 @@ class Plan {
   std::int64_t batch() const noexcept { return layouts_[Graph::kLabel].shape()[0]; }
 
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
-  // What the arena is compared with: a buffer for every layer's output and one for its gradient. The mini-batch, saved
-  // values and scratch memory are in the arena too, but not in this.
+  // Baseline for arena_bytes(): one buffer for each layer's output and one for its gradient. The arena also holds the
+  // mini-batch, saved values and scratch memory; they are not counted here.
   std::size_t bytes_without_reuse() const noexcept { return bytes_without_reuse_; }
   // Bytes of a tensor in the device's layout.
   std::size_t tensor_bytes(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)].bytes(); }
 
-  // Where the mini-batch goes, dense: images [b, c, h, w] float32 and labels [b] int32; or, at the same addresses, ids
-  // [b, columns] int32 and labels [b] float32.
+  // Addresses for the mini-batch, which the caller writes densely: images [b, c, h, w] float32 and labels [b] int32.
+  // For models that read ids, the same addresses take ids [b, columns] int32 and labels [b] float32.
   float* images(std::byte* arena) const;
   std::int32_t* labels(std::byte* arena) const;
 
-  // Stream ordering: enqueue (or record) on `stream` and return. forward writes result->loss_sum (in training
-  // the weighted sum of all losses), of classifiers ->correct and ->correct_top5, and in training the statistics' part
-  // of the gradient (engine/ops/batch_norm.h); backward overwrites the rest of it, and follows a forward with the same
-  // buffers.
+  // Both enqueue (or record) on `stream` and return; the stream orders them. forward() writes result->loss_sum (in
+  // training the weighted sum of all losses), for classifiers also ->correct and ->correct_top5, and in training the
+  // statistics' part of the gradient (engine/ops/batch_norm.h). backward() overwrites the rest of the gradient. It must
+  // follow a forward() with the same buffers.
   void forward(engine::Stream& stream, const PlanBuffers& buffers) const;
   void backward(engine::Stream& stream, const PlanBuffers& buffers) const;
 
-  // The backward pass in parts of about so many bytes of gradient; 0: in one. backward() of all parts, in their order,
-  // is backward().
+  // The backward pass in parts of about `bytes` bytes of gradient; 0: one part. Running backward() on all parts in
+  // order equals the backward() of the whole pass.
   std::vector<GradientPart> gradient_parts(std::int64_t bytes) const;
   void backward(engine::Stream& stream, const PlanBuffers& buffers, const GradientPart& part) const;
 

@@ -1,4 +1,4 @@
-// What buffers, and the pieces that one is cut into, are aligned to: a cache line, and the widest vectors.
+// Alignment of buffers and of the parts that a buffer is divided into: a cache line, and the widest vectors.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@ namespace arbalest::engine {
 
 inline constexpr std::size_t kAlignment = 64;  // bytes
 
-// The next multiple of kAlignment.
+// Rounds up to a multiple of kAlignment.
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace arbalest::engine

@@ -1,4 +1,4 @@
-// A piece of memory owned by one holder; freed with it.
+// A block of memory with one owner, which frees it.
 #pragma once
 
 #include <cstddef>

@@ -9,15 +9,15 @@
 
 namespace arbalest::engine {
 
-// What one rank brings to an all-reduce.
+// The contribution of one rank to an all-reduce.
 struct CollectivePart {
-  Stream* stream = nullptr;  // the rank's; no two ranks share one
+  Stream* stream = nullptr;  // the rank's own stream; no two ranks share one
   float* values = nullptr;   // [elements], on the stream's device
 
   bool operator==(const CollectivePart&) const = default;
 };
 
-// Speaks of the ranks of this process, one per device. Where processes take part in it together, each makes the same
+// A Collective holds the ranks of this process, one per device. If several processes take part, each must make the same
 // calls in the same order.
 class Collective {
  public:
@@ -25,26 +25,28 @@ class Collective {
 
   virtual int ranks() const noexcept = 0;
 
-  // values <- sum over ranks of values, in place; bit-identical on every rank, additions in an order that repeats. In
-  // memory the order is the pairwise tree over the ranks' numbers (engine/ops/averaging.h). NCCL has an order of its
-  // own, so the bits of three or more GPUs are not the tree's.
-  //   parts: one for each rank of this process, in order of ranks; kept no longer than the call, but for the streams
-  // Allocates when it meets these parts for the first time only.
+  // Sets `values` to the sum over ranks, in place. The sum is bit-identical on every rank, and its order of additions
+  // is the same in every run. In memory that order is the pairwise tree over the ranks' numbers
+  // (engine/ops/averaging.h). NCCL has an order of its own, so with three or more GPUs the bits differ from the tree's.
+  //   parts: one per rank of this process, in order of ranks; not kept after the call, except for the streams
+  // Allocates only when it meets these parts for the first time.
+  //
   // Stream ordering: enqueues on the parts' streams. The task ends on a stream only when no peer still reads or writes
-  // that stream's values. The collective must outlive it.
+  // that stream's values. The collective must outlive the task.
+  //
   // Errors: throws ErrorKind::kOutOfMemory with nothing enqueued. After any other error (kInternal: a stream is
-  // recording, or not one part per rank; kDevice; kPeer: NCCL) the streams are good for draining only. If a stream has
-  // failed before its part, the other ranks fail there with kPeer instead of waiting for it: by themselves on CPU
-  // devices, in wait() on GPUs.
+  // recording, or the number of parts is wrong; kDevice; kPeer: NCCL) the streams can only be drained. If a stream has
+  // failed before its part, the other ranks fail with kPeer instead of waiting forever: by themselves on CPU devices,
+  // in wait() on GPUs.
   virtual void all_reduce_sum(std::span<const CollectivePart> parts, std::size_t elements, const char* label) = 0;
 
-  // Blocks the host until `event`, which may lie behind an all-reduce, has passed; throws the first error of the work
-  // before it, like Event::synchronize, or that of a rank for which it would have waited forever. All streams of the
-  // ranks are good for draining only then.
+  // Blocks the host until `event` has passed; the event may follow an all-reduce. Throws the first error of the work
+  // before it, like Event::synchronize, or the error of a rank for which it would have waited forever. Afterwards all
+  // streams of the ranks can only be drained.
   virtual void wait(const Event& event) = 0;
 };
 
-// Devices of one process whose memory every stream thread can reach.
+// A collective over devices of one process whose memory every stream thread can reach.
 std::unique_ptr<Collective> make_memory_collective(int ranks);
 
 }  // namespace arbalest::engine

@@ -1,4 +1,4 @@
-// The GPUs of this machine. Linked from engine/cuda, or from engine/no_cuda in a build without CUDA.
+// The GPUs of this machine. Defined in engine/cuda, or in engine/no_cuda for a build without CUDA.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace arbalest::engine {
 struct CudaDeviceInfo {
   int ordinal = 0;
   std::string name;  // "NVIDIA H100 80GB HBM3"
-  int major = 0;     // of the compute capability
+  int major = 0;     // compute capability major.minor
   int minor = 0;
   std::size_t memory = 0;  // bytes
   int multiprocessors = 0;
@@ -23,19 +23,20 @@ struct CudaDeviceInfo {
 
 struct CudaMachine {
   std::vector<CudaDeviceInfo> devices;
-  std::string problem;  // why there is none: no driver, one that is too old, a build without CUDA; "" if there are some
+  // Why there is no GPU: no driver, a driver that is too old, a build without CUDA; "" if there are GPUs.
+  std::string problem;
 };
 
-// Never throws: a machine without a GPU is a machine to run on.
+// Never throws: a machine without a GPU is a valid machine.
 CudaMachine find_cuda_devices();
 
-// The GPU that `spec` names. Throws ErrorKind::kInvalidJob if this machine has none such, and says why.
+// The GPU that `spec` names. Throws ErrorKind::kInvalidJob, with the reason, if this machine does not have it.
 CudaDeviceInfo find_cuda_device(const DeviceSpec& spec);
 
-// Throws as find_cuda_device does, and ErrorKind::kDevice where the GPU cannot be used.
+// Throws as find_cuda_device does, and ErrorKind::kDevice if the GPU cannot be used.
 std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOptions& options);
 
-// NCCL, one rank per device. All devices must come from open_cuda_device.
+// A collective over NCCL, one rank per device. All devices must come from open_cuda_device.
 std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices);
 
 std::vector<LibraryVersion> cuda_library_versions();

@@ -37,7 +37,7 @@ int parse_number(std::string_view name, std::string_view text, std::string_view 
 int parse_core(std::string_view name, std::string_view text) { return parse_number(name, text, "core"); }
 
 void append_range(std::string_view name, std::string_view range, std::vector<int>& cores) {
-  const std::size_t dash = range.find('-', 1);  // what begins with it is no range
+  const std::size_t dash = range.find('-', 1);  // a range that begins with '-' is malformed
   const int first = parse_core(name, range.substr(0, dash));
   const int last = dash == std::string_view::npos ? first : parse_core(name, range.substr(dash + 1));
   if (last < first) bad_device(name, fmt::format("the range '{}' runs backwards", range));
@@ -137,7 +137,7 @@ std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions&
 }
 
 std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Device>> devices) {
-  // One device alone averages without a collective, whatever its kind.
+  // A single device averages without a collective, whatever its kind.
   if (devices.size() == 1 || !devices.front()->is_cuda()) {
     return make_memory_collective(static_cast<int>(devices.size()));
   }

@@ -7,7 +7,7 @@ namespace arbalest::engine {
 
 enum class DType { kFloat32, kInt32, kBFloat16 };
 
-// Bytes of an element.
+// Bytes per element.
 constexpr std::size_t size_of(DType dtype) { return dtype == DType::kBFloat16 ? 2 : 4; }
 
 }  // namespace arbalest::engine

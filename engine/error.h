@@ -1,4 +1,4 @@
-// The one exception type of Arbalest: what failed, where, and which kind of failure it is.
+// The exception type of Arbalest: what failed, where, and the kind of failure.
 #pragma once
 
 #include <stdexcept>
@@ -40,6 +40,6 @@ template <typename... Args>
 
 }  // namespace arbalest::engine
 
-// An invariant of ours: a failure is a bug, never a user's mistake. The argument is evaluated once.
+// Checks an invariant of our own: a failure is a bug, never a user's mistake. The argument is evaluated once.
 #define ARBALEST_CHECK(condition) \
   (static_cast<bool>(condition) ? static_cast<void>(0) : ::arbalest::engine::fail_check(#condition, __FILE__, __LINE__))

@@ -1,4 +1,4 @@
-// An immutable point in a stream's work, made by recording it. Copies are cheap and allocate nothing.
+// An immutable point in a stream's work, created by recording it. Copies are cheap and allocate nothing.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@ class Stream;
 
 class Event {
  public:
-  // A point that has always been passed.
+  // An event that has always passed.
   Event() = default;
-  // For streams only.
+  // Called by streams only.
   Event(Stream* stream, std::uint64_t position) noexcept : stream_(stream), position_(position) {}
 
   Stream* stream() const noexcept { return stream_; }
   std::uint64_t position() const noexcept { return position_; }
 
-  // True once all work before the point has ended, with or without error.
+  // Whether all work before the point has ended, with or without error.
   bool is_complete() const;
-  // Blocks the calling host thread until the point is passed, and throws the first error of the work before it.
-  // Only the scheduler (and code that sets things up) may block so.
+  // Blocks the calling host thread until the point has passed. Throws the first error of the work before it. Only the
+  // scheduler, and code that sets things up, may block like this.
   void synchronize() const;
 
  private:

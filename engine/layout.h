@@ -1,5 +1,5 @@
-// How a tensor lies in a device's memory. The shape is logical (canonical order: images [n, c, h, w], convolution
-// weights [out, in, h, w]); the order and padding of the elements are the device's own business.
+// Layout of a tensor in a device's memory. The shape is logical (canonical order: images [n, c, h, w], convolution
+// weights [out, in, h, w]); the device chooses the order and padding of the elements.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace arbalest::engine {
 
-// What the device knows about a layout beyond its shape (oneDNN's memory descriptor, say).
+// The device's own description of a layout, beyond its shape (such as oneDNN's memory descriptor).
 class NativeLayout {
  public:
   virtual ~NativeLayout() = default;

@@ -9,7 +9,8 @@ namespace arbalest::engine {
 
 namespace {
 
-// Insertions, deletions, substitutions and swaps of neighbors that make `b` of `a` (optimal string alignment).
+// Number of insertions, deletions, substitutions and swaps of neighbors that turn `a` into `b` (optimal string
+// alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last;
   std::vector<std::size_t> last(b.size() + 1);
@@ -28,7 +29,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last.back();
 }
 
-// The largest distance of a name that may have been meant. Among short names everything is close to everything.
+// Largest edit distance of a name that may have been meant; small for short names, because all of those are close.
 std::size_t most_edits(std::size_t length) {
   if (length <= 1) return 0;
   return length <= 3 ? 1 : std::max<std::size_t>(2, length / 3);

@@ -1,4 +1,5 @@
-// A layer's arithmetic, prepared for one device, batch size and thread count. Prepared once, enqueued many times.
+// An operator: a layer's arithmetic, prepared once for one device, batch size and thread count, and enqueued many
+// times.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,7 @@ namespace arbalest::engine {
 
 class Stream;
 
-// Every backend has one `prepare` per alternative; a missing one does not compile.
+// Every backend has one `prepare` per alternative; a missing one is a compile error.
 using OperatorSpec =
     std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec, BatchNormSpec,
                  LocalResponseNormSpec, AddSpec, ConcatSpec, PaddedShortcutSpec, SoftmaxSpec, SoftmaxCrossEntropySpec,
@@ -41,12 +42,15 @@ enum class OperatorMode { kTraining, kInference };
 
 struct PrepareOptions {
   OperatorMode mode = OperatorMode::kTraining;
-  int threads = 1;                     // CPU: the thread count of the stream that will run it
-  bool input_gradient = true;          // false for layers that read only the batch: backward computes no input gradient
-  std::vector<bool> no_gradient = {};  // by input: gets none though another does; empty: no such input
-  std::vector<Layout> parameters = {};        // fixed layouts to read the parameters in; empty: the operator chooses
-  bool adds_to_loss = false;                  // of a loss: to what a loss before it in the same step has written
-  Precision precision = Precision::kFloat32;  // of convolutions and dense layers; others compute in their input's type
+  int threads = 1;  // CPU: thread count of the stream that will run the operator
+  // False for layers that read only the mini-batch: backward then computes no input gradient.
+  bool input_gradient = true;
+  // By input: true for an input without gradient, though another one has it. Empty: no such input.
+  std::vector<bool> no_gradient = {};
+  // Fixed layouts in which to read the parameters; empty: the operator chooses.
+  std::vector<Layout> parameters = {};
+  bool adds_to_loss = false;                  // for a loss: adds to what an earlier loss of the same step has written
+  Precision precision = Precision::kFloat32;  // for convolutions and dense layers; others compute in their input's type
 
   // Whether backward computes the gradient of input k.
   bool wants_gradient(std::size_t k) const {
@@ -54,50 +58,52 @@ struct PrepareOptions {
   }
 };
 
-// What the plan needs to know. A tensor's gradient has the layout of the tensor.
+// Facts about an operator that the memory plan needs. A tensor's gradient has the layout of the tensor.
 struct OperatorTraits {
   Layout output;
-  std::vector<Layout> parameters;  // in the order of the spec; float32, and so are their gradients
+  std::vector<Layout> parameters;  // in the order of the spec; float32, as are their gradients
   // The operator reads its weights (parameters[0], not the bias) rounded to bfloat16, in the same order of elements.
   bool low_precision_weights = false;
   std::size_t saved_bytes = 0;    // written by forward, read by backward; 64-byte aligned
-  std::size_t scratch_bytes = 0;  // free between tasks; the larger of forward's and backward's need
+  std::size_t scratch_bytes = 0;  // free between tasks; the larger of what forward and backward need
   bool backward_reads_inputs = false;
-  bool backward_reads_first_input_only = false;  // of them
+  bool backward_reads_first_input_only = false;  // restricts backward_reads_inputs to input 0
   bool backward_reads_output = false;
-  bool in_place_forward = false;            // output may be the buffer of input 0
-  bool in_place_backward = false;           // gradient of input 0 may be the buffer of the output's gradient
-  std::size_t in_place_backward_input = 0;  // or that of another one
-  // What is said of input 0 holds of every input that lies as the output, and of no other. The gradients of all of them
-  // are equal: they may be one buffer, to which backward writes once.
+  bool in_place_forward = false;  // the output may share the buffer of input 0
+  // The gradient of input 0 may share the buffer of the output's gradient.
+  bool in_place_backward = false;
+  std::size_t in_place_backward_input = 0;  // the input of in_place_backward, if not input 0
+  // The in-place rules apply to every input whose layout equals the output's, and to no other. The gradients of these
+  // inputs are equal: they may share one buffer, which backward writes once.
   bool symmetric_inputs = false;
-  // The gradient of an input that may be the output's in place *is* the output's: there, backward writes nothing, so
-  // that others may still read it.
+  // The gradient of an input that may share the output gradient's buffer equals that gradient. In place, backward then
+  // writes nothing, so others may still read the buffer.
   bool passes_gradient = false;
-  bool overwrites_output_gradient = false;  // backward leaves something else there
+  bool overwrites_output_gradient = false;  // backward destroys the gradient of its output
 };
 
-// Addresses of one use. The spans are read while enqueuing, the buffers when the stream gets there.
+// Addresses for one use. The spans are read while enqueuing; the buffers are read when the stream runs the task.
 struct ForwardOperands {
   std::span<const void* const> inputs;
   void* output = nullptr;
   std::span<const void* const> parameters;
-  // Training: those of running statistics are overwritten (ops/batch_norm.h), the others left alone.
+  // Training: gradients of running statistics are overwritten (ops/batch_norm.h); the others are not touched.
   std::span<void* const> parameter_gradients;
   void* saved = nullptr;
   void* scratch = nullptr;
-  const StepParameters* step = nullptr;  // fixed address; its content is read at run time
+  const StepParameters* step = nullptr;  // fixed address; the content is read at run time
 };
 
 struct BackwardOperands {
-  std::span<const void* const> inputs;  // valid if backward_reads_inputs; labels always
+  std::span<const void* const> inputs;  // valid if backward_reads_inputs; labels are always valid
   const void* output = nullptr;         // valid if backward_reads_output
-  // Null for a loss. Others may still read it: written only in place (an input's gradient is at the same address), or
-  // where the traits say so.
+  // Null for a loss. Others may still read this buffer. It is written only in place (an input's gradient has the same
+  // address), or if traits().overwrites_output_gradient.
   void* output_gradient = nullptr;
-  std::span<void* const> input_gradients;  // overwritten; null where not wanted
+  std::span<void* const> input_gradients;  // overwritten; null if not wanted
   std::span<const void* const> parameters;
-  std::span<void* const> parameter_gradients;  // overwritten, padding zero; forward has written the statistics'
+  // Overwritten, padding zero. Those of statistics were written by forward and are not touched.
+  std::span<void* const> parameter_gradients;
   const void* saved = nullptr;
   void* scratch = nullptr;
   const StepParameters* step = nullptr;
@@ -109,9 +115,9 @@ class Operator {
 
   const OperatorTraits& traits() const noexcept { return traits_; }
 
-  // Stream ordering: both enqueue on `stream` (or record, while it is recording) and return; the operator and all
-  // buffers must live until the stream has passed them. `label` names the layer in errors and traces and must live as
-  // long as the stream's work. backward is only there after kTraining.
+  // Stream ordering: both enqueue on `stream` (or record, while it is recording) and return. The operator and all
+  // buffers must live until the stream has passed the task. `label` names the layer in errors and traces and must live
+  // as long as the stream's work. backward() requires an operator prepared with kTraining.
   virtual void forward(Stream& stream, const char* label, const ForwardOperands& operands) const = 0;
   virtual void backward(Stream& stream, const char* label, const BackwardOperands& operands) const = 0;
 

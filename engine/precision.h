@@ -1,16 +1,18 @@
-// What a model computes in. Weights, their gradients, momenta and the central model are float32 in each of them, and so
-// are sums.
+// The precision in which a model computes. In all of them, weights, their gradients, momenta, the central model and
+// sums are float32.
 #pragma once
 
 namespace arbalest::engine {
 
 enum class Precision {
-  kFloat32,        // everything
-  kTensorFloat32,  // float32 in memory; products of convolutions and dense layers read 10 bits of each mantissa
-  kBFloat16        // tensors between layers, their gradients, and a copy of the weights are bfloat16
+  kFloat32,  // everything is float32
+  // Memory holds float32; products of convolutions and dense layers read 10 bits of each mantissa.
+  kTensorFloat32,
+  // Tensors between layers, their gradients, and a copy of the weights are bfloat16.
+  kBFloat16
 };
 
-// As in a job file.
+// The precision's name in a job file.
 constexpr const char* to_string(Precision precision) {
   switch (precision) {
     case Precision::kFloat32:

@@ -1,4 +1,4 @@
-// Extents of a tensor, outermost first: images are [n, c, h, w], vectors of features [n, c], scalars [1].
+// Shape of a tensor, outermost extent first: images are [n, c, h, w], vectors of features [n, c], scalars [1].
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ class Shape {
 
   // Product of all extents; 1 for rank 0.
   std::int64_t elements() const noexcept;
-  // Product of all extents but the first: the size of one example.
+  // Product of all extents except the first: the size of one example.
   std::int64_t elements_per_example() const noexcept;
   // The same shape with another first extent.
   Shape with_batch(std::int64_t batch) const;

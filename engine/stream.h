@@ -1,4 +1,4 @@
-// In-order, asynchronous work on one device. One host thread at a time may enqueue on a stream.
+// A stream: in-order, asynchronous work on one device. Only one host thread at a time may enqueue on it.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@
 
 namespace arbalest::engine {
 
-// What needs no preparation: passes over flat vectors, and the gathering of a mini-batch.
+// Tasks that need no preparation: passes over flat vectors, and the gathering of a mini-batch.
 using FlatTask = std::variant<WeightUpdate, GradientClip, ReplicaDifference, CentralUpdate, LocalAveraging, VectorMean,
                               VectorSpread, MovingAverage, GatherExamples, RoundWeights, TensorSum>;
 
-// Labels name a task in errors, traces and observers; string literals, or strings that outlive the stream.
+// A label names a task in errors, traces and observers; it must be a string literal, or outlive the stream.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -32,33 +32,34 @@ class Stream {
   // "cpu:0-1 learner 0"
   virtual const std::string& name() const noexcept = 0;
 
-  // What is enqueued from now on belongs to mini-batch `task`: errors and traces name it.
+  // Assigns the work enqueued from now on to mini-batch `task`, which errors and traces name.
   virtual void begin_task(std::uint64_t task) = 0;
 
-  // Each of these enqueues and returns; the host does not block (unless the queue is full). Pointers must stay valid
-  // until the stream has passed the task. After an error the stream skips everything that follows.
-  virtual void wait(const Event& event, const char* label) = 0;  // later work starts after `event`, and fails if it did
+  // Each of these enqueues a task and returns; the host does not block unless the queue is full. Pointers must stay
+  // valid until the stream has passed the task. After an error the stream skips everything that follows.
+  // Later work starts after `event`, and fails if the work before the event has failed.
+  virtual void wait(const Event& event, const char* label) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes, const char* label) = 0;
   virtual void fill_zero(void* to, std::size_t bytes, const char* label) = 0;
   virtual void enqueue(const FlatTask& task, const char* label) = 0;
   virtual void launch(const TaskGraph& graph, const char* label) = 0;
 
-  // The point after all work enqueued so far.
+  // Returns the point after all work enqueued so far.
   virtual Event record() = 0;
 
-  // copy() of a few words to host memory of the device's (Device::allocate_host), and record(): they are there when the
-  // event is complete. Both addresses and `bytes` are multiples of 4.
+  // Copies a few words to host memory of the device (Device::allocate_host), as copy(), and records an event; the words
+  // are written when the event is complete. Both addresses and `bytes` must be multiples of 4.
   virtual Event deliver(void* to, const void* from, std::size_t bytes, const char* label) {
     copy(to, from, bytes, label);
     return record();
   }
 
-  // Blocks the host until all work enqueued so far has ended; its errors stay with the events.
+  // Blocks the host until all work enqueued so far has ended. Errors stay with the events.
   virtual void drain() noexcept = 0;
 
-  // Between the two, tasks are kept for a TaskGraph instead of being run. At the end some may run once, and the host
-  // waits for them, to warm up libraries, on whatever their operands hold: what a replay is to read is written
-  // afterwards. wait, record, deliver and launch are not allowed then.
+  // Between these calls, tasks are kept for a TaskGraph instead of being run. end_recording() may run some of them
+  // once, on whatever their operands hold, to warm up libraries, and the host waits for that; so write the data for a
+  // replay afterwards. wait, record, deliver and launch are not allowed while recording.
   virtual void begin_recording() = 0;
   virtual std::unique_ptr<TaskGraph> end_recording() = 0;
 

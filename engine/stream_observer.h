@@ -1,5 +1,5 @@
-// Watches the tasks of all streams of a device, on the threads that run them: traces, measurements, and tests that
-// delay, hold or drop a task. Costs one pointer comparison a task when absent.
+// Observes the tasks of all streams of a device, on the threads that run them: for traces, measurements, and tests that
+// delay, hold or drop a task. Without an observer the cost is one pointer comparison per task.
 #pragma once
 
 namespace arbalest::engine {
@@ -11,7 +11,7 @@ class StreamObserver {
   virtual ~StreamObserver() = default;
   virtual void before_task(const Stream& stream, const char* label) = 0;
   virtual void after_task(const Stream& stream, const char* label) = 0;
-  // True makes the stream ignore this wait for an event: how tests prove that the wait is needed.
+  // Returns true to make the stream ignore this wait for an event. Tests use it to prove that the wait is needed.
   virtual bool drops_wait(const Stream& /*stream*/, const char* /*label*/) { return false; }
 };
 

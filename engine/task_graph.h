@@ -1,5 +1,5 @@
 // Work of a stream, recorded once with fixed addresses and replayed: a list of prepared primitives on the CPU, a CUDA
-// graph on a GPU. What changes between replays travels in StepParameters.
+// graph on a GPU. Values that change between replays are read from StepParameters.
 #pragma once
 
 namespace arbalest::engine {

@@ -1,5 +1,4 @@
-// What ThreadSanitizer cannot see for itself: work that is handed over inside libraries that were built without it
-// (libgomp, oneTBB).
+// Tells ThreadSanitizer about work that is handed over inside libraries that were built without it (libgomp, oneTBB).
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -8,8 +7,8 @@
 
 namespace arbalest::engine {
 
-// What a thread did before publish_to_sanitizer(object) comes before what another does after
-// receive_from_sanitizer(object). They order nothing themselves and are empty without ThreadSanitizer.
+// What a thread did before publish_to_sanitizer(object) happens before what another thread does after
+// receive_from_sanitizer(object). The functions order nothing themselves and are empty without ThreadSanitizer.
 inline void publish_to_sanitizer([[maybe_unused]] const void* object) {
 #if defined(__SANITIZE_THREAD__)
   __tsan_release(const_cast<void*>(object));

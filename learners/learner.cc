@@ -19,7 +19,7 @@ std::size_t step_bytes(std::int64_t batch) {
 }
 std::int64_t* indices_in(std::byte* step) { return reinterpret_cast<std::int64_t*>(step + sizeof(StepParameters)); }
 
-// Training and evaluation take turns.
+// Training and evaluation take turns, so they share the arena.
 std::size_t arena_bytes(const dataflow::Plan& training, const dataflow::Plan& inference) {
   return std::max(training.arena_bytes(), inference.arena_bytes());
 }
@@ -121,7 +121,7 @@ std::unique_ptr<engine::TaskGraph> Learner::record_update(const UpdateSources& s
   return stream_->end_recording();
 }
 
-// The one before it in its slot must be over.
+// The previous task in this slot must have ended.
 void Learner::check_slot() const { ARBALEST_CHECK(done_[slot()].is_complete()); }
 
 void Learner::enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data) {

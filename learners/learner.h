@@ -1,4 +1,4 @@
-// A replica being trained on a stream of its own, one mini-batch after the other.
+// A learner: trains one replica on a stream of its own, one mini-batch after the other.
 #pragma once
 
 #include <cstdint>
@@ -16,147 +16,155 @@
 
 namespace arbalest::learners {
 
-// What is left to wait for after a mini-batch was enqueued.
+// The result of one enqueued mini-batch, to wait for.
 struct Ticket {
-  std::uint64_t task = 0;                      // number of the mini-batch
-  int examples = 0;                            // labeled ones in it
-  engine::Event done = {};                     // *result is there
+  std::uint64_t task = 0;  // number of the mini-batch
+  int examples = 0;        // number of labeled examples in it
+  // Passes when *result is written.
+  engine::Event done = {};
   const engine::StepResult* result = nullptr;  // host memory, valid until result_slots more tasks were enqueued
-  // [statistic_elements()] alike, of measure_statistics() only: what running statistics are to move to.
+  // [statistic_elements()], equally valid; set by measure_statistics() only: what running statistics are to move to.
   const float* statistics = nullptr;
 };
 
 struct LearnerOptions {
-  int number = 0;      // on its device
-  int first_core = 0;  // within the device
+  int number = 0;      // the learner's number on its device
+  int first_core = 0;  // number of its first core within the device
   int threads = 1;
-  int result_slots = 4;  // tasks that may be enqueued and not yet waited for
+  int result_slots = 4;  // tasks that may be enqueued before the oldest one's ticket has been waited for
   engine::UpdateRule rule = {};
-  std::optional<float> clip_gradient_norm = {};  // the largest norm that a gradient keeps
-  // The backward pass is recorded in parts of about so many bytes of gradient (Plan::gradient_parts); 0: in one.
+  std::optional<float> clip_gradient_norm = {};  // limit to which a gradient's norm is clipped
+  // The backward pass is recorded in parts of about this many bytes of gradient (Plan::gradient_parts); 0: in one part.
   std::int64_t gradient_part_bytes = 0;
-  // The device's weights that evaluation reads, and the same in low precision where the plans read that.
+  // The device's weights for evaluation, and their copy in low precision if the plans read one.
   float* evaluation_weights = nullptr;
   const engine::BFloat16* rounded_evaluation_weights = nullptr;
-  // What gradient() and what evaluate() gather their mini-batches from; null: the batch brings its images.
+  // Data from which gradient() and evaluate() gather their mini-batches; null: the batch brings its images.
   const dataflow::ResidentData* training_data = nullptr;
   const dataflow::ResidentData* evaluation_data = nullptr;
-  bool measures_statistics = false;    // measure_statistics() will be called
-  bool evaluates_own_weights = false;  // evaluate_own_weights() will be called
+  bool measures_statistics = false;    // whether measure_statistics() will be called
+  bool evaluates_own_weights = false;  // whether evaluate_own_weights() will be called
 };
 
-// The vectors that a learner's update reads beside its own, all on its device: [elements of the flat vectors] each.
+// Vectors that the update reads besides the learner's own; all on its device, [elements of the flat vectors] each.
 struct UpdateSources {
-  // The update may pull the weights towards one of these (engine/ops/weight_update.h); both null: it does not.
+  // The update may pull the weights towards one of these (engine/ops/weight_update.h); both null: it never does.
   const float* references[2] = {nullptr, nullptr};
-  // The gradient of what is trained; null: the learner's own.
+  // Gradient of the trainable elements; null: the learner's own gradient.
   const float* gradient = nullptr;
 
   bool operator==(const UpdateSources&) const = default;
 };
 
-// The fate of the optimizer's state when a learner is given new weights.
+// What happens to the optimizer's state when a learner gets new weights.
 enum class OptimizerState {
   kKeep,
-  kZero,  // and AdamW's steps are counted from 1 again
+  kZero,  // set to zero; AdamW's steps are counted from 1 again
 };
 
 class Learner {
  public:
-  // What one takes of the device's memory.
+  // Memory of the device that one learner takes.
   static std::size_t device_bytes(const engine::Device& device, const dataflow::Plan& training,
                                   const dataflow::Plan& inference, const engine::UpdateRule& rule);
 
-  // Records its task graphs, with an update that reads its own vectors only. The plans, data and buffers must outlive
-  // it. Throws kOutOfMemory.
+  // Records the learner's task graphs, with an update that reads its own vectors only. Plans, data and buffers must
+  // outlive the learner. Throws kOutOfMemory.
   Learner(engine::Device& device, const dataflow::Plan& training, const dataflow::Plan& inference,
           const LearnerOptions& options);
 
   float* weights() const noexcept { return replica_.weights(); }
   float* gradient() const noexcept { return replica_.gradient(); }
   const std::vector<StateSlot>& state() const noexcept { return replica_.state(); }
-  // The weights in low precision; null where the plans do not read them.
+  // The weights in low precision; null if the plans do not read them.
   const engine::BFloat16* rounded_weights() const noexcept { return replica_.rounded(); }
   engine::Stream& stream() const noexcept { return *stream_; }
 
-  // Records the update anew. The learner must be idle; the sources must outlive it, or the next call.
+  // Records the update again with these sources. The learner must be idle. The sources must outlive the learner, or
+  // last until the next call.
   void set_update_sources(const UpdateSources& sources);
 
-  // One training step is a call of gradient() and then one of update(). Stream ordering: they enqueue on stream() and
-  // return without waiting. The host memory of the task that was enqueued result_slots earlier is used again, by
-  // evaluate() too: its ticket must have been waited for and read (kInternal if it is still under way).
-  // The batch's images [b, c, h, w] and labels [b], if it brings them, must stay until Ticket::done.
-  // parts: unless empty, as many as gradient_parts() has; each gets the event after which the part's gradient is there.
+  // A training step is a call of gradient() followed by one of update(). Both enqueue on stream() and return without
+  // waiting.
+  //
+  // Each task, evaluation included, reuses the host memory of the task enqueued result_slots tasks earlier: that task's
+  // ticket must have been waited for and read (kInternal if it is still under way). The batch's images [b, c, h, w] and
+  // labels [b], if it brings them, must stay until Ticket::done.
+  //
+  // parts: empty, or one event per part of gradient_parts(); each is set to the event after which that part's gradient
+  // is final.
   Ticket gradient(const dataflow::Batch& batch, const engine::StepParameters& parameters,
                   std::span<engine::Event> parts = {});
-  // Applies the gradient after `after` has passed: whatever the update sources wait for. Completes the ticket's `done`.
+  // Applies the gradient once `after` has passed; the update sources must be readable then. Sets the ticket's `done`.
   void update(Ticket& ticket, const engine::Event& after);
   std::span<const dataflow::GradientPart> gradient_parts() const noexcept { return gradient_parts_; }
 
-  // Loss and accuracy of the evaluation weights on one mini-batch, after `weights_ready`.
+  // Computes loss and accuracy of the evaluation weights on one mini-batch, after `weights_ready`.
   Ticket evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready);
 
-  // Returns loss and accuracy of the learner's own weights, after its last update. Only if
+  // Computes loss and accuracy of the learner's own weights, after its last update. Only if
   // LearnerOptions::evaluates_own_weights.
   Ticket evaluate_own_weights(const dataflow::Batch& batch);
 
-  // The forward pass of training on the evaluation weights, after `weights_ready`, for the statistics of its mini-batch
-  // (engine/ops/batch_norm.h). Only if LearnerOptions::measures_statistics, and where there are running statistics. It
-  // overwrites the gradient.
+  // Runs the forward pass of training on the evaluation weights, after `weights_ready`, to get the batch norm
+  // statistics of one mini-batch (engine/ops/batch_norm.h). Overwrites the gradient. Only if
+  // LearnerOptions::measures_statistics and the model has running statistics.
   Ticket measure_statistics(const dataflow::Batch& batch, const engine::StepParameters& parameters,
                             const engine::Event& weights_ready);
 
-  // To be called when the host has written weights(), before anything is enqueued that reads them. Returns when the
+  // Must be called when the host has written weights(), before any work is enqueued that reads them. Returns when the
   // host may write them again.
   void weights_were_set();
 
-  // Copies `weights` ([elements] on the device) to its own, after `ready`; returns the event after which they are
-  // there.
+  // Copies `weights` ([elements] on the device) to the learner's own weights, after `ready`. Returns the event after
+  // which the copy is complete.
   engine::Event assign(const float* weights, const engine::Event& ready, OptimizerState state);
   // Copies `values` ([trainable_elements()] on the device) to slot `slot` of the optimizer's state, after `ready`.
   void assign_state(std::size_t slot, const float* values, const engine::Event& ready);
 
  private:
   std::size_t vector_bytes() const;
-  std::size_t state_bytes() const;  // of a vector of the optimizer's
+  std::size_t state_bytes() const;  // of one vector of the optimizer's state
   std::size_t statistics_bytes() const;
   void round_weights(const float* weights, engine::BFloat16* rounded);
   std::unique_ptr<engine::TaskGraph> record_update(const UpdateSources& sources);
   std::unique_ptr<engine::TaskGraph> record_evaluation(const dataflow::PlanBuffers& buffers);
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
-  // The mini-batch and, unless null, the parameters to where the recordings read them; what is not images in one copy,
-  // labeled `label`.
+  // Copies the mini-batch and, unless null, the parameters to the addresses that the recordings read. All data other
+  // than images takes one copy, labeled `label`.
   void copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch,
                const engine::StepParameters* parameters, const char* label);
   Ticket evaluate(const engine::TaskGraph& graph, const dataflow::Batch& batch);
   void check_slot() const;
   void finish(Ticket& ticket);
 
-  // Of the task that is being enqueued.
+  // The slot of the task that is being enqueued.
   std::size_t slot() const { return tasks_ % static_cast<std::uint64_t>(options_.result_slots); }
 
   LearnerOptions options_;
   const dataflow::Plan& training_;
   const dataflow::Plan& inference_;
   Replica replica_;
-  engine::Buffer arena_;             // of the larger plan
-  std::size_t step_bytes_;           // of StepParameters and, behind them, the indices of the larger mini-batch
-  engine::Buffer step_;              // both, at the recordings' fixed address
-  engine::Buffer result_;            // StepResult alike
+  engine::Buffer arena_;             // large enough for either plan
+  std::size_t step_bytes_;           // bytes of StepParameters and the indices of the larger mini-batch behind them
+  engine::Buffer step_;              // both of them, at the address that the recordings read
+  engine::Buffer result_;            // StepResult, at the address that the recordings write
   engine::Buffer step_ring_;         // host: [result_slots, step_bytes_]
   engine::Buffer result_ring_;       // host: StepResult [result_slots]
   engine::Buffer statistics_ring_;   // host: [result_slots, statistic_elements()]
-  std::vector<engine::Event> done_;  // [result_slots] of the last task in each
-  std::uint64_t tasks_ = 0;          // enqueued so far, evaluation included
-  std::uint64_t steps_ = 0;          // of training, enqueued since the last restart
+  std::vector<engine::Event> done_;  // [result_slots] last task in each slot
+  std::uint64_t tasks_ = 0;          // tasks enqueued so far, evaluation included
+  std::uint64_t steps_ = 0;          // training steps enqueued since the last restart
   std::vector<dataflow::GradientPart> gradient_parts_;
-  std::vector<std::unique_ptr<engine::TaskGraph>> gradient_graphs_;  // by part; the first runs forward before it
+  std::vector<std::unique_ptr<engine::TaskGraph>> gradient_graphs_;  // by part; the first one runs the forward pass
+                                                                     // before it
   UpdateSources sources_;
   std::unique_ptr<engine::TaskGraph> update_graph_;  // reads sources_
   std::unique_ptr<engine::TaskGraph> evaluation_graph_;
   std::unique_ptr<engine::TaskGraph> own_evaluation_graph_;  // null: own weights are not evaluated
-  std::unique_ptr<engine::TaskGraph> statistics_graph_;      // null: they are not measured
-  std::unique_ptr<engine::Stream> stream_;                   // last: its work ends before what it uses goes
+  std::unique_ptr<engine::TaskGraph> statistics_graph_;      // null: statistics are not measured
+  // Last member: its work must end before what it uses is destroyed.
+  std::unique_ptr<engine::Stream> stream_;
 };
 
 }  // namespace arbalest::learners

@@ -1,4 +1,4 @@
-// Learners of one device whose streams have equally many threads, with the plans that they share.
+// The learners of one device whose streams have the same number of threads, and the plans that they share.
 #pragma once
 
 #include <algorithm>
@@ -14,23 +14,22 @@
 
 namespace arbalest::learners {
 
-// What all learners of a device have in common, however many there are.
+// Options that all learners of a device have in common.
 struct PoolOptions {
-  std::int64_t batch = 1;  // training examples of a mini-batch
+  std::int64_t batch = 1;  // training examples per mini-batch
   std::int64_t evaluation_batch = 1;
   engine::Precision precision = engine::Precision::kFloat32;
   int result_slots = 4;
   engine::UpdateRule rule = {};
-  std::optional<float> clip_gradient_norm = {};  // the largest norm that a learner's gradient keeps
+  std::optional<float> clip_gradient_norm = {};  // limit to which a learner's gradient is clipped
   // Parameters without weight decay.
   std::vector<dataflow::ParameterKind> without_decay = {};
-  // On the pool's device: what mini-batches of training and of evaluation are gathered from; null: batches bring
-  // images.
+  // Data on the pool's device from which training and evaluation gather their mini-batches; null: batches bring images.
   const dataflow::ResidentData* training_data = nullptr;
   const dataflow::ResidentData* evaluation_data = nullptr;
-  bool measures_statistics = false;      // running statistics are estimated for the central model
-  std::int64_t gradient_part_bytes = 0;  // LearnerOptions
-  bool evaluates_own_weights = false;    // LearnerOptions
+  bool measures_statistics = false;      // whether running statistics are estimated for the central model
+  std::int64_t gradient_part_bytes = 0;  // see LearnerOptions
+  bool evaluates_own_weights = false;    // see LearnerOptions
 };
 
 // Memory of a device that its learners share.
@@ -41,18 +40,18 @@ struct SharedVectors {
 
 class LearnerGroup {
  public:
-  // Prepares the plans. `parameters`: the layouts that flat vectors have already; null: the device chooses.
+  // Prepares the plans. `parameters`: layouts of existing flat vectors; null: the device chooses.
   LearnerGroup(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int threads,
                const dataflow::ParameterLayout* parameters);
 
   const dataflow::Plan& training_plan() const noexcept { return training_; }
   const dataflow::Plan& inference_plan() const noexcept { return inference_; }
-  // What each learner takes of the device's memory.
+  // Memory of the device that each learner takes.
   std::size_t learner_bytes(const PoolOptions& options) const;
 
-  // Creates learners until there are `count`. Throws kOutOfMemory, and has then as many as before.
+  // Creates learners until there are `count`. Throws kOutOfMemory and creates none.
   void grow(int count, const PoolOptions& options, const SharedVectors& shared);
-  // Keeps the first `count` of those that there are; the others must be idle.
+  // Keeps the first `count` learners; the others must be idle.
   void shrink(int count) { learners_.resize(std::min(learners_.size(), static_cast<std::size_t>(count))); }
   std::span<const std::unique_ptr<Learner>> learners() const noexcept { return learners_; }
 

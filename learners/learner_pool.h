@@ -1,4 +1,4 @@
-// The learners of one device: as many as are asked for, from those that exist already and new ones.
+// The learners of one device. Their number can change; learners that exist already are used again.
 #pragma once
 
 #include <map>
@@ -12,42 +12,50 @@ namespace arbalest::learners {
 
 class LearnerPool {
  public:
-  // Prepares the plans of `learners` learners, between whom the device's cores are divided. All that takes much memory
-  // comes with create().
-  // `parameters`: the layouts of another pool's parameters, so that flat vectors can be summed
-  // over devices; null: the device chooses.
+  // Prepares the plans for `learners` learners, between which the device's cores are divided. Large memory is allocated
+  // by create() only.
+  //
+  // `parameters`: the layouts of another pool's parameters, so that flat vectors can be summed over devices; null: the
+  // device chooses.
   LearnerPool(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int learners,
               const dataflow::ParameterLayout* parameters = nullptr);
 
-  // What all of them together, and what each of them takes of the device's memory.
+  // Memory of the device that all learners share, and that each learner takes.
   std::size_t shared_bytes() const;
   std::size_t learner_bytes() const { return active().learner_bytes(options_); }
 
   void create();
 
-  // Another number of learners. prepare() makes the plans and learners that `count` of them need and that do not exist;
-  // throws kOutOfMemory, and has made nothing then. activate() makes `count` prepared ones the present ones, whose
-  // weights and optimizer state are to be set; none may have work under way. Those before stay, idle, as a search may
-  // come back to them, until keep(), which frees all but the present ones and those that `count` of them are. prepare()
-  // and keep() may run on another thread, one at a time, while the present learners train.
+  // These change the number of learners.
+  //
+  // prepare(count) makes the plans and learners that `count` learners need and that do not exist. It throws
+  // kOutOfMemory and then has made nothing.
+  //
+  // activate(count) makes `count` prepared learners the active ones. The caller must then set their weights and
+  // optimizer state. No learner may have work under way. Previous learners stay allocated but idle, because a search
+  // may come back to them.
+  //
+  // keep(count) frees all learners except the active ones and those needed for `count`.
+  //
+  // prepare() and keep() may run on another thread, one at a time, while the active learners train.
   void prepare(int count);
   void activate(int count);
   void keep(int count);
   void release_idle() { keep(count_); }
 
   engine::Device& device() const noexcept { return device_; }
-  // The present ones, in order of their numbers.
+  // The active learners, in order of their numbers.
   std::span<const std::unique_ptr<Learner>> learners() const noexcept {
     return active().learners().first(static_cast<std::size_t>(count_));
   }
   int count() const noexcept { return count_; }
   int result_slots() const noexcept { return options_.result_slots; }
-  // Vectors that each learner's optimizer keeps.
+  // Number of vectors that each learner's optimizer keeps.
   std::size_t state_slots() const { return engine::state_slots(options_.rule).size(); }
   const dataflow::Plan& training_plan() const noexcept { return active().training_plan(); }
   float* evaluation_weights() const noexcept { return evaluation_weights_.as<float>(); }
-  // The same in low precision as of the last evaluation, for whoever evaluates to keep up to date; null where the plans
-  // do not read it.
+  // The evaluation weights in low precision, as of the last evaluation: whoever changes the weights updates them. Null
+  // if the plans do not read them.
   engine::BFloat16* rounded_evaluation_weights() const noexcept {
     return rounded_evaluation_weights_.as<engine::BFloat16>();
   }
@@ -64,7 +72,7 @@ class LearnerPool {
   PoolOptions options_;
   engine::Buffer evaluation_weights_;
   engine::Buffer rounded_evaluation_weights_;
-  std::map<int, std::unique_ptr<LearnerGroup>> groups_;  // by threads of a learner
+  std::map<int, std::unique_ptr<LearnerGroup>> groups_;  // by threads per learner
   LearnerGroup* active_ = nullptr;
   int count_;
 };

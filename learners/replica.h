@@ -1,4 +1,4 @@
-// One copy of the model's flat vectors on a device.
+// A replica: one copy of the model's flat vectors on a device.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace arbalest::learners {
 
-// A vector that the optimizer keeps, of the trainable elements.
+// A vector of the optimizer's state: [trainable_elements()].
 struct StateSlot {
   std::string name;  // "momentum"
   engine::Buffer values;
@@ -21,15 +21,15 @@ struct StateSlot {
 
 class Replica {
  public:
-  // What one takes of the device's memory.
+  // Memory of the device that one replica takes.
   static std::size_t device_bytes(const dataflow::ParameterLayout& layout, const engine::UpdateRule& rule,
                                   bool low_precision) {
     return 2 * bytes(layout.elements()) + engine::state_slots(rule).size() * bytes(layout.trainable_elements()) +
            (low_precision ? rounded_bytes(layout.elements()) : 0);
   }
 
-  // Vectors of float32, zero: weights and gradient of layout.elements(), the optimizer's of trainable_elements(); and
-  // layout.elements() in bfloat16, if `low_precision`. Throws kOutOfMemory.
+  // Allocates vectors of float32, all zero: weights and gradient with layout.elements(), optimizer state with
+  // trainable_elements(). If `low_precision`, also a bfloat16 copy of layout.elements(). Throws kOutOfMemory.
   Replica(engine::Device& device, const dataflow::ParameterLayout& layout, const engine::UpdateRule& rule,
           bool low_precision)
       : weights_(device.allocate(bytes(layout.elements()))),
@@ -42,9 +42,9 @@ class Replica {
 
   float* weights() const noexcept { return weights_.as<float>(); }
   float* gradient() const noexcept { return gradient_.as<float>(); }
-  // In the order of engine::state_slots.
+  // Slots of the optimizer's state, in the order of engine::state_slots.
   const std::vector<StateSlot>& state() const noexcept { return state_; }
-  // The weights in low precision, for whoever has written the weights to keep up to date; null: there is none.
+  // The weights in low precision; whoever writes the weights must update them. Null if there is no such copy.
   engine::BFloat16* rounded() const noexcept { return rounded_.as<engine::BFloat16>(); }
 
  private:

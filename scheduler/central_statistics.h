@@ -1,6 +1,7 @@
-// Running statistics of batch normalization for the central model: the mean of what training mini-batches have when the
-// central model itself sees them, as PyTorch's torch.optim.swa_utils.update_bn does it for averaged weights. What
-// averaging carries along are the replicas' statistics, and z is none of the replicas.
+// Running statistics of batch normalization for the central model: the mean of the statistics that training
+// mini-batches have under the central model itself, as torch.optim.swa_utils.update_bn computes it for averaged
+// weights. Averaging alone would give the central model the replicas' statistics, although it equals none of the
+// replicas.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +18,24 @@ namespace arbalest::scheduler {
 
 class CentralStatistics {
  public:
-  // All pools have the same parameters.
+  // Any pool of the run will do: all pools have the same parameters.
   explicit CentralStatistics(const learners::LearnerPool& pool);
 
-  // Forgets what there is. What enqueue_copy() returned must have passed.
+  // Forgets everything added. The events of copies() must have passed.
   void start();
-  // The statistics of one more mini-batch, [statistic_elements()]. Sums go by the sequence of calls.
+  // Adds the statistics of one mini-batch, [statistic_elements()]. Sums depend on the order of the calls.
   void add(const float* of_batch);
-  // Takes the mean of what was added, as that of the model after so many mini-batches. Numbers that are not finite are
-  // of no use: there are then no statistics.
+  // Takes the mean of all that was added, as the statistics of the model after `batches` mini-batches. If a number is
+  // not finite, there are no statistics.
   void finish(std::uint64_t batches);
 
-  // Whether finish() was for the model after so many mini-batches.
+  // Whether finish() was called for the model after `batches` mini-batches.
   bool are_of(std::uint64_t batches) const noexcept { return batches_ == batches; }
 
-  // Stream ordering: enqueues on a learner of the pool, after `ready`, the copy to the pool's evaluation weights, and
-  // returns the event after which they are whole. Without statistics what averaging has brought there remains.
+  // Enqueues on the stream of a learner of the pool, after `ready`, the copy of the statistics to the pool's evaluation
+  // weights. Returns the event after which the weights are complete. Without statistics, the averaged ones remain.
   engine::Event enqueue_copy(const learners::LearnerPool& pool, learners::Learner& learner, const engine::Event& ready);
-  // Of the copies since start(), whose source the next start() gives up.
+  // Events of the copies since start(). They must pass before the next start(), which reuses the copies' source.
   std::span<const engine::Event> copies() const noexcept { return copies_; }
 
  private:

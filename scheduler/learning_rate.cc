@@ -8,7 +8,7 @@ namespace arbalest::scheduler {
 
 namespace {
 
-// Progress as curves count it.
+// Progress in the two forms that curves use.
 struct Epochs {
   double of_run = 0.0;
   double of_curve = 0.0;  // since the end of the warm-up
@@ -16,7 +16,7 @@ struct Epochs {
 
 double share_of(double epochs, double length) { return std::min(1.0, epochs / length); }
 
-// From `first` to `last` along half a cosine.
+// Half a cosine from `first` to `last`.
 double anneal(double first, double last, double share) {
   return last + (first - last) * (1.0 + std::cos(std::numbers::pi * share)) / 2.0;
 }

@@ -41,8 +41,8 @@ struct StepDrops {
 };
 
 struct LearningRateDrop {
-  double epoch = 0.0;   // progress at which it takes effect; the warm-up counts
-  double factor = 1.0;  // times all earlier ones
+  double epoch = 0.0;   // progress at which the drop takes effect; the warm-up counts
+  double factor = 1.0;  // multiplies all earlier factors
 };
 
 struct MultistepDrops {
@@ -50,10 +50,10 @@ struct MultistepDrops {
 };
 
 struct ExponentialDecay {
-  double factor = 1.0;  // of an epoch
+  double factor = 1.0;  // of one epoch
 };
 
-// The rate stays at its last value when the epochs of one of these are over.
+// In the curves below, the rate stays at its last value once their epochs are over.
 struct PolynomialDecay {
   double epochs = 1.0;
   double power = 1.0;
@@ -67,25 +67,26 @@ struct CosineDecay {
 
 struct OneCycle {
   double epochs = 1.0;
-  double rising = 0.3;         // share of the epochs until the rate is the base
+  double rising = 0.3;         // fraction of the epochs until the rate reaches the base
   double start_factor = 0.04;  // OneCycleLR's 1 / div_factor
-  double final_factor = 4e-6;  // its 1 / (div_factor final_div_factor)
+  double final_factor = 4e-6;  // OneCycleLR's 1 / (div_factor final_div_factor)
 };
 
 struct Cyclic {
   double epochs = 1.0;            // of one cycle
-  double rising = 0.5;            // share of them until the rate is at its highest
-  double start_factor = 0.1;      // the lowest
-  double amplitude_factor = 1.0;  // from one cycle to the next; 0.5 is CyclicLR's "triangular2"
+  double rising = 0.5;            // fraction of a cycle until the rate is highest
+  double start_factor = 0.1;      // factor of the lowest rate
+  double amplitude_factor = 1.0;  // ratio of two successive cycles; 0.5 is CyclicLR's "triangular2"
 };
 
 using LearningRateCurve = std::variant<FixedRate, InverseDecay, StepDrops, MultistepDrops, ExponentialDecay,
                                        PolynomialDecay, CosineDecay, Cyclic, OneCycle>;
 
-// As in a job file: "one_cycle".
+// The curve's name in a job file: "one_cycle".
 std::string_view name_of(const LearningRateCurve& curve);
 
-// Before the curve begins: linear from start_factor times the curve's first rate to that rate (Goyal et al. 2017).
+// A linear rise before the curve begins, from start_factor times the curve's first rate to that rate (Goyal et al.
+// 2017).
 struct WarmUp {
   double epochs = 0.0;  // 0: none
   double start_factor = 0.1;
@@ -97,13 +98,13 @@ struct LearningRateSchedule {
   WarmUp warm_up = {};
   LearnerScaling with_learners = LearnerScaling::kSqrt;
 
-  // The rate of one of `learners` learners. progress: at least 0.
+  // The learning rate of each of `learners` learners. progress: at least 0.
   float at(double progress, int learners) const;
-  // How many drops of a step or multistep curve have taken effect; averaging restarts when this changes (design:
-  // "Restart"). 0 for continuous curves.
+  // How many drops of a step or multistep curve have taken effect; 0 for continuous curves. Averaging restarts when the
+  // number changes (design: "Restart").
   int drops_before(double progress) const;
-  // Where drop `number`, from 1, of a step or multistep curve takes effect, in epochs of the run; none if there is
-  // none.
+  // The epoch of the run at which drop `number`, from 1, of a step or multistep curve takes effect; none if there is no
+  // such drop.
   std::optional<double> epoch_of_drop(int number) const;
 };
 

@@ -1,5 +1,5 @@
-// When an average over time takes in the model, and with which weight. Both go by progress and not by rounds, so that
-// the number of learners makes no difference. The average is evaluated and saved, and never fed back.
+// Decides when the moving average takes in the model, and with which weight. Both depend on progress, not on rounds, so
+// the number of learners makes no difference. The average is evaluated and saved, and never fed back into training.
 #pragma once
 
 #include <optional>
@@ -7,10 +7,10 @@
 namespace arbalest::scheduler {
 
 struct MovingAverageOptions {
-  // Exponential: how far back it remembers; a state that is so old counts 1/e of a present one. 0: no further than now.
+  // Exponential average: age, in epochs, at which a state counts 1/e of the present one. 0: no average.
   double epochs = 0.0;
-  // Polyak's: the plain mean of all states from this epoch on; before it the model as it is. Not together with
-  // `epochs`.
+  // Polyak's average: the plain mean of all states from this epoch on; before that epoch, the model itself. Cannot be
+  // combined with `epochs`.
   std::optional<double> mean_from_epoch = {};
 };
 
@@ -18,22 +18,22 @@ class MovingAverage {
  public:
   explicit MovingAverage(const MovingAverageOptions& options) : options_(options) {}
 
-  // Whether the model has gone on for long enough to be taken in, unless an evaluation wants it sooner. Each round
-  // would cost a pass over the weights, and neighboring states are much alike.
+  // Whether enough progress has passed to take in the model. Taking it in every round would cost a pass over the
+  // weights each time, and neighboring states are much alike. An evaluation takes it in anyway.
   bool is_due(double progress) const;
 
-  // The weight of the model after so many epochs, which stands for all states since the last one that was taken in.
+  // Returns the weight of the model at `progress`, which stands for all states since the last call.
   //   exponential: of an average over the time since the start of the run, in which a state's weight is exp(-its age /
   //                epochs)
   //   Polyak's:    of the mean over the time since mean_from_epoch (Polyak and Juditsky 1992)
-  // 1 for the first one, 0 for the same one again.
+  // The first call returns 1; a second call at the same progress returns 0.
   float take(double progress);
 
  private:
-  static constexpr double kSamples = 64.0;  // of `epochs`, or of an epoch
+  static constexpr double kSamples = 64.0;  // samples per `epochs`, or per epoch
 
   MovingAverageOptions options_;
-  double last_ = 0.0;  // progress of the state that was taken in last
+  double last_ = 0.0;  // progress at the last call of take()
 };
 
 }  // namespace arbalest::scheduler

@@ -1,4 +1,4 @@
-// Enqueues the learners' work, by the way their rounds are coupled.
+// Enqueues the learners' work, as the coupling of their rounds demands.
 #include <algorithm>
 
 #include "engine/error.h"
@@ -29,7 +29,7 @@ void Scheduler::enqueue_stride(dataflow::BatchRing& ring) {
   }
   strides_.push(
       {.tasks = tasks_.size() - tasks, .averages = averagings_.size() > averagings, .measures = measure_gradients()});
-  // In the midst of a round there is no center to be taken in.
+  // Within a round there is no center that the average could take in.
   if (!moving_average_.is_due(progress()) || steps_left_ > 0) return;
   gather_model();
   move_averages(false);
@@ -133,8 +133,8 @@ void Scheduler::assign_center(std::span<const engine::Event> ready, OptimizerSta
 }
 
 bool Scheduler::measure_gradients() {
-  // A measurement reads every gradient once more and makes learners wait for it; one of so many strides is enough. A
-  // learner alone needs two in a row.
+  // A measurement reads every gradient once more and makes learners wait for it, so only one of kEvery strides is
+  // measured. A single learner needs two measurements in a row.
   constexpr std::uint64_t kEvery = 4;
   const bool is_due = enqueued_strides_++ % kEvery < (learners() == 1 ? 2U : 1U);
   if (!options_.measures_gradients || !is_due) return false;

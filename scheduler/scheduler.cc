@@ -22,7 +22,8 @@ int learner_count(std::span<const std::unique_ptr<LearnerPool>> pools) {
   return count;
 }
 
-// Against values that are not finite. The rate has had no part in the loss of a learner's first mini-batch.
+// The likely remedy for values that are not finite. The learning rate does not affect the loss of a learner's first
+// mini-batch.
 const char* remedy(bool is_first, bool loss_is_finite) {
   if (!is_first) return "lower learning_rate.base, or check the data's normalization";
   if (!loss_is_finite) return "check the initial values of the model's layers, and the data's normalization";
@@ -226,7 +227,7 @@ void Scheduler::check_finite(const Task& task) const {
   const auto& device = pools_[pool_of_[task.learner]]->device();
   const std::string what = std::isfinite(result.loss_sum)
                                ? fmt::format("{} elements of its step are not finite", result.non_finite)
-                               : fmt::format("its loss is {}", std::abs(result.loss_sum));  // not -nan
+                               : fmt::format("its loss is {}", std::abs(result.loss_sum));  // so that it is not -nan
   engine::fail(engine::ErrorKind::kDiverged,
                "training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}", task.learner, device.name(),
                ticket.task, static_cast<double>(ticket.task) / static_cast<double>(options_.batches_per_epoch), what,
@@ -334,8 +335,8 @@ void Scheduler::switch_to(const sma::Options& synchronization, LearnerScaling sc
 
 void Scheduler::regroup(const sma::Options& synchronization, std::span<const int> learners, bool keeps_state) {
   ARBALEST_CHECK(tasks_.empty() && learners.size() == pools_.size());
-  if (statistics_) forget_statistics();                          // its events are of streams that may go
-  for (Learner* learner : learners_) learner->stream().drain();  // nobody has waited for the last updates
+  if (statistics_) forget_statistics();                          // its events belong to streams that may be destroyed
+  for (Learner* learner : learners_) learner->stream().drain();  // the last updates have not been waited for
   record_ready();
   const std::span<const engine::Event> restarted = synchronizer_.restart(ready_, is_right_after_averaging());
   for (const engine::Event& event : restarted) wait(event);
@@ -357,7 +358,7 @@ void Scheduler::wait(const engine::Event& event) {
   try {
     synchronizer_.wait(event);
   } catch (const engine::Error&) {
-    // If it was a device, its learners' streams know what they were at.
+    // If a device failed, its learners' streams know which work failed.
     for (const Ticket& ticket : last_tasks_) {
       if (ticket.done.is_complete()) ticket.done.synchronize();
     }

@@ -1,5 +1,5 @@
-// What runs when: mini-batches to learners in rounds, averaging beside them, evaluation, restarts. The only place where
-// a host thread waits for a device.
+// Decides what runs when: mini-batches to learners in rounds, averaging beside them, evaluation, restarts. The
+// scheduler is the only place where a host thread waits for a device.
 #pragma once
 
 #include <algorithm>
@@ -22,71 +22,72 @@ namespace arbalest::scheduler {
 
 struct Options {
   LearningRateSchedule learning_rate;
-  // How learners are kept together: from the start, and what regroup() may switch to.
+  // Schemes of synchronization: the first one, and those that switch_to() may switch to.
   sma::Options synchronization = {};
   std::vector<sma::Options> switches = {};
   std::uint64_t seed = 1;
   std::int64_t batches_per_epoch = 1;
-  MovingAverageOptions moving_average = {};  // what is evaluated and saved
-  bool evaluates_replicas = false;           // evaluate_replicas() will be called
-  bool may_resize = false;                   // regroup() may change the number of learners, up to most_learners
+  MovingAverageOptions moving_average = {};  // average that is evaluated and saved
+  bool evaluates_replicas = false;           // whether evaluate_replicas() will be called
+  bool may_resize = false;                   // whether the number of learners may change, up to most_learners
   int most_learners = 0;                     // over all devices; 0: as many as the pools have
-  bool measures_gradients = false;           // Progress has samples of the gradients' spread
-  // Training mini-batches, finitely many, on which the model's running statistics are measured whenever it is evaluated
-  // or saved; null: it keeps the mean of the replicas', or those that were loaded.
+  bool measures_gradients = false;           // whether Progress gets samples of the gradients' spread
+  // A finite ring of training mini-batches on which the model's running statistics are measured whenever it is
+  // evaluated or saved. Null: the model keeps the mean of the replicas' statistics, or the loaded ones.
   dataflow::BatchRing* statistics_ring = nullptr;
 };
 
-// A *stride* is what is enqueued at once, and ends where a run may stop, be evaluated or be regrouped: a whole round of
-// several steps where replicas are pulled, so that its learning rate is one; otherwise one step of every learner.
+// A *stride* is the unit of enqueued work. A run can stop, be evaluated or be regrouped only between strides. With
+// pulled replicas a stride is a whole round of several steps, so that a round has one learning rate; otherwise it is
+// one step of every learner.
 
 // Strides that may be enqueued before the oldest has ended; enough to keep every stream busy.
 inline constexpr int kRunAhead = 2;
 
-// Tasks of a learner that may be under way at a time, in strides of so many steps (sma::longest_stride): what
-// PoolOptions::result_slots must be.
+// Tasks of one learner that may be under way at a time, for strides of `steps` steps (sma::longest_stride). This must
+// be the value of PoolOptions::result_slots.
 constexpr int result_slots(int steps) { return (kRunAhead + 1) * steps; }
-// Slots of a batch ring: all tasks under way, and a stride being filled.
+// Slots that a batch ring needs: all tasks under way, and one stride that is being filled.
 constexpr int needed_ring_slots(int learners, int steps) { return (kRunAhead + 2) * learners * steps; }
-// For small batches more, so that not every one wakes the pool (measured: 4 slots of MNIST cost 6.5 % of a core, 16
-// cost 2 to 3.5 %).
+// Slots of a ring of small batches. More slots wake the thread pool less often (measured: 4 slots of MNIST cost 6.5 %
+// of a core, 16 cost 2 to 3.5 %).
 constexpr int slots_of_small_ring(std::int64_t batch_bytes) {
-  constexpr std::int64_t kSmallRing = std::int64_t{16} << 20U;  // bytes that are spent without a need
+  constexpr std::int64_t kSmallRing = std::int64_t{16} << 20U;  // bytes that may be used without need
   return static_cast<int>(std::clamp<std::int64_t>(kSmallRing / batch_bytes, 1, 16));
 }
 constexpr int ring_slots(int learners, int steps, std::int64_t batch_bytes) {
   return std::max(needed_ring_slots(learners, steps), slots_of_small_ring(batch_bytes));
 }
-// Of a ring of indices, which are so few bytes that the pool need only be woken every few hundred batches. Not more
-// than an epoch has: a BatchOrder keeps two of them in mind.
+// Slots of a ring of indices. Indices take few bytes, so the thread pool is woken only every few hundred batches. The
+// ring is not longer than an epoch, because a BatchOrder caches only two epochs.
 constexpr int slots_of_index_ring(std::int64_t batches_per_epoch) {
   return static_cast<int>(std::min<std::int64_t>(batches_per_epoch, 1024));
 }
 constexpr int index_ring_slots(int learners, int steps, std::int64_t batches_per_epoch) {
   return std::max(needed_ring_slots(learners, steps), slots_of_index_ring(batches_per_epoch));
 }
-// Of a ring that is not trained on, but passed from its first batch to its last, time and again: what is under way on
-// the learners and one each being filled, where the pass has so many batches. `wanted`: by slots_of_small_ring or
-// slots_of_index_ring.
+// Slots of a finite ring (evaluation, statistics) that is read repeatedly from start to end: the batches under way on
+// the learners and one per learner that is being filled, but no more than the pass has. `wanted`: result of
+// slots_of_small_ring or slots_of_index_ring.
 constexpr int pass_ring_slots(int learners, std::int64_t batches, int wanted) {
   const std::int64_t most = std::max<std::int64_t>(batches, 1);
   return static_cast<int>(std::min<std::int64_t>(std::max((kRunAhead + 1) * learners, wanted), most));
 }
 
-// What ended between two calls, in task order.
+// Results of the tasks that ended between two calls, in task order.
 struct Progress {
   std::int64_t tasks = 0;
   std::int64_t examples = 0;
   double loss_sum = 0.0;
   double correct = 0.0;
   double correct_top5 = 0.0;
-  // sqrt(mean over learners of |w_j - z|^2), running statistics left out, at the last averaging that ended; 0 if none
+  // sqrt(mean over learners of |w_j - z|^2) without running statistics, at the last averaging that ended; 0 if none did
   double replica_distance = 0.0;
-  // sqrt(mean over learners of |w_j - mean of w|^2), alike
+  // sqrt(mean over learners of |w_j - mean of w|^2), likewise
   double replica_spread = 0.0;
-  double host_seconds = 0.0;  // CPU time of the calling thread to enqueue rounds, sleep not counted
-  // Gradients g_j of the learners' mini-batches in rounds that measured them: sums over these rounds, and how many
-  // there were. Of one learner: of two successive gradients, in place of two learners'.
+  double host_seconds = 0.0;  // CPU time of the calling thread for enqueueing; waiting is not counted
+  // Squared norms of the learners' gradients g_j in measured strides, summed over these strides, and the number of
+  // samples. With one learner, two successive gradients take the place of two learners'.
   double gradient_square_mean = 0.0;  // mean_j |g_j|^2
   double mean_gradient_square = 0.0;  // |mean_j g_j|^2
   std::int64_t gradient_samples = 0;
@@ -94,11 +95,12 @@ struct Progress {
   void add(const Progress& later);
 };
 
-// Running statistics of the central model.
+// How the central model gets its running statistics.
 enum class Statistics {
-  kReestimated,  // on Options::statistics_ring, if there is one, which takes as long as an evaluation of its
+  kReestimated,  // measured on Options::statistics_ring, if there is one; this takes as long as evaluating its
                  // mini-batches
-  // The mean of the replicas'. In a moving average there is what has been re-estimated before, too.
+  // The mean of the replicas' statistics. In a moving average, earlier re-estimated statistics are part of the mean,
+  // too.
   kAveraged
 };
 
@@ -107,125 +109,126 @@ struct Evaluation {
   double accuracy = 0.0;
   double top5_accuracy = 0.0;  // share of examples whose label is among the five largest logits
   std::int64_t examples = 0;
-  // As in Progress, of the replicas at this point; 0 where the model is not their mean, or z right after an averaging.
+  // As in Progress, for the replicas at this point. 0 if the model is not their mean, and for z right after an
+  // averaging.
   double replica_distance = 0.0;
   double replica_spread = 0.0;
 };
 
 class Scheduler {
  public:
-  // Creates the learners, initializes z and every replica with the job's seed, and leaves everything ready to run.
-  // Pools (one per device), rings and collective (one rank per pool) must outlive it.
+  // Creates the learners and initializes z and every replica with the job's seed. Pools (one per device), rings and
+  // collective (one rank per pool) must outlive the scheduler.
   Scheduler(const Options& options, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
             engine::Collective& collective);
-  // What it takes of host memory while it initializes, and snapshot() later: the model in canonical order.
+  // Host memory during initialization and snapshot(): the model in canonical order.
   static std::size_t host_bytes(const dataflow::ParameterLayout& parameters) {
     return static_cast<std::size_t>(parameters.numbers()) * sizeof(float);
   }
-  // Waits for all that is enqueued.
+  // Waits for all enqueued work.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
   int learners() const noexcept { return static_cast<int>(learners_.size()); }
-  // Mini-batches enqueued since the start of the run, and the same in epochs.
+  // Mini-batches enqueued since the start of the run, and the same number in epochs.
   std::uint64_t batches() const noexcept { return batches_; }
   double progress() const noexcept;
-  // The learning rate of the next stride.
+  // Learning rate of the next stride.
   float learning_rate() const noexcept;
 
-  // Enqueues `strides` strides from `ring` and returns what has ended meanwhile; streams are not drained. Throws
-  // kDiverged, naming learner and task, when a loss, gradient or weight is not finite: the model is then the last
-  // finite one and can still be evaluated and saved. Throws what a stream or the input threw.
+  // Enqueues `strides` strides from `ring` and returns the results that have ended meanwhile; streams are not drained.
+  // Throws kDiverged, naming learner and task, when a loss, gradient or weight is not finite: the model is then the
+  // last finite one and can still be evaluated and saved. Passes on errors of streams and of the input.
   Progress advance(dataflow::BatchRing& ring, int strides);
-  // Waits for all that is enqueued.
+  // Waits for all enqueued work and returns its results.
   Progress drain();
 
-  // Loss and accuracy of the model, or of its moving average, over all batches of `ring`, spread over all learners;
-  // leaves the ring at its start. The model is the center where replicas are pulled to one, and the mean of the
-  // replicas otherwise, in a vector of its own that is never fed back. Only when drained. Throws kData if none of the
-  // examples can be read.
+  // Returns loss and accuracy of the model, or of its moving average, over all batches of `ring`, which are spread over
+  // all learners. Leaves the ring at its start. The model is the center z if replicas are pulled to it, and otherwise
+  // the mean of the replicas, in a vector of its own that is never fed back; right after an averaging that assigns z,
+  // both are equal. Call only when drained. Throws kData if no example can be read.
   Evaluation evaluate(dataflow::BatchRing& ring);
 
-  // The mean over learners of the loss that each one's own weights have, mean over the labeled examples of `ring`,
-  // which it leaves at its start. Only when drained, and if Options::evaluates_replicas.
+  // Returns the mean over learners of the loss of their own weights, itself the mean over the labeled examples of
+  // `ring`. Leaves the ring at its start. Call only when drained, and only if Options::evaluates_replicas.
   double evaluate_replicas(dataflow::BatchRing& ring);
 
-  // From the next stride on `learners[d]` learners train on device d: prepared ones (LearnerPool::prepare). All of
-  // them, new or not, go on from the model, with their optimizers' state and the center's momentum started anew; the
-  // sequence of mini-batches goes on, and pull and learning rate follow from the new number. Only when drained, and if
-  // Options::may_resize; the ring must have the slots for so many (needed_ring_slots).
+  // From the next stride on, `learners[d]` learners train on device d; they must be prepared (LearnerPool::prepare).
+  // All of them, new or not, continue from the model, with zero optimizer state and without the center's momentum. The
+  // sequence of mini-batches continues; pull and learning rate follow from the new number. Call only when drained, and
+  // only if Options::may_resize. The ring must have enough slots (needed_ring_slots).
   void resize(std::span<const int> learners);
-  // From the next stride on learners are kept together by `synchronization`, one of Options::switches, and their number
-  // scales the learning rate by `scaling`. The model becomes the center and the weights of every learner. Their
-  // optimizers' state is kept where the scheme says so (sma::Options::keeps_state_at_switch). Only when drained.
-  // Learners as for resize(); if their number changes, their optimizers' state starts anew, too.
+  // From the next stride on, `synchronization`, which must be one of Options::switches, keeps the learners together,
+  // and their number scales the learning rate by `scaling`. The model becomes the center and the weights of every
+  // learner. The optimizers' state is kept if the scheme says so (sma::Options::keeps_state_at_switch) and the number
+  // of learners does not change; else it is zeroed. Call only when drained. `learners`: as for resize().
   void switch_to(const sma::Options& synchronization, LearnerScaling scaling, std::span<const int> learners);
 
-  // The model, or its moving average, in canonical order, unless told otherwise as evaluate() sees it. Waits for all
-  // that is enqueued and drops its Progress.
+  // Returns the model, or its moving average, in canonical order; by default with the statistics that evaluate() uses.
+  // Waits for all enqueued work and drops its Progress.
   std::vector<dataflow::NamedTensor> snapshot(Statistics statistics = Statistics::kReestimated);
-  // Center and every replica := `tensors`. Before the first stride.
+  // Sets the center and every replica to `tensors`. Call only before the first stride.
   void load(std::span<const dataflow::NamedTensor> tensors);
 
  private:
   struct Task {
     learners::Ticket ticket;
     std::size_t learner = 0;              // number over all devices
-    dataflow::BatchRing* ring = nullptr;  // where its batch came from
+    dataflow::BatchRing* ring = nullptr;  // the ring that its batch came from
   };
 
   // One stride that is under way.
   struct Stride {
     std::size_t tasks = 0;
     bool averages = false;
-    bool measures = false;  // the gradients' spread
+    bool measures = false;  // whether the gradients' spread is measured
   };
 
   void create_learners();
-  // Takes over the pools' present learners.
+  // Takes over the pools' active learners.
   void collect_learners();
-  // Tells synchronizer and learners of each other.
+  // Connects synchronizer and learners.
   void bind(const sma::Options& synchronization);
 
-  // rounds.cc: what is enqueued.
+  // These enqueue work; they are defined in rounds.cc.
   void enqueue_stride(dataflow::BatchRing& ring);
   void enqueue_pulled_round(dataflow::BatchRing& ring);
   void enqueue_assigned_step(dataflow::BatchRing& ring);
   void enqueue_reduced_step(dataflow::BatchRing& ring);
-  // So many steps of every learner, which wait for nobody.
+  // Enqueues `steps` steps of every learner, which wait for no other learner.
   void enqueue_steps(dataflow::BatchRing& ring, int steps, const engine::StepParameters& each);
   void enqueue_gradients(dataflow::BatchRing& ring, const engine::StepParameters& step);
-  // Each update waits for after[device]; there may be none.
+  // Each update waits for after[device]; `after` may be empty.
   void enqueue_updates(dataflow::BatchRing& ring, std::span<const engine::Event> after);
   engine::StepParameters step_parameters() const;
-  // ready_[d][j] := the point after all work of each learner so far.
+  // Sets ready_[d][j] to the point after all work of each learner so far.
   void record_ready();
   void restart_at_drops();
-  // Weights := center on every learner, once `ready` has passed, by device.
+  // Copies the center to the weights of every learner, once `ready`, by device, has passed.
   void assign_center(std::span<const engine::Event> ready, learners::OptimizerState state);
-  // Brings the model up to date if it is the replicas' mean; learners wait for that before their next update.
-  // False if there is nothing to do.
+  // Updates the model if it is the replicas' mean; learners wait for that before their next update. Returns false if
+  // there is nothing to do.
   bool gather_model();
-  // Measures the gradients' spread where it is due; true if there will be a sample.
+  // Measures the gradients' spread if a measurement is due; returns whether there will be a sample.
   bool measure_gradients();
   bool is_right_after_averaging() const noexcept { return steps_left_ == 0; }
 
   void regroup(const sma::Options& synchronization, std::span<const int> learners, bool keeps_state);
-  // Takes the present model into every pool's evaluation weights, which nobody may be reading, and, if it
-  // `rounds_them`, brings their copies in low precision up to date.
+  // Takes the present model into every pool's evaluation weights, which no work may be reading. If `rounds_them`, also
+  // updates their copies in low precision.
   void move_averages(bool rounds_them);
   void pop_stride(Progress& progress);
   void pop_averaging(Progress& progress);
   void pop_task(Progress& progress);
   void check_finite(const Task& task) const;
-  // Brings every pool's evaluation weights up to date, and sees to their running statistics. Only when drained.
+  // Updates every pool's evaluation weights and their running statistics. Call only when drained.
   void refresh_evaluation_weights(Statistics statistics);
   void forget_statistics();
   void measure_statistics();
-  // Blocks the host until `event` has passed, and throws the first error of the work before it.
+  // Blocks the host until `event` has passed. Throws the first error of the work before it.
   void wait(const engine::Event& event);
-  // Waits for all streams and forgets what is enqueued.
+  // Waits for all streams and forgets all enqueued work.
   void abandon() noexcept;
 
   Options options_;
@@ -236,17 +239,17 @@ class Scheduler {
 
   MovingAverage moving_average_;
   std::uint64_t batches_ = 0;
-  int drops_ = 0;       // of the learning rate, that have taken effect
-  int steps_left_ = 0;  // of the present round, where the center is assigned
+  int drops_ = 0;       // drops of the learning rate that have taken effect
+  int steps_left_ = 0;  // steps left in the present round, if the center is assigned
   std::uint64_t enqueued_strides_ = 0;
-  std::optional<sma::AveragingTicket> gathered_;   // for the present evaluation weights
+  std::optional<sma::AveragingTicket> gathered_;   // mean of the replicas in the present evaluation weights
   RingQueue<Task> tasks_;                          // enqueued training tasks, oldest first
-  RingQueue<Stride> strides_;                      // that they belong to
-  RingQueue<sma::AveragingTicket> averagings_;     // of the strides that average
-  std::vector<std::vector<engine::Event>> ready_;  // by pool and learner: the weights may be read
-  std::vector<std::vector<engine::Event>> parts_;  // by learner: the parts of its gradient are there
-  std::vector<learners::Ticket> last_tasks_;       // of the step being enqueued, by learner
-  std::vector<engine::Event> evaluation_ready_;    // by pool: the evaluation weights are there
+  RingQueue<Stride> strides_;                      // strides that the tasks belong to
+  RingQueue<sma::AveragingTicket> averagings_;     // averagings of the strides that average
+  std::vector<std::vector<engine::Event>> ready_;  // by pool and learner: passes when the weights may be read
+  std::vector<std::vector<engine::Event>> parts_;  // by learner: pass when the parts of its gradient are final
+  std::vector<learners::Ticket> last_tasks_;       // by learner: tasks of the step that is being enqueued
+  std::vector<engine::Event> evaluation_ready_;    // by pool: passes when the evaluation weights are complete
   std::optional<CentralStatistics> statistics_;
 };
 

@@ -155,7 +155,8 @@ void Center::drain() noexcept {
     try {
       wait(entry.stream->record());
     } catch (const std::exception&) {
-      // Whoever asks for a result is told; the next one is to find that it waits for nobody.
+      // Whoever waits for a result gets this error; draining goes on, so that no stream is left waiting for the failed
+      // device.
     }
   }
   for (const PerDevice& entry : devices_) entry.stream->drain();

@@ -1,5 +1,5 @@
-// The central model z on every device, and the passes that combine the replicas' vectors, each on the devices'
-// averaging streams. What the vectors mean is the Synchronizer's business.
+// The central model z on every device, and the passes that combine the replicas' vectors on the devices' averaging
+// streams. The Synchronizer decides what the vectors mean.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@
 
 namespace arbalest::sma {
 
-// The report of one averaging, in host memory.
+// The result of one averaging, in host memory.
 struct AveragingResult {
-  float non_finite = 0.0F;        // elements that were not finite; if any, z was kept
+  float non_finite = 0.0F;        // number of elements that are not finite; if any, z was kept
   float squared_distance = 0.0F;  // sum over learners of |w_j - z|^2 before the step, without statistics
-  float squared_sum = 0.0F;       // |sum over learners of (w_j - z)|^2, alike
+  float squared_sum = 0.0F;       // |sum over learners of (w_j - z)|^2, likewise
 };
 
 struct AveragingTicket {
@@ -29,15 +29,15 @@ struct AveragingTicket {
 
 // Vectors beside z that a scheme needs.
 struct CenterVectors {
-  bool velocity = false;        // of Nesterov's rule
-  bool mean = false;            // the replicas' mean, where it is not z
+  bool velocity = false;        // for Nesterov's rule
+  bool mean = false;            // the replicas' mean, if it is not z
   bool gradient = false;        // the mean of their gradients
-  std::size_t state_slots = 0;  // means of the optimizers' vectors
+  std::size_t state_slots = 0;  // number of means of the optimizers' vectors
 };
 
 struct CenterSizes {
   std::int64_t elements = 0;    // of every flat vector
-  std::int64_t statistics = 0;  // of them, the last
+  std::int64_t statistics = 0;  // part of `elements`, at the end
   std::int64_t trainable() const { return elements - statistics; }
 };
 
@@ -62,49 +62,50 @@ class Center {
   std::size_t devices() const noexcept { return devices_.size(); }
   engine::Stream& stream(std::size_t device) const { return *devices_[device].stream; }
   std::span<engine::Stream* const> streams() const noexcept { return streams_; }
-  // The replicas' vectors, by device, which must not change place from here on.
+  // Sets the replicas' vectors, by device; their addresses must not change afterwards.
   void set_replicas(std::vector<ReplicaVectors> replicas);
   int replicas() const noexcept { return count_; }
 
-  // The buffers of z on a device, [elements] float32 each, and which of them holds z.
+  // The two buffers of z on a device, [elements] float32 each, and the index of the buffer that holds z.
   float* central(std::size_t device, int parity) const { return devices_[device].central[parity].as<float>(); }
   int parity() const noexcept { return parity_; }
   float* present(std::size_t device) const { return central(device, parity_); }
   float* other(std::size_t device) const { return central(device, 1 - parity_); }
-  // Null where the constructor was not told to make it.
+  // These are null unless the constructor's CenterVectors asked for them.
   float* mean(std::size_t device) const { return devices_[device].mean.as<float>(); }
   float* gradient(std::size_t device) const { return devices_[device].gradient.as<float>(); }
   float* velocity(std::size_t device) const { return devices_[device].velocity.as<float>(); }
   float* state(std::size_t device, std::size_t slot) const;
 
-  // Enqueues on each averaging stream a wait for the device's events.
+  // Enqueues a wait for the device's events on each averaging stream.
   void wait_for(std::span<const std::vector<engine::Event>> ready, const char* label);
-  // One event for each device, after all that its averaging stream has been given. Valid until the next call.
+  // Returns one event per device, after all work enqueued on its averaging stream. Valid until the next call.
   std::span<const engine::Event> record();
 
-  // Moves z: S = sum_j (w_j - z) over all devices, z by `step` and `momentum`, its statistics to the replicas' mean.
-  // Returns, by device, the event after which the replicas' weights may change; z^{t+1} follows.
+  // Moves z: S = sum_j (w_j - z) over all devices; z moves by `step` and `momentum`; its statistics become the
+  // replicas' mean. Returns, by device, the event after which the replicas' weights may change; z^{t+1} is complete
+  // later.
   std::span<const engine::Event> average(float step, float momentum, bool nesterov);
   // Returns the ticket of the last averaging.
   AveragingTicket ticket() const { return ticket_; }
 
-  // target(d) := base(d) + (1/k) sum_j (w_j - base(d)) on every device; the bases are equal, the targets none of the
-  // two. Returns as average() does.
+  // Sets target(d) := base(d) + (1/k) sum_j (w_j - base(d)) on every device. The bases of all devices must be equal,
+  // and no target may be a base or a replica. Returns as average() does.
   template <typename Base, typename Target>
   std::span<const engine::Event> average_replicas(const Base& base, const Target& target) {
     for (std::size_t d = 0; d < devices(); ++d) set_operands(d, base(d), target(d));
     return average_operands({.step = mean_factor(), .mean_factor = mean_factor()});
   }
 
-  // gradient(d)[begin, end) := the mean of all replicas' gradients there.
+  // Sets gradient(d)[begin, end) to the mean of all replicas' gradients there.
   void average_gradients(std::int64_t begin, std::int64_t end);
-  // state(d, slot) := the mean of all replicas' optimizer vectors.
+  // Sets state(d, slot) to the mean of all replicas' optimizer vectors.
   void average_state();
 
   // Blocks the host until `event`, which may lie behind an averaging, has passed: Collective::wait.
   void wait(const engine::Event& event) { collective_.wait(event); }
-  // Blocks the host until all averaging streams have done what is enqueued. To be called before learners' streams are
-  // drained, which would wait forever for a device that has failed.
+  // Blocks the host until all averaging streams have finished. Must be called before learners' streams are drained:
+  // those would wait forever for a device that has failed.
   void drain() noexcept;
 
   std::size_t vector_bytes() const { return static_cast<std::size_t>(sizes_.elements) * sizeof(float); }
@@ -114,13 +115,13 @@ class Center {
   struct PerDevice {
     engine::Device* device = nullptr;
     engine::Buffer central[2];
-    engine::Buffer sum;  // [elements + kAveragingTail]; one device alone uses its tail only
+    engine::Buffer sum;  // [elements + kAveragingTail]; a single device uses only its tail
     engine::Buffer velocity;
     engine::Buffer mean;
     engine::Buffer gradient;
     engine::Buffer state;  // [slots, trainable]
     ReplicaVectors replicas;
-    const float* base = nullptr;  // of the averaging that is being enqueued
+    const float* base = nullptr;  // base of the averaging that is being enqueued
     float* target = nullptr;
     std::unique_ptr<engine::Stream> stream;
   };
@@ -130,7 +131,7 @@ class Center {
   std::span<const engine::Event> average_operands(const engine::CentralStep& by);
   void average_alone(const engine::CentralStep& by);
   void average_together(const engine::CentralStep& by);
-  // mean[...] of each device := the mean of vectors_of(entry)[offset, offset + elements) over all replicas.
+  // Sets mean_of(entry) to the mean of vectors_of(entry)[offset, offset + elements) over all replicas.
   template <typename Vectors, typename Mean>
   void average_vectors(const Vectors& vectors_of, const Mean& mean_of, std::int64_t offset, std::int64_t elements,
                        const char* label);
@@ -140,10 +141,10 @@ class Center {
   int result_slots_;
   engine::Buffer results_;  // host: AveragingResult [result_slots]; streams of devices_ write it until they end
   std::vector<PerDevice> devices_;
-  std::vector<engine::Stream*> streams_;       // of them
-  std::vector<engine::CollectivePart> parts_;  // of the all-reduce that is being enqueued; kept for its memory
+  std::vector<engine::Stream*> streams_;       // the averaging streams of devices_
+  std::vector<engine::CollectivePart> parts_;  // parts of the all-reduce that is being enqueued; kept for their memory
   std::vector<engine::Event> events_;          // by device, of the last call
-  int count_ = 0;                              // replicas of all devices
+  int count_ = 0;                              // number of replicas on all devices
   AveragingTicket ticket_;
   std::uint64_t rounds_ = 0;
   int parity_ = 0;

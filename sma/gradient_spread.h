@@ -1,4 +1,4 @@
-// Measures how far the gradients of one step lie apart: what the gradient noise scale is estimated from.
+// Measures the spread of the learners' gradients in one step. The gradient noise scale is estimated from it.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct SpreadSample {
 
 class GradientSpread {
  public:
-  // Returns the bytes that it takes of each device's memory.
+  // Bytes that a GradientSpread takes of each device's memory.
   static std::size_t device_bytes(std::int64_t trainable) {
     return static_cast<std::size_t>(trainable) * sizeof(float) + engine::kVectorSpreadResults * sizeof(float);
   }
@@ -28,23 +28,23 @@ class GradientSpread {
   // The devices must outlive it. result_slots: measurements that may be under way.
   GradientSpread(std::span<engine::Device* const> devices, std::int64_t trainable, int result_slots);
 
-  // Each device's gradients, [trainable] each, which must not change place from here on. What was measured of others is
-  // forgotten.
+  // Sets each device's gradients, [trainable] each; their addresses must not change afterwards. Forgets all
+  // measurements of the previous gradients.
   void set_gradients(std::vector<std::vector<const float*>> gradients);
 
-  // Enqueues a measurement on each device's stream, at a point where its gradients are there; they must stay until what
-  // is enqueued here has passed. One learner alone: every second call measures, the others keep its gradient.
-  // False if nothing is measured, now or (one learner on each of several devices) ever.
+  // Enqueues a measurement on each device's stream, at a point where its gradients are final; they must stay until the
+  // enqueued work has passed. With a single learner, every second call measures, and the others keep its gradient.
+  // Returns false if nothing is measured: now, or (one learner on each of several devices) ever.
   bool enqueue(std::span<engine::Stream* const> streams);
 
-  // The oldest measurement that is not taken yet. wait(event) blocks the host until it is there.
+  // Returns the oldest measurement that was not taken yet. wait(event) must block the host until `event` has passed.
   SpreadSample take(const std::function<void(const engine::Event&)>& wait);
-  // Forgets the measurements that are not taken. The streams must be idle.
+  // Forgets the measurements that were not taken. The streams must be idle.
   void forget() { taken_ = enqueued_; }
 
  private:
   struct PerDevice {
-    engine::Buffer previous;  // [trainable]: the gradient of the step before
+    engine::Buffer previous;  // [trainable]: the gradient of the previous step
     engine::Buffer result;    // [kVectorSpreadResults]
     engine::Buffer results;   // host: [result_slots, kVectorSpreadResults]
     std::vector<const float*> gradients;

@@ -82,7 +82,7 @@ bool Options::assigns() const { return scheme != Scheme::kSma && scheme != Schem
 Coupling Options::coupling(int learners) const {
   if (scheme == Scheme::kSSgd) return learners == 1 ? Coupling::kNone : Coupling::kGradient;
   if (!assigns()) return learners == 1 ? Coupling::kNone : Coupling::kPull;
-  // One learner would be assigned the weights that it has, and keep its state or the mean of one.
+  // A single learner would be assigned its own weights, and would keep its state or get the mean of one state.
   const bool changes_nothing = outer_rate == 1.0F && momentum_for(learners) == 0.0F && local_state != LocalState::kZero;
   return learners == 1 && changes_nothing ? Coupling::kNone : Coupling::kAssign;
 }

@@ -1,5 +1,5 @@
-// How the replicas of a run are kept together. One outer update with eight parameters covers every scheme that averages
-// weights; s_sgd averages gradients instead.
+// The schemes that keep the replicas of a run together. One outer update with eight parameters covers every scheme that
+// averages weights; s_sgd averages gradients instead.
 //
 // In round t each of k replicas takes tau local steps from w_j. With d_j = w_j - z and D = (1/k) sum_j d_j,
 //   v <- mu rho v + eta D                            rho = 1, or gamma_t / gamma_{t-1} (SlowMo)
@@ -32,15 +32,19 @@ namespace arbalest::sma {
 
 enum class Scheme { kSma, kEaSgd, kSSgd, kLocalSgd, kBmuf, kSlowMo, kDiloco, kLookahead, kSwap };
 
-// As in a job file: "s_sgd".
+// The scheme's name in a job file: "s_sgd".
 std::string_view name_of(Scheme scheme);
 
-// How the replicas' rounds are coupled, which is all that a scheduler must know of a scheme.
+// The coupling between the replicas' rounds. A scheduler needs to know nothing else of a scheme.
 enum class Coupling {
-  kNone,      // each replica for itself; there is one
-  kPull,      // a round's last update pulls towards the center as it was: it waits until averaging has read the weights
-  kAssign,    // after the last update of a round the new center becomes the weights: the next gradient waits
-  kGradient,  // the gradients' mean is applied by every replica: each update waits for it
+  // There is one replica, or replicas train independently: nobody waits.
+  kNone,
+  // A round's last update pulls towards the old center: it waits until averaging has read the weights.
+  kPull,
+  // After a round's last update the new center becomes the weights: the next gradient waits.
+  kAssign,
+  // Every replica applies the mean of the gradients: each update waits for it.
+  kGradient,
 };
 
 // The local optimizer's state when the new center is assigned.
@@ -48,50 +52,51 @@ enum class LocalState { kKeep, kZero, kAverage };
 
 struct Options {
   Scheme scheme = Scheme::kSma;
-  std::optional<float> pull;             // a, of sma and ea_sgd; unset: pull_of_all / k
-  float pull_of_all = 1.0F;              // k a, where `pull` is unset: beta of ea_sgd
-  float outer_rate = 1.0F;               // eta, where the center is assigned; sma and ea_sgd: k a
-  std::optional<float> momentum = 0.7F;  // mu; unset: by the number of learners (momentum_for)
+  std::optional<float> pull;             // a, for sma and ea_sgd; unset: pull_of_all / k
+  float pull_of_all = 1.0F;              // k a if `pull` is unset; beta of ea_sgd
+  float outer_rate = 1.0F;               // eta if the center is assigned; for sma and ea_sgd eta is k a
+  std::optional<float> momentum = 0.7F;  // mu; unset: depends on the number of learners (momentum_for)
   bool nesterov = false;
   int period = 1;  // tau, mini-batches of each learner between two averagings
   // QSR: tau = max(period, floor((rate_coefficient / gamma)^2)), gamma the learning rate; 0: tau is `period`.
   double rate_coefficient = 0.0;
   LocalState local_state = LocalState::kKeep;
-  std::int64_t bucket_bytes = 0;  // of s_sgd: the gradient's parts that are reduced at once
+  std::int64_t bucket_bytes = 0;  // s_sgd: size of the gradient's parts that are reduced at once
 
   bool assigns() const;
   Coupling coupling(int learners) const;
-  // a, with k learners.
+  // a for k learners.
   float pull_for(int learners) const;
-  // eta, and eta / k.
+  // eta and eta / k for k learners.
   float rate_for(int learners) const;
   float step_for(int learners) const;
-  // mu. bmuf: 1 - 1/k; slow_mo: 0 below 4 learners, then 0.2, from 8 on 0.5, from 16 on 0.6 (the paper's values).
+  // mu for k learners. bmuf: 1 - 1/k; slow_mo: 0 below 4 learners, 0.2 from 4, 0.5 from 8, 0.6 from 16 on (the paper's
+  // values).
   float momentum_for(int learners) const;
-  // tau at learning rate gamma, at most `most` (at least 1). swap: no end.
+  // tau at learning rate gamma, at most `most` (at least 1). swap: unlimited.
   int period_at(double learning_rate, int most) const;
-  // Steps of each learner that are enqueued at once: a whole round of sma and ea_sgd, so that its learning rate is one;
-  // 1 for the others, whose rounds may be long, and which may stop or resize at any step.
+  // Steps of each learner that are enqueued at once. For sma and ea_sgd a whole round, so that it has one learning
+  // rate. For the others 1: their rounds may be long, and may stop or resize at any step.
   int steps_per_stride() const { return scheme == Scheme::kSma || scheme == Scheme::kEaSgd ? period : 1; }
-  // Whether learners that train on under this scheme, from another one, keep their optimizers' state: where replicas
-  // may differ and momentum is theirs.
+  // Whether a switch to this scheme keeps the optimizers' state: it does where replicas may differ and each has its own
+  // momentum.
   bool keeps_state_at_switch() const { return assigns() && local_state != LocalState::kZero; }
 };
 
-// The most steps that any of the schemes enqueues at once.
+// The largest number of steps that any of the schemes enqueues at once.
 int longest_stride(std::span<const Options> schemes);
 
 // The options of a scheme with its defaults.
 Options defaults_of(Scheme scheme);
 
-// Throws engine::ErrorKind::kInvalidJob for a parameter outside of its bounds, or a combination that is not stable:
+// Throws engine::ErrorKind::kInvalidJob for a parameter outside its bounds, or for a combination beyond these bounds of
+// stability, where replicas and center oscillate apart:
 //   kAssign, heavy ball: eta < 2 (1 + mu)      Nesterov: eta < 2 (1 + mu) / (1 + 2 mu)
 //   kPull: k a < (1 + mu)(2 - a)
-// beyond which replicas and center oscillate apart.
 void check(const Options& options, int learners);
 
-// What is stable but seldom wanted; "" if there is nothing to say. local_momentum: of the optimizer; scales_linearly:
-// the learning rate is multiplied by k; warms_up: it rises first.
+// Describes a combination that is stable but seldom wanted; "" if there is none. local_momentum: the optimizer's;
+// scales_linearly: the learning rate is multiplied by k; warms_up: it has a warm-up.
 std::string warning(const Options& options, int learners, float local_momentum, bool scales_linearly, bool warms_up);
 
 }  // namespace arbalest::sma

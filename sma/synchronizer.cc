@@ -92,8 +92,8 @@ std::span<const engine::Event> Synchronizer::gather(std::span<const std::vector<
     return center_->average_replicas([&](std::size_t d) { return center_->present(d); },
                                      [&](std::size_t d) { return center_->mean(d); });
   }
-  // The replicas have equal weights. Their mean relative to one of them is exactly that, and the statistics, which
-  // differ, are averaged relative to zero, the same on every device.
+  // The replicas have equal weights, and their mean relative to one of them is exact. Their statistics differ, so these
+  // are averaged relative to zero, which is the same on every device.
   const auto trainable = static_cast<std::size_t>(center_->sizes().trainable()) * sizeof(float);
   for (std::size_t d = 0; d < replicas_.size(); ++d) {
     engine::Stream& stream = center_->stream(d);

@@ -1,5 +1,5 @@
-// Keeps the replicas of a run together by one of the schemes of sma/options.h. It sees replicas as streams and flat
-// vectors, and knows nothing of learners; whoever drives it needs to know only how a round is coupled.
+// Keeps the replicas of a run together by one of the schemes of sma/options.h. The synchronizer sees replicas as
+// streams and flat vectors, and knows nothing of learners. Its user needs to know only how a round is coupled.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace arbalest::sma {
 
 // The synchronizer's view of one replica; everything lies on one device.
 struct ReplicaView {
-  engine::Stream* stream = nullptr;      // on which its weights are written
+  engine::Stream* stream = nullptr;      // stream that writes the weights
   const float* weights = nullptr;        // [elements]
   const float* gradient = nullptr;       // [elements]
   std::vector<const float*> state = {};  // the optimizer's vectors, [trainable]
@@ -26,16 +26,16 @@ struct UpdateOperands {
   const float* gradient = nullptr;                  // null unless Coupling::kGradient
 };
 
-// The schemes and numbers of learners that a run may come to.
+// The schemes and numbers of learners that a run may use.
 struct SynchronizerNeeds {
-  std::vector<Options> schemes;  // that it begins with and switches to
+  std::vector<Options> schemes;  // the first scheme and those that the run may switch to
   int most_learners = 1;
   bool may_resize = false;
-  std::size_t state_slots = 0;  // vectors of the optimizer
+  std::size_t state_slots = 0;  // number of the optimizer's vectors
   bool measures_gradients = false;
 };
 
-// Vectors that the center of such a run keeps; none where its replicas never meet.
+// Vectors that the center of such a run keeps; none if its replicas never meet.
 std::optional<CenterVectors> center_vectors(const SynchronizerNeeds& needs);
 
 class Synchronizer {
@@ -44,71 +44,71 @@ class Synchronizer {
   Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices, const CenterSizes& sizes,
                engine::Collective& collective, int result_slots);
 
-  // The scheme, and the replicas of each device, from now on. Everything enqueued must have ended. The replicas'
-  // updates shall then read operands(), and all their weights be set by restart() or set_center().
+  // Sets the scheme and the replicas of each device. All enqueued work must have ended. Afterwards the replicas'
+  // updates must read operands(), and restart() or set_center() must set all their weights.
   void bind(const Options& options, std::vector<std::vector<ReplicaView>> replicas);
   Coupling coupling() const noexcept { return coupling_; }
   const Options& options() const noexcept { return options_; }
   UpdateOperands operands(std::size_t device) const;
 
-  // kPull: what a pulled update's StepParameters hold. The reference is that of the round to be enqueued.
+  // kPull: the values for a pulled update's StepParameters. The reference is that of the next round.
   float pull() const { return options_.pull_for(count_); }
   int reference() const { return center_->parity(); }
 
-  // kPull, kAssign. Enqueues one averaging once ready[d][j] has passed, which stands for the weights of replica j of
-  // device d. learning_rate: gamma of the round's last step, for SlowMo. Does not block the host.
-  // Returns, by device, an event.
+  // kPull, kAssign. Enqueues one averaging that waits for ready[d][j], after which the weights of replica j of device d
+  // may be read. learning_rate: gamma of the round's last step, for SlowMo. Does not block the host. Returns one event
+  // per device.
   //   kPull: after it the weights may change. Each update of the round waits for it, and must have ended before the
   //          next round's `ready`.
-  //   kAssign: after it center(d) and, with LocalState::kAverage, mean_state(d, slot) are there, to become the
-  //          replicas'.
+  //   kAssign: after it center(d) and, with LocalState::kAverage, mean_state(d, slot) are complete, and are to be
+  //          copied to the replicas.
   std::span<const engine::Event> synchronize(std::span<const std::vector<engine::Event>> ready, float learning_rate);
   AveragingTicket ticket() const { return center_->ticket(); }
   const float* center(std::size_t device) const { return center_->present(device); }
   const float* mean_state(std::size_t device, std::size_t slot) const { return center_->state(device, slot); }
 
-  // kGradient. Enqueues the mean of elements [begin, end) of the gradients, which are there once ready[d][j] has
+  // kGradient. Enqueues the mean of elements [begin, end) of the gradients, which are final once ready[d][j] has
   // passed.
   void reduce_gradients(std::span<const std::vector<engine::Event>> ready, std::int64_t begin, std::int64_t end);
-  // By device: all of operands(d).gradient is there.
+  // By device: the event after which operands(d).gradient is complete.
   std::span<const engine::Event> reduced() { return center_->record(); }
 
-  // The model of a run is z under kPull, the replica under kNone, and the replicas' mean otherwise, which is z right
-  // after an averaging. Where must_gather(), gather() brings the mean up to date for read_model(), after `ready` as for
-  // synchronize(), and returns by device the event after which the weights may change.
+  // The model of a run is z under kPull, the replica under kNone, and otherwise the replicas' mean, which equals z
+  // right after an averaging. If must_gather(), gather() has to compute the mean before read_model(). It waits for
+  // `ready` as synchronize() does, and returns by device the event after which the weights may change.
   bool must_gather(bool right_after_averaging) const noexcept {
     return coupling_ == Coupling::kGradient || (coupling_ == Coupling::kAssign && !right_after_averaging);
   }
   std::span<const engine::Event> gather(std::span<const std::vector<engine::Event>> ready);
-  // Takes the model into `average` (engine/ops/moving_average.h; a weight of 1 makes it a copy) and, unless it is
-  // null, rounds that to `rounded` ([elements] on the device each); returns the event after which it is there.
+  // Takes the model into `average` (engine/ops/moving_average.h; a weight of 1 makes it a copy) and, unless null,
+  // rounds the result to `rounded`; both are [elements] on the device. Returns the event after which they are complete.
   engine::Event read_model(std::size_t device, float* average, float weight, engine::BFloat16* rounded);
 
-  // Enqueues a measurement of the gradients' spread (SynchronizerNeeds::measures_gradients), once `ready` has passed,
-  // as for synchronize(); the gradients must stay until the returned events, by device, have passed. Empty: nothing is
+  // Enqueues a measurement of the gradients' spread (SynchronizerNeeds::measures_gradients) after `ready`, as for
+  // synchronize(). The gradients must stay until the returned events, by device, have passed. No events: nothing is
   // measured, or the gradients may change at once. is_measured(): take_spread() will have one more sample.
   std::span<const engine::Event> measure_gradients(std::span<const std::vector<engine::Event>> ready);
   bool is_measured() const noexcept { return is_measured_; }
-  // Returns the oldest measurement that is not taken. Blocks the host until it is there.
+  // Returns the oldest measurement that was not taken; blocks the host until it is complete.
   SpreadSample take_spread() {
     return spread_->take([this](const engine::Event& event) { wait(event); });
   }
-  // The streams must be idle.
+  // Forgets measurements that were not taken. The streams must be idle.
   void forget_spreads() {
     if (spread_) spread_->forget();
   }
 
-  // z := the model, as gather() has left it, and the center's momentum starts anew; returns by device the event after
-  // which center(d) may be copied. Only with a center.
+  // Sets z to the model, as gather() computed it, and zeroes the center's momentum. Returns by device the event after
+  // which center(d) may be copied. Call only with a center.
   std::span<const engine::Event> restart(std::span<const std::vector<engine::Event>> ready, bool right_after_averaging);
-  // z := weights on every device ([elements] of host-readable memory there). Blocks the host; before the first round.
+  // Sets z to `weights` on every device ([elements] of host-readable memory there). Blocks the host; call before the
+  // first round.
   void set_center(std::size_t device, const float* weights);
   bool has_center() const noexcept { return center_.has_value(); }
 
   // Blocks the host until `event`, which may lie behind a synchronization, has passed: Collective::wait.
   void wait(const engine::Event& event);
-  // Blocks the host until the averaging streams have done what is enqueued. To be called before learners' streams are
-  // drained.
+  // Blocks the host until the averaging streams have finished. Must be called before learners' streams are drained.
   void drain() noexcept;
 
  private:
@@ -123,8 +123,8 @@ class Synchronizer {
   Coupling coupling_ = Coupling::kNone;
   int count_ = 0;
   std::vector<std::vector<ReplicaView>> replicas_;  // by device
-  bool mean_is_model_ = false;                      // gather() has written the mean
-  float last_learning_rate_ = 0.0F;                 // of the averaging before; 0: there was none
+  bool mean_is_model_ = false;                      // whether gather() has computed the mean
+  float last_learning_rate_ = 0.0F;                 // at the previous averaging; 0: there was none
 };
 
 }  // namespace arbalest::sma

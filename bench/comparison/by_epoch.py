@@ -1,4 +1,4 @@
-"""Accuracies of every epoch, ours beside the peers', of runs with the same seeds."""
+"""Compares accuracies of every epoch, ours and the peers', over runs with the same seeds."""
 
 import statistics
 
@@ -11,13 +11,13 @@ def table(header, rows):
 
 
 def accuracy_read(sides):
-    """Which accuracy is compared and judged: "validation" where the job has such a set, else "test"."""
+    """Returns which accuracy is compared and judged: "validation" if the job has such a set, else "test"."""
     rows = [row for side in sides for run in side["runs"] for curve in run["curves"].values() for row in curve]
     return "validation" if rows and all("validation_accuracy" in row for row in rows) else "test"
 
 
 def curves_of(side):
-    """{name of a curve: {seed: [accuracy of each epoch]}}"""
+    """Returns {name of a curve: {seed: [accuracy of each epoch]}}."""
     found = {}
     for run in side["runs"]:
         for name, rows in run["curves"].items():
@@ -26,7 +26,7 @@ def curves_of(side):
 
 
 def at(curves, epoch):
-    """{seed: accuracy} of the runs that have come so far; epochs from 1."""
+    """Returns {seed: accuracy} of the runs that have reached this epoch; epochs count from 1."""
     return {seed: accuracies[epoch - 1] for seed, accuracies in curves.items() if len(accuracies) >= epoch}
 
 
@@ -43,7 +43,8 @@ def of_seeds(values):
 
 
 def by_epoch(sides):
-    """A table: a row an epoch, a column a curve. Behind each of a peer's is ours less it, of the same seeds."""
+    """Returns a table: one row per epoch, one column per curve. Behind each peer's column is ours minus the peer's, for
+    equal seeds."""
     ours, *others = (side for side in sides if side["runs"])
     if not ours["is_ours"]:
         return []

@@ -1,4 +1,4 @@
-"""Which peers compete, and how arranged: measured anew on each machine."""
+"""Chooses the peers that compete and their arrangements, measured anew on each machine."""
 
 from comparison import machine
 from comparison.contenders import Peer, readable
@@ -10,15 +10,15 @@ from peers.recipe import read_recipe
 
 
 class Choosing:
-    """The peers of one model. `comparison`: compare.Comparison. What is found goes into `entry`, too."""
+    """Chooses the peers of one model. `comparison`: compare.Comparison. Results also go into `entry`."""
 
     def __init__(self, comparison, model, entry):
         self.comparison, self.arguments = comparison, comparison.arguments
         self.model, self.entry = model, entry
 
     def contenders(self):
-        """PyTorch's best, its upper bound, TensorFlow's best, each also with the mini-batch that suits it: those there
-        are."""
+        """Returns PyTorch's best, its upper bound, and TensorFlow's best, each also with its best mini-batch, as far as
+        they exist."""
         comparison, model = self.comparison, self.model
         if comparison.python is None:
             comparison.skip(
@@ -56,7 +56,7 @@ class Choosing:
         return Peer(name, command, self.comparison.folder / self.model)
 
     def of(self, peer):
-        """The contenders of one framework."""
+        """Returns the contenders of one framework."""
         if self.arguments.arrangement:
             return [peer.arranged(self.arguments.arrangement)]
         picked = self.pick(peer)
@@ -70,7 +70,7 @@ class Choosing:
         return found
 
     def pick(self, peer, *more):
-        """What `pick` of the peer says; None where that fails or nothing that trains one model runs."""
+        """Returns the answer of the peer's `pick`; None if that fails or nothing that trains one model runs."""
         comparison = self.comparison
         options = [*pick_options(self.arguments, self.model, peer.name), *more]
         say(f"{self.model}: {peer.name}'s arrangements, one after another")
@@ -92,8 +92,8 @@ class Choosing:
         return picked
 
     def with_best_mini_batch(self, peer, picked):
-        """The peer with the mini-batch that takes it to the highest target soonest with one seed, as Crossbow's authors
-        chose; the contender with the job's own mini-batch stays beside it. Its arrangement is picked anew."""
+        """Returns the peer with the mini-batch that reaches the highest target soonest with one seed, as Crossbow's
+        authors chose. The contender with the job's own mini-batch stays beside it. The arrangement is picked anew."""
         results = {one["name"]: one for one in picked["results"]}
         usual = results[picked["winner"]]["got"]["mini_batch"]
         tried = []
@@ -114,7 +114,7 @@ class Choosing:
         return [best]
 
     def tried(self, contender, size):
-        """One training to the target."""
+        """Trains once to the target."""
         comparison, seed, target = self.comparison, self.arguments.seeds[0], max(self.entry["targets"])
         say(f"{self.model}: {contender.name} trains to {100 * target:g} %, seed {seed}, to choose the mini-batch")
         self.entry["commands"].append(readable(contender.training(target, seed, self.arguments.max_epochs)))

@@ -1,4 +1,4 @@
-"""Arbalest and its peers as processes that take turns and train to a target."""
+"""Runs Arbalest and its peers as processes that take turns and train to a target."""
 
 import contextlib
 import json
@@ -14,11 +14,11 @@ from peers import huge_pages
 
 NOT_REACHED = 9
 GRACE = 10  # seconds from asking a process to end to ending it
-WARM_UP = 0.2  # of a turn, before it, in a peer's new process
+WARM_UP = 0.2  # of a turn; precedes it in a peer's new process
 
 
 class RunDied(Exception):
-    """A process that ended as it should not."""
+    """A process ended in an unexpected way."""
 
 
 class OutOfTime(Exception):
@@ -26,7 +26,7 @@ class OutOfTime(Exception):
 
 
 def readable(words):
-    """A command for a page, without this machine's folders."""
+    """Returns a command for a page, without this machine's folders."""
     root = pathlib.Path(__file__).resolve().parents[2]
     shown = []
     for word in map(str, words):
@@ -43,7 +43,7 @@ def last_line(path):
 
 
 def versions_of(answer):
-    """What a peer has said of itself, for a page."""
+    """Returns the versions that a peer has reported, for a page."""
     names = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "python": "Python"}
     versions = {name: answer[key] for key, name in names.items() if key in answer}
     if answer.get("one_dnn"):
@@ -52,7 +52,7 @@ def versions_of(answer):
 
 
 class Log:
-    """Where the processes of one contender write what is for reading."""
+    """Collects the readable output of one contender's processes."""
 
     def __init__(self, path):
         self.path = path
@@ -66,7 +66,7 @@ class Log:
 
 
 def run_to_end(command, log, seconds_left, allowed=(0,)):
-    """Its stdout. A process that takes longer than is left is ended."""
+    """Returns its stdout. A process that takes longer than the remaining time is ended."""
     with log.open() as stderr:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr)
         try:
@@ -88,7 +88,7 @@ def run_to_end(command, log, seconds_left, allowed=(0,)):
 
 @contextlib.contextmanager
 def ended_after(process, seconds):
-    """Within it, a process that takes longer is ended, and its RunDied is OutOfTime. None: it may take any time."""
+    """In this context, a process that takes longer is ended, and its RunDied becomes OutOfTime. None: no limit."""
     is_over, is_done = threading.Event(), threading.Event()
 
     def watch():
@@ -96,7 +96,7 @@ def ended_after(process, seconds):
             return
         is_over.set()
         process.terminate()
-        if not is_done.wait(GRACE):  # Python hears no signal while a library is at work
+        if not is_done.wait(GRACE):  # Python receives no signal while a library computes
             process.kill()
 
     if seconds is not None:
@@ -112,10 +112,10 @@ def ended_after(process, seconds):
 
 
 def resident_in_huge_pages(process):
-    """Bytes; None of a process that has ended."""
+    """Returns the number of bytes; None if the process has ended."""
     try:
         return huge_pages.resident_bytes(process.pid) if process.poll() is None else None
-    except (FileNotFoundError, ProcessLookupError):  # it ended in between
+    except (FileNotFoundError, ProcessLookupError):  # the process ended in between
         return None
 
 
@@ -123,7 +123,8 @@ class Arbalest:
     is_upper_bound = False
 
     def __init__(self, program, job, settings, device, data_root, folder, precision=None):
-        """`device`: where the settings name none; a job's own are whatever is there. `precision`: in the job's place."""
+        """`device`: used if the settings name none, in place of the job's own devices. `precision`: replaces the job's.
+        """
         self.name = f"Arbalest, {precision}" if precision else "Arbalest"
         self.job, self.folder, self.log = job, folder, Log(folder / "arbalest.log")
         self.program = str(program)
@@ -136,10 +137,10 @@ class Arbalest:
         self.options += ["--data-root", data_root]
         self.turns = 0
         self.versions = {}
-        self.got = None  # what it was given, as the last turn was
+        self.got = None  # what it was given, in its latest turn
 
     def training(self, target, seed, max_epochs):
-        goal = str(target or 1)  # None: never, as nearly as `bench` can be told
+        goal = str(target or 1)  # None: never, as nearly as `bench` can express it
         command = [self.program, "bench", self.job, *self.options, "--target", goal, "--seeds", str(seed)]
         return command + (["--set", f"training.max_epochs={max_epochs}"] if max_epochs else [])
 
@@ -147,7 +148,7 @@ class Arbalest:
         return [self.program, "train", self.job, *self.options, "--quiet"]
 
     def turn(self, seconds, seconds_left):
-        """images/s of training: a run that is stopped after so many seconds behind its preparation."""
+        """Returns images/s of training, from a run that is stopped that many seconds after its preparation."""
         self.turns += 1
         output = self.folder / "turns" / f"arbalest-{self.turns}"
         command = [*self.of_turns(), "--output", str(output)]
@@ -158,7 +159,7 @@ class Arbalest:
                     metrics = output / "metrics.jsonl"
                     while process.poll() is None and not (metrics.exists() and '"event":"start"' in metrics.read_text()):
                         time.sleep(0.01)
-                    huge = resident_in_huge_pages(process)  # all of its memory is there when it starts to train
+                    huge = resident_in_huge_pages(process)  # all of its memory is allocated when it starts to train
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(seconds)
                     process.send_signal(signal.SIGINT)
@@ -188,18 +189,18 @@ class Arbalest:
 
 
 class Peer:
-    """A program of bench/peers, in its Python environment."""
+    """A program of bench/peers in its Python environment."""
 
     def __init__(self, name, basic_command, folder, arrangement=None, is_upper_bound=False, mini_batch=None):
         self.name, self.basic_command, self.folder = name, basic_command, folder
         self.arrangement, self.is_upper_bound, self.mini_batch = arrangement, is_upper_bound, mini_batch
         self.log = Log(folder / f"{pathlib.Path(basic_command[1]).stem}.log")
         self.process = None
-        self.versions = {}  # filled in by what it says, as is:
-        self.got = None  # what it was given, as the last turn or training was
+        self.versions = {}  # filled in from its answers, as is:
+        self.got = None  # what it was given, in its latest turn or training
 
     def arranged(self, arrangement, is_upper_bound=False, mini_batch=None):
-        """`mini_batch`: examples of a step, in place of the job's for each rank."""
+        """`mini_batch`: examples of a step; replaces the job's for each rank."""
         name = f"{self.name}, {arrangement}" + (" (upper bound)" if is_upper_bound else "")
         name += f", mini-batch {mini_batch}" if mini_batch else ""
         return Peer(name, self.basic_command, self.folder, arrangement, is_upper_bound, mini_batch)
@@ -219,7 +220,7 @@ class Peer:
         return self.words("turns")
 
     def start(self, seconds_left):
-        """The process that then waits for turns: with its data and, where it compiles, compiled."""
+        """Starts the process that then waits for turns, with its data loaded and, if it compiles, compiled."""
         with self.log.open() as stderr:
             self.process = subprocess.Popen(
                 self.of_turns(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
@@ -236,7 +237,7 @@ class Peer:
         return json.loads(line)
 
     def turn(self, seconds, seconds_left):
-        """images/s of training, in a process of its own, as Arbalest's: one may be faster than the next."""
+        """Returns images/s of training, from a process of its own, like Arbalest's: processes differ in speed."""
         try:
             self.start(seconds_left)
             self.measure(WARM_UP * seconds, seconds_left)
@@ -245,7 +246,7 @@ class Peer:
             self.stop()
 
     def measure(self, seconds, seconds_left):
-        with contextlib.suppress(BrokenPipeError):  # answer() says why
+        with contextlib.suppress(BrokenPipeError):  # answer() reports why
             self.process.stdin.write(f"{seconds}\n")
             self.process.stdin.flush()
         answer = self.answer(seconds_left)

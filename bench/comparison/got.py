@@ -1,10 +1,10 @@
-"""What each contender of a comparison was given: its share of the machine, its mini-batch, its memory."""
+"""Describes what each contender of a comparison was given: its share of the machine, its mini-batch, its memory."""
 
 from peers.job_file import parse
 
 
 def ours(job_text, learners, huge_page_bytes):
-    """Of a run of Arbalest: from the job file with all defaults in its directory, and its number of learners."""
+    """Describes a run of Arbalest, from the job file with all defaults in its directory, and its number of learners."""
     job = parse(job_text)
     training, rate = job.message("training"), job.message("learning_rate")
     batch = training.take("batch_size")
@@ -21,7 +21,7 @@ def ours(job_text, learners, huge_page_bytes):
 
 
 def text_of(got):
-    """For a page; nothing of a contender that has not said it."""
+    """Returns text for a page; "" for a contender that has not reported it."""
     if not got:
         return ""
     parts = [

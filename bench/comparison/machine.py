@@ -1,4 +1,4 @@
-"""Where and with what a comparison was made."""
+"""Describes the machine and the software of a comparison."""
 
 import json
 import os
@@ -10,15 +10,15 @@ import time
 from peers.command_line import machine
 
 
-QUIET = 0.1  # of the cores' time that others may take
+QUIET = 0.1  # part of the cores' time that others may use
 
 
 class NotArbalest(Exception):
-    """A program that is not there, or another one."""
+    """The program is missing, or is not Arbalest."""
 
 
 def environment(program):
-    """What `arbalest env` says, as a dictionary of its lines."""
+    """Returns the output of `arbalest env` as a dictionary of its lines."""
     try:
         out = subprocess.run([str(program), "env"], capture_output=True, text=True, check=True).stdout
     except OSError as error:
@@ -32,20 +32,21 @@ def environment(program):
 
 
 def precisions(program):
-    """Those that `arbalest devices` says of the CPU."""
+    """Returns the precisions that `arbalest devices` lists for the CPU."""
     out = subprocess.run([str(program), "devices", "--json"], capture_output=True, text=True, check=True).stdout
     return next(device["precisions"] for device in json.loads(out) if device["name"] == "cpu")
 
 
 def busy_between(before, after):
-    """Share of the cores' time that was not idle between two readings of /proc/stat; what a host has taken away is not."""
+    """Returns the busy part of the cores' time between two readings of /proc/stat; time taken by the host does not
+    count."""
     spent = [int(b) - int(a) for a, b in zip(before.split()[1:9], after.split()[1:9])]
-    idle = spent[3] + spent[4]  # and waiting for a disk
+    idle = spent[3] + spent[4]  # includes waiting for a disk
     return 1.0 - idle / sum(spent)
 
 
 def busy_share(seconds=1.0):
-    """Of this machine's cores while the caller waits."""
+    """Returns the busy part of this machine's cores while the caller waits."""
     stat = pathlib.Path("/proc/stat")
     before = stat.read_text().splitlines()[0]
     time.sleep(seconds)
@@ -57,13 +58,13 @@ def slug(text):
 
 
 def name():
-    """Of this machine, for a file: "intel-xeon-2.50ghz-4-cores"."""
+    """Returns this machine's name for a file: "intel-xeon-2.50ghz-4-cores"."""
     here = machine()
     return f"{slug(here['processor'])}-{here['cores']}-cores"
 
 
 def find_python(directory):
-    """Of an environment that peers/environment.sh has made, or None."""
+    """Returns the Python of an environment that peers/environment.sh has made, or None."""
     python = pathlib.Path(directory) / "bin" / "python"
     return str(python) if os.access(python, os.X_OK) else None
 

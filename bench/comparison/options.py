@@ -1,4 +1,4 @@
-"""What bench/compare.sh understands, and what it does unless it is told otherwise."""
+"""The options of bench/compare.sh and their defaults."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""A comparison as a page of Markdown."""
+"""Writes a comparison as a page of Markdown."""
 
 import re
 
@@ -18,12 +18,12 @@ from comparison.pairing import (
     times_to_accuracy,
 )
 
-JUDGED = 0.05  # a control whose own spread is larger is no evidence
-FEWEST_TURNS = 3  # whose spread says anything
+JUDGED = 0.05  # a control with a larger spread is no evidence
+FEWEST_TURNS = 3  # fewer turns have no meaningful spread
 
 
 def without_folders(text):
-    """A page is for everybody, and this machine's folders are not."""
+    """Removes this machine's folders, because a page is public."""
     return re.sub(r"(?<![\w.])/[^\s'\"():,]*/([^\s'\"():,/]+)", r".../\1", text)
 
 
@@ -59,7 +59,7 @@ def arrangements(picked):
 
 
 def mini_batches(tried):
-    """Of all frameworks."""
+    """Returns the mini-batches of all frameworks."""
     rows = [
         (
             ("**" + one["contender"] + "**") if one["is_chosen"] else one["contender"],
@@ -104,7 +104,7 @@ def other_work(busy):
 
 
 def of_seeds(text, seeds, side):
-    """Says so where not all of a side's runs are in it."""
+    """Says so if some of a side's runs are missing."""
     return text if len(seeds) == len(side["runs"]) else f"{text}, {len(seeds)} of {len(side['runs'])} seeds"
 
 
@@ -204,7 +204,7 @@ def page(comparison):
 
 
 def headline(model):
-    """For reading on stderr."""
+    """Returns a summary for stderr."""
     lines = []
     ours, name = model["sides"][0], model["model"]
     for side in model["sides"][1:]:

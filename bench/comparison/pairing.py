@@ -1,4 +1,4 @@
-"""What turns and runs come to: quartiles, ratios of pairs, epochs to a target, and time to accuracy."""
+"""Statistics of turns and runs: quartiles, ratios of pairs, epochs to a target, and time to accuracy."""
 
 import statistics
 
@@ -6,7 +6,7 @@ from peers.accuracy_target import epochs_to, judged
 
 
 def summarize(values):
-    """Median and quartiles; None of nothing."""
+    """Returns median and quartiles; None if there are no values."""
     if not values:
         return None
     if len(values) == 1:
@@ -21,12 +21,13 @@ def spread(summary):
 
 
 def ratios(numerators, denominators):
-    """Turn by turn."""
+    """Returns ratios turn by turn."""
     return [a / b for a, b in zip(numerators, denominators)]
 
 
 def median_with_missing(values):
-    """None counts as larger than any number: the median is None if half or more are missing."""
+    """Returns the median, where None counts as larger than any number: None if half of the values or more are missing.
+    """
     if not values:
         return None
     ordered = sorted(values, key=lambda value: float("inf") if value is None else value)
@@ -35,10 +36,10 @@ def median_with_missing(values):
 
 
 def reached(target, run):
-    """(epoch, seconds, which) of the curve of a run that reaches the target first, or None.
+    """Returns (epoch, seconds, which) of the curve of a run that reaches the target first, or None.
 
-    A run: {"curves": {name: [{"test_accuracy", "elapsed_seconds"}, ...]}}, a row for each epoch; where the job has a
-    validation set, the rows have "validation_accuracy", too, and that one counts.
+    A run: {"curves": {name: [{"test_accuracy", "elapsed_seconds"}, ...]}}, one row per epoch. If the job has a
+    validation set, the rows also have "validation_accuracy", and that one is compared.
     """
     found = []
     for name, rows in run["curves"].items():
@@ -52,31 +53,32 @@ def reached(target, run):
 
 
 def all_reach(target, runs, count):
-    """Whether there are `count` runs and each reaches the target; one that was cut off is not there."""
+    """Returns whether there are `count` runs and each reaches the target; a run that was cut off is missing."""
     return len(runs) == count and all(reached(target, run) for run in runs)
 
 
 def overhead(run, hit):
-    """Seconds of an epoch in a run / those of its training: what evaluation and the rest add. Of the curve that reached
-    the target (`hit`), or the first where none did."""
+    """Returns the seconds of an epoch in a run / those of its training: evaluation and everything else add the rest.
+    Uses the curve that reached the target (`hit`), or the first one if none did."""
     rows = run["curves"][hit[2]] if hit else next(iter(run["curves"].values()))
     training = sum(row["training_seconds"] for row in rows)
     return (rows[-1]["elapsed_seconds"] - run["preparation_seconds"]) / training
 
 
 def epochs_of(side, target):
-    """To the target: the median over the runs, those that do not reach it counting as slower than all others."""
+    """Returns epochs to the target: the median over the runs, where runs that do not reach it count as slower than all
+    others."""
     return median_with_missing([hit[0] if (hit := reached(target, run)) else None for run in side["runs"]])
 
 
 def times_by_seed(side, target, examples):
-    """{seed: [seconds, one for each turn]} of the runs that reach the target: preparation + epochs to it x seconds of
-    an epoch at that turn's speed.
+    """Returns {seed: [seconds, one per turn]} for the runs that reach the target: preparation + epochs to the target x
+    seconds of an epoch at that turn's speed.
 
-    `side`: {"rates": images/s of each turn, "runs": [...]}; preparation, and what evaluation and the rest add to
-    training, are medians over the runs.
+    `side`: {"rates": images/s of each turn, "runs": [...]}. Preparation, and the time beside training, are medians over
+    the runs.
     """
-    runs = [run for run in side["runs"] if any(run["curves"].values())]  # others have diverged in their first epoch
+    runs = [run for run in side["runs"] if any(run["curves"].values())]  # the others diverged in their first epoch
     if not runs:
         return {}
     hits = [reached(target, run) for run in runs]
@@ -90,15 +92,15 @@ def times_by_seed(side, target, examples):
 
 
 def times_to_accuracy(side, target, examples):
-    """Those of all seeds. None where half of the runs or more do not reach the target."""
+    """Returns the times of all seeds; None if half of the runs or more do not reach the target."""
     if epochs_of(side, target) is None or not side["rates"]:
         return None
     return [seconds for times in times_by_seed(side, target, examples).values() for seconds in times]
 
 
 def time_ratios(ours, theirs, target, examples):
-    """Our times over theirs of every seed that reaches the target on both sides, turn by turn; none where half of the
-    runs of either do not reach it."""
+    """Returns our times over theirs, turn by turn, for every seed that reaches the target on both sides; an empty list
+    if half of the runs of either side do not reach it."""
     if any(times_to_accuracy(side, target, examples) is None for side in (ours, theirs)):
         return []
     mine, others = (times_by_seed(side, target, examples) for side in (ours, theirs))
@@ -106,13 +108,13 @@ def time_ratios(ours, theirs, target, examples):
 
 
 def seeds_of_ratios(ours, theirs, target):
-    """Those that both sides have reached the target with."""
+    """Returns the seeds with which both sides have reached the target."""
     mine, others = ({run["seed"] for run in side["runs"] if reached(target, run)} for side in (ours, theirs))
     return sorted(mine & others)
 
 
 def end_to_end(ours, theirs, target):
-    """(seed, our seconds, theirs) of the runs of each seed; None where the target was not reached."""
+    """Returns (seed, our seconds, theirs) of the runs of each seed; None where the target was not reached."""
     pairs = []
     for mine in ours["runs"]:
         for other in theirs["runs"]:

@@ -1,4 +1,4 @@
-"""Charts as SVG files, readable on light and on dark ground; they look like those of `arbalest bench`."""
+"""Draws charts as SVG files, readable on light and dark background; they look like those of `arbalest bench`."""
 
 import math
 from xml.sax.saxutils import escape
@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, TOP, BOTTOM = 80, 580, 40, 360
 
-# Colors that are told apart with any kind of color vision (Okabe and Ito 2008), lighter on dark ground.
+# Colors that can be distinguished with any color vision (Okabe and Ito 2008); lighter on dark background.
 LIGHT = ("#0072b2", "#b84a00", "#007a5a", "#a8457f", "#8a6d00", "#666", "#6b4fa3", "#2b7fb8")
 DARK = ("#5ab4f0", "#f08a3c", "#2fc79a", "#e08bbd", "#e6c229", "#aaa", "#b39ddb", "#8fd0f5")
 
@@ -42,14 +42,14 @@ class Axis:
         self.low, self.high = self.ticks[0], self.ticks[-1]
 
     def share(self, value):
-        """Where it lies on a length of 1."""
+        """Returns the position of a value on an axis of length 1."""
         if self.doubling:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
 
 def linear_ticks(low, high):
-    """About five, 1, 2 or 5 times a power of ten apart, that enclose both."""
+    """Returns about five ticks, 1, 2 or 5 times a power of ten apart, that enclose both values."""
     if not high > low:
         low, high = low - 0.5, low + 0.5
     unit = 10.0 ** math.floor(math.log10((high - low) / 5.0))

@@ -30,7 +30,7 @@ TEST_BATCH = 500
 
 @torch.inference_mode()
 def evaluate(model, tests):
-    """Accuracy and mean loss."""
+    """Returns accuracy and mean loss."""
     model.eval()
     right, loss = 0, 0.0
     for first in range(0, len(tests), TEST_BATCH):
@@ -42,7 +42,7 @@ def evaluate(model, tests):
 
 @torch.no_grad()
 def estimate(model, training, examples, batch, seed):
-    """Statistics: the means of those of the mini-batches."""
+    """Estimates the statistics as the means over the mini-batches."""
     torch.manual_seed(seed)
     chosen = torch.randperm(len(training))[:examples]
     for layer in model.modules():

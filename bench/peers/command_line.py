@@ -1,4 +1,4 @@
-"""What the programs of all peers understand, and how they answer."""
+"""The command line that the programs of all peers share, and their answers."""
 
 import argparse
 import json
@@ -22,7 +22,7 @@ def say(text):
 
 
 def answer(result):
-    """One JSON object on a line of stdout."""
+    """Writes one JSON object on a line of stdout."""
     print(json.dumps(result), flush=True)
 
 
@@ -102,7 +102,7 @@ def machine():
 
 
 def serve_turns(measure, steps_of_second, described):
-    """Answers every line of stdin, a number of seconds, by what `measure(steps)` returns for as many steps."""
+    """Answers each line of stdin, a number of seconds, with the result of `measure(steps)` for as many steps."""
     answer({"ready": True} | described)
     for line in sys.stdin:
         steps = max(1, round(float(line) * steps_of_second()))
@@ -115,8 +115,8 @@ def tell_epoch(row):
 
 
 def finish_training(target, described, result):
-    """Answers with what `train_to_target` came to; the exit code. `described`: the peer, how it is arranged, its
-    versions."""
+    """Answers with the result of `train_to_target` and returns the exit code. `described`: the peer, its arrangement,
+    its versions."""
     answer(described | {"target_accuracy": target} | result)
     if result["status"] == "target_reached":
         say(
@@ -131,7 +131,7 @@ def finish_training(target, described, result):
 
 
 def guarded(work):
-    """The exit code of `work`, which may find that a job or its data are wrong."""
+    """Returns the exit code of `work`, which may find that a job or its data are wrong."""
     try:
         return work()
     except JobError as error:

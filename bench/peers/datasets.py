@@ -1,4 +1,4 @@
-"""MNIST and CIFAR-10 from the files that Arbalest reads, as bytes, and how these become what a model sees."""
+"""Reads MNIST and CIFAR-10 from the files that Arbalest reads, as bytes, and normalizes them for a model."""
 
 import dataclasses
 import gzip
@@ -9,13 +9,13 @@ import struct
 
 
 class DataMissing(Exception):
-    """A dataset that is not there or not what it should be."""
+    """A dataset is missing or damaged."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
     image: tuple  # (channels, height, width)
-    mean: tuple  # of each channel; pixels reach the model as (byte / 255 - mean) / stddev
+    mean: tuple  # per channel; pixels reach the model as (byte / 255 - mean) / stddev
     stddev: tuple
 
 
@@ -38,7 +38,7 @@ class Bytes:
         return len(self.labels)
 
     def chosen(self, indices):
-        """The examples of these numbers, in that order."""
+        """Returns the examples with these numbers, in that order."""
         size = len(self.images) // len(self.labels)
         images, labels = bytearray(len(indices) * size), bytearray(len(indices))
         for to, index in enumerate(indices):
@@ -49,11 +49,11 @@ class Bytes:
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """What a run reads: only `train` is trained on."""
+    """The sets that a run reads; only `train` is trained on."""
 
     train: Bytes
     test: Bytes
-    validation: Bytes = None  # taken out of the training set where the job says so
+    validation: Bytes = None  # split off from the training set if the job says so
 
     @property
     def evaluated(self):
@@ -66,7 +66,7 @@ def load_parts(dataset, validation, data_root):
     train, test = (load(dataset, split, data_root) for split in ("train", "test"))
     if validation is None:
         return Parts(train, test)
-    from peers.validation import left_out  # the rule by which Arbalest chooses, too; only such jobs need it
+    from peers.validation import left_out  # Arbalest's own rule; only such jobs need it
 
     chosen = left_out(train.labels, *validation)
     kept = sorted(set(range(len(train))).difference(chosen))
@@ -84,7 +84,7 @@ def load(dataset, split, data_root):
 
 
 def synthetic(dataset, examples):
-    """Noise in the shape of a dataset: enough to measure speed."""
+    """Returns noise in the shape of a dataset, which is enough to measure speed."""
     pixels = examples
     for side in SOURCES[dataset].image:
         pixels *= side
@@ -102,7 +102,7 @@ def read_mnist(folder, split):
 
 
 def read_idx(path, dimensions):
-    """Raw, or compressed with gzip."""
+    """Reads a raw or gzip-compressed file."""
     compressed = path.with_name(path.name + ".gz")
     try:
         data = gzip.decompress(compressed.read_bytes()) if compressed.exists() else path.read_bytes()

@@ -1,10 +1,10 @@
-"""A split as one resident tensor, from which mini-batches are taken by index."""
+"""A split as one resident tensor, from which mini-batches are selected by index."""
 
 import torch
 
 
 class Examples:
-    """Normalized images as float32; where they are to be cropped, padded ones as bytes, normalized when used."""
+    """Normalized images as float32; if they will be cropped, padded images as bytes, normalized on use."""
 
     def __init__(self, split, device, layout, padding=0, flip=False):
         channels, height, width = split.source.image
@@ -26,12 +26,12 @@ class Examples:
         return torch.addcmul(self.shift, pixels.float(), self.scale).contiguous(memory_format=self.layout)
 
     def batch(self, indices):
-        """Images and labels; the images augmented at random."""
+        """Returns images and labels; the images are augmented at random."""
         images = self.augmented(indices) if self.changes else self.images[indices].contiguous(memory_format=self.layout)
         return images, self.labels[indices]
 
     def augmented(self, indices):
-        """Each image cropped at random, and mirrored by an even chance."""
+        """Crops each image at random, and mirrors it with an even chance."""
         count, device = len(indices), indices.device
         rows = self.offsets(count, device) + torch.arange(self.size[0], device=device)
         columns = torch.arange(self.size[1], device=device).expand(count, -1)

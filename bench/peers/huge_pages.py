@@ -1,7 +1,7 @@
-"""Huge pages for a peer's memory, as Arbalest asks the system for them with madvise (engine/cpu/device.cc).
+"""Requests huge pages for a peer's memory, as Arbalest does with madvise (engine/cpu/device.cc).
 
-glibc asks for them when malloc gets memory from the system, PyTorch when it makes a large tensor. Both read the
-environment when a process starts. A process's smaps_rollup says how much it has got.
+glibc requests them when malloc gets memory from the system, PyTorch when it makes a large tensor. Both read the
+environment when a process starts. A process's smaps_rollup tells how much it has got.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ FIRST_GLIBC = (2, 35)
 
 
 def environment(before, asked_for):
-    """What a process needs in its environment in order to ask for huge pages, or not to: {name: value}, None where the
-    name must not be there. `before`: the environment of which everything else stays."""
+    """Returns the environment variables of a process that requests huge pages, or does not: {name: value}, with None
+    for a name that must not be set. `before`: the environment, from which everything else is kept."""
     tunables = [one for one in before.get("GLIBC_TUNABLES", "").split(":") if one and not one.startswith(f"{TUNABLE}=")]
     if asked_for:
         tunables.append(f"{TUNABLE}=1")
@@ -24,7 +24,7 @@ def environment(before, asked_for):
 
 @contextlib.contextmanager
 def asked_for_by_children(asked_for):
-    """Processes that start within it ask for huge pages, or do not."""
+    """In this context, new processes request huge pages, or do not."""
     changes = environment(os.environ, asked_for)
     before = {name: os.environ.get(name) for name in changes}
     set_all(changes)
@@ -43,7 +43,7 @@ def set_all(values):
 
 
 def mode(text):
-    """Of the setting's "always [madvise] never", the one in brackets."""
+    """Returns the value in brackets of a setting such as "always [madvise] never"."""
     return text.partition("[")[2].partition("]")[0]
 
 
@@ -55,7 +55,7 @@ def system_mode():
 
 
 def reason_against_choosing(current=None, glibc=None):
-    """Why processes with and without huge pages cannot be compared here; None if they can."""
+    """Returns why processes with and without huge pages cannot be compared here; None if they can."""
     current = current or system_mode()
     if current == "never":
         return f"the system gives nobody huge pages ({SETTING})"
@@ -69,7 +69,7 @@ def reason_against_choosing(current=None, glibc=None):
 
 
 def resident_bytes(process="self"):
-    """Bytes of a process's memory that lie in huge pages."""
+    """Returns the bytes of a process's memory that lie in huge pages."""
     for line in pathlib.Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
         if line.startswith("AnonHugePages:"):
             return 1024 * int(line.split()[1])

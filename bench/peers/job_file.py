@@ -1,4 +1,4 @@
-"""Reads job files: as much of protobuf's text format as a job needs that a peer can train."""
+"""Reads job files: the part of protobuf's text format that jobs for peers need."""
 
 import re
 
@@ -14,7 +14,8 @@ TOKEN = re.compile(
 
 
 class JobError(Exception):
-    """A job file is wrong, or says something that a peer cannot do. `at`: line and column of the field, if known."""
+    """A job file is wrong, or asks for something that a peer cannot do. `at`: line and column of the field, if known.
+    """
 
     def __init__(self, message, at=None):
         super().__init__(message)
@@ -36,17 +37,17 @@ def tokens_of(text):
 
 
 class Fields:
-    """A message. A reader takes the fields out one by one, so that finish() finds every field nobody has asked for."""
+    """A message. A reader takes the fields out one by one, so that finish() finds every field that nobody has read."""
 
     def __init__(self, path, at=None):
         self.path, self.at = path, at
-        self.values = {}  # name -> [(value, (line, column))] in their order
+        self.values = {}  # name -> [(value, (line, column))], in order
 
     def add(self, name, value, at):
         self.values.setdefault(name, []).append((value, at))
 
     def place(self, name):
-        """Where the field is, else where its message is."""
+        """Returns the position of the field, or of its message."""
         return self.values[name][0][1] if name in self.values else self.at
 
     def take_all(self, name):
@@ -60,7 +61,7 @@ class Fields:
         return values[0] if values else default
 
     def take_one_of(self, name, allowed, default=None):
-        """A field of which the peers know only some values."""
+        """Takes a field of which the peers support only some values."""
         place = self.place(name)
         value = self.take(name, default)
         if value not in allowed:
@@ -71,7 +72,7 @@ class Fields:
         return value
 
     def message(self, name):
-        """The message of that name; an empty one where there is none."""
+        """Takes the message of that name; an empty one if there is none."""
         place = self.place(name)
         value = self.take(name, Fields(f"{self.path}{name}.", self.at))
         if not isinstance(value, Fields):
@@ -79,14 +80,14 @@ class Fields:
         return value
 
     def finish(self):
-        """Complains of what is left: a peer that ignores a field does not train what the job says."""
+        """Reports the remaining fields: a peer that ignores a field would not train the job."""
         for name in self.values:
             raise JobError(
                 f"the peers do not know {self.path}{name}; remove it, or compare without the peers", self.place(name)
             )
 
     def text(self):
-        """The fields as a job file has them, on one line."""
+        """Returns the fields in job file syntax, on one line."""
         parts = []
         for name, values in self.values.items():
             for value, _ in values:
@@ -102,7 +103,7 @@ def text_of(value):
 
 
 def parse(text):
-    """The message that `text` holds."""
+    """Returns the message in `text`."""
     tokens = tokens_of(text)
     stack = [Fields("")]
     for kind, token, at in tokens:

@@ -7,7 +7,7 @@ from torch import nn
 
 
 def with_xavier(layer):
-    """Xavier's weights and no bias at first: dataflow/initializer.cc, kXavier."""
+    """Sets Xavier's weights and zero biases: dataflow/initializer.cc, kXavier."""
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer
@@ -28,7 +28,7 @@ def lenet():
 
 
 def conv(inputs, filters, stride=1):
-    """3 x 3, with He's weights from a Gaussian: dataflow/initializer.cc, kHe."""
+    """Returns a 3 x 3 convolution with He's weights from a Gaussian: dataflow/initializer.cc, kHe."""
     layer = nn.Conv2d(inputs, filters, 3, stride, 1, bias=False)
     nn.init.kaiming_normal_(layer.weight, mode="fan_in", nonlinearity="relu")
     return layer
@@ -63,13 +63,13 @@ def resnet(depth):
 
 
 def make_model(name, seed):
-    """ "lenet", "resnet20", "resnet32", ..."""
+    """Returns the model "lenet", "resnet20", "resnet32", ..."""
     torch.manual_seed(seed)
     return lenet() if name == "lenet" else resnet(int(name.removeprefix("resnet")))
 
 
 def load_weights(model, path):
-    """Those of a model.safetensors of Arbalest's, whose tensors come in the order of PyTorch's."""
+    """Loads the weights of a model.safetensors of Arbalest, whose tensors are in PyTorch's order."""
     content = path.read_bytes()
     length = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:length])

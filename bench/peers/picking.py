@@ -9,22 +9,22 @@ from peers.job_file import JobError
 from peers.workers import WorkerFailed
 
 WARM_UP_STEPS = 3
-PARTS = 5  # of a measurement's steps, which give its spread
-FINALISTS, FINALS = 3, 2  # the fastest that train one model are measured so often again: processes differ
+PARTS = 5  # parts of a measurement's steps, which give its spread
+FINALISTS, FINALS = 3, 2  # the fastest that train one model are measured this often again, because processes differ
 
 
 class Picking:
     """Measures arrangements, some of them several times.
 
-    `workers(arrangement)`: its processes (workers.py). `steps(arrangement)`: of a measurement. `budget`: seconds after
-    which no other measurement begins.
+    `workers(arrangement)`: its processes (workers.py). `steps(arrangement)`: steps of a measurement. `budget`: seconds
+    after which no other measurement begins.
     """
 
     def __init__(self, workers, steps, budget):
         self.workers, self.steps = workers, steps
         self.end = time.monotonic() + budget
-        self.rates = {}  # of each arrangement that ran: images/s of the parts of all its measurements
-        self.got = {}  # of the same: what the last measurement's processes had
+        self.rates = {}  # by arrangement that ran: images/s of the parts of all its measurements
+        self.got = {}  # likewise: resources of the latest measurement's processes
         self.skipped = []  # (name, reason)
 
     def measure(self, arrangement):
@@ -45,12 +45,12 @@ class Picking:
         say(f"{arrangement.name:<44} {median:>10,.0f} images/s  spread {100 * (third - first) / median:.1f} %")
 
     def ranked(self, arrangements):
-        """The fastest first."""
+        """Returns them with the fastest first."""
         ran = [arrangement for arrangement in arrangements if arrangement in self.rates]
         return sorted(ran, key=lambda arrangement: -statistics.median(self.rates[arrangement]))
 
     def run(self, found):
-        """Measures all of `found`, then by turns those that may win; returns these, the fastest first. One of them is
+        """Measures all of `found`, then in turns those that may win. Returns the latter, fastest first. One of them is
         the fastest of the first pass with the other kind of pages."""
         for arrangement in found:
             self.measure(arrangement)
@@ -79,8 +79,8 @@ class Picking:
         }
 
     def best_of_divisions(self):
-        """The names of the fastest of each division of the cores that trains one model: with another mini-batch another
-        division may be the best."""
+        """Returns the names of the fastest arrangement for each division of the cores that trains one model: with
+        another mini-batch another division may be the best."""
         best = {}
         for one in self.ranked(one for one in self.rates if one.trains_one_model):
             best.setdefault((one.processes, one.threads), one.name)
@@ -88,7 +88,7 @@ class Picking:
 
 
 def chosen_among(found, names, text):
-    """Those of `names` (all if there are none) whose names contain `text`. LookupError: a name that is none."""
+    """Returns those of `names` (all if empty) that contain `text`. LookupError: a name does not exist."""
     if unknown := [name for name in names if named(found, name) is None]:
         raise LookupError(f"there is no arrangement '{unknown[0]}'; there are: {'; '.join(one.name for one in found)}")
     among = [named(found, name) for name in names] or found
@@ -96,8 +96,8 @@ def chosen_among(found, names, text):
 
 
 def pick(picking, found, left_out):
-    """Measures `found` and returns the result for programs; None if nothing ran. `left_out`: [(name, reason)] of what
-    cannot run here."""
+    """Measures `found` and returns the result for programs; None if nothing ran. `left_out`: [(name, reason)] of
+    arrangements that cannot run here."""
     finalists = picking.run(found)
     skipped = left_out + picking.skipped
     for name, reason in skipped:

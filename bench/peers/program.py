@@ -1,4 +1,4 @@
-"""The program of a peer, whatever its framework: pick, turns and train."""
+"""The program of a peer, whatever its framework: the commands pick, turns and train."""
 
 import argparse
 import dataclasses
@@ -19,9 +19,9 @@ from peers.workers import Workers, WorkerFailed, read_parts
 @dataclasses.dataclass(frozen=True)
 class Framework:
     name: str  # "PyTorch"
-    serve: Callable  # what its worker processes run (workers.py)
+    serve: Callable  # run by its worker processes (workers.py)
     arrangements: Callable  # (arguments, whether to compile, precision) -> (arrangements, [(name, reason)])
-    versions: Callable  # () -> what it is, for a page
+    versions: Callable  # () -> name and versions, for a page
     add_options: Callable = lambda parser: None
     worker_options: Callable = lambda arguments: {}
 
@@ -41,7 +41,7 @@ class Program:
         return self.recipe.arranged(arrangement.ranks, self.arguments.mini_batch, self.arguments.rate_rule)
 
     def described(self):
-        """What every answer says."""
+        """Returns the fields that every answer has."""
         recipe = {
             "model": self.recipe.model,
             "job": self.recipe.job,
@@ -69,7 +69,7 @@ class Program:
     def pick(self):
         arguments = self.arguments
         if not arguments.synthetic:
-            read_parts(self.recipe, arguments.data_root)  # once, so that what is wrong with it is not said of each
+            read_parts(self.recipe, arguments.data_root)  # once here, so that not every worker reports its mistakes
         found, left_out = self.found(arguments.compile)
         try:
             among = chosen_among(found, arguments.among, arguments.only)
@@ -108,7 +108,7 @@ class Program:
             return 2
         target = None if self.arguments.all_epochs else self.arguments.target or self.recipe.target
         with tempfile.TemporaryDirectory() as cache:
-            # Compiling is on the clock: the workers must not find what an earlier process has compiled.
+            # Compiling counts as time: the workers must not find results of an earlier process.
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
             with self.workers(arrangement) as workers:
                 result = workers.train(target, self.recipe.max_epochs, command_line.tell_epoch)

@@ -1,4 +1,4 @@
-"""A process of an arrangement of PyTorch."""
+"""A worker process of an arrangement of PyTorch."""
 
 import os
 import time
@@ -21,7 +21,7 @@ def prepare(arrangement, rank, meeting_place, allow_tf32):
 
 
 def serve(pipe, rank, meeting_place, arrangement, recipe, options):
-    """Runs what the pipe says (workers.py). The clock starts when the framework is there and the ranks have met."""
+    """Does what the pipe asks (workers.py). The clock starts when the framework is loaded and the ranks have met."""
 
     def make_learner():
         prepare(arrangement, rank, meeting_place, options["tf32"])

@@ -1,4 +1,5 @@
-"""What a peer trains, and how: read from the same job file as Arbalest's run, so that neither can differ unnoticed."""
+"""The training recipe of a peer. It is read from the job file of Arbalest's run, so that neither can differ unnoticed.
+"""
 
 import dataclasses
 import pathlib
@@ -7,7 +8,7 @@ from peers import datasets
 from peers.job_file import JobError, parse
 from peers.schedule import Schedule, read_schedule
 
-AVERAGE_EPOCHS = 0.5  # where the job has no moving average
+AVERAGE_EPOCHS = 0.5  # if the job has no moving average
 SOURCES = {"mnist": "mnist", "cifar10": "cifar-10"}  # a job's name of a dataset -> its folder below the data root
 
 
@@ -17,16 +18,16 @@ class Recipe:
     model: str  # "lenet", "resnet20"
     dataset: str  # its folder below the data root: "mnist", "cifar-10"
     padding: int  # pixels around an image before it is cropped to its size at random
-    flip: bool  # half of the images, horizontally
-    validation: tuple  # (fraction, seed) of the validation split, which is not trained on; None: the job has none
-    batch: int  # examples of a step, of each rank
+    flip: bool  # mirrors half of the images left to right
+    validation: tuple  # (fraction, seed) of the validation split, which is not trained on; None: there is none
+    batch: int  # examples of a step, per rank
     max_epochs: int
-    target: float  # None: the job names none
-    precision: str  # "FP32", "TF32" or "BF16"; None: the job leaves it open, so each side takes its fastest
+    target: float  # None: the job has none
+    precision: str  # "FP32", "TF32" or "BF16"; None: the job leaves it open, so each side uses its fastest
     batch_norm_examples: (
         int  # from which batch norm's statistics of an average are estimated, as Arbalest does it for z
     )
-    average_epochs: float  # how far back the average of the weights remembers that is evaluated beside them
+    average_epochs: float  # memory of the average of the weights, which is evaluated beside them
     momentum: float
     nesterov: bool
     weight_decay: float
@@ -34,8 +35,8 @@ class Recipe:
     coupling: dict  # how Arbalest trains the job with many learners, as text: a peer trains in its own way
 
     def arranged(self, ranks, mini_batch=None, rule="LINEAR"):
-        """The recipe of one of `ranks`, which share every step of `mini_batch` examples (None: the job's for each of
-        them). The learning rate follows the mini-batch by `rule`."""
+        """Returns the recipe of one of `ranks`, which share every step of `mini_batch` examples (None: each has the
+        job's). The learning rate follows the mini-batch by `rule`."""
         total = mini_batch or self.batch * ranks
         if total % ranks:
             raise JobError(f"a mini-batch of {total} examples cannot be divided among {ranks} ranks")
@@ -44,7 +45,7 @@ class Recipe:
 
 
 def read_recipe(path, max_epochs=None):
-    """`max_epochs`: in place of the job's; schedules that last as long as the job follow it."""
+    """`max_epochs`: replaces the job's; schedules that last as long as the job follow it."""
     try:
         return recipe_of(pathlib.Path(path).read_text(), max_epochs)
     except OSError as error:
@@ -61,7 +62,7 @@ def recipe_of(text, max_epochs=None):
     coupling = coupling_of(job, rate)
     epochs_of_job = training.take("max_epochs")
     max_epochs = max_epochs or epochs_of_job
-    training.take("seed")  # --seed says it to a peer
+    training.take("seed")  # a peer gets it from --seed
     dataset, padding, flip, validation = data_of(data)
     training.take_one_of("batch_norm_statistics", (None, "REESTIMATED"))
     recipe = Recipe(
@@ -92,8 +93,8 @@ def recipe_of(text, max_epochs=None):
 
 
 def coupling_of(job, rate):
-    """How Arbalest keeps its learners together. A peer trains by plain or data-parallel SGD whatever that is, so any
-    synchronization will do, and the results name it beside the peer's."""
+    """Returns how Arbalest keeps its learners together. A peer trains by plain or data-parallel SGD in any case, so any
+    synchronization is accepted, and the results name it beside the peer's."""
     synchronization = job.message("synchronization")
     learners = job.message("learners")
     devices = job.take_all("devices")
@@ -129,7 +130,7 @@ def model_of(job):
 
 
 def data_of(data):
-    """(dataset, padding, flip, validation)"""
+    """Returns (dataset, padding, flip, validation)."""
     found = [name for name in SOURCES if name in data.values]
     if not found:
         raise JobError("the peers know the data mnist and cifar10 only", data.at)
@@ -148,7 +149,7 @@ def data_of(data):
 
 
 def validation_of(data):
-    """(fraction, seed): data.proto has the bounds, the default and the rule."""
+    """Returns (fraction, seed); data.proto has the bounds, the default and the rule."""
     split = data.message("validation")
     fraction, seed = split.take("fraction"), split.take("seed", 1)
     split.finish()
@@ -158,7 +159,7 @@ def validation_of(data):
 
 
 def check_normalization(data, source):
-    """The peers normalize as Arbalest does by default; a job may say so, and nothing else."""
+    """Checks that the job has the default normalization of Arbalest, which is the peers' only one."""
     place = data.place("normalization")
     normalization = data.message("normalization")
     for name, usual in (("mean", source.mean), ("stddev", source.stddev)):

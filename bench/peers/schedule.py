@@ -1,11 +1,11 @@
-"""Learning rates over progress, as scheduler/learning_rate.h has them, and how they follow the mini-batch."""
+"""Learning rates by progress, as in scheduler/learning_rate.h, and how they follow the mini-batch."""
 
 import dataclasses
 import math
 
 from peers.job_file import JobError
 
-# How the learning rate follows a mini-batch that is `factor` times the job's: learning_rate.proto's names and rules.
+# How the learning rate follows a mini-batch that is `factor` times the job's: names and rules of learning_rate.proto.
 RULES = {"LINEAR": lambda factor: factor, "SQRT": math.sqrt, "KEEP": lambda factor: 1.0}
 
 
@@ -17,7 +17,7 @@ class Schedule:
     drops: tuple = ()  # multistep: (epoch, factor)
     one_cycle: tuple = ()  # (epochs, rising, start_factor, final_factor)
     warm_up_epochs: float = 0.0
-    warm_up_start: float = 1.0  # share of the rate with which the warm-up begins
+    warm_up_start: float = 1.0  # factor of the rate with which the warm-up begins
 
     def at(self, progress):
         rate = self.base
@@ -36,8 +36,9 @@ class Schedule:
         return rate
 
     def scaled(self, factor, max_epochs, rule="LINEAR"):
-        """The schedule for a mini-batch that is `factor` times as large (LINEAR: Goyal et al. 2017). A larger rate
-        warms up from the unscaled one over the first tenth of the epochs, unless the schedule rises slowly by itself."""
+        """Returns the schedule for a mini-batch that is `factor` times as large (LINEAR: Goyal et al. 2017). A larger
+        rate warms up from the unscaled one over the first tenth of the epochs, unless the schedule itself rises slowly.
+        """
         times = RULES[rule](factor)
         if times == 1.0:
             return self
@@ -48,7 +49,7 @@ class Schedule:
 
     @property
     def rise(self):
-        """How the rate gets to its height at first: for a page."""
+        """Describes how the rate rises at first, for a page."""
         if self.warm_up_epochs > 0.0:
             return f"warm-up of {self.warm_up_epochs:g} epochs"
         if self.one_cycle:
@@ -58,12 +59,12 @@ class Schedule:
 
 
 def anneal(first, last, share):
-    """From `first` to `last` along half a cosine."""
+    """Half a cosine from `first` to `last`."""
     return last + (first - last) * (1.0 + math.cos(math.pi * share)) / 2.0
 
 
 def read_schedule(rate, max_epochs):
-    """The schedule of the job's `learning_rate`, whose with_learners the caller has taken."""
+    """Returns the schedule of the job's `learning_rate`, from which the caller has taken with_learners."""
     at = rate.at
     warm_up = rate.message("warm_up")
     warm_up_epochs = warm_up.take("epochs", 0.0)

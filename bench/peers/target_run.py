@@ -1,4 +1,4 @@
-"""Training to an accuracy with a clock, whatever the framework."""
+"""Trains to an accuracy with a clock, whatever the framework."""
 
 import math
 import time
@@ -7,7 +7,8 @@ from peers.accuracy_target import AccuracyTarget, judged
 
 
 class Candidate:
-    """What is evaluated: the weights, or their average. Its clock leaves out the evaluation of the other one."""
+    """A candidate for evaluation: the weights, or their average. Its clock leaves out the evaluation of the other one.
+    """
 
     def __init__(self, name, averaged, target):
         self.name, self.averaged = name, averaged
@@ -24,14 +25,14 @@ class Candidate:
 
 
 def train_to_target(learner, target, max_epochs, start, tell):
-    """Trains until one candidate has reached the target (None: never), at most so many epochs, and returns all there is
-    to say.
+    """Trains until one candidate has reached the target (None: never), for at most this many epochs, and returns the
+    result.
 
     `learner`: steps_of_epoch, has_average, step(), evaluate(averaged) -> {"test_accuracy": ..., with a validation set
     "validation_accuracy": ...}, finish(loss) -> float after waiting for the device. `start`: when the clock started.
-    `tell`: gets the row of each epoch.
+    `tell`: called with the row of each epoch.
     """
-    loss = learner.step()  # compiles, where that is asked for, and so belongs to the preparation
+    loss = learner.step()  # compiles if asked to, and so belongs to the preparation
     learner.finish(loss)
     preparation = time.perf_counter() - start
     candidates = [Candidate("weights", False, target)]

@@ -9,17 +9,17 @@ from peers.arrangements import cores, types_on_cpu
 @dataclasses.dataclass(frozen=True)
 class Arrangement:
     name: str
-    threads: int  # of an operator
-    operators: int = 0  # at a time; 0: as TensorFlow likes
+    threads: int  # per operator
+    operators: int = 0  # operators at a time; 0: TensorFlow chooses
     is_compiled: bool = False  # forward, backward and update by XLA
     bfloat16: bool = False  # Keras's mixed_bfloat16
-    huge_pages: bool = True  # asked for, as Arbalest does
+    huge_pages: bool = True  # requested, as Arbalest does
 
     processes = ranks = 1
     trains_one_model = True
 
     def described(self):
-        """What it gets, for a page."""
+        """Describes its resources, for a page."""
         at_a_time = ", one operator at a time" if self.operators == 1 else ""
         return {
             "division": f"{self.threads} thread{'s' if self.threads > 1 else ''}{at_a_time}",
@@ -31,7 +31,7 @@ class Arrangement:
 
 
 def arrangements(compiles=True, precision=None):
-    """All of them, and why some cannot be: (arrangements, [(name, reason)])."""
+    """Returns (arrangements, [(name, reason)]): all arrangements, and why some are impossible."""
     types, skipped = types_on_cpu(precision)
     if not compiles:
         skipped.append(("XLA", "not asked for"))

@@ -29,7 +29,7 @@ def lenet(seed):
 
 
 class ResNet:
-    """Builds the layers, whose seeds follow one another."""
+    """Builds the layers with successive seeds."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -59,6 +59,6 @@ class ResNet:
 
 
 def make_model(name, seed):
-    """ "lenet", "resnet32", ..."""
+    """Returns the model "lenet", "resnet32", ..."""
     first = 1000 * seed  # so that no two runs share a layer's seed
     return lenet(first) if name == "lenet" else ResNet(first).build(int(name.removeprefix("resnet")))

@@ -34,7 +34,7 @@ TENSORFLOW = Framework(
 )
 
 if __name__ == "__main__":
-    if importlib.util.find_spec("tensorflow") is None:  # the processes that train import it
+    if importlib.util.find_spec("tensorflow") is None:  # the training processes import it
         say("skipped: No module named 'tensorflow'")
         sys.exit(SKIPPED)
     main(TENSORFLOW, __doc__)

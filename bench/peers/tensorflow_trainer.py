@@ -1,4 +1,4 @@
-"""A model in TensorFlow that is trained as a recipe says."""
+"""A model in TensorFlow, trained by a recipe."""
 
 import tensorflow as tf
 
@@ -9,7 +9,7 @@ TEST_BATCH = 500
 
 
 class Images:
-    """A split in resident tensors; images as rows, columns, channels, padded bytes if they are to be cropped."""
+    """A split in resident tensors; images as rows, columns, channels, padded bytes if they will be cropped."""
 
     def __init__(self, split, padding=0, flip=False):
         self.size, self.padding, self.flip = split.source.image, padding, flip
@@ -35,7 +35,7 @@ class Images:
         return images, tf.gather(self.labels, indices)
 
     def augmented(self, images, count):
-        """Each cropped at random, and mirrored by an even chance."""
+        """Crops each image at random, and mirrors it with an even chance."""
         _, height, width = self.size
         columns = tf.tile(tf.range(width)[None], (count, 1))
         if self.flip:
@@ -48,7 +48,7 @@ class Images:
 
 
 class Trainer:
-    """step() trains by the next mini-batch; learner of train_to_target."""
+    """step() trains on the next mini-batch; implements the learner of train_to_target."""
 
     has_average = False
 
@@ -63,7 +63,7 @@ class Trainer:
         self.evaluated = {name: Images(part) for name, part in parts.evaluated.items()}
         self.rate = tf.Variable(0.0)
         self.velocity = [tf.Variable(tf.zeros_like(w)) for w in self.model.trainable_variables]
-        # XLA, where it is asked for, compiles what follows the choice and augmentation of the examples.
+        # XLA, if asked for, compiles everything behind the choice and augmentation of the examples.
         self.update = tf.function(self.forward_backward_update, jit_compile=arrangement.is_compiled)
         self.order, self.step_of_epoch, self.seen = None, 0, 0
         self.steps_of_epoch = len(self.examples) // recipe.batch
@@ -76,7 +76,7 @@ class Trainer:
             logits = self.logits(images, training=True)
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
         weights = self.model.trainable_variables
-        for w, v, gradient in zip(weights, self.velocity, tape.gradient(loss, weights)):  # SGD as Arbalest has it
+        for w, v, gradient in zip(weights, self.velocity, tape.gradient(loss, weights)):  # SGD in Arbalest's form
             change = self.rate * (gradient + self.recipe.weight_decay * w)
             v.assign(self.recipe.momentum * v - change)
             w.assign_add(self.recipe.momentum * v - change if self.recipe.nesterov else v)
@@ -101,7 +101,7 @@ class Trainer:
         return self.train(self.order[first : first + self.recipe.batch])
 
     def evaluate(self, _averaged):
-        """{"test_accuracy": ...}, with a validation set "validation_accuracy", too."""
+        """Returns {"test_accuracy": ...}, with a validation set "validation_accuracy", too."""
         return {f"{name}_accuracy": self.accuracy(part) for name, part in self.evaluated.items()}
 
     def accuracy(self, examples):

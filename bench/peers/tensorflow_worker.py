@@ -1,4 +1,4 @@
-"""The process of an arrangement of TensorFlow."""
+"""The worker process of an arrangement of TensorFlow."""
 
 import os
 import time
@@ -7,11 +7,11 @@ from peers.workers import obey, read_parts
 
 
 def serve(pipe, rank, _meeting_place, arrangement, recipe, options):
-    """Runs what the pipe says (workers.py). The clock starts when the framework is there."""
+    """Does what the pipe asks (workers.py). The clock starts when the framework is loaded."""
 
     def make_learner():
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-        import tensorflow as tf  # here, so that the process that starts this one does without
+        import tensorflow as tf  # imported here, so that the parent process does without it
 
         from peers.tensorflow_trainer import Trainer
 

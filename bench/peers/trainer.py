@@ -1,4 +1,4 @@
-"""One rank of a peer: a model that is trained, and evaluated as it is and through the average of its weights."""
+"""One rank of a peer: a model that is trained, and evaluated with its weights and with their average."""
 
 import math
 import warnings
@@ -15,9 +15,9 @@ TEST_BATCH = 500
 
 
 class Trainer:
-    """step() trains by the next mini-batch of an endless sequence; every epoch is a shuffle of its own.
+    """step() trains on the next mini-batch of an endless sequence; every epoch is a shuffle of its own.
 
-    With several ranks every mini-batch is divided among them, and gradients are averaged by DistributedDataParallel.
+    With several ranks every mini-batch is divided among them, and DistributedDataParallel averages the gradients.
     `recipe`: that of one rank (Recipe.arranged). `parts`: datasets.Parts.
     """
 
@@ -49,14 +49,14 @@ class Trainer:
             fused=True,
         )
         self.loss = torch.nn.CrossEntropyLoss()
-        torch.manual_seed(seed * 1000 + rank)  # of the augmentation
+        torch.manual_seed(seed * 1000 + rank)  # seed of the augmentation
         self.examples = Examples(parts.train, device, layout, recipe.padding, recipe.flip)
         self.evaluated = {name: Examples(part, device, layout) for name, part in parts.evaluated.items()}
         self.orders = torch.Generator().manual_seed(seed)
         self.order, self.step_of_epoch, self.seen, self.steps = None, 0, 0, 0
 
     def decay(self, train):
-        """Of the average, so that it remembers as many epochs as the recipe says."""
+        """Decay of the average, which sets its memory to the recipe's number of epochs."""
         between = STEPS_BETWEEN_AVERAGINGS * self.recipe.batch * self.ranks
         return math.exp(-between / (self.recipe.average_epochs * len(train)))
 
@@ -70,11 +70,11 @@ class Trainer:
 
     @property
     def steps_of_epoch(self):
-        """The last examples, which fill no mini-batch, are left out."""
+        """The last examples, which do not fill a mini-batch, are left out."""
         return len(self.examples) // self.examples_of_step
 
     def indices(self):
-        """Of this rank's part of the next mini-batch."""
+        """Indices of this rank's part of the next mini-batch."""
         if self.order is None or self.step_of_epoch == self.steps_of_epoch:
             self.order = torch.randperm(len(self.examples), generator=self.orders).to(self.examples.labels.device)
             self.step_of_epoch = 0
@@ -83,7 +83,7 @@ class Trainer:
         return self.order[first : first + self.recipe.batch]
 
     def step(self):
-        """The loss, which may not have been computed yet."""
+        """Returns the loss, which may not have been computed yet."""
         self.set_rate(self.recipe.schedule.at(self.seen / len(self.examples)))
         loss = self.train(*self.examples.batch(self.indices()))
         self.seen += self.examples_of_step
@@ -105,13 +105,13 @@ class Trainer:
         return loss
 
     def finish(self, loss):
-        """The loss, the mean of the ranks', so that all of them judge it alike; waits for the device."""
+        """Returns the mean of the ranks' losses, so that all ranks judge it alike; waits for the device."""
         loss = loss.detach().float().clone()
         self.add_up(loss)
         return loss.item() / self.ranks
 
     def evaluate(self, averaged=False):
-        """{"test_accuracy": ...}, with a validation set "validation_accuracy", too."""
+        """Returns {"test_accuracy": ...}, with a validation set "validation_accuracy", too."""
         if averaged:
             self.estimate_statistics()
             model = self.average.module
@@ -124,7 +124,7 @@ class Trainer:
         return accuracies
 
     def accuracy(self, model, examples):
-        """On all of the examples, which the ranks share."""
+        """Returns the accuracy on all examples, which the ranks share."""
         right = torch.zeros((), dtype=torch.long, device=self.arrangement.device)
         with torch.inference_mode(), torch.autocast(self.arrangement.device, torch.bfloat16, self.arrangement.bfloat16):
             for first in range(self.rank * TEST_BATCH, len(examples), self.ranks * TEST_BATCH):
@@ -134,19 +134,19 @@ class Trainer:
         return right.item() / len(examples)
 
     def add_up(self, tensor):
-        """The sum over all ranks, in place."""
+        """Sums over all ranks, in place."""
         if self.arrangement.is_parallel:
             torch.distributed.all_reduce(tensor)
 
     def agree_on_statistics(self):
-        """Batch norm's running statistics become the mean of the ranks'."""
+        """Sets batch norm's running statistics to the mean of the ranks'."""
         for buffer in self.plain_model.buffers():
             if self.arrangement.is_parallel and buffer.is_floating_point():
                 self.add_up(buffer)
                 buffer /= self.ranks
 
     def estimate_statistics(self):
-        """Of batch norm, for the average: each rank from its share of the same examples."""
+        """Estimates batch norm's statistics for the average; each rank uses its share of the same examples."""
         device = self.examples.labels.device
         count = min(self.recipe.batch_norm_examples, len(self.examples)) // self.ranks
         mine = torch.arange(self.rank * count, (self.rank + 1) * count, device=device)
@@ -159,7 +159,8 @@ class Trainer:
 
 
 class GraphedTrainer(Trainer):
-    """The same with forward, backward and update in one CUDA graph, which reads mini-batch and rate at fixed places."""
+    """A trainer with forward, backward and update in one CUDA graph, which reads mini-batch and rate at fixed
+    addresses."""
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
@@ -168,14 +169,14 @@ class GraphedTrainer(Trainer):
         self.static_images, self.static_labels = images.clone(), labels.clone()
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # as PyTorch's notes on CUDA graphs ask: warm up, then capture
+        with torch.cuda.stream(side):  # follows PyTorch's notes on CUDA graphs: warm up, then capture
             for _ in range(3):
                 super().train(self.static_images, self.static_labels)
         torch.cuda.current_stream().wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             self.static_loss = super().train(self.static_images, self.static_labels)
-        self.plain_model.load_state_dict(weights)  # what the warm-up has trained does not count
+        self.plain_model.load_state_dict(weights)  # undoes the training of the warm-up
         for state in self.optimizer.state.values():
             state["momentum_buffer"].zero_()
 

@@ -1,4 +1,5 @@
-"""Which training examples a job leaves out for validation: the rule of `Validation` in proto/arbalest/v1/data.proto."""
+"""Chooses the training examples that a job sets aside for validation, by the rule of `Validation` in
+proto/arbalest/v1/data.proto."""
 
 import dataclasses
 import math
@@ -7,7 +8,7 @@ MASK = 2**64 - 1
 
 
 def mix(z):
-    """The output function of SplitMix64, with the step before it."""
+    """The output function of SplitMix64, including the step before it."""
     z = (z + 0x9E3779B97F4A7C15) & MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
@@ -15,14 +16,15 @@ def mix(z):
 
 
 def share_of(fraction, examples):
-    """How many of a class's examples validate: the nearest integer, halves up."""
+    """Returns how many of a class's examples validate: the nearest integer, halves up."""
     product = fraction * examples
     whole = math.floor(product)
     return whole + (product - whole >= 0.5)
 
 
 def left_out(labels, fraction, seed=1):
-    """The numbers of the examples that validate, ascending. `labels`: of the training set, in the order of its files."""
+    """Returns the numbers of the validation examples, ascending. `labels`: of the training set, in the order of its
+    files."""
     of_class = {}
     for example, label in enumerate(labels):
         of_class.setdefault(label, []).append(example)
@@ -34,7 +36,7 @@ def left_out(labels, fraction, seed=1):
 
 
 def divide(split, fraction, seed=1):
-    """What is left to train on, and the validation set. `split`: the training set, as datasets.load gives it."""
+    """Returns the remaining training set and the validation set. `split`: the training set from datasets.load."""
     chosen = set(left_out(split.labels, fraction, seed))
     pixels = len(split.images) // len(split)
     parts = []

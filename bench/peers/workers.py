@@ -1,4 +1,4 @@
-"""An arrangement at work: its processes, each of which trains, and what they are told to do."""
+"""Runs an arrangement: its processes, each of which trains, and their commands."""
 
 import math
 import multiprocessing
@@ -11,7 +11,7 @@ from peers.job_file import JobError
 from peers.target_run import train_to_target
 
 SYNTHETIC_EXAMPLES = 20_000
-OF_THE_USER = {error.__name__: error for error in (datasets.DataMissing, JobError)}  # passed on as they are
+OF_THE_USER = {error.__name__: error for error in (datasets.DataMissing, JobError)}  # passed on unchanged
 
 
 class WorkerFailed(Exception):
@@ -36,7 +36,7 @@ def seconds_of(learner, steps):
 
 
 def obey(pipe, rank, make_learner):
-    """Does what comes through the pipe until that is None. `make_learner()`: (learner as train_to_target wants it, when
+    """Executes commands from the pipe until one is None. `make_learner()`: returns (learner for train_to_target, when
     its clock started)."""
     try:
         learner, start = make_learner()
@@ -52,7 +52,7 @@ def obey(pipe, rank, make_learner):
                 pipe.send(("done", train_to_target(learner, target, max_epochs, start, tell)))
     except tuple(OF_THE_USER.values()) as error:
         pipe.send((type(error).__name__, str(error)))
-    except Exception as error:  # whatever it is, the parent says it; EOFError: the parent is gone
+    except Exception as error:  # the parent reports any error; EOFError: the parent is gone
         lines = str(error).strip().splitlines()
         pipe.send(("failed", f"{type(error).__name__}: {lines[0] if lines else ''}"))
 
@@ -60,7 +60,7 @@ def obey(pipe, rank, make_learner):
 class Workers:
     """`with Workers(...) as workers:` the processes live as long as the block.
 
-    `serve(pipe, rank, meeting_place, arrangement, recipe, options)`: what each process runs, a function of a module.
+    `serve(pipe, rank, meeting_place, arrangement, recipe, options)`: run by each process; a function of a module.
     `recipe`: that of one rank (Recipe.arranged).
     """
 
@@ -87,7 +87,7 @@ class Workers:
                     ),
                 )
                 child.start()
-                theirs.close()  # so that the end of the child is seen
+                theirs.close()  # so that the end of the child is noticed
                 self.children.append((ours, child))
         try:
             self.replies()
@@ -98,7 +98,7 @@ class Workers:
 
     def __exit__(self, error_type, *_):
         for pipe, child in self.children:
-            if error_type is not None:  # it may be in the midst of a training, or wait for a rank that is gone
+            if error_type is not None:  # it may still train, or wait for a rank that is gone
                 child.kill()
             else:
                 pipe.send(None)
@@ -106,7 +106,7 @@ class Workers:
         self.folder.cleanup()
 
     def replies(self, tell=None):
-        """One of each process."""
+        """Returns one reply per process."""
         answers = []
         for pipe, child in self.children:
             kind = "row"
@@ -132,12 +132,12 @@ class Workers:
             pipe.send(what)
 
     def images_per_second(self, steps):
-        """Of all processes together, while each does so many steps."""
+        """Returns images/s of all processes together, while each does this many steps."""
         self.order("steps", steps)
         return sum(steps * self.recipe.batch / seconds for seconds in self.replies())
 
     def got(self):
-        """What the peer has been given, for a page; its memory as it is now."""
+        """Returns the peer's resources for a page; memory is the present one."""
         self.order("memory")
         return self.arrangement.described() | {
             "mini_batch": self.recipe.batch * self.arrangement.ranks,

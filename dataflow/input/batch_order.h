@@ -1,4 +1,4 @@
-// Which examples make up which batch. Batches are numbered from 0; training numbers run on over all epochs.
+// Assigns examples to mini-batches. Batches are numbered from 0; training numbers continue over all epochs.
 #pragma once
 
 #include <array>
@@ -12,24 +12,24 @@
 
 namespace arbalest::dataflow {
 
-// Threads may ask for any batches at once, in any sequence.
+// Any number of threads may ask for any batches, in any sequence.
 class BatchOrder {
  public:
-  // A place of a padded batch that holds no example.
+  // Marks a place of a padded batch that holds no example.
   static constexpr std::int64_t kNoExample = engine::kNoExample;
 
   virtual ~BatchOrder() = default;
 
   virtual std::int64_t batch_size() const noexcept = 0;
   virtual std::int64_t batches_per_epoch() const noexcept = 0;
-  // How many batches there are; none if they never end.
+  // Number of batches; none if the order is endless.
   virtual std::optional<std::uint64_t> batches() const noexcept = 0;
   // Writes the examples of `batch`: batch_size() of them.
   virtual void indices(std::uint64_t batch, std::span<std::int64_t> out) = 0;
 };
 
-// For training: every epoch is a shuffle of its own, keyed (seed, epoch). The examples that fill no batch at the end of
-// an epoch are dropped; they differ from epoch to epoch.
+// The order of training: each epoch is a shuffle of its own, keyed (seed, epoch). Examples that do not fill a batch at
+// the end of an epoch are dropped; they differ from epoch to epoch.
 class ShuffledOrder final : public BatchOrder {
  public:
   // Throws ErrorKind::kInvalidJob if the dataset is smaller than a batch.
@@ -40,7 +40,7 @@ class ShuffledOrder final : public BatchOrder {
   std::optional<std::uint64_t> batches() const noexcept override { return std::nullopt; }
   void indices(std::uint64_t batch, std::span<std::int64_t> out) override;
 
-  // How many examples an epoch leaves out.
+  // Number of examples that each epoch drops.
   std::int64_t dropped_examples() const noexcept { return examples_ % batch_size_; }
 
  private:
@@ -55,12 +55,12 @@ class ShuffledOrder final : public BatchOrder {
   std::int64_t batch_size_;
   std::uint64_t seed_;
   std::mutex mutex_;
-  // The epochs of even and of odd number last asked for: batches that are prepared ahead lie in at most two epochs
-  // (more only if an epoch is shorter than that, and then a shuffle costs nothing).
+  // The latest even and the latest odd epoch asked for. Batches that are prepared ahead lie in at most two epochs; more
+  // only if an epoch is shorter than the run-ahead, and such an epoch is cheap to shuffle.
   std::array<Epoch, 2> epochs_;
 };
 
-// The first batches of another order, which must outlive it, and no more.
+// The first `batches` batches of another order, which must outlive this one.
 class FirstBatches final : public BatchOrder {
  public:
   FirstBatches(BatchOrder& order, std::int64_t batches) : order_(order), batches_(batches) {}
@@ -75,8 +75,8 @@ class FirstBatches final : public BatchOrder {
   std::int64_t batches_;
 };
 
-// For evaluation: every example of [first, first + examples) once, in the dataset's order; the last batch is padded
-// with kNoExample.
+// The order of evaluation: each example of [first, first + examples) once, in the dataset's order. The last batch is
+// padded with kNoExample.
 class SequentialOrder final : public BatchOrder {
  public:
   SequentialOrder(std::int64_t examples, std::int64_t batch_size, std::int64_t first = 0);

@@ -9,11 +9,11 @@
 namespace arbalest::dataflow {
 namespace {
 
-// A task fills several batches: a worker of oneTBB that is woken spins for a while afterwards, so rare wake-ups are
-// what keeps the input cheap. A quarter of the ring leaves three quarters to consume meanwhile.
+// A task fills several batches: oneTBB workers spin for a while after a wake-up, so rare wake-ups keep the input cheap.
+// A quarter of the ring per task leaves three quarters to consume meanwhile.
 std::size_t batches_of_a_task(std::size_t slots) { return std::max<std::size_t>(1, slots / 4); }
 
-// Of one slot.
+// Both sizes are those of one slot.
 std::size_t index_bytes(std::size_t batch_size) { return engine::aligned(batch_size * sizeof(std::int64_t)); }
 std::size_t label_bytes(std::size_t batch_size) { return engine::aligned(batch_size * sizeof(std::int32_t)); }
 std::size_t image_bytes(std::size_t batch_size, std::size_t pixels) {
@@ -130,13 +130,14 @@ void BatchRing::restart(std::uint64_t first) {
   submit_fills(group_);
 }
 
-// Hands out tasks for all free slots in sequence, `at_least` batches a task; fewer only at the end of the sequence.
+// Submits tasks for all free slots in sequence, with at least `at_least` batches per task, except at the sequence's
+// end.
 void BatchRing::submit_fills(std::size_t at_least) {
   const std::optional<std::uint64_t> total = order_.batches();
   for (;;) {
     const std::size_t count = fillable();
     if (count == 0 || (count < at_least && next_fill_ + count != total)) return;
-    pool_.submit([this, first = next_fill_] { fill_group(first); });  // it needs mutex_ before it does anything
+    pool_.submit([this, first = next_fill_] { fill_group(first); });  // fill_group() takes mutex_ before anything else
     slot_of(next_fill_).group = count;
     for (std::size_t i = 0; i < count; ++i) slot_of(next_fill_ + i).state = State::kFilling;
     next_fill_ += count;
@@ -145,8 +146,8 @@ void BatchRing::submit_fills(std::size_t at_least) {
   }
 }
 
-// How many batches from next_fill_ on exist and have a free slot; at most a task's. Slots that are free stay so until
-// they are handed out: each is looked at once.
+// Number of batches from next_fill_ on that exist and have a free slot, up to one task's batches. A free slot stays
+// free until a task is submitted for it, so each slot is checked once.
 std::size_t BatchRing::fillable() {
   const std::optional<std::uint64_t> total = order_.batches();
   while (fillable_ < group_ && slot_of(next_fill_ + fillable_).state == State::kFree &&
@@ -168,11 +169,11 @@ void BatchRing::fill_group(std::uint64_t first) noexcept {
       try {
         fill(slot, first + i);
       } catch (...) {
-        slot.failure = std::current_exception();  // next() throws it
+        slot.failure = std::current_exception();  // next() rethrows it
       }
       lock.lock();
     }
-    // Before the last one counts as filled: the ring, and with it the observer, may be gone afterwards.
+    // The observer is called before the last batch counts as filled: afterwards ring and observer may be gone.
     if (observer != nullptr && i + 1 == count) observer->after_fill();
     slot.state = State::kReady;
     --batches_filling_;
@@ -206,7 +207,7 @@ void BatchRing::read_examples(Slot& slot) const {
   slot.skipped = std::ssize(skipped);
 }
 
-// Zeros would enter the statistics of batch norm as an image.
+// Copies a real image to the skipped place: zeros would enter batch norm's statistics.
 void BatchRing::fill_skipped(const Slot& slot, std::size_t row) const {
   if (slot.batch.examples == 0) return;
   const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
@@ -218,7 +219,7 @@ void BatchRing::fill_skipped(const Slot& slot, std::size_t row) const {
   std::copy_n(slot.images + from * pixels, pixels, slot.images + row * pixels);
 }
 
-// False if the example cannot be read and is to be left out.
+// Returns false if the example cannot be read and is skipped.
 bool BatchRing::read_example(Slot& slot, std::size_t row) const {
   const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
   const std::int64_t example = slot.indices[row];
@@ -233,7 +234,7 @@ bool BatchRing::read_example(Slot& slot, std::size_t row) const {
   return true;
 }
 
-// Lets tasks end without filling what is left of them, and waits until none is left.
+// Makes running tasks stop after their current batch and waits until none runs.
 void BatchRing::stop_fills(std::unique_lock<std::mutex>& lock) {
   stopping_ = true;
   consumer_waits_ = true;

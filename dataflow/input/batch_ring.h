@@ -1,4 +1,4 @@
-// Batches in host memory, filled ahead of their use by tasks of the host pool and handed out in sequence.
+// A ring of batches in host memory. Tasks of the host pool fill it ahead of use; batches are handed out in sequence.
 #pragma once
 
 #include <condition_variable>
@@ -23,47 +23,52 @@ namespace arbalest::dataflow {
 struct Batch {
   std::uint64_t number = 0;
   const std::int64_t* indices = nullptr;  // [b] in the dataset; BatchOrder::kNoExample where there is no example
-  // As Dataset::read and label have them. A skipped example's place has the image of the nearest place before it that
-  // holds an example (the last is before the first), so that batch norm's statistics are of real images.
-  const float* images = nullptr;         // [b, c, h, w] or [b, columns], 64-byte aligned; zeros where there is none
+  // Values are those of Dataset::read and label. The place of a skipped example has the image of the nearest earlier
+  // place that holds an example (the last place comes before the first), so that batch norm's statistics see real
+  // images only.
+  const float* images = nullptr;  // [b, c, h, w] or [b, columns], 64-byte aligned; zeros where there is no example
   const std::int32_t* labels = nullptr;  // [b]; engine::kNoLabel where there is no example
-  int examples = 0;                      // how many of the b places hold one
+  int examples = 0;                      // number of the b places that hold an example
 };
 
-// Batch n lives in slot n mod slots, so next() waits for the release of the batch that is `slots` before it: who holds
-// that one himself must not call next().
+// Batch n lives in slot n mod slots, so next() waits until batch n - slots has been released. A caller that still holds
+// that batch must not call next().
+//
 // A ring of indices leaves images and labels null: steps gather the examples themselves (resident_data.h).
+//
 // Threads: next() and restart() belong to one consumer; release() may be called from any thread.
 class BatchRing {
  public:
-  // What the slots take of host memory. `pixels`: of an image; 0 for a ring of indices.
+  // Host memory that the slots take. `pixels`: elements of one image; 0 for a ring of indices.
   static std::size_t bytes(std::int64_t batch_size, std::int64_t pixels, int slots);
 
-  // Fills at once, from batch `first`. The memory of all slots is `device`'s host memory, allocated here once. What is
-  // passed by reference must outlive the ring.
+  // Starts to fill at once, from batch `first`. Allocates all slots once, in `device`'s host memory. Objects passed by
+  // reference must outlive the ring.
   BatchRing(const Dataset& dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,
             std::uint64_t first = 0);
-  // A ring of indices.
+  // Makes a ring of indices.
   BatchRing(BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots, std::uint64_t first = 0);
-  ~BatchRing();  // waits for its tasks
+  ~BatchRing();  // waits for the ring's tasks
   BatchRing(const BatchRing&) = delete;
   BatchRing& operator=(const BatchRing&) = delete;
 
-  // The next batch in sequence, waiting until it is filled; nothing after the last batch of a finite order. Throws what
-  // reading the batch threw, and again on every later call. The batch stays valid until it is released.
+  // Returns the next batch in sequence and waits until it is filled; returns none after the last batch of a finite
+  // order. Throws the error of reading the batch, and throws it again on every later call. The batch stays valid until
+  // it is released.
   std::optional<Batch> next();
-  // Gives the batch's slot back to be refilled. Each batch is released once.
+  // Returns the batch's slot to the ring for refilling. Each batch must be released once.
   void release(std::uint64_t number);
 
-  // From now on; what is being filled already goes unseen. `observer` must outlive the ring's tasks; null: nobody.
+  // Takes effect for tasks that start later. `observer` must outlive the ring's tasks; null: no observer.
   void set_observer(InputObserver* observer);
 
-  // How many examples were left out of the batches handed out so far, because the dataset skips what cannot be read.
+  // Number of examples missing from the batches handed out so far because they were unreadable and the dataset skips
+  // those.
   std::int64_t skipped() const noexcept { return skipped_; }
-  // What the first of them, in the order of the sequence, threw; empty if there is none.
+  // The error of the first skipped example in sequence; empty if none was skipped.
   const std::string& first_skipped() const noexcept { return first_skipped_; }
 
-  // The sequence starts again at `first`. All batches must have been released.
+  // Restarts the sequence at `first`. All batches must have been released.
   void restart(std::uint64_t first = 0);
 
  private:
@@ -73,10 +78,10 @@ class BatchRing {
     Batch batch;
     std::span<std::int64_t> indices;
     float* images = nullptr;         // null in a ring of indices
-    std::int32_t* labels = nullptr;  // alike
+    std::int32_t* labels = nullptr;  // null in a ring of indices
     std::exception_ptr failure;
-    std::int64_t skipped = 0;   // examples of the batch
-    std::string first_skipped;  // what its first threw
+    std::int64_t skipped = 0;   // number of skipped examples in the batch
+    std::string first_skipped;  // error of the first one
     std::size_t group = 0;      // batches of the task whose first batch lives here
   };
 
@@ -108,9 +113,9 @@ class BatchRing {
   std::mutex mutex_;
   InputObserver* observer_ = nullptr;
   std::condition_variable filled_;
-  std::uint64_t next_out_;    // what next() returns
+  std::uint64_t next_out_;    // number of the batch that next() returns
   std::uint64_t next_fill_;   // the first batch that no task has been submitted for
-  std::size_t fillable_ = 0;  // batches from there on that are known to have a free slot
+  std::size_t fillable_ = 0;  // number of batches from next_fill_ on that have a free slot
   std::size_t batches_filling_ = 0;
   bool consumer_waits_ = false;
   bool stopping_ = false;

@@ -31,7 +31,7 @@ std::vector<std::string> file_names(CifarVersion version, Split split) {
   return {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"};
 }
 
-// Of each published file.
+// Number of records in each published file.
 std::size_t records_per_file(CifarVersion version, Split split) {
   return version == CifarVersion::k100 && split == Split::kTrain ? 50'000 : 10'000;
 }
@@ -46,7 +46,7 @@ class CifarReader {
   // Returns the number of records.
   std::size_t read(const std::filesystem::path& path) {
     InputFile file(path);
-    std::size_t number = 0;  // of the next record
+    std::size_t number = 0;  // number of the next record
     for (;;) {
       const std::size_t count = file.read_up_to(records_);
       for (std::size_t at = 0; at + record_bytes() <= count; at += record_bytes()) {

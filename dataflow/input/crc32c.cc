@@ -7,7 +7,7 @@
 
 namespace arbalest::dataflow {
 
-// By the processor's own instruction, which every machine of our baseline has.
+// Uses the processor's own instruction, which every machine of our baseline has.
 std::uint32_t crc32c(std::span<const std::uint8_t> bytes) noexcept {
   std::uint64_t crc = 0xFFFFFFFFU;
   for (; bytes.size() >= sizeof(std::uint64_t); bytes = bytes.subspan(sizeof(std::uint64_t))) {

@@ -8,8 +8,8 @@ namespace arbalest::dataflow {
 
 std::uint32_t crc32c(std::span<const std::uint8_t> bytes) noexcept;
 
-// As TFRecord files hold it: rotated and with a constant added, because the checksum of data that holds its own
-// checksum says little (tensorflow/tsl/lib/hash/crc32c.h).
+// The checksum in the form that TFRecord files store: rotated, with a constant added. The plain checksum of data that
+// contains its own checksum is weak (tensorflow/tsl/lib/hash/crc32c.h).
 std::uint32_t masked_crc32c(std::span<const std::uint8_t> bytes) noexcept;
 
 }  // namespace arbalest::dataflow

@@ -1,7 +1,7 @@
-// The bytes are the same on every x86-64 machine: only additions, subtractions, multiplications, divisions, square
-// roots and conversions are used, which IEEE 754 rounds in one way; the build forbids fusing them (-ffp-contract=off)
-// and no reassociation is allowed (no -ffast-math). No function of libm, whose last bit may differ, takes part: a
-// rotation is made of the tangent of half its angle, and a bell curve of a sum of uniform numbers.
+// The bytes are the same on every x86-64 machine. The code uses only additions, subtractions, multiplications,
+// divisions, square roots and conversions, whose rounding IEEE 754 defines. The build forbids fused operations
+// (-ffp-contract=off) and reassociation (no -ffast-math). No function of libm is used, because its last bit may differ:
+// a rotation is computed from the tangent of half its angle, a bell curve from a sum of uniform numbers.
 #include "dataflow/input/digit_renderer.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace arbalest::dataflow {
 namespace {
 
-// Strength of the distortions, chosen so that a linear model stays below 93 % (it reaches 87 %) and LeNet passes 99 %
-// by far. Lengths in pixels, angles as tangents, the rest relative to the size of the digit.
+// Strength of the distortions, chosen so that a linear model stays below 93 % (it reaches 87 %) and LeNet clearly
+// exceeds 99 %. Lengths are in pixels, angles are tangents, other values are relative to the digit's size.
 constexpr float kHeight = 18.5F;
 constexpr float kAspect = 0.72F;  // width / height
 constexpr float kScaleSpread = 0.16F;
@@ -24,20 +24,20 @@ constexpr float kThinnest = 0.75F;  // half of the stroke's width
 constexpr float kThickest = 1.75F;
 constexpr float kEdge = 1.0F;  // width over which a stroke fades out
 constexpr float kDimmest = 0.70F;
-constexpr float kStrongestNoise = 0.24F;  // of half the range of bytes
+constexpr float kStrongestNoise = 0.24F;  // as a part of half the range of bytes
 
-constexpr int kGrid = 4;  // of the elastic distortion
+constexpr int kGrid = 4;  // nodes per side of the elastic distortion's grid
 
 class Uniform {
  public:
   explicit Uniform(RandomSequence& random) : random_(random) {}
 
-  // In [low, high), a multiple of 2^-24 of the way.
+  // Uniform in [low, high), in steps of 2^-24 of the range.
   float between(float low, float high) noexcept {
     return low + (high - low) * (static_cast<float>(random_.next() >> 40U) * 0x1p-24F);
   }
   float around_zero(float most) noexcept { return between(-most, most); }
-  // A bell curve over [-2 spread, 2 spread]: four uniform numbers added, standard deviation 0.58 spread.
+  // A bell curve over [-2 spread, 2 spread]: the sum of four uniform numbers, standard deviation 0.58 spread.
   float bell(float spread) noexcept {
     return around_zero(0.5F * spread) + around_zero(0.5F * spread) + around_zero(0.5F * spread) +
            around_zero(0.5F * spread);
@@ -47,7 +47,7 @@ class Uniform {
   RandomSequence& random_;
 };
 
-// Moves points of the unit box to pixels: elastic displacement, then an affine map.
+// Maps points of the unit box to pixels: elastic displacement, then an affine map.
 class Distortion {
  public:
   explicit Distortion(Uniform& uniform) {
@@ -61,7 +61,7 @@ class Distortion {
     const float half = uniform.around_zero(kHalfRotation);
     const float cosine = (1.0F - half * half) / (1.0F + half * half);
     const float sine = 2.0F * half / (1.0F + half * half);
-    // Rotation times slant times scale.
+    // Product of rotation, slant and scale.
     xx_ = cosine * width;
     xy_ = (cosine * slant - sine) * scale;
     yx_ = sine * width;
@@ -79,7 +79,7 @@ class Distortion {
   }
 
  private:
-  // Between the nodes of the grid, blended by 3t^2 - 2t^3 so that strokes get no corners.
+  // Interpolates between the grid's nodes by 3t^2 - 2t^3, so that strokes get no corners.
   StrokePoint displacement(StrokePoint p) const noexcept {
     const float gx = std::clamp(p.x, 0.0F, 1.0F) * static_cast<float>(kGrid - 1);
     const float gy = std::clamp(p.y, 0.0F, 1.0F) * static_cast<float>(kGrid - 1);
@@ -98,7 +98,7 @@ class Distortion {
   float xx_, xy_, yx_, yy_, x_, y_;
 };
 
-// Squares of the distances from each pixel to the strokes, exact up to `reach`.
+// Squared distance from each pixel to the nearest stroke, exact up to `reach`.
 class DistanceField {
  public:
   explicit DistanceField(float reach) : reach_(reach) { squares_.fill(reach * reach); }
@@ -156,7 +156,7 @@ void render_digit(const DigitStyle& style, RandomSequence& random,
     }
   }
   for (std::size_t first = 0; first < kDigitPixels; first += 8) {
-    const std::uint64_t bits = random.next();  // a byte of noise for each of eight pixels
+    const std::uint64_t bits = random.next();  // one byte of noise for each of eight pixels
     for (std::size_t i = 0; i < 8; ++i) {
       const float distance = std::sqrt(field.squares()[first + i]);
       const float ink = std::clamp((half_width - distance) / kEdge + 0.5F, 0.0F, 1.0F);

@@ -9,11 +9,11 @@
 namespace arbalest::dataflow {
 namespace {
 
-constexpr int kLinesPerPiece = 4;  // of a curve, between two of its points
+constexpr int kLinesPerPiece = 4;  // lines of a curve between two of its points
 
 Polyline line(std::initializer_list<StrokePoint> points) { return points; }
 
-// A Catmull-Rom spline through the points; the ends count twice.
+// A Catmull-Rom spline through the points; the end points are doubled.
 Polyline curve(std::initializer_list<StrokePoint> through) {
   const std::vector<StrokePoint> p(through);
   const auto at = [&](std::size_t i) { return p[std::min(std::max<std::size_t>(i, 1) - 1, p.size() - 1)]; };

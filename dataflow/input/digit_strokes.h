@@ -1,4 +1,4 @@
-// How people write the ten digits: stroke templates in a unit box, x to the right and y downwards.
+// Templates of the ten digits: strokes in a unit box, with x to the right and y downwards.
 #pragma once
 
 #include <vector>
@@ -12,13 +12,13 @@ struct StrokePoint {
 
 using Polyline = std::vector<StrokePoint>;
 
-// One way to write a digit: its strokes, curves already divided into short lines.
+// One way to write a digit: its strokes, with curves divided into short lines.
 struct DigitStyle {
   std::vector<Polyline> strokes;
 };
 
-// The styles of `digit` in [0, 10), at least three. Computed by additions and multiplications only: the same bits on
-// every machine.
+// The styles of `digit`, in [0, 10); at least three. They are computed by additions and multiplications only, so they
+// have the same bits on every machine.
 std::vector<DigitStyle> digit_styles(int digit);
 
 }  // namespace arbalest::dataflow

@@ -30,7 +30,7 @@ void EncodedImages::decode_file(std::int64_t example, const ExamplePlace& place,
   const std::vector<std::uint8_t> file = examples_->read(example);
   const ImageSides target{static_cast<int>(description_.image[2]), static_cast<int>(description_.image[1])};
   CropBox box;
-  // As small as the library can make it without making the box smaller than the target.
+  // The smallest scale at which the box is not smaller than the target.
   const auto choose_scale = [&](ImageSides sides) {
     box = frame(framing_, sides, target, place);
     return std::min(1.0, std::max(target.width / box.width, target.height / box.height));
@@ -67,7 +67,7 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
   std::vector<std::uint8_t> pixels(examples * pixels_per_image);
   std::vector<std::int32_t> labels(examples);
   std::atomic<std::int64_t> unreadable = 0;
-  // The first example that fails, so that the error is the same in every run.
+  // The first failing example is reported, so that the error is the same in every run.
   std::mutex mutex;
   std::size_t first_failed = examples;
   std::exception_ptr failure;

@@ -19,7 +19,7 @@ namespace {
 namespace io = google::protobuf::io;
 using google::protobuf::internal::WireFormatLite;
 
-// The data of a record from its beginning, of which only what is asked for is read.
+// The data of a record as a stream; bytes are read from the file only when they are asked for.
 class RecordStream final : public io::CopyingInputStream {
  public:
   RecordStream(const RecordFile& file, std::size_t record) : file_(file), record_(record) {}
@@ -43,8 +43,8 @@ class RecordStream final : public io::CopyingInputStream {
   std::uint64_t position_ = 0;
 };
 
-// Enters the next field of that number, a message or bytes, over other fields, and ends with it what can be read; the
-// limit before, or none if there is no such field.
+// Skips to the next field with that number, a message or bytes, and limits reading to it. Returns the previous limit;
+// none if there is no such field.
 std::optional<io::CodedInputStream::Limit> enter(io::CodedInputStream& in, int number) {
   const std::uint32_t wanted = WireFormatLite::MakeTag(number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
   for (std::uint32_t tag = in.ReadTag(); tag != 0; tag = in.ReadTag()) {
@@ -59,21 +59,21 @@ std::optional<io::CodedInputStream::Limit> enter(io::CodedInputStream& in, int n
   return std::nullopt;
 }
 
-// What is left up to the limit.
+// The remaining bytes up to the limit.
 std::optional<std::string> rest(io::CodedInputStream& in) {
   std::string bytes;
   if (!in.ReadString(&bytes, in.BytesUntilLimit())) return std::nullopt;
   return bytes;
 }
 
-// False if the field ends too early.
+// Returns false if the field ends too early.
 bool leave(io::CodedInputStream& in, io::CodedInputStream::Limit before) {
   const bool is_whole = in.Skip(in.BytesUntilLimit());
   in.PopLimit(before);
   return is_whole;
 }
 
-// In an entry of the map of features: its value, if it has that name.
+// Reads an entry of the map of features: returns its value if the entry has that name.
 std::optional<tensorflow::Feature> value_of(io::CodedInputStream& in, std::string_view name) {
   constexpr int kKey = 1;
   constexpr int kValue = 2;
@@ -92,12 +92,12 @@ std::optional<tensorflow::Feature> value_of(io::CodedInputStream& in, std::strin
 }  // namespace
 
 std::optional<tensorflow::Feature> find_feature(const RecordFile& file, std::size_t record, std::string_view name) {
-  constexpr int kBlock = 512;  // bytes that are read at a time
+  constexpr int kBlock = 512;  // bytes per read from the file
   if (file.bytes(record) > std::numeric_limits<int>::max()) return std::nullopt;
   RecordStream source(file, record);
   io::CopyingInputStreamAdaptor blocks(&source, kBlock);
   io::CodedInputStream in(&blocks);
-  in.PushLimit(static_cast<int>(file.bytes(record)));  // a damaged length must not ask for more
+  in.PushLimit(static_cast<int>(file.bytes(record)));  // a damaged length must not reach beyond the record
   while (const auto features = enter(in, tensorflow::Example::kFeaturesFieldNumber)) {
     while (const auto entry = enter(in, tensorflow::Features::kFeatureFieldNumber)) {
       if (auto feature = value_of(in, name)) return feature;

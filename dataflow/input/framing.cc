@@ -9,7 +9,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-// The largest box of the target's aspect, in the middle.
+// The largest centered box with the target's aspect ratio.
 CropBox largest_box(ImageSides sides, ImageSides target) {
   const double scale =
       std::min(static_cast<double>(sides.width) / target.width, static_cast<double>(sides.height) / target.height);

@@ -1,4 +1,4 @@
-// Which part of an image of any size the model sees.
+// Chooses which part of an image the model sees.
 #pragma once
 
 #include "dataflow/input/dataset.h"
@@ -8,8 +8,8 @@
 
 namespace arbalest::dataflow {
 
-// The part of an image of `sides` that becomes an image of `target`. Throws ErrorKind::kData, without the record, where
-// the framing brings images to no size and this one has another.
+// The part of an image of `sides` that becomes an image of `target`. Throws ErrorKind::kData, without naming the
+// record, if the framing does not resize and the image has another size.
 CropBox frame(const Framing& framing, ImageSides sides, ImageSides target, const ExamplePlace& place);
 
 }  // namespace arbalest::dataflow

@@ -36,7 +36,7 @@ std::filesystem::path find_file(const IdxSource& source, const std::string& name
     const std::filesystem::file_status status = std::filesystem::symlink_status(path, error);
     if (status.type() != std::filesystem::file_type::not_found) return path;
   }
-  // As many archives spell it.
+  // Many archives spell the name with a dot.
   std::string dotted = name;
   dotted[dotted.find("-idx")] = '.';
   for (const std::filesystem::path& path : {source.directory / dotted, source.directory / (dotted + ".gz")}) {
@@ -83,7 +83,7 @@ std::vector<std::uint32_t> read_extents(InputFile& file, std::size_t rank) {
   return extents;
 }
 
-// Their product, if the file can hold as much: what a header promises is not believed before anything is allocated.
+// The product of the extents. Throws if the file cannot hold that much, before anything of that size is allocated.
 std::size_t checked_size(const InputFile& file, const std::vector<std::uint32_t>& extents) {
   std::uint64_t size = 1;
   for (const std::uint32_t extent : extents) {

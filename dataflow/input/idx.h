@@ -1,5 +1,5 @@
-// The IDX files of MNIST and Fashion-MNIST (http://yann.lecun.com/exdb/mnist): "train-images-idx3-ubyte" and its
-// siblings, raw or compressed with gzip, with or without ".gz".
+// Reads the IDX files of MNIST and Fashion-MNIST (http://yann.lecun.com/exdb/mnist): "train-images-idx3-ubyte" and its
+// siblings, raw or compressed with gzip, with or without the extension ".gz".
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@ struct IdxSource {
 };
 
 // Throws ErrorKind::kData, naming file and offset or record, if a file is missing, unreadable, truncated, too long or
-// corrupt, does not hold what is expected, or if images and labels do not fit together.
+// corrupt, if its content differs from `expected`, or if the numbers of images and labels differ.
 std::unique_ptr<ByteImages> load_idx(const IdxSource& source, Split split);
 
 }  // namespace arbalest::dataflow

@@ -25,10 +25,10 @@ namespace {
 
 constexpr std::uint64_t kMostFileBytes = std::uint64_t{1} << 28;
 
-// What a split has, before its classes have numbers.
+// The images of a split by class name, before classes have numbers.
 using FilesByClass = std::map<std::string, std::vector<fs::path>>;
 
-// Of what systems and tools leave in folders: ".DS_Store", "._0.jpg", ".ipynb_checkpoints".
+// Systems and tools leave such entries in folders: ".DS_Store", "._0.jpg", ".ipynb_checkpoints".
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
 bool is_image_name(const fs::path& path) {
@@ -38,7 +38,7 @@ bool is_image_name(const fs::path& path) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
-// Sorted, so that their order depends on no file system.
+// Sorted, so that the order does not depend on the file system.
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> entries;
@@ -134,7 +134,7 @@ class ImageFiles final : public EncodedExamples {
 
 ImageFileList list_image_files(const ImageFilesSource& source, Split split, std::vector<std::string>& warnings) {
   Lister lister(source, warnings);
-  std::vector<std::string> of_training;  // said when that split is listed for itself
+  std::vector<std::string> of_training;  // reported when the training split itself is listed
   const FilesByClass training =
       split == Split::kTrain ? lister.list(source.train) : Lister(source, of_training).list(source.train);
   const FilesByClass wanted = split == Split::kTrain ? training : lister.list(source.test);

@@ -1,4 +1,4 @@
-// JPEG and PNG files in folders that are named after their classes.
+// Reads JPEG and PNG files from folders named after their classes.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,14 @@
 
 namespace arbalest::dataflow {
 
-// Each split is either a folder with a folder for each class, or a text file that lists images, a path a line, below
-// `directory`; the folder that a listed image lies in is its class. Classes are numbered in the order of their names,
-// as the training split has them.
+// Each split is either a folder with one folder per class, or a text file that lists images below `directory`, one path
+// per line. The folder that holds a listed image is its class. Classes are numbered in the order of the training
+// split's class names.
 struct ImageFilesSource {
   std::filesystem::path directory;
   std::string train;  // below `directory`
   std::string test;
-  std::string if_missing = "check the path";  // the likely fix, for the error
+  std::string if_missing = "check the path";  // the likely fix, for the error message
 };
 
 struct ImageFile {
@@ -31,17 +31,17 @@ struct ImageFileList {
   std::vector<ImageFile> files;
 };
 
-// The files of a split; none is opened. In a folder only what is named .jpg, .jpeg or .png (in any case) is an image,
-// and what begins with a dot is neither image nor class; how much was left out so is said in `warnings`. Throws
-// ErrorKind::kData where a folder or list is missing or unreadable, a class has no image, a listed image lies in no
-// folder or outside of `directory`, or the test split has a class of its own.
+// The files of a split; none is opened. In a folder, only files named .jpg, .jpeg or .png (in any case) are images;
+// names that begin with a dot are ignored. A warning counts all ignored entries. Throws ErrorKind::kData if a folder or
+// list is missing or unreadable, a class has no image, a listed image lies in no folder or outside `directory`, or the
+// test split has a class that the training split lacks.
 ImageFileList list_image_files(const ImageFilesSource& source, Split split, std::vector<std::string>& warnings);
 
-// The same as examples; throws besides if there are not `classes` of them.
+// Opens the same files as examples. Also throws if there are not `classes` classes.
 std::unique_ptr<const EncodedExamples> open_image_files(const ImageFilesSource& source, Split split,
                                                         std::int64_t classes, std::vector<std::string>& warnings);
 
-// All bytes of a file. Throws ErrorKind::kData, naming it.
+// All bytes of a file. Throws ErrorKind::kData, naming the file.
 std::vector<std::uint8_t> read_whole_file(const std::filesystem::path& path);
 
 }  // namespace arbalest::dataflow

@@ -1,11 +1,11 @@
-// What image_decoder.h chooses from: one function of each format for each of its questions.
+// The decoders of each image format, between which image_decoder.h chooses.
 #pragma once
 
 #include "dataflow/input/image_decoder.h"
 
 namespace arbalest::dataflow {
 
-// Throws ErrorKind::kData for an image of no or of too many pixels.
+// Throws ErrorKind::kData for an image without pixels or with too many.
 void check_sides(std::int64_t width, std::int64_t height);
 
 ImageSides jpeg_sides(std::span<const std::uint8_t> file);

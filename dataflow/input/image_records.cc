@@ -29,7 +29,7 @@ constexpr const char* kFile = "image/encoded";
 constexpr const char* kLabel = "image/class/label";
 constexpr const char* kClassName = "image/class/text";
 
-// Names that end in "-00002-of-00005" say how many others there must be.
+// Names that end in "-00002-of-00005" state the number of shards.
 void check_complete(const std::vector<fs::path>& shards) {
   static const std::regex kNumbered("(.*)-[0-9]+-of-([0-9]{1,9})");
   std::map<std::pair<std::string, std::string>, unsigned long> found;  // by name and count
@@ -64,7 +64,7 @@ std::vector<fs::path> find_shards(const ImageRecordsSource& source) {
   return shards;
 }
 
-// The last of that name, as in a map that is filled entry by entry.
+// Returns the last feature of that name, as if a map were filled entry by entry.
 const tensorflow::Feature& feature_of(const tensorflow::Example& example, const char* name) {
   const auto entries = example.features().feature() | std::views::reverse;
   const auto found = std::ranges::find(entries, name, &tensorflow::Features::Entry::key);
@@ -78,7 +78,7 @@ tensorflow::Feature& add_feature(tensorflow::Example& example, const char* name)
   return *entry.mutable_value();
 }
 
-constexpr std::int32_t kUnreadable = -1;  // instead of a label
+constexpr std::int32_t kUnreadable = -1;  // stands for an unreadable label
 
 // A shard, and the class of each of its records.
 struct Shard {
@@ -101,7 +101,7 @@ std::optional<std::int64_t> find_label(const RecordFile& file, std::size_t recor
   return feature->int64_list().value(0);
 }
 
-// The whole record is read only where the label alone says that something is wrong.
+// Reads the whole record only if its label indicates an error.
 std::int32_t read_label(const RecordFile& file, std::size_t record, const ImageRecordsSource& source) {
   const auto is_class = [&](std::int64_t label) {
     return label >= source.first_label && label - source.first_label < source.classes;
@@ -130,7 +130,7 @@ Shard open_shard(const fs::path& path, const ImageRecordsSource& source) {
   return shard;
 }
 
-// In the order of `paths`; throws what the first of them throws.
+// Returns shards in the order of `paths`; throws the error of the first one that fails.
 std::vector<Shard> open_shards(const std::vector<fs::path>& paths, const ImageRecordsSource& source,
                                engine::host::Pool& pool) {
   std::vector<std::optional<Shard>> opened(paths.size());

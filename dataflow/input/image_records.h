@@ -1,5 +1,5 @@
-// Encoded images in TFRecord shards of tf.train.Example: the image file as "image/encoded", its class as
-// "image/class/label".
+// Reads encoded images from TFRecord shards of tf.train.Example: "image/encoded" holds the image file,
+// "image/class/label" its class.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,18 @@ namespace arbalest::dataflow {
 
 struct ImageRecordsSource {
   std::filesystem::path directory;
-  std::string pattern;           // of the shards' names, with '*' and '?'; they are read in the order of their names
-  std::int64_t first_label = 0;  // that stands for class 0: 1 where 0 means "none of the classes"
+  // Pattern of the shards' names, with '*' and '?'. Shards are read in the order of their names.
+  std::string pattern;
+  std::int64_t first_label = 0;  // label of class 0; it is 1 where label 0 means "none of the classes"
   std::int64_t classes = 0;
-  // Of records whose data is damaged or no such example.
+  // For records whose data is damaged or not a valid example.
   OnUnreadable on_unreadable = OnUnreadable::kStop;
 };
 
-// Labels are read at once, without the images beside them, shard by shard on `pool`; not to be called by a task of it.
-// Throws ErrorKind::kData, naming shard and record, if there is no shard or one is incomplete, if a label is out of
-// range, and if a record has no label. Where those are to be skipped, they are examples that cannot be read
-// instead; as is any record whose checksum is wrong, which shows when it is read.
+// Reads all labels at once, without the images, with one task of `pool` per shard; a task of the pool must not call
+// this. Throws ErrorKind::kData, naming shard and record, if there is no shard, a shard is incomplete, a label is out
+// of range or a record has no label. With OnUnreadable::kSkip, a record without a label becomes an example that cannot
+// be read instead. A wrong checksum shows only when the record is read.
 std::unique_ptr<const EncodedExamples> open_image_records(const ImageRecordsSource& source, engine::host::Pool& pool);
 
 struct ImageRecord {
@@ -33,7 +34,8 @@ struct ImageRecord {
   std::vector<std::uint8_t> file;
 };
 
-// From and to the data of a record. read throws ErrorKind::kData, without the record, if a feature is missing.
+// Parse and build the data of a record. read_image_record throws ErrorKind::kData, without naming the record, if a
+// feature is missing.
 ImageRecord read_image_record(std::span<const std::uint8_t> data);
 std::vector<std::uint8_t> make_image_record(const ImageRecord& record, const std::string& class_name);
 

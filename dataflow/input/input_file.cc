@@ -18,7 +18,7 @@ using engine::fail;
 
 namespace {
 
-constexpr std::uint64_t kMostExpansion = 1032;  // of deflate, per byte (zlib's technical notes)
+constexpr std::uint64_t kMostExpansion = 1032;  // largest expansion by deflate, per byte (zlib's technical notes)
 constexpr int kGzipWindow = 15 + 16;            // largest window; 16 asks for gzip headers and checksums
 constexpr std::array<std::uint8_t, 2> kGzipMagic = {0x1F, 0x8B};
 
@@ -75,7 +75,7 @@ std::size_t InputFile::read_file(std::span<std::uint8_t> out) {
   return count;
 }
 
-// At least one byte unless the content has ended.
+// Reads at least one byte unless the content has ended.
 std::size_t InputFile::read_some(std::span<std::uint8_t> out) {
   if (!inflater_) return read_file(out);
   z_stream& stream = inflater_->stream;

@@ -1,4 +1,4 @@
-// Reads a file that may be compressed with gzip; which of the two it is shows in its first bytes.
+// Reads a file that may be compressed with gzip; its first bytes show whether it is.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +10,24 @@
 
 namespace arbalest::dataflow {
 
-// Every failure throws ErrorKind::kData and names the file. Offsets count bytes of content, after decompression.
+// Every failure throws ErrorKind::kData and names the file. Offsets count bytes after decompression.
 class InputFile {
  public:
-  // Throws if `path` is no readable regular file.
-  //   is_raw: of a format that is never compressed as a whole; gzip data is then content like any other
+  // Throws if `path` is not a readable regular file.
+  //   is_raw: the format is never compressed as a whole, so gzip data is content like any other
   explicit InputFile(std::filesystem::path path, bool is_raw = false);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  // Fills all of `out`. Throws if the file ends before (`what` says what was being read) or the gzip data is corrupt.
+  // Fills all of `out`. Throws if the file ends before (`what` names what is being read) or the gzip data is corrupt.
   void read(std::span<std::uint8_t> out, const char* what);
-  // Fills `out` as far as there is content; returns how many bytes were read. Throws if the gzip data is corrupt.
+  // Fills `out` as far as there is content and returns the number of bytes read. Throws if the gzip data is corrupt.
   std::size_t read_up_to(std::span<std::uint8_t> out);
-  // Throws unless all content has been read, and the checksum of gzip data is right.
+  // Throws unless all content has been read and the checksum of gzip data is right.
   void expect_end();
 
-  // More content than this cannot be left: what the file holds, or what gzip could expand it to.
+  // Upper bound of the remaining content: the file's remaining bytes, or the most that gzip can expand them to.
   std::uint64_t most_left() const noexcept;
 
   std::uint64_t offset() const noexcept { return offset_; }

@@ -1,5 +1,5 @@
-// Watches how mini-batches are filled and waited for: traces and measurements. Costs one pointer comparison where a
-// task of the pool begins and where the consumer must wait, and nothing else when absent.
+// Observes when mini-batches are filled and when the consumer waits for one, for traces and measurements. Without an
+// observer the cost is one pointer comparison per task of the pool and per wait of the consumer.
 #pragma once
 
 namespace arbalest::dataflow {
@@ -7,10 +7,10 @@ namespace arbalest::dataflow {
 class InputObserver {
  public:
   virtual ~InputObserver() = default;
-  // On a thread of the pool: one or more batches are filled between the two.
+  // Called on a thread of the pool, around a task that fills one or more batches.
   virtual void before_fill() = 0;
   virtual void after_fill() = 0;
-  // On the consumer's thread: the next batch is not there yet.
+  // Called on the consumer's thread, around a wait for a batch that is not yet filled.
   virtual void before_wait() = 0;
   virtual void after_wait() = 0;
 };

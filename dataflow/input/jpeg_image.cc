@@ -1,4 +1,4 @@
-// JPEG by libjpeg-turbo.
+// Decodes JPEG with libjpeg-turbo.
 #include <csetjmp>
 #include <cstddef>
 #include <cstdio>
@@ -22,10 +22,10 @@ using engine::fail;
 
 namespace {
 
-// A progressive image of a few bytes may ask for any number of passes over all pixels.
+// Limit of passes over the image: a progressive file of a few bytes may ask for any number of them.
 constexpr int kMostScans = 500;
 
-// The library reports errors by a jump: between setjmp and what jumps, no object with a destructor may live.
+// libjpeg reports errors by longjmp, so no object with a destructor may live between setjmp and the call that fails.
 struct Decoder {
   jpeg_decompress_struct library{};
   jpeg_error_mgr errors{};
@@ -57,7 +57,8 @@ struct Decoder {
     std::longjmp(self.failed, 1);
   }
 
-  // The library goes on with gray pixels where data is missing or wrong; a network must not learn from those.
+  // libjpeg fills missing or wrong data with gray pixels and goes on. A network must not learn from those, so this
+  // fails.
   static void check_warning(j_common_ptr common, int level) {
     if (level != -1) return;
     const int code = common->err->msg_code;

@@ -19,13 +19,13 @@ using engine::fail;
 
 namespace {
 
-// Without extents of 1, which change nothing in the order of the elements.
+// Drops dimensions of extent 1, which do not change the order of the elements.
 std::vector<std::uint64_t> squeezed(std::vector<std::uint64_t> extents) {
   std::erase(extents, 1U);
   return extents;
 }
 
-// Of the images' array, whatever its type.
+// Checks the shape of the images' array, whatever its type.
 void check_shape(const NpySource& source, const NpyHeader& header) {
   const std::vector<std::uint64_t> expected(source.expected.image.begin(), source.expected.image.end());
   const std::vector<std::uint64_t>& shape = header.shape;

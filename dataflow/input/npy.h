@@ -1,4 +1,4 @@
-// Images and labels as two arrays of NumPy's .npy files
+// Reads images and labels from two NumPy .npy files
 // (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
 #pragma once
 
@@ -13,16 +13,16 @@ namespace arbalest::dataflow {
 
 struct NpySource {
   std::string name;
-  std::filesystem::path images;  // [n, c, h, w]; extents of 1 may be left out
+  std::filesystem::path images;  // [n, c, h, w]; dimensions of extent 1 may be missing
   std::filesystem::path labels;  // integers of any size [n], in [0, classes)
   InputDescription expected;
   Normalization normalization;
 };
 
-// Images of unsigned bytes (std::uint8_t) or of floating-point numbers (float; arrays of float64, too). Throws
-// ErrorKind::kData, naming the file, if one is missing, no .npy file, truncated or too long, in Fortran order, of
-// another type (pickled objects among them) or shape, if images and labels do not fit together, and for labels that
-// are out of range and numbers that are not finite, with their record.
+// Pixel is std::uint8_t (unsigned bytes) or float (float32 or float64 arrays). Throws ErrorKind::kData, naming the
+// file, if a file is missing, not a .npy file, truncated, too long, in Fortran order, or of another type (such as
+// pickled objects) or shape, or if the numbers of images and labels differ. For labels out of range and values that are
+// not finite, the error also names the record.
 template <typename Pixel>
 std::unique_ptr<StoredImages<Pixel>> load_npy(const NpySource& source);
 

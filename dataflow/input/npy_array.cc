@@ -19,7 +19,7 @@ using engine::fail;
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little);  // as the numbers that are read
+static_assert(std::endian::native == std::endian::little);  // .npy numbers are read as they lie in the file
 
 constexpr std::size_t kLongestHeader = 4096;
 
@@ -50,7 +50,7 @@ std::string value_of(const std::string& text, const char* key, const char* patte
        text.substr(0, text.find('\n')));
 }
 
-// The rest of the file; what the header promises is not believed before anything is allocated.
+// Reads the rest of the file. Checks the header's sizes against the file before anything of that size is allocated.
 template <typename T>
 std::vector<T> read_content(InputFile& file, const NpyHeader& header, std::uint64_t element_bytes) {
   std::uint64_t bytes = element_bytes;

@@ -1,5 +1,4 @@
-// One array of NumPy's .npy files
-// (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
+// Reads one array from a NumPy .npy file (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
 #pragma once
 
 #include <cstddef>
@@ -22,20 +21,20 @@ struct NpyArray {
   std::vector<std::uint8_t> bytes;
 };
 
-// Both throw ErrorKind::kData, naming the file, if it is no .npy file, truncated or too long, in Fortran order, or of
-// no simple type (pickled objects among them).
+// Both throw ErrorKind::kData, naming the file, if it is not a .npy file, truncated, too long, in Fortran order, or not
+// of a simple type (such as pickled objects).
 NpyHeader read_npy_header(InputFile& file);
-// The rest of the file; an element has `element_bytes`.
+// Reads the rest of the file; `element_bytes`: size of one element.
 std::vector<std::uint8_t> read_npy_content(InputFile& file, const NpyHeader& header, std::uint64_t element_bytes);
 
-// Bytes of an integer, 0 if the type is none that is read.
+// Bytes of an integer of this type; 0 if the type is not a supported integer.
 std::size_t integer_bytes(const std::string& type);
-// Of an array of such; what is beyond int64 is 2^62.
+// An element of an integer array of `bytes` bytes each. Unsigned values above 2^62 are returned as 2^62.
 std::int64_t integer_at(const NpyArray& array, std::size_t bytes, std::size_t index);
 
-// All numbers of an array of type '<f4' or '<f8', `per_record` for each record. Throws ErrorKind::kData if the type is
-// another, and for a number that is not finite as float32, naming the record and, of several, the element; `what` the
-// numbers are: "target".
+// Reads all numbers of an array of type '<f4' or '<f8', with `per_record` numbers per record. Throws ErrorKind::kData
+// for another type, and for a number that is not finite as float32; the error names the record and, if a record has
+// several numbers, the element. `what`: what the numbers are, for errors: "target".
 std::vector<float> read_floats(InputFile& file, const NpyHeader& header, std::string_view what, std::size_t per_record);
 
 }  // namespace arbalest::dataflow

@@ -12,7 +12,7 @@ namespace elementwise = engine::elementwise;
 
 namespace {
 
-constexpr std::size_t kBytes = 256;  // different ones
+constexpr std::size_t kBytes = 256;  // number of byte values
 
 std::vector<float> of_channels(const std::vector<float>& values, std::size_t channels) {
   if (values.size() == 1) return std::vector<float>(channels, values[0]);

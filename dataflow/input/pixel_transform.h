@@ -1,4 +1,4 @@
-// From what is stored to what the model sees: augmentation and normalization.
+// Turns stored pixels into what the model reads: augmentation and normalization.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ class PixelTransform {
   // `image`: [c, h, w].
   PixelTransform(const engine::Shape& image, const Normalization& normalization);
 
-  // Images are augmented from now on.
+  // Switches augmentation on.
   void augment(const engine::Augmentation& augmentation) { augmentation_ = augmentation; }
 
-  // Both [c, h, w]; bytes (std::uint8_t), of which a gathering writes the same bits (engine/ops/gather_examples.h), or
-  // numbers (float).
+  // Writes `image` from `pixels`; both are [c, h, w]. Pixel is std::uint8_t (gathering on a device writes the same
+  // bits, engine/ops/gather_examples.h) or float.
   template <typename Pixel>
   void write(const Pixel* pixels, const ExamplePlace& place, float* image) const;
 
-  // [c, 256]: what each byte of each channel becomes.
+  // [c, 256]: normalized value of each byte in each channel.
   const std::vector<float>& tables() const noexcept { return tables_; }
   const Normalization& normalization() const noexcept { return normalization_; }
   const engine::Augmentation& augmentation() const noexcept { return augmentation_; }
@@ -32,7 +32,7 @@ class PixelTransform {
   std::int64_t channels_;
   std::int64_t height_;
   std::int64_t width_;
-  Normalization normalization_;  // of each channel
+  Normalization normalization_;  // one value per channel
   std::vector<float> tables_;
   engine::Augmentation augmentation_;
 };

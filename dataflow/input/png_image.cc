@@ -1,4 +1,4 @@
-// PNG by libpng.
+// Decodes PNG with libpng.
 #include <png.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using engine::fail;
 
 namespace {
 
-// The library reports errors by a jump: between setjmp and what jumps, no object with a destructor may live.
+// libpng reports errors by longjmp, so no object with a destructor may live between setjmp and the call that fails.
 class Decoder {
  public:
   explicit Decoder(std::span<const std::uint8_t> file)
@@ -53,7 +53,7 @@ class Decoder {
     std::strncpy(self.message_, message, sizeof(self.message_) - 1);
     std::longjmp(self.failed_, 1);
   }
-  static void on_warning(png_structp, png_const_charp) {}  // about colors and text, which do not matter here
+  static void on_warning(png_structp, png_const_charp) {}  // warnings concern colors and text, which do not matter here
 
   static void read(png_structp library, png_bytep out, std::size_t bytes) {
     auto& self = *static_cast<Decoder*>(png_get_io_ptr(library));
@@ -66,11 +66,11 @@ class Decoder {
 
   void read_header() {
     if (setjmp(failed_) != 0) refuse();
-    png_set_user_limits(library_, 0x7FFFFFFF, 0x7FFFFFFF);  // check_sides() knows better
+    png_set_user_limits(library_, 0x7FFFFFFF, 0x7FFFFFFF);  // check_sides() sets the limit
     png_read_info(library_, info_);
   }
 
-  // Returns the bytes of a row.
+  // Reads the header and returns the bytes of a row.
   std::size_t start(int channels) {
     if (setjmp(failed_) != 0) refuse();
     const bool has_colors = (png_get_color_type(library_, info_) & PNG_COLOR_MASK_COLOR) != 0;

@@ -1,4 +1,4 @@
-// Numbers that depend on a key only: the same on every machine, compiler and standard library, in any thread.
+// Random numbers that depend on a key only: the same on every machine, compiler and standard library, in any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ constexpr std::uint64_t split_mix(std::uint64_t z) noexcept {
 // the key plus i times an odd constant.
 class RandomSequence {
  public:
-  // Sequences of different (seed, stream, index) are unrelated.
+  // Different (seed, stream, index) give unrelated sequences.
   RandomSequence(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) noexcept
       : state_(split_mix(split_mix(split_mix(seed) + stream) + index)) {}
 
@@ -28,7 +28,7 @@ class RandomSequence {
     return split_mix(state_);
   }
 
-  // Uniform in [0, bound), bound in [1, 2^32], without bias: a product is rejected where it would favor some values
+  // Uniform in [0, bound), for bound in [1, 2^32], without bias: products that would favor some values are rejected
   // (Lemire: "Fast random integer generation in an interval", 2019).
   std::uint64_t below(std::uint64_t bound) noexcept {
     const std::uint64_t threshold = (kWordRange - bound) % bound;

@@ -70,7 +70,7 @@ Ratings::Ratings(std::string name, InputDescription description, std::vector<std
 
 std::unique_ptr<Ratings> Ratings::split_off(std::string name, std::span<const std::int64_t> ratings) {
   const std::size_t columns = description_.ids.size();
-  std::vector<std::int32_t> ids[2];  // kept, taken out
+  std::vector<std::int32_t> ids[2];  // [0]: kept, [1]: taken out
   std::vector<float> targets[2];
   const std::size_t sizes[2] = {targets_.size() - ratings.size(), ratings.size()};
   for (const std::size_t part : {0U, 1U}) {

@@ -1,5 +1,4 @@
-// Ids, such as those of a user and an item, and a number to be predicted from them, as two arrays of NumPy's .npy
-// files.
+// Reads ratings from two NumPy .npy files: ids, such as those of a user and an item, and a number to predict from them.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +13,15 @@
 
 namespace arbalest::dataflow {
 
-// Of a dataset with so many ids in its columns.
+// Describes a dataset of ids; `ids`: number of distinct ids, by column.
 InputDescription ratings_description(std::vector<std::int64_t> ids);
 
 class Ratings final : public Dataset {
  public:
-  // `ids` are [n, columns] and within the description, `targets` [n] and finite.
+  // `ids`: [n, columns], each below the description's number of ids; `targets`: [n], finite.
   Ratings(std::string name, InputDescription description, std::vector<std::int32_t> ids, std::vector<float> targets);
 
-  // Moves the ratings with these numbers, which must ascend, into a dataset of their own. The others close up.
+  // Moves the ratings with these numbers, which must ascend, into a new dataset. The remaining ratings close up.
   std::unique_ptr<Ratings> split_off(std::string name, std::span<const std::int64_t> ratings);
 
   const std::string& name() const noexcept override { return name_; }
@@ -47,8 +46,8 @@ struct RatingsSource {
   InputDescription expected;
 };
 
-// Throws ErrorKind::kData, naming the file, as load_npy does; for ids that are out of range and targets that are not
-// finite with their record.
+// Throws ErrorKind::kData as load_npy does. For ids out of range and targets that are not finite, the error also names
+// the record.
 std::unique_ptr<Ratings> load_ratings(const RatingsSource& source);
 
 }  // namespace arbalest::dataflow

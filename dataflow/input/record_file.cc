@@ -21,7 +21,7 @@ using engine::fail;
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little);  // as the numbers in the file
+static_assert(std::endian::native == std::endian::little);  // the file's numbers are little-endian
 
 constexpr std::uint64_t kHeader = 12;  // length (8), its checksum (4)
 constexpr std::uint64_t kTrailer = 4;  // checksum of the data

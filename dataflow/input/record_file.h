@@ -1,5 +1,5 @@
-// TFRecord files: records of a length, its checksum, the data, and its checksum
-// (https://www.tensorflow.org/tutorials/load_data/tfrecord). Uncompressed.
+// Reads and writes uncompressed TFRecord files. A record consists of a length, its checksum, the data, and its checksum
+// (https://www.tensorflow.org/tutorials/load_data/tfrecord).
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace arbalest::dataflow {
 
-// A shard whose records are found by number. Immutable: any number of threads may read at once.
+// A shard with random access to its records. Immutable: any number of threads may read at once.
 class RecordFile {
  public:
-  // Walks over all lengths. Throws ErrorKind::kData, naming the shard and the record, if the file is unreadable,
-  // empty or truncated, or a length has a wrong checksum.
+  // Reads all lengths. Throws ErrorKind::kData, naming the shard and the record, if the file is unreadable, empty or
+  // truncated, or a length has a wrong checksum.
   explicit RecordFile(std::filesystem::path path);
   ~RecordFile();
   RecordFile(RecordFile&& other) noexcept;
@@ -23,18 +23,19 @@ class RecordFile {
 
   const std::filesystem::path& path() const noexcept { return path_; }
   std::size_t size() const noexcept { return records_.size(); }
-  // The data of a record. Throws ErrorKind::kData, naming both, if its checksum is wrong.
+  // The data of a record. Throws ErrorKind::kData, naming shard and record, if its checksum is wrong.
   std::vector<std::uint8_t> read(std::size_t record) const;
-  // Of that data.
+  // Size of the record's data.
   std::uint64_t bytes(std::size_t record) const { return records_.at(record).bytes; }
-  // As much of it from `offset` on as there is and `out` holds; how much that is. Its checksum is not looked at.
+  // Reads the record's data from `offset` on until `out` is full or the data ends; returns the number of bytes read.
+  // Does not verify the checksum.
   std::size_t read_part(std::size_t record, std::uint64_t offset, std::span<std::uint8_t> out) const;
   // "shard: record 3 (byte 1234)"
   std::string describe(std::size_t record) const;
 
  private:
   struct Record {
-    std::uint64_t offset = 0;  // of its data
+    std::uint64_t offset = 0;  // where the data begins
     std::uint64_t bytes = 0;
   };
 
@@ -52,7 +53,7 @@ class RecordWriter {
   explicit RecordWriter(const std::filesystem::path& path);
 
   void write(std::span<const std::uint8_t> data);
-  // Throws ErrorKind::kOutOfMemory unless all has been written.
+  // Throws ErrorKind::kOutOfMemory unless all data has been written.
   void close();
 
  private:

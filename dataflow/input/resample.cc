@@ -12,7 +12,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-// Of each output place along one axis: the first input place that counts, and the weights of that and the next ones.
+// The filter along one axis: for each output place, the first contributing input place, and the weights from there on.
 struct Filter {
   std::vector<int> first;
   std::vector<float> weights;  // [outputs, taps]
@@ -31,7 +31,7 @@ Filter make_filter(int inputs, double start, double length, int outputs) {
   filter.first.resize(static_cast<std::size_t>(outputs));
   filter.weights.resize(static_cast<std::size_t>(outputs) * static_cast<std::size_t>(filter.taps));
   for (int output = 0; output < outputs; ++output) {
-    const double center = start + (output + 0.5) * step - 0.5;  // in places of inputs
+    const double center = start + (output + 0.5) * step - 0.5;  // in input pixels
     const int first = std::clamp(static_cast<int>(std::ceil(center - support)), 0, inputs - filter.taps);
     filter.first[static_cast<std::size_t>(output)] = first;
     float* weights = filter.weights.data() + static_cast<std::size_t>(output) * static_cast<std::size_t>(filter.taps);
@@ -49,20 +49,20 @@ void add_scaled(const std::uint8_t* __restrict bytes, float weight, int count, f
   for (int i = 0; i < count; ++i) sums[i] += weight * static_cast<float>(bytes[i]);
 }
 
-// A pixel's channels, and what lies behind them: four numbers take no longer than one.
+// The channels of a pixel and the numbers behind it: four numbers take no longer than one.
 using Pixel = float __attribute__((vector_size(16)));
 using Rounded = std::int32_t __attribute__((vector_size(16)));
 constexpr int kLanes = 4;
 
-// Of a row [., channels], whose first pixel is number `origin`, one row of each of the output's planes. There are
-// kLanes - 1 numbers behind the row.
+// Filters a row [., channels], whose first pixel has the number `origin`, into one row of each output plane. kLanes - 1
+// readable numbers must follow the row.
 template <int channels>
 void filter_row(const Filter& filter, int origin, const float* row, int width, std::ptrdiff_t plane_bytes,
                 std::uint8_t* out) {
   for (int x = 0; x < width; ++x) {
     const float* place = row + (filter.first[static_cast<std::size_t>(x)] - origin) * channels;
     const float* weights = filter.of(x);
-    Pixel sum{0.5F, 0.5F, 0.5F, 0.5F};  // so that the conversion rounds
+    Pixel sum{0.5F, 0.5F, 0.5F, 0.5F};  // 0.5: the conversion then rounds
     for (int tap = 0; tap < filter.taps; ++tap, place += channels) {
       Pixel pixel;
       std::memcpy(&pixel, place, sizeof(pixel));
@@ -75,8 +75,8 @@ void filter_row(const Filter& filter, int origin, const float* row, int width, s
 
 }  // namespace
 
-// Down first: that pass goes along whole rows, which is what vector units are good at, and leaves few rows to the
-// other.
+// The vertical pass comes first: it runs along whole rows, which suits vector units, and leaves few rows for the
+// horizontal pass.
 void resample(const DecodedImage& image, const CropBox& box, int height, int width, std::uint8_t* out) {
   ARBALEST_CHECK(image.channels == 1 || image.channels == 3);
   const Filter across = make_filter(image.width, box.left, box.width, width);

@@ -1,4 +1,4 @@
-// Cuts a rectangle out of a decoded image and brings it to another size.
+// Cuts a rectangle out of a decoded image and scales it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace arbalest::dataflow {
 
-// In pixels of the image; within it.
+// A rectangle within the image, in pixels.
 struct CropBox {
   double left = 0.0;
   double top = 0.0;
@@ -15,9 +15,8 @@ struct CropBox {
   double height = 0.0;
 };
 
-// Writes the box as [channels, height, width], rounded to bytes. Linear interpolation where it grows; where it shrinks,
-// a triangle filter as wide as an output pixel's distance to the next, so that nothing aliases (the way of Pillow's
-// BILINEAR).
+// Writes the box as bytes [channels, height, width], rounded. Enlarges by linear interpolation. Shrinks with a triangle
+// filter as wide as the distance between output pixels, to prevent aliasing (like Pillow's BILINEAR).
 void resample(const DecodedImage& image, const CropBox& box, int height, int width, std::uint8_t* out);
 
 }  // namespace arbalest::dataflow

@@ -10,7 +10,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-// A copy of `values` on the device, there once `stream` has passed it.
+// Copies `values` to the device; the copy is complete when `stream` has passed it.
 template <typename T>
 const T* upload(std::span<const T> values, engine::Device& device, engine::Stream& stream, engine::Buffer& buffer) {
   buffer = device.allocate(values.size_bytes());

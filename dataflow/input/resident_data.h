@@ -1,5 +1,5 @@
-// A dataset within reach of a device, as bytes: steps gather their mini-batches there by index, so that the host only
-// sends indices.
+// A dataset in a device's memory, as bytes. Steps gather their mini-batches there by index, so that the host sends only
+// indices.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,27 @@
 
 namespace arbalest::dataflow {
 
-// Where the mini-batch of a gathering comes from and goes to.
+// Source and destination of one gathered mini-batch.
 struct GatherBuffers {
   const std::int64_t* indices = nullptr;  // [batch]
   float* images = nullptr;                // [batch, c, h, w]
   std::int32_t* labels = nullptr;         // [batch]
   std::int64_t batch = 0;
-  const engine::StepParameters* step = nullptr;  // of the mini-batch, read at run time; of augmented datasets only
+  // Parameters of the mini-batch's step, read at run time; for augmented datasets only.
+  const engine::StepParameters* step = nullptr;
 };
 
 class ResidentData {
  public:
   // A CPU device reads the dataset's own memory; a GPU gets a copy, for which the host blocks. `dataset` must have
-  // stored_bytes() and outlive this. Throws kOutOfMemory, after which the device is as before.
+  // stored_bytes() and outlive this object. Throws kOutOfMemory and leaves the device unchanged.
   ResidentData(const Dataset& dataset, engine::Device& device);
 
-  // What so many examples take of the device's memory, besides the dataset's own.
+  // Device memory for this many examples, besides the dataset's own memory.
   static std::size_t device_bytes(const InputDescription& description, std::int64_t examples,
                                   const engine::Device& device);
 
-  // The task that gathers; both this and the buffers must outlive it.
+  // The gathering as a task for a stream; this object and the buffers must outlive it.
   engine::GatherExamples gather(const GatherBuffers& buffers) const;
 
  private:

@@ -1,4 +1,4 @@
-// Datasets of images held in memory, normalized when read.
+// Datasets of images in host memory, normalized when read.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace arbalest::dataflow {
 
-// Of std::uint8_t or float.
+// Pixel is std::uint8_t or float.
 template <typename Pixel>
 class StoredImages final : public Dataset {
  public:
@@ -21,7 +21,7 @@ class StoredImages final : public Dataset {
   StoredImages(std::string name, const InputDescription& description, const Normalization& normalization,
                std::vector<Pixel> pixels, std::vector<std::int32_t> labels);
 
-  // Images are augmented from now on; to be called before any is read.
+  // Switches augmentation on. Must be called before any image is read.
   void augment(const engine::Augmentation& augmentation) { transform_.augment(augmentation); }
 
   // Moves the examples with these numbers, which must ascend, into a dataset of their own, which does not augment. The
@@ -30,7 +30,7 @@ class StoredImages final : public Dataset {
   // Adds the examples of `other`, which has the same description and normalization.
   void append(const StoredImages& other);
 
-  // What so many examples take of host memory.
+  // Host memory that this many examples take.
   static std::size_t bytes(const InputDescription& description, std::int64_t examples);
 
   const std::string& name() const noexcept override { return name_; }
@@ -39,9 +39,9 @@ class StoredImages final : public Dataset {
 
   void read(std::int64_t example, const ExamplePlace& place, float* image) const override;
   std::int32_t label(std::int64_t example) const override;
-  // Counts the memory that split_off() left unused and, for floats, the examples.
+  // Counts memory that split_off() left unused, and the examples themselves if they are floats.
   std::size_t memory_bytes() const noexcept override;
-  // Of bytes only.
+  // None for floats.
   std::optional<StoredBytes> stored_bytes() const noexcept override;
 
   // All images and labels as they are stored.
@@ -55,7 +55,7 @@ class StoredImages final : public Dataset {
   PixelTransform transform_;
   std::vector<Pixel> pixels_;
   std::vector<std::int32_t> labels_;
-  std::int64_t split_off_ = 0;  // examples that left, but whose memory is kept
+  std::int64_t split_off_ = 0;  // number of examples that were moved out but whose memory is kept
 };
 
 extern template class StoredImages<std::uint8_t>;

@@ -1,5 +1,5 @@
-// Which training examples a job leaves out for validation. The choice is a function of the labels, the fraction and a
-// seed: neither the job's seed, nor the machine, nor the number of learners changes it.
+// Chooses the training examples that a job sets aside for validation. The choice depends on the labels, the fraction
+// and a seed of its own, not on the job's seed, the machine or the number of learners.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ std::vector<ParameterSpec> BatchNormLayer::parameters(std::span<const Shape> inp
   return specs;
 }
 
-// Of each number the sum, the square and its sum, the difference, the product, and scale and shift.
+// Counts per number: sum, square and its sum, difference, product, scale and shift.
 std::int64_t BatchNormLayer::forward_flops(std::span<const Shape> inputs) const {
   const int behind = behind_ == Behind::kNothing ? 0 : behind_ == Behind::kRelu ? 1 : 2;
   return inputs[0].elements() * (7 + behind);

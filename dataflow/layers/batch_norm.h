@@ -11,11 +11,11 @@ class BatchNormLayer final : public Layer {
  public:
   struct Options {
     float epsilon = 1e-5F;
-    float momentum = 0.1F;  // share of the newest mini-batch in the running statistics
+    float momentum = 0.1F;  // weight of the newest mini-batch in the running statistics
     ParameterOptions scale{.initializer = {.kind = Initializer::Kind::kConstant, .value = 1.0F}};
     ParameterOptions shift{.initializer = {.kind = Initializer::Kind::kConstant}};
   };
-  // What fusion has made part of it.
+  // Operations that fusion has added behind the normalization.
   enum class Behind { kNothing, kRelu, kAddendAndRelu };
   explicit BatchNormLayer(const Options& options, Behind behind = Behind::kNothing)
       : options_(options), behind_(behind) {}

@@ -1,5 +1,5 @@
-// Layers that compare logits [n, classes] with labels [n]: `softmax_cross_entropy { weight: 0.4 }`, a loss, and
-// `accuracy {}`, a metric. Inputs: logits, labels.
+// Layers that compare logits [n, classes] with labels [n]: the loss `softmax_cross_entropy { weight: 0.4 }` and the
+// metric `accuracy {}`. Inputs: logits, labels.
 #pragma once
 
 #include "dataflow/layer.h"
@@ -9,8 +9,8 @@ namespace arbalest::dataflow {
 class SoftmaxCrossEntropyLayer final : public Layer {
  public:
   struct Options {
-    float weight = 1.0F;           // in the sum of the model's losses that is trained
-    float label_smoothing = 0.0F;  // in training
+    float weight = 1.0F;           // weight in the sum of losses that training minimizes
+    float label_smoothing = 0.0F;  // used in training only
   };
   SoftmaxCrossEntropyLayer() = default;
   explicit SoftmaxCrossEntropyLayer(const Options& options) : options_(options) {}

@@ -18,7 +18,7 @@ Shape Conv2dLayer::output_shape(std::span<const Shape> inputs) const {
 }
 
 std::vector<ParameterSpec> Conv2dLayer::parameters(std::span<const Shape> inputs) const {
-  const std::int64_t channels = inputs[0][1] / options_.groups;  // that a filter reads
+  const std::int64_t channels = inputs[0][1] / options_.groups;  // channels that a filter reads
   const auto& kernel = options_.window.kernel;
   const std::int64_t taps = kernel.height * kernel.width;
   const Fan fan{channels * taps, options_.filters / options_.groups * taps};

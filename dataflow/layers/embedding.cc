@@ -6,7 +6,7 @@ using engine::Shape;
 
 Shape EmbeddingLayer::output_shape(std::span<const Shape> inputs) const { return {inputs[0][0], options_.width}; }
 
-// Nothing is summed up: a row goes in and comes out.
+// A look-up sums nothing, so both fans are the row's width.
 std::vector<ParameterSpec> EmbeddingLayer::parameters(std::span<const Shape> /*inputs*/) const {
   const Fan fan{options_.width, options_.width};
   return {parameter_spec("weight", {options_.rows, options_.width}, fan, options_.weight)};

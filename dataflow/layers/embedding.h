@@ -1,4 +1,4 @@
-// `embedding { rows: 1000 width: 16 column: 0 }`: ids [n, columns] -> [n, width], a row of the table for each.
+// `embedding { rows: 1000 width: 16 column: 0 }`: ids [n, columns] -> [n, width], one row of the table per example.
 #pragma once
 
 #include "dataflow/layer.h"

@@ -11,7 +11,7 @@ Shape GlobalAveragePoolLayer::output_shape(std::span<const Shape> inputs) const 
   return {inputs[0][0], inputs[0][1], 1, 1};
 }
 
-// A pooling whose window is the image.
+// Average pooling with a window as large as the image.
 engine::OperatorSpec GlobalAveragePoolLayer::operator_spec(std::span<const engine::Layout> inputs,
                                                            std::uint32_t) const {
   engine::Window window;

@@ -19,7 +19,7 @@ void check_images(const engine::Shape& input) {
 
 namespace {
 
-// As TensorFlow does it.
+// TensorFlow's rule.
 void pad_to_same(std::int64_t input, std::int64_t span, std::int64_t stride, std::int64_t& before,
                  std::int64_t& extra) {
   const std::int64_t output = (input + stride - 1) / stride;

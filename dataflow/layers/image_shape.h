@@ -1,4 +1,4 @@
-// Shape arithmetic that layers over images share.
+// Shape arithmetic for layers over images.
 #pragma once
 
 #include "engine/ops/window.h"
@@ -6,16 +6,17 @@
 
 namespace arbalest::dataflow {
 
-// Throws kInvalidJob if the input is no image [n, c, h, w].
+// Throws kInvalidJob if the input is not an image [n, c, h, w].
 void check_images(const engine::Shape& input);
 
 enum class PaddingMode {
-  kExplicit,  // the window's
-  kSame,  // so much that the output has ceil(input / stride) pixels; of an odd number one more below or to the right
+  kExplicit,  // the window's own padding
+  // Padding that gives the output ceil(input / stride) pixels. An odd pixel goes below or to the right.
+  kSame,
 };
 
-// The window as it slides over `input`, with the padding that `mode` asks for.
-// Throws kInvalidJob if the input is no image [n, c, h, w], or the window does not fit into it.
+// Returns the window for `input`, with the padding that `mode` asks for. Throws kInvalidJob if the input is not an
+// image [n, c, h, w], or the window does not fit into it.
 engine::Window place_window(const engine::Shape& input, const engine::Window& window, PaddingMode mode);
 
 }  // namespace arbalest::dataflow

@@ -1,4 +1,4 @@
-// `inner_product {}`: two vectors of each example, [n, f] and [n, f] -> [n, 1].
+// `inner_product {}`: the product of each example's two vectors, [n, f] and [n, f] -> [n, 1].
 #pragma once
 
 #include "dataflow/layer.h"

@@ -1,5 +1,5 @@
-// Layers where branches meet: `add {}`, the sum of two tensors of one shape, and `concat {}`, two or more tensors
-// joined along channels (or features), in the order of the inputs.
+// Layers that join branches. `add {}`: the sum of two tensors of equal shape. `concat {}`: two or more tensors side by
+// side along channels (or features), in the order of the inputs.
 #pragma once
 
 #include "dataflow/layer.h"
@@ -19,7 +19,7 @@ class AddLayer final : public Layer {
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 
  private:
-  std::optional<engine::ActivationKind> activation_;  // fused
+  std::optional<engine::ActivationKind> activation_;  // fused behind the sum
 };
 
 class ConcatLayer final : public Layer {

@@ -9,7 +9,7 @@ engine::Shape LocalResponseNormLayer::output_shape(std::span<const engine::Shape
   return inputs[0];
 }
 
-// A square and a sum for each neighbor; then scale, power and product.
+// Counts a square and a sum per neighbor; then scale, power and product.
 std::int64_t LocalResponseNormLayer::forward_flops(std::span<const engine::Shape> inputs) const {
   return (2 * options_.size + 4) * inputs[0].elements();
 }

@@ -1,4 +1,4 @@
-// `local_response_norm { size: 5 alpha: 1e-4 beta: 0.75 k: 1 }`: images [n, c, h, w], alike.
+// `local_response_norm { size: 5 alpha: 1e-4 beta: 0.75 k: 1 }`: images [n, c, h, w] to images of the same shape.
 #pragma once
 
 #include "dataflow/layer.h"
@@ -8,7 +8,7 @@ namespace arbalest::dataflow {
 class LocalResponseNormLayer final : public Layer {
  public:
   struct Options {
-    std::int64_t size = 5;  // channels, odd
+    std::int64_t size = 5;  // number of channels; odd
     float alpha = 1e-4F;
     float beta = 0.75F;
     float k = 1.0F;

@@ -1,5 +1,5 @@
-// `padded_shortcut { channels: 32 stride: 2 }`: [n, c, h, w] -> [n, channels, ceil(h / stride), ceil(w / stride)], the
-// shortcut of residual networks that has no parameters.
+// `padded_shortcut { channels: 32 stride: 2 }`: [n, c, h, w] -> [n, channels, ceil(h / stride), ceil(w / stride)]. It
+// is the shortcut without parameters of residual networks.
 #pragma once
 
 #include "dataflow/layer.h"

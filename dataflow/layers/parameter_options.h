@@ -1,4 +1,4 @@
-// What a job may say about one parameter of a layer.
+// Options of one parameter of a layer that a job file can set.
 #pragma once
 
 #include "dataflow/layer.h"

@@ -6,12 +6,13 @@ using engine::Shape;
 
 namespace {
 
-// By how much the last window stands out if one more than fits may begin on the image or the padding before it
-// (PyTorch's rule). `padding`: on each side.
+// How far the last window reaches beyond the padded image if windows may begin anywhere on the image or its leading
+// padding (PyTorch's rule). `padding`: on each side.
 std::int64_t overhang(std::int64_t input, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
   const std::int64_t rest = input + 2 * padding - kernel;
-  if (rest <= -stride) return 0;                                     // none fits
-  const std::int64_t begin = (rest + stride - 1) / stride * stride;  // of the last one, on the padded image
+  if (rest <= -stride) return 0;  // no window fits
+  // Where the last window begins, on the padded image.
+  const std::int64_t begin = (rest + stride - 1) / stride * stride;
   return begin > rest && begin < input + padding ? begin - rest : 0;
 }
 
@@ -51,7 +52,7 @@ std::int64_t Pool2dLayer::forward_flops(std::span<const Shape> inputs) const {
 
 engine::OperatorSpec Pool2dLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
   const engine::Window window = place(inputs[0].shape());
-  // What stands out over an image without padding is never counted.
+  // The overhang beyond an image without padding is never counted.
   const bool has_padding = options_.padding_mode == PaddingMode::kSame || window.padding != engine::Extent2d{0, 0};
   return engine::Pool2dSpec{inputs[0], options_.kind, window, options_.count_padding && has_padding};
 }

@@ -12,8 +12,8 @@ class Pool2dLayer final : public Layer {
     engine::PoolKind kind = engine::PoolKind::kMax;
     engine::Window window;
     PaddingMode padding_mode = PaddingMode::kExplicit;
-    bool ceil_mode = false;      // windows that begin on the padded image, but end behind it, count as well
-    bool count_padding = false;  // in averages
+    bool ceil_mode = false;      // whether a window that begins on the padded image may end behind it
+    bool count_padding = false;  // whether an average counts padding
   };
   explicit Pool2dLayer(const Options& options) : options_(options) {}
 
@@ -23,7 +23,7 @@ class Pool2dLayer final : public Layer {
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 
  private:
-  // Throws kInvalidJob where no window of the options can slide over `input`.
+  // Throws kInvalidJob if the window does not fit into `input`.
   engine::Window place(const engine::Shape& input) const;
 
   Options options_;

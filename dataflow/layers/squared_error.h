@@ -1,4 +1,4 @@
-// `squared_error { weight: 1 }`, a loss: predictions [n, 1] compared with labels [n] that are numbers.
+// `squared_error { weight: 1 }`: a loss that compares predictions [n, 1] with labels [n] that are numbers.
 #pragma once
 
 #include "dataflow/layer.h"
@@ -7,7 +7,7 @@ namespace arbalest::dataflow {
 
 class SquaredErrorLayer final : public Layer {
  public:
-  // `weight`: in the sum of the model's losses that is trained.
+  // `weight`: weight in the sum of losses that training minimizes.
   explicit SquaredErrorLayer(float weight = 1.0F) : weight_(weight) {}
 
   std::string_view kind() const override { return "squared_error"; }

@@ -1,4 +1,4 @@
-// What is wrong with the values of a message, found all at once.
+// Issues of a message's fields, collected so that all are reported at once.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 namespace arbalest::dataflow {
 
 struct FieldIssue {
-  std::string path;     // "layers[2].conv.filters", from the message that was read
+  std::string path;     // "layers[2].conv.filters", relative to the message that was read
   std::string message;  // names the field
 };
 
 class FieldIssues {
  public:
-  // Does nothing if the message is empty, or if something is known to be wrong with this field already.
+  // Adds an issue. Does nothing if `message` is empty or the field has an issue already.
   void add(std::string path, std::string message);
-  // For a layer or a model as a whole, in which more than one thing may be wrong.
+  // Adds an issue of a layer or model as a whole, which may have several.
   void add_another(std::string path, std::string message);
   bool empty() const noexcept { return issues_.empty(); }
   bool has(const std::string& path) const { return paths_.contains(path); }
@@ -38,7 +38,7 @@ struct Range {
   bool high_is_open = false;
 };
 
-// (low, high] and [low, high).
+// above() is the range (low, high], below() is [low, high).
 template <typename T>
 constexpr Range<T> above(T low, T high) {
   return {low, high, true, false};
@@ -48,7 +48,7 @@ constexpr Range<T> below(T low, T high) {
   return {low, high, false, true};
 }
 
-// "batch_size must be in [1, 60000], not 0", or "" if the value lies in the range. NaN lies in none.
+// Returns "batch_size must be in [1, 60000], not 0", or "" if the value is in the range. NaN is in no range.
 template <typename T>
 std::string out_of_range(std::string_view name, T value, const Range<T>& range) {
   const bool is_above = range.low_is_open ? value > range.low : value >= range.low;

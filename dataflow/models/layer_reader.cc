@@ -23,7 +23,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-// Generous, and so small that no product of a few of them overflows.
+// Generous limits, small enough that no product of a few of them overflows.
 constexpr Range<int> kFilters{1, 65536};
 constexpr Range<int> kUnits{1, 1048576};
 constexpr Range<int> kRows{1, 1'000'000'000};
@@ -40,7 +40,7 @@ constexpr Range<float> kNormBeta{0.0F, 10.0F};
 constexpr Range<float> kNormOffset{1e-5F, 1000.0F};
 constexpr Range<float> kSlope{0.0F, 1.0F};
 constexpr Range<float> kMultiplier{0.0F, 1000.0F};
-// Initial values. Sums of thousands of products of them stay far from the ends of float32.
+// Limits of initial values: sums of thousands of their products stay far from the ends of float32.
 constexpr Range<float> kInitialValue{-1000.0F, 1000.0F};
 constexpr Range<float> kInitialStddev{1e-6F, 1000.0F};
 
@@ -58,7 +58,7 @@ class LayerReader {
   }
 
  private:
-  // Null if it has none.
+  // Returns null if the layer has no kind.
   std::shared_ptr<const Layer> read_kind() {
     using Kind = v1::Layer::KindCase;
     switch (message_.kind_case()) {
@@ -122,7 +122,7 @@ class LayerReader {
     return nullptr;
   }
 
-  // `field`: below the layer, "conv.filters"; "" for the layer itself. Does nothing if the message is empty.
+  // `field`: path below the layer, "conv.filters"; "" for the layer itself. Does nothing if the message is empty.
   void report(const std::string& field, const std::string& message) {
     if (message.empty()) return;
     const std::string layer = message_.name().empty() ? path_ : fmt::format("layer '{}'", message_.name());
@@ -232,7 +232,7 @@ class LayerReader {
                                 .shift = parameter(message.shift(), "batch_norm.shift")});
   }
 
-  // A length that can be given for both directions at once or for each.
+  // A length that is given once for both directions or once for each.
   struct Length {
     std::string name;
     std::optional<int> both;
@@ -281,7 +281,7 @@ class LayerReader {
                                   message.padding_height(), message.has_padding_width(), message.padding_width());
     engine::Window window;
     window.kernel = extent(kernel, field, kKernelLength);
-    // Without a stride, the kernel that it should have been taken from is wrong: that has been said.
+    // A missing stride was to be taken from the kernel, which is wrong; its issue has been reported already.
     if (stride.both || stride.height || stride.width) window.stride = extent(stride, field, kStrideLength);
     if (message.padding_mode() != v1::Padding::SAME) {
       window.padding = extent(padding, field, kPaddingLength);

@@ -1,4 +1,4 @@
-// One layer of the model schema -> a LayerDescription.
+// Reads one layer of the model schema into a LayerDescription.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace arbalest::dataflow {
 
-// Of convolution and pooling.
+// Side of a window of convolution or pooling, in pixels.
 inline constexpr Range<int> kKernelLength{1, 1024};
 
-// `message` has its defaults (fill_defaults). What is wrong with it goes to `issues`, with paths that start with `path`
-// and messages that name the layer; the result is then not sound, or has no layer where the kind is missing.
+// `message` must have its defaults (fill_defaults). Adds issues of the layer to `issues`, with paths that start with
+// `path` and messages that name the layer. A layer with issues is not sound, and a layer without a kind has none.
 LayerDescription read_layer(const v1::Layer& message, const std::string& path, FieldIssues& issues);
 
 }  // namespace arbalest::dataflow

@@ -59,7 +59,7 @@ void fill(v1::Parameter& parameter, const Initializer& unless_given) {
   if (!parameter.has_decay_multiplier()) parameter.set_decay_multiplier(1.0F);
 }
 
-// For layers that have a weight and perhaps a bias.
+// For layers with a weight, and possibly a bias.
 template <typename Message>
 void fill_parameters(Message& layer) {
   if (!layer.has_use_bias()) layer.set_use_bias(true);
@@ -97,7 +97,7 @@ void fill(v1::Conv& conv) {
   fill_parameters(conv);
 }
 
-// A kernel that is wrong is no default: one complaint about it is enough.
+// A wrong kernel is not used as a default, so that it is reported only once.
 bool is_kernel(int length) { return out_of_range("kernel", length, kKernelLength).empty(); }
 
 void fill(v1::Pool& pool) {

@@ -16,7 +16,7 @@ std::vector<LayerDescription> read_layers(const v1::Model& model, FieldIssues& i
   return layers;
 }
 
-// They go the way of layers that somebody has written, and have nothing wrong.
+// The layers of a zoo model are read like a user's layers, and have no issues.
 std::vector<LayerDescription> read_zoo(const v1::Zoo& zoo, const InputDescription& input, FieldIssues& issues) {
   v1::Model listed;
   *listed.mutable_layers() = expand(zoo, input, issues);

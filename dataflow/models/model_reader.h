@@ -1,4 +1,4 @@
-// The model schema -> layers, for Graph::build.
+// Reads the model schema into layers for Graph::build.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace arbalest::dataflow {
 
-// The layers of `model`, which has its defaults (fill_defaults), over data of the form `input`; without classes,
-// nothing is known of the data, and a model of the zoo has no layers. Adds to `issues` every value that is out of its
-// range, with its path in `model`; a layer that has one is not sound. Whether the layers fit together is for
-// Graph::build to say: the i-th layer here is model.layers(i), unless the model is one of the zoo.
+// The layers of `model`, which must have its defaults (fill_defaults), for data of the form `input`. If `input` has no
+// classes, the data is unknown, and a model of the zoo has no layers. Adds an issue for every value out of its range,
+// with its path in `model`; a layer with such a value is not sound. Whether the layers fit together is checked by
+// Graph::build. The i-th layer returned is model.layers(i), unless the model comes from the zoo.
 std::vector<LayerDescription> read_model(const v1::Model& model, const InputDescription& input, FieldIssues& issues);
 
 }  // namespace arbalest::dataflow

@@ -8,7 +8,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// How many logits are larger than the label's; -1 if that is no number, or the label no class.
+// Number of logits larger than the label's; -1 if the label's logit is NaN, or the label is no class.
 std::int64_t rank_of(const float* logits, std::int64_t classes, std::int32_t label) {
   if (label < 0 || label >= classes || logits[label] != logits[label]) return -1;
   std::int64_t rank = 0;

@@ -10,7 +10,7 @@ ActivationSteps::ActivationSteps(const dnnl::engine& engine, OperatorMode mode, 
                                  const ActivationFunction& f)
     : choice_(choose(engine, mode, tensor, f)), reads_input_(differentiates_input(f.kind)) {}
 
-// The kernel for the tensor as it lies; where there is none, for the tensor in canonical order.
+// Returns the kernel for the tensor's layout; if there is none, the kernel for canonical order.
 ActivationSteps::Choice ActivationSteps::choose(const dnnl::engine& engine, OperatorMode mode, const Layout& tensor,
                                                 const ActivationFunction& f) {
   for (const auto& layout : {descriptor(tensor), plain_descriptor(tensor.shape(), tensor.dtype())}) {

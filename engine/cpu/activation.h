@@ -1,4 +1,4 @@
-// Activations as steps of a program: of the activation operator, and behind a convolution or a dense layer.
+// Activations as steps of a program: for the activation operator, and behind a convolution or a dense layer.
 #pragma once
 
 #include <dnnl.hpp>
@@ -10,20 +10,20 @@ namespace arbalest::engine::cpu {
 
 class ActivationSteps {
  public:
-  // For tensors that lie as `tensor`. Throws ErrorKind::kDevice where oneDNN has no fast kernel.
+  // For tensors with the layout of `tensor`. Throws ErrorKind::kDevice if oneDNN has no fast kernel.
   ActivationSteps(const dnnl::engine& engine, OperatorMode mode, const Layout& tensor, const ActivationFunction& f);
 
-  // output = f(input); they may be one.
+  // output = f(input); both may be the same buffer.
   void forward(Program& program, const Operand& input, const Operand& output) const;
-  // input_gradient = f'(input) output_gradient, with f' from f's output, or its input where it differentiates that:
-  // `read`. The gradients may be one.
+  // input_gradient = f'(input) output_gradient. `read`: f's output, or its input if the function differentiates that.
+  // The gradients may be the same buffer.
   void backward(Program& program, const Operand& read, const Operand& output_gradient,
                 const Operand& input_gradient) const;
 
  private:
   struct Choice {
     Activation kernels;
-    dnnl::memory::desc layout;  // that they work in
+    dnnl::memory::desc layout;  // layout in which the kernels work
   };
   static Choice choose(const dnnl::engine& engine, OperatorMode mode, const Layout& tensor,
                        const ActivationFunction& f);

@@ -16,7 +16,7 @@ using elementwise::store;
 
 namespace {
 
-// Tensors stay in the order that convolutions want: that of the input which does not lie in canonical order.
+// Keeps the layout that convolutions prefer: that of the input which is not in canonical order.
 Layout choose_output(const AddSpec& spec) {
   const bool a_is_plain = descriptor(spec.a) == plain_descriptor(spec.a.shape(), spec.a.dtype());
   return make_layout(with_type(descriptor(a_is_plain ? spec.b : spec.a), joint_type(spec.a.dtype(), spec.b.dtype())));
@@ -31,7 +31,7 @@ Program make_forward(const dnnl::engine& engine, const AddSpec& spec, const Layo
   return program;
 }
 
-// The gradient of one input is that of another, too.
+// Copies the gradient of one input to another input.
 void copy_gradient(Program& program, const Layout& output, Role from, Role to) {
   program.add([=, bytes = static_cast<std::int64_t>(output.bytes())](const TaskContext& context,
                                                                      const Addresses& addresses) {
@@ -43,8 +43,8 @@ void copy_gradient(Program& program, const Layout& output, Role from, Role to) {
   });
 }
 
-// The first input that lies as the output gets the gradient; a second one the same, if it has an address of its own;
-// those that lie otherwise get it reordered.
+// The first input with the output's layout gets the gradient. A second one gets a copy if it has an address of its own.
+// Inputs with another layout get it reordered.
 Program make_backward(const dnnl::engine& engine, const AddSpec& spec, const Layout& output,
                       const PrepareOptions& options) {
   Program program(engine);
@@ -75,7 +75,7 @@ Program make_backward(const dnnl::engine& engine, const AddSpec& spec, const Lay
 
 }  // namespace
 
-// The loops go over buffers with their padding: 0 + 0, and its ReLU, are 0.
+// The loops include the padding, which stays 0.
 
 void add_sum(Program& program, const Operand& a, const Operand& b, bool relu, const Operand& sum) {
   const std::int64_t elements = elements_of(sum.descriptor);

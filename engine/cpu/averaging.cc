@@ -15,8 +15,8 @@ namespace {
 
 using elementwise::CentralTerms;
 
-// A vector is cut into this many chunks, however many threads there are, so that sums are added in one order. Within
-// a chunk the replicas are summed block by block, while the block's z and sum stay in the first-level cache.
+// Number of chunks of a vector. It does not depend on the number of threads, so that sums are added in one order.
+// Within a chunk the replicas are summed block by block, while the block's z and sum stay in the first-level cache.
 constexpr std::int64_t kChunks = 64;
 constexpr std::int64_t kBlock = kPairwiseBlock;
 constexpr std::int64_t kLanes = 16;
@@ -35,7 +35,7 @@ struct Tail {
   }
 };
 
-// Calls add(i, lane) for i in [0, count), lanes side by side.
+// Calls add(i, lane) for i in [0, count), with adjacent lanes side by side.
 template <typename Add>
 void for_lanes(std::int64_t count, const Add& add) {
   const std::int64_t whole = count / kLanes * kLanes;
@@ -52,8 +52,8 @@ double sum_of_lanes(const float (&lanes)[kLanes]) {
   return sum;
 }
 
-// sum = sum_j (w_j - z) over one block and a group of replicas; returns the squares' sum. The replicas' addresses are
-// those of the block.
+// sum = sum_j (w_j - z) over one block and a group of replicas, whose addresses are those of the block. Returns the sum
+// of squares.
 template <std::size_t group>
 double add_differences(const GroupAddresses& replicas, const float* __restrict central, float* __restrict sum,
                        std::int64_t count) {
@@ -75,7 +75,7 @@ using AddDifferences = double (*)(const GroupAddresses&, const float*, float*, s
 constexpr AddDifferences kAddDifferences[kPairwiseGroup] = {add_differences<1>, add_differences<2>, add_differences<3>,
                                                             add_differences<4>};
 
-// sum[0, count) = S[begin, begin + count); returns its part of the tail.
+// sum[0, count) = S[begin, begin + count). Returns its part of the tail.
 Tail difference_of_block(std::span<const float* const> replicas, const float* central, std::int64_t begin,
                          std::int64_t count, float* sum) {
   Tail tail;
@@ -96,7 +96,7 @@ double squared_norm(const float* __restrict values, std::int64_t count) {
   return sum_of_lanes(lanes);
 }
 
-// previous[i] = z^{t+1}[i] for i < count; returns how many are not finite.
+// previous[i] = z^{t+1}[i] for i < count. Returns the number of elements that are not finite.
 std::int32_t move_central(const float* __restrict central, const float* __restrict sum, float* __restrict previous,
                           std::int64_t count, CentralTerms terms) {
   std::int32_t non_finite = 0;
@@ -124,7 +124,7 @@ std::int32_t move_central_by_nesterov(const float* __restrict central, const flo
   return non_finite;
 }
 
-// Moves z over one block, given S there; returns its part of the tail.
+// Moves z over one block, given S there. Returns its part of the tail.
 template <typename Task>
 Tail move_block(const Task& task, const float* sum, std::int64_t begin, std::int64_t count, bool are_statistics) {
   const CentralStep& by = task.by;
@@ -141,7 +141,7 @@ Tail move_block(const Task& task, const float* sum, std::int64_t begin, std::int
   return {.non_finite_next = non_finite, .squared_sum = squared_norm(sum, count)};
 }
 
-// Calls body(begin, count) -> Tail for the blocks of [first, last), on `threads` threads; adds the tails up in one
+// Calls body(begin, count) -> Tail for the blocks of [first, last) on `threads` threads, and adds the tails in one
 // order.
 template <typename Body>
 Tail for_blocks(std::int64_t first, std::int64_t last, int threads, const Body& body) {
@@ -158,7 +158,7 @@ Tail for_blocks(std::int64_t first, std::int64_t last, int threads, const Body& 
   return total;
 }
 
-// body(first, last, are_statistics) -> Tail, for the weights and for the statistics of a task, if it has any.
+// Calls body(first, last, are_statistics) -> Tail for a task's weights and, if there are any, its statistics.
 template <typename Task, typename Body>
 Tail for_segments(const Task& task, const Body& body) {
   const std::int64_t weights = task.elements - task.statistics;
@@ -200,7 +200,7 @@ void run_flat(const CentralUpdate& task, const TaskContext& context) {
         return move_block(task, task.sum + begin, begin, count, are_statistics);
       });
     });
-    // Finite differences of several devices may still add up to infinity; every device sees the same sum.
+    // Finite differences of several devices may still add up to infinity. Every device sees the same sum.
     non_finite = static_cast<float>(tail.non_finite_next);
     tail_of_sum[kSquaredSum] = static_cast<float>(tail.squared_sum);
   }

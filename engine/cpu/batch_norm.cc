@@ -14,8 +14,8 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// The kernel for the input as it lies; where there is none, for the input in canonical order. The kernel does not know
-// of an addend, so ReLU comes behind that.
+// Chooses the kernel for the input's layout; if there is none, the kernel for canonical order. The kernel does not
+// support an addend, so with one ReLU is applied afterwards.
 BatchNormalization choose_kernels(const BatchNormSpec& spec, OperatorMode mode, const dnnl::engine& engine) {
   const Shape& shape = spec.input.shape();
   const bool relu = spec.relu && !spec.addend.has_value();
@@ -25,7 +25,7 @@ BatchNormalization choose_kernels(const BatchNormSpec& spec, OperatorMode mode, 
   fail(ErrorKind::kDevice, "oneDNN has no fast kernel for batch norm of {}", to_string(shape));
 }
 
-// What forward saves for backward: statistics of the batch and, with ReLU, where it let numbers pass.
+// Values that forward saves for backward: the batch's statistics and, with ReLU, where it let numbers pass.
 struct Saved {
   Saved(std::int64_t channels, const dnnl::memory::desc& passed)
       : mean{Role::kSaved, plain_descriptor({channels}, DType::kFloat32)},
@@ -40,7 +40,7 @@ struct Saved {
   Operand workspace;
 };
 
-// Writes what the running statistics are to move to.
+// Writes the targets of the running statistics.
 void hand_over_statistics(Program& program, const Saved& saved, std::int64_t channels, std::int64_t numbers) {
   program.add([saved, channels, numbers](const TaskContext&, const Addresses& addresses) {
     std::copy_n(saved.mean.at<const float>(addresses), channels, static_cast<float*>(addresses[Role::kMeanGradient]));
@@ -71,7 +71,7 @@ Program make_backward(const BatchNormSpec& spec, const PrepareOptions& options, 
   }
   const Operand input = program.read_as({Role::kInput, descriptor(spec.input)}, kernel.src_desc());
   const Operand target{Role::kInputGradient, descriptor(spec.input)};
-  // The kernel computes it, wanted or not.
+  // The kernel computes this gradient, wanted or not.
   const bool is_wanted = options.wants_gradient(0);
   const Operand produced =
       is_wanted ? program.write_as(target, kernel.diff_src_desc()) : program.scratch(kernel.diff_src_desc());
@@ -79,7 +79,7 @@ Program make_backward(const BatchNormSpec& spec, const PrepareOptions& options, 
                                {DNNL_ARG_MEAN, saved.mean},
                                {DNNL_ARG_VARIANCE, saved.variance},
                                {DNNL_ARG_SCALE, {Role::kWeights, vector}},
-                               {DNNL_ARG_SHIFT, {Role::kBias, vector}},  // must be there, though nothing reads it
+                               {DNNL_ARG_SHIFT, {Role::kBias, vector}},  // required, though nothing reads it
                                {DNNL_ARG_DIFF_DST, arriving},
                                {DNNL_ARG_DIFF_SRC, produced},
                                {DNNL_ARG_DIFF_SCALE, {Role::kWeightsGradient, vector}},
@@ -106,7 +106,7 @@ std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const Prepare
   const dnnl::memory::desc& vector = saved.mean.descriptor;
 
   OperatorTraits traits = batch_norm_traits(spec, make_layout(kernels.forward.dst_desc()), training);
-  // The addend is read after the output is written, and may be the input.
+  // The addend is read after the output is written, and may be the input's buffer.
   if (spec.addend.has_value()) traits.in_place_forward = false;
   if (training) traits.saved_bytes = saved.bytes();
 

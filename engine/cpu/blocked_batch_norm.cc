@@ -14,7 +14,7 @@ Operand floats(Role role, std::int64_t count) { return {role, plain_descriptor({
 const float* given(const Addresses& addresses, Role role) { return static_cast<const float*>(addresses[role]); }
 float* wanted(const Addresses& addresses, Role role) { return static_cast<float*>(addresses[role]); }
 
-// Of one operator; what its steps take along.
+// Data of an operator that its steps copy.
 struct Plan {
   BlockedImages images;
   float epsilon;
@@ -83,7 +83,7 @@ OperatorTraits batch_norm_traits(const BatchNormSpec& spec, const Layout& output
   const bool in_place = output == spec.input;
   traits.in_place_forward = in_place && !training;
   traits.in_place_backward = in_place && training && (!spec.addend.has_value() || *spec.addend == output);
-  traits.in_place_backward_input = spec.addend.has_value() ? 1 : 0;  // which is written first
+  traits.in_place_backward_input = spec.addend.has_value() ? 1 : 0;  // its gradient is written first
   traits.backward_reads_inputs = training;
   traits.backward_reads_first_input_only = training && spec.addend.has_value();
   traits.backward_reads_output = training && spec.addend.has_value();

@@ -1,4 +1,4 @@
-// Batch norm as an operator: what its two implementations share, and the one for channels in blocks.
+// Batch norm as an operator: code shared by its two implementations, and the implementation for channels in blocks.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 
 namespace arbalest::engine::cpu {
 
-// All but `saved_bytes`. `output`: how that lies.
+// All traits except `saved_bytes`. `output`: the output's layout.
 OperatorTraits batch_norm_traits(const BatchNormSpec& spec, const Layout& output, bool training);
 
-// Where a step of a program writes the addend's gradient, lying as `output`: where it is wanted, if it is to lie so
-// there, else in scratch, since the input's gradient is made from it.
+// The place where a step of a program writes the addend's gradient, in the layout of `output`: the wanted gradient
+// itself if it has this layout, else scratch, because the input's gradient is computed from it.
 struct AddendGradient {
   AddendGradient(const BatchNormSpec& spec, const PrepareOptions& options, const dnnl::memory::desc& output,
                  Program& program);
-  // Behind that step.
+  // Call after that step: completes the wanted gradient.
   void deliver(Program& program) const;
 
   Operand target;

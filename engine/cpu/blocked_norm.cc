@@ -14,8 +14,8 @@ namespace {
 
 using Index = std::int64_t;
 
-// Calls body(run, offset of the run's first number, place of that) for all runs of pixels; those of one thread follow
-// each other, from the last to the first if `backwards`.
+// Calls body(run, offset of the run's first number, place of that number) for all runs of pixels. A thread's runs are
+// consecutive, from the last to the first if `backwards`.
 template <typename Body>
 void for_runs(const BlockedImages& of, int threads, bool backwards, const Body& body) {
   for_each_part(threads, of.runs(), [&](Index part) {
@@ -24,10 +24,10 @@ void for_runs(const BlockedImages& of, int threads, bool backwards, const Body& 
   });
 }
 
-// Where a run has two numbers for each place of its block.
+// Where a run stores two numbers for each place of its block.
 float* partials_of(const BlockedImages& of, Index run, float* partials) { return partials + run * 2 * of.block; }
 
-// The two numbers of every example of a channel, from the first to the last.
+// Visits the two numbers of every example of a channel, in order.
 template <typename Body>
 void for_partials(const BlockedImages& of, const float* partials, Index channel, const Body& body) {
   for (Index n = 0; n < of.examples; ++n) {
@@ -37,7 +37,7 @@ void for_partials(const BlockedImages& of, const float* partials, Index channel,
   }
 }
 
-// Calls body(place) for the places that a channel has in vectors of [places].
+// Calls body(place) for the places of a channel in vectors of [places].
 template <typename Body>
 void for_places(const BlockedImages& of, Index channel, const Body& body) {
   for (Index place = channel * of.lanes; place < (channel + 1) * of.lanes; ++place) body(place);
@@ -80,11 +80,11 @@ void measure_blocked(const BlockedImages& of, const T* input, const float* scale
   const auto measure = norm_runs<T>(of.block).measure;
   for_runs(of, threads, true,
            [&](Index run, Index offset, Index) { measure(input + offset, of.pixels, partials_of(of, run, partials)); });
-  // Runs joined as Chan, Golub and LeVeque (1979) do it, so that a mean far from zero costs no precision.
+  // Runs are combined by Chan, Golub and LeVeque (1979), so that a mean far from zero costs no precision.
   const auto numbers = static_cast<double>(of.numbers_of_channel());
   const auto pixels = static_cast<double>(of.pixels);
   for (Index c = 0; c < of.padded_channels(); ++c) {
-    double joined = 0.0;  // mean
+    double joined = 0.0;  // mean of the runs so far
     double squares = 0.0;
     for_partials(of, partials, c, [&](Index n, double run_mean, double run_squares) {
       const auto before = static_cast<double>(n);  // in runs

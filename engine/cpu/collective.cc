@@ -1,5 +1,5 @@
-// All-reduce in memory: every rank's stream thread enters, each sums its slice over all ranks by the pairwise tree over
-// their numbers and writes the sum to everybody, and none leaves before all have.
+// All-reduce in memory. Every rank's stream thread enters, sums its slice over all ranks by the pairwise tree over
+// their numbers, and writes the sum to all of them. No thread leaves before all have finished.
 #include "engine/collective.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace arbalest::engine {
 
 namespace {
 
-// A barrier that a failing rank can break for all.
+// A barrier that a failing rank can break for all ranks.
 class Meeting {
  public:
   explicit Meeting(int ranks) : ranks_(ranks) {}
@@ -58,8 +58,7 @@ class Meeting {
   bool broken_ = false;
 };
 
-// The sum of one vector of every rank: made when it is wanted for the first time and kept, so that a round allocates
-// nothing.
+// The sum of one vector per rank. It is prepared on its first use and kept, so that a round allocates nothing.
 class PreparedSum {
  public:
   PreparedSum(std::span<const CollectivePart> parts, std::size_t elements)
@@ -81,13 +80,13 @@ class PreparedSum {
     try {
       for (std::size_t rank = 0; rank < parts_.size(); ++rank) parts_[rank].stream->launch(graphs_[rank], label);
     } catch (...) {
-      meeting_.break_up();  // the ranks before have their share already
+      meeting_.break_up();  // the previous ranks have their share already
       throw;
     }
   }
 
  private:
-  // What one rank does.
+  // The work of one rank.
   class Share final : public cpu::Task {
    public:
     Share(PreparedSum& sum, std::size_t rank) : sum_(sum), rank_(rank) {}
@@ -116,7 +115,7 @@ class PreparedSum {
   }
 
   const std::vector<CollectivePart> parts_;
-  std::vector<const float*> values_;  // of the parts
+  std::vector<const float*> values_;  // vectors of the parts
   const std::size_t elements_;
   std::vector<cpu::CpuTaskGraph> graphs_;  // by rank
   Meeting meeting_;

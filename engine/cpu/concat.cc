@@ -10,9 +10,9 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// Where input k is in the output.
+// Position of input k in the output.
 struct Part {
-  std::int64_t first;  // channel
+  std::int64_t first;  // first channel
   std::int64_t channels;
 };
 
@@ -26,7 +26,7 @@ std::vector<Part> parts_of(const ConcatSpec& spec) {
   return parts;
 }
 
-// The part as a tensor of its own, none where it does not begin at the border of a block of channels.
+// The part as a tensor of its own; none if it does not begin at the border of a block of channels.
 std::optional<dnnl::memory::desc> view(const dnnl::memory::desc& output, const Part& part) {
   dnnl::memory::dims extents = output.dims();
   dnnl::memory::dims offsets(extents.size(), 0);
@@ -47,8 +47,8 @@ DType output_type(const ConcatSpec& spec) {
   return dtype;
 }
 
-// As the first input that does not lie in canonical order, if the parts then begin at borders of blocks; else in
-// canonical order.
+// Chooses the layout of the first input that is not in canonical order, if all parts then begin at borders of blocks;
+// else canonical order.
 dnnl::memory::desc choose_output(const ConcatSpec& spec, const std::vector<Part>& parts) {
   const Shape shape = concat_shape(spec);
   const DType dtype = output_type(spec);

@@ -8,7 +8,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// A window as oneDNN takes it, which counts the pixels between taps.
+// A window in oneDNN's terms: its dilation counts the pixels between taps.
 struct Slides {
   explicit Slides(const Window& window)
       : stride(pair(window.stride)),
@@ -43,12 +43,12 @@ dnnl::convolution_backward_data::desc input_gradient_desc(dnnl::algorithm algori
 }
 
 // Winograd's minimal filtering computes 4 x 4 results of a 3 x 3 convolution with 36 multiplications instead of 144,
-// and transforms tensors and weights for it (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016).
-// From how many pixels of the output on, over all examples, that pays was measured (bench/results, "Winograd"); it
-// never does with fewer channels.
+// but has to transform tensors and weights (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016).
+// The number of output pixels, over all examples, from which it pays was measured (bench/results, "Winograd"); with
+// fewer channels it never pays.
 struct WinogradPays {
   bool on_tensors = false;           // forward and for the input's gradient
-  bool on_weights_gradient = false;  // which transforms no weights
+  bool on_weights_gradient = false;  // transforms no weights
 };
 
 WinogradPays winograd_pays(const LinearTensors& of, const Window& window) {
@@ -65,8 +65,8 @@ WinogradPays winograd_pays(const LinearTensors& of, const Window& window) {
   return {pixels >= (channels < 64 ? 4096 : 1024), pixels >= 512};
 }
 
-// With 16 channels and 16 filters oneDNN's kernel for input gradients does the same arithmetic in 0.7 of the time of
-// its forward kernel (bench/results), and the reversed weights are few.
+// With 16 channels and 16 filters oneDNN's kernel for input gradients does the same arithmetic in 0.7 of its forward
+// kernel's time (bench/results), and the reversed weights are few.
 bool is_faster_reversed(const LinearTensors& of, const Window& window) {
   constexpr std::int64_t kBlock = 16;
   const dnnl::memory::dims weights = of.weights.dims();
@@ -78,11 +78,11 @@ bool is_faster_reversed(const LinearTensors& of, const Window& window) {
          window.stride.width == 1 && window.dilation.height == 1 && window.dilation.width == 1;
 }
 
-// Null where there is no fast kernel on the layouts of `forward`.
+// Returns none if there is no fast kernel for the layouts of `forward`.
 std::optional<dnnl::primitive_desc_base> reversed(const dnnl::engine& engine,
                                                   const dnnl::convolution_forward::primitive_desc& forward,
                                                   const LinearTensors& of, const Slides& by) {
-  const dnnl::memory::desc input = forward.src_desc();  // stands for an output's gradient
+  const dnnl::memory::desc input = forward.src_desc();  // used as an output's gradient
   const dnnl::memory::desc output = forward.dst_desc();
   const auto direct = dnnl::algorithm::convolution_direct;
   const LinearTensors exchanged{output, of.weights, {}, input};
@@ -105,13 +105,13 @@ LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& opti
   const Slides by(window);
   const WinogradPays pays = winograd_pays(of, window);
   const auto by_algorithm = [&](dnnl::algorithm algorithm) {
-    // For inference alone Winograd's kernel would want weights that are transformed beforehand.
+    // In inference mode Winograd's kernel would require weights that were transformed beforehand.
     const OperatorMode mode = algorithm == winograd ? OperatorMode::kTraining : options.mode;
     return [&by, algorithm, mode](const LinearTensors& tensors) { return forward_desc(algorithm, mode, tensors, by); };
   };
   const Forward forward =
       choose_forward<dnnl::convolution_forward>(engine, options, of, by_algorithm(direct), "convolution");
-  // The tensors lie as the direct kernel wants them, whatever computes them.
+  // Tensors have the direct kernel's layouts, whichever kernel computes.
   const LinearTensors same{forward.src_desc(), forward.weights_desc(), of.bias, forward.dst_desc()};
   const auto minimal = pays.on_tensors
                            ? kernel_or_none(Forward(by_algorithm(winograd)(same), user_scratchpad(), engine, true))

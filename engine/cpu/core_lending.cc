@@ -8,7 +8,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// A failure is of no consequence: the thread stays where it is.
+// A failure does not matter: the thread stays where it is.
 void allow(pid_t thread, const cpu_set_t& cores) { static_cast<void>(sched_setaffinity(thread, sizeof cores, &cores)); }
 
 }  // namespace
@@ -36,7 +36,7 @@ void CoreLending::enter(Seat& seat) const { seat.thread_ = gettid(); }
 CoreLending::Wait::Wait(const CoreLending& lending, Seat& seat, const Seat& other) : lending_(lending), seat_(seat) {
   seat_.waits_for_ = &other;
   if (!seat_.lends_) return;
-  // Learner -> averaging -> learner is the longest chain; the bound also ends a chain that changes while it is read.
+  // Learner -> averaging -> learner is the longest chain. The bound also ends a chain that changes while it is read.
   constexpr int kLongestChain = 3;
   const Seat* last = &other;
   for (int i = 0; i < kLongestChain; ++i) {

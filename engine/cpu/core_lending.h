@@ -1,7 +1,7 @@
-// The cores of one machine run at different speeds (neighbors on the host, shared execution units), and a round of
-// averaging is as slow as its slowest learner. So the thread of a stream that has to wait lends its core, which is idle
-// from then on and was fast enough to get here first, to the stream that it waits for in the end: that one's thread is
-// moved there. What it brings: bench/results.
+// Cores of one machine run at different speeds (neighbors on the host, shared execution units), and a round of
+// averaging is as slow as its slowest learner. So a stream's thread that has to wait lends its core to the stream that
+// it waits for in the end: that stream's thread is moved there. The lent core would be idle, and it was fast enough to
+// get here first. The effect is measured in bench/results.
 #pragma once
 
 #include <sched.h>
@@ -11,10 +11,10 @@
 
 namespace arbalest::engine::cpu {
 
-// Among the streams of one device whose threads go where the system puts them. Outlives those streams.
+// Lends cores between the streams of one device whose threads are not pinned. Must outlive those streams.
 class CoreLending {
  public:
-  // One stream's part in it.
+  // The state of one stream.
   class Seat {
    private:
     friend class CoreLending;
@@ -24,7 +24,7 @@ class CoreLending {
     std::atomic<const Seat*> waits_for_{nullptr};
   };
 
-  // A span in which the thread of `seat` waits for the stream of `other`.
+  // A span of time in which the thread of `seat` waits for the stream of `other`.
   class Wait {
    public:
     Wait(const CoreLending& lending, Seat& seat, const Seat& other);
@@ -35,20 +35,20 @@ class CoreLending {
    private:
     const CoreLending& lending_;
     Seat& seat_;
-    pid_t moved_ = 0;  // the thread that runs on this one's core meanwhile
+    pid_t moved_ = 0;  // thread that runs on this thread's core meanwhile
   };
 
   CoreLending();
 
-  // A stream that has no core of its own (averaging) is lent cores, but `lends` none. Seats are reused and never freed:
-  // whoever follows a chain of waits may read one that was just left.
+  // A stream without a core of its own (averaging) is lent cores, but does not lend: `lends` is false. Seats are reused
+  // and never freed, because a thread that follows a chain of waits may read a seat that was just left.
   Seat& reserve(bool lends);
   void leave(Seat& seat) const;
-  // By the stream's own thread, before its first wait.
+  // Called by the stream's own thread before its first wait.
   void enter(Seat& seat) const;
 
  private:
-  cpu_set_t all_;  // where threads may run
+  cpu_set_t all_;  // cores on which threads may run
   std::deque<Seat> seats_;
 };
 

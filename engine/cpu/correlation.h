@@ -1,4 +1,4 @@
-// A CorrelationTask of any size, cut into parts that LaneKernels::correlate takes and that can run side by side.
+// Splits a CorrelationTask of any size into parts that LaneKernels::correlate accepts and that can run in parallel.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace arbalest::engine::cpu {
 
 class Correlation {
  public:
-  // `whole`: of all channels, and of as many filters; the kernels must outlive this.
+  // `whole`: a task for all channels and `filters` filters. The kernels must outlive this object.
   Correlation(const LaneKernels& kernels, const CorrelationTask& whole, std::int64_t filters);
 
   std::int64_t parts() const { return filter_parts_ * channel_parts_; }

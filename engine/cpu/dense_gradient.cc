@@ -25,7 +25,7 @@ void pair_examples(int threads, std::int64_t examples, std::int64_t given, std::
   });
 }
 
-// The output's gradient, which every block of features reads, is smaller than the input as a rule.
+// The output's gradient is read for every block of features, because it is usually smaller than the input.
 void dense_gradient(int threads, const PairedWeights& of, std::int64_t pairs, const LaneUnit* input,
                     const LaneUnit* output_gradient, float* weights_gradient) {
   const std::int64_t blocks = of.padded_features() / kBlockFeatures;

@@ -1,18 +1,18 @@
-// Compiled for AVX-512 with bfloat16: nothing here may run on another processor.
+// Compiled for AVX-512 with bfloat16: this code must not run on other processors.
 #include <immintrin.h>
 
 #include "engine/cpu/dense_gradient_kernel.h"
 
 namespace arbalest::engine::cpu {
 
-// A vector of sums is of 8 units for two features. They stay in registers for all examples: 16 sums, 2 vectors of units
-// and one of features.
+// A vector of sums holds 8 units for two features. The sums stay in registers for all examples: 16 sums, 2 vectors of
+// units and one of features.
 void dense_gradient_of_block(const DenseGradientTask& task) {
   constexpr int kVectors = 2;
   constexpr int kUnitsOfVector = kBlockUnits / kVectors;
   constexpr int kPairs = kBlockFeatures / 2;
   constexpr __mmask8 kAllQuads = 0xFF;
-  constexpr __mmask16 kAll = 0xFFFF;  // GCC 12 warns of functions without a mask
+  constexpr __mmask16 kAll = 0xFFFF;  // GCC 12 warns of intrinsics without a mask
   const __m512i twice = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
   __m512 sums[kPairs][kVectors];
   for (int p = 0; p < kPairs; ++p) {

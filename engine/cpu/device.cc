@@ -38,8 +38,8 @@ std::byte* map(std::size_t bytes) {
   return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
 }
 
-// From the border of a large page on, if there are addresses to find one among: those around are given back at once, as
-// a forecast counts buffers, and not what lies between them. Null where memory is out.
+// Maps memory that starts at the border of a large page, if there are enough addresses to find one. Addresses around it
+// are given back at once, because a memory forecast counts buffers only. Returns null if there is no memory.
 std::byte* map_at_large_page(std::size_t bytes) {
   std::byte* const begin = map(bytes + kLargePage);
   if (begin == nullptr) return map(bytes);
@@ -49,13 +49,13 @@ std::byte* map_at_large_page(std::size_t bytes) {
   return begin + before;
 }
 
-// A step passes over far more memory than the processor keeps the addresses of small pages for, so what is large lies
-// in large pages where the system has them for those who ask.
+// A step passes over far more memory than the processor caches addresses of small pages for, so large buffers use large
+// pages if the system offers them.
 Buffer allocate_large(std::size_t bytes) {
   const std::size_t taken = whole_pages(bytes);
   std::byte* const data = taken + kLargePage < bytes ? nullptr : map_at_large_page(taken);
   if (data == nullptr) return {};
-  madvise(data, taken, MADV_HUGEPAGE);  // a request; all is well without it
+  madvise(data, taken, MADV_HUGEPAGE);  // a request; its failure does not matter
   return {data, taken, [](void* memory, std::size_t size) noexcept { munmap(memory, size); }};
 }
 
@@ -71,7 +71,7 @@ Buffer CpuDevice::allocate(std::size_t bytes) {
   Buffer buffer;
   if (rounded >= bytes) buffer = rounded < kLargePage ? allocate_small(rounded) : allocate_large(rounded);
   if (buffer.data() == nullptr) fail(ErrorKind::kOutOfMemory, "{}: cannot allocate {} bytes", name_, bytes);
-  std::memset(buffer.data(), 0, rounded);  // takes the memory now, on this thread
+  std::memset(buffer.data(), 0, rounded);  // touches the memory now, on this thread
   return buffer;
 }
 
@@ -90,7 +90,7 @@ std::unique_ptr<Stream> CpuDevice::create_stream(const StreamOptions& options) {
 }
 
 std::unique_ptr<Operator> CpuDevice::prepare(const OperatorSpec& spec, const PrepareOptions& options) {
-  ARBALEST_CHECK(options.precision != Precision::kTensorFloat32);  // precision_problem in engine/devices.h
+  ARBALEST_CHECK(options.precision != Precision::kTensorFloat32);  // refused by precision_problem in engine/devices.h
   const ThreadCountScope scope(options.threads);
   return cpu::prepare(spec, options, engine_);
 }
@@ -100,12 +100,12 @@ Layout CpuDevice::plain_layout(const Shape& shape, DType dtype) const {
 }
 
 void CpuDevice::convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) {
-  // Dense weights are [units, features] on this device, as they are in files.
+  // Dense weights are [units, features] on this device, as in files.
   ARBALEST_CHECK(source_layout.shape() == target_layout.shape());
   translate_errors([&] {
     dnnl::memory::desc from = descriptor(source_layout);
     dnnl::memory::desc to = descriptor(target_layout);
-    // Of a tensor that oneDNN cuts an axis of, the canonical order can be cut alike.
+    // If oneDNN splits an axis of one tensor, the canonical order of the other can be split alike.
     if (from.dims().size() < to.dims().size()) from = from.reshape(to.dims());
     if (to.dims().size() < from.dims().size()) to = to.reshape(from.dims());
     dnnl::memory source_memory(from, engine_, const_cast<void*>(source));  // oneDNN only reads it

@@ -30,10 +30,10 @@ class CpuDevice final : public Device {
 
  private:
   std::string name_;
-  std::vector<int> pinned_cores_;  // empty: not pinned
+  std::vector<int> pinned_cores_;  // empty: unpinned
   int cores_;
   StreamObserver* observer_;
-  bool lends_cores_;  // else lending_ is not used
+  bool lends_cores_;  // false: lending_ is not used
   CoreLending lending_;
   dnnl::engine engine_;
 };

@@ -7,7 +7,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// A factor of the kernels: the same tensor, or of bfloat16 packed by `pack` into so many units.
+// A factor of the kernels: the tensor itself or, for bfloat16, `units` units packed by `pack`.
 template <typename Pack>
 Operand packed(Program& program, const Operand& tensor, std::int64_t units, const Pack& pack) {
   if (dtype_of(tensor.descriptor) == DType::kFloat32) return tensor;
@@ -29,7 +29,7 @@ std::int64_t units_of(const dnnl::memory::desc& images) {
   return extents[0] * ((extents[1] + 1) / 2) * extents[2] * extents[3];
 }
 
-// The images with their padding: themselves, or a copy.
+// The images with their padding: themselves if there is none, else a copy.
 Operand padded(Program& program, const LaneConvolution& convolution, const Operand& images) {
   const auto wanted = lane_descriptor(convolution.padded_shape(), dtype_of(images.descriptor));
   if (wanted == images.descriptor) return images;

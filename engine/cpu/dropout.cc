@@ -13,13 +13,13 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// Words of this many elements are made at once, so that the compiler can use vectors.
+// Number of elements whose random words are computed at once, so that the compiler can use vectors.
 constexpr std::int64_t kBlock = 256;
 
-// Elements [begin, end), begin a multiple of four; target may be source.
+// Masks elements [begin, end), begin a multiple of four; target may be source.
 template <typename T>
 void mask_range(const T* source, T* target, std::int64_t begin, std::int64_t end,
-                elementwise::DropoutMask mask) {  // by value: a copy that no store can change
+                elementwise::DropoutMask mask) {  // by value: no store can change a copy
   for (std::int64_t block = begin; block < end; block += kBlock) {
     std::uint32_t words[kBlock];
     const auto first_quad = static_cast<std::uint32_t>(block / 4);
@@ -40,8 +40,8 @@ void mask_range(const T* source, T* target, std::int64_t begin, std::int64_t end
   }
 }
 
-// target = source under the mask of the running step. Elements count in canonical order, so other layouts pass through
-// a copy in that order.
+// target = source under the mask of the running step. Elements are numbered in canonical order, so other layouts are
+// copied to that order.
 Program make_masking(const dnnl::engine& engine, const DropoutSpec& spec, Role from, Role to) {
   Program program(engine);
   const dnnl::memory::desc tensor = descriptor(spec.input);

@@ -1,5 +1,5 @@
-// Loops that are written once for every type of elements: they read by elementwise::load and write by
-// elementwise::store, which do nothing to float32.
+// Helpers for loops that are written once for all element types: they read with elementwise::load and write with
+// elementwise::store, which do nothing for float32.
 #pragma once
 
 #include "engine/dtype.h"
@@ -8,16 +8,16 @@
 
 namespace arbalest::engine::cpu {
 
-// Of what is made of elements of both types.
+// Type of a result that is computed from elements of both types.
 constexpr DType joint_type(DType a, DType b) { return a == DType::kBFloat16 ? a : b; }
 
-// Names a type as an argument.
+// Passes a type as an argument.
 template <typename T>
 struct ElementKind {
   using Type = T;
 };
 
-// Calls body(ElementKind<T>()) with T what an element of this type is in memory.
+// Calls body(ElementKind<T>()), where T is the type in memory of `dtype`.
 template <typename Body>
 decltype(auto) with_elements(DType dtype, const Body& body) {
   if (dtype == DType::kBFloat16) return body(ElementKind<BFloat16>());

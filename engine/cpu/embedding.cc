@@ -11,7 +11,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// Of the mini-batch: those of the column.
+// The looked-up ids of the mini-batch.
 struct Ids {
   std::int64_t examples;
   std::int64_t columns;
@@ -48,7 +48,7 @@ Program make_forward(const dnnl::engine& engine, const Ids& of, const Table& tab
   return program;
 }
 
-// Each thread has a range of the table's rows: it zeroes them and adds what belongs to them, in the order of the
+// Each thread owns a range of the table's rows: it zeroes them and adds their contributions in the order of the
 // mini-batch, so that the sums are the same on any number of threads.
 Program make_backward(const dnnl::engine& engine, const Ids& of, const Table& table) {
   Program program(engine);

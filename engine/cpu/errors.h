@@ -1,11 +1,11 @@
-// The exceptions of oneDNN, the standard library and the system as Error: what calls them on a host thread runs under
-// translate_errors; what runs on a stream is caught there.
+// Translates exceptions of oneDNN, the standard library and the system into Error. Code that calls these on a host
+// thread runs under translate_errors; code on a stream is translated there.
 #pragma once
 
 namespace arbalest::engine::cpu {
 
-// In a catch block: throws what is being handled. An Error stays as it is; std::bad_alloc and oneDNN's out_of_memory
-// become kOutOfMemory, everything else kDevice.
+// For a catch block: throws the handled exception as an Error. An Error is rethrown unchanged; std::bad_alloc and
+// oneDNN's out_of_memory become kOutOfMemory, everything else kDevice.
 [[noreturn]] void rethrow_as_error();
 
 template <typename Body>

@@ -1,4 +1,4 @@
-// The tasks that need no preparation, on the calling thread's cores (elementwise bodies: engine/elementwise).
+// Runs the tasks that need no preparation, on the calling thread's cores (elementwise bodies: engine/elementwise).
 #pragma once
 
 #include "engine/cpu/task.h"

@@ -9,7 +9,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// Copies between a tensor as it lies and the same tensor in canonical order.
+// Copies between a tensor in its layout and the same tensor in canonical order.
 Program make_copy(const dnnl::engine& engine, const Operand& from, const Operand& to) {
   Program program(engine);
   if (from.descriptor != to.descriptor) {

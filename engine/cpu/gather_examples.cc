@@ -12,14 +12,14 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-constexpr std::int64_t kBytes = 256;  // different ones
+constexpr std::int64_t kBytes = 256;  // number of byte values
 
 void normalize(const std::uint8_t* __restrict pixels, const float* __restrict normalized, float* __restrict image,
                std::int64_t count) {
   for (std::int64_t p = 0; p < count; ++p) image[p] = normalized[pixels[p]];
 }
 
-// The image of `row` of the mini-batch.
+// Writes the image for `row` of the mini-batch.
 void read_augmented(const GatherExamples& task, std::int64_t row, float* image) {
   const elementwise::ImageSize size{static_cast<std::int32_t>(task.height), static_cast<std::int32_t>(task.width)};
   const elementwise::AugmentedView view =
@@ -43,7 +43,7 @@ void read_image(const GatherExamples& task, std::int64_t example, float* image) 
   }
 }
 
-// Below this much work the threads' meeting costs more than the copying.
+// For less work than this, synchronizing threads costs more than the copying.
 int threads_for(const GatherExamples& task, const TaskContext& context) {
   return task.batch * elements_of(task) < 16384 ? 1 : context.threads;
 }

@@ -10,7 +10,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// A vector is cut into this many chunks, however many threads there are, so that sums are added in one order.
+// Number of chunks of a vector; it does not depend on the number of threads, so that sums are added in one order.
 constexpr std::int64_t kChunks = 64;
 constexpr std::int64_t kLanes = 8;
 

@@ -15,7 +15,7 @@ struct Extents {
   std::int64_t features;
 };
 
-// Tensors of another type are copied.
+// The tensor as float32; tensors of another type are copied.
 dnnl::memory::desc floats_of(const Layout& layout) { return plain_descriptor(layout.shape(), DType::kFloat32); }
 
 Operand read_input(Program& program, const InnerProductSpec& spec, std::size_t k) {
@@ -42,7 +42,7 @@ Program make_forward(const dnnl::engine& engine, const InnerProductSpec& spec, c
   return program;
 }
 
-// The gradient of input k: each row of the other one, times what arrives.
+// Writes the gradient of input k: each row of the other input times the output's gradient.
 void add_gradient(Program& program, const InnerProductSpec& spec, const Operand& output_gradient, const Extents& of,
                   std::size_t k) {
   const Layout& input = k == 0 ? spec.a : spec.b;

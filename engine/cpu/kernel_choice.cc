@@ -47,7 +47,7 @@ dnnl::primitive_attr followed_by(const ActivationFunction& f) {
 }
 
 bool is_reference(const dnnl::primitive_desc_base& description) {
-  // "ref:any", "bnorm_ref:any"; but "gemm:ref" is a convolution by matrix products
+  // "ref:any" and "bnorm_ref:any" are references, but "gemm:ref" is a convolution by matrix products.
   return std::string_view(description.impl_info_str()).find("ref:") != std::string_view::npos;
 }
 

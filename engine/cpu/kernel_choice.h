@@ -1,4 +1,4 @@
-// How the descriptions of oneDNN primitives are chosen, for the files that implement primitives.h.
+// Chooses descriptions of oneDNN primitives, for the files that implement primitives.h.
 #pragma once
 
 #include <optional>
@@ -16,18 +16,19 @@ dnnl::primitive_attr user_scratchpad();
 dnnl::prop_kind direction(OperatorMode mode);
 inline dnnl::memory::dims pair(const Extent2d& extent) { return {extent.height, extent.width}; }
 
-// One whose backward reads the output where there is a choice.
+// The algorithm for `kind`; if there are two, the one whose backward reads the output.
 dnnl::algorithm algorithm_of(ActivationKind kind);
-// What oneDNN calls alpha: the slope of a ReLU; swish is x / (1 + exp(-alpha x)).
+// oneDNN's parameter alpha: the slope of a ReLU; swish is x / (1 + exp(-alpha x)).
 float alpha_of(const ActivationFunction& f);
-// The same function behind another primitive, in its attributes.
+// Attributes that apply the function behind another primitive.
 dnnl::primitive_attr followed_by(const ActivationFunction& f);
 // oneDNN's parameter beta: the upper bound of clip, whose lower bound is alpha. The other functions ignore it.
 float beta_of(const ActivationFunction& f);
 
 bool is_reference(const dnnl::primitive_desc_base& description);
-// oneDNN 2.6 describes kernels that it then cannot generate: a sigmoid behind a bfloat16 convolution of two groups, on
-// a processor without instructions for that type. What can be made is made once, for oneDNN keeps it.
+// Whether oneDNN can generate the kernel. oneDNN 2.6 describes some kernels that it cannot generate: a sigmoid behind a
+// bfloat16 convolution of two groups, on a processor without bfloat16 instructions. A generated kernel is not made
+// twice, because oneDNN caches it.
 bool can_be_made(const dnnl::primitive_desc_base& description);
 
 template <typename Description>
@@ -57,7 +58,8 @@ typename Primitive::primitive_desc choose_forward(const dnnl::engine& engine, co
   return require_kernel(Description(describe(of), user_scratchpad(), engine), what);
 }
 
-// The same kernel on the same layouts, with the activation in it; `chosen` itself where it cannot.
+// Returns the same kernel for the same layouts, with the activation in it; `chosen` itself if it cannot apply the
+// activation.
 template <typename Description, typename Describe>
 LinearKernels with_activation(const dnnl::engine& engine, const Description& chosen, const LinearTensors& of,
                               const Describe& describe, std::optional<ActivationFunction> activation) {

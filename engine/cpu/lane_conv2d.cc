@@ -16,9 +16,12 @@ namespace {
 using Tag = dnnl::memory::format_tag;
 
 struct Weights {
-  dnnl::memory::desc given;       // how they, and their gradient, lie
-  dnnl::memory::desc by_filter;   // filters innermost, as the output and the weights' gradient are computed
-  dnnl::memory::desc by_channel;  // channels innermost, as the input's gradient is
+  // Layout of the parameter and its gradient.
+  dnnl::memory::desc given;
+  // Filters innermost: for the output and the gradient of the weights.
+  dnnl::memory::desc by_filter;
+  // Channels innermost: for the gradient of the input.
+  dnnl::memory::desc by_channel;
   bool has_bias;
 };
 
@@ -35,7 +38,7 @@ OperatorTraits make_traits(const Conv2dSpec& spec, const PrepareOptions& options
   return traits;
 }
 
-// `gradient`: of what the convolution computes; `read`: the input as forward left it.
+// `gradient`: gradient of the convolution's result; `read`: the input as forward left it.
 void add_weights_gradient(Program& program, const LaneSteps& steps, const Operand& read, const Operand& gradient,
                           const Weights& weights) {
   const Operand target{Role::kWeightsGradient, with_type(weights.given, DType::kFloat32)};
@@ -74,7 +77,8 @@ std::unique_ptr<Operator> make_lane_conv2d(const Conv2dSpec& spec, const Prepare
   Program forward(engine);
   Operand read{Role::kInput, descriptor(spec.input)};
   if (const auto wanted = lane_descriptor(input, type); read.descriptor != wanted) {
-    const Operand copy = training ? Operand{Role::kSaved, wanted} : forward.scratch(wanted);  // backward reads it too
+    // saved, because backward reads it, too
+    const Operand copy = training ? Operand{Role::kSaved, wanted} : forward.scratch(wanted);
     forward.reorder(read, copy);
     read = copy;
     if (training) traits.saved_bytes = aligned(wanted.get_size());

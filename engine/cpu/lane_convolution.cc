@@ -10,12 +10,12 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// Along one axis: `padding` pixels of zeros lie before the input's.
+// Extents along one axis; `padding`: zeros before the input's pixels.
 struct Axis {
   std::int64_t inputs, outputs, kernel, stride, padding;
 };
 
-// Tap t of output o reads pixel o * stride + t - padding, if there is one.
+// Taps by output position: tap t of output o reads pixel o * stride + t - padding, if it exists.
 std::vector<Taps> taps_of_outputs(const Axis& axis) {
   std::vector<Taps> taps;
   for (std::int64_t output = 0; output < axis.outputs; ++output) {
@@ -26,7 +26,7 @@ std::vector<Taps> taps_of_outputs(const Axis& axis) {
   return taps;
 }
 
-// From one such t of a pixel to the next: t + stride, o - 1.
+// Taps by input pixel: after t, o comes t + stride, o - 1.
 std::vector<Taps> taps_of_inputs(const Axis& axis) {
   std::vector<Taps> taps;
   for (std::int64_t pixel = 0; pixel < axis.inputs; ++pixel) {
@@ -39,11 +39,11 @@ std::vector<Taps> taps_of_inputs(const Axis& axis) {
   return taps;
 }
 
-constexpr std::int64_t kLine = 16;  // units of a cache line: the weights of a tap take one
-// With fewer products, loading and storing the sums of a pass would take too large a part of it.
+constexpr std::int64_t kLine = 16;  // units of a cache line, which holds the weights of a tap
+// With fewer products, loading and storing the sums would take too large a part of a pass.
 constexpr std::int64_t kTapsOfPass = 64;
 
-// [0, count) in equal parts of at most `largest`.
+// Calls body for equal parts of [0, count), each of at most `largest`.
 template <typename Body>
 void for_parts_of(std::int64_t count, std::int64_t largest, const Body& body) {
   const std::int64_t parts = (count + largest - 1) / largest;
@@ -82,7 +82,7 @@ void LaneConvolution::run_rows(int threads, RowTask task, const Images& source, 
   task.weight_step = target.channels;
   task.target_plane = target.plane();
   task.positions = target.width;
-  // The two vectors that share a weight: of two blocks, or the halves of one.
+  // The two vectors that share a weight belong to two blocks, or are the halves of one.
   const bool pairs_blocks = kernels_.vector == kLanes;
   const std::int64_t step = pairs_blocks ? 2 : 1;
   const std::int64_t source_block = task.channels * source.plane();

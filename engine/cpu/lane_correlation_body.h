@@ -1,4 +1,4 @@
-// LaneKernels::correlate: a part of engine/cpu/lane_kernels_body.h.
+// LaneKernels::correlate. This file is a part of engine/cpu/lane_kernels_body.h.
 #pragma once
 
 #include "engine/cpu/lane_vectors_body.h"
@@ -7,18 +7,18 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// So many taps of a row of the kernel are correlated at once: their sums, and what is multiplied, stay in registers.
+// Number of taps of a kernel row that are correlated at once: their sums and factors stay in registers.
 template <int filters>
 constexpr int kGroup = filters > 5 ? kNarrow : 5;
 
-// What is correlated at once of each filter's gradient: rows [begin, end) of some blocks of examples.
+// The part of each filter's gradient that is correlated at once: rows [begin, end) of some blocks of examples.
 struct Piece {
   Index first_block, blocks;
   Index begin, end;
 };
 
-// sums[t, f] += over all positions and lanes of `piece`; tap t reads the t-th pixel after `offset` of the input. A
-// vector holds a part of a pixel, or neighboring pixels of a row, which is a whole number of vectors then.
+// sums[t, f] += sum over all positions and lanes of `piece`; tap t reads the t-th pixel after `offset` of the input. A
+// vector holds a part of a pixel, or neighboring pixels of a row; a row then is a whole number of vectors.
 template <typename Arithmetic, int filters, int taps>
 void correlate_group(const CorrelationTask task, Index offset, const Piece piece, float* sums) {
   constexpr int width = Arithmetic::kWidth;
@@ -27,7 +27,7 @@ void correlate_group(const CorrelationTask task, Index offset, const Piece piece
   for (int t = 0; t < taps; ++t) {
     for (int f = 0; f < filters; ++f) totals[t][f] = vector_at<width>(sums + (t * filters + f) * width);
   }
-  // Both rows are read from end to end, or in several passes with a part of each pixel.
+  // Both rows are read from end to end, or in several passes over a part of each pixel.
   const bool whole = task.stride_x == 1 || width >= kPixel;
   const Index part = whole ? kPixel : width;
   const Index step = whole ? width : kPixel;
@@ -41,8 +41,8 @@ void correlate_group(const CorrelationTask task, Index offset, const Piece piece
         const LaneUnit* arriving = gradient + y * task.width * kPixel;
         const LaneUnit* const end = arriving + task.width * kPixel;
         for (; arriving < end; arriving += step, pixels += input_step) {
-          // The fewer factors wait in registers, the others come one by one. GCC would load them again for each
-          // product, in 1.25 times the time, if they were not said to be used here.
+          // The fewer factors wait in registers, the others come one by one. The asm statement makes GCC use each
+          // factor here; else it would load it again for each product, which takes 1.25 times as long.
           typename Arithmetic::Units held[filters < taps ? filters : taps];
           if constexpr (filters <= taps) {
             for (int f = 0; f < filters; ++f) held[f] = Arithmetic::load(arriving + f * task.gradient_plane);
@@ -72,8 +72,8 @@ void correlate_group(const CorrelationTask task, Index offset, const Piece piece
   }
 }
 
-// The sums of `width` vectors' elements, as one vector: neighbors are added until one number of each vector is left.
-// First within the quarters of 128 bits, which one instruction shuffles, then whole quarters.
+// The sums of the elements of `width` vectors, as one vector. Neighbors are added until one number of each vector is
+// left: first within quarters of 128 bits, which one instruction shuffles, then whole quarters.
 template <int width>
 void add_elements(float* vectors, float* totals) {
   using Vector = typename VectorOf<width>::Type;
@@ -104,7 +104,7 @@ void add_elements(float* vectors, float* totals) {
 template <typename Arithmetic, int filters>
 void sum_biases(const CorrelationTask task) {
   constexpr int width = Arithmetic::kWidth;
-  constexpr Index kAtOnce = 4;  // sums, so that one need not wait for the one before
+  constexpr Index kAtOnce = 4;  // independent sums, so that an addition need not wait for the previous one
   const Index units = task.height * task.width * Arithmetic::kPixel;
   for (int f = 0; f < filters; ++f) {
     typename Arithmetic::Sums lanes[kAtOnce] = {};
@@ -125,7 +125,7 @@ void sum_biases(const CorrelationTask task) {
   }
 }
 
-// The blocks, or else rows of one, that stay in the first-level cache for all groups of taps.
+// The number of blocks, or of rows of one block, that stay in the first-level cache for all groups of taps.
 template <typename Arithmetic, int filters>
 Piece largest_piece(const CorrelationTask& task) {
   const Index units = Arithmetic::kCorrelatedBytes / static_cast<Index>(sizeof(LaneUnit));
@@ -140,7 +140,7 @@ Piece largest_piece(const CorrelationTask& task) {
 template <typename Arithmetic, int filters>
 void correlate_filters(const CorrelationTask task) {
   constexpr int width = Arithmetic::kWidth;
-  constexpr Index kVectors = kMaxCorrelatedTaps * filters + width;  // filled up to a whole number of add_elements
+  constexpr Index kVectors = kMaxCorrelatedTaps * filters + width;  // rounded up to a whole number of add_elements
   const Index taps = task.kernel_height * task.kernel_width;
   const Index vectors = task.channels * taps * filters;
   alignas(64) float sums[kVectors * width];  // [channels, taps, filters] vectors

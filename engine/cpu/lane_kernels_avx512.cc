@@ -1,4 +1,4 @@
-// Compiled for AVX-512: nothing here may run on another processor.
+// Compiled for AVX-512: this code must not run on other processors.
 #include "engine/cpu/lane_kernels_body.h"
 
 namespace arbalest::engine::cpu {

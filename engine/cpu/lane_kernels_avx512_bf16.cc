@@ -1,4 +1,4 @@
-// Compiled for AVX-512 with bfloat16: nothing here may run on another processor.
+// Compiled for AVX-512 with bfloat16: this code must not run on other processors.
 #include <immintrin.h>
 
 #include "engine/cpu/lane_kernels_body.h"
@@ -7,13 +7,13 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// One instruction adds two products of bfloat16 to a sum; it takes numbers below 2^-126 for zero.
+// One instruction adds two products of bfloat16 to a sum; it treats numbers below 2^-126 as zero.
 struct WholePixels {
   using Element = BFloat16;
   using Sums = __m512;
   using Units = __m512bh;
   static constexpr int kWidth = 16;
-  static constexpr Index kCacheBytes = 0;  // sums would be rounded on their way
+  static constexpr Index kCacheBytes = 0;  // 0: sums would be rounded when stored in between
 
   static Units load(const LaneUnit* address) { return reinterpret_cast<Units>(_mm512_loadu_si512(address)); }
   static Sums add_product(Sums sums, Units units, const LaneUnit* factor) {
@@ -26,9 +26,9 @@ struct WholePixels {
   }
 };
 
-constexpr int kTwoOnes = 0x3F803F80;  // of bfloat16
+constexpr int kTwoOnes = 0x3F803F80;  // two ones in bfloat16
 
-// Of two examples each: a pixel is half as long as a vector of 16 units.
+// Arithmetic on units of two examples: a pixel is half as long as a vector of 16 units.
 struct PairedExamples {
   using Sums = __m256;
   using Units = __m256bh;
@@ -61,7 +61,7 @@ struct PairedExamplesOfTwoPixels {
   }
 };
 
-// Up to `most` filters at a time, so that fewer kernels are compiled.
+// Correlates up to `most` filters at a time, so that fewer kernels are compiled.
 template <typename Arithmetic, int most>
 void correlate_in_parts(Index filters, const CorrelationTask& task) {
   const Index parts = (filters + most - 1) / most;
@@ -76,7 +76,7 @@ void correlate_in_parts(Index filters, const CorrelationTask& task) {
 }
 
 void correlate_pairs(Index filters, const CorrelationTask& task) {
-  constexpr Index kAll = 8;  // of a narrow kernel: that of most residual nets' layers
+  constexpr Index kAll = 8;  // filters of a narrow kernel, which most layers of residual networks have
   if (task.stride_x > 1 || task.width % 2 > 0) return correlate_in_parts<PairedExamples, 4>(filters, task);
   if (filters == kAll) return correlate_filters<PairedExamplesOfTwoPixels, kAll>(task);
   correlate_in_parts<PairedExamplesOfTwoPixels, 5>(filters, task);

@@ -1,8 +1,8 @@
-// The bodies behind engine/cpu/lane_kernels.h. Compiled once for each instruction set, so all of it belongs to the file
-// that includes it, and it names nothing that other files share: the linker would keep either version.
+// The bodies of engine/cpu/lane_kernels.h, compiled once for each instruction set. All of it belongs to the including
+// file and shares no names with other files; otherwise the linker would keep only one version.
 //
-// Sums stay in registers while they grow. Each product needs its factors from the first-level cache, which delivers two
-// vectors in the time of two products, so both factors are used for several sums.
+// Sums stay in registers while they grow. The first-level cache delivers two vectors in the time of two products, so
+// both factors of a product are used for several sums.
 #pragma once
 
 #include "engine/cpu/lane_correlation_body.h"
@@ -12,8 +12,8 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// As many as leave their sums, and what is multiplied, in registers. `channels`: of a row; `filters` and
-// `filters_if_narrow`: of a correlation.
+// Makes kernels for as many channels and filters as leave their sums and factors in registers. `channels`: of a row;
+// `filters` and `filters_if_narrow`: of a correlation.
 template <typename OfRows, int channels>
 constexpr LaneKernels make_kernels(Index filters, Index filters_if_narrow,
                                    void (*correlate)(Index filters, const CorrelationTask& task)) {

@@ -33,7 +33,7 @@ Floats load(const BFloat16* address) {
   return reinterpret_cast<Floats>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
 }
 
-// Of bfloat16: what has been loaded, or zeros.
+// Stores loaded numbers, or zeros, of bfloat16 without rounding.
 void store_same(const Floats& numbers, float* address) { vector_at<Floats>(address) = numbers; }
 void store_same(const Floats& numbers, BFloat16* address) {
   constexpr int kHalves = 0b1000;  // packing works on each half of a register
@@ -42,7 +42,7 @@ void store_same(const Floats& numbers, BFloat16* address) {
   _mm_store_si128(reinterpret_cast<__m128i*>(address), _mm256_castsi256_si128(packed));
 }
 
-// Numbers below 256 of kLanes examples, in a byte each. GCC's own conversion takes them apart one by one.
+// Stores numbers below 256 of kLanes examples as one byte each. GCC's own conversion works on single numbers.
 void store_bytes(const Numbers (&numbers)[2], std::uint8_t* target) {
   constexpr int kInOrder = 0b11011000;  // packing works on each half of a register
   const auto words = _mm256_permute4x64_epi64(
@@ -63,14 +63,14 @@ struct MaxPooling {
         output_width(output[3]),
         window(of) {}
 
-  // Every pixel is in exactly one window.
+  // Whether every pixel is in exactly one window.
   bool tiles() const {
     const Window whole{window.kernel, window.kernel};
     return window == whole && height % window.kernel.height == 0 && width % window.kernel.width == 0;
   }
 
-  // Calls body(pixel, tap) for the pixels of a window. One that is wholly inside, of a common size, becomes straight
-  // code.
+  // Calls body(pixel, tap) for the pixels of a window. A window of a common size that is completely inside becomes
+  // straight code.
   template <std::int64_t common, typename Body>
   void for_window(std::int64_t y, std::int64_t x, const Body& body) const {
     const std::int64_t top = y * window.stride.height - window.padding.height;
@@ -96,7 +96,7 @@ struct MaxPooling {
     }
   }
 
-  // The function's template argument for this window.
+  // Calls the function whose template argument fits this window.
   template <typename Call>
   void choose(const Call& call) const {
     if (window.kernel == Extent2d{2, 2}) return call(std::integral_constant<std::int64_t, 2>{});
@@ -108,8 +108,8 @@ struct MaxPooling {
   Window window;
 };
 
-// One plane. winners: the tap that won each maximum; null where nobody asks. `pooling` by value: a copy that no store
-// can change.
+// Pools one plane. winners: number of the tap with each maximum; may be null. `pooling` is passed by value, because no
+// store can change a copy.
 template <std::int64_t common, typename T>
 void maximize(const MaxPooling pooling, const T* input, T* output, std::uint8_t* winners) {
   for (std::int64_t y = 0; y < pooling.output_height; ++y) {
@@ -119,7 +119,7 @@ void maximize(const MaxPooling pooling, const T* input, T* output, std::uint8_t*
       pooling.for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
         for (int half = 0; half < 2; ++half) {
           const Floats value = load(input + pixel * kLanes + half * kVector);
-          // The first maximum wins; a NaN wins always, so that it is found.
+          // The first maximum wins. NaN always wins, so that it is noticed.
           const Numbers wins = (winner[half] < 0) | (value > best[half]) | (value != value);
           best[half] = wins ? value : best[half];
           winner[half] = wins ? Numbers{} + tap : winner[half];

@@ -1,4 +1,4 @@
-// LaneKernels::row: a part of engine/cpu/lane_kernels_body.h.
+// LaneKernels::row. This file is a part of engine/cpu/lane_kernels_body.h.
 #pragma once
 
 #include "engine/cpu/lane_vectors_body.h"
@@ -7,8 +7,8 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// A vector of the source is used for all channels, a weight for two vectors. `task` by value: a copy that no store can
-// change.
+// A source vector is used for all channels, a weight for two vectors. `task` is passed by value, because no store can
+// change a copy.
 template <typename Arithmetic, int channels, int vectors>
 void compute_row(const RowTask task) {
   using Sums = typename Arithmetic::Sums;
@@ -47,7 +47,8 @@ void compute_row(const RowTask task) {
             for (int v = 0; v < vectors; ++v) sums[c][v] = Arithmetic::add_product(sums[c][v], read[v], weight + c);
           }
           if constexpr (Arithmetic::kCacheBytes == 0) {
-            // What the same tap needs of the next channel, from the second-level cache: a tenth of the time.
+            // Fetches what the same tap needs of the next channel from the second-level cache; this saves a tenth of
+            // the time.
             for (int v = 0; v < vectors; ++v) {
               __builtin_prefetch(pixel + v * task.source_pair + task.source_plane);
             }
@@ -70,7 +71,7 @@ void compute_row(const RowTask task) {
   }
 }
 
-// The kernel whose template argument is `count`, of 1 to `max`.
+// Runs the kernel whose template argument is `count`, between 1 and `max`.
 template <typename Arithmetic, int max, int vectors>
 void row_of(Index count, const RowTask& task) {
   if constexpr (max > 0) {

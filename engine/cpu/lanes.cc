@@ -12,7 +12,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// What part of oneDNN's work on so many channels is not on padding.
+// Fraction of oneDNN's work on this many channels that is not spent on padding.
 double useful_part(std::int64_t channels, std::int64_t block) {
   const std::int64_t padded = (channels + block - 1) / block * block;
   return static_cast<double>(channels) / static_cast<double>(padded);
@@ -34,26 +34,26 @@ bool lies_in_lanes(const Layout& tensor) { return lies_in_lanes(descriptor(tenso
 
 namespace {
 
-// Measured on a Cascade Lake core, forward and both gradients together: 2.2 times as fast as oneDNN where it pads
-// LeNet's 20 and 50 channels, 1.2 where three quarters of its work are of use, 0.7 where all of it is, and 0.7 for
+// Speed relative to oneDNN, measured on a Cascade Lake core, forward and both gradients together: 2.2 where oneDNN pads
+// LeNet's 20 and 50 channels, 1.2 where three quarters of its work are useful, 0.7 where all of it is, and 0.7 for
 // kernels of one tap, which are products of matrices. Without AVX-512 oneDNN pads less, but has only products of
 // matrices for the gradients of a single channel, and takes 3 to 7 times as long. The same bounds serve bfloat16:
-// LeNet's step is 1.8 times as fast as by oneDNN (Zen 4).
+// LeNet's step is 1.8 times as fast as with oneDNN (Zen 4).
 bool wins_unpadded(std::int64_t channels, std::int64_t filters) {
   const std::int64_t block = lane_kernels().vector;
   if (channels == 1 && block < kLanes) return true;
   constexpr double kWorthwhile = 0.75;
-  constexpr std::int64_t kColors = 3;  // oneDNN does not pad up to so many channels of its input
+  constexpr std::int64_t kColors = 3;  // oneDNN does not pad up to this many input channels
   const double of_input = channels <= kColors ? 1.0 : useful_part(channels, block);
   return of_input * useful_part(filters, block) <= kWorthwhile;
 }
 
-// Taps that would read padding cost nothing here. Measured in bfloat16, forward and both gradients together: 1.33, 1.41
-// and 1.43 times as fast as oneDNN for the 3 x 3 convolutions of CIFAR's ResNets with 16, 32 and 64 channels, by
-// Winograd's filtering on a Zen 4 core; tap by tap on a Zen 5 core 1.06 for 5 x 5 and 32. Less with larger images, and,
-// tap by tap, with one block of examples, for then a weight is read for each product; of one channel half of each
-// product is lost. In float32 oneDNN's are as fast, with Winograd's algorithm faster. Beside oneDNN's by AMX they were
-// not measured.
+// Taps that would read padding cost nothing here. Speed relative to oneDNN, measured in bfloat16, forward and both
+// gradients together: 1.33, 1.41 and 1.43 for the 3 x 3 convolutions of CIFAR's ResNets with 16, 32 and 64 channels, by
+// Winograd's filtering on a Zen 4 core; 1.06 for 5 x 5 kernels and 32 channels, tap by tap on a Zen 5 core. It is less
+// with larger images and, tap by tap, with one block of examples, because then a weight is read for each product. With
+// one channel half of each product is wasted. In float32 oneDNN is as fast, and with Winograd's algorithm faster. The
+// kernels were not measured beside oneDNN's for AMX.
 bool wins_padded(const Conv2dSpec& spec, Precision precision) {
   if (precision != Precision::kBFloat16 || __builtin_cpu_supports("amx-bf16")) return false;
   const Shape& input = spec.input.shape();
@@ -62,8 +62,8 @@ bool wins_padded(const Conv2dSpec& spec, Precision precision) {
   constexpr std::int64_t kPixels = 32 * 32;
   constexpr std::int64_t kMost = 64;
   if (input[0] >= 2 * kLanes && pixels <= kPixels && input[1] > 1 && most <= kMost) return true;
-  // Where nothing has to be copied to this layout: 1.39, 1.29 and 1.25 times as fast with 64, 128 and 256 channels of
-  // 32 x 32, 16 x 16 and 8 x 8 pixels, but 0.93 with 512 of 4 x 4 (Zen 4).
+  // If nothing has to be copied to this layout: 1.39, 1.29 and 1.25 times as fast with 64, 128 and 256 channels of 32 x
+  // 32, 16 x 16 and 8 x 8 pixels, but 0.93 with 512 channels of 4 x 4 (Zen 4).
   constexpr std::int64_t kMostOfWinograd = 256;
   constexpr std::int64_t kFewestPixels = 8 * 8;
   return lies_in_lanes(spec.input) && prefers_winograd(spec, DType::kBFloat16) && most <= kMostOfWinograd &&

@@ -1,4 +1,4 @@
-// oneDNN's memory descriptors as layouts.
+// Converts between oneDNN's memory descriptors and layouts.
 #pragma once
 
 #include <cstdint>
@@ -11,35 +11,35 @@
 namespace arbalest::engine::cpu {
 
 dnnl::memory::desc descriptor(const Layout& layout);
-// `shape` in canonical order must be the descriptor's dims.
+// The descriptor's dims must be the shape in canonical order.
 Layout make_layout(const dnnl::memory::desc& descriptor);
-// Where oneDNN cuts an axis in two: weights of grouped convolutions are [groups, out / groups, in / groups, h, w] to
-// it.
+// For descriptors in which oneDNN splits an axis: it describes weights of grouped convolutions as [groups, out /
+// groups, in / groups, h, w].
 Layout make_layout(const dnnl::memory::desc& descriptor, const Shape& shape);
 dnnl::memory::data_type native_type(DType dtype);
 DType dtype_of(const dnnl::memory::desc& tensor);
-// The same places for elements of another type: weights and what they are rounded to.
+// The same places for elements of another type, as for weights and their rounded copy.
 dnnl::memory::desc with_type(const dnnl::memory::desc& tensor, DType dtype);
-// Of a tensor with all its padding.
+// Number of elements including all padding.
 std::int64_t elements_of(const dnnl::memory::desc& tensor);
-// Dense, canonical order.
+// Dense, in canonical order.
 dnnl::memory::desc plain_descriptor(const Shape& shape, DType dtype);
 dnnl::memory::dims dims(const Shape& shape);
 
-// How images [n, c, h, w] lie: element (n, c, h, w) is at
+// The strides of images [n, c, h, w]: element (n, c, h, w) is at
 //   n * example + c / block * channel_block + c % block * channel + h * row + w * column.
 struct ImageStrides {
-  std::int64_t block;  // channels; 1: each for itself
+  std::int64_t block;  // channels per block; 1: no blocks
   std::int64_t example, channel_block, channel, row, column;
 };
-// None where they lie otherwise.
+// Returns none for images in another layout.
 std::optional<ImageStrides> image_strides(const dnnl::memory::desc& images);
 
-// r, where weights [units, features] lie in blocks of r units and 16 features, [units / r, features / 16, 8, r, 2]: of
-// pairs of features the units, of them the two features. None where they lie otherwise.
+// Returns r if weights [units, features] lie in blocks of r units and 16 features, [units / r, features / 16, 8, r, 2]:
+// for each pair of features the units, and for each unit the two features. None for other layouts.
 std::optional<std::int64_t> units_of_paired_blocks(const dnnl::memory::desc& weights);
 
-// What lies as `images` in all but the extents; none where images lie in no common order.
+// Returns a descriptor with the layout of `images` but other extents; none if the layout is not common.
 std::optional<dnnl::memory::desc> with_extents(const dnnl::memory::desc& images, const dnnl::memory::dims& extents);
 
 }  // namespace arbalest::engine::cpu

@@ -15,7 +15,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// How a tensor of the input's shape lies for a kernel that sees it as `view`.
+// The layout of a tensor of the input's shape for a kernel that describes it as `view`.
 dnnl::memory::desc lies_as(const dnnl::memory::desc& view, const Shape& shape) {
   return view.dims() == dims(shape) ? view : plain_descriptor(shape, dtype_of(view));
 }
@@ -38,7 +38,7 @@ OperatorTraits make_traits(const LinearKernels& kernels, const Shape& weights, c
   return traits;
 }
 
-// The weights for LinearKernels::reversed, made anew in scratch.
+// Writes the weights for LinearKernels::reversed to scratch.
 Operand reverse_weights(Program& program, const Operand& weights, const dnnl::memory::desc& wanted) {
   const dnnl::memory::dims extents = weights.descriptor.dims();  // filters, channels, height, width
   const std::int64_t filters = extents[0], channels = extents[1], taps = extents[2] * extents[3];
@@ -57,7 +57,7 @@ Operand reverse_weights(Program& program, const Operand& weights, const dnnl::me
   return program.read_as(reversed, wanted);
 }
 
-// By our own kernel: `input` and `gradient` are in canonical order.
+// Adds our own kernel; `input` and `gradient` are in canonical order.
 void add_paired_gradient(Program& program, const PairedWeights& of, const Operand& input, const Operand& gradient,
                          const Operand& target, bool has_bias) {
   const std::int64_t examples = input.descriptor.dims()[0];
@@ -81,7 +81,7 @@ void add_paired_gradient(Program& program, const PairedWeights& of, const Operan
   });
 }
 
-// `read`: the input as forward left it. `weights_layout`: as the passes read them; their gradient lies alike.
+// `read`: the input as forward left it. `weights_layout`: layout of the weights in the passes, and of their gradient.
 void add_backward(Program& program, const LinearKernels& kernels, const Layout& input, const Operand& read,
                   const dnnl::memory::desc& weights_layout) {
   const dnnl::primitive_desc_base& of_weights = *kernels.weights_gradient;
@@ -133,14 +133,15 @@ std::unique_ptr<Operator> make_linear(const Layout& input, const Shape& weights,
   Program forward(engine);
   Operand read{Role::kInput, descriptor(input)};
   if (const auto wanted = lies_as(kernel.src_desc(), input.shape()); read.descriptor != wanted) {
-    const Operand copy = training ? Operand{Role::kSaved, wanted} : forward.scratch(wanted);  // backward reads it too
+    // saved, because backward reads it, too
+    const Operand copy = training ? Operand{Role::kSaved, wanted} : forward.scratch(wanted);
     forward.reorder(read, copy);
     read = copy;
     if (training) traits.saved_bytes = aligned(wanted.get_size());
   }
   traits.backward_reads_inputs = training && read.role == Role::kInput;
   traits.backward_reads_output = training && activation.has_value();
-  traits.overwrites_output_gradient = traits.backward_reads_output;  // by that of the activation's input
+  traits.overwrites_output_gradient = traits.backward_reads_output;  // by the gradient of the activation's input
   read = seen_as(read, kernel.src_desc());
   const Operand output{Role::kOutput, kernel.dst_desc()};
   const Operand given{Role::kWeights, weights_layout};

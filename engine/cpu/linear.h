@@ -1,4 +1,4 @@
-// What convolutions and dense layers do once their kernels are chosen.
+// Builds operators of convolutions and dense layers from their chosen kernels.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace arbalest::engine::cpu {
 
-// Tensors that lie otherwise than a kernel wants are copied. A kernel that sees `input` as [n, features] finds it in
+// Tensors in another layout than a kernel's are copied. A kernel that describes `input` as [n, features] gets it in
 // canonical order.
-// `weights`: their shape in canonical order, of which the kernels may see an axis cut in two.
-// `activation`: of the output; a step of its own where the kernels do not apply it.
+//   weights:    their shape in canonical order; the kernels may split an axis of it
+//   activation: applied to the output; a separate step if the kernels do not apply it
 std::unique_ptr<Operator> make_linear(const Layout& input, const Shape& weights, const LinearKernels& kernels,
                                       std::optional<ActivationFunction> activation, const PrepareOptions& options,
                                       const dnnl::engine& engine);

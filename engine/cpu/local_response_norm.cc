@@ -1,5 +1,5 @@
 // oneDNN has kernels for a few sizes and channel counts only (2.6: size 5 and beta 0.75 on whole blocks of channels),
-// so these loops are ours. They work in canonical order: the pixels of a channel side by side in vectors.
+// so these loops are our own. They work in canonical order: vectors hold neighboring pixels of a channel.
 #include <algorithm>
 
 #include "engine/cpu/elements.h"
@@ -17,22 +17,22 @@ namespace {
 using elementwise::load;
 using elementwise::store;
 
-constexpr std::int64_t kPixels = 64;  // that are worked on at a time, through all channels
+constexpr std::int64_t kPixels = 64;  // pixels worked on at a time, through all channels
 
 struct Norm {
   std::int64_t images;
   std::int64_t channels;
-  std::int64_t pixels;  // of an image
+  std::int64_t pixels;  // per image
   elementwise::LocalResponse response;
 };
 
-// So many pixels of an image, from `first` on in channel 0.
+// Some neighboring pixels of an image.
 struct Span {
   std::int64_t first;
   std::int64_t count;
 };
 
-// Calls body(part, span) for every span of every image, those of a part on one thread.
+// Calls body(part, span) for every span of every image; the spans of a part run on one thread.
 template <typename Body>
 void for_each_span(const Norm& norm, int threads, std::int64_t parts, const Body& body) {
   const std::int64_t spans = (norm.pixels + kPixels - 1) / kPixels;
@@ -56,7 +56,7 @@ void sum_neighbors(const Norm& norm, std::int64_t c, std::int64_t count, const T
   }
 }
 
-// s of channel c's pixels.
+// Computes s for the pixels of channel c.
 template <typename T>
 void scales_of(const Norm& norm, const T* input, const Span& span, std::int64_t c, float* scales) {
   const auto square = [&](std::int64_t j, std::int64_t p) {
@@ -80,7 +80,7 @@ void normalize(const Norm& norm, const T* input, const Span& span, T* output) {
 }
 
 // `input_gradient` may be `output_gradient`.
-//   ratios, factors: [channels, kPixels] to work in
+//  ratios, factors: [channels, kPixels], working memory
 template <typename T>
 void differentiate(const Norm& norm, const T* input, const T* output_gradient, const Span& span, float* ratios,
                    float* factors, T* input_gradient) {

@@ -1,5 +1,5 @@
-// Loops over bfloat16 by the processor's own rounding: elementwise::to_bfloat16, but numbers below 2^-126 become zero,
-// for which the products take them anyhow. Only on a processor that has avx512_bf16.
+// Loops over bfloat16 with the processor's own rounding. They differ from elementwise::to_bfloat16 in that numbers
+// below 2^-126 become zero; products treat them as zero anyway. Only on a processor with avx512_bf16.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace arbalest::engine::cpu {
 
-// to = from, of `count` numbers.
+// to = from, for `count` numbers.
 void round_natively(const float* from, BFloat16* to, std::int64_t count);
-// sum = a + b, of `count` numbers. The sum may be at the place of a, of b, or of both.
+// sum = a + b, for `count` numbers. `sum` may be a, b, or both.
 void add_natively(const BFloat16* a, const BFloat16* b, BFloat16* sum, std::int64_t count);
 
 }  // namespace arbalest::engine::cpu

@@ -1,4 +1,4 @@
-// Compiled for AVX-512 with bfloat16: nothing here may run on another processor.
+// Compiled for AVX-512 with bfloat16: this code must not run on other processors.
 #include "engine/cpu/native_bfloat16.h"
 
 #include <immintrin.h>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kWidth = 16;
 
-// The first numbers of a vector, as many as are left.
+// Mask of the first `left` numbers of a vector.
 __mmask16 first_of(std::int64_t left) {
   return static_cast<__mmask16>(left < kWidth ? (1U << static_cast<unsigned>(left)) - 1U : 0xFFFFU);
 }

@@ -1,6 +1,6 @@
 // The loops of engine/cpu/blocked_norm.h over one run of pixels [pixels, block], for one instruction set. A block has 8
-// or 16 places, of a channel each or all of one; elements are float or BFloat16. Vectors are loaded whole, so tensors
-// begin at multiples of kAlignment.
+// or 16 places, each of its own channel or all of one channel. Elements are float or BFloat16. Vectors are loaded
+// whole, so tensors begin at multiples of kAlignment.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace arbalest::engine::cpu {
 
-// [places] each, those of all blocks of an image; zero where there is no channel, so that padding stays zero:
+// Terms by place, [places] each, for all blocks of an image. They are zero where there is no channel, so that padding
+// stays zero:
 //   output = (x - mean) * factor + shift
 struct NormTerms {
   float* mean;
@@ -18,7 +19,7 @@ struct NormTerms {
   float* shift;
 
   static constexpr std::int64_t kVectors = 4;
-  // One behind the other in memory for kVectors * places floats.
+  // Places the vectors one behind the other in memory for kVectors * places floats.
   static NormTerms in(float* memory, std::int64_t places) {
     return {memory, memory + places, memory + 2 * places, memory + 3 * places};
   }
@@ -28,34 +29,34 @@ template <typename T>
 struct BlockedGradients {
   const T* input;
   const T* output_gradient;
-  bool relu = false;             // undo it first
-  const T* output = nullptr;     // with an addend: says what ReLU let pass, which the input alone does not
-  T* addend_gradient = nullptr;  // with an addend: output_gradient behind ReLU, perhaps in its place
-  T* input_gradient = nullptr;   // null: not wanted. In the place of the last one read, or of none
+  bool relu = false;             // whether the gradient passes ReLU first
+  const T* output = nullptr;     // with an addend: shows what ReLU let pass, which the input alone does not
+  T* addend_gradient = nullptr;  // with an addend: output_gradient behind ReLU; may be the same buffer
+  T* input_gradient = nullptr;   // null: not wanted; may be the buffer of the last gradient that is read
   float* scale_gradient;         // [channels]
   float* shift_gradient;         // [channels]
 };
 
 enum class BehindNorm { kNothing, kRelu, kAddendAndRelu };
 
-// `place`: the run's first one. `offset`: of the run's first element in the tensors of `task`. Those with `partials`
-// write two numbers for each place of the block there, [2, block].
+// `place`: first place of the run. `offset`: offset of the run's first element in the tensors of `task`. Functions with
+// `partials` write two numbers there for each place of the block, [2, block].
 template <typename T>
 struct NormRuns {
-  // Mean of the run, and its sum of squared distances from that.
+  // Mean of the run, and sum of its squared distances from the mean.
   void (*measure)(const T* x, std::int64_t pixels, float* partials);
-  // By [ReLU][with addend].
+  // Indexed by [ReLU][with addend].
   void (*normalize[2][2])(const T* x, const T* addend, const NormTerms& terms, std::int64_t place, std::int64_t pixels,
                           T* y);
-  // By BehindNorm. Sums of the gradient, and of the gradient times the distance from the mean.
+  // Indexed by BehindNorm. Sums of the gradient, and of the gradient times the distance from the mean.
   void (*sum[3])(const BlockedGradients<T>& task, const NormTerms& terms, std::int64_t offset, std::int64_t place,
                  std::int64_t pixels, float* partials);
-  // By BehindNorm. dx = factor (dy - mean of dy - (x - mean) slope), with `means` of dy and `slopes` by place.
+  // Indexed by BehindNorm. dx = factor (dy - mean of dy - (x - mean) slope), with `means` of dy and `slopes` by place.
   void (*differentiate[3])(const BlockedGradients<T>& task, const NormTerms& terms, const float* means,
                            const float* slopes, std::int64_t offset, std::int64_t place, std::int64_t pixels);
 };
 
-// For a block of 8 and one of 16.
+// For blocks of 8 and of 16.
 template <typename T>
 struct NormRunsByBlock {
   NormRuns<T> of[2];
@@ -63,11 +64,11 @@ struct NormRunsByBlock {
 
 extern const NormRunsByBlock<float> kFloatNormRuns;
 extern const NormRunsByBlock<BFloat16> kBFloat16NormRuns;
-// For a block of 16.
-extern const NormRuns<float> kAvx512NormRuns;         // only on a processor that has AVX-512
-extern const NormRuns<BFloat16> kAvx512Bf16NormRuns;  // only on a processor that has avx512_bf16
+// For blocks of 16.
+extern const NormRuns<float> kAvx512NormRuns;         // only on a processor with AVX-512
+extern const NormRuns<BFloat16> kAvx512Bf16NormRuns;  // only on a processor with avx512_bf16
 
-// The fastest for the processor that runs this.
+// The fastest runs for this processor.
 template <typename T>
 const NormRuns<T>& norm_runs(std::int64_t block);
 template <>

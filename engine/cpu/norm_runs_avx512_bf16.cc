@@ -1,4 +1,4 @@
-// Compiled for AVX-512 with bfloat16: nothing here may run on another processor.
+// Compiled for AVX-512 with bfloat16: this code must not run on other processors.
 #include "engine/cpu/norm_runs_body.h"
 
 namespace arbalest::engine::cpu {

@@ -1,5 +1,5 @@
-// The bodies behind engine/cpu/norm_runs.h. Compiled once for each instruction set, so all of it belongs to the file
-// that includes it, and it names nothing that other files share: the linker would keep either version.
+// The bodies of engine/cpu/norm_runs.h, compiled once for each instruction set. All of it belongs to the including file
+// and shares no names with other files; otherwise the linker would keep only one version.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ typedef float Vector __attribute__((vector_size(kWidth * sizeof(float)), may_ali
 inline Vector load(const float* address) { return *reinterpret_cast<const Vector*>(address); }
 inline void store(const Vector& vector, float* address) { *reinterpret_cast<Vector*>(address) = vector; }
 
-// elementwise::load and elementwise::store of a vector of bfloat16.
+// elementwise::load and elementwise::store for a vector of bfloat16.
 typedef std::uint16_t Halves __attribute__((vector_size(kWidth * sizeof(BFloat16)), may_alias));
 typedef std::uint32_t Words __attribute__((vector_size(kWidth * sizeof(float))));
 
@@ -35,7 +35,7 @@ inline Vector load(const BFloat16* address) {
 }
 
 #ifdef __AVX512BF16__
-// The same but for numbers below 2^-126, which become zero.
+// As below, except that numbers below 2^-126 become zero.
 inline void store(const Vector& vector, BFloat16* address) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(address), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(vector)));
 }
@@ -48,7 +48,7 @@ inline void store(const Vector& vector, BFloat16* address) {
 }
 #endif
 
-// A number for each place of a block of `vectors` vectors.
+// One number for each place of a block of `vectors` vectors.
 template <int vectors>
 struct Block {
   Vector of[vectors];
@@ -69,12 +69,12 @@ void store_partials(const Block<vectors>& first, const Block<vectors>& second, f
   second.store(partials + vectors * kWidth);
 }
 
-// Mean of a run, and its sum of squared distances from that, for every place of the block.
+// Mean of a run, and sum of its squared distances from the mean, for every place of the block.
 template <int vectors, typename T>
 void measure_run(const T* x, Index pixels, float* partials) {
   constexpr Index kBlock = vectors * kWidth;
-  const Block<vectors> origin(x);     // not far from the mean, so that squares lose no digits
-  Block<vectors> sum[2], squares[2];  // of every other pixel, so that a sum need not wait for the one before
+  const Block<vectors> origin(x);     // close to the mean, so that squares lose no digits
+  Block<vectors> sum[2], squares[2];  // for every other pixel, so that an addition need not wait for the previous one
   const auto add = [&](Index pixel, int half) {
     for (int v = 0; v < vectors; ++v) {
       const Vector distance = load(x + pixel * kBlock + v * kWidth) - origin.of[v];
@@ -113,7 +113,7 @@ void normalize_run(const T* x, const T* addend, const NormTerms& terms, Index pl
   }
 }
 
-// dy before ReLU, given what ReLU let pass.
+// dy in front of ReLU, given what ReLU let pass.
 template <int vectors, BehindNorm behind, typename T>
 Vector undo_relu(const BlockedGradients<T>& task, const Vector& distance, const Vector& factor, const Vector& shift,
                  Index i) {
@@ -121,7 +121,7 @@ Vector undo_relu(const BlockedGradients<T>& task, const Vector& distance, const 
   if constexpr (behind == BehindNorm::kNothing) return arriving;
   Vector value;
   if constexpr (behind == BehindNorm::kRelu) {
-    value = distance * factor + shift;  // the same bits as in forward, before they were rounded
+    value = distance * factor + shift;  // the same bits as in forward before rounding
   } else {
     value = load(task.output + i);
   }
@@ -148,7 +148,7 @@ void sum_run(const BlockedGradients<T>& task, const NormTerms& terms, Index offs
   store_partials(sum, product, partials);
 }
 
-// dx = factor (dy - mean of dy - (x - mean) slope). What ReLU took away is already gone from the addend's gradient.
+// dx = factor (dy - mean of dy - (x - mean) slope). The addend's gradient has passed ReLU already.
 template <int vectors, BehindNorm behind, typename T>
 void differentiate_run(const BlockedGradients<T>& task, const NormTerms& terms, const float* means, const float* slopes,
                        Index offset, Index place, Index pixels) {

@@ -1,4 +1,4 @@
-// Makers of prepared operators. The caller has set the thread count for which primitives are created
+// Makes prepared operators. The caller must have set the thread count for which primitives are created
 // (ThreadCountScope).
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace arbalest::engine::cpu {
 
-// What oneDNN throws becomes an Error (cpu/errors.h).
+// Translates oneDNN's exceptions into Error (cpu/errors.h).
 std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
 
-// One per alternative of OperatorSpec.
+// One function per alternative of OperatorSpec.
 std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOptions& options,

@@ -13,7 +13,8 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// Images whose examples lie one behind the other, or in lanes: then the strides are those of so many together.
+// Images whose examples lie one behind the other, or in lanes; in lanes the strides are those of kLanes examples
+// together.
 struct Images {
   ImageStrides strides;
   Shape shape;
@@ -31,7 +32,7 @@ bool has_whole_examples(const ImageStrides& strides) {
   return strides.example >= std::max({strides.channel_block, strides.row, strides.column});
 }
 
-// How the input is read: as it lies if the output can lie alike, else in canonical order.
+// The layout in which the input is read: its own if the output can have it, too, else canonical order.
 struct Layouts {
   dnnl::memory::desc input;
   dnnl::memory::desc output;
@@ -50,7 +51,7 @@ std::int64_t channel_offset(const ImageStrides& strides, std::int64_t channel) {
   return channel / strides.block * strides.channel_block + channel % strides.block * strides.channel;
 }
 
-// Places of the channels that input and output share, in an example of each.
+// Places, in an example, of the channels that input and output share.
 struct SharedChannels {
   std::vector<std::int64_t> in_input;
   std::vector<std::int64_t> in_output;
@@ -66,15 +67,16 @@ SharedChannels shared_channels(const Images& input, const Images& output) {
   return shared;
 }
 
-// to = zeros but for the shared elements, example by example. `to_channels`, `from_channels`: places in an example.
+// Copies the shared elements to `to`, example by example, and zeroes the rest. `to_channels`, `from_channels`: places
+// in an example.
 struct Copy {
   Images to;
   Images from;
   std::vector<std::int64_t> to_channels;
   std::vector<std::int64_t> from_channels;
-  std::int64_t to_step = 1;  // pixels, in both directions, from one shared pixel to the next
+  std::int64_t to_step = 1;  // pixels, in both directions, between shared pixels
   std::int64_t from_step = 1;
-  std::int64_t rows = 0;  // of shared pixels
+  std::int64_t rows = 0;  // rows of shared pixels
   std::int64_t columns = 0;
 
   void run(DType dtype, void* target, const void* source, int threads) const {

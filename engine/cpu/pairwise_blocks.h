@@ -1,4 +1,4 @@
-// Sums of one block of many vectors, in the order of the pairwise tree of engine/ops/averaging.h.
+// Sums one block of many vectors in the order of the pairwise tree of engine/ops/averaging.h.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace arbalest::engine::cpu {
 
-// Vectors are read this many at a time: that many streams keep the memory busy. A power of two, so that a group's sum
-// is a subtree.
+// Number of vectors read at a time: that many streams keep the memory busy. A power of two, so that a group's sum is a
+// subtree.
 constexpr std::size_t kPairwiseGroup = 4;
 // Elements of a block; its partial sums stay in the first- and second-level caches.
 constexpr std::int64_t kPairwiseBlock = 2048;
 
-// The sum of `count` values as the tree has it; 1 to 4 of them.
+// The sum of `count` values, 1 to 4, in the tree's order.
 template <std::size_t count>
 inline float sum_of_group(const std::array<float, kPairwiseGroup>& values) {
   if constexpr (count == 1) return values[0];
@@ -26,8 +26,8 @@ inline float sum_of_group(const std::array<float, kPairwiseGroup>& values) {
   if constexpr (count == 4) return (values[0] + values[1]) + (values[2] + values[3]);
 }
 
-// sum[0, count) = the sum over `vectors` vectors; count <= kPairwiseBlock. add_group(first, size, target) writes the
-// sum of vectors [first, first + size), at most kPairwiseGroup of them, to target[0, count).
+// sum[0, count) = the sum over `vectors` vectors; count <= kPairwiseBlock. add_group(first, size, target) must write
+// the sum of vectors [first, first + size), at most kPairwiseGroup of them, to target[0, count).
 template <typename AddGroup>
 void sum_pairwise(std::size_t vectors, std::int64_t count, float* __restrict sum, const AddGroup& add_group) {
   const std::size_t groups = (vectors + kPairwiseGroup - 1) / kPairwiseGroup;
@@ -41,7 +41,7 @@ void sum_pairwise(std::size_t vectors, std::int64_t count, float* __restrict sum
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i) left[i] += right[i];
   };
-  // Subtrees of 2^n groups that wait for their right half, the largest first; the first of them is `sum`.
+  // Subtrees of 2^n groups that wait for their right half, largest first; the first of them is `sum`.
   std::array<float*, kDepth + 1> waiting{};
   waiting[0] = sum;
   std::size_t depth = 1;
@@ -59,7 +59,7 @@ void sum_pairwise(std::size_t vectors, std::int64_t count, float* __restrict sum
 
 using GroupAddresses = std::array<const float*, kPairwiseGroup>;
 
-// Of element `begin` of vectors [first, first + size); size <= kPairwiseGroup.
+// Addresses of element `begin` of vectors [first, first + size); size <= kPairwiseGroup.
 inline GroupAddresses group_addresses(std::span<const float* const> vectors, std::size_t first, std::size_t size,
                                       std::int64_t begin) {
   GroupAddresses addresses{};
@@ -77,8 +77,8 @@ void add_vectors(const GroupAddresses& vectors, float* __restrict sum, std::int6
   }
 }
 
-// sum[0, count) = the sum of the vectors' elements [begin, begin + count); count <= kPairwiseBlock. `sum` is part of
-// none of them.
+// sum[0, count) = the sum of the vectors' elements [begin, begin + count); count <= kPairwiseBlock. `sum` must not
+// overlap the vectors.
 inline void sum_vectors(std::span<const float* const> vectors, std::int64_t begin, std::int64_t count, float* sum) {
   constexpr void (*kAddVectors[kPairwiseGroup])(const GroupAddresses&, float*, std::int64_t) = {
       add_vectors<1>, add_vectors<2>, add_vectors<3>, add_vectors<4>};

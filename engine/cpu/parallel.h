@@ -1,4 +1,4 @@
-// Loops of ours on the cores that a stream lends to its task.
+// Our own parallel loops, on the cores that a stream gives to its task.
 #pragma once
 
 #include <algorithm>
@@ -8,18 +8,18 @@
 
 namespace arbalest::engine::cpu {
 
-// Calls body(part) for part in [0, parts), consecutive parts on one of at most `threads` threads; for one thread
+// Calls body(part) for part in [0, parts), with consecutive parts on one of at most `threads` threads. One thread runs
 // without a parallel region.
 //
-// ThreadSanitizer is told where the threads of a region start and end, and sees nothing else of this function: they
-// read where OpenMP put `body` before they can say that they have started. It sees all that `body` does.
+// ThreadSanitizer learns where the threads of a region start and end, and checks nothing else in this function, because
+// the threads read OpenMP's copy of `body` before they can report their start. It checks everything that `body` does.
 template <typename Body>
 [[gnu::no_sanitize("thread")]] void for_each_part(int threads, std::int64_t parts, const Body& body) {
   if (threads <= 1) {
     for (std::int64_t part = 0; part < parts; ++part) body(part);
     return;
   }
-  const char start = 0;  // two objects, for a thread that ends orders nothing for one that starts later
+  const char start = 0;  // two objects: a thread that ends must not be ordered before one that starts later
   const char end = 0;
   publish_to_sanitizer(&start);
 #pragma omp parallel num_threads(threads)
@@ -32,7 +32,7 @@ template <typename Body>
   receive_from_sanitizer(&end);
 }
 
-// Calls body(begin, end) for equal ranges of [0, count), one for each thread, cut at multiples of a cache line of
+// Calls body(begin, end) for equal ranges of [0, count), one per thread, divided at multiples of a cache line of
 // floats.
 template <typename Body>
 void for_ranges(int threads, std::int64_t count, const Body& body) {

@@ -10,7 +10,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// The kernel for the input as it lies; where there is none, for the input in canonical order.
+// Chooses the kernel for the input's layout; if there is none, the kernel for canonical order.
 Pooling choose_kernels(const Pool2dSpec& spec, const PrepareOptions& options, const dnnl::engine& engine) {
   const Shape& input = spec.input.shape();
   for (const auto& layout : {descriptor(spec.input), plain_descriptor(input, spec.input.dtype())}) {
@@ -26,7 +26,7 @@ std::unique_ptr<Operator> make_operator(const Pool2dSpec& spec, const PrepareOpt
                                         const dnnl::engine& engine) {
   if (keeps_lanes(spec)) return make_lane_pool2d(spec, options, engine);
   const Pooling kernels = choose_kernels(spec, options, engine);
-  const Operand workspace{Role::kSaved, kernels.forward.workspace_desc()};  // which element won each maximum
+  const Operand workspace{Role::kSaved, kernels.forward.workspace_desc()};  // stores which element was each maximum
   const bool has_workspace = workspace.descriptor.get_size() > 0;
 
   OperatorTraits traits;

@@ -1,6 +1,6 @@
-// Descriptions of oneDNN primitives. Only the files that implement this one know how oneDNN 2.x builds them (3.x
-// differs). All use a scratchpad of the caller's. They throw ErrorKind::kDevice where oneDNN has only its reference
-// loops, which are hundreds of times slower than its kernels, unless said otherwise.
+// Descriptions of oneDNN primitives. Only the files that implement this header know how oneDNN 2.x builds them (3.x
+// differs). All primitives use the caller's scratchpad. Unless stated otherwise, the functions throw ErrorKind::kDevice
+// if oneDNN has only its reference loops, which are hundreds of times slower than its kernels.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@
 
 namespace arbalest::engine::cpu {
 
-// In the order that a kernel likes best.
+// A descriptor that lets the kernel choose the layout.
 dnnl::memory::desc any_layout(const dnnl::memory::dims& extents, DType dtype);
 
-// What tensors of convolutions and dense layers are read and written as. Bias and parameter gradients are float32.
+// Element type in memory of tensors of convolutions and dense layers. Bias and parameter gradients are float32.
 inline DType linear_type(Precision precision) {
   return precision == Precision::kBFloat16 ? DType::kBFloat16 : DType::kFloat32;
 }
 
-// The four tensors of a convolution or an inner product; no bias where `bias` is a zero descriptor.
+// The four tensors of a convolution or an inner product. Without bias, `bias` is a zero descriptor.
 struct LinearTensors {
   dnnl::memory::desc input;
   dnnl::memory::desc weights;
@@ -27,24 +27,23 @@ struct LinearTensors {
   dnnl::memory::desc output;
 };
 
-// Forward, and in training what computes the gradients that `PrepareOptions` asks for.
+// Forward kernel and, in training, the kernels of the gradients that `PrepareOptions` asks for.
 struct LinearKernels {
   dnnl::primitive_desc_base forward;
-  bool applies_activation = false;  // forward does
+  bool applies_activation = false;  // whether forward applies the activation
   std::optional<dnnl::primitive_desc_base> weights_gradient = {};
   std::optional<dnnl::primitive_desc_base> input_gradient = {};
-  // Does what `forward` does as the input gradient of a convolution whose weights are these with both kernel axes
-  // reversed and the axes of channels and filters exchanged. Set where that is faster.
+  // Computes `forward` as the input gradient of a convolution whose weights have both kernel axes reversed and channels
+  // and filters exchanged. Set if that is faster.
   std::optional<dnnl::primitive_desc_base> reversed = {};
 
   dnnl::memory::desc bias() const { return forward.weights_desc(1); }
   bool has_bias() const { return !bias().is_zero(); }
 };
-// A tensor in canonical order with its axes cut as those of `like`; itself if they are.
+// A tensor in canonical order whose axes are split as those of `like`; the tensor itself if they are.
 dnnl::memory::desc cut_as(const dnnl::memory::desc& tensor, const dnnl::memory::desc& like);
-// Weights that the options fix are read as they lie, in the type of `of`, if there is a kernel for that; else the
-// kernel wants them otherwise. An activation is part of `forward` where the kernel that is chosen without it can apply
-// it.
+// Weights whose layout the options fix are read in that layout, in the type of `of`, if there is a kernel for it; else
+// the kernel chooses another. An activation is part of `forward` if the kernel that is chosen without it can apply it.
 LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
                           const Window& window, std::optional<ActivationFunction> activation);
 LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
@@ -54,8 +53,8 @@ struct Pooling {
   dnnl::pooling_forward::primitive_desc forward;
   std::optional<dnnl::pooling_backward::primitive_desc> backward;  // in training
 };
-// Null where oneDNN has only the reference for one of them. The input's gradient lies as the input.
-//   input: how the spec's input is to lie
+// Null if oneDNN has only the reference for one of them. The input's gradient has the input's layout.
+//  input: layout of the spec's input for the kernel
 std::optional<Pooling> find_pooling(const dnnl::engine& engine, OperatorMode mode, const dnnl::memory::desc& input,
                                     const Pool2dSpec& spec);
 
@@ -64,7 +63,7 @@ struct Activation {
   std::optional<dnnl::eltwise_backward::primitive_desc>
       backward;  // in training; reads the output unless the function differentiates its input
 };
-// Null where oneDNN has only the reference, as for a sigmoid of a tensor with padding.
+// Null if oneDNN has only the reference, as for a sigmoid of a tensor with padding.
 std::optional<Activation> find_activation(const dnnl::engine& engine, OperatorMode mode,
                                           const dnnl::memory::desc& tensor, const ActivationFunction& f);
 
@@ -72,7 +71,7 @@ struct BatchNormalization {
   dnnl::batch_normalization_forward::primitive_desc forward;
   std::optional<dnnl::batch_normalization_backward::primitive_desc> backward;  // in training
 };
-// Null where oneDNN has only the reference. Output and gradients lie as the input. In training forward writes the
+// Null if oneDNN has only the reference. Output and gradients have the input's layout. In training forward writes the
 // batch's statistics; at inference it reads the running ones.
 std::optional<BatchNormalization> find_batch_normalization(const dnnl::engine& engine, OperatorMode mode,
                                                            const dnnl::memory::desc& tensor, float epsilon, bool relu);

@@ -11,7 +11,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// oneDNN's C++ execute() builds its argument array anew on each call; this one keeps it.
+// oneDNN's C++ execute() builds its argument array on each call; this class keeps it.
 class BoundProgram final : public Task {
  public:
   explicit BoundProgram(const dnnl::engine& engine, const Addresses& addresses)
@@ -54,7 +54,7 @@ class BoundProgram final : public Task {
   std::vector<std::variant<Bound, Program::Function>> steps_;
 };
 
-// Null where there are not so many.
+// Returns null if there are not so many pointers.
 template <typename Pointer>
 const void* at(std::size_t index, std::span<Pointer const> pointers) {
   return index < pointers.size() ? pointers[index] : nullptr;

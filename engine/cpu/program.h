@@ -1,5 +1,5 @@
-// What a prepared operator does: oneDNN primitives and loops of ours in sequence, on operands that are named by role.
-// Binding the roles to addresses gives a task with all arguments fixed; running it looks nothing up.
+// A program of a prepared operator: a sequence of oneDNN primitives and our own loops, on operands that are named by
+// role. Binding the roles to addresses gives a task with fixed arguments; running it looks nothing up.
 #pragma once
 
 #include <algorithm>
@@ -31,14 +31,14 @@ enum class Role : std::size_t {
   kWeightsGradient,
   kBiasGradient,
   kStep,
-  kMean,  // running statistics, and what they are to move to
+  kMean,  // running statistics, and their targets
   kVariance,
   kMeanGradient,
   kVarianceGradient,
 };
-inline constexpr std::size_t kRoles = 16;  // and those of further inputs
+inline constexpr std::size_t kRoles = 16;  // without those of further inputs
 
-// Of operators with several inputs: the k-th, and its gradient. For losses and metrics input 1 is kLabels too.
+// Roles of operators with several inputs: input k and its gradient. For losses and metrics input 1 is also kLabels.
 inline Role input_role(std::size_t k) { return k == 0 ? Role::kInput : static_cast<Role>(kRoles + 2 * k - 2); }
 inline Role input_gradient_role(std::size_t k) {
   return k == 0 ? Role::kInputGradient : static_cast<Role>(kRoles + 2 * k - 1);
@@ -51,7 +51,7 @@ class Addresses {
   void* operator[](Role role) const { return addresses_[static_cast<std::size_t>(role)]; }
 
  private:
-  std::vector<void*> addresses_;  // what an operator only reads lies here without its const
+  std::vector<void*> addresses_;  // without the const of read-only operands
 };
 
 struct Operand {
@@ -72,22 +72,24 @@ class Program {
 
   explicit Program(const dnnl::engine& engine) : engine_(engine) {}
 
-  // A buffer of its own in scratch.
+  // Reserves a buffer in scratch.
   Operand scratch(const dnnl::memory::desc& descriptor);
-  // `source` in the wanted layout: itself where it lies so, else a scratch copy that a reorder fills at this point.
+  // Returns `source` in the wanted layout: itself if it has that layout, else a copy in scratch that a reorder fills at
+  // this point.
   Operand read_as(const Operand& source, const dnnl::memory::desc& wanted);
-  // Where to write what shall end in `target`: target itself where it lies so, else scratch; `deliver` completes it.
+  // Returns where to write what must end in `target`: `target` itself if it has the layout, else scratch. deliver()
+  // then copies it.
   Operand write_as(const Operand& target, const dnnl::memory::desc& produced);
   void deliver(const Operand& produced, const Operand& target);
 
-  // The primitive must have been described with user-managed scratchpad (cpu/primitives.h).
+  // The primitive must have been described with a user-managed scratchpad (cpu/primitives.h).
   void add(const dnnl::primitive_desc_base& description, Arguments arguments);
   void add(Function function) { steps_.emplace_back(std::move(function)); }
   // Copies from one layout to another of the same shape.
   void reorder(const Operand& from, const Operand& to);
 
   std::size_t scratch_bytes() const { return buffer_bytes_ + scratchpad_bytes_; }
-  // Allocates: for recordings and set-up.
+  // Allocates, so call it only for recordings and set-up.
   std::unique_ptr<Task> bind(const Addresses& addresses) const;
 
  private:
@@ -99,14 +101,14 @@ class Program {
 
   dnnl::engine engine_;
   std::vector<std::variant<PrimitiveStep, Function>> steps_;
-  std::size_t buffer_bytes_ = 0;      // scratch: first the buffers,
-  std::size_t scratchpad_bytes_ = 0;  // then one scratchpad that the primitives share
+  std::size_t buffer_bytes_ = 0;      // scratch holds the buffers first,
+  std::size_t scratchpad_bytes_ = 0;  // then one scratchpad that all primitives share
 };
 
 // An operator made of a forward program and, in training, a backward program.
 class ProgramOperator final : public Operator {
  public:
-  // Fills in traits.scratch_bytes.
+  // Sets traits.scratch_bytes.
   ProgramOperator(OperatorTraits traits, Program forward, std::optional<Program> backward);
 
   void forward(Stream& stream, const char* label, const ForwardOperands& operands) const override;

@@ -5,15 +5,15 @@
 
 namespace arbalest::engine::cpu {
 
-// Below this much work the threads' meeting costs more than the rows.
+// For less work than this, synchronizing threads costs more than the rows.
 inline int threads_for_rows(int threads, std::int64_t rows, std::int64_t columns) {
   return rows * columns < 16384 ? 1 : threads;
 }
 
-// Sixteen partial sums in fixed order: vectors without giving up reproducibility.
+// Sixteen partial sums in fixed order allow vectors and keep results reproducible.
 inline constexpr std::int64_t kSumLanes = 16;
 
-// sum over c of a_c b_c.
+// Returns the sum over c of a_c b_c.
 inline float dot(const float* a, const float* b, std::int64_t count) {
   float lanes[kSumLanes] = {};
   for (std::int64_t c = 0; c < count; ++c) lanes[c % kSumLanes] += a[c] * b[c];

@@ -14,7 +14,7 @@ std::unique_ptr<Operator> make_operator(const SoftmaxSpec& spec, const PrepareOp
   ARBALEST_CHECK(shape.rank() == 2);
   const dnnl::memory::desc tensor = descriptor(spec.input);
   ARBALEST_CHECK(tensor == plain_descriptor(shape, spec.input.dtype()));
-  const dnnl::memory::desc floats = plain_descriptor(shape, DType::kFloat32);  // that the loops work on
+  const dnnl::memory::desc floats = plain_descriptor(shape, DType::kFloat32);  // the loops work on these
   const std::int64_t rows = shape[0];
   const std::int64_t classes = shape[1];
 

@@ -32,7 +32,7 @@ double example_loss(const RowSum& row, float logit_of_label) {
          (static_cast<double>(row.largest) - static_cast<double>(logit_of_label));
 }
 
-// What smoothing adds to it: smoothing (a_y - mean_c a_c).
+// Loss that smoothing adds: smoothing (a_y - mean_c a_c).
 double smoothing_loss(const float* logits, std::int64_t classes, std::int32_t label, float smoothing) {
   double sum = 0.0;
   for (std::int64_t c = 0; c < classes; ++c) sum += static_cast<double>(logits[c]);
@@ -47,7 +47,7 @@ Program make_forward(const dnnl::engine& engine, const SoftmaxCrossEntropySpec& 
   const Extents extents{spec.logits.shape()[0], spec.logits.shape()[1]};
   const Operand logits =
       program.read_as({Role::kInput, descriptor(spec.logits)}, plain_descriptor(spec.logits.shape(), DType::kFloat32));
-  // A loss per example, two words each: they are summed in order, whoever computed them.
+  // One loss per example, two words each: they are summed in order, whichever thread computed them.
   const Operand losses = program.scratch(plain_descriptor({2 * extents.examples}, DType::kFloat32));
   const float smoothing = training ? spec.label_smoothing : 0.0F;
   program.add([=](const TaskContext& context, const Addresses& addresses) {
@@ -119,7 +119,7 @@ std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, con
   Program forward = make_forward(engine, spec, options);
   if (!training) return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::nullopt);
 
-  traits.saved_bytes = aligned(static_cast<std::size_t>(logits.elements()) * sizeof(float));  // the probabilities
+  traits.saved_bytes = aligned(static_cast<std::size_t>(logits.elements()) * sizeof(float));  // holds the probabilities
   Program backward(engine);
   if (options.input_gradient) backward = make_backward(engine, spec);
   return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));

@@ -15,7 +15,7 @@ struct RowSum {
   float sum;
 };
 
-// Writes exp(a - max a) to `exponentials` (null: nowhere; may be the logits) and returns {max a, sum of them}.
+// Writes exp(a - max a) to `exponentials` (may be null, or the logits) and returns {max a, sum of the exponentials}.
 inline RowSum sum_exponentials(const float* logits, std::int64_t classes, float* exponentials) {
   float largest = -std::numeric_limits<float>::infinity();
   for (std::int64_t c = 0; c < classes; ++c) largest = std::max(largest, logits[c]);

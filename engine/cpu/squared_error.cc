@@ -11,7 +11,7 @@ namespace {
 
 bool is_labeled(float label) { return label == label; }
 
-// The predictions, and their gradient, as the loops read and write them.
+// The predictions and their gradient as float32 for the loops.
 dnnl::memory::desc floats_of(const Layout& predictions) {
   return plain_descriptor(predictions.shape(), DType::kFloat32);
 }

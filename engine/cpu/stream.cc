@@ -21,7 +21,7 @@ struct Overloaded : Functions... {
 template <typename... Functions>
 Overloaded(Functions...) -> Overloaded<Functions...>;
 
-// The error being handled, with the place where it arose before it; what is not an Error becomes one.
+// The handled error with `place` in front of its message; other exceptions become an Error.
 std::exception_ptr with_place(std::string_view place) noexcept {
   try {
     try {
@@ -81,7 +81,7 @@ void CpuStream::submit(std::unique_ptr<Task> task, const char* label) {
 
 void CpuStream::wait(const Event& event, const char* label) {
   if (event.stream() == nullptr || event.stream() == this) return;
-  // Only a recorded point can be waited for; with it, enqueued work depends only on work enqueued earlier.
+  // Only a recorded point can be waited for. So enqueued work depends only on work enqueued earlier.
   const auto* other = static_cast<const CpuStream*>(event.stream());
   {
     const std::lock_guard lock(other->mutex_);
@@ -245,7 +245,7 @@ void CpuStream::work_loop() {
       }
       if (options_.observer != nullptr) options_.observer->after_task(*this, command.label);
     }
-    command = Command{};  // frees a one-time task before its point counts as passed
+    command = Command{};  // destroys a one-time task before its point counts as passed
     bool wake = false;
     {
       const std::lock_guard lock(mutex_);

@@ -38,14 +38,14 @@ class CpuStream final : public Stream {
   struct Options {
     std::string name;
     int threads = 1;
-    std::vector<int> pinned_cores = {};  // empty: the thread goes where the system puts it
+    std::vector<int> pinned_cores = {};  // empty: unpinned
     StreamObserver* observer = nullptr;
-    CoreLending* lending = nullptr;  // null: takes no part in it
-    bool lends = true;               // its core, while it waits
+    CoreLending* lending = nullptr;  // null: no core lending
+    bool lends = true;               // whether the stream lends its core while it waits
   };
 
   explicit CpuStream(Options options);
-  // Ends when all enqueued work has.
+  // Returns when all enqueued work has ended.
   ~CpuStream() override;
 
   const std::string& name() const noexcept override { return options_.name; }
@@ -61,7 +61,7 @@ class CpuStream final : public Stream {
   void begin_recording() override;
   std::unique_ptr<TaskGraph> end_recording() override;
 
-  // Enqueues a task, or keeps it while recording. Allocates: for recordings and set-up, not for steps.
+  // Enqueues a task, or keeps it while recording. Allocates, so it is for recordings and set-up, not for steps.
   void submit(std::unique_ptr<Task> task, const char* label);
 
  private:
@@ -89,30 +89,30 @@ class CpuStream final : public Stream {
   void push(Work work, const char* label);
   void work_loop();
   std::string place_of(const Command& command) const;
-  std::exception_ptr settle() noexcept;  // the worker's thread settings; an error, or null
+  std::exception_ptr settle() noexcept;  // the worker's thread settings; returns an error, or null
   void execute(Work& work, const char* label);
   void abandon(Work& work) noexcept;
-  // Waits without throwing; the error of the work before `position`, or null.
+  // Waits without throwing. Returns the error of the work before `position`, or null.
   std::exception_ptr wait_passed(std::uint64_t position);
-  // The same for the worker of this stream, whose core is of use to others meanwhile.
+  // The same for this stream's worker, which may lend its core meanwhile.
   std::exception_ptr wait_for(CpuStream& other, std::uint64_t position);
 
   const Options options_;
   CoreLending::Seat* const seat_;  // null without lending
-  // Touched by the enqueuing thread only.
+  // Used by the enqueuing thread only.
   std::unique_ptr<CpuTaskGraph> recording_;
   std::optional<std::uint64_t> task_;
 
   mutable std::mutex mutex_;
   std::condition_variable pushed_;              // the worker waits here
   std::condition_variable passed_;              // waiters for events and for room in the queue wait here
-  std::vector<Command> queue_;                  // ring of kQueueCapacity; command p lies at p % kQueueCapacity
+  std::vector<Command> queue_;                  // ring of kQueueCapacity; command p is at p % kQueueCapacity
   std::uint64_t pushed_count_ = 0;              // guarded by mutex_
   std::atomic<std::uint64_t> passed_count_{0};  // written under mutex_
-  int waiters_ = 0;                             // threads in passed_
+  int waiters_ = 0;                             // threads that wait on passed_
   bool stopping_ = false;
   std::exception_ptr error_;          // first error of the stream
-  std::uint64_t error_position_ = 0;  // commands up to and including the failing one
+  std::uint64_t error_position_ = 0;  // number of commands up to and including the failed one
 
   std::thread worker_;
 };

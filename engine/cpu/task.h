@@ -1,4 +1,4 @@
-// One unit of work on a CPU stream: run at once, or kept in a TaskGraph and run again and again.
+// A unit of work on a CPU stream: run once, or kept in a TaskGraph and run repeatedly.
 #pragma once
 
 #include <memory>
@@ -6,16 +6,16 @@
 
 namespace arbalest::engine::cpu {
 
-// What the running stream lends to a task.
+// The resources that a stream gives to a task.
 struct TaskContext {
-  int threads = 1;  // the stream's share of cores; loops of ours use at most so many
+  int threads = 1;  // the stream's share of cores: limit for parallel loops
 };
 
 class Task {
  public:
   virtual ~Task() = default;
   virtual void run(const TaskContext& context) = 0;
-  // Called instead of run on a stream that has failed: whoever waits for this task in another stream must be told.
+  // Called instead of run on a stream that has failed: streams that wait for this task must be told.
   virtual void abandon() noexcept {}
 };
 

@@ -1,15 +1,15 @@
-// The only place that speaks to OpenMP's and the system's thread settings. Debian's oneDNN runs on libgomp, whose
-// thread count is a setting of the calling thread; a primitive keeps the count it was created under.
+// The only access to thread settings of OpenMP and the system. Debian's oneDNN runs on libgomp, whose thread count is a
+// setting of the calling thread. A primitive keeps the count under which it was created.
 #pragma once
 
 #include <vector>
 
 namespace arbalest::engine::cpu {
 
-// OpenMP regions entered by this thread use `threads` threads.
+// Sets the number of threads of OpenMP regions that the calling thread enters.
 void set_thread_count(int threads);
 
-// Sets the calling thread's count for a scope: primitives created in it are made for that many threads.
+// Sets the calling thread's count in a scope: primitives created there are made for that many threads.
 class ThreadCountScope {
  public:
   explicit ThreadCountScope(int threads);

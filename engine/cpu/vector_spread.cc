@@ -11,7 +11,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// However many threads there are, so that sums are added in one order.
+// The chunks do not depend on the number of threads, so that sums are added in one order.
 constexpr std::int64_t kChunks = 64;
 constexpr std::int64_t kLanes = 16;
 

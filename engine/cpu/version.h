@@ -4,7 +4,7 @@
 
 namespace arbalest::engine::cpu {
 
-// Of the library that is loaded, with its threading: "2.6.3 (OpenMP)".
+// Version of the loaded oneDNN and its threading: "2.6.3 (OpenMP)".
 std::string onednn_version();
 
 }  // namespace arbalest::engine::cpu

@@ -15,7 +15,7 @@ namespace {
 using elementwise::ElementState;
 using elementwise::StatisticStep;
 
-// What the step goes by: the gradient, or the mini-batch's statistics.
+// The source of the step: the gradient, or the mini-batch's statistics.
 template <typename Step>
 const float* source_of(const WeightUpdate& task) {
   return std::is_same_v<Step, StatisticStep> && task.statistics != nullptr ? task.statistics : task.gradient;
@@ -31,7 +31,7 @@ std::int32_t count_refused(const WeightUpdate& task, std::int64_t begin, std::in
   return refused;
 }
 
-// Returns the number of elements that it leaves non-finite.
+// Returns the number of elements that are not finite afterwards.
 template <bool corrected, typename Step>
 std::int32_t take_step(const WeightUpdate& task, std::int64_t begin, std::int64_t end, Step step) {
   float* __restrict weights = task.weights;
@@ -56,7 +56,7 @@ std::int32_t take_step(const WeightUpdate& task, std::int64_t begin, std::int64_
   return non_finite;
 }
 
-// The same, and the new weights once more in low precision, where that is wanted: part by part, while they are in the
+// Takes the step and rounds the new weights to low precision, if that is wanted, part by part while they are in the
 // first-level cache.
 template <bool corrected, typename Step>
 std::int32_t take_rounded_step(const WeightUpdate& task, std::int64_t begin, std::int64_t end, Step step) {
@@ -73,14 +73,14 @@ std::int32_t take_rounded_step(const WeightUpdate& task, std::int64_t begin, std
 
 constexpr auto take_statistics = take_rounded_step<false, StatisticStep>;
 
-// One pass over elements [begin, end) of a range: of the rule's step, and of running statistics.
+// One pass over elements [begin, end) of a range: for the rule's step, and for running statistics.
 template <typename Step>
 struct Passes {
   std::int32_t (*rule)(const WeightUpdate&, std::int64_t begin, std::int64_t end, Step);
   std::int32_t (*statistics)(const WeightUpdate&, std::int64_t begin, std::int64_t end, StatisticStep);
 };
 
-// Runs the passes over all ranges, each with its step, split between the threads, and adds up what they return.
+// Runs the passes over all ranges, each with its step, divided between the threads. Returns the sum of their results.
 template <typename Step>
 std::int32_t sum_over_ranges(const WeightUpdate& task, const typename Step::Options& options, int threads,
                              const Passes<Step>& passes) {

@@ -11,10 +11,10 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-constexpr std::int64_t kPixelOfPairs = kLanes / 2;  // units, of pairs of examples
+constexpr std::int64_t kPixelOfPairs = kLanes / 2;  // units of a pixel in pairs of examples
 
-// Adds w' = G' m for the weights of a row of the kernel: of their components m, each `step` behind the one before,
-// `count` neighbors.
+// Adds w' = G' m for the weights of a kernel row. The components m are `step` apart; `count` neighboring weights are
+// added.
 void add_row(std::int64_t count, const float* m, std::int64_t step, float* gradient) {
   for (std::int64_t i = 0; i < count; ++i) {
     const float sum = 0.5F * (m[step + i] + m[2 * step + i]);
@@ -24,10 +24,10 @@ void add_row(std::int64_t count, const float* m, std::int64_t step, float* gradi
   }
 }
 
-// What is transformed, and then read several times, is to stay in the second-level cache, or near it: 1.2 times as
-// fast, with 16 channels of 32 x 32 pixels, as 64 examples at once, when both cores are busy (Zen 4).
+// Transformed data that is read several times should stay in the second-level cache, or near it: 1.2 times as fast,
+// with 16 channels of 32 x 32 pixels, as 64 examples at once, when both cores are busy (Zen 4).
 constexpr std::int64_t kUnitsAtOnce = 5 * 128 * 1024;
-// Of fewer pixels of a filter, loading and storing the sums would take too large a part of the time.
+// With fewer pixels per filter, loading and storing the sums would take too large a part of the time.
 constexpr std::int64_t kVectorsAtOnce = 64;
 
 }  // namespace
@@ -55,7 +55,8 @@ std::int64_t WinogradConvolution::scratch_units() const {
 void WinogradConvolution::run(int threads, const BFloat16* input, const LaneUnit* weights, const float* bias, bool relu,
                               LaneUnit* scratch, BFloat16* output) const {
   const std::int64_t plane = height_ * width_ * kLanes;
-  for (std::int64_t block = 0; block < blocks_; ++block) {  // so that what is transformed stays in the cache
+  for (std::int64_t block = 0; block < blocks_; ++block) {  // one block at a time, so that transformed data stays in
+                                                            // the cache
     const BFloat16* planes = input + block * channels_ * plane;
     for_each_part(threads, pairs(), [&](std::int64_t pair) {
       const BFloat16* first = planes + 2 * pair * plane;
@@ -85,14 +86,15 @@ WinogradWeightsGradient::WinogradWeightsGradient(const Shape& input, std::int64_
 }
 
 WinogradWeightsGradient::Components WinogradWeightsGradient::components(std::int64_t planes, std::int64_t rows) const {
-  // Columns are often a power of 2 apart: those of the next component go to other sets of the first-level cache.
+  // Columns are often a power of 2 apart. This distance moves those of the next component to other sets of the
+  // first-level cache.
   constexpr std::int64_t kApart = 64;
   const std::int64_t plane = width_ / kTile * rows * kPixelOfPairs;
   return {plane, blocks_at_once_ * planes * plane + kApart};
 }
 
 std::int64_t WinogradWeightsGradient::scratch_units() const {
-  const std::int64_t sums = (channels_ * kRows + 1) * filters_;  // of a component, the bias behind them
+  const std::int64_t sums = (channels_ * kRows + 1) * filters_;  // per component, with the bias behind them
   return kComponents * (of_input_.component + of_gradient_.component + sums);
 }
 
@@ -110,7 +112,7 @@ void WinogradWeightsGradient::run(int threads, const BFloat16* input, const BFlo
 void WinogradWeightsGradient::add(int threads, std::int64_t blocks, const BFloat16* input,
                                   const BFloat16* output_gradient, LaneUnit* scratch, float* weights_gradient,
                                   float* bias_gradient) const {
-  constexpr std::int64_t kHalves = 2;  // of a unit
+  constexpr std::int64_t kHalves = 2;  // halves of a unit
   const std::int64_t plane = height_ * width_ * kLanes;
   LaneUnit* const inputs = scratch;
   LaneUnit* const gradients = inputs + kComponents * of_input_.component;
@@ -148,7 +150,7 @@ void WinogradWeightsGradient::add(int threads, std::int64_t blocks, const BFloat
   for (std::int64_t f = 0; f < filters_; ++f) bias_gradient[f] += left[f] + right[f];
 }
 
-// Columns of tiles take the place of rows, so that the rows of the kernel are neighboring taps.
+// Columns of tiles take the place of rows, so that the kernel's rows are neighboring taps.
 CorrelationTask WinogradWeightsGradient::correlation(std::int64_t blocks) const {
   CorrelationTask task{};
   task.blocks = blocks;

@@ -1,14 +1,14 @@
 // The loops of Winograd's minimal filtering F(2, 3) for 3 x 3 convolutions of bfloat16 whose examples lie side by side
-// (engine/cpu/lanes.h). Along a row, two neighboring results, a tile, take 4 products of a channel instead of 6:
-//   y = A' (G g * B' d), of 3 weights g and 4 pixels d     (Winograd, Arithmetic Complexity of Computations, 1980;
-//   g' = G' (A y * B' d), of 2 gradients y                  Lavin and Gray, Fast Algorithms for CNNs, 2016)
+// (engine/cpu/lanes.h). Two neighboring results of a row form a tile, which takes 4 products per channel instead of 6:
+//   y = A' (G g * B' d), for 3 weights g and 4 pixels d    (Winograd, Arithmetic Complexity of Computations, 1980;
+//   g' = G' (A y * B' d), for 2 gradients y                 Lavin and Gray, Fast Algorithms for CNNs, 2016)
 //   B' d = (d0 - d2, d1 + d2, d2 - d1, d1 - d3)
 //   G g = (g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2)
 //   A' m = (m0 + m1 + m2, m1 - m2 - m3)
-// The three rows of the kernel are added as products are. What is multiplied is rounded to bfloat16 once more, which
-// costs as much accuracy as rounding the weights and the output did before (bench/results, "Winograd in bfloat16").
+// The products of the three kernel rows are summed. Factors are rounded to bfloat16 once more, which costs as much
+// accuracy as rounding the weights and the output (bench/results, "Winograd in bfloat16").
 //
-// Only on a processor that has avx512_bf16.
+// Only on a processor with avx512_bf16.
 #pragma once
 
 #include <cstdint>
@@ -17,40 +17,41 @@
 
 namespace arbalest::engine::cpu {
 
-inline constexpr std::int64_t kTile = 2;        // results of a row
-inline constexpr std::int64_t kComponents = 4;  // what a tile is transformed to
-inline constexpr std::int64_t kRows = 3;        // of the kernel
+inline constexpr std::int64_t kTile = 2;        // results per tile
+inline constexpr std::int64_t kComponents = 4;  // components of a transformed tile
+inline constexpr std::int64_t kRows = 3;        // rows of the kernel
 
-// B' d, padded by a pixel at both sides, of two channels: planes [height, width, kLanes] to units
-// [height, width / kTile, kComponents, kLanes]. second null: zeros.
+// B' d for two channels, padded by a pixel at both sides: planes [height, width, kLanes] to units [height, width /
+// kTile, kComponents, kLanes]. second null: zeros.
 void transform_channels(std::int64_t height, std::int64_t width, const BFloat16* first, const BFloat16* second,
                         LaneUnit* to);
 
 // G g: weights [channels, 3, 3, filters] to units [(channels + 1) / 2, kRows, kComponents, 3 or 2 filters], one such
-// group of filters after the other. reversed: weights [.., 2 - i, 2 - j, ..] for (i, j). filters: 2 or more.
+// group of filters after the other. reversed: uses weights [.., 2 - i, 2 - j, ..] for (i, j). filters: 2 or more.
 void transform_weights(std::int64_t channels, std::int64_t filters, bool reversed, const BFloat16* weights,
                        LaneUnit* to);
 
-// Two rows of the output of all filters.
+// Computes two rows of the output for all filters.
 struct WinogradRows {
-  const LaneUnit* images;  // transform_channels' of all pairs of channels
+  // From transform_channels, for all pairs of channels.
+  const LaneUnit* images;
   std::int64_t pairs;
   std::int64_t height;
   std::int64_t width;
-  const LaneUnit* weights;  // transform_weights'
+  const LaneUnit* weights;  // from transform_weights
   std::int64_t filters;     // 2 or more
   const float* bias;        // null: zeros
-  bool relu;                // max(0, .) of the sum; NaN stays
-  std::int64_t row;         // the first; even
+  bool relu;                // max(0, .) of the sum; NaN stays NaN
+  std::int64_t row;         // first row; even
   BFloat16* output;         // [filters, height, width, kLanes]
 };
 void convolve_rows(const WinogradRows& rows);
 
-// Where the k-th component of a plane lies: at to + k * component, [width / kTile, rows, kLanes].
-// B' d, its last component negated, padded by a pixel on all sides: rows is height + 2.
+// In both functions the k-th component of a plane is at to + k * component, [width / kTile, rows, kLanes].
+// B' d with its last component negated, padded by a pixel on all sides: rows is height + 2.
 void transform_input(std::int64_t height, std::int64_t width, const BFloat16* plane, std::int64_t component,
                      BFloat16* to);
-// A y, its last component negated: rows is height.
+// A y with its last component negated: rows is height.
 void transform_gradient(std::int64_t height, std::int64_t width, const BFloat16* plane, std::int64_t component,
                         BFloat16* to);
 

@@ -1,4 +1,4 @@
-// Compiled for AVX-512 with bfloat16: nothing here may run on another processor.
+// Compiled for AVX-512 with bfloat16: this code must not run on other processors.
 #include <immintrin.h>
 
 #include "engine/cpu/winograd_kernels.h"
@@ -9,12 +9,12 @@ namespace {
 
 using Index = std::int64_t;
 
-constexpr Index kWidth = 16;  // of a vector, in units
+constexpr Index kWidth = 16;  // units of a vector
 static_assert(kLanes == kWidth);
 
 __m512 widen(__m256i halves) {
   constexpr unsigned kShift = 16;
-  constexpr __mmask16 kAll = 0xFFFF;  // GCC 12 warns of the intrinsics that take no mask
+  constexpr __mmask16 kAll = 0xFFFF;  // GCC 12 warns of intrinsics without a mask
   const __m512i words = _mm512_maskz_cvtepu16_epi32(kAll, halves);
   return reinterpret_cast<__m512>(_mm512_maskz_slli_epi32(kAll, words, kShift));
 }
@@ -23,12 +23,12 @@ __m512 load(const BFloat16* pixel) { return widen(_mm256_loadu_si256(reinterpret
 
 void store_zeros(BFloat16* pixel) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(pixel), _mm256_setzero_si256()); }
 
-// Two vectors as bfloat16, one behind the other.
+// Rounds two vectors to bfloat16, one behind the other.
 __m512i round_both(__m512 first, __m512 second) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first));
 }
 
-// From one behind the other to units.
+// Order of elements that turns two vectors one behind the other into units.
 __m512i interleaving() {
   alignas(64) std::uint16_t order[2 * kWidth];
   for (Index i = 0; i < kWidth; ++i) {
@@ -45,7 +45,7 @@ struct Both {
 Both operator+(Both a, Both b) { return {a.first + b.first, a.second + b.second}; }
 Both operator-(Both a, Both b) { return {a.first - b.first, a.second - b.second}; }
 
-// Rows of pixels, zeros around them; second null: zeros.
+// Rows of pixels surrounded by zeros; second null: zeros.
 struct TwoRows {
   const BFloat16* first;
   const BFloat16* second;
@@ -58,7 +58,7 @@ struct TwoRows {
   }
 };
 
-// Calls put(component, tile, both) of B' d.
+// Calls put(component, tile, both) for each component of B' d.
 template <typename Put>
 void transform_tiles(const TwoRows& rows, const Put& put) {
   Both d0 = rows[-1];
@@ -75,7 +75,7 @@ void transform_tiles(const TwoRows& rows, const Put& put) {
   }
 }
 
-// Writes rows y and y + 1 of components as they lie for correlations.
+// Writes rows y and y + 1 of components in the layout for correlations.
 struct RowsOfComponents {
   Index rows;
   Index component;
@@ -90,7 +90,7 @@ TwoRows rows_of(const BFloat16* plane, Index y, Index width) {
   return {plane + y * width * kLanes, plane + (y + 1) * width * kLanes, width};
 }
 
-// Up to 16 weights of two channels: those of one tap.
+// Loads up to 16 weights of two channels for one tap.
 Both load_weights(const BFloat16* first, const BFloat16* second, __mmask16 mask) {
   const auto read = [&](const BFloat16* from) { return widen(_mm256_maskz_loadu_epi16(mask, from)); };
   return {read(first), second == nullptr ? _mm512_setzero_ps() : read(second)};
@@ -101,14 +101,14 @@ Both halved(Both numbers) {
   return {numbers.first * half, numbers.second * half};
 }
 
-// Of the group that starts at filter `begin`: 3, or 2 of the last ones.
+// Filters of the group that starts at filter `begin`: 3, or 2 in the last groups.
 Index filters_from(Index begin, Index filters) {
   const Index groups_of_two = (3 - filters % 3) % 3;
   return begin < filters - 2 * groups_of_two ? 3 : 2;
 }
 
-// Sums in registers: of a few filters, the two rows, and all components of a tile. `above`, `below`: whether the image
-// has a row above the first and below the second; zeros are not multiplied.
+// Keeps in registers the sums of a few filters, two rows, and all components of a tile. `above`, `below`: whether the
+// image has a row above the first and below the second one; rows of zeros are not multiplied.
 template <int filters, bool above, bool below>
 void convolve_tile(const WinogradRows& of, Index begin, Index tile) {
   typedef int Word __attribute__((may_alias));
@@ -118,7 +118,7 @@ void convolve_tile(const WinogradRows& of, Index begin, Index tile) {
   const LaneUnit* source = of.images + of.row * row + tile * kComponents * kLanes;
   const LaneUnit* const end = source + of.pairs * plane;
   const LaneUnit* weights = of.weights + begin * of.pairs * kRows * kComponents;
-  __m512 sums[kTile][kComponents][filters];  // of each row
+  __m512 sums[kTile][kComponents][filters];  // for each row
   for (int r = 0; r < kTile; ++r) {
     for (int k = 0; k < kComponents; ++k) {
       for (int f = 0; f < filters; ++f) sums[r][k][f] = _mm512_setzero_ps();
@@ -127,7 +127,7 @@ void convolve_tile(const WinogradRows& of, Index begin, Index tile) {
   for (; source != end; source += plane, weights += kRows * kComponents * filters) {
 #pragma GCC unroll 4
     for (int k = 0; k < kUnrolled; ++k) {
-      // GCC would load all of this far ahead, and spill sums for it, if it were not said to be used here.
+      // The asm statement makes GCC use the pixel here; else it would load all of them far ahead and spill sums.
       const auto pixel = [&](Index y) {
         auto vector = reinterpret_cast<__m512bh>(_mm512_loadu_si512(source + y * row + k * kLanes));
         __asm__("" : "+v"(vector));

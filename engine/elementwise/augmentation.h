@@ -11,28 +11,28 @@
 
 namespace arbalest::engine::elementwise {
 
-// What has been drawn for an image.
+// The random choices for one image.
 struct AugmentedView {
-  std::int32_t top;  // of the window, in the image without its padding: in [-padding, padding]
+  std::int32_t top;  // of the window, relative to the image without padding: in [-padding, padding]
   std::int32_t left;
   bool is_mirrored;
-  std::int32_t hole_top;  // the cut-out square, in the augmented image; its ends are exclusive
+  std::int32_t hole_top;  // cut-out square in the augmented image; its ends are exclusive
   std::int32_t hole_bottom;
   std::int32_t hole_left;
   std::int32_t hole_right;
-  bool is_resized;  // a rectangle has been brought to the image's size before all that:
-  float from_top;   // its place in the image as it is stored,
+  bool is_resized;  // whether a rectangle is first scaled to the image's size
+  float from_top;   // place of the rectangle in the stored image
   float from_left;
-  float row_step;  // and how far apart the rows and columns lie there
+  float row_step;  // distance in the stored image between rows and columns of the scaled one
   float column_step;
 };
 
-// `row`: of the example in its mini-batch `task`. Sides are below 2^16.
+// `row`: the example's row in mini-batch `task`. Sides must be below 2^16.
 ARBALEST_HOST_DEVICE AugmentedView augmented_view(const Augmentation& augmentation, std::uint64_t task,
                                                   std::uint32_t row, ImageSize size) {
   const PhiloxCounter random = random_of_row(augmentation.seed, task, row, kAugmentationLayer);
   const std::int32_t places = 2 * augmentation.padding + 1;
-  // Two coordinates of 16 random bits each.
+  // Each coordinate uses 16 random bits.
   const std::int32_t hole_top = uniform(random.words[3], size.height) - augmentation.cutout / 2;
   const std::int32_t hole_left = uniform(random.words[3] << 16, size.width) - augmentation.cutout / 2;
   const bool crops = augmentation.random_crop.changes_images();
@@ -51,8 +51,8 @@ ARBALEST_HOST_DEVICE AugmentedView augmented_view(const Augmentation& augmentati
           .column_step = static_cast<float>(box.width) / static_cast<float>(size.width)};
 }
 
-// Where a row or column of a rectangle that was brought to the image's size lies in the image: between place `first`
-// and the next, `part` of the way. The middles of pixels are half a pixel within them.
+// Position in the stored image of a row or column of the scaled rectangle: `part` of the way from place `first` to
+// `second`. The middle of a pixel is half a pixel behind its edge.
 struct Between {
   std::int32_t first;
   std::int32_t second;
@@ -67,16 +67,16 @@ ARBALEST_HOST_DEVICE Between place_between(float from, float step, std::int32_t 
   return {.first = first, .second = first + 1 < places ? first + 1 : first, .part = within - static_cast<float>(first)};
 }
 
-// A channel [height, width] of an image that is stored as bytes.
+// A channel [height, width] of an image stored as bytes.
 struct ByteChannel {
   const std::uint8_t* pixels;
-  const float* normalized;  // [256]: what the bytes stand for
+  const float* normalized;  // [256]: normalized value of each byte
 
   ARBALEST_HOST_DEVICE float value(std::int64_t place) const { return normalized[pixels[place]]; }
   ARBALEST_HOST_DEVICE float black() const { return normalized[0]; }
 };
 
-// The same of one that is stored as numbers.
+// A channel [height, width] of an image stored as floating-point numbers.
 struct FloatChannel {
   const float* pixels;
   float mean;
@@ -86,7 +86,7 @@ struct FloatChannel {
   ARBALEST_HOST_DEVICE float black() const { return (0.0F - mean) / stddev; }
 };
 
-// Linear interpolation between four pixels. A rectangle only ever grows, so nothing aliases.
+// Linear interpolation between four pixels. A rectangle is only ever enlarged, so there is no aliasing.
 template <typename Channel>
 ARBALEST_HOST_DEVICE float resized_value(const AugmentedView& view, const Channel& channel, ImageSize size,
                                          std::int32_t row, std::int32_t column) {
@@ -101,7 +101,7 @@ ARBALEST_HOST_DEVICE float resized_value(const AugmentedView& view, const Channe
   return left + (right - left) * x.part;
 }
 
-// The value at (y, x) of the augmented image, of which `channel` is a channel as it is stored.
+// The value at (y, x) of the augmented image; `channel`: the stored channel.
 template <typename Channel>
 ARBALEST_HOST_DEVICE float augmented_value(const AugmentedView& view, const Channel& channel, ImageSize size,
                                            std::int32_t y, std::int32_t x) {

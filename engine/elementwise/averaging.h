@@ -12,7 +12,7 @@ struct CentralTerms {
   float momentum;  // mu
 };
 
-// For elements that are running statistics.
+// Terms for elements that are running statistics.
 ARBALEST_HOST_DEVICE CentralTerms statistics_terms(float mean_factor) { return {mean_factor, 0.0F}; }
 
 // z + step S + mu (z - z-)
@@ -34,12 +34,12 @@ ARBALEST_HOST_DEVICE float moved_average(float average, float value, float weigh
   return weight == 1.0F ? value : average + weight * (value - average);
 }
 
-// The sum of one element over replicas, in the order of the pairwise tree of engine/ops/averaging.h. The values that it
-// adds are sums of groups: all of kSumGroup replicas, only the last group may be smaller. There must be fewer than
-// 2^levels of them. Indices are known when it is compiled, so that a GPU keeps the partial sums in registers.
+// The sum of one element over replicas, in the order of the pairwise tree of engine/ops/averaging.h. Each added value
+// is the sum of a group of kSumGroup replicas; only the last group may be smaller. There must be fewer than 2^levels
+// values. All indices are compile-time constants, so that a GPU keeps the partial sums in registers.
 template <int levels>
 struct PairwiseSum {
-  float partial[levels] = {};  // sums of 2^level values each, where bit `level` of count is set
+  float partial[levels] = {};  // sums of 2^level values each, valid if bit `level` of count is set
   std::int32_t count = 0;
 
   ARBALEST_HOST_DEVICE void add(float value) {
@@ -67,11 +67,11 @@ struct PairwiseSum {
   }
 };
 
-// A power of two, so that the sum of a group is a subtree. A group's values are read together, which keeps the memory
-// busy, and the tree's bookkeeping is paid once a group.
+// A power of two, so that the sum of a group is a subtree. The values of a group are read together, which keeps the
+// memory busy, and the tree is updated once per group.
 constexpr std::int32_t kSumGroup = 4;
 
-// The sum of values [first, min(first + kSumGroup, count)), first < count, as the tree has it. value(j) is called once
+// The sum of values [first, min(first + kSumGroup, count)), first < count, in the tree's order. Calls value(j) once for
 // each.
 template <typename Value>
 ARBALEST_HOST_DEVICE float sum_of_group(std::int32_t first, std::int32_t count, const Value& value) {
@@ -84,7 +84,7 @@ ARBALEST_HOST_DEVICE float sum_of_group(std::int32_t first, std::int32_t count, 
   return (left + right) + (next + value(first + 3));
 }
 
-// The sum of values [0, count) by the pairwise tree; 0 where there is none. count <= kSumGroup (2^levels - 1).
+// The sum of values [0, count) by the pairwise tree; 0 if count is 0. count <= kSumGroup (2^levels - 1).
 template <int levels, typename Value>
 ARBALEST_HOST_DEVICE float pairwise_sum(std::int32_t count, const Value& value) {
   PairwiseSum<levels> sum;

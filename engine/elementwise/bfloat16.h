@@ -1,5 +1,5 @@
-// Numbers as they lie in memory, and in the float32 that all arithmetic is done in. By integer operations, so that host
-// and device round alike.
+// Converts between numbers in memory and float32, in which all arithmetic is done. Integer operations make host and
+// device round alike.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 
 namespace arbalest::engine::elementwise {
 
-// To the nearest, ties to the even one; beyond the largest bfloat16 infinity. NaN stays NaN.
+// Rounds to nearest, ties to even; values beyond the largest bfloat16 become infinity. NaN stays NaN.
 ARBALEST_HOST_DEVICE BFloat16 to_bfloat16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
@@ -19,12 +19,12 @@ ARBALEST_HOST_DEVICE BFloat16 to_bfloat16(float value) {
   return {static_cast<std::uint16_t>((is_nan ? quiet : rounded) >> 16U)};
 }
 
-// Exact.
+// The conversion is exact.
 ARBALEST_HOST_DEVICE float to_float(BFloat16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16U);
 }
 
-// For code that is written for both types of elements.
+// For code that is written for both element types.
 ARBALEST_HOST_DEVICE float load(float element) { return element; }
 ARBALEST_HOST_DEVICE float load(BFloat16 element) { return to_float(element); }
 ARBALEST_HOST_DEVICE void store(float value, float& element) { element = value; }

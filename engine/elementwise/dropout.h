@@ -9,11 +9,11 @@
 
 namespace arbalest::engine::elementwise {
 
-// What of a mask is known before the step.
+// Constants of a mask, known before the step.
 struct DropoutConstants {
   std::uint32_t layer;
-  std::uint32_t threshold;  // a random word below it drops its element: ratio * 2^32
-  float scale;              // of kept elements: 1 / (1 - ratio)
+  std::uint32_t threshold;  // a random word below the threshold drops its element: ratio * 2^32
+  float scale;              // scale of kept elements: 1 / (1 - ratio)
 };
 
 // `ratio` in [0, 1).
@@ -27,7 +27,7 @@ struct DropoutMask {
   DropoutConstants constants;
 };
 
-// A layer has at most this many elements, so that quads have 32-bit numbers.
+// Limit of a layer's elements, so that numbers of quads fit into 32 bits.
 inline constexpr std::int64_t kMaxDropoutElements = std::int64_t{1} << 34;
 
 // Random words of elements 4 * quad ... 4 * quad + 3.
@@ -37,7 +37,8 @@ ARBALEST_HOST_DEVICE PhiloxCounter dropout_words(const DropoutMask& mask, std::u
                 {{static_cast<std::uint32_t>(mask.seed), static_cast<std::uint32_t>(mask.seed >> 32)}});
 }
 
-// The element, scaled or zero; zero for infinity and NaN too. By bits: compilers don't vectorize a conditional product.
+// The element scaled, or zero if it is dropped, even for infinity and NaN. A bit mask is used because compilers don't
+// vectorize a conditional product.
 ARBALEST_HOST_DEVICE float dropout(float value, std::uint32_t word, const DropoutMask& mask) {
   const std::uint32_t keep = word < mask.constants.threshold ? 0U : ~0U;
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value * mask.constants.scale) & keep);

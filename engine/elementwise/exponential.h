@@ -1,4 +1,4 @@
-// exp in float32 with the same bits on host and device; plain enough for the compiler to vectorize.
+// exp in float32 with the same bits on host and device, and simple enough for compilers to vectorize.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@ namespace arbalest::engine::elementwise {
 // exp(x) = 2^n exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, exp(r) by its Taylor polynomial of degree 7.
 ARBALEST_HOST_DEVICE float exponential(float x) {
   constexpr float kLog2E = 1.44269504F;
-  constexpr float kLn2High = 0.693359375F;  // few bits: n * kLn2High is exact
+  constexpr float kLn2High = 0.693359375F;  // few bits, so that n * kLn2High is exact
   constexpr float kLn2Low = -2.12194440e-4F;
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it leaves an integer in the low bits
   const float shifted = x * kLog2E + kRound;

@@ -1,4 +1,4 @@
-// Is a number infinite or NaN? By its exponent bits, which every compiler keeps, whatever it assumes about floats.
+// Tests for infinity and NaN by the exponent bits, which works whatever a compiler assumes about floating point.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace arbalest::engine::elementwise {
 
-// 1 or 0, to be summed.
+// Returns 1 if `value` is infinite or NaN, else 0, so that results can be summed.
 ARBALEST_HOST_DEVICE std::int32_t count_non_finite(float value) {
   std::uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));

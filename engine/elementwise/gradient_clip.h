@@ -1,4 +1,4 @@
-// The end of engine/ops/gradient_clip.h, where the sum is known.
+// The last step of engine/ops/gradient_clip.h, once the sum of squares is known.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,8 @@
 
 namespace arbalest::engine::elementwise {
 
-// squares: the sum of the gradient's squares. NaN for NaN, 0 for infinity: the update then sees what is not finite.
+// squares: sum of the gradient's squares. Returns NaN for NaN and 0 for infinity; the update then detects values that
+// are not finite.
 ARBALEST_HOST_DEVICE float clip_scale(double squares, float max_norm) {
   const double ratio = static_cast<double>(max_norm) / (std::sqrt(squares) + 1e-6);
   return ratio >= 1.0 ? 1.0F : static_cast<float>(ratio);

@@ -9,16 +9,17 @@
 namespace arbalest::engine::elementwise {
 
 struct LocalResponse {
-  std::int32_t reach;  // channels on each side; as wide as the others, so that kernels are passed no padding
-  float share;         // alpha / size
+  // Channels on each side; 32 bits wide like the other members, so that kernel arguments have no padding.
+  std::int32_t reach;
+  float share;  // alpha / size
   float beta;
   float k;
 };
 
-// s, of the sum of squares.
+// s for the sum of squares of the neighbors.
 ARBALEST_HOST_DEVICE float response_scale(const LocalResponse& of, float squares) { return of.k + of.share * squares; }
 
-// s^-beta. That of the usual beta by square roots: a vector of them takes what one power takes.
+// s^-beta. For the usual beta it uses square roots: a vector of them takes the time of one power.
 ARBALEST_HOST_DEVICE float response_factor(const LocalResponse& of, float scale) {
   if (of.beta == 0.75F) {
     const float root = std::sqrt(scale);
@@ -27,7 +28,7 @@ ARBALEST_HOST_DEVICE float response_factor(const LocalResponse& of, float scale)
   return std::pow(scale, -of.beta);
 }
 
-// dx, of the factor s^-beta and the sum over the neighbors of dy x s^(-beta - 1).
+// dx. factor: s^-beta; neighbors: sum over the neighbors of dy x s^(-beta - 1).
 ARBALEST_HOST_DEVICE float response_gradient(const LocalResponse& of, float x, float dy, float factor,
                                              float neighbors) {
   return dy * factor - 2.0F * of.share * of.beta * x * neighbors;

@@ -1,5 +1,5 @@
-// Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011):
-// four random words are a function of a counter and a key, so that any element of any mask can be made at any time.
+// Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+// Four random words are a function of a counter and a key, so any element of any mask can be computed at any time.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,10 @@ ARBALEST_HOST_DEVICE PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) 
   return counter;
 }
 
-// Uses of the generator that are no layer's stand for one in its counter (compare dropout.h); no model has so many.
+// Uses of the generator outside of layers take numbers of layers that no model reaches (compare dropout.h).
 inline constexpr std::uint32_t kAugmentationLayer = 0xFFFFFFFFU;
-inline constexpr std::uint32_t kCropLayer = kAugmentationLayer - 1;  // of the first attempt; then those below it
+inline constexpr std::uint32_t kCropLayer = kAugmentationLayer - 1;  // for the first attempt; later attempts use the
+                                                                     // numbers below
 inline constexpr std::uint32_t kCropAttempts = 10;
 
 // Four words for example `row` of mini-batch `task`.
@@ -42,12 +43,12 @@ ARBALEST_HOST_DEVICE PhiloxCounter random_of_row(std::uint64_t seed, std::uint64
                 {{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}});
 }
 
-// In [0, bound), of a random word.
+// Uniform in [0, bound), from a random word.
 ARBALEST_HOST_DEVICE std::int32_t uniform(std::uint32_t word, std::int32_t bound) {
   return static_cast<std::int32_t>(std::uint64_t{word} * static_cast<std::uint32_t>(bound) >> 32);
 }
 
-// In [0, 1), of a random word.
+// Uniform in [0, 1), from a random word.
 ARBALEST_HOST_DEVICE float unit(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1.0p-24F; }
 
 }  // namespace arbalest::engine::elementwise

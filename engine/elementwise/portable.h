@@ -1,4 +1,4 @@
-// Functions marked so compile for the host and, in CUDA sources, for the device. The only `#if`s on CUDA in the tree.
+// Marks functions that compile for the host and, in CUDA sources, for the device. No other file has an `#if` on CUDA.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -7,8 +7,8 @@
 #define ARBALEST_HOST_DEVICE inline __attribute__((always_inline))
 #endif
 
-// Before a loop of at most 16 rounds. A CUDA source is compiled for the host, too, by a compiler that has its own
-// words.
+// Unrolls the next loop, of at most 16 rounds. CUDA sources are also compiled by a host compiler, which has its own
+// pragma.
 #if defined(__CUDA_ARCH__)
 #define ARBALEST_UNROLL _Pragma("unroll")
 #else

@@ -1,5 +1,4 @@
-// The rectangle that a random resized crop takes out of an image (Szegedy et al., "Going deeper with convolutions",
-// 2015, section 6).
+// Chooses the rectangle of a random resized crop (Szegedy et al., "Going deeper with convolutions", 2015, section 6).
 #pragma once
 
 #include <cmath>
@@ -17,7 +16,7 @@ struct ImageSize {
   std::int32_t width;
 };
 
-// In whole pixels, within the image; a height of 0: none.
+// A rectangle of whole pixels within the image; a height of 0 means none.
 struct Rectangle {
   std::int32_t top;
   std::int32_t left;
@@ -25,8 +24,8 @@ struct Rectangle {
   std::int32_t width;
 };
 
-// Of example `row` of mini-batch `task`: of uniform area, and of an aspect whose logarithm is uniform. None if no
-// attempt fits into the image, which has at most 2^31 pixels.
+// The rectangle for example `row` of mini-batch `task`: its area is uniform, and so is the logarithm of its aspect
+// ratio. Returns none if no attempt fits into the image, which may have at most 2^31 pixels.
 ARBALEST_HOST_DEVICE Rectangle random_crop(const RandomResizedCrop& crop, std::uint64_t seed, std::uint64_t task,
                                            std::uint32_t row, ImageSize size) {
   for (std::uint32_t attempt = 0; attempt < kCropAttempts; ++attempt) {

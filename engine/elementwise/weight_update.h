@@ -1,5 +1,5 @@
-// One element of a learner's step (formulas: engine/update_rule.h, engine/ops/weight_update.h). No fused multiply-add,
-// and square roots and quotients as IEEE 754 rounds them: host and device must give the same bits.
+// One element of a learner's step (formulas: engine/update_rule.h, engine/ops/weight_update.h). No fused multiply-add
+// is used, and square roots and quotients are rounded as in IEEE 754, because host and device must give the same bits.
 #pragma once
 
 #include <cmath>
@@ -10,22 +10,22 @@
 
 namespace arbalest::engine::elementwise {
 
-// A step, or a gradient that is to be squared, from here on is taken for divergence: squares of such numbers overflow.
+// A step, or a gradient that will be squared, of this size or more counts as divergence: its square may overflow.
 constexpr float kTooLarge = 1e18F;
 
-// NaN compares false.
+// NaN counts as too large, because comparisons with it are false.
 ARBALEST_HOST_DEVICE bool is_too_large(float value) { return !(__builtin_fabsf(value) < kTooLarge); }
 
-// What a rule keeps of one element; slots that it lacks stay 0.
+// State of one element; unused slots stay 0.
 struct ElementState {
   float slots[kMaxStateSlots];
 };
 
-// Constant over a range.
+// Terms that are constant over a range.
 struct RangeTerms {
   float learning_rate;   // gamma times the range's multiplier
   float decay;           // lambda times the range's multiplier
-  float gradient_scale;  // of clipping
+  float gradient_scale;  // from clipping
 };
 
 ARBALEST_HOST_DEVICE RangeTerms range_terms(const StepParameters& step, const UpdateRange& range, float weight_decay,
@@ -39,10 +39,10 @@ ARBALEST_HOST_DEVICE float decayed(float weight, float gradient, const RangeTerm
 }
 
 // Each step below is made for one range and has
-//   kSlots      vectors that it keeps
-//   kSquares    the one of them that holds squares, which overflow where the step does not show it; -1: none
-//   refuses     is the step of this element a sign of divergence?
-//   move        d; changes the state
+//   kSlots      number of vectors that it keeps
+//   kSquares    slot that holds squares, whose overflow the step does not show; -1: none
+//   refuses     whether the step of this element indicates divergence
+//   move        returns d and updates the state
 
 struct PlainSgdStep {
   using Options = Sgd;
@@ -148,8 +148,8 @@ struct AdamWStep {
   }
 };
 
-// Of running statistics: towards the mini-batch's, which stands where a gradient would. A batch that is not finite
-// refuses.
+// Moves a running statistic towards that of the mini-batch, which is stored in place of a gradient. Refuses a
+// mini-batch that is not finite.
 struct StatisticStep {
   static constexpr int kSlots = 0;
   static constexpr int kSquares = -1;
@@ -166,10 +166,10 @@ struct StatisticStep {
 
 struct MovedElement {
   float weight;
-  std::int32_t non_finite;  // 1: the weight or the state is
+  std::int32_t non_finite;  // 1: the weight or the state is not finite
 };
 
-// The step of one element. reference: what the weight is pulled towards; not used unless the step is corrected.
+// The step of one element. reference: what the weight is pulled towards; unused unless `corrected`.
 template <bool corrected, typename Step>
 ARBALEST_HOST_DEVICE MovedElement move_element(const Step& step, float weight, float gradient, float reference,
                                                float pull, ElementState& state) {
@@ -180,13 +180,13 @@ ARBALEST_HOST_DEVICE MovedElement move_element(const Step& step, float weight, f
   return {next, non_finite};
 }
 
-// Names a step as an argument.
+// Passes a type of step as an argument.
 template <typename Step>
 struct StepKind {
   using Type = Step;
 };
 
-// Calls body(StepKind<Step>(), options) with the step that does what `rule` says; host code.
+// Calls body(StepKind<Step>(), options) with the step of `rule`; host code.
 template <typename Body>
 void with_step(const UpdateRule& rule, const Body& body) {
   if (const auto* sgd = std::get_if<Sgd>(&rule)) {

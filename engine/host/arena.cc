@@ -1,5 +1,5 @@
-// Compiled without ThreadSanitizer (engine/CMakeLists.txt): oneTBB's headers put half of its synchronization into this
-// file and the other half is in libtbb, which is not instrumented, so the sanitizer would report races of neither.
+// Compiled without ThreadSanitizer (engine/CMakeLists.txt): half of oneTBB's synchronization is inlined here from its
+// headers, the other half is in libtbb, which is not instrumented. The sanitizer would report false races.
 #include "engine/host/arena.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace arbalest::engine::host {
 namespace {
 
-// oneTBB counts the caller as one of its threads; here it never works. The smallest request of the process counts, so a
-// small arena must not ask for less than a large one.
+// oneTBB counts the caller as one of its threads, but here the caller never works. The smallest request of the process
+// wins, so a small arena must not ask for less than a large one.
 std::size_t allowed_threads(int threads) {
   return static_cast<std::size_t>(std::max(threads, tbb::info::default_concurrency())) + 1;
 }

@@ -1,19 +1,19 @@
-// The door to oneTBB: all of its headers are behind this file.
+// The only access to oneTBB, whose headers stay behind this file.
 #pragma once
 
 #include <memory>
 
 namespace arbalest::engine::host {
 
-// Up to `threads` worker threads of oneTBB, started when first needed, shared by all arenas of the process.
+// Up to `threads` oneTBB worker threads, started when first needed and shared by all arenas of the process.
 class Arena {
  public:
   explicit Arena(int threads);
-  ~Arena();  // nothing may be enqueued or running
+  ~Arena();  // no work may be enqueued or running
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Calls `work(context)` some time later on a worker. Throws ErrorKind::kDevice if no worker can be started.
+  // Calls `work(context)` some time later on a worker thread. Throws ErrorKind::kDevice if no worker can be started.
   void enqueue(void (*work)(void* context) noexcept, void* context);
 
  private:

@@ -12,8 +12,8 @@
 namespace arbalest::engine::host {
 namespace {
 
-// Where a hierarchy is mounted, and which of its groups the mount shows as its top (a container often sees only a
-// part).
+// A mounted hierarchy of control groups: the mount point, and the group that the mount shows as its top (a container
+// often sees only a part).
 struct Mount {
   std::string point;
   std::string top;
@@ -41,7 +41,7 @@ std::optional<std::uint64_t> read_number(const std::string& path) {
   return text ? parse_number(*text) : std::nullopt;
 }
 
-// The value after "key " in a file of such lines.
+// Reads the value of a line "key value" in a file.
 std::uint64_t read_field(const std::string& path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -62,7 +62,7 @@ bool lists(std::string_view comma_separated, std::string_view name) {
   return false;
 }
 
-// Lines of mountinfo: "36 35 0:32 /top /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu" (man 5 proc).
+// Parses lines of mountinfo: "36 35 0:32 /top /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu" (man 5 proc).
 std::vector<Mount> read_mounts(const std::string& root) {
   std::vector<Mount> mounts;
   std::ifstream file(root + "/proc/self/mountinfo");
@@ -78,7 +78,7 @@ std::vector<Mount> read_mounts(const std::string& root) {
   return mounts;
 }
 
-// The directories of the process's group and all groups above it that the mount shows, innermost first.
+// The directories of the process's group and of all groups above it that the mount shows, innermost first.
 std::vector<std::string> group_directories(const std::string& root, const Mount& mount, std::string group) {
   if (mount.top != "/") {
     const bool inside = group == mount.top || group.starts_with(mount.top + "/");
@@ -102,7 +102,7 @@ void lower_cores(CgroupLimits& limits, std::optional<std::uint64_t> quota, std::
   if (quota && period && *period > 0) lower(limits.cores, static_cast<double>(*quota) / static_cast<double>(*period));
 }
 
-// Version 1 writes "no limit" as the largest multiple of a page.
+// Whether a limit exceeds the machine's memory: version 1 writes "no limit" as the largest multiple of a page.
 bool is_beyond_memory(std::uint64_t bytes) {
   return bytes / static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) >
          static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES));

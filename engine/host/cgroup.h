@@ -8,12 +8,13 @@
 namespace arbalest::engine::host {
 
 struct CgroupLimits {
-  std::optional<double> cores;                 // the smallest CPU quota on the way up, in cores
-  std::optional<std::uint64_t> memory_unused;  // the smallest limit - use, in bytes; reclaimable file cache is unused
+  std::optional<double> cores;  // smallest CPU quota of all enclosing groups, in cores
+  // Smallest (limit - use) of all enclosing groups, in bytes; reclaimable file cache counts as unused.
+  std::optional<std::uint64_t> memory_unused;
 };
 
-// Files are looked for under `root`, which tests replace. A file that is missing or unreadable sets no limit; nor does
-// a memory limit beyond the machine's memory.
+// `root`: prefix of the files' paths, for tests. A file that is missing or unreadable sets no limit, nor does a memory
+// limit beyond the machine's memory.
 CgroupLimits read_cgroup_limits(const std::string& root = "");
 
 }  // namespace arbalest::engine::host

@@ -12,8 +12,8 @@
 
 namespace arbalest::engine::host {
 
-// Tasks wait in a queue of ours; oneTBB is handed "runners", each of which empties the queue: a burst of tasks wakes a
-// worker once. One mutex orders everything that a submitter wrote before what its task reads.
+// Tasks wait in a queue of our own. oneTBB only gets "runners", each of which empties the queue, so that a burst of
+// tasks wakes a worker once. One mutex orders everything that a submitter wrote before what its task reads.
 struct Pool::Impl {
   explicit Impl(int threads) : limit(threads), arena(threads) {}
 
@@ -24,7 +24,7 @@ struct Pool::Impl {
   const int limit;
   std::mutex mutex;
   std::condition_variable idle;
-  int runners = 0;                               // enqueued or running; as long as there is a task there is a runner
+  int runners = 0;  // runners that are enqueued or running; at least one while there are tasks
   std::vector<std::function<void()>> queue{16};  // a ring that doubles when full: no allocation in steady state
   std::size_t head = 0;
   std::size_t waiting = 0;
@@ -55,7 +55,7 @@ void Pool::Impl::run() noexcept {
     std::function<void()> task = pop();
     lock.unlock();
     task();
-    task = nullptr;  // what the task holds is gone before drain() returns
+    task = nullptr;  // so that the task's captures are destroyed before drain() returns
     lock.lock();
   }
   if (--runners == 0) idle.notify_all();
@@ -71,7 +71,7 @@ Pool::~Pool() { drain(); }
 void Pool::submit(std::function<void()> task) {
   const std::lock_guard lock(impl_->mutex);
   if (impl_->runners < impl_->limit) {
-    publish_to_sanitizer(impl_.get());  // a worker meets it for the first time through oneTBB
+    publish_to_sanitizer(impl_.get());  // a worker gets to know the object through oneTBB
     impl_->arena.enqueue(
         [](void* impl) noexcept {
           receive_from_sanitizer(impl);

@@ -1,4 +1,4 @@
-// Threads of the host that prepare input. oneTBB underneath; tasks must not block.
+// The thread pool of the host, which prepares input. It runs on oneTBB; its tasks must not block.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // Runs `task` some time later on a thread of the pool. The task must not throw and must not wait for others.
+  // Runs `task` some time later on a thread of the pool. The task must not throw and must not wait for other tasks.
   void submit(std::function<void()> task);
   // Runs body(i) for every i in [0, count), each as a task, and returns when all tasks of the pool have ended. If it
-  // throws (a task could not be submitted), those that were have ended too.
+  // throws because a task could not be submitted, the submitted tasks have ended, too.
   void for_each(std::size_t count, const std::function<void(std::size_t)>& body);
   // Returns when all submitted tasks have ended.
   void drain() noexcept;

@@ -1,11 +1,11 @@
-// How long a thread has computed.
+// CPU time of a thread.
 #pragma once
 
 #include <ctime>
 
 namespace arbalest::engine::host {
 
-// CPU seconds of the calling thread since it started; what it slept does not count.
+// CPU seconds of the calling thread since its start, without time asleep.
 inline double thread_cpu_seconds() noexcept {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);  // cannot fail: the clock is the calling thread's own

@@ -1,4 +1,4 @@
-// What the process may use of this machine.
+// The resources of this machine that the process may use.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace arbalest::engine::host {
 
 // Cores in the process's affinity mask, ascending.
 std::vector<int> allowed_cores();
-// min(affinity mask, cgroup quota), at least 1: how many threads run at full speed.
+// min(affinity mask, cgroup quota), at least 1: number of threads that can run at full speed.
 int usable_cores();
 // min(MemAvailable, cgroup limit - use, RLIMIT_AS).
 std::size_t available_memory_bytes();

@@ -4,7 +4,7 @@
 
 namespace arbalest::engine::host {
 
-// Of the library that is loaded.
+// Version of the loaded library.
 std::string onetbb_version();
 
 }  // namespace arbalest::engine::host

@@ -1,4 +1,4 @@
-// A build without CUDA: there are no GPUs, and the message says why.
+// The GPU functions of a build without CUDA: there are no GPUs, and the message says why.
 #include "engine/cuda_devices.h"
 #include "engine/error.h"
 

@@ -1,6 +1,6 @@
-// Labeled examples whose label has the largest logit, and those where it is among the kTopRanks largest. Of equal
-// logits the first counts as larger; NaN is never among the largest, and as a label's logit never right. Inputs:
-// logits, labels. Output: StepResult::correct and correct_top5, a float32 [2]. Has no gradient.
+// Counts labeled examples whose label has the largest logit, and those whose label is among the kTopRanks largest. Of
+// equal logits the first counts as larger. NaN is never among the largest, and a label whose logit is NaN is never
+// right. Inputs: logits, labels. Output: StepResult::correct and correct_top5, a float32 [2]. Has no gradient.
 #pragma once
 
 #include "engine/layout.h"

@@ -2,7 +2,7 @@
 //   relu max(x, 0)   tanh   sigmoid 1 / (1 + exp(-x))   leaky_relu x if x > 0, else slope x
 //   relu6 min(max(x, 0), 6) (Howard et al., 2017)
 //   gelu x (1 + erf(x / sqrt 2)) / 2 (Hendrycks and Gimpel, 2016)   silu x sigmoid(x)
-// The backward pass reads the output, so both passes may run in place; that of gelu and silu needs the input.
+// The backward pass reads the output, so both passes may run in place. For gelu and silu it needs the input.
 #pragma once
 
 #include "engine/layout.h"
@@ -18,16 +18,16 @@ struct ActivationFunction {
   bool operator==(const ActivationFunction&) const = default;
 
   ActivationKind kind;
-  float slope;  // of kLeakyRelu; at least 0
+  float slope;  // for kLeakyRelu; at least 0
 };
 
-// The derivative follows from the input, not from the output: such a function is no part of another operator.
+// Whether the derivative needs the input, not only the output. Such a function cannot be part of another operator.
 constexpr bool differentiates_input(ActivationKind kind) {
   return kind == ActivationKind::kGelu || kind == ActivationKind::kSilu;
 }
 
 struct ActivationSpec {
-  Layout input;  // any shape, float32 or bfloat16; output alike
+  Layout input;  // any shape, float32 or bfloat16; the output has the same layout
   ActivationFunction function = ActivationKind::kRelu;
 };
 

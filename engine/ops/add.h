@@ -1,5 +1,5 @@
-// y = f(a + b), element by element, with f the activation, if there is one. Backward reads the output if there is.
-// Inputs: a, b. The output lies as an input does; an input that lies otherwise is copied.
+// y = f(a + b), element by element, where f is the optional activation. With an activation, backward reads the output.
+// Inputs: a, b. The output has the layout of one input; an input with another layout is copied.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 namespace arbalest::engine {
 
 struct AddSpec {
-  Layout a;  // any shape, float32 or bfloat16; bfloat16 if either is, so is the output
-  Layout b;  // of the same shape
+  Layout a;                                       // any shape, float32 or bfloat16; the output is bfloat16 if a or b is
+  Layout b;                                       // of the same shape
   std::optional<ActivationKind> activation = {};  // kRelu
 };
 

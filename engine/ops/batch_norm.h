@@ -1,14 +1,14 @@
 // Batch normalization (Ioffe and Szegedy, ICML 2015) of each channel c over its N numbers in a mini-batch:
 //   y = scale[c] (x - m[c]) / sqrt(v[c] + epsilon) + shift[c]
-// In training m and v are the batch's mean and (biased, / N) variance; at inference the running ones. Parameters:
+// In training m and v are the batch's mean and (biased, / N) variance, at inference the running ones. Parameters:
 // scale, shift, running mean, running variance, [c] each.
-// With an addend, a second input of the input's shape, and ReLU, the tail of a residual block in one pass:
-//   output = max(0, y + addend), whose gradient behind ReLU is the addend's.
-// Backward then reads the output.
+// An addend, a second input of the input's shape, with ReLU gives the end of a residual block in one pass:
+//   output = max(0, y + addend)
+// The gradient behind ReLU is the addend's. Backward then reads the output.
 //
-// Forward does not touch the running statistics: other streams may be reading them. Instead it writes into their
-// "gradients" what they are to move to, the batch's mean and unbiased (/ (N - 1)) variance, for the update
-// (ops/weight_update.h) to do running <- running + momentum (batch - running).
+// Forward does not write the running statistics, because other streams may be reading them. It writes their targets,
+// the batch's mean and unbiased (/ (N - 1)) variance, into their "gradients". The update (ops/weight_update.h) then
+// computes running <- running + momentum (batch - running).
 #pragma once
 
 #include <optional>
@@ -19,15 +19,15 @@
 namespace arbalest::engine {
 
 struct BatchNormSpec {
-  Layout input;           // [n, c] or [n, c, h, w], float32 or bfloat16; output alike. Statistics are float32
+  Layout input;           // [n, c] or [n, c, h, w], float32 or bfloat16, like the output. Statistics are float32
   float epsilon = 1e-5F;  // above 0
   bool relu = false;      // max(0, y) in the same pass
-  std::optional<Layout> addend = {};  // of the input's shape, with relu; lies and is stored as it likes
+  std::optional<Layout> addend = {};  // of the input's shape; only with relu; any layout and type
 };
 
 inline constexpr std::size_t kBatchNormParameters = 4;
 
-// N of a training step. Throws ErrorKind::kInvalidJob if it is 1: there is no variance of one number.
+// N of a training step. Throws ErrorKind::kInvalidJob if it is 1, because a single number has no variance.
 inline std::int64_t numbers_of_channel(const BatchNormSpec& spec) {
   const Shape& shape = spec.input.shape();
   const std::int64_t numbers = shape.elements() / shape[1];

@@ -1,5 +1,4 @@
-// Tensors joined along axis 1: channels of images [n, c, h, w], or features [n, f]. Inputs: as many as are joined, in
-// that order.
+// Joins tensors along axis 1: channels of images [n, c, h, w], or features [n, f]. The order is that of the inputs.
 #pragma once
 
 #include <vector>
@@ -9,10 +8,11 @@
 namespace arbalest::engine {
 
 struct ConcatSpec {
-  std::vector<Layout> inputs;  // alike but for axis 1; float32 or bfloat16; bfloat16 if one is, so is the output
+  // Equal shapes except for axis 1; float32 or bfloat16. The output is bfloat16 if one of them is.
+  std::vector<Layout> inputs;
 };
 
-// Of the output.
+// Shape of the output.
 inline Shape concat_shape(const ConcatSpec& spec) {
   Shape shape;
   for (int axis = 0; axis < spec.inputs[0].shape().rank(); ++axis) {

@@ -1,9 +1,8 @@
-// Two-dimensional convolution (cross-correlation, as every framework has it) with an optional bias.
-//   y[n, o, i, j] = bias[o] + sum over c, r, s of
-//                   x[n, first(o) + c, i*stride - padding + r*dilation, j*stride - padding + s*dilation] * w[o, c, r,
-//                   s]
-// The o filters and the input's channels are cut into `groups` equal parts, in order; a filter reads the channels of
-// its own part, from first(o) on. As many groups as channels: a depthwise convolution.
+// Two-dimensional convolution (cross-correlation, as in every framework) with an optional bias.
+//   y[n, o, i, j] = bias[o] + sum over c, r, s of x[n, first(o) + c, i', j'] w[o, c, r, s]
+//   i' = i*stride - padding + r*dilation     j' = j*stride - padding + s*dilation
+// The o filters and the input's channels are divided into `groups` equal parts, in order. A filter reads the channels
+// of its own part, which begins at first(o). With as many groups as channels the convolution is depthwise.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +16,12 @@ namespace arbalest::engine {
 
 struct Conv2dSpec {
   Layout input;  // [n, c, h, w] float32 or bfloat16; the output's type follows the precision
-  // o; output [n, o, h', w'], weights [o, c / groups, kernel.height, kernel.width], bias [o]
+  // o; the output is [n, o, h', w'], weights [o, c / groups, kernel.height, kernel.width], bias [o]
   std::int64_t filters = 0;
   Window window;
   bool bias = true;
-  std::optional<ActivationFunction> activation =
-      {};                   // applied to the output in the same pass; backward reads the output
+  // Applied to the output in the same pass; backward then reads the output.
+  std::optional<ActivationFunction> activation = {};
   std::int64_t groups = 1;  // divides o and c
 };
 

@@ -10,12 +10,13 @@
 namespace arbalest::engine {
 
 struct DenseSpec {
-  Layout input;  // [n, ...] float32 or bfloat16 (the output's type follows the precision); every axis but the first
-                 // counts as features
+  // [n, ...] float32 or bfloat16; every axis except the first counts as features. The output's type follows the
+  // precision.
+  Layout input;
   std::int64_t units = 0;  // o; output [n, o], weights [o, features], bias [o]
   bool bias = true;
-  std::optional<ActivationFunction> activation =
-      {};  // applied to the output in the same pass; backward reads the output
+  // Applied to the output in the same pass; backward then reads the output.
+  std::optional<ActivationFunction> activation = {};
 };
 
 }  // namespace arbalest::engine

@@ -1,5 +1,5 @@
-// Rows of a table, looked up by id: y[n] = w[ids[n, column]]. The gradient of the table is dense, sums rows that are
-// looked up more than once in the order of the mini-batch, and is zero where no id points: the same bits each time.
+// Looks up rows of a table by id: y[n] = w[ids[n, column]]. The gradient of the table is dense. A row that is looked up
+// more than once gets the sum in the order of the mini-batch, so the bits are the same each time; other rows get zero.
 // Inputs: ids. The ids have no gradient.
 #pragma once
 
@@ -10,8 +10,8 @@
 namespace arbalest::engine {
 
 struct EmbeddingSpec {
-  Layout ids;               // [n, columns] int32; those of the column in [0, rows)
-  std::int64_t column = 0;  // of the ids
+  Layout ids;               // [n, columns] int32; ids of the column are in [0, rows)
+  std::int64_t column = 0;  // column of `ids` to look up
   std::int64_t rows = 0;    // weights [rows, width] float32
   std::int64_t width = 0;   // output [n, width] float32
 };

@@ -6,7 +6,7 @@
 namespace arbalest::engine {
 
 struct FlattenSpec {
-  Layout input;  // [n, ...] float32 or bfloat16; output alike
+  Layout input;  // [n, ...] float32 or bfloat16, like the output
 };
 
 }  // namespace arbalest::engine

@@ -1,7 +1,7 @@
-// A mini-batch by its indices, from a dataset that lies in memory of the device as bytes:
+// Gathers a mini-batch by indices from a dataset that lies in the device's memory as bytes:
 //   images[i, c, y, x] = normalized[c, pixels[indices[i], c, y, x]]     labels[i] = classes[indices[i]]
-// and zeros with kNoLabel where the index is kNoExample (a padded batch). Where images are augmented, (y, x) is another
-// pixel, or lies between pixels, as elementwise/augmentation.h says.
+// An index kNoExample (in a padded batch) gives zeros and kNoLabel. If images are augmented, (y, x) is another pixel or
+// lies between pixels (elementwise/augmentation.h).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ inline constexpr std::int64_t kNoExample = -1;
 struct GatherExamples {
   const std::uint8_t* pixels = nullptr;   // [examples, channels, height, width]; aligned to 4 bytes on a GPU
   const std::int32_t* classes = nullptr;  // [examples]
-  const float* normalized = nullptr;      // [channels, 256]: what each byte stands for
-  // [batch] in [0, examples), or kNoExample; read at run time, so a recorded task gathers what was copied there. Of 64
-  // bits, as the host has them: a mini-batch's are a few hundred bytes, and the copy takes the same time for half.
+  const float* normalized = nullptr;      // [channels, 256]: normalized value of each byte
+  // [batch] in [0, examples), or kNoExample; read at run time, so a recorded task gathers what was copied there. 64
+  // bits each, as on the host: a mini-batch's indices take a few hundred bytes, and copying half of that takes as long.
   const std::int64_t* indices = nullptr;
   float* images = nullptr;         // [batch, channels, height, width]; aligned to 16 bytes on a GPU
   std::int32_t* labels = nullptr;  // [batch]
@@ -29,10 +29,10 @@ struct GatherExamples {
   std::int64_t width = 0;
   std::int64_t examples = 0;
   Augmentation augmentation;
-  const StepParameters* step = nullptr;  // where images are augmented: its task number is read at run time
+  const StepParameters* step = nullptr;  // for augmentation: its task number is read at run time
 };
 
-// Pixels of one channel, and of all.
+// Pixels of one channel, and of all channels.
 constexpr std::int64_t area_of(const GatherExamples& task) { return task.height * task.width; }
 constexpr std::int64_t elements_of(const GatherExamples& task) { return task.channels * area_of(task); }
 

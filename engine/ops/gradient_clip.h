@@ -1,8 +1,8 @@
-// By how much a learner's gradient g is scaled down so that its norm is at most `max_norm`, as
-// torch.nn.utils.clip_grad_norm_ has it:
+// Computes the factor that scales a learner's gradient g to a norm of at most `max_norm`, as in
+// torch.nn.utils.clip_grad_norm_:
 //   scale = min(1, max_norm / (|g| + 1e-6)),     |g| = sqrt(sum_i g_i^2)
-// Additions are in double and in one order, whatever the number of threads. The update multiplies by the scale
-// (ops/weight_update.h), so the gradient is read once more and not written. Padding is zero and counts nothing.
+// Sums are in double and in one order, whatever the number of threads. The update multiplies by the scale
+// (ops/weight_update.h), so the gradient is read once more and not written. Padding is zero and adds nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
-// A flat vector that follows another slowly: the exponential moving average of what that one has held.
+// A flat vector that slowly follows another: the exponential moving average of the other's values.
 #pragma once
 
 #include <cstdint>
 
 namespace arbalest::engine {
 
-// average += weight (values - average). A weight of 1 copies, whatever `average` has held; one of 0 changes nothing.
+// average += weight (values - average). Weight 1 copies, whatever `average` holds; weight 0 changes nothing.
 struct MovingAverage {
   const float* values = nullptr;
   float* average = nullptr;

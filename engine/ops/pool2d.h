@@ -1,5 +1,5 @@
-// Maximum or average over a sliding window without dilation. Padding never wins a maximum; in an average it does not
-// count, or as zeros.
+// Maximum or average over a sliding window without dilation. Padding never is a maximum. In an average it is ignored,
+// or counts as zeros.
 #pragma once
 
 #include "engine/layout.h"
@@ -10,10 +10,10 @@ namespace arbalest::engine {
 enum class PoolKind { kMax, kAverage };
 
 struct Pool2dSpec {
-  Layout input;  // [n, c, h, w] float32 or bfloat16; output [n, c, h', w'] alike
+  Layout input;  // [n, c, h, w] float32 or bfloat16; output [n, c, h', w'] of the same type
   PoolKind kind = PoolKind::kMax;
-  Window window;               // covers a pixel of the input at each of its positions
-  bool count_padding = false;  // in averages
+  Window window;               // must cover a pixel of the input at each position
+  bool count_padding = false;  // whether padding counts in averages
 };
 
 }  // namespace arbalest::engine

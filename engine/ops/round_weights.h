@@ -1,4 +1,5 @@
-// A flat vector in low precision, where something other than an update (engine/ops/weight_update.h) has written it.
+// Rounds a flat vector to low precision, after something other than an update (engine/ops/weight_update.h) has written
+// it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@ namespace arbalest::engine {
 
 struct RoundWeights {
   const float* weights = nullptr;
-  BFloat16* rounded = nullptr;  // to the nearest, ties to the even one
+  BFloat16* rounded = nullptr;  // rounded to nearest, ties to even
   std::int64_t elements = 0;
 };
 

@@ -7,7 +7,7 @@
 namespace arbalest::engine {
 
 struct SoftmaxSpec {
-  Layout input;  // [n, classes] float32 or bfloat16; output alike
+  Layout input;  // [n, classes] float32 or bfloat16, like the output
 };
 
 }  // namespace arbalest::engine

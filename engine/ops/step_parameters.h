@@ -1,5 +1,5 @@
-// What changes from one replay of a recorded step to the next, and what a step reports. Both cross between host and
-// device as plain bytes.
+// The parameters that change from one replay of a recorded step to the next, and the results of a step. Both cross
+// between host and device as plain bytes.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,19 @@ struct StepParameters {
   std::uint64_t task = 0;       // number of the mini-batch over the whole run, from 0
   std::uint64_t seed = 0;       // the job's seed; randomness is keyed on (seed, task, layer, element)
   float learning_rate = 0.0F;   // gamma, per learner
-  float pull = 0.0F;            // a: how far the update moves the weights towards a reference vector; 0: not at all
-  std::uint32_t reference = 0;  // which of WeightUpdate::references that is
-  // moment_corrections() for the number of this step of the learner, counted from the last restart; the learner sets
-  // it.
+  float pull = 0.0F;            // a: factor of the pull towards a reference vector; 0: no pull
+  std::uint32_t reference = 0;  // index of that vector in WeightUpdate::references
+  // moment_corrections() for this step of the learner, counted from the last restart. The learner sets them.
   float moment_corrections[2] = {1.0F, 1.0F};
   std::uint32_t reserved = 0;
 };
 
 struct StepResult {
-  float loss_sum = 0.0F;        // over the labeled examples of the mini-batch
-  float correct = 0.0F;         // labeled examples whose largest logit is their label's (exact below 2^24)
-  float correct_top5 = 0.0F;    // and those where it is among the five largest (ops/accuracy.h)
-  std::int32_t non_finite = 0;  // elements that the update refused, or left non-finite (ops/weight_update.h)
-  float gradient_scale = 0.0F;  // of clipping (ops/gradient_clip.h); 0 where there is none
+  float loss_sum = 0.0F;        // over labeled examples of the mini-batch
+  float correct = 0.0F;         // labeled examples whose label has the largest logit (exact below 2^24)
+  float correct_top5 = 0.0F;    // labeled examples whose label is among the five largest (ops/accuracy.h)
+  std::int32_t non_finite = 0;  // elements that the update refused, or that it left non-finite (ops/weight_update.h)
+  float gradient_scale = 0.0F;  // clipping factor (ops/gradient_clip.h); 0 without clipping
 };
 
 }  // namespace arbalest::engine

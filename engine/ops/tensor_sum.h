@@ -1,4 +1,4 @@
-// sum = a + b, element by element: what a tensor's readers say of its gradient, added up.
+// sum = a + b, element by element. It adds up the contributions of a tensor's readers to its gradient.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace arbalest::engine {
 
-// Tensors that lie alike, each of `elements` with all padding. The sum may be at the place of a, of b, or of both.
+// Tensors of equal layout, with `elements` elements including padding. `sum` may be a, b, or both.
 struct TensorSum {
   const void* a = nullptr;
   const void* b = nullptr;

@@ -1,4 +1,4 @@
-// How far vectors lie apart: what the gradient noise scale is estimated from (autotuner/noise_scale.h).
+// The spread of vectors. The gradient noise scale is estimated from it (autotuner/noise_scale.h).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ enum VectorSpreadResult : std::int64_t {
   kVectorSpreadResults = 2
 };
 
-// Additions are in double or in short runs of float32, and in one order, whatever the number of threads.
+// Sums are in double or in short runs of float32, and in one order, whatever the number of threads.
 struct VectorSpread {
   std::span<const float* const> vectors;  // v_j, [elements] each; the array must outlive the task
   std::int64_t elements = 0;

@@ -1,12 +1,12 @@
-// A learner's step in one pass over flat vectors: the rule of its optimizer, weight decay, and a pull towards a
-// reference vector r, which model averaging wants:
+// A learner's step in one pass over flat vectors: the optimizer's rule, weight decay, and a pull towards a reference
+// vector r for model averaging:
 //   c = pull (w - r)     w <- w + d - c
-// with d by the rule (engine/update_rule.h) and c computed from w before the step. Learning rate and weight decay carry
-// the multipliers of each range.
+// with d by the rule (engine/update_rule.h) and c computed from w before the step. Each range has multipliers of
+// learning rate and weight decay.
 //
-// A range may be one of running statistics (ops/batch_norm.h) instead, whose gradient g is the mini-batch's statistic:
+// A range can instead hold running statistics (ops/batch_norm.h), whose gradient g is the mini-batch's statistic:
 //   w <- w + statistic_momentum (g - w)
-// and neither rate, decay, clipping, correction nor the optimizer's state has a part in it.
+// Learning rate, decay, clipping, correction and optimizer state do not apply to it.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct UpdateRange {
   std::int64_t end = 0;
   float learning_rate_multiplier = 1.0F;
   float decay_multiplier = 1.0F;
-  float statistic_momentum = 0.0F;  // in (0, 1]: running statistics; 0: the rule's step
-  std::uint32_t reserved = 0;       // so that all bytes that a kernel gets have a value
+  float statistic_momentum = 0.0F;  // in (0, 1]: the range holds running statistics; 0: the rule applies
+  std::uint32_t reserved = 0;       // so that all bytes passed to a kernel are initialized
 
   bool is_statistic() const noexcept { return statistic_momentum > 0.0F; }
 };
@@ -32,20 +32,21 @@ struct UpdateRange {
 struct WeightUpdate {
   float* weights = nullptr;
   BFloat16* rounded = nullptr;  // out: the new weights in low precision; null: not wanted
-  // As many as state_slots(rule) names, in their order; not read in ranges of statistics.
+  // One vector per name of state_slots(rule), in their order; ranges of statistics are not read.
   float* state[kMaxStateSlots] = {nullptr, nullptr};
   const float* gradient = nullptr;
-  // [elements] alike: where ranges of running statistics find the mini-batch's statistics; null: in `gradient`.
+  // [elements], holds the mini-batch's statistics in ranges of running statistics; null: they are in `gradient`.
   const float* statistics = nullptr;
-  // The two vectors r that the weights may be pulled towards; step->reference says which, where step->pull is not 0.
-  // Both null where nothing pulls: the weights are then a model of their own, so a step with an element that is not
-  // finite (or about to overflow) is refused as a whole: weights and state stay as they were.
+  // The two vectors r towards which the weights may be pulled; step->reference selects one if step->pull is not 0. Both
+  // are null if nothing pulls: the weights are then a model of their own, so a step with an element that is not finite
+  // (or about to overflow) is refused as a whole, and weights and state stay as they were.
   const float* references[2] = {nullptr, nullptr};
   std::span<const UpdateRange> ranges;  // must outlive the task
   UpdateRule rule;
-  const float* gradient_scale = nullptr;  // what the gradient is multiplied by (ops/gradient_clip.h); null: 1
+  const float* gradient_scale = nullptr;  // factor of the gradient (ops/gradient_clip.h); null: 1
   const StepParameters* step = nullptr;
-  std::int32_t* non_finite = nullptr;  // out: refused elements, or those whose weight or state is left non-finite
+  std::int32_t* non_finite = nullptr;  // out: number of refused elements, or of those whose weight or state is not
+                                       // finite
 };
 
 }  // namespace arbalest::engine

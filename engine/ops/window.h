@@ -18,8 +18,8 @@ struct Window {
   Extent2d kernel;
   Extent2d stride;
   Extent2d padding{0, 0};        // zeros added on both sides
-  Extent2d extra_padding{0, 0};  // more of them below and to the right
-  Extent2d dilation{1, 1};       // pixels from one tap of the kernel to the next; of convolutions
+  Extent2d extra_padding{0, 0};  // further zeros, below and to the right only
+  Extent2d dilation{1, 1};       // for convolutions: pixels from one tap of the kernel to the next
   bool operator==(const Window&) const = default;
 };
 
@@ -29,12 +29,13 @@ inline Extent2d window_span(const Window& window) {
           (window.kernel.width - 1) * window.dilation.width + 1};
 }
 
-// Zeros below and to the right.
+// Number of zeros below and to the right.
 inline Extent2d padding_after(const Window& window) {
   return {window.padding.height + window.extra_padding.height, window.padding.width + window.extra_padding.width};
 }
 
-// The window's positions on images [n, c, h, w], rounded down as PyTorch does; not positive where it does not fit.
+// Number of window positions on images [n, c, h, w], rounded down as in PyTorch; not positive if the window does not
+// fit.
 inline Extent2d window_positions(const Shape& images, const Window& window) {
   const auto along = [](std::int64_t padded, std::int64_t span, std::int64_t stride) {
     return padded < span ? 0 : (padded - span) / stride + 1;
@@ -45,7 +46,7 @@ inline Extent2d window_positions(const Shape& images, const Window& window) {
           along(images[3] + window.padding.width + after.width, span.width, window.stride.width)};
 }
 
-// What such an operator makes of `images`, which the window must fit: [n, channels, h', w'].
+// Shape that such an operator computes from `images`, which the window must fit: [n, channels, h', w'].
 inline Shape window_output_shape(const Shape& images, const Window& window, std::int64_t channels) {
   ARBALEST_CHECK(images.rank() == 4 && channels > 0);
   const Extent2d positions = window_positions(images, window);

@@ -14,14 +14,14 @@ namespace arbalest::jobs {
 
 namespace {
 
-// A rename lasts only once its directory is on disk.
+// A rename is durable only once its directory has been synced.
 void sync_directory(const std::filesystem::path& directory) {
   const int handle = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (handle < 0) fail_write(directory, errno);
   const int result = fsync(handle);
   const int error = errno;
   close(handle);
-  // Some file systems cannot sync a directory (EINVAL); their renames need no help of ours.
+  // Some file systems cannot sync a directory (EINVAL) and do not need it.
   if (result != 0 && error != EINVAL) fail_write(directory, error);
 }
 
@@ -41,7 +41,7 @@ void write_fully(int file, std::span<const std::byte> bytes, const std::filesyst
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_) {
-  // The process number keeps two runs apart; a file of that name is what a killed process left behind.
+  // The process number separates two runs. An existing file of that name was left by a killed process.
   temporary_ += ".partial-" + std::to_string(getpid());
   file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file_ < 0) fail_write(temporary_, errno);
@@ -56,7 +56,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) { write_fully(file_, by
 
 void AtomicFile::sync_and_close() {
   if (fsync(file_) != 0) fail_write(temporary_, errno);
-  // Linux frees the descriptor even if close fails, but the failure may be a write's.
+  // Linux frees the descriptor even if close fails, but the failure may report a failed write.
   if (close(std::exchange(file_, -1)) != 0) fail_write(temporary_, errno);
 }
 

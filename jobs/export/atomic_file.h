@@ -1,4 +1,4 @@
-// A file that is there whole or not at all: written under another name beside its place, synced, then renamed.
+// A file that is written whole or not at all: under another name in the same directory, synced, then renamed.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace arbalest::jobs {
 
-// Throws ErrorKind::kOutOfMemory if the disk is full and kInternal if it fails, naming the file.
+// Throws ErrorKind::kOutOfMemory if the disk is full, else kInternal; the message names the file. `error`: an errno.
 [[noreturn]] void fail_write(const std::filesystem::path& path, int error);
 
-// All errors are those of fail_write. After one, the file that was there before is untouched and the half-written one
-// is gone; fsync is never tried twice on the same file, since the kernel forgets which pages it could not write.
+// All errors are those of fail_write. After an error the previous file is untouched and the partial one is removed.
+// fsync is never repeated on the same file, because the kernel forgets which pages it could not write.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -22,7 +22,7 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  // Puts the file in its place, so that it survives a power loss. Nothing may be written afterwards.
+  // Moves the file to its place, so that it survives a power loss. Nothing may be written afterwards.
   void commit();
 
  private:
@@ -35,7 +35,7 @@ class AtomicFile {
 
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-// Writes all of `bytes` to an open file; `path` is for the message. Throws as fail_write does.
+// Writes all of `bytes` to an open file; `path` is for messages. Throws as fail_write does.
 void write_fully(int file, std::span<const std::byte> bytes, const std::filesystem::path& path);
 
 }  // namespace arbalest::jobs

@@ -41,7 +41,7 @@ std::vector<std::uint8_t> record_of(const ImageFile& file, const ImageFileList& 
                                      list.classes[static_cast<std::size_t>(file.label)]);
 }
 
-// What is wrong with the image; "" if it can be decoded.
+// Returns why the image cannot be decoded; "" if it can.
 std::string problem_of(const fs::path& path) {
   try {
     const std::vector<std::uint8_t> bytes = dataflow::read_whole_file(path);
@@ -59,7 +59,7 @@ bool is_stopped(const ImageShardsOptions& options) {
   return options.stop_signal != nullptr && options.stop_signal->load() != 0;
 }
 
-// Before anything is written: a shard would hide which file an image came from.
+// Checks the images before anything is written, because a shard would hide which file an image came from.
 void check_images(const std::vector<ImageFile>& files, const ImageShardsOptions& options) {
   engine::host::Pool pool(engine::host::usable_cores());
   constexpr std::int64_t kMostNamed = 20;
@@ -99,7 +99,7 @@ void write_classes(const std::vector<std::string>& classes, const fs::path& path
   write_file(path, text);
 }
 
-// A new folder beside `output`, removed again unless it is given that name.
+// A new folder beside `output`. It is removed again unless it is renamed to `output`.
 class PartialFolder {
  public:
   explicit PartialFolder(const fs::path& output) : path_(output.string() + ".partial-XXXXXX") {
@@ -111,7 +111,7 @@ class PartialFolder {
     }
   }
   ~PartialFolder() {
-    std::error_code error;  // what went wrong before says more
+    std::error_code error;  // ignored: the error before says more
     if (!path_.empty()) fs::remove_all(path_, error);
   }
   PartialFolder(const PartialFolder&) = delete;
@@ -137,7 +137,7 @@ class PartialFolder {
 ImageShardsReport write_image_shards(const ImageShardsOptions& options) {
   ImageShardsReport report;
   fs::path output = options.output;
-  if (!output.has_filename()) output = output.parent_path();  // "records/"
+  if (!output.has_filename()) output = output.parent_path();  // "records/" with a slash at the end
   std::error_code error;
   if (fs::exists(fs::symlink_status(output, error))) {
     fail(ErrorKind::kUsage, "{}: is there already; choose another folder, or remove it", output.string());

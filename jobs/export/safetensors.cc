@@ -40,11 +40,11 @@ std::string header_text(std::span<const NamedTensor> tensors, const std::map<std
     offset = end;
   }
   std::string text = header.dump();
-  text.resize((text.size() + kSizeBytes - 1) / kSizeBytes * kSizeBytes, ' ');  // so that the numbers are aligned
+  text.resize((text.size() + kSizeBytes - 1) / kSizeBytes * kSizeBytes, ' ');  // aligns the tensors' data
   return text;
 }
 
-// A file opened for reading, of known size, that is hashed as it is read.
+// A file of known size that is hashed while it is read.
 class InputFile {
  public:
   explicit InputFile(const std::filesystem::path& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
@@ -85,7 +85,7 @@ class InputFile {
 };
 
 void check_hash(const std::string& found, const std::string& expected) {
-  constexpr std::size_t kShown = 12;  // digits
+  constexpr std::size_t kShown = 12;  // digits of a hash in a message
   if (expected.empty() || found == expected) return;
   engine::fail(ErrorKind::kCheckpoint,
                "it was changed after its run had saved it: its SHA-256 is {}..., the run's summary says {}...; restore "

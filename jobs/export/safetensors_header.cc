@@ -16,8 +16,8 @@ using nlohmann::json;
 
 namespace {
 
-// Takes the header apart as it is read, so that a hostile one costs no more memory than its own size: no nesting
-// beyond what the format has, no number outside of shape and data_offsets.
+// Parses the header as a stream, so that a hostile header costs no more memory than its own size: no nesting beyond the
+// format's, and no numbers outside shape and data_offsets.
 class HeaderReader final : public nlohmann::json_sax<json> {
  public:
   std::vector<SafetensorsEntry> take_entries() { return std::move(entries_); }
@@ -112,7 +112,7 @@ class HeaderReader final : public nlohmann::json_sax<json> {
   bool number_float(number_float_t, const string_t&) override { unexpected("a fraction"); }
   bool binary(binary_t&) override { unexpected("binary data"); }
 
-  // The library's own message quotes the input, whatever its length.
+  // The library's own message would quote the input, however long.
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
     fail(fmt::format("not valid JSON at byte {}", position));
   }
@@ -139,16 +139,16 @@ class HeaderReader final : public nlohmann::json_sax<json> {
   }
 
   Place place_ = Place::kStart;
-  std::string tensor_;                  // the key that is being read
-  unsigned fields_ = 0;                 // of this tensor, seen so far
-  unsigned field_ = 0;                  // being read
-  std::vector<std::uint64_t> numbers_;  // of the array that is being read
+  std::string tensor_;                  // key of the tensor being read
+  unsigned fields_ = 0;                 // fields of this tensor seen so far
+  unsigned field_ = 0;                  // field being read
+  std::vector<std::uint64_t> numbers_;  // numbers of the array being read
   std::set<std::string, std::less<>> names_;
   std::set<std::string, std::less<>> metadata_keys_;
   std::vector<SafetensorsEntry> entries_;
 };
 
-// Bytes of a float32 tensor of this shape.
+// Size of a float32 tensor of this shape.
 std::uint64_t tensor_bytes(const SafetensorsEntry& entry) {
   std::uint64_t bytes = sizeof(float);
   for (const std::int64_t extent : entry.shape) {
@@ -163,7 +163,7 @@ std::uint64_t tensor_bytes(const SafetensorsEntry& entry) {
 
 std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header, std::uint64_t data_bytes) {
   if (!header.starts_with('{')) engine::fail(ErrorKind::kCheckpoint, "the header does not begin with '{{'");
-  // The JSON library takes a NUL for the end of its input.
+  // The JSON library would take a NUL for the end of its input.
   if (header.find('\0') != std::string_view::npos) engine::fail(ErrorKind::kCheckpoint, "the header holds a NUL byte");
   HeaderReader reader;
   ARBALEST_CHECK(json::sax_parse(header.begin(), header.end(), &reader));

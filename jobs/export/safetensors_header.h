@@ -1,4 +1,4 @@
-// The JSON header of a safetensors file, read without trusting it.
+// Parses the JSON header of a safetensors file without trusting it.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,14 @@ struct SafetensorsEntry {
   std::string name;
   std::string dtype;
   engine::Shape shape;
-  std::uint64_t begin = 0;  // bytes, counted from the end of the header
+  std::uint64_t begin = 0;  // offsets in bytes from the end of the header
   std::uint64_t end = 0;
 };
 
-// Entries in ascending order of their bytes. `data_bytes`: what follows the header. Throws ErrorKind::kCheckpoint with
-// a message that does not name the file: not a JSON object of this form, a key twice, another type than F32, a size
-// that is not the shape's, overlapping tensors, holes, or bytes that belong to no tensor.
+// Returns entries in ascending order of their bytes. `data_bytes`: size of the file behind the header. Throws
+// ErrorKind::kCheckpoint, without naming the file, for a header that is not a JSON object of this form, a repeated key,
+// another type than F32, a size that differs from the shape's, overlapping tensors, holes, or bytes that belong to no
+// tensor.
 std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header, std::uint64_t data_bytes);
 
 }  // namespace arbalest::jobs

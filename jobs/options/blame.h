@@ -1,4 +1,4 @@
-// Where a mistake in a job comes from: its file or a --set.
+// Finds the cause of a mistake in a job: its file or one of its --set options.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,15 @@ namespace arbalest::jobs {
 
 class Blame {
  public:
-  // Paths at which the job of the file, changed by these settings, is wrong.
+  // Returns the paths that are wrong in the file's job, changed by these settings.
   using FindWrong = std::function<std::set<std::string>(std::span<const std::string> settings)>;
 
-  // `applied`: all `settings`. It and they must outlive this.
+  // `applied`: the result of applying all `settings`. Both must outlive this object.
   Blame(std::span<const std::string> settings, const Overrides& applied, FindWrong find_wrong)
       : settings_(settings), applied_(applied), find_wrong_(std::move(find_wrong)), wrong_(settings.size()) {}
 
-  // Where something is wrong at `path` with all settings: the one that set the field there or a message around it; else
-  // the last one without which nothing was wrong there yet; null if the file alone is to blame.
+  // Returns the setting that causes the mistake at `path`: the one that set that field or a message around it; else the
+  // last setting without which nothing was wrong there. Null if the file alone causes it.
   const std::string* setting_for(const std::string& path);
 
  private:

@@ -11,7 +11,7 @@ using google::protobuf::Message;
 
 namespace {
 
-// Of random resized crops, as everywhere since Szegedy et al. (2015).
+// Defaults of random resized crops, as usual since Szegedy et al. (2015).
 constexpr double kMinArea = 0.08;
 constexpr double kMaxAspect = 1.3333;
 
@@ -75,7 +75,7 @@ void fill_defaults(v1::Data& data) {
   if (data.has_npy()) fill_npy(*data.mutable_npy());
   if (data.has_ratings()) {
     fill_ratings(*data.mutable_ratings());
-    return;  // the rest is for images
+    return;  // the other defaults are for images
   }
   const engine::Augmentation none;
   v1::Augmentation& augmentation = *data.mutable_augmentation();

@@ -20,8 +20,8 @@ using google::protobuf::Message;
 
 namespace {
 
-// Of bytes, and of numbers that may be of any size. With a smaller stddev what the model sees of a pixel is no longer a
-// number that it can learn from.
+// Bounds of mean and stddev for pixels that are bytes, and for numbers of any size. With a smaller stddev the values
+// that the model reads are too large to learn from.
 constexpr dataflow::Range<float> kPixelMean{0.0F, 1.0F};
 constexpr dataflow::Range<float> kPixelStddev{1e-6F, 1000.0F};
 constexpr dataflow::Range<float> kNumberMean{-1e6F, 1e6F};
@@ -50,9 +50,9 @@ class DataReader {
     if (data_.has_npy()) read_npy(data_.npy());
     if (data_.has_ratings()) {
       read_ratings(data_.ratings());
-      return std::move(options_);  // the rest is for images
+      return std::move(options_);  // the other fields are for images
     }
-    if (options_.input.classes == 0) return std::move(options_);  // nothing can be said of images of unknown size
+    if (options_.input.classes == 0) return std::move(options_);  // the size of the images is unknown
     read_augmentation();
     const bool are_numbers = known_.kind == DataOptions::Kind::kFloatNpy;
     options_.normalization.mean =
@@ -76,7 +76,7 @@ class DataReader {
     }
   }
 
-  // Subtracts the validation examples from the training examples that the dataset is known to have.
+  // Subtracts the validation examples from the known number of training examples.
   void read_validation() {
     const std::vector<std::int64_t>& sizes = known_.class_sizes;
     if (!sizes.empty()) {
@@ -101,7 +101,7 @@ class DataReader {
     *options_.training_examples -= *options_.validation_examples;
   }
 
-  // Of a file, a folder, or several in the directory.
+  // Reads the name of a file or folder, or of several, in the directory.
   std::string read_name(const std::string& field, const std::string& name) {
     if (name.empty()) issues_.add(path_of(field), fmt::format("{} is empty; leave it out to get its default", field));
     return name;
@@ -113,7 +113,7 @@ class DataReader {
            check(path_of("classes"), source.classes(), {1, kMostClasses});
   }
 
-  // Images or Tfrecord.
+  // Source: Images or Tfrecord.
   template <typename Source>
   void read_encoded(const Source& source) {
     options_.train = read_name("train", source.train());
@@ -172,7 +172,7 @@ class DataReader {
     return has_height && has_width;
   }
 
-  // Whether the size of images is known.
+  // Returns whether the images' size is known.
   bool read_decoding(const v1::Decoding& decoding, const std::string& path) {
     const bool has_size = read_size(decoding, path);
     const bool has_channels = decoding.channels() == 1 || decoding.channels() == 3;
@@ -188,7 +188,7 @@ class DataReader {
     return has_size && has_channels;
   }
 
-  // Of a field of the dataset's message.
+  // Path of a field of the dataset's message.
   std::string path_of(const std::string& field) const { return fmt::format("data.{}.{}", known_.name, field); }
 
   static std::string last_name(const std::string& path) { return path.substr(path.rfind('.') + 1); }

@@ -1,4 +1,4 @@
-// The data of a job: its checks, and what is left of it in plain values.
+// Checks the data of a job and reads it into options.
 #pragma once
 
 #include "arbalest/v1/data.pb.h"
@@ -9,8 +9,7 @@ namespace arbalest::jobs {
 
 inline constexpr const char* kFractionPath = "data.validation.fraction";
 
-// Reads `data`, which has its defaults and names a dataset. Adds what is wrong with it to `issues`, with paths in the
-// job.
+// Reads `data`, which must have its defaults and name a dataset. Adds issues with paths in the job.
 DataOptions read_data(const v1::Data& data, dataflow::FieldIssues& issues);
 
 }  // namespace arbalest::jobs

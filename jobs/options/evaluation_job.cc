@@ -16,14 +16,14 @@ namespace arbalest::jobs {
 
 namespace {
 
-// The job as it is written; an empty one if the text is none.
+// The job as written in the text; an empty job if the text is malformed.
 v1::Job written_job(const SourceText& source) {
   v1::Job job;
   const SyntaxReport report = parse_text(source, TextOutline(source, *v1::Job::descriptor()), job);
   return report.issues.empty() ? job : v1::Job();
 }
 
-// Why the devices cannot be used here; "" if they can.
+// Returns why the devices cannot be used on this machine; "" if they can.
 std::string why_not_here(std::span<const std::string> names) {
   try {
     std::vector<engine::DeviceSpec> specs;
@@ -38,7 +38,7 @@ std::string why_not_here(std::span<const std::string> names) {
   return "";
 }
 
-// Why a device does not compute in the run's precision; "" if all do.
+// Returns why a device does not support the run's precision; "" if all do.
 std::string precision_problem_on(std::span<const std::string> names, const v1::Job& written) {
   for (const std::string& name : names) {
     const engine::Precision precision = from_proto(written.training().precision());
@@ -49,7 +49,7 @@ std::string precision_problem_on(std::span<const std::string> names, const v1::J
 }
 
 JobOptions on_devices(const SourceText& source, const std::vector<std::string>& names, bool in_float32) {
-  // How learners are kept together is of no consequence, and must not forbid any number of them.
+  // The scheme of synchronization does not matter, and must not forbid any number of learners.
   std::vector<std::string> settings = {"synchronization={sma {}}", "learners.per_device.fixed=1"};
   for (const std::string& name : names) settings.push_back("devices=" + name);
   if (in_float32) settings.push_back(fmt::format("training.precision={}", to_string(engine::Precision::kFloat32)));
@@ -83,7 +83,7 @@ JobOptions load_for_evaluation(const std::string& path, std::span<const std::str
     warnings.push_back(fmt::format("{}. Evaluating in FP32; the accuracy may differ a little", precision));
   }
   JobOptions job = names.empty() ? parse_job(source) : on_devices(source, names, !precision.empty());
-  job.warnings = std::move(warnings);  // the job's own are about training
+  job.warnings = std::move(warnings);  // the job's own warnings concern training
   return job;
 }
 

@@ -1,4 +1,4 @@
-// The job of a run, to evaluate its model on the machine that is at hand.
+// Reads the job of a run in order to evaluate the run's model on this machine.
 #pragma once
 
 #include <span>
@@ -8,10 +8,11 @@
 
 namespace arbalest::jobs {
 
-// Reads the job file at `path` that a run has left. `devices`: names as in a job, where to evaluate; if there are none,
-// the job's own where this machine has them, else what it has. Elsewhere than in training, learners are as many as
-// suits the devices, for a test does not depend on them. The warnings tell if the devices are neither the job's nor
-// given. Throws as load_job does; ErrorKind::kUsage if `devices` are not here.
+// Reads the job file at `path` that a run has left. `devices`: devices on which to evaluate, named as in a job; if
+// empty, the job's own devices if this machine has them, else its default devices. On other devices than the job's own,
+// the number of learners is the devices' default, because evaluation does not depend on it. A warning tells if the
+// devices are neither the job's nor given. Throws as load_job does, and ErrorKind::kUsage if this machine lacks one of
+// `devices`.
 JobOptions load_for_evaluation(const std::string& path, std::span<const std::string> devices);
 
 }  // namespace arbalest::jobs

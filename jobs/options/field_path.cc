@@ -13,7 +13,7 @@ bool is_name(std::string_view text) {
   });
 }
 
-// False if `text` is neither "name" nor "name[index]".
+// Returns false if `text` is neither "name" nor "name[index]".
 bool parse_part(std::string_view text, FieldPathPart& part) {
   const std::size_t bracket = text.find('[');
   part.name = text.substr(0, bracket);

@@ -1,4 +1,4 @@
-// Names of fields in a job: "training.batch_size", "model.layers[2].conv.filters", "devices[0]".
+// Paths of fields in a job: "training.batch_size", "model.layers[2].conv.filters", "devices[0]".
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@ namespace arbalest::jobs {
 
 struct FieldPathPart {
   std::string name;
-  int index = -1;  // of an element of a repeated field; -1: the whole field
+  int index = -1;  // index of an element in a repeated field; -1: the whole field
 };
 
-// Empty if `path` has not that form.
+// Returns nothing if `path` does not have that form.
 std::vector<FieldPathPart> parse_field_path(std::string_view path);
 
-// The field or message that holds what `path` names: "a.b[2]" -> "a.b" -> "a" -> "".
+// The path of the message or list around `path`: "a.b[2]" -> "a.b" -> "a" -> "".
 std::string parent_path(std::string_view path);
 
 }  // namespace arbalest::jobs

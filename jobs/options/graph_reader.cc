@@ -41,13 +41,13 @@ class GraphReader {
   }
 
  private:
-  // `index`: in the model's list; -1: the model as a whole.
+  // `index`: index in the model's list; -1: the model as a whole.
   std::string layer_path(int index) const {
     if (model_.has_zoo()) return "model.zoo";
     return index < 0 ? "model" : fmt::format("model.layers[{}]", index);
   }
 
-  // "conv.kernel": where the layer's kind has a `field`, as it is written.
+  // Path of a field of the layer's kind, "conv.kernel"; "" if the kind has no such field.
   static std::string path_within(const v1::Layer& layer, const std::string& field) {
     const auto* kind = layer.GetReflection()->GetOneofFieldDescriptor(layer, layer.GetDescriptor()->oneof_decl(0));
     if (kind == nullptr || kind->message_type()->FindFieldByName(field) == nullptr) return "";
@@ -69,7 +69,7 @@ class GraphReader {
     return field_path(issue.layer, issue.field);
   }
 
-  // Where the width of a layer is written.
+  // Path of the field that sets the width of a layer.
   std::string width_path(int index, const dataflow::LayerDescription& layer) const {
     if (model_.zoo().has_mlp()) {
       const int hidden = model_.zoo().mlp().hidden_size();  // each gives a dense layer and its activation
@@ -81,14 +81,14 @@ class GraphReader {
   void check_sizes_of(const dataflow::Graph& graph, const std::vector<dataflow::LayerDescription>& layers) {
     for (const SizeIssue& issue : check_sizes(graph, *context_.batch_size)) {
       const auto layer = std::ranges::find(layers, issue.layer, &dataflow::LayerDescription::name);
-      const bool is_listed = layer != layers.end();  // not the accuracy layer that every model gets
+      const bool is_listed = layer != layers.end();  // false for the accuracy layer that every model gets
       const std::string path =
           is_listed ? width_path(static_cast<int>(layer - layers.begin()), *layer) : layer_path(-1);
       issues_.add_another(path, issue.message);
     }
   }
 
-  // There is no variance of one number.
+  // A single number has no variance.
   void check_batch_norm(const dataflow::Graph& graph, std::int64_t batch_size) {
     const std::vector<engine::Shape> shapes = graph.shapes(batch_size);
     for (const dataflow::Graph::Node& node : graph.nodes()) {

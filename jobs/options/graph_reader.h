@@ -1,4 +1,4 @@
-// The model of a job -> its graph.
+// Reads the model of a job into its graph.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace arbalest::jobs {
 
-// What a model is read for; what is not known is not checked.
+// What is known about the model's input. Unknown values are not checked.
 struct GraphContext {
   std::optional<dataflow::InputDescription> input;
   std::optional<std::int64_t> batch_size;
 };
 
-// Reads `model`, which has its defaults (fill_defaults). Adds what is wrong with it to `issues`, with paths in the job;
-// null if that, or the input's being unknown, leaves no graph.
+// Reads `model`, which must have its defaults (fill_defaults). Adds issues with paths in the job. Returns null if there
+// are issues or the input is unknown.
 std::shared_ptr<const dataflow::Graph> read_graph(const v1::Model& model, const GraphContext& context,
                                                   dataflow::FieldIssues& issues);
 

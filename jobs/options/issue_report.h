@@ -1,4 +1,4 @@
-// Everything that is wrong with a job, as text.
+// Collects the mistakes in a job and turns them into an error message.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,20 @@ class IssueReport {
  public:
   explicit IssueReport(const SourceText& source) : source_(source) {}
 
-  // In the file, at `position`.
+  // Adds a mistake in the file, at `position`.
   void add(Position position, std::string message);
-  // In the file, which does not have what is wrong.
+  // Adds a mistake about something that the file lacks.
   void add_missing(std::string message);
   void add_setting(std::string setting, std::string message);
-  // `count` more in the file.
+  // Counts `count` further mistakes in the file, which are not shown.
   void add_unshown(std::size_t count) { unshown_ += count; }
 
   bool empty() const noexcept { return entries_.empty(); }
 
-  // Settings first, each as "--set path=value: error: message", then those in the file, in its order, each as
-  // "file:line:column: error: message" and the line itself; of many, only the first. `note`: a last line, or "".
-  // ErrorKind::kUsage if all come from settings, else ErrorKind::kInvalidJob.
+  // Turns the report into an error. Mistakes in settings come first, as "--set path=value: error: message". Those in
+  // the file follow in its order, as "file:line:column: error: message" and the line itself; if there are many, only
+  // the first are shown. `note`: a last line, or "". The kind is ErrorKind::kUsage if all mistakes come from settings,
+  // else ErrorKind::kInvalidJob.
   engine::Error to_error(std::string_view note = "") const;
 
  private:

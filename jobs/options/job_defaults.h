@@ -1,4 +1,4 @@
-// The defaults of the job schema (proto/arbalest/v1 states them for users).
+// Default values of the job schema; proto/arbalest/v1 documents them for users.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace arbalest::jobs {
 
-// Writes into `job` the default of every field that is left out and has one, but for the number of learners, which
-// follows from the devices. `file`: the name of the job file, for the job's name. Filling twice changes nothing.
+// Sets every field of `job` that is missing and has a default, except the number of learners, which follows from the
+// devices. `file`: name of the job file, from which the job gets its name. A second call changes nothing.
 void fill_defaults(v1::Job& job, const std::string& file);
 
 }  // namespace arbalest::jobs

@@ -1,4 +1,4 @@
-// A launched job in plain values: what is left of a job file after it has been checked.
+// The options of a job: the values of a checked job file.
 #pragma once
 
 #include <cstdint>
@@ -23,35 +23,36 @@
 
 namespace arbalest::jobs {
 
-// Which training examples are left out for validation.
+// The training examples that are set aside for validation.
 struct ValidationOptions {
   dataflow::ValidationRule rule;
-  // Makes the error for a rule that does not suit the data. The error points at the rule in the job file or its --set.
+  // Makes the error for a rule that does not fit the data; it points at the rule in the job file or its --set.
   std::function<engine::Error(std::string message)> error;
 };
 
 struct DataOptions {
-  // kIdx: MNIST and Fashion-MNIST. kNpy, kFloatNpy: arrays of bytes, of numbers
+  // kIdx: MNIST and Fashion-MNIST. kNpy: arrays of bytes; kFloatNpy: arrays of floating-point numbers.
   enum class Kind { kDigits, kIdx, kCifar10, kCifar100, kImages, kTfrecord, kNpy, kFloatNpy, kRatings };
   Kind kind = Kind::kDigits;
-  std::string directory;  // of the files, below the data root unless absolute; unused for digits
+  // Directory of the files, relative to the data root unless absolute; unused for digits.
+  std::string directory;
   dataflow::InputDescription input;
   dataflow::Normalization normalization;
-  engine::Augmentation augmentation;  // of training images
+  engine::Augmentation augmentation;  // for training images
   std::optional<ValidationOptions> validation;
-  // That the dataset is known to have; the files may hold others. None: only they say.
+  // Known sizes of the dataset, although its files may differ. None: only the files tell.
   std::optional<std::int64_t> training_examples;    // without the validation examples
   std::optional<std::int64_t> validation_examples;  // 0 without `validation`
   std::optional<std::int64_t> test_examples;
-  // Of files whose names the job says, below the directory: images, a pattern of shards, or ids.
+  // Names of files below the directory, for datasets that let the job name them: images, a pattern of shards, or ids.
   std::string train;
   std::string test;
-  std::string train_labels;  // of arrays; of ratings, the targets
+  std::string train_labels;  // for arrays; for ratings, the targets
   std::string test_labels;
-  // Of encoded images.
-  std::int64_t first_label = 0;  // of shards: that of class 0
+  // These are for encoded images.
+  std::int64_t first_label = 0;  // for shards: label of class 0
   std::optional<int> resize;
-  std::optional<engine::RandomResizedCrop> random_crop;  // of training images, while they are decoded
+  std::optional<engine::RandomResizedCrop> random_crop;  // for training images, applied while decoding
   dataflow::OnUnreadable on_unreadable = dataflow::OnUnreadable::kStop;
 };
 
@@ -61,40 +62,43 @@ struct TrainingOptions {
   std::optional<double> target_accuracy;  // in (0, 1]
   std::uint64_t seed = 1;
   engine::Precision precision = engine::Precision::kFloat32;
-  bool reestimates_statistics = true;  // of batch normalization, for the central model
+  bool reestimates_statistics = true;  // whether batch normalization's statistics are re-estimated for the central
+                                       // model
   int statistics_examples = 2048;
   scheduler::MovingAverageOptions moving_average = {};
 };
 
 struct OptimizerOptions {
   engine::UpdateRule rule;
-  std::optional<float> clip_gradient_norm;             // the largest norm that a learner's gradient keeps
-  std::vector<dataflow::ParameterKind> without_decay;  // parameters that weight decay leaves alone
+  std::optional<float> clip_gradient_norm;             // limit to which a learner's gradient is clipped
+  std::vector<dataflow::ParameterKind> without_decay;  // parameters without weight decay
 };
 
-// What the auto-tuner compares numbers of learners by.
+// The measure by which the auto-tuner compares numbers of learners.
 enum class TuningObjective { kThroughput, kGoodput };
 
-// Learners of each device, both included.
+// Bounds of the number of learners per device; both are included.
 struct LearnerBounds {
   int min = 1;
   int max = 1;
   TuningObjective objective = TuningObjective::kThroughput;
 };
 
-// From mini-batch `at_batch` of the run on.
+// A step of a schedule of learners: from mini-batch `at_batch` of the run on; or, if `at_epoch` is set, from the first
+// round on that begins at or after that epoch.
 struct LearnerStep {
   std::uint64_t at_batch = 0;
   std::vector<int> per_device;
+  std::optional<double> at_epoch = {};
 };
 
-// From `at_epoch` on learners are kept together by another scheme.
+// From `at_epoch` on, another scheme keeps the learners together.
 struct SynchronizationSwitch {
   double at_epoch = 0.0;
   sma::Options to;
-  std::vector<int> learners_per_device;  // of each device; empty: as many as before
+  std::vector<int> learners_per_device;  // by device; empty: as many as before
   scheduler::LearnerScaling with_learners = scheduler::LearnerScaling::kSqrt;
-  std::string path;  // of the scheme in the job: "synchronization.switch[0].local_sgd"
+  std::string path;  // path of the scheme in the job: "synchronization.switch[0].local_sgd"
 };
 
 struct JobOptions {
@@ -105,16 +109,18 @@ struct JobOptions {
   OptimizerOptions optimizer;
   scheduler::LearningRateSchedule learning_rate;
   sma::Options synchronization;
-  std::string synchronization_path;             // of the scheme in the job: "synchronization.sma"
+  std::string synchronization_path;             // path of the scheme in the job: "synchronization.sma"
   std::vector<SynchronizationSwitch> switches;  // ascending
-  bool reports_loss_gap = false;                // of the model to the learners, at each epoch's end
-  std::vector<engine::DeviceSpec> devices;      // at least one
-  std::vector<int> learners_per_device;         // of each device, at the start
-  bool learners_are_given = false;              // by the user, rather than following from the devices
-  std::optional<LearnerBounds> tuned;           // how many learners is found while training
-  std::vector<LearnerStep> schedule;            // or follows this, the start included
-  std::vector<std::string> warnings;            // to be shown to the user
-  std::string resolved_text;  // the job with every --set and default written out, as text; reading it gives this job
+  bool reports_loss_gap = false;  // whether the gap between the model's and the learners' loss is reported for each
+                                  // epoch
+  std::vector<engine::DeviceSpec> devices;  // at least one
+  std::vector<int> learners_per_device;     // by device, at the start
+  bool learners_are_given = false;          // whether the user set the number; else it follows from the devices
+  std::optional<LearnerBounds> tuned;       // set if the number of learners is tuned while training
+  std::vector<LearnerStep> schedule;        // or if it follows a schedule, which includes the start
+  std::vector<std::string> warnings;        // to show to the user
+  // The job as text, with every --set and default written out. Reading it gives this job.
+  std::string resolved_text;
 };
 
 }  // namespace arbalest::jobs

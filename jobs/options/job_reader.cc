@@ -141,7 +141,7 @@ class JobReader {
       const std::string problem = engine::precision_problem(device, options_.training.precision);
       if (problem.empty()) continue;
       issues_.add("training.precision", problem);
-      return;  // they are all of one kind
+      return;  // the devices are all of one kind
     }
   }
 
@@ -149,7 +149,7 @@ class JobReader {
     const std::size_t issues_before = issues_.all().size();
     jobs::read_synchronization(job_.synchronization(), options_, issues_);
     synchronization_is_sound_ = issues_.all().size() == issues_before;
-    // Stability is a question of all parameters and of the number of learners.
+    // Stability depends on all parameters and on the number of learners.
     if (synchronization_is_sound_ && learners_are_sound_) check_stability(job_.learners(), options_, issues_);
   }
 
@@ -165,9 +165,9 @@ class JobReader {
   }
 
   void read_round() {
-    // Nothing that follows from a mistake is news.
+    // Consequences of another mistake are not reported.
     if (issues_.has("training.batch_size") || !synchronization_is_sound_ || !learners_are_sound_) return;
-    std::optional<std::int64_t> batches;  // of an epoch, unless only the files tell
+    std::optional<std::int64_t> batches;  // batches of an epoch, unless only the files tell
     if (options_.data.training_examples) batches = *options_.data.training_examples / options_.training.batch_size;
     if (!batches || *batches > 0) check_steps(options_, batches, issues_);
     if (batches) check_rounds(job_.learners(), *batches, options_, issues_);
@@ -213,8 +213,8 @@ class JobReader {
   v1::Job& job_;
   dataflow::FieldIssues& issues_;
   JobOptions options_;
-  bool learners_are_sound_ = false;        // nothing is wrong with their numbers
-  bool synchronization_is_sound_ = false;  // nor with how they are kept together
+  bool learners_are_sound_ = false;        // whether the numbers of learners are right
+  bool synchronization_is_sound_ = false;  // whether the synchronization is right
 };
 
 }  // namespace

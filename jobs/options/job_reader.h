@@ -1,4 +1,4 @@
-// The job schema -> options, with everything that is wrong with a job.
+// Reads the job schema into options and collects all mistakes in a job.
 #pragma once
 
 #include "arbalest/v1/job.pb.h"
@@ -7,12 +7,12 @@
 
 namespace arbalest::jobs {
 
-// Reads `job`, which has its defaults (fill_defaults), and writes into it the number of learners per device where it
-// was left out and all devices have the same. Adds what is wrong to `issues`, with paths in the job; the result is then
-// not to be used. Does not set resolved_text.
+// Reads `job`, which must have its defaults (fill_defaults). Writes the number of learners per device into it if that
+// is missing and equal for all devices. Adds issues with paths in the job; if there are any, the result must not be
+// used. Does not set resolved_text.
 JobOptions read_job(v1::Job& job, dataflow::FieldIssues& issues);
 
-// Of a job's name, which names a directory.
+// Whether a job's name may contain `c`: the name is also a directory's name.
 bool is_name_character(char c);
 
 v1::Training::Precision to_proto(engine::Precision precision);

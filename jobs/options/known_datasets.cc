@@ -10,7 +10,7 @@ using google::protobuf::FieldDescriptor;
 
 namespace {
 
-// The digits 0 to 9 in MNIST's training set.
+// Number of examples of the digits 0 to 9 in MNIST's training set.
 std::vector<std::int64_t> mnist_classes() { return {5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949}; }
 
 std::vector<std::int64_t> equal_classes(std::int64_t classes, std::int64_t examples) {

@@ -6,6 +6,7 @@
 
 #include "engine/devices.h"
 #include "engine/error.h"
+#include "jobs/options/growth_reader.h"
 #include "jobs/options/size_check.h"
 #include "jobs/wording/text.h"
 
@@ -15,17 +16,16 @@ using dataflow::out_of_range;
 
 namespace {
 
-constexpr int kMaxLearners = 1024;
+constexpr int kMaxLearners = kLearnersPerDevice.high;
 constexpr int kDefaultMaxLearners = 8;
-constexpr int kDefaultGpuLearners = 4;  // small mini-batches leave a GPU idle; a job that knows better says so
+// Small mini-batches leave a GPU idle. A job with better knowledge sets the number itself.
+constexpr int kDefaultGpuLearners = 4;
 constexpr int kMostTunedGpuLearners = 32;
-constexpr dataflow::Range<int> kCount{1, kMaxLearners};
-
 constexpr const char* kPath = "learners.per_device";
 
 int total(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 
-// Learners beyond the cores of a CPU device can only help where rounds are uneven: twice the cores are enough.
+// On a CPU device, more learners than cores only help if rounds are uneven: twice the cores are enough.
 int most_tuned(const std::vector<engine::DeviceSpec>& devices) {
   int most = 1;
   for (const engine::DeviceSpec& device : devices) {
@@ -39,8 +39,8 @@ void read_auto(v1::Learners::Auto& message, JobOptions& options, dataflow::Field
   LearnerBounds bounds;
   if (message.has_min()) bounds.min = message.min();
   bounds.max = message.has_max() ? message.max() : std::max(bounds.min, most_tuned(options.devices));
-  const std::string bad_min = message.has_min() ? out_of_range("min", bounds.min, kCount) : "";
-  const std::string bad_max = message.has_max() ? out_of_range("max", bounds.max, kCount) : "";
+  const std::string bad_min = message.has_min() ? out_of_range("min", bounds.min, kLearnersPerDevice) : "";
+  const std::string bad_max = message.has_max() ? out_of_range("max", bounds.max, kLearnersPerDevice) : "";
   issues.add(path + ".min", bad_min);
   issues.add(path + ".max", bad_max);
   if (bad_min.empty() && bad_max.empty() && bounds.min > bounds.max) {
@@ -70,7 +70,7 @@ void read_schedule(const v1::Learners::Schedule& message, JobOptions& options, d
     }
     for (int i = 0; i < step.learners_size(); ++i) {
       const std::string element = fmt::format("learners[{}]", i);
-      issues.add(at + "." + element, out_of_range(element, step.learners(i), kCount));
+      issues.add(at + "." + element, out_of_range(element, step.learners(i), kLearnersPerDevice));
     }
     options.schedule.push_back(
         {static_cast<std::uint64_t>(step.at_batch()), {step.learners().begin(), step.learners().end()}});
@@ -78,7 +78,7 @@ void read_schedule(const v1::Learners::Schedule& message, JobOptions& options, d
   if (!options.schedule.empty()) options.learners_per_device = options.schedule.front().per_device;
 }
 
-// What averaging has against so many learners; "" if nothing.
+// Returns why averaging is unstable with this many learners; "" if it is stable.
 std::string instability(int learners, const sma::Options& synchronization) {
   try {
     sma::check(synchronization, learners);
@@ -88,7 +88,7 @@ std::string instability(int learners, const sma::Options& synchronization) {
   return "";
 }
 
-// The field that an instability is blamed on; `path` is that of the scheme.
+// The field to which an instability is attributed. `path`: path of the scheme.
 std::string blamed_field(const sma::Options& options, const std::string& path) {
   if (options.assigns()) return path + ".rate";
   return path + (options.scheme == sma::Scheme::kEaSgd ? ".beta" : ".alpha");
@@ -108,8 +108,10 @@ void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldI
       return read_auto(*learners.mutable_per_device()->mutable_auto_(), options, issues);
     case v1::Learners::PerDevice::kSchedule:
       return read_schedule(per_device.schedule(), options, issues);
+    case v1::Learners::PerDevice::kGrowth:
+      return read_growth(*learners.mutable_per_device()->mutable_growth(), options, issues);
     case v1::Learners::PerDevice::kFixed:
-      issues.add(std::string(kPath) + ".fixed", out_of_range("fixed", per_device.fixed(), kCount));
+      issues.add(std::string(kPath) + ".fixed", out_of_range("fixed", per_device.fixed(), kLearnersPerDevice));
       options.learners_per_device.assign(options.devices.size(), per_device.fixed());
       return;
     case v1::Learners::PerDevice::COUNT_NOT_SET:
@@ -133,7 +135,7 @@ std::vector<SchemePhase> scheme_phases(const JobOptions& options, int learners) 
 
 namespace {
 
-// Over all devices, at least, at any time.
+// The smallest number of learners at any time, over all devices.
 int fewest_learners(const JobOptions& options) {
   if (options.tuned) return static_cast<int>(options.devices.size()) * options.tuned->min;
   int fewest = total(options.learners_per_device);
@@ -150,7 +152,7 @@ void check_stability(const v1::Learners& learners, JobOptions& options, dataflow
   for (const SchemePhase& phase : std::span(phases).subspan(1)) {
     issues.add(blamed_field(phase.scheme, phase.path), instability(phase.learners, phase.scheme));
   }
-  // Momentum that follows from the number of learners makes few of them the less stable ones.
+  // If momentum follows from the number of learners, few learners are the less stable.
   const std::vector<SchemePhase> fewest = scheme_phases(options, fewest_learners(options));
   for (const SchemePhase& phase : fewest) {
     issues.add(blamed_field(phase.scheme, phase.path), instability(phase.learners, phase.scheme));
@@ -193,7 +195,9 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
                   dataflow::FieldIssues& issues) {
   if (!options.tuned) {
     const std::vector<SchemePhase> phases = scheme_phases(options, most_learners(options));
-    const std::string path = options.schedule.empty() ? ".fixed" : ".schedule";
+    const std::string path = learners.per_device().has_growth() ? ".growth"
+                             : options.schedule.empty()         ? ".fixed"
+                                                                : ".schedule";
     issues.add(options.learners_are_given ? kPath + path : "training.batch_size",
                round_problem(phases.front(), batches));
     for (const SchemePhase& phase : std::span(phases).subspan(1)) {
@@ -220,6 +224,7 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
 
 std::string unreached_steps(const JobOptions& options, std::int64_t batches) {
   const auto end = static_cast<std::uint64_t>(batches) * static_cast<std::uint64_t>(options.training.max_epochs);
+  // Epochs of a growth are below max_epochs.
   const auto first =
       std::ranges::find_if(options.schedule, [&](const LearnerStep& step) { return step.at_batch >= end; });
   if (first == options.schedule.end()) return "";

@@ -1,4 +1,4 @@
-// `learners` of a job file: a number, bounds for the auto-tuner, or a schedule.
+// Reads `learners` of a job file: a number, bounds for the auto-tuner, a schedule, or growth.
 #pragma once
 
 #include <cstdint>
@@ -12,44 +12,46 @@
 
 namespace arbalest::jobs {
 
-// Of a device whose number of learners the job leaves open.
+inline constexpr dataflow::Range<int> kLearnersPerDevice{1, 1024};
+
+// The number of learners of a device if the job does not set it.
 int default_learners(const engine::DeviceSpec& device);
 
-// Reads `learners` into the fields of `options` that say how many there are; its devices are read already. Writes into
-// `learners` what follows from the devices, if it is one number for all, and the default objective of the auto-tuner.
+// Reads `learners` into the corresponding fields of `options`, whose devices must be set. Writes the default into
+// `learners` if it is one number for all devices, and the default objective of the auto-tuner.
 void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues);
 
-// Numbers of learners that averaging does not bear. The auto-tuner's bounds are drawn in instead,
-// with a warning where the job states the upper one.
+// Adds issues for numbers of learners with which averaging is unstable. Bounds of the auto-tuner are narrowed instead,
+// with a warning if the job states the upper bound.
 void check_stability(const v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues);
 
-// A stretch of the run under one scheme.
+// A part of the run under one scheme.
 struct SchemePhase {
   sma::Options scheme;
-  std::string path;  // of the scheme in the job: "synchronization.switch[0].local_sgd"
-  int learners = 1;  // over all devices, at most
-  scheduler::LearnerScaling scaling = scheduler::LearnerScaling::kSqrt;  // of the learning rate
+  std::string path;  // path of the scheme in the job: "synchronization.switch[0].local_sgd"
+  int learners = 1;  // at most, over all devices
+  scheduler::LearnerScaling scaling = scheduler::LearnerScaling::kSqrt;  // scaling of the learning rate
 };
 
-// The schemes of the run in their order. `learners`: at the start, over all devices.
+// The schemes of the run in order. `learners`: at the start, over all devices.
 std::vector<SchemePhase> scheme_phases(const JobOptions& options, int learners);
 
-// Numbers of learners for whose round an epoch of `batches` is too short. Bounds of the auto-tuner that the job does
-// not state are drawn in instead.
+// Adds issues for numbers of learners whose round is longer than an epoch of `batches`. Bounds of the auto-tuner that
+// the job does not state are narrowed instead.
 void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions& options,
                   dataflow::FieldIssues& issues);
 
-// The first round, of any scheme, that is longer than an epoch of `batches`; "" if none is. For a data set whose size
-// the files tell.
+// Describes the first round of any scheme that is longer than an epoch of `batches`; "" if there is none. For datasets
+// whose size only the files tell.
 std::string long_round(const JobOptions& options, std::int64_t batches);
 
-// That the run, of epochs of `batches`, ends before some steps of the schedule; "" if it reaches all.
+// A warning if the run, with epochs of `batches`, ends before some steps of the schedule; "" if it reaches all.
 std::string unreached_steps(const JobOptions& options, std::int64_t batches);
 
-// Whether that changes while training.
+// Whether the number of learners may change while training.
 bool may_resize(const JobOptions& options);
 
-// Over all devices, at most, at any time.
+// The largest number of learners at any time, over all devices.
 int most_learners(const JobOptions& options);
 
 }  // namespace arbalest::jobs

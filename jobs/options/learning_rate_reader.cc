@@ -17,10 +17,10 @@ using scheduler::LearningRateSchedule;
 
 namespace {
 
-constexpr Range<double> kLength = above(0.0, 1e6);  // epochs of a schedule that has an end
-constexpr Range<double> kPeriod{0.001, 1e6};        // epochs of what comes again and again
-constexpr Range<double> kDecay = above(0.0, 1.0);   // a factor that leaves something
-constexpr Range<double> kFactor{0.0, 1.0};          // one that may leave nothing
+constexpr Range<double> kLength = above(0.0, 1e6);  // epochs of a schedule with an end
+constexpr Range<double> kPeriod{0.001, 1e6};        // epochs of one period of a repeating schedule
+constexpr Range<double> kDecay = above(0.0, 1.0);   // a factor above 0
+constexpr Range<double> kFactor{0.0, 1.0};          // a factor that may be 0
 constexpr Range<double> kShare{0.0, 1.0, true, true};
 constexpr Range<double> kGamma = above(0.0, 1000.0);
 constexpr Range<double> kPower = above(0.0, 100.0);
@@ -37,7 +37,7 @@ v1::LearningRate::LearnerScaling to_proto(LearnerScaling scaling) {
   return v1::LearningRate::KEEP;
 }
 
-// Until the job ends; left out where there is no such time, which is a mistake of the job's that is told elsewhere.
+// Sets the epochs until the end of the job. Leaves them out if no time is left, a mistake that is reported elsewhere.
 template <typename Message>
 void fill_epochs(Message& message, double left) {
   if (!message.has_epochs() && left > 0.0) message.set_epochs(left);
@@ -89,7 +89,7 @@ class LearningRateReader {
   }
 
  private:
-  // `field`: within the learning rate, "cosine.epochs".
+  // `field`: path within the learning rate, "cosine.epochs".
   void report(const std::string& field, std::string message) {
     issues_.add("learning_rate." + field, std::move(message));
   }
@@ -152,13 +152,13 @@ class LearningRateReader {
     report(field, out_of_range(field.substr(field.rfind('.') + 1), value, range));
   }
 
-  // `meaning`: of the value, for a job that leaves it out.
+  // `meaning`: explanation of the value, for a job that leaves it out.
   void require(const std::string& field, bool is_given, double value, const Range<double>& range, const char* meaning) {
     if (is_given) return check(field, value, range);
     report(field, fmt::format("{} is missing: {}", field.substr(field.rfind('.') + 1), meaning));
   }
 
-  // Without epochs, the job's own are wrong: that has been said.
+  // If the epochs are missing, those of the job are wrong, which has been reported.
   template <typename Message>
   void read_length(const std::string& curve, const Message& message) {
     if (message.has_epochs()) check(curve + ".epochs", message.epochs(), kLength);
@@ -232,10 +232,10 @@ class LearningRateReader {
 
 struct CurveEnd {
   double epochs = 0.0;
-  double factor = 0.0;  // of the base, from then on
+  double factor = 0.0;  // factor of the base from then on
 };
 
-// Null for curves that go on for ever.
+// Returns none for curves without an end.
 std::optional<CurveEnd> end_of(const LearningRateCurve& curve) {
   if (const auto* polynomial = std::get_if<scheduler::PolynomialDecay>(&curve)) {
     return CurveEnd{polynomial->epochs, polynomial->final_factor};
@@ -255,12 +255,12 @@ std::vector<double> drops_of(const LearningRateSchedule& schedule) {
     for (const scheduler::LearningRateDrop& drop : multistep->drops) epochs.push_back(drop.epoch);
   }
   if (const auto* step = std::get_if<scheduler::StepDrops>(&schedule.curve)) {
-    epochs.push_back(schedule.warm_up.epochs + step->epochs);  // if the first one comes, others are no surprise
+    epochs.push_back(schedule.warm_up.epochs + step->epochs);  // once the first drop comes, the others are no surprise
   }
   return epochs;
 }
 
-// The epoch from which on the rate at the end is too small to be any number but 0; none if it is not 0 then.
+// The first epoch from which the rate at the end rounds to 0; none if it is not 0 at the end.
 std::optional<double> underflow_of(const LearningRateSchedule& schedule, int max_epochs) {
   const auto is_zero = [&](double epoch) { return schedule.at(epoch, 1) == 0.0F; };
   double above = 0.0;
@@ -317,7 +317,7 @@ std::vector<std::string> learning_rate_warnings(const LearningRateSchedule& sche
     return warnings;
   }
   const double epoch = schedule.warm_up.epochs + end->epochs;
-  // Sums of fractions are not exact.
+  // Tolerates rounding in sums of fractions.
   constexpr double kSame = 1e-6;
   if (epoch > max_epochs + kSame) {
     warnings.push_back(fmt::format("the learning rate's {} schedule ends at epoch {}, but {}", name_of(schedule.curve),

@@ -28,11 +28,11 @@ using engine::fail;
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{4} << 20;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors begin UTF-8 with it
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors begin UTF-8 files with it
 constexpr const char* kHeader = "# proto-file: arbalest/v1/job.proto\n# proto-message: arbalest.v1.Job\n\n";
 
 std::string read_file(const std::string& path) {
-  std::error_code unknown;  // then opening it fails as well, and says why
+  std::error_code unknown;  // ignored: opening the file then fails, too, and says why
   if (std::filesystem::is_directory(path, unknown)) {
     fail(ErrorKind::kInvalidJob, "{}: this is a directory; name a job file (*.txtpb)", path);
   }
@@ -48,7 +48,7 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-// Fills in defaults and reads; adds what is wrong to `issues`.
+// Sets defaults and reads the job; adds mistakes to `issues`.
 JobOptions read_checked(v1::Job& job, const std::string& file, dataflow::FieldIssues& issues) {
   check_values(job, issues);
   fill_defaults(job, file);
@@ -74,7 +74,7 @@ void throw_if_any(const dataflow::FieldIssues& issues, const SourceText& source,
     if (const std::string* setting = blame.setting_for(issue.path); setting != nullptr) {
       report.add_setting(*setting, issue.message);
     } else if (++in_file > kMaxShownIssues) {
-      report.add_unshown(1);  // a search for each would take long
+      report.add_unshown(1);  // a search for each of them would take long
     } else if (const auto position = outline.find(issue.path); position.has_value()) {
       report.add(*position, issue.message);
     } else {
@@ -84,7 +84,7 @@ void throw_if_any(const dataflow::FieldIssues& issues, const SourceText& source,
   if (!report.empty()) throw report.to_error();
 }
 
-// Returns what makes an error about the value at `path` later, when the data are read.
+// Returns a function that makes an error about the value at `path` later, when the data is read.
 std::function<engine::Error(std::string)> error_at(const std::string& path, const SourceText& source,
                                                    const TextOutline& outline, const Overrides& applied) {
   const std::string* setting = applied.origin(path);
@@ -138,7 +138,7 @@ std::string expand_job(const SourceText& source, std::span<const std::string> ov
   const TextOutline outline(source, *v1::Job::descriptor());
   parse_text(source, outline, job);
   const Overrides applied(overrides, job);
-  job.set_name(options.name);  // whatever the name of the file that this text is written to
+  job.set_name(options.name);  // keeps the name, whatever file this text is written to
   if (job.model().has_zoo()) {
     v1::Model& model = *job.mutable_model();
     dataflow::fill_defaults(model);

@@ -9,7 +9,7 @@ using dataflow::Range;
 
 namespace {
 
-constexpr Range<float> kShare = below(0.0F, 1.0F);  // of a mean or a sum that is kept
+constexpr Range<float> kShare = below(0.0F, 1.0F);  // fraction of a mean or sum that is kept
 constexpr Range<float> kDecay{0.0F, 1.0F};
 constexpr Range<float> kEpsilon{1e-12F, 10.0F};
 constexpr Range<float> kNorm = above(0.0F, 1e9F);
@@ -59,7 +59,7 @@ class OptimizerReader {
   }
 
  private:
-  // `field`: within the optimizer, "sgd.momentum".
+  // `field`: path within the optimizer, "sgd.momentum".
   void check(const std::string& field, float value, const Range<float>& range) {
     issues_.add("optimizer." + field, out_of_range(field.substr(field.rfind('.') + 1), value, range));
   }

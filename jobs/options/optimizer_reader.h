@@ -1,4 +1,4 @@
-// The optimizer of a job -> its rule.
+// Reads the optimizer of a job into its update rule.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace arbalest::jobs {
 
-// Writes the defaults of the fields that the job leaves out.
+// Sets the fields that are missing to their defaults.
 void fill_optimizer(v1::Optimizer& optimizer);
 
-// Reads `optimizer`, which has its defaults. Adds what is wrong to `issues`, with paths in the job; the result is then
-// not to be used.
+// Reads `optimizer`, which must have its defaults. Adds issues with paths in the job; if there are any, the result must
+// not be used.
 OptimizerOptions read_optimizer(const v1::Optimizer& optimizer, dataflow::FieldIssues& issues);
 
-// What works and may surprise; "" if there is nothing to say.
+// A warning about settings that work and may surprise; "" if there is none.
 std::string optimizer_warning(const OptimizerOptions& optimizer);
 
 }  // namespace arbalest::jobs

@@ -50,25 +50,25 @@ Message& descend(Message& parent, const FieldPathPart& part) {
   return *reflection.MutableRepeatedMessage(&parent, &field, part.index);
 }
 
-// Whether the word `default` cannot be a value of the field itself.
+// Whether the word `default` cannot be a value of the field.
 bool can_be_default(const FieldDescriptor& field) {
   return !field.is_repeated() && field.cpp_type() != FieldDescriptor::CPPTYPE_STRING;
 }
 
-// Text that needs no quotes on the command line.
+// Whether the value is text that needs no quotes on the command line.
 bool is_bare_text(const FieldDescriptor& field, std::string_view value) {
   if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) return false;
   if (value.empty()) return true;
   return value[0] != '"' && value[0] != '\'' && !(field.is_repeated() && value[0] == '[');
 }
 
-// What stands for a message on the command line: `name` or `name{...}`, the text behind the name being "{...}".
+// A message on the command line, written as `name` or `name{...}`; `body` is the text behind the name, "{...}".
 struct NamedMessage {
   std::string name;
   std::string body;
 };
 
-// Nothing if `value` is of another form.
+// Returns nothing if `value` has another form.
 std::optional<NamedMessage> parse_named_message(std::string_view value) {
   const auto is_in_name = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -90,7 +90,7 @@ std::vector<std::string> alternatives_of(const OneofDescriptor& oneof) {
   return names;
 }
 
-// Refuses a `name` that is not one of `alternatives`, those of `what`, or is not a message.
+// Refuses a `name` that is not in `alternatives`, the alternatives of `what`, or is not a message.
 void check_alternative(const Descriptor& type, const std::vector<std::string>& alternatives, const std::string& what,
                        const std::string& name) {
   if (std::ranges::find(alternatives, name) == alternatives.end()) {
@@ -101,7 +101,7 @@ void check_alternative(const Descriptor& type, const std::vector<std::string>& a
   fail(ErrorKind::kUsage, "{} takes a value: set the field by its own path, which ends with .{}=VALUE", name, name);
 }
 
-// `synchronization=sma` is `synchronization={sma {}}`. Other values are left as they are.
+// Expands `synchronization=sma` to `synchronization={sma {}}`. Other values are returned unchanged.
 std::string expand_alternative(const FieldDescriptor& field, const std::string& value) {
   if (!is_message(field)) return value;
   const Descriptor& type = *field.message_type();
@@ -115,8 +115,8 @@ std::string expand_alternative(const FieldDescriptor& field, const std::string& 
   return fmt::format("{{{} {}}}", named->name, named->body);
 }
 
-// A setting that names a oneof, `learning_rate.schedule=cosine`, sets one of its alternatives and leaves the fields
-// beside them as they are: `learning_rate.cosine={}`. False if `last` names no oneof of `parent`.
+// A setting that names a oneof, as in `learning_rate.schedule=cosine`, sets one of its alternatives and keeps the
+// fields outside the oneof: `learning_rate.cosine={}`. Returns false if `last` names no oneof of `parent`.
 bool choose_alternative(const Message& parent, FieldPathPart& last, std::string& value) {
   const Descriptor& type = *parent.GetDescriptor();
   const OneofDescriptor* oneof = type.FindOneofByName(last.name);
@@ -133,7 +133,7 @@ bool choose_alternative(const Message& parent, FieldPathPart& last, std::string&
   return true;
 }
 
-// A message like `parent` with nothing but `field` = `value`.
+// Returns a message of the type of `parent` with nothing but `field` = `value`.
 std::unique_ptr<Message> parse_value(const Message& parent, const FieldDescriptor& field, const std::string& value) {
   std::unique_ptr<Message> parsed(parent.New());
   const Reflection& reflection = *parsed->GetReflection();
@@ -159,7 +159,7 @@ std::unique_ptr<Message> parse_value(const Message& parent, const FieldDescripto
   return parsed;
 }
 
-// Elements of `field` that were added to the end of `message` take the place of the one at `index`.
+// Moves the element that was appended to `field` to `index`, where it replaces the old one.
 void replace_element(Message& message, const FieldDescriptor& field, int index, int old_size) {
   const Reflection& reflection = *message.GetReflection();
   if (reflection.FieldSize(message, &field) != old_size + 1) fail(ErrorKind::kUsage, "one element takes one value");

@@ -18,7 +18,7 @@ using google::protobuf::FieldDescriptor;
 
 namespace {
 
-// protobuf's words, where ours are clearer. Each * of the pattern is {0}, {1} of the replacement.
+// A message of protobuf and our clearer text for it. Each * of the pattern becomes {0}, {1} in the replacement.
 struct Rewording {
   std::string_view pattern;
   std::string_view replacement;
@@ -42,7 +42,7 @@ constexpr std::array kRewordings{
     Rewording{"Invalid value for boolean field \"*\". Value: \"*\".", "{0} must be true or false, not {1}"},
 };
 
-// What stands in `text` for each * of `pattern`; nothing if they differ elsewhere.
+// Returns the parts of `text` that stand for each * of `pattern`; nothing if they differ elsewhere.
 std::optional<std::vector<std::string>> match(std::string_view pattern, std::string_view text) {
   std::vector<std::string> words;
   for (;;) {
@@ -64,7 +64,7 @@ std::optional<std::vector<std::string>> match(std::string_view pattern, std::str
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// "[-2147483648, 2147483647]"; "" for what is no integer.
+// "[-2147483648, 2147483647]"; "" if the field is not an integer.
 std::string integer_range(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
@@ -77,7 +77,7 @@ std::string integer_range(const FieldDescriptor& field) {
   }
 }
 
-// Of the values of some types the parser knows less than the schema; "" where it says enough.
+// Explains a wrong value of a type of which the schema knows more than the parser; "" for other types.
 std::string wrong_value(const std::string& raw, const FieldDescriptor& field) {
   const auto range = match("Integer out of range (*)", raw);
   if (range && !integer_range(field).empty()) {
@@ -92,13 +92,13 @@ std::string wrong_value(const std::string& raw, const FieldDescriptor& field) {
   return "";
 }
 
-// Of `word` where the name of a field should be: the parser takes numbers for names, too. Many write a comma or a
+// Explains `word` in place of a field's name: the parser takes numbers for names, too. Many users write a comma or a
 // percent sign in numbers.
 std::string wrong_name(std::string_view word, const SourceText& source, Position position) {
   if (word.empty()) return "the text ends within a message; is a '}' missing?";
   std::string_view before = std::string_view(source.text()).substr(0, source.offset(position));
   before = before.substr(0, before.find_last_not_of(" \t\r\n") + 1);
-  const std::size_t start = before.find_last_not_of("0123456789.,+-eE") + 1;  // 0 where all of it is a number
+  const std::size_t start = before.find_last_not_of("0123456789.,+-eE") + 1;  // 0 if all of it is a number
   const std::string_view number = before.substr(start);
   const bool is_number = !number.empty() && is_digit(number.front());
   if (is_number && word == "%") {
@@ -120,7 +120,7 @@ Position start_of_mistake(const SourceText& source, Position position, const std
     const std::size_t close = text.find('"', open + 1);
     if (close == std::string_view::npos) break;
     const std::string word(text.substr(open + 1, close - open - 1));
-    for (const std::string& written : {word, "[" + word + "]"}) {  // a field, an extension
+    for (const std::string& written : {word, "[" + word + "]"}) {  // a field, or an extension
       const Position start = source.start_of(written, position);
       if (start != position) return start;
     }

@@ -11,7 +11,7 @@ namespace {
 
 int total(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 
-// Where the strides of a run begin, in mini-batches, as its learners and schemes change.
+// Tracks where a run's strides begin, in mini-batches, while its learners and schemes change.
 class Strides {
  public:
   Strides(const JobOptions& options, std::int64_t batches_per_epoch)
@@ -20,8 +20,8 @@ class Strides {
         learners_(total(options.schedule.front().per_device)),
         steps_(options.synchronization.steps_per_stride()) {}
 
-  // Carries out the switches up to mini-batch `batch`; each takes place where the first stride begins that is not
-  // before its epoch.
+  // Carries out the switches up to mini-batch `batch`. A switch takes place where the first stride begins at or after
+  // its epoch.
   void advance(std::uint64_t batch) {
     for (; next_ < switches_.size(); ++next_) {
       const std::uint64_t at = start_of(switches_[next_].at_epoch);
@@ -30,7 +30,7 @@ class Strides {
       steps_ = switches_[next_].to.steps_per_stride();
     }
   }
-  // From mini-batch `batch` on there are so many learners.
+  // From mini-batch `batch` on there are `learners` learners.
   void resize(std::uint64_t batch, int learners) {
     begin_ = batch;
     learners_ = learners;
@@ -42,7 +42,7 @@ class Strides {
   std::uint64_t batches() const { return static_cast<std::uint64_t>(learners_) * static_cast<std::uint64_t>(steps_); }
 
  private:
-  // As Scheduler::progress() tells.
+  // The same value as Scheduler::progress().
   double epoch_of(std::uint64_t batch) const { return static_cast<double>(batch) / batches_per_epoch_; }
 
   std::uint64_t start_of(double epoch) const {
@@ -54,8 +54,8 @@ class Strides {
 
   const std::vector<SynchronizationSwitch>& switches_;
   double batches_per_epoch_;
-  std::size_t next_ = 0;     // of switches_
-  std::uint64_t begin_ = 0;  // a stride begins here, and the following ones are alike
+  std::size_t next_ = 0;     // index in switches_
+  std::uint64_t begin_ = 0;  // a stride begins here, and all following strides have one length
   int learners_;
   int steps_;
 };
@@ -69,8 +69,9 @@ bool changes_stride(const JobOptions& options) {
 }  // namespace
 
 void check_steps(const JobOptions& options, std::optional<std::int64_t> batches, dataflow::FieldIssues& issues) {
-  if (options.schedule.empty() || (!batches && changes_stride(options))) return;
-  // Where all strides are as long, it makes no difference where the switches are.
+  if (options.schedule.empty() || options.schedule.front().at_epoch) return;  // at_epoch waits for the next stride
+  if (!batches && changes_stride(options)) return;
+  // If all strides have the same length, the positions of the switches do not matter.
   Strides strides(options, batches.value_or(1));
   for (std::size_t i = 1; i < options.schedule.size(); ++i) {
     const std::uint64_t at = options.schedule[i].at_batch;

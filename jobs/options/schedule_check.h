@@ -1,4 +1,4 @@
-// Whether a run can follow its schedule of learners.
+// Checks whether a run can follow its schedule of learners.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace arbalest::jobs {
 
-// Steps of a schedule that stand within a stride (scheduler::Scheduler). Strides run on from one epoch to the next, so
-// the size of an epoch matters only where switches change the length of a stride: without `batches` (of an epoch), such
-// jobs are not checked.
+// Adds issues for steps of a schedule that lie within a stride (scheduler::Scheduler). Strides continue from one epoch
+// to the next, so the size of an epoch matters only if switches change the length of a stride. Without `batches` (of an
+// epoch) such jobs are not checked.
 void check_steps(const JobOptions& options, std::optional<std::int64_t> batches, dataflow::FieldIssues& issues);
 
 }  // namespace arbalest::jobs

@@ -22,8 +22,8 @@ std::vector<std::string> field_names(const Descriptor& type) {
   return names;
 }
 
-// The path from `type` to the first field for which `matches` holds, "training.batch_size", elements of lists only if
-// `in_lists`; "" if there is none. The schema has no recursive message.
+// The path from `type` to the first field for which `matches` holds, "training.batch_size"; elements of lists are
+// searched only if `in_lists`. "" if there is no such field. The schema has no recursive message.
 template <typename Predicate>
 std::string find_path(const Descriptor& type, const Predicate& matches, bool in_lists) {
   for (int i = 0; i < type.field_count(); ++i) {
@@ -38,14 +38,14 @@ std::string find_path(const Descriptor& type, const Predicate& matches, bool in_
   return "";
 }
 
-// Outside of lists if there is such a field, for what stands there is there once.
+// Prefers a field outside of lists, because it exists only once.
 template <typename Predicate>
 std::string find_path(const Descriptor& type, const Predicate& matches) {
   std::string path = find_path(type, matches, false);
   return path.empty() ? find_path(type, matches, true) : path;
 }
 
-// The field of a oneof that holds a message of this type; null if there is none.
+// The alternative of a oneof that has this type; null if there is none.
 const FieldDescriptor* find_alternative(const Descriptor& type) {
   const FieldDescriptor* found = nullptr;
   find_path(*v1::Job::descriptor(), [&](const FieldDescriptor& field) {
@@ -67,7 +67,7 @@ std::vector<std::string> alternatives_with(const std::string& field, const Field
   return names;
 }
 
-// "training" for the message Training, "the job" for Job, "swap" for the alternative of that name.
+// Name of a message in errors: "training" for the message Training, "the job" for Job, "swap" for that alternative.
 std::string describe_type(const Descriptor& type) {
   if (&type == v1::Job::descriptor()) return "the job";
   if (const FieldDescriptor* alternative = find_alternative(type)) return alternative->name();

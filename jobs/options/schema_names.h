@@ -1,4 +1,4 @@
-// What can stand where in a job file, for messages about what cannot.
+// Messages about names that do not exist in the job schema.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace arbalest::jobs {
 
-// "no field 'bach_size' in training; did you mean 'batch_size'?". Where no name is close, tells where in a
-// job a field of this name stands, or else which fields there are.
+// "no field 'bach_size' in training; did you mean 'batch_size'?". If no name is close, the message tells where in a job
+// a field of this name exists, or else which fields there are.
 std::string no_such_field(const google::protobuf::Descriptor& type, std::string_view name);
 
 // "'SQR' is not a value of with_learners; did you mean 'SQRT'? (values: KEEP, SQRT, LINEAR)"

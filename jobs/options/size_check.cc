@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMaxElements = 1 << 30;
 
-// In floating point: a product of extents may be beyond every integer.
+// A floating-point number, because a product of extents may exceed every integer.
 double elements(const Shape& shape) {
   double product = 1.0;
   for (const std::int64_t extent : shape) product *= static_cast<double>(extent);
@@ -33,7 +33,7 @@ std::vector<SizeIssue> check_sizes(const dataflow::Graph& graph, std::int64_t ba
   const std::vector<Shape> shapes = graph.shapes(batch_size);
   for (const dataflow::Graph::Node& node : graph.nodes()) {
     const std::vector<Shape> inputs = dataflow::Graph::input_shapes(node, shapes);
-    // Behind an output that is too large, others are for the same reason.
+    // Outputs behind one that is too large are too large for the same reason.
     if (std::ranges::none_of(inputs, is_too_large)) {
       check(node.name, "output", shapes[static_cast<std::size_t>(node.output)]);
     }

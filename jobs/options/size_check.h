@@ -1,4 +1,4 @@
-// Jobs of impossible size, found before anything is allocated or multiplied.
+// Finds jobs of impossible size before anything is allocated or multiplied.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 namespace arbalest::jobs {
 
 struct SizeIssue {
-  std::string layer;    // its name
+  std::string layer;    // name of the layer
   std::string message;  // names the layer
 };
 
-// The parameters, and the tensors for mini-batches of `batch_size`, that have more than 2^30 elements (4 GiB of
-// float32); of tensors that feed each other, the first.
+// Issues for the parameters, and for the tensors of mini-batches of `batch_size`, that have more than 2^30 elements (4
+// GiB as float32). Of tensors that feed each other, only the first is reported.
 std::vector<SizeIssue> check_sizes(const dataflow::Graph& graph, std::int64_t batch_size);
 
-// What is wrong if a round, `period` mini-batches of each learner, is longer than an epoch of `batches`; else "".
+// Describes the issue if a round, `period` mini-batches of each learner, is longer than an epoch of `batches`; else "".
 std::string check_round(int learners, int period, std::int64_t batches);
 
 }  // namespace arbalest::jobs

@@ -10,7 +10,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-constexpr int kTabWidth = 8;  // protobuf's tokenizer
+constexpr int kTabWidth = 8;  // as in protobuf's tokenizer
 constexpr std::size_t kExcerptWidth = 160;
 
 bool continues_utf8(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
@@ -19,7 +19,7 @@ bool continues_utf8(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0
 
 SourceText::SourceText(std::string name, std::string text) : name_(std::move(name)), text_(std::move(text)) {
   line_starts_.push_back(0);
-  int column = 0;  // protobuf's
+  int column = 0;  // protobuf's column
   for (std::size_t i = 0; i < text_.size(); ++i) {
     if (text_[i] == '\t') {
       const int end = column + kTabWidth - column % kTabWidth;
@@ -51,7 +51,7 @@ Position SourceText::from_protobuf(int line_number, int column) const {
   const auto index = static_cast<std::size_t>(line_number);
   const std::size_t start = index < line_starts_.size() ? line_starts_[index] : text_.size();
   const std::size_t end = index + 1 < line_starts_.size() ? line_starts_[index + 1] : text_.size();
-  // The last tab of the line that begins before the column.
+  // Finds the last tab of the line that begins before the column.
   const auto first = std::ranges::lower_bound(tabs_, start, {}, &Tab::offset);
   const auto behind =
       std::ranges::lower_bound(first, std::ranges::lower_bound(tabs_, end, {}, &Tab::offset), column, {}, &Tab::begin);

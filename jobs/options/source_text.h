@@ -23,21 +23,21 @@ class SourceText {
   const std::string& name() const noexcept { return name_; }
   const std::string& text() const noexcept { return text_; }
 
-  // protobuf counts from 0 and takes a tab as a step to the next multiple of 8 columns.
+  // Converts a position of protobuf, which counts from 0 and expands tabs to multiples of 8 columns.
   Position from_protobuf(int line, int column) const;
-  // Where `word` begins if the text before `position` ends with it (blanks ignored), else `position`.
+  // Where `word` begins if the text before `position` ends with it (ignoring blanks); else `position`.
   Position start_of(std::string_view word, Position position) const;
 
-  // In the text, counted from 0; its end for what lies beyond.
+  // Offset in the text, counted from 0; the text's end for positions beyond it.
   std::size_t offset(Position position) const;
 
-  // "name:line:column: error: message", the line, and a caret below the column.
+  // Returns "name:line:column: error: message", the line, and a caret below the column.
   std::string describe(Position position, std::string_view message) const;
 
  private:
   std::string_view line(int number) const;
 
-  // A tab, and where it begins and ends in protobuf's columns.
+  // A tab, and the protobuf columns at which it begins and ends.
   struct Tab {
     std::size_t offset = 0;
     int begin = 0;

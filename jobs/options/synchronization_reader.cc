@@ -17,7 +17,7 @@ using sma::Scheme;
 
 namespace {
 
-constexpr int kMaxPulledPeriod = 1000;  // learners hold the results of a round
+constexpr int kMaxPulledPeriod = 1000;  // learners hold the results of a whole round
 constexpr int kMaxPeriod = 100000;
 constexpr double kMaxBucketMb = 1024.0;
 constexpr double kMegabyte = 1 << 20;
@@ -39,7 +39,7 @@ LocalState local_state_of(v1::Synchronization::LocalState state) {
   return state == v1::Synchronization::AVERAGE ? LocalState::kAverage : LocalState::kKeep;
 }
 
-// Writes the defaults of a scheme whose center is assigned.
+// Sets the defaults of a scheme that assigns the center.
 template <typename Kind>
 void fill_outer(Kind& kind, const Options& defaults) {
   if (!kind.has_rate()) kind.set_rate(defaults.outer_rate);
@@ -82,8 +82,8 @@ void fill(v1::Diloco& kind) { fill_outer(kind, sma::defaults_of(Scheme::kDiloco)
 void fill(v1::Lookahead& kind) { fill_outer(kind, sma::defaults_of(Scheme::kLookahead)); }
 void fill(v1::IndependentLearners& /*kind*/) {}
 
-// Calls visit(kind, "sma") with the alternative that is chosen; false if none is. Message: Synchronization or Switch,
-// whose alternatives are the same.
+// Calls visit(kind, "sma") with the chosen alternative; returns false if there is none. Message: Synchronization or
+// Switch, which have the same alternatives.
 template <typename Message, typename Visit>
 bool visit_kind(Message& message, const Visit& visit) {
   const auto try_kind = [&](bool is_chosen, auto&& get, const char* name) {
@@ -110,7 +110,7 @@ bool visit_kind(Message& message, const Visit& visit) {
              message.has_swap(), [&]() -> auto& { return *message.mutable_swap(); }, "swap");
 }
 
-// Reads the alternatives of a oneof into sma::Options; `path` is that of the alternative.
+// Reads the alternatives of a oneof into sma::Options. `path`: path of the alternative.
 class KindReader {
  public:
   KindReader(std::string path, dataflow::FieldIssues& issues) : path_(std::move(path)), issues_(issues) {}
@@ -172,10 +172,10 @@ class KindReader {
   dataflow::FieldIssues& issues_;
 };
 
-// Message: Synchronization or Switch. `path`: of it.
+// Message: Synchronization or Switch. `path`: path of that message.
 struct PlacedOptions {
   Options options;
-  std::string path;  // of the alternative; "" if none is chosen
+  std::string path;  // path of the alternative; "" if none is chosen
 };
 
 template <typename Message>

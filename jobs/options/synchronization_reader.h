@@ -1,4 +1,4 @@
-// `synchronization` of a job file: the scheme that keeps learners together, and switches to others.
+// Reads `synchronization` of a job file: the scheme that keeps learners together, and switches to others.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace arbalest::jobs {
 
-// Writes the defaults of the fields that the job leaves out.
+// Sets the fields that are missing to their defaults.
 void fill_synchronization(v1::Synchronization& synchronization);
 
-// Reads `synchronization`, which has its defaults, into the fields of `options` that say so; its training, learning
-// rate and learners are read already. Adds what is wrong to `issues`, with paths in the job.
+// Reads `synchronization`, which must have its defaults, into the corresponding fields of `options`, whose training,
+// learning rate and learners must be set. Adds issues with paths in the job.
 void read_synchronization(const v1::Synchronization& synchronization, JobOptions& options,
                           dataflow::FieldIssues& issues);
 
@@ -24,13 +24,13 @@ std::vector<std::string> synchronization_warnings(const JobOptions& options);
 // All schemes of the job, the first one first.
 std::vector<sma::Options> schemes_of(const JobOptions& options);
 
-// The most steps that learners take at once (scheduler::Scheduler): what rings and results are sized by.
+// The largest number of steps that learners take at once (scheduler::Scheduler). Rings and results are sized by it.
 int longest_stride(const JobOptions& options);
 
-// Bytes of a part of the gradient that is reduced at once, or 0 if gradients are not.
+// Bytes of the gradient's parts that are reduced at once; 0 if gradients are not reduced.
 std::int64_t gradient_part_bytes(const JobOptions& options);
 
-// Whether the gradients' spread is measured, which goodput is estimated from.
+// Whether the gradients' spread is measured; goodput is estimated from it.
 bool measures_gradients(const JobOptions& options);
 
 }  // namespace arbalest::jobs

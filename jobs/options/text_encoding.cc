@@ -8,7 +8,7 @@ namespace arbalest::jobs {
 
 bool is_utf8(std::string_view text) {
   try {
-    nlohmann::json(text).dump();  // which has to be UTF-8
+    nlohmann::json(text).dump();  // throws unless the text is UTF-8
     return true;
   } catch (const nlohmann::json::type_error&) {
     return false;

@@ -1,4 +1,4 @@
-// Text from outside that may be anything.
+// Checks and cleans text from outside, which may hold any bytes.
 #pragma once
 
 #include <string>
@@ -8,13 +8,14 @@ namespace arbalest::jobs {
 
 bool is_utf8(std::string_view text);
 
-// Below space, or delete.
+// Whether `c` is a control character: below space, or delete.
 bool is_control(char c);
 
-// The text with '?' for control characters, and for all that is not ASCII if the text is not UTF-8. Tabs stay.
+// Returns the text with '?' for control characters except tabs, and for all bytes that are not ASCII if the text is not
+// UTF-8.
 std::string printable(std::string_view text);
 
-// At most about 100 bytes of it, and "..." for the rest.
+// Returns about the first 100 bytes, and "..." if there are more.
 std::string shortened(std::string_view text);
 
 }  // namespace arbalest::jobs

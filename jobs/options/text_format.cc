@@ -19,18 +19,18 @@ using google::protobuf::TextFormat;
 namespace {
 
 struct RawIssue {
-  int line = 0;  // as protobuf counts them
+  int line = 0;  // in protobuf's counting
   int column = 0;
   std::string message;
 };
 
 class IssueCollector final : public google::protobuf::io::ErrorCollector {
  public:
-  // One mistake can be reported twice, by the tokenizer and by the parser that misses the token.
+  // One mistake can be reported twice: by the tokenizer, and by the parser that misses the token.
   void AddError(int line, int column, const std::string& message) override {
     if (!error_.has_value()) error_ = {std::max(line, 0), std::max(column, 0), message};
   }
-  // Unknown fields: read over, so that all of them are found.
+  // The parser warns of unknown fields and goes on, so that all of them are found.
   void AddWarning(int line, int column, const std::string& message) override {
     if (!error_.has_value()) warnings_.push_back({std::max(line, 0), std::max(column, 0), message});
   }
@@ -43,8 +43,8 @@ class IssueCollector final : public google::protobuf::io::ErrorCollector {
   std::vector<RawIssue> warnings_;
 };
 
-// The parser stops at a value that it does not understand. The field is then given a name that the schema does not
-// know, so that the parser reads over it, and all is read again.
+// The parser stops at a value that it does not understand. The reader then renames the field to a name that the schema
+// does not know, which makes the parser skip it, and parses the text again.
 class Reader {
  public:
   Reader(const SourceText& source, const TextOutline& outline)
@@ -77,7 +77,7 @@ class Reader {
     return start_of_mistake(text_, text_.from_protobuf(issue.line, issue.column), issue.message);
   }
 
-  // Whether the parser stopped right behind a number that it took for the name of a field: that is one mistake.
+  // Whether the parser stopped right behind a number that it took for a field's name; both reports are one mistake.
   bool is_known(const IssueCollector& collector) const {
     if (collector.warnings().empty() || !is_number_for_name(collector.warnings().back().message)) return false;
     const RawIssue& error = *collector.error();
@@ -86,10 +86,10 @@ class Reader {
            position_of(collector.warnings().back());
   }
 
-  // Reports what the parser stopped at, and hides it. False if that is no way to go on.
+  // Reports the mistake at which the parser stopped, and hides its field. Returns false if that does not help.
   bool pass_over(const RawIssue& issue) {
     const Position position = position_of(issue);
-    if (!stops_.insert(position).second) return false;  // it was no matter of the field
+    if (!stops_.insert(position).second) return false;  // hiding a field has not helped
     const FieldPlace* place = outline_.at(position);
     report_.issues.push_back({position, reworded(issue.message, source_, position, place)});
     if (place == nullptr || is_about_depth(issue.message) || stops_.size() >= kMaxShownIssues) return false;
@@ -117,7 +117,7 @@ class Reader {
     }
   }
 
-  // To protobuf they are lists that were left out, so they would mean a default that nobody asked for.
+  // Protobuf treats empty lists as missing, so they would silently mean the default.
   void report_empty_lists() {
     std::size_t shown = 0;
     for (const FieldPlace& place : outline_.fields()) {
@@ -134,8 +134,8 @@ class Reader {
 
   const SourceText& source_;
   const TextOutline& outline_;
-  SourceText text_;            // with the fields renamed that are read over
-  std::set<Position> hidden_;  // their names
+  SourceText text_;            // with skipped fields renamed
+  std::set<Position> hidden_;  // names of the skipped fields
   std::set<Position> stops_;
   SyntaxReport report_;
 };
@@ -177,7 +177,7 @@ std::string print_text(const Message& message) {
 
 std::string print_text(const Message& message, const google::protobuf::FieldDescriptor& list) {
   TextFormat::Printer printer;
-  ARBALEST_CHECK(printer.RegisterFieldValuePrinter(&list, new OneLinePrinter));  // which it owns
+  ARBALEST_CHECK(printer.RegisterFieldValuePrinter(&list, new OneLinePrinter));  // the printer takes ownership
   return print(printer, message);
 }
 

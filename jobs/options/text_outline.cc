@@ -16,13 +16,13 @@ using google::protobuf::io::Tokenizer;
 
 namespace {
 
-// What is wrong with the tokens, the parser says.
+// Ignores mistakes in tokens, which the parser reports.
 class Silence final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int /*line*/, int /*column*/, const std::string& /*message*/) override {}
 };
 
-// Reads the text as protobuf's parser does, but stops at nothing.
+// Reads the text as protobuf's parser does, but goes on after every mistake.
 class Scanner {
  public:
   Scanner(const SourceText& source, const Descriptor& root, std::vector<FieldPlace>& fields)
@@ -47,12 +47,12 @@ class Scanner {
   }
 
  private:
-  // A message that is open.
+  // A message whose end has not been reached.
   struct OpenMessage {
-    int place;               // number in fields_
+    int place;               // index in fields_
     const Descriptor* type;  // null if unknown
     std::map<const FieldDescriptor*, int> counts;
-    std::optional<FieldPlace> list = std::nullopt;  // that the message is an element of
+    std::optional<FieldPlace> list = std::nullopt;  // the list of which the message is an element
   };
 
   void next() { tokens_.Next(); }
@@ -71,10 +71,10 @@ class Scanner {
     FieldPlace place;
     place.around = messages_.back().place;
     place.name = position();
-    if (is_at("[")) {  // the name of an extension; jobs have none
+    if (is_at("[")) {  // the name of an extension, which jobs do not have
       while (!is_end() && !is_at("]")) next();
     } else if (!is_at(Tokenizer::TYPE_IDENTIFIER)) {
-      next();  // a separator, or what does not belong here
+      next();  // a separator, or something misplaced
       return;
     } else if (messages_.back().type != nullptr) {
       place.field = messages_.back().type->FindFieldByName(tokens_.current().text);
@@ -142,8 +142,8 @@ class Scanner {
   Silence silence_;
   Tokenizer tokens_;
   std::vector<FieldPlace>& fields_;
-  std::vector<OpenMessage> messages_;  // the innermost last
-  std::optional<FieldPlace> list_;     // the list that is open in the innermost message, as a place for its elements
+  std::vector<OpenMessage> messages_;  // innermost last
+  std::optional<FieldPlace> list_;     // the open list of the innermost message, as a place for its elements
 };
 
 }  // namespace
@@ -158,7 +158,7 @@ std::optional<Position> TextOutline::find(const std::string& path) const {
       return place.around == around && place.field != nullptr && place.field->name() == part.name &&
              (part.index < 0 || part.index == place.index);
     };
-    auto at = fields_.begin() + (around + 1);  // fields stand behind the message around them
+    auto at = fields_.begin() + (around + 1);  // fields come after the message around them
     while (at != fields_.end() && !is_meant(*at)) ++at;
     if (at == fields_.end()) break;
     innermost = at->place();

@@ -21,7 +21,7 @@ v1::Job read_resolved(const std::string& text) {
   return job;
 }
 
-// The name of the alternative that is set: "sgd".
+// Name of the chosen alternative: "sgd".
 std::string alternative(const google::protobuf::Message& message, const char* oneof) {
   const auto* descriptor = message.GetDescriptor()->FindOneofByName(oneof);
   ARBALEST_CHECK(descriptor != nullptr);

@@ -11,17 +11,17 @@ namespace arbalest::jobs {
 
 namespace {
 
-// With fewer examples, one of them moves the accuracy by more than ten points.
+// With fewer examples, a single one changes the accuracy by more than ten points.
 constexpr std::int64_t kFewest = 10;
 
-// Returns the least fraction, rounded up to four digits, with which a class of `examples` gives `wanted` of them.
+// Returns the smallest fraction, rounded up to four digits, with which a class of `examples` gives `wanted` of them.
 double fraction_for(std::int64_t wanted, std::int64_t examples) {
   const double least = (static_cast<double>(wanted) - 0.5) / static_cast<double>(examples);
   return std::ceil(1e4 * least) / 1e4;
 }
 
-// Returns the least of these fractions with which all classes together give kFewest examples; none if no fraction up
-// to 0.5 does.
+// Returns the smallest fraction with which all classes together give kFewest examples; none if no fraction up to 0.5
+// does.
 std::optional<double> fraction_for_fewest(std::span<const std::int64_t> class_sizes) {
   std::optional<double> least;
   for (const std::int64_t size : class_sizes) {
@@ -34,7 +34,7 @@ std::optional<double> fraction_for_fewest(std::span<const std::int64_t> class_si
   return least;
 }
 
-// "class 3, of 12 examples", or "the training set, of 12 examples" where there are no classes.
+// "class 3, of 12 examples", or "the training set, of 12 examples" if there are no classes.
 std::string class_text(std::size_t number, std::span<const std::int64_t> class_sizes) {
   const std::string examples = counted(class_sizes[number], "example");
   return class_sizes.size() == 1 ? fmt::format("the training set, of {}", examples)
@@ -50,7 +50,7 @@ std::int64_t validation_size(const dataflow::ValidationRule& rule, std::span<con
 }
 
 std::string validation_problem(const dataflow::ValidationRule& rule, std::span<const std::int64_t> class_sizes) {
-  std::optional<std::size_t> worst;  // of the classes that cannot be divided, the smallest
+  std::optional<std::size_t> worst;  // smallest class that cannot be divided
   std::int64_t all = 0;
   for (std::size_t c = 0; c < class_sizes.size(); ++c) {
     const std::int64_t size = class_sizes[c];
@@ -80,7 +80,7 @@ std::string validation_problem(const dataflow::ValidationRule& rule, std::span<c
 
 std::string validation_warning(std::int64_t examples, const std::optional<double>& target) {
   if (!target || *target >= 1.0) return "";
-  // The accuracy of a model with one wrong prediction.
+  // Accuracy of a model with one wrong prediction.
   const double best_but_one = static_cast<double>(examples - 1) / static_cast<double>(examples);
   if (best_but_one >= *target) return "";
   return fmt::format(

@@ -1,4 +1,4 @@
-// Checks whether a training set can be divided as a job asks for.
+// Checks whether a training set can be divided as a job asks.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace arbalest::jobs {
 
-// Returns what is wrong with the rule for a training set whose classes have these numbers of examples, with the likely
-// fix; "" if nothing is wrong. Each class that has examples needs some on both sides, and the validation set needs at
-// least 10. A dataset without classes counts as one class.
+// Returns what is wrong with the rule for a training set with these class sizes, and the likely fix; "" if nothing is
+// wrong. Each class that has examples needs some on both sides, and the validation set needs at least 10. A dataset
+// without classes counts as one class.
 std::string validation_problem(const dataflow::ValidationRule& rule, std::span<const std::int64_t> class_sizes);
 
-// Returns how many examples of such a training set validate.
+// Returns the size of the validation set.
 std::int64_t validation_size(const dataflow::ValidationRule& rule, std::span<const std::int64_t> class_sizes);
 
 // Returns a warning if only a model without errors reaches the target accuracy on so many examples; else "".

@@ -23,11 +23,11 @@ std::string check_text(const FieldDescriptor& field, const std::string& text) {
   return "";
 }
 
-// `largest`: of the field's type.
+// `largest`: largest finite value of the field's type.
 std::string check_number(const FieldDescriptor& field, double value, double largest) {
   if (std::isfinite(value)) return "";
   if (std::isnan(value)) return field.name() + " must be a finite number, not nan";
-  // Not the value: what reads as infinite is written as 1e999, too.
+  // The value itself is not shown: 1e999 also reads as infinite.
   return fmt::format("{} must be a finite number; the largest is {:.1e}", field.name(), largest);
 }
 
@@ -58,7 +58,7 @@ class ValueChecker {
   }
 
  private:
-  // index: of the element of a repeated field, else -1.
+  // index: index of the element in a repeated field, else -1.
   void check_field(const Message& message, const FieldDescriptor& field, int index, const std::string& path) {
     const Reflection& at = *message.GetReflection();
     switch (field.cpp_type()) {
@@ -85,7 +85,7 @@ class ValueChecker {
         issues_.add(path, check_enum(field, index < 0 ? at.GetEnumValue(message, &field)
                                                       : at.GetRepeatedEnumValue(message, &field, index)));
         break;
-      default:  // integers and booleans: the parser has checked them
+      default:  // integers and booleans, which the parser has checked
         break;
     }
   }

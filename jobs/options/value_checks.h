@@ -1,4 +1,4 @@
-// What no value of any field may be, whatever the field means.
+// Checks that apply to every field, whatever it means.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -7,8 +7,8 @@
 
 namespace arbalest::jobs {
 
-// Adds to `issues` every number that is not finite, every number that stands for no value of its enum, and all text
-// that is not UTF-8 or holds control characters: protobuf's parser lets them pass.
+// Adds an issue for every number that is not finite, every number that is not a value of its enum, and every text that
+// is not UTF-8 or holds control characters. Protobuf's parser accepts them.
 void check_values(const google::protobuf::Message& message, dataflow::FieldIssues& issues);
 
 }  // namespace arbalest::jobs

@@ -14,14 +14,14 @@ namespace arbalest::jobs {
 
 namespace {
 
-constexpr double kLineIntervalSeconds = 10.0;  // without a bar
+constexpr double kLineIntervalSeconds = 10.0;  // if there is no bar
 constexpr const char* kClearLine = "\r\x1b[K";
 
 std::string rate(const RunStart& start, double images_per_second) {
   return grouped(std::llround(images_per_second)) + (start.metric == Metric::kRmse ? " ratings/s" : " images/s");
 }
 
-// "98.12 %", "0.8412"; and what it is called.
+// The score as text, "98.12 %" or "0.8412".
 std::string score_text(Metric metric, double score) {
   return metric == Metric::kRmse ? loss_text(score) : percent(score);
 }
@@ -33,7 +33,7 @@ const std::optional<double>& test_score_of(const RunSummary& summary) {
   return summary.metric == Metric::kRmse ? summary.test_rmse : summary.test_accuracy;
 }
 
-// The score on the set that the run is judged by: the validation set where there is one.
+// The score on the set by which the run is judged: the validation set if there is one.
 const std::optional<double>& score_of(const RunSummary& summary) {
   if (summary.accuracy_set == EvaluationSet::kTest) return test_score_of(summary);
   return summary.metric == Metric::kRmse ? summary.validation_rmse : summary.validation_accuracy;
@@ -79,14 +79,14 @@ std::string start_text(const RunStart& start) {
   return table(rows, 2);
 }
 
-// " (top-5 80.00 %)" where there are so many classes that it tells something, else "".
+// " (top-5 80.00 %)" if there are so many classes that it is informative; else "".
 std::string top5_text(const RunStart& start, const std::optional<double>& top5_accuracy) {
   constexpr std::int64_t kManyClasses = 100;
   if (start.classes < kManyClasses || !top5_accuracy) return "";
   return fmt::format(" (top-5 {})", percent(*top5_accuracy));
 }
 
-// "  validation loss 0.2345  validation accuracy 98.12 %"; "" where there is no validation set.
+// "  validation loss 0.2345  validation accuracy 98.12 %"; "" without a validation set.
 std::string validation_text(Metric metric, const EpochRow& row) {
   if (!row.validation_loss) return "";
   const double score = row.validation_rmse.value_or(row.validation_accuracy.value_or(0.0));
@@ -94,7 +94,7 @@ std::string validation_text(Metric metric, const EpochRow& row) {
                      metric_text(metric, EvaluationSet::kValidation), score_text(metric, score));
 }
 
-// "98.12 % after 4 epochs (best 98.30 %)"; for a summary with a score.
+// "98.12 % after 4 epochs (best 98.30 %)"; the summary must have a score.
 std::string result_text(const RunSummary& summary) {
   const bool whole = summary.status == RunStatus::kCompleted || summary.status == RunStatus::kTargetReached;
   std::string text = fmt::format("{} after {}", score_text(summary.metric, *score_of(summary)),
@@ -103,7 +103,7 @@ std::string result_text(const RunSummary& summary) {
   return text;
 }
 
-// What a failed run had reached; "" for nothing.
+// What a failed run has reached; "" if nothing.
 std::string reached_text(const RunSummary& summary) {
   const std::string metric = metric_text(summary.metric, summary.accuracy_set);
   if (score_of(summary)) return fmt::format("{} {}", metric, result_text(summary));
@@ -188,7 +188,7 @@ void ConsoleReporter::show_bar(const RunProgress& progress) {
   const std::string text = fmt::format(" epoch {:.1f}/{}  loss {}  {}  {} left", progress.epoch, progress.max_epochs,
                                        loss_text(progress.train_loss), rate(start_, progress.images_per_second),
                                        duration(progress.remaining_seconds));
-  // A line that wraps cannot be rewritten.
+  // A line that wraps could not be overwritten.
   const auto columns = static_cast<std::size_t>(std::max(options_.columns - 1, 0));
   const std::size_t cells = std::min<std::size_t>(columns > text.size() + 2 ? columns - text.size() - 2 : 0, 30);
   const double done = progress.max_epochs > 0 ? std::clamp(progress.epoch / progress.max_epochs, 0.0, 1.0) : 0.0;
@@ -248,7 +248,7 @@ void ConsoleReporter::on_finish(const RunSummary& summary) {
   if (bar_shown_) say("");
   if (!started_) return;
   if (summary.status == RunStatus::kFailed) {
-    // It has no result; its error is told by whoever catches it.
+    // A failed run has no result; whoever catches its error reports it.
     const std::string reached = reached_text(summary);
     if (!reached.empty()) say(fmt::format("arbalest: before it failed: {}\n", reached));
     return;

@@ -1,4 +1,4 @@
-// Shows a run to whoever started it: progress on stderr, the result on stdout.
+// Shows a run to the user: progress on stderr, the result on stdout.
 #pragma once
 
 #include <cstdio>
@@ -13,15 +13,15 @@ namespace arbalest::jobs {
 struct ConsoleOptions {
   std::FILE* results = stdout;
   std::FILE* messages = stderr;
-  bool quiet = false;  // neither table nor progress; warnings, the result and answers to signals are still shown
-  bool bar = false;    // `messages` is a terminal that can rewrite a line; else one line per interval
+  bool quiet = false;  // no table and no progress; warnings, the result and answers to signals are still shown
+  bool bar = false;    // `messages` is a terminal that can rewrite a line; else progress takes one line per interval
   bool color = false;
-  int columns = 80;                              // of the terminal
-  std::function<std::string()> epoch_note = {};  // what else there is to say of an epoch; "": nothing
+  int columns = 80;                              // width of the terminal
+  std::function<std::string()> epoch_note = {};  // adds a text about an epoch; "": nothing
 };
 
-// Failures to write messages are not errors: a run must outlive the terminal that started it. Whoever owns `results`
-// checks them.
+// Failures to write messages are ignored, because a run must outlive the terminal that started it. The owner of
+// `results` checks that stream.
 class ConsoleReporter final : public RunObserver {
  public:
   explicit ConsoleReporter(const ConsoleOptions& options) : options_(options) {}
@@ -43,8 +43,8 @@ class ConsoleReporter final : public RunObserver {
   ConsoleOptions options_;
   RunStart start_;
   bool started_ = false;
-  bool bar_shown_ = false;          // the last line of `messages` is the bar, or another that does not stay
-  double next_line_seconds_ = 0.0;  // without a bar: when the next line is due
+  bool bar_shown_ = false;          // whether the last line of `messages` is the bar, or another line to be overwritten
+  double next_line_seconds_ = 0.0;  // without a bar: time of the next line
 };
 
 }  // namespace arbalest::jobs

@@ -48,7 +48,8 @@ std::string to_text(const Inspection& inspection) {
   std::vector<std::vector<std::string>> rates = {{"epochs done", "learning rate"}};
   for (const RatePoint& point : inspection.learning_rates) {
     const std::string rate = fmt::format("{:.4g}", point.rate);
-    if (rate != rates.back()[1]) rates.push_back({fmt::format("{}", point.epoch), rate});  // where it changes
+    // only rows in which the rate changes
+    if (rate != rates.back()[1]) rates.push_back({fmt::format("{}", point.epoch), rate});
   }
   return fmt::format("{}\nOne mini-batch of {}, {}:\n{}\nThe {} learning rate of each of {}:\n{}", table(layers, 3),
                      inspection.batch_size, to_string(inspection.precision), table(totals, 1), inspection.schedule,

@@ -1,4 +1,4 @@
-// `arbalest inspect` as a table and as JSON.
+// The output of `arbalest inspect` as a table and as JSON.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-// The JSON library writes NaN as null without a word.
+// The JSON library would silently write NaN as null.
 ordered_json finite(const char* field, double value) {
   if (!std::isfinite(value)) {
     engine::fail(engine::ErrorKind::kInternal, "internal error: '{}' is {}; please report this", field,

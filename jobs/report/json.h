@@ -1,5 +1,5 @@
-// Rows of metrics.jsonl, summary.json, and what `evaluate` prints. The names are what other programs read: design
-// section 8.
+// JSON rows of metrics.jsonl, summary.json and the output of `evaluate`. The names are an interface for other programs
+// (design section 8).
 #pragma once
 
 #include <optional>
@@ -17,11 +17,11 @@ nlohmann::ordered_json null_unless_set(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
-// One number where all devices have the same count, else the list.
+// One number if all devices have the same count, else the list.
 nlohmann::ordered_json per_device(const std::vector<int>& counts);
 
-// Fields stand in the order in which they are written. A loss or a distance that is not finite is written as null,
-// which is how a diverged run shows; any other number that is not finite throws ErrorKind::kInternal.
+// Fields are in the order of the file. A loss or distance that is not finite becomes null, which marks a diverged run;
+// any other number that is not finite throws ErrorKind::kInternal.
 nlohmann::ordered_json to_json(const RunStart& start);
 nlohmann::ordered_json to_json(const EpochRow& row);
 nlohmann::ordered_json to_json(const ResizeRow& row);

@@ -18,7 +18,7 @@ void MetricsLog::append(const char* event, const nlohmann::ordered_json& row) {
 }
 
 void MetricsLog::sync() {
-  // EINVAL: not a file that can be synced, such as a pipe.
+  // EINVAL: the file cannot be synced, such as a pipe.
   if (fsync(file_) != 0 && errno != EINVAL) fail_write(path_, errno);
 }
 

@@ -1,4 +1,4 @@
-// metrics.jsonl: what happened in a run, one JSON object a line, each with its `event`.
+// metrics.jsonl: the events of a run, one JSON object per line, each with its `event`.
 #pragma once
 
 #include <filesystem>
@@ -8,17 +8,17 @@
 
 namespace arbalest::jobs {
 
-// A line has reached the system when append returns, so that a reader may follow the file while the run goes on.
-// All throw as fail_write does (jobs/export/atomic_file.h).
+// A line has reached the operating system when append() returns, so a reader can follow the file during the run. All
+// functions throw as fail_write does (jobs/export/atomic_file.h).
 class MetricsLog {
  public:
-  // `file`: open for appending, and closed by this; `path` is for messages.
+  // `file`: descriptor open for appending; the log closes it. `path`: for messages.
   MetricsLog(std::filesystem::path path, int file) : path_(std::move(path)), file_(file) {}
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
 
-  // {"event": <event>, and the fields of `row`}
+  // Writes {"event": <event>, followed by the fields of `row`}.
   void append(const char* event, const nlohmann::ordered_json& row);
   // Waits until all lines are on disk.
   void sync();

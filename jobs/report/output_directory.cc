@@ -19,18 +19,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// "runs/lenet-digits-20250131-142530"; the job reader lets no other characters into a name than a file may have.
+// "runs/lenet-digits-20250131-142530". The job reader allows only characters in a name that a file name may have.
 fs::path fresh_path(const std::string& name) {
   const std::time_t now = std::time(nullptr);
   return fs::path("runs") / fmt::format("{}-{:%Y%m%d-%H%M%S}", name, fmt::localtime(now));
 }
 
-// Those in which there is something stay.
+// Removes the directories that are empty; the others stay.
 void remove_empty(const std::vector<fs::path>& directories) {
   for (auto directory = directories.rbegin(); directory != directories.rend(); ++directory) rmdir(directory->c_str());
 }
 
-// Makes `path` and its parents, and returns those that were not there, innermost last.
+// Creates `path` and its parents. Returns those that did not exist, innermost last.
 std::vector<fs::path> make_directories(const fs::path& path) {
   std::vector<fs::path> made;
   fs::path part;
@@ -56,7 +56,7 @@ void fail_directory(const char* action, const fs::path& path, int error) {
 }
 
 OutputDirectory::OutputDirectory(const fs::path& path, const std::string& name)
-    : path_(path.has_filename() ? path : path.parent_path()) {  // "name/"
+    : path_(path.has_filename() ? path : path.parent_path()) {  // "name/" with a slash at the end
   if (!path_.empty()) {
     made_ = make_directories(path_);
     return;
@@ -64,7 +64,7 @@ OutputDirectory::OutputDirectory(const fs::path& path, const std::string& name)
   const fs::path base = fresh_path(name);
   path_ = base;
   made_ = make_directories(path_);
-  // Another that has begun in the same second has the name.
+  // Another run that began in the same second has taken the name.
   for (int number = 2; !is_new(); ++number) {
     path_ = fmt::format("{}-{}", base.string(), number);
     made_ = make_directories(path_);

@@ -1,4 +1,4 @@
-// Where a command keeps what it finds: the directory of --output, or a new one below runs/.
+// The directory for a command's files: the one of --output, or a new one below runs/.
 #pragma once
 
 #include <filesystem>
@@ -12,21 +12,21 @@ namespace arbalest::jobs {
 
 class OutputDirectory {
  public:
-  // Makes `path` with its parents, or, if it is "", "runs/<name>-<time>" with a number where that is there already.
-  // Throws ErrorKind::kUsage if it cannot be made, kOutOfMemory if the disk is full.
+  // Creates `path` with its parents; if `path` is "", creates "runs/<name>-<time>", with a number added if that exists.
+  // Throws ErrorKind::kUsage if the directory cannot be created, kOutOfMemory if the disk is full.
   OutputDirectory(const std::filesystem::path& path, const std::string& name);
-  // Removes the directories that it has made and into which nothing has come.
+  // Removes the directories that this object created and that are still empty.
   ~OutputDirectory();
   OutputDirectory(const OutputDirectory&) = delete;
   OutputDirectory& operator=(const OutputDirectory&) = delete;
 
   const std::filesystem::path& path() const noexcept { return path_; }
-  // Whether it was not there before; of two processes that make it at once it is new to one.
+  // Whether this object created the directory. If two processes create it at once, it is new to one of them.
   bool is_new() const noexcept { return !made_.empty() && made_.back() == path_; }
 
  private:
   std::filesystem::path path_;
-  std::vector<std::filesystem::path> made_;  // innermost last
+  std::vector<std::filesystem::path> made_;  // created directories, innermost last
 };
 
 }  // namespace arbalest::jobs

@@ -37,7 +37,7 @@ void check_holds_no_run(const fs::path& directory) {
   engine::fail(ErrorKind::kData, "'{}' is damaged: {}; restore it, or train again", path.string(), problem);
 }
 
-// Whoever creates metrics.jsonl, open for appending, has the directory; of two processes one does.
+// Creates metrics.jsonl and opens it for appending. The process that creates it owns the directory.
 int claim(const fs::path& directory) {
   const fs::path path = directory / kMetricsFile;
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);

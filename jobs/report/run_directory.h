@@ -1,5 +1,5 @@
-// What a run leaves behind: job.txtpb, metrics.jsonl and summary.json (the Trainer adds model.safetensors), and
-// replay.txtpb if its number of learners was found while training.
+// The files that a run leaves: job.txtpb, metrics.jsonl and summary.json (the Trainer adds model.safetensors), and
+// replay.txtpb if the number of learners was tuned.
 #pragma once
 
 #include <filesystem>
@@ -23,17 +23,17 @@ inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kSummaryFile = "summary.json";
 
-// A run that fails before it begins (its dataset is missing) leaves nothing behind, and the same command may be given
-// again. Callbacks throw as fail_write does (jobs/export/atomic_file.h).
+// A run that fails before it begins (for example, its dataset is missing) leaves nothing behind, so the same command
+// can be repeated. Callbacks throw as fail_write does (jobs/export/atomic_file.h).
 class RunDirectory final : public RunObserver {
  public:
-  // Makes `path` with its parents, or "runs/<job>-<time>" if it is "", and takes it with an empty metrics.jsonl. Throws
-  // ErrorKind::kUsage if no file can be written there, or if the directory holds a run already, perhaps one that has
-  // just begun: that one is never touched. Throws ErrorKind::kOutOfMemory if the disk is full.
+  // Creates `path` with its parents, or "runs/<job>-<time>" if it is "", and claims it with an empty metrics.jsonl.
+  // Throws ErrorKind::kUsage if no file can be written there, or if the directory already holds a run, even one that
+  // has just begun; such a run is never touched. Throws ErrorKind::kOutOfMemory if the disk is full.
   RunDirectory(const std::filesystem::path& path, const std::string& job_name);
   ~RunDirectory() override;
 
-  // Each epoch is followed by what `trace`, which is told of it before, has found.
+  // Adds the results of `trace` to each epoch. The trace must be an observer called before this one.
   void follow(const Trace& trace) { trace_ = &trace; }
 
   const std::filesystem::path& path() const noexcept { return directory_.path(); }
@@ -54,10 +54,10 @@ class RunDirectory final : public RunObserver {
   const Trace* trace_ = nullptr;
   std::string job_text_;
   bool is_tuned_ = false;
-  std::vector<LearnerStep> learners_;  // as the run had them
+  std::vector<LearnerStep> learners_;  // learners that the run had
 };
 
-// Of a summary.json, what it says of the saved model.
+// The part of a summary.json about the saved model.
 struct SavedSummary {
   std::string model_sha256;
   // None if the run could not measure the score, has no such set, or uses the other metric.
@@ -66,7 +66,7 @@ struct SavedSummary {
   std::optional<double> validation_accuracy;
   std::optional<double> validation_rmse;
 
-  // The accuracy or, where that is the metric, the RMSE.
+  // The accuracy, or the RMSE if that is the metric.
   std::optional<double> score(EvaluationSet set) const {
     const bool is_test = set == EvaluationSet::kTest;
     const std::optional<double>& accuracy = is_test ? test_accuracy : validation_accuracy;
@@ -74,7 +74,8 @@ struct SavedSummary {
   }
 };
 
-// Nothing if `directory` has no summary.json: the run was cut short. Throws ErrorKind::kData if the file is damaged.
+// Returns nothing if `directory` has no summary.json: the run was cut short. Throws ErrorKind::kData if the file is
+// damaged.
 std::optional<SavedSummary> read_summary(const std::filesystem::path& directory);
 
 }  // namespace arbalest::jobs

@@ -25,7 +25,7 @@ double seconds(TraceTime time) { return static_cast<double>(time) / kNanoseconds
 
 bool is_on_gpu(std::string_view stream) { return stream.starts_with("cuda"); }
 
-// Of a thread that lives as long as the trace.
+// Identifies the calling thread, which must live as long as the trace.
 const void* this_thread() { return reinterpret_cast<const void*>(pthread_self()); }
 
 const char* category_of(std::string_view track, std::string_view span) {
@@ -35,7 +35,7 @@ const char* category_of(std::string_view track, std::string_view span) {
   return span == "evaluate" || span == "statistics" ? "evaluation" : "training";
 }
 
-// Times are microseconds there.
+// Writes one span in Chrome's format, whose times are microseconds.
 std::string span_text(std::string_view name, const char* category, int track, TraceTime begin, TraceTime end) {
   return fmt::format("{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}}},\n",
                      nlohmann::json(name).dump(), category, track, static_cast<double>(begin) / 1e3,
@@ -120,7 +120,7 @@ void Trace::on_start(const RunStart& start) {
 TraceSums Trace::sums_of(std::string_view part_of_name) const {
   TraceSums sums;
   tracks_.for_each([&](const TraceTrack& track) {
-    // "evaluation input wait" holds "input wait", too, and is another.
+    // "evaluation input wait" contains "input wait", but is another track.
     const bool is_whole = part_of_name == training_input_.wait_name();
     if (is_whole ? track.name() != part_of_name : track.name().find(part_of_name) == std::string::npos) return;
     sums.busy += track.sums().busy;
@@ -129,7 +129,7 @@ TraceSums Trace::sums_of(std::string_view part_of_name) const {
   return sums;
 }
 
-// Learners that come or go within an epoch count for as long as they are there.
+// Learners that come or go within an epoch count for as long as they exist.
 void Trace::on_resize(const ResizeRow& row) {
   const TraceTime at = now();
   learner_time_ += std::reduce(row.from.begin(), row.from.end()) * (at - std::max(last_, resized_));
@@ -205,7 +205,7 @@ std::string Trace::to_json() const {
   }
   text += name_text("thread_name", kRun, "run");
   text += name_text("process_name", kRun, "arbalest train");
-  text.resize(text.size() - 2);  // the last comma
+  text.resize(text.size() - 2);  // removes the last comma
   return text + "\n]}\n";
 }
 

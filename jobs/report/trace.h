@@ -1,6 +1,6 @@
-// What a run does when, for ui.perfetto.dev and chrome://tracing (the trace event format of Chrome): the tasks of each
-// learner and of averaging, the filling of mini-batches, waiting, epochs and their evaluations. And, for each epoch,
-// how busy the devices were.
+// Records when a run does what, for ui.perfetto.dev and chrome://tracing (the trace event format of Chrome): the tasks
+// of each learner and of averaging, the filling of mini-batches, waiting, epochs and their evaluations. It also
+// measures, for each epoch, how busy the devices were.
 #pragma once
 
 #include <chrono>
@@ -19,25 +19,25 @@
 
 namespace arbalest::jobs {
 
-// Shares of an epoch's training, without its evaluation.
+// Fractions of the time of an epoch's training, without its evaluation.
 struct TraceShares {
-  // Of the learners' streams, means over the learners; none on a GPU.
-  std::optional<double> busy;            // neither waiting nor without work
+  // Means over the learners' streams; none on a GPU.
+  std::optional<double> busy;            // neither waiting nor idle
   std::optional<double> averaging_wait;  // waiting for averaging
-  double input_wait = 0.0;               // the host thread that feeds them waits for a mini-batch
+  double input_wait = 0.0;               // the host thread that feeds the learners waits for a mini-batch
 };
 
 // "device_busy", "averaging_wait", "input_wait"
 nlohmann::ordered_json to_json(const TraceShares& shares);
 
-// On a CPU device a span lies where a task runs. On a GPU it lies where the host enqueues the task, and there are no
-// shares of busy and waiting time.
+// On a CPU device a span shows when a task runs. On a GPU it shows when the host enqueues the task, and the fractions
+// of busy and waiting time are unknown.
 class Trace final : public engine::StreamObserver, public RunObserver {
  public:
   static constexpr std::size_t kSpansPerTrack = std::size_t{1} << 17U;  // 3 MB; minutes of a small model
 
-  // Of the spans of a stream or thread the first `spans_per_track` are kept. The file is written when the run ends,
-  // however it ends. Throws kUsage if there is one, or its directory is not there.
+  // Keeps the first `spans_per_track` spans of each stream or thread. The file is written when the run ends, however it
+  // ends. Throws kUsage if the file exists or its directory does not.
   explicit Trace(std::filesystem::path path, std::size_t spans_per_track = kSpansPerTrack);
 
   dataflow::InputObserver& training_input() { return training_input_; }
@@ -53,11 +53,11 @@ class Trace final : public engine::StreamObserver, public RunObserver {
   void on_resize(const ResizeRow& row) override;
   void on_finish(const RunSummary& summary) override;
 
-  // Of the last epoch; none before the first.
+  // Fractions of the last epoch; none before the first.
   const std::optional<TraceShares>& shares() const noexcept { return shares_; }
   // "device busy 93.1 %, averaging wait 2.1 %, input wait 0.3 %"; "" before the first epoch.
   std::string epoch_text() const;
-  // Spans that there was no room for.
+  // Number of spans that were not kept for lack of room.
   std::uint64_t dropped() const;
 
  private:
@@ -81,13 +81,13 @@ class Trace final : public engine::StreamObserver, public RunObserver {
     TraceTime end = 0;
   };
   struct Epoch {
-    TraceTime begin = 0;  // of its training
+    TraceTime begin = 0;  // begin of its training
     TraceShares shares;
   };
 
   TraceTime now() const;
   TraceSums sums_of(std::string_view part_of_name) const;
-  // begin and end: of the epoch's training.
+  // begin, end: of the epoch's training.
   void measure(const EpochRow& row, TraceTime begin, TraceTime end);
   std::string to_json() const;
 
@@ -100,7 +100,7 @@ class Trace final : public engine::StreamObserver, public RunObserver {
   std::vector<Epoch> epochs_;
   TraceTime last_ = 0;  // end of the last phase
   TraceTime resized_ = 0;
-  TraceTime learner_time_ = 0;  // of this epoch before that, added up over learners
+  TraceTime learner_time_ = 0;  // of this epoch before the resize, summed over learners
   TraceSums learners_before_;
   TraceSums input_before_;
   std::optional<TraceShares> shares_;

@@ -8,9 +8,10 @@ namespace arbalest::jobs {
 TraceTrack::TraceTrack(std::string name, std::size_t capacity)
     : name_(std::move(name)),
       capacity_(capacity),
-      spans_(std::make_unique_for_overwrite<TraceSpan[]>(capacity)) {}  // the system gives pages as they are written
+      // the system provides pages when they are first written
+      spans_(std::make_unique_for_overwrite<TraceSpan[]>(capacity)) {}
 
-// There is one writer: no need for an atomic addition.
+// There is only one writer, so the addition need not be atomic.
 void TraceTrack::add(std::atomic<TraceTime>& sum, TraceTime time) noexcept {
   sum.store(sum.load(std::memory_order_relaxed) + time, std::memory_order_relaxed);
 }
@@ -27,8 +28,8 @@ void TraceTrack::keep(const TraceSpan& span) noexcept {
 
 void TraceTrack::end(const char* name, TraceTime now) noexcept {
   const std::string_view text = name;
-  // How a learner's step begins, and its evaluation of a batch or the statistics of one, which one learner alone begins
-  // without a wait (learners/learner.cc).
+  // These labels begin a learner's training step, its evaluation of a mini-batch, and its measurement of statistics.
+  // With a single learner, the latter two begin without a wait (learners/learner.cc).
   if (text == "parameters") evaluates_ = false;
   constexpr std::string_view kEvaluates[] = {"evaluate", "parameters for statistics",
                                              "wait for the central model's copy"};

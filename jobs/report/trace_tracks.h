@@ -1,4 +1,4 @@
-// What many threads do when, noted without locks: a track for each stream and thread.
+// Records spans of time on many threads without locks: one track per stream or thread.
 #pragma once
 
 #include <array>
@@ -24,13 +24,13 @@ struct TraceSpan {
   const char* name = "";
 };
 
-// Sums over all spans of a track, those that it could not keep included.
+// Sums over all spans of a track, including those that were not kept.
 struct TraceSums {
   TraceTime busy = 0;     // in training
   TraceTime waiting = 0;  // in training
 };
 
-// Begun and ended by one thread at a time, read by any. Spans of a track follow one another.
+// A track is written by one thread at a time and read by any. Its spans do not overlap.
 class TraceTrack {
  public:
   TraceTrack(std::string name, std::size_t capacity);
@@ -38,10 +38,10 @@ class TraceTrack {
   const std::string& name() const noexcept { return name_; }
 
   void begin(TraceTime now) noexcept { begin_ = now; }
-  // `name` must outlive the track. Names that begin with "wait" are waiting.
+  // `name` must outlive the track. A name that begins with "wait" marks waiting.
   void end(const char* name, TraceTime now) noexcept;
 
-  // The first ones; when there is no room for more, those that follow are only counted.
+  // The first spans; later ones are only counted if there is no room.
   std::span<const TraceSpan> spans() const noexcept { return {spans_.get(), count_.load(std::memory_order_acquire)}; }
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
   TraceSums sums() const noexcept;
@@ -58,7 +58,7 @@ class TraceTrack {
   std::atomic<TraceTime> busy_{0};
   std::atomic<TraceTime> waiting_{0};
   TraceTime begin_ = 0;
-  bool evaluates_ = false;  // the spans belong to an evaluation
+  bool evaluates_ = false;  // whether the spans belong to an evaluation
 };
 
 class TraceTracks {
@@ -68,11 +68,11 @@ class TraceTracks {
   TraceTracks(const TraceTracks&) = delete;
   TraceTracks& operator=(const TraceTracks&) = delete;
 
-  // The track of `key`, an address that may be another one's later, and `name`; made if it is not there, which
-  // allocates. Null once there are too many.
+  // Returns the track of `key` and `name`, and creates (allocates) it if missing. The address `key` may later be that
+  // of another object. Returns null if there are too many tracks.
   TraceTrack* find(const void* key, std::string_view name);
   void for_each(const std::function<void(const TraceTrack&)>& visit) const;
-  // Calls of find() that got null.
+  // Number of calls of find() that returned null.
   std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
  private:
@@ -80,10 +80,10 @@ class TraceTracks {
     const void* key;
     TraceTrack track;
   };
-  static constexpr std::size_t kPlaces = 1024;  // learners of all sizes that a run has had; a power of two
+  static constexpr std::size_t kPlaces = 1024;  // learners of all resizes of a run; a power of two
 
   const std::size_t spans_per_track_;
-  std::array<std::atomic<Entry*>, kPlaces> places_{};  // by hash of the key, or the next free one
+  std::array<std::atomic<Entry*>, kPlaces> places_{};  // by hash of the key, or the next free place
   std::mutex adding_;
   std::atomic<std::uint64_t> refused_{0};
 };

@@ -1,5 +1,5 @@
-// When a target accuracy counts as reached: the lower median of the last five accuracies (of fewer, during the first
-// five evaluations) is at the target (design section 8; Koliousis et al., VLDB 2019).
+// Decides when a target accuracy counts as reached: when the lower median of the last five accuracies (of fewer, during
+// the first five evaluations) is at or above the target (design section 8; Koliousis et al., VLDB 2019).
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ class AccuracyTarget {
  public:
   explicit AccuracyTarget(std::optional<double> target) : target_(target) {}
 
-  // Adds an evaluation; true if the target is reached now.
+  // Adds an evaluation; returns whether the target is reached now.
   bool add(double accuracy);
 
  private:

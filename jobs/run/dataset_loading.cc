@@ -36,7 +36,7 @@ class Loader {
         warnings_(warnings),
         ahead_(ahead) {}
 
-  // Divides the training set if the job has a validation set.
+  // Splits the training set if the job has a validation set.
   TrainingSets load_sets() {
     divides_ = data_.validation.has_value();
     TrainingSets sets;
@@ -99,7 +99,7 @@ class Loader {
     return (data_.kind == DataOptions::Kind::kDigits ? "digits" : data_.directory) + " validation";
   }
 
-  // Returns the numbers of the validation examples. `labels` are those of all examples.
+  // Returns the numbers of the validation examples. `labels`: those of all examples.
   std::vector<std::int64_t> chosen(std::span<const std::int32_t> labels, std::int64_t classes) const {
     const dataflow::ValidationRule& rule = data_.validation->rule;
     const std::string problem = validation_problem(rule, dataflow::class_sizes(labels, classes));
@@ -166,7 +166,7 @@ class Loader {
   engine::host::Pool& pool_;
   std::vector<std::string>& warnings_;
   Decoding ahead_;
-  bool divides_ = false;  // the training set has a validation part
+  bool divides_ = false;  // whether the training set is split
   std::unique_ptr<dataflow::Dataset> validation_;
 };
 

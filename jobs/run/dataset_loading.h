@@ -1,4 +1,4 @@
-// From what a job says of its data to the data.
+// Loads the datasets that a job describes.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,13 @@
 namespace arbalest::jobs {
 
 enum class Decoding {
-  kAhead,     // of images of files: at once, where they are always the same and fit into a quarter of the memory
-  kOnReading  // each time that they are read
+  // Images in files are decoded at once, if decoding is deterministic and they fit into a quarter of the memory.
+  kAhead,
+  kOnReading  // decoded each time they are read
 };
 
-// Loads a split as its files have it. The training split is augmented, and includes the validation examples. What the
-// user should know is added to `warnings`. Throws ErrorKind::kData.
+// Loads a split as its files have it. The training split is augmented and still includes the validation examples. Adds
+// what the user should know to `warnings`. Throws ErrorKind::kData.
 std::unique_ptr<dataflow::Dataset> load_dataset(const DataOptions& data, const std::string& data_root,
                                                 dataflow::Split split, engine::host::Pool& pool,
                                                 std::vector<std::string>& warnings, Decoding ahead = Decoding::kAhead);
@@ -27,8 +28,8 @@ struct TrainingSets {
   std::unique_ptr<dataflow::Dataset> validation;  // not augmented; null if the job has no validation set
 };
 
-// Loads the training set and divides it as the job says. Throws ErrorKind::kData, and DataOptions::validation's error
-// if the classes cannot be divided so.
+// Loads the training set and splits off the validation set that the job asks for. Throws ErrorKind::kData, and
+// DataOptions::validation's error if the classes cannot be divided as asked.
 TrainingSets load_training_sets(const DataOptions& data, const std::string& data_root, engine::host::Pool& pool,
                                 std::vector<std::string>& warnings);
 

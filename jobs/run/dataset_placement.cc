@@ -26,7 +26,7 @@ std::size_t RingSize::bytes(int learners) const {
 }
 
 std::int64_t evaluation_batch_size(const JobOptions& job) {
-  constexpr std::int64_t kSmallest = 64;  // below, the forward pass alone wastes cores
+  constexpr std::int64_t kSmallest = 64;  // with fewer examples, a forward pass does not use all cores
   return std::max(job.training.batch_size, kSmallest);
 }
 

@@ -1,5 +1,5 @@
-// Where a job's datasets lie and how mini-batches come from them: gathered by the steps where the dataset is within
-// reach of the device, else copied through a ring.
+// Places a job's datasets and sizes the rings of mini-batches. If the dataset is in a device's memory, the steps gather
+// mini-batches there; else mini-batches are copied through a ring.
 #pragma once
 
 #include <cstddef>
@@ -21,48 +21,49 @@ namespace arbalest::jobs {
 // A split of a job's dataset.
 struct SplitSize {
   std::int64_t examples = 0;
-  bool is_resident = false;  // on all devices
-  std::size_t bytes = 0;     // that it keeps in host memory
+  bool is_resident = false;  // whether it lies on all devices
+  std::size_t bytes = 0;     // host memory that it keeps
 };
 
-// The sets that a job reads. The validation set lies behind the test set in one dataset.
+// The sets that a job reads. The validation set follows the test set in one dataset.
 struct SplitSizes {
   std::optional<SplitSize> training{};
   std::optional<SplitSize> test{};
   std::optional<SplitSize> validation{};
 };
 
-// A ring of mini-batches. How long it is follows from the number of learners.
+// Size of a ring of mini-batches. The number of slots depends on the number of learners.
 struct RingSize {
-  bool is_resident = false;  // of indices
+  bool is_resident = false;  // a ring of indices
   std::int64_t batch_size = 1;
-  std::int64_t pixels = 1;             // of an image
-  std::int64_t batches_per_epoch = 1;  // or of the pass
-  std::optional<int> stride{};         // scheduler: steps at once; none: not trained on, but passed from first to last
+  std::int64_t pixels = 1;             // elements of one image
+  std::int64_t batches_per_epoch = 1;  // or batches of one pass
+  // Steps that the scheduler enqueues at once; none: a finite ring that is not trained on.
+  std::optional<int> stride{};
 
   int slots(int learners) const;
-  std::size_t bytes(int learners) const;  // of host memory
+  std::size_t bytes(int learners) const;  // host memory that it takes
 };
 
-// Whether statistics are estimated anew for the central model.
+// Whether batch normalization's statistics are re-estimated for the central model.
 bool reestimates_statistics(const JobOptions& job, const learners::LearnerPool& pool);
 
-// Examples of an evaluation mini-batch. A function of the job alone, so that a saved model is evaluated again as it
-// was.
+// Examples per mini-batch of evaluation. It depends on the job alone, so that a saved model is evaluated again in the
+// same way.
 std::int64_t evaluation_batch_size(const JobOptions& job);
 
 RingSize training_ring_size(const JobOptions& job, const SplitSize& split);
-// Of the mini-batches on which batch normalization's statistics are estimated anew.
+// The ring of the mini-batches on which batch normalization's statistics are re-estimated.
 RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training);
 // The ring of the test set or of the validation set.
 RingSize evaluation_ring_size(const JobOptions& job, const SplitSize& split);
 
-// Whether a dataset of so many bytes may lie on the device: on a GPU if it takes at most a quarter of the free memory,
-// because learners need the rest; on the CPU always, for its devices read the dataset's own memory.
+// Whether a dataset of this many bytes may lie on the device. On a GPU it may take at most a quarter of the free
+// memory, because learners need the rest. A CPU device reads the dataset's own memory, so there it always may.
 bool may_reside(const engine::Device& device, std::size_t bytes);
 
-// The dataset on every device; nothing where it has no bytes, or does not fit on one of them: mini-batches then come
-// through a ring, which costs time, and a warning says so.
+// Places the dataset on every device. Returns nothing if the dataset is not held as bytes, or does not fit on one of
+// the devices: mini-batches then come through a ring, which costs time, and a warning says so.
 std::vector<dataflow::ResidentData> place_dataset(const dataflow::Dataset& dataset,
                                                   std::span<const std::unique_ptr<engine::Device>> devices,
                                                   std::vector<std::string>& warnings);

@@ -13,7 +13,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-// What reading the example throws; "" if it can be read.
+// Returns the error of reading the example; "" if it can be read.
 std::string problem_of(const dataflow::Dataset& data, std::int64_t example) {
   std::vector<float> image(static_cast<std::size_t>(data.description().image.elements()));
   try {
@@ -50,7 +50,7 @@ DatasetVerification verify_dataset(const JobOptions& job, const std::string& dat
   engine::host::Pool pool(engine::host::usable_cores());
   DatasetVerification result;
   DataOptions source = job.data;
-  source.on_unreadable = dataflow::OnUnreadable::kSkip;  // all of them are wanted, not the first
+  source.on_unreadable = dataflow::OnUnreadable::kSkip;  // so that all unreadable records are found, not only the first
   for (const dataflow::Split split : {dataflow::Split::kTrain, dataflow::Split::kTest}) {
     const auto data = load_dataset(source, data_root, split, pool, result.warnings, Decoding::kOnReading);
     result.splits.push_back(verify(*data, pool));

@@ -1,4 +1,4 @@
-// Whether every example of a job's datasets can be read.
+// Checks whether every example of a job's datasets can be read.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace arbalest::jobs {
 struct SplitVerification {
   std::string name;  // "mnist train"
   std::int64_t examples = 0;
-  std::vector<std::int64_t> examples_of_class;  // readable ones; empty where labels are numbers
-  std::vector<std::string> problems;            // of the examples that cannot be read, in their order
+  std::vector<std::int64_t> examples_of_class;  // readable examples by class; empty if labels are numbers
+  std::vector<std::string> problems;            // errors of the unreadable examples, in their order
 };
 
 struct DatasetVerification {
@@ -23,8 +23,7 @@ struct DatasetVerification {
   bool is_sound() const;
 };
 
-// Reads and decodes all examples of both splits on all cores. Throws ErrorKind::kData for what is wrong with a dataset
-// as a whole.
+// Reads and decodes all examples of both splits on all cores. Throws ErrorKind::kData if a dataset is wrong as a whole.
 DatasetVerification verify_dataset(const JobOptions& job, const std::string& data_root);
 
 // "mnist train: 60000 examples, 10 classes of 5421 to 6742"

@@ -20,7 +20,7 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   }
   const std::vector<dataflow::NamedTensor> model = read_safetensors(model_path, sha256);
   JobOptions fitting = job;
-  // How many evaluate is of no consequence, and there is no need to change it.
+  // Any number of learners may evaluate, and it does not change.
   fitting.learners_are_given = false;
   fitting.tuned.reset();
   fitting.schedule.clear();

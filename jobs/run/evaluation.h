@@ -14,13 +14,13 @@ struct EvaluationResult {
   EvaluationSet set = EvaluationSet::kTest;
   double loss = 0.0;
   double accuracy = 0.0;
-  std::optional<double> top5_accuracy;  // where there are more than five classes
-  std::optional<double> rmse;           // instead of accuracies, where that is the metric
+  std::optional<double> top5_accuracy;  // only with more than five classes
+  std::optional<double> rmse;           // replaces the accuracies if it is the metric
   std::int64_t examples = 0;
 };
 
-// With the run's own job.txtpb. Throws kUsage if the run has no such set, kCheckpoint if the model is unusable or its
-// SHA-256 is not `sha256` ("" if unknown), and kDiverged if its loss is not finite.
+// Evaluates the model with the run's own job.txtpb. Throws kUsage if the run has no such set, kCheckpoint if the model
+// is unusable or its SHA-256 differs from `sha256` ("" if unknown), and kDiverged if its loss is not finite.
 EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
                               const RunContext& context, EvaluationSet set = EvaluationSet::kTest);
 

@@ -14,14 +14,14 @@ namespace {
 
 std::int64_t signed_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
 
-constexpr std::int64_t kManyExamples = std::int64_t{1} << 40U;  // no ring is as long as these
+constexpr std::int64_t kManyExamples = std::int64_t{1} << 40U;  // no ring is as long as this
 
-// Before any data is read: the splits as the dataset is known to be. A validation set makes a GPU's copy of the
-// training set smaller, but not the host's memory (StoredImages::split_off).
+// Forecasts before any data is read, from the splits' known sizes. A validation set makes a GPU's copy of the training
+// set smaller, but not the host's memory (StoredImages::split_off).
 MemoryForecast forecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                         std::span<const std::unique_ptr<engine::Device>> devices) {
   const auto split = [&](const std::optional<std::int64_t>& examples) {
-    if (!examples) return SplitSize{.examples = kManyExamples};  // only its files say
+    if (!examples) return SplitSize{.examples = kManyExamples};  // only the dataset's files tell the number
     const std::size_t bytes = dataflow::ByteImages::bytes(job.data.input, *examples);
     return SplitSize{
         *examples, std::ranges::all_of(devices, [&](const auto& device) { return may_reside(*device, bytes); }), bytes};
@@ -49,7 +49,7 @@ void describe_layers(const dataflow::Plan& training, Inspection& result) {
     for (const dataflow::ParameterSpec& parameter : node.layer->parameters(inputs)) {
       if (!parameter.is_statistic()) row.parameters += parameter.shape.elements();
     }
-    // One pass forward, one for the gradient of the input if there is one, one for the parameters' if there are any.
+    // One forward pass, one for the gradient of the input and one for that of the parameters, as far as they exist.
     const bool input_gradient = std::ranges::any_of(
         node.inputs, [&](int input) { return backward.tensor_gradient[static_cast<std::size_t>(input)]; });
     const std::int64_t passes = 1 + (backward.node[n] && input_gradient ? 1 : 0) + (row.parameters > 0 ? 1 : 0);

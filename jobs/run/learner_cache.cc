@@ -26,11 +26,11 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr const char* kFormat = "arbalest learners per device, 1";
-constexpr std::size_t kMostBytes = std::size_t{64} << 10U;  // of a file; ours have about one KiB
+constexpr std::size_t kMostBytes = std::size_t{64} << 10U;  // limit for a file; ours have about one KiB
 
 class File {
  public:
-  // Without waiting, whatever stands there: a pipe has no writer.
+  // Opens without blocking, whatever the path is: a pipe might have no writer.
   explicit File(const std::filesystem::path& path)
       : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   ~File() {
@@ -44,7 +44,7 @@ class File {
     struct stat status {};
     return fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
   }
-  // At most kMostBytes; none if it has more, or cannot be read.
+  // Returns at most kMostBytes; none if the file has more or cannot be read.
   std::optional<std::string> text() const {
     std::string text(kMostBytes + 1, '\0');
     std::size_t size = 0;
@@ -80,7 +80,7 @@ ordered_json describe(const engine::DeviceSpec& device) {
           {"pinned", !device.cores.empty()}};
 }
 
-// What is wrong with the text of a file that should answer for `key`; else "", and `learners` are its answer.
+// Reads the answer for `key` into `learners`. Returns what is wrong with the text, "" if nothing is.
 std::string read_answer(const std::string& text, const ordered_json& key, std::vector<int>& learners) {
   const auto answer = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!answer.is_object()) return "it is not JSON";
@@ -108,7 +108,7 @@ LearnerCache::LearnerCache(std::filesystem::path directory, std::string program_
 
 ordered_json LearnerCache::key_of(const JobOptions& job) const {
   ordered_json key = throughput_key(job);
-  key["model"] = hash(key["model"].get<std::string>());  // it may have thousands of lines
+  key["model"] = hash(key["model"].get<std::string>());  // a key may have thousands of lines
   key["devices"] = ordered_json::array();
   for (const engine::DeviceSpec& device : job.devices) key["devices"].push_back(describe(device));
   if (job.tuned && job.tuned->objective == TuningObjective::kGoodput) key["objective"] = "GOODPUT";
@@ -127,7 +127,7 @@ std::optional<std::vector<int>> LearnerCache::find(const JobOptions& job, std::v
   const ordered_json key = key_of(job);
   const std::filesystem::path path = file_of(key);
   const auto ignore = [&](const std::string& problem) -> std::optional<std::vector<int>> {
-    // An answer that came into its place meanwhile would go, too: the next search then begins elsewhere.
+    // An answer that was written here in the meantime is removed, too; the next search then begins elsewhere.
     const std::string outcome =
         unlink(path.c_str()) == 0 ? "has been removed" : fmt::format("cannot be removed ({})", std::strerror(errno));
     warnings.push_back(fmt::format(

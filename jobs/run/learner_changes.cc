@@ -17,15 +17,15 @@ namespace arbalest::jobs {
 
 namespace {
 
-// GPUs of a machine may be several models; its cores are one.
+// The GPUs of a machine may be of several models; its cores are of one.
 std::string model_of(const engine::DeviceSpec& device) {
   if (!device.is_cuda()) return "";
   const engine::CudaDeviceInfo gpu = engine::find_cuda_device(device);
   return fmt::format("{}, {} multiprocessors", gpu.name, gpu.multiprocessors);
 }
 
-// Examples over which gradients are averaged: an epoch, as the noise scale changes from one to another; less of long
-// epochs, as 2,000 mini-batches tell enough.
+// Number of examples over which gradients are averaged: one epoch, because the noise scale changes from epoch to epoch,
+// but at most 2,000 mini-batches, which are enough for an estimate.
 double gradient_memory(const dataflow::ShuffledOrder& order) {
   constexpr std::int64_t kMostBatches = 2000;
   return static_cast<double>(std::min(order.batches_per_epoch(), kMostBatches) * order.batch_size());
@@ -103,7 +103,7 @@ TunedChanges::TunedChanges(const JobOptions& job, Session& session, const FirstG
   tuner_.set_efficiency(efficiency_);
 }
 
-// The session has as many learners as the bounds ask for at least, so the last of these numbers needs no more memory.
+// The session has at least the minimum of the bounds, so the last of the numbers tried needs no more memory.
 void TunedChanges::begin(const JobOptions& job, const FirstGuess& guess) {
   std::string reason = guess.reason;
   for (;;) {
@@ -127,12 +127,12 @@ void TunedChanges::begin(const JobOptions& job, const FirstGuess& guess) {
   }
 }
 
-// The preparation uses the session.
+// The preparation uses the session, so it must end first.
 TunedChanges::~TunedChanges() {
   if (preparation_.valid()) preparation_.wait();
 }
 
-// While learners are prepared no time counts: that shares the cores with the training. Gradients do.
+// While learners are prepared, seconds do not count, because the preparation shares the training's cores. Gradients do.
 void TunedChanges::observe(const scheduler::Progress& progress, double seconds) {
   if (noise_scale_) learn(progress);
   if (change_) return;
@@ -140,7 +140,7 @@ void TunedChanges::observe(const scheduler::Progress& progress, double seconds) 
   if (const auto decision = tuner_.add(progress.tasks, progress.examples, seconds)) decide(*decision);
 }
 
-// All of `progress` was trained by the present learners, as a change drains the streams first.
+// The present learners trained all of `progress`, because a change drains the streams first.
 void TunedChanges::learn(const scheduler::Progress& progress) {
   unseen_examples_ += progress.examples;
   if (progress.gradient_samples == 0) return;
@@ -207,19 +207,19 @@ void TunedChanges::decide(const autotuner::FleetDecision& decision) {
   if (preparation_.valid()) preparation_.wait();
   try {
     preparation_ = std::async(std::launch::async, [this, to = change_->to] { session_.prepare(to); });
-  } catch (const std::system_error&) {  // there is no thread for it: as if it had failed
+  } catch (const std::system_error&) {  // no thread is left: treated as a failed preparation
     std::promise<void> failed;
     failed.set_exception(std::current_exception());
     preparation_ = failed.get_future();
   }
 }
 
-// Beside the training, which a preparation after it waits for.
+// Runs beside the training; a later preparation waits for it.
 void TunedChanges::release() {
   if (preparation_.valid()) preparation_.wait();
   try {
     preparation_ = std::async(std::launch::async, [this] { session_.release_idle(); });
-  } catch (const std::system_error&) {  // there is no thread for it
+  } catch (const std::system_error&) {  // no thread is left
     session_.release_idle();
   }
 }
@@ -242,24 +242,30 @@ class ScheduledChanges final : public LearnerChanges {
       : session_(session), schedule_(std::move(schedule)) {}
 
   void observe(const scheduler::Progress& /*progress*/, double /*seconds*/) override {
-    if (std::exchange(releases_, false)) session_.release_idle();  // here, as its preparation is
+    if (std::exchange(releases_, false)) session_.release_idle();  // on this thread, like the preparation
   }
 
   std::optional<LearnerChange> due(std::uint64_t batch) override {
-    if (next_ == schedule_.size() || batch < schedule_[next_].at_batch) return std::nullopt;
-    const LearnerStep& step = schedule_[next_];
-    ARBALEST_CHECK(batch == step.at_batch);  // check_steps() has seen to it that a stride begins there
-    ++next_;
+    if (next_ == schedule_.size() || !is_due(schedule_[next_], batch)) return std::nullopt;
+    // A round may be longer than the time between two steps.
+    while (next_ + 1 < schedule_.size() && is_due(schedule_[next_ + 1], batch)) ++next_;
+    const LearnerStep& step = schedule_[next_++];
     session_.prepare(step.per_device);
     releases_ = true;
     return LearnerChange{step.per_device, "the schedule says so", std::nullopt};
   }
 
  private:
+  bool is_due(const LearnerStep& step, std::uint64_t batch) const {
+    if (step.at_epoch) return session_.scheduler().progress() >= *step.at_epoch;
+    ARBALEST_CHECK(batch <= step.at_batch);  // check_steps() ensures that a stride begins there
+    return batch == step.at_batch;
+  }
+
   Session& session_;
   std::vector<LearnerStep> schedule_;
-  std::size_t next_ = 1;   // the run begins with the first
-  bool releases_ = false;  // idle learners are still there
+  std::size_t next_ = 1;   // the run begins with the first one
+  bool releases_ = false;  // whether idle learners are still allocated
 };
 
 }  // namespace

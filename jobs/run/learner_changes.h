@@ -1,4 +1,4 @@
-// Numbers of learners that change while a job trains: as the auto-tuner decides, or as a schedule says.
+// Changes of the number of learners while a job trains, decided by the auto-tuner or given by a schedule.
 #pragma once
 
 #include <cstdint>
@@ -18,50 +18,52 @@
 
 namespace arbalest::jobs {
 
-// A number of learners of each device, and why.
+// A new number of learners for each device, and the reason.
 struct LearnerChange {
   std::vector<int> to;
   std::string reason;                           // one sentence
-  std::optional<autotuner::Evidence> evidence;  // of the auto-tuner
+  std::optional<autotuner::Evidence> evidence;  // the auto-tuner's
 };
 
-// Both are asked between rounds; who asks carries out what they answer with Session::resize.
+// Source of changes. The Trainer asks it between rounds and carries out its answers with Session::resize.
 class LearnerChanges {
  public:
   virtual ~LearnerChanges() = default;
 
-  // `progress` ended in the last `seconds`, none of which went to anything but training. Once a change is the last one
-  // for now, the first call behind it frees the learners that idle.
+  // Reports that `progress` ended in the last `seconds`, all of them spent on training. After the last change of a
+  // search, the first call frees idle learners.
   virtual void observe(const scheduler::Progress& progress, double seconds) = 0;
-  // What to change before the round that begins at mini-batch `batch`; its learners are prepared. The same number as
-  // before: nothing, but its reason is worth telling. Throws what preparing them threw.
+  // Returns the change to make before the round that begins at mini-batch `batch`; its learners are prepared. A change
+  // to the present number changes nothing, but its reason is worth telling. Throws what preparing the learners threw.
   virtual std::optional<LearnerChange> due(std::uint64_t batch) = 0;
-  // Waits until nothing is prepared or freed beside the training, so that the pools may be used otherwise.
+  // Waits until no learners are prepared or freed in the background, so that the pools may be used otherwise.
   virtual void settle() {}
 };
 
-// Every number of learners within the bounds, on that device.
+// Returns every number of learners within the bounds, for that device.
 std::vector<autotuner::Configuration> all_counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds);
-// Of each of these devices the numbers that it may be tuned to, ascending: those that suit its cores, or, where none of
-// them is one for all devices, every number. Throws std::invalid_argument unless 1 <= min <= max.
+// Returns, for each of these devices, the numbers that it may be tuned to, ascending: those that suit its cores, or
+// every number if no suitable number is common to all devices. Throws std::invalid_argument unless 1 <= min <= max.
 std::vector<std::vector<autotuner::Configuration>> counts_on(std::span<const engine::DeviceSpec> devices,
                                                              const autotuner::Bounds& bounds);
 
-// Where a search begins.
+// The start of a search.
 struct FirstGuess {
   std::vector<int> learners{};                                // by device; none: nothing is known
-  autotuner::Extent extent = autotuner::Extent::kEverywhere;  // of the first search
-  std::string reason{};  // a sentence to be told even if the run begins with that number anyway; "": nothing to tell
+  autotuner::Extent extent = autotuner::Extent::kEverywhere;  // for the first search
+  // A sentence to tell even if the run begins with that number anyway; "": nothing to tell.
+  std::string reason{};
 };
 
-// What each of the job's devices runs with.
+// The configuration of each of the job's devices.
 using DeviceConfigurations = std::vector<autotuner::Configuration>;
 std::vector<int> learners_of(const DeviceConfigurations& devices);
 
-// By the auto-tuner, fed with what the run reports and preparing on a thread of its own what it decides.
+// Changes that the auto-tuner decides. It is fed with the run's progress, and learners are prepared on a thread of
+// their own.
 class TunedChanges final : public LearnerChanges {
  public:
-  // Of a job with bounds. Where the first number does not fit into memory after all, the search begins below it.
+  // For a job with bounds. If the first number does not fit into memory, the search begins at a lower one.
   TunedChanges(const JobOptions& job, Session& session, const FirstGuess& guess);
   ~TunedChanges() override;
 
@@ -72,30 +74,30 @@ class TunedChanges final : public LearnerChanges {
   }
 
   const autotuner::FleetTuner& tuner() const noexcept { return tuner_; }
-  // Whether the search has ended, and its choice was answered by due().
+  // Whether the search has ended and due() has returned its choice.
   bool is_settled() const noexcept { return !tuner_.searching() && !change_; }
-  // Numbers that it chooses among, of devices that are all alike; else of the first kind.
+  // Numbers that the search chooses among; with several kinds of devices, those of the first kind.
   const std::vector<autotuner::Configuration>& space() const { return kinds_.front().described.space; }
-  // What ran when a point of tuner().tuner().curve() was measured.
+  // The configurations that ran when a point of tuner().tuner().curve() was measured.
   DeviceConfigurations measured_with(const autotuner::Point& point) const;
-  // Every number within the bounds, also those that leave cores idle, alike on all devices, ascending; but for those
-  // for which there was no memory.
+  // Every number within the bounds, equal on all devices, ascending, including those that leave cores idle. Numbers for
+  // which there was no memory are left out.
   std::vector<DeviceConfigurations> equal_counts() const;
-  // What is known of the efficiency of a round; nothing where throughput decides.
+  // The efficiency of a round, as far as known; unknown if throughput decides.
   const autotuner::Efficiency& efficiency() const noexcept { return efficiency_; }
-  // What the search has chosen, or is looking at.
+  // The choice of the search, or what it is trying.
   DeviceConfigurations present() const { return by_device(tuner_.present()); }
 
  private:
-  // Devices that are alike, and which of the job's devices they are.
+  // A group of equal devices, and their indices among the job's devices.
   struct Kind {
     autotuner::DeviceKind described;
-    std::vector<autotuner::Configuration> every;  // number within the bounds
-    std::string model;                            // of a GPU
+    std::vector<autotuner::Configuration> every;  // every number within the bounds
+    std::string model;                            // model of the GPU; "" for a CPU
     std::vector<std::size_t> devices;
   };
   static std::vector<Kind> find_kinds(const JobOptions& job, int ceiling);
-  // `guess`: by device of the job, or none.
+  // `guess`: by device of the job, or empty.
   static autotuner::FleetTuner make_tuner(const std::vector<Kind>& kinds, const std::vector<int>& guess,
                                           autotuner::Extent extent);
   DeviceConfigurations by_device(const std::vector<autotuner::Configuration>& by_kind) const;
@@ -103,7 +105,7 @@ class TunedChanges final : public LearnerChanges {
   void begin(const JobOptions& job, const FirstGuess& guess);
   void decide(const autotuner::FleetDecision& decision);
   void release();
-  // Tells the tuner what the gradients of `progress` say.
+  // Gives the tuner an estimate from the gradients of `progress`.
   void learn(const scheduler::Progress& progress);
 
   Session& session_;
@@ -111,21 +113,22 @@ class TunedChanges final : public LearnerChanges {
   autotuner::FleetTuner tuner_;
   std::vector<int> present_;  // by device
   LostCounts lost_;
-  std::optional<LearnerChange> change_;               // decided, and being prepared
-  bool releases_ = false;                             // the search has ended, and idle learners are still there
-  std::optional<autotuner::NoiseScale> noise_scale_;  // none where throughput decides
+  std::optional<LearnerChange> change_;               // the decided change, whose learners are being prepared
+  bool releases_ = false;                             // whether the search has ended and idle learners still exist
+  std::optional<autotuner::NoiseScale> noise_scale_;  // none if throughput decides
   autotuner::Efficiency efficiency_;
   double mini_batch_ = 1.0;           // examples
-  std::int64_t unseen_examples_ = 0;  // since the last gradients
-  std::future<void> preparation_;     // or the release of idle learners
+  std::int64_t unseen_examples_ = 0;  // since the last measured gradients
+  std::future<void> preparation_;     // preparation of learners, or release of idle ones
 };
 
-// Without an answer of an earlier search: as many as a CPU would train by default, of the smallest device of several.
-// That says only where the search begins.
+// A guess without an earlier answer: the default number for a CPU, of the smallest device if there are several. It only
+// decides where the search begins.
 FirstGuess first_guess(const JobOptions& job);
 
-// Of a job with bounds, a schedule, or (null) neither. With bounds the search begins where `cache` (unless null) says
-// that an earlier one has ended, and goes around that; what is wrong with its file becomes a warning of the job.
+// Makes the source of changes for a job with bounds or with a schedule; null for other jobs. With bounds, if `cache`
+// (unless null) has the answer of an earlier search, the search begins there and stays around it. A problem with the
+// cache's file becomes a warning of the job.
 std::unique_ptr<LearnerChanges> make_learner_changes(JobOptions& job, Session& session, const LearnerCache* cache);
 
 }  // namespace arbalest::jobs

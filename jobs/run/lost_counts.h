@@ -7,8 +7,9 @@ namespace arbalest::jobs {
 
 class LostCounts {
  public:
-  // `to` did not fit while `from` trained. Where that was to grow, nothing that is as large on every device does; fewer
-  // learners are lost by themselves, as both were needed for a while.
+  // Records that `to` did not fit while `from` trained. If that was to grow, every count at least as large on every
+  // device is lost, too. A count with fewer learners is lost alone: it failed because both counts needed memory at
+  // once.
   void add(const std::vector<int>& from, const std::vector<int>& to);
   bool contain(const std::vector<int>& counts) const;
 

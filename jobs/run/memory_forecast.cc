@@ -27,7 +27,7 @@ int total(std::span<const int> counts) { return std::accumulate(counts.begin(), 
 
 bool exceeds(const MemoryUse& use) { return use.needed > use.available; }
 
-// By device, at any time that is known.
+// The largest known number of learners at any time, by device.
 std::vector<int> largest(const JobOptions& job) {
   std::vector<int> counts = job.learners_per_device;
   for (const LearnerStep& step : job.schedule) {
@@ -131,8 +131,9 @@ int MemoryForecast::learners_that_fit() const {
   return count;
 }
 
-// At the worst moment. On a CPU device learners of another number of threads are others: there are those of the present
-// number and of the one before or after it. Those of more than one thread are at most half as many as the cores.
+// Memory use at the worst moment. On a CPU device a different thread count needs new learners, so those of the present
+// number and of the one before or after coexist. Learners with more than one thread are at most half as many as the
+// cores.
 std::vector<MemoryUse> MemoryForecast::uses_while_tuned(int ceiling) const {
   std::vector<int> learners;
   for (const PerDevice& device : devices_) learners.push_back(ceiling + std::min(device.cores / 2, ceiling - 1));

@@ -42,7 +42,7 @@ double ModelScores::score(const scheduler::Evaluation& evaluation) const {
   return predicts_numbers() ? std::sqrt(evaluation.loss) : evaluation.accuracy;
 }
 
-// Returns the best score, including the present model's. The score of a model without a finite loss does not count.
+// Returns the best score, including the present model's. A model without a finite loss has no score.
 std::optional<double> ModelScores::better(const Set& set) const {
   if (!set.evaluation || !std::isfinite(set.evaluation->loss)) return set.best;
   const double now = score(*set.evaluation);
@@ -76,7 +76,7 @@ void ModelScores::require_finite(std::string_view when) const {
 }
 
 void ModelScores::write_to(EpochRow& row) const {
-  if (row.replica_distance == 0.0) {  // no averaging has ended in the epoch
+  if (row.replica_distance == 0.0) {  // no averaging has ended in this epoch
     row.replica_distance = test_.evaluation->replica_distance;
     row.replica_spread = test_.evaluation->replica_spread;
   }

@@ -1,4 +1,4 @@
-// The scores of a run's model on the test set and, where there is one, the validation set, and the best ones so far.
+// Scores of a run's model on the test set and, if there is one, the validation set; and the best scores so far.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace arbalest::jobs {
 
-// Share of examples whose label is among the five largest of `classes` logits; none where there are not more than five.
+// Fraction of examples whose label is among the five largest of `classes` logits; none with five classes or fewer.
 std::optional<double> top5_accuracy(const scheduler::Evaluation& evaluation, std::int64_t classes);
 
-// The root of the mean squared error; none where labels are classes.
+// Root of the mean squared error; none if labels are classes.
 std::optional<double> rmse(const scheduler::Evaluation& evaluation, const dataflow::InputDescription& input);
 
 class ModelScores {
@@ -25,22 +25,22 @@ class ModelScores {
         accuracy_set_(job.data.validation ? EvaluationSet::kValidation : EvaluationSet::kTest),
         target_(job.training.target_accuracy) {}
 
-  // The set whose accuracy the target is for.
+  // The set that the target accuracy refers to.
   EvaluationSet accuracy_set() const noexcept { return accuracy_set_; }
 
-  // Evaluates the session's model as it is now. Only when its scheduler is drained.
+  // Evaluates the session's present model. Call only when its scheduler is drained.
   void evaluate(Session& session);
-  // The loss of the model, as evaluate() has found it, less the mean loss of the learners' own weights on the same
-  // examples: those of accuracy_set(). Below 0, averaging pays.
+  // Loss of the model, as evaluate() measured it, minus the mean loss of the learners' own weights, both on
+  // accuracy_set(). A negative gap means that averaging pays.
   double loss_gap(Session& session) const;
-  // Drops the evaluation, because the model changes.
+  // Drops the evaluation. Call when the model changes.
   void forget();
   bool is_known() const noexcept { return test_.evaluation.has_value(); }
 
-  // Counts the evaluation as that of an epoch's end; true if the target is reached now.
+  // Counts the evaluation as the end of an epoch; returns whether the target is reached now.
   bool count_epoch();
 
-  // Returns which loss is not finite: "the model's loss on the test set is nan"; "" if both are.
+  // Names the loss that is not finite: "the model's loss on the test set is nan"; "" if both are finite.
   std::string problem() const;
   // Throws kDiverged if a loss is not finite. `when`: "after epoch 3".
   void require_finite(std::string_view when) const;
@@ -54,7 +54,7 @@ class ModelScores {
  private:
   // A score is an accuracy or an RMSE.
   struct Set {
-    std::optional<scheduler::Evaluation> evaluation{};  // of the model as it is now
+    std::optional<scheduler::Evaluation> evaluation{};  // of the present model
     std::optional<double> best{};                       // at the end of an epoch
   };
 

@@ -1,4 +1,4 @@
-// Whether a run's model will find room on the disk, known before it is trained.
+// Checks before training whether a run's model will fit on the disk.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace arbalest::jobs {
 
-// Bytes of a file with the graph's parameters, but for its header.
+// Size of a file with the graph's parameters, without its header.
 std::int64_t model_bytes(const dataflow::Graph& graph);
 
-// Throws kOutOfMemory if the file system of `directory` has less room than the model and a reserve for everything else
-// that a run writes. One that does not tell how much it has passes: writing will show.
+// Throws kOutOfMemory if the file system of `directory` has less room than the model and a reserve for the run's other
+// files. A file system that does not report its free space passes; an error then shows when writing.
 void check_output_space(const std::filesystem::path& directory, const dataflow::Graph& graph);
 
 }  // namespace arbalest::jobs

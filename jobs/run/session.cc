@@ -100,14 +100,14 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
   training_order_ =
       std::make_unique<dataflow::ShuffledOrder>(training_data_->size(), job.training.batch_size, job.training.seed);
   resident_training_data_ = place(*training_data_);
-  // The files may hold another number of examples than the dataset is known to have.
+  // The files may hold another number of examples than is known of the dataset.
   const std::int64_t batches = training_order_->batches_per_epoch();
   const std::string problem = long_round(job, batches);
   if (!problem.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", problem);
   dataflow::FieldIssues issues;
   check_steps(job, batches, issues);
   if (!issues.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", issues.all().front().message);
-  if (job.data.training_examples) return;  // reading the job has told this already
+  if (job.data.training_examples) return;  // the job reader has reported this already
   if (std::string unreached = unreached_steps(job, batches); !unreached.empty()) {
     warnings_.push_back(std::move(unreached));
   }
@@ -116,7 +116,8 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
   if (!few.empty()) warnings_.push_back(std::move(few));
 }
 
-// Loads the training set, too, where the purpose needs it or the validation set, which comes out of it.
+// Loads the evaluation sets. Also loads the training set if the purpose needs it, or needs the validation set, which is
+// split off from it.
 void Session::load_evaluation_data(const JobOptions& job, const std::string& data_root, Purpose purpose) {
   const std::int64_t batch = evaluation_batch_size(job);
   if (purpose != Purpose::kValidation) {
@@ -177,7 +178,7 @@ void Session::prepare(std::span<const int> learners_per_device) {
   try {
     for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->prepare(learners_per_device[d]);
   } catch (...) {
-    release_idle();  // also what was made on the devices that had room
+    release_idle();  // including those that were made on devices with enough memory
     throw;
   }
 }
@@ -231,7 +232,7 @@ void Session::make_statistics_ring(const JobOptions& job, const SplitSize& train
 
 namespace {
 
-// Halves the bound of a tuned job, for which memory was taken in vain; false if there is nothing to halve.
+// Halves the bound of a tuned job, for which there was not enough memory. Returns false if the bound cannot be lowered.
 bool lower_bound(JobOptions& job, const std::exception& error) {
   if (!job.tuned || job.tuned->max == job.tuned->min) return false;
   const int before = job.tuned->max;
@@ -256,7 +257,7 @@ std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_r
       const auto* forecast = dynamic_cast<const DoesNotFit*>(&error);
       if (forecast == nullptr && lower_bound(job, error)) continue;
       if (job.learners_are_given) throw;
-      // Where an allocation failed all the same, half as many may do.
+      // An allocation failed although the forecast fits: half as many learners may work.
       const int fewer = forecast != nullptr ? forecast->learners_that_fit() : most / 2;
       if (fewer == 0) throw;
       job = with_learners(

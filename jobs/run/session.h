@@ -1,4 +1,4 @@
-// Everything that a job needs while it runs: datasets, devices, learners, scheduler, in the order of their dependence.
+// Owns everything that a running job needs, in order of dependence: datasets, devices, learners, scheduler.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@
 
 namespace arbalest::jobs {
 
-// A pool for each of the job's devices. The data, by device or none, must outlive them.
+// Makes a pool for each of the job's devices. The data, by device or none, must outlive the pools.
 std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
     const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices,
     const std::vector<dataflow::ResidentData>& training_data = {},
@@ -29,48 +29,49 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
 class Session {
  public:
   enum class Purpose {
-    kTraining,   // and evaluation on the test set and, if the job has one, the validation set
+    kTraining,   // training, and evaluation on the test set and, if the job has one, the validation set
     kTest,       // evaluation on the test set alone: no training data is read
-    kValidation  // on the validation set alone
+    kValidation  // evaluation on the validation set alone
   };
 
   enum class Input {
-    kResident,  // steps gather from datasets on the devices, where those fit
-    kRing       // mini-batches are copied through rings, as if none did
+    kResident,  // steps gather from datasets on the devices, if those fit
+    kRing       // mini-batches are always copied through rings
   };
 
-  // Throws DoesNotFit, and kOutOfMemory where an allocation fails all the same.
+  // Throws DoesNotFit, and kOutOfMemory if an allocation fails although the forecast fits.
   Session(const JobOptions& job, const std::string& data_root, Purpose purpose,
           const engine::DeviceOptions& device_options, Input input = Input::kResident);
 
   const dataflow::Dataset& training_data() const { return *training_data_; }
-  // Holds the test set and, behind it, the validation set, as far as the purpose reads them.
+  // The test set followed by the validation set, without those that the purpose does not read.
   const dataflow::Dataset& evaluation_data() const { return *evaluation_data_; }
   std::int64_t test_examples() const noexcept { return test_examples_; }
   std::int64_t validation_examples() const noexcept { return evaluation_data_->size() - test_examples_; }
   const dataflow::ShuffledOrder& training_order() const { return *training_order_; }
   dataflow::BatchRing& training_ring() { return *training_ring_; }
   dataflow::BatchRing& test_ring() { return *test_ring_; }
-  dataflow::BatchRing* validation_ring() { return validation_ring_.get(); }  // null where there is no such set
+  dataflow::BatchRing* validation_ring() { return validation_ring_.get(); }  // null if there is no validation set
   scheduler::Scheduler& scheduler() { return *scheduler_; }
-  // Another number of learners, by device: LearnerPool::prepare, which may run on a thread of its own, and what follows
-  // once the scheduler is drained. What idles then stays until the next prepare(), which frees what it does not need
-  // before it makes anything, or until release_idle(), which may run where prepare() may.
+  // prepare() prepares another number of learners, by device (LearnerPool::prepare), and may run on a thread of its
+  // own. resize() switches to it once the scheduler is drained. Idle learners stay until the next prepare(), which
+  // frees those it does not need before it makes any, or until release_idle(), which may run wherever prepare() may.
   void prepare(std::span<const int> learners_per_device);
   void resize(std::span<const int> learners_per_device);
-  // To another scheme, whose learners (Scheduler::switch_to), at most as many as before, are prepared here.
+  // Switches to another scheme, and prepares its learners here (Scheduler::switch_to); there may be no more than
+  // before.
   void switch_to(const SynchronizationSwitch& to);
   void release_idle();
-  // What the present learners take of their devices' memory.
+  // Memory of their devices that the present learners take.
   std::int64_t learner_bytes() const;
-  // The most learners that each device may get, of which memory has no more.
+  // The largest number of learners that each device may get; memory allows no more.
   int learner_ceiling() const noexcept { return learner_ceiling_; }
 
-  // What the user should know of how the session came about.
+  // Warnings for the user from opening the session.
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
-  // How often an example was left out of its mini-batch for being unreadable.
+  // How often an unreadable example was left out of its mini-batch.
   std::int64_t skipped_examples() const;
-  // What was wrong with the first of them, of the training set if it has one; "" if there is none.
+  // Error of the first such example, of the training set if it has one; "" if there is none.
   std::string first_skipped() const;
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
@@ -88,16 +89,17 @@ class Session {
   std::vector<std::unique_ptr<engine::Device>> devices_;
   std::unique_ptr<dataflow::Dataset> training_data_;
   std::unique_ptr<dataflow::Dataset> evaluation_data_;
-  std::int64_t test_examples_ = 0;                                // at its front
+  std::int64_t test_examples_ = 0;                                // the first examples of evaluation_data_
   std::vector<dataflow::ResidentData> resident_training_data_;    // by device, or none
-  std::vector<dataflow::ResidentData> resident_evaluation_data_;  // alike
+  std::vector<dataflow::ResidentData> resident_evaluation_data_;  // by device, or none
   std::unique_ptr<dataflow::ShuffledOrder> training_order_;
   std::unique_ptr<dataflow::SequentialOrder> test_order_;
   std::unique_ptr<dataflow::SequentialOrder> validation_order_;
-  std::unique_ptr<dataflow::ShuffledOrder> statistics_examples_;  // the training order again, whose place is its own
+  std::unique_ptr<dataflow::ShuffledOrder> statistics_examples_;  // the training order once more, with a position of
+                                                                  // its own
   std::unique_ptr<dataflow::FirstBatches> statistics_order_;
   std::unique_ptr<dataflow::BatchRing> training_ring_;
-  std::unique_ptr<dataflow::BatchRing> statistics_ring_;  // null: statistics are not estimated anew
+  std::unique_ptr<dataflow::BatchRing> statistics_ring_;  // null: statistics are not re-estimated
   std::unique_ptr<dataflow::BatchRing> test_ring_;
   std::unique_ptr<dataflow::BatchRing> validation_ring_;
   std::unique_ptr<engine::Collective> collective_;
@@ -106,10 +108,10 @@ class Session {
   std::unique_ptr<scheduler::Scheduler> scheduler_;
 };
 
-// Opens a session for `job`. Where memory does not suffice for the learners that follow from its devices, `job` gets as
-// many as fit, and a warning; where it does not suffice for what the bound of a tuned job asks for, it gets a lower
-// one. It gets the session's warnings too. Throws DoesNotFit, or what an allocation threw, where the user gave their
-// number (of a tuned job: the least), or not even one fits.
+// Opens a session for `job`. If memory does not suffice for the default number of learners, `job` gets as many as fit,
+// and a warning. If it does not suffice for the bound of a tuned job, `job` gets a lower bound. `job` gets the
+// session's warnings, too. Throws DoesNotFit, or the error of an allocation, if the user has set the number (for a
+// tuned job: the minimum), or if not even one learner fits.
 std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
                                       const engine::DeviceOptions& device_options);
 

@@ -28,7 +28,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 double mean_of(double sum, std::int64_t count) { return count == 0 ? 0.0 : sum / static_cast<double>(count); }
 
-// "SIGINT"
+// The name of a signal: "SIGINT".
 std::string signal_name(int signal) {
   const char* name = sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
@@ -51,7 +51,7 @@ class Trainer {
       if (!context_.output_directory.empty()) check_output_space(context_.output_directory, *job_.graph);
       for (RunObserver* observer : context_.observers) observer->on_prepare();
       session_ = open_session(job_, context_.data_root, Session::Purpose::kTraining, context_.device_options);
-      count_learners();  // there may be fewer than the job asked for
+      count_learners();  // the session may have fewer learners than the job
       session_->training_ring().set_observer(context_.training_input);
       session_->test_ring().set_observer(context_.evaluation_input);
       if (session_->validation_ring() != nullptr) session_->validation_ring()->set_observer(context_.evaluation_input);
@@ -108,7 +108,7 @@ class Trainer {
     for (RunObserver* observer : context_.observers) observer->on_start(start);
   }
 
-  // One that fails itself (the disk is full) must not hide why the run failed.
+  // An observer that fails itself (the disk is full) must not hide why the run failed.
   void fail(const std::exception& error) noexcept {
     try {
       summary_.status = RunStatus::kFailed;
@@ -119,7 +119,7 @@ class Trainer {
     }
   }
 
-  // Epochs until the target, the last one, a stop signal or divergence; sets the status.
+  // Trains until the target, the last epoch, a stop signal or divergence; sets the status.
   void train() {
     summary_.status = RunStatus::kCompleted;
     try {
@@ -142,7 +142,8 @@ class Trainer {
     }
   }
 
-  // False if a signal ended it early. An epoch ends at the first round boundary at or after its last mini-batch.
+  // Returns false if a signal ended the epoch early. An epoch ends at the first round boundary at or after its last
+  // mini-batch.
   bool train_epoch(int epoch) {
     scheduler::Scheduler& scheduler = session_->scheduler();
     const auto end =
@@ -176,7 +177,7 @@ class Trainer {
     return scheduler.batches() >= end;
   }
 
-  // What has ended since the last call.
+  // Adds the results of the tasks that have ended since the last call.
   void account(const scheduler::Progress& progress) {
     epoch_.add(progress);
     const Clock::time_point now = Clock::now();
@@ -259,7 +260,7 @@ class Trainer {
     for (RunObserver* observer : context_.observers) observer->on_progress(progress);
   }
 
-  // True if the target is reached.
+  // Returns whether the target is reached.
   bool evaluate_epoch(int epoch) {
     const Clock::time_point evaluation_start = Clock::now();
     scores_.evaluate(*session_);
@@ -292,15 +293,15 @@ class Trainer {
     summary_.model_sha256 = write_safetensors(path, model, {{"format", "arbalest"}, {"job", job_.name}});
   }
 
-  // Saves first: a second signal must not cost the model.
+  // Saves before evaluating, so that a second signal does not cost the model.
   void save_and_evaluate() {
     scheduler::Scheduler& scheduler = session_->scheduler();
-    // Nor must an estimation of statistics, which takes its time.
+    // Statistics are not re-estimated then, because that takes time.
     const bool is_cut_short = summary_.status == RunStatus::kStopped || summary_.status == RunStatus::kDiverged;
     if (is_cut_short) save(scheduler.snapshot(scheduler::Statistics::kAveraged));
     save(scheduler.snapshot());
     if (scores_.is_known()) return;
-    scores_.evaluate(*session_);  // it ended within an epoch
+    scores_.evaluate(*session_);  // the run ended within an epoch
     const std::string problem = scores_.problem();
     if (summary_.status == RunStatus::kStopped && !problem.empty()) {
       summary_.status = RunStatus::kDiverged;
@@ -308,7 +309,7 @@ class Trainer {
     }
   }
 
-  // Tells all observers, even if one fails; then throws what the first of those threw.
+  // Calls all observers even if one fails; then throws the first error.
   void finish() {
     scores_.write_to(summary_);
     if (session_) {
@@ -333,19 +334,19 @@ class Trainer {
   const RunContext& context_;
   const Clock::time_point start_ = Clock::now();
   std::unique_ptr<Session> session_;
-  std::unique_ptr<LearnerChanges> changes_;  // after session_: it uses it
+  std::unique_ptr<LearnerChanges> changes_;  // declared after session_, which it uses
   ModelScores scores_;
   RunSummary summary_;
-  scheduler::Progress epoch_;  // of the epoch under way
+  scheduler::Progress epoch_;  // of the present epoch
   Clock::time_point epoch_start_;
   Clock::time_point round_start_;
   double epoch_seconds_ = 0.0;
-  double epoch_learning_rate_ = 0.0;  // of its last round
+  double epoch_learning_rate_ = 0.0;  // in its last round
   Clock::time_point training_start_;
-  double training_seconds_ = 0.0;  // without evaluation
+  double training_seconds_ = 0.0;  // evaluation not included
   double next_report_ = 0.0;
   std::size_t next_switch_ = 0;
-  std::string synchronization_{sma::name_of(job_.synchronization.scheme)};  // at present
+  std::string synchronization_{sma::name_of(job_.synchronization.scheme)};  // present scheme
 };
 
 }  // namespace

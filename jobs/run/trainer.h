@@ -15,27 +15,28 @@ namespace arbalest::jobs {
 class LearnerCache;
 
 struct RunContext {
-  std::string data_root;                          // where datasets lie
-  std::string output_directory;                   // exists and is writable; "" keeps nothing (dry runs, benchmarks)
-  std::vector<RunObserver*> observers;            // told in order
+  std::string data_root;                // root directory of the datasets
+  std::string output_directory;         // exists and is writable; "": nothing is stored (dry runs, benchmarks)
+  std::vector<RunObserver*> observers;  // called in this order
   const std::atomic<int>* stop_signal = nullptr;  // not 0: end the round, save, return kStopped
-  const LearnerCache* learner_cache = nullptr;    // where `auto {}` begins; null: nothing is remembered
+  const LearnerCache* learner_cache = nullptr;    // start of the search of `auto {}`; null: no earlier answers are used
   engine::DeviceOptions device_options;
-  dataflow::InputObserver* training_input = nullptr;  // watches it; must outlive the run
+  dataflow::InputObserver* training_input = nullptr;  // observes the training input; must outlive the run
   dataflow::InputObserver* evaluation_input = nullptr;
 };
 
 // Trains until the target, the last epoch, a stop signal or divergence, and writes model.safetensors. A diverged or
-// stopped run returns its summary like any other; other failures throw engine::Error after the observers were told.
+// stopped run returns its summary like any other. Other failures are reported to the observers and then thrown as
+// engine::Error.
 RunSummary train(const JobOptions& job, const RunContext& context);
 
 struct DryRun {
-  std::string text;                   // a line for the user
-  std::vector<std::string> warnings;  // of the job, and what came to light as it ran
+  std::string text;                   // one line for the user
+  std::vector<std::string> warnings;  // of the job, and from running it
 };
 
-// One round of training and one evaluation of the whole test set; writes nothing, tells no observer, heeds no stop
-// signal. Throws kDiverged if a loss is not finite.
+// Runs one round of training and one evaluation of the whole test set. Writes nothing, calls no observer, ignores stop
+// signals. Throws kDiverged if a loss is not finite.
 DryRun dry_run(const JobOptions& job, const RunContext& context);
 
 }  // namespace arbalest::jobs

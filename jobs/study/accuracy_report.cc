@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 std::string percent_or_dash(const std::optional<double>& fraction) { return fraction ? percent(*fraction) : "-"; }
 
-// Over learners, of the points for which `value_of` has one; the y axis, titled, is left to the caller.
+// A chart over learners of the points for which `value_of` has a value. The caller sets the y axis.
 LineChart chart_over_learners(const AccuracyStudy& study, std::string title, const auto& value_of) {
   ChartSeries series{.color = 0, .dots = true, .points = {}};
   for (const AccuracyPoint& point : study.points) {

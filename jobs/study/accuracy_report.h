@@ -1,4 +1,4 @@
-// What `arbalest tune --objective time-to-accuracy` prints and keeps: tune.json and tune.svg.
+// Output of `arbalest tune --objective time-to-accuracy`: the console text, tune.json and tune.svg.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace arbalest::jobs {
 
-// Names are what other programs read. What was not reached is null.
+// Names in the JSON are an interface for other programs. A value that was not reached is null.
 nlohmann::ordered_json to_json(const AccuracyStudy& study);
 std::string to_text(const AccuracyStudy& study);
-// Two charts side by side over learners of a device: the time to the target, where it was reached, and the accuracy at
-// the end.
+// Two charts side by side over learners per device: the time to the target, if it was reached, and the accuracy at the
+// end.
 std::string to_svg(const AccuracyStudy& study);
 
 }  // namespace arbalest::jobs

@@ -17,7 +17,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-// Notes when the target was reached, but lets the training go on.
+// Records when the target was reached, but lets the training go on.
 class Watcher final : public RunObserver {
  public:
   Watcher(AccuracyPoint& point, double target, int max_epochs, const std::function<void(const std::string&)>& tell)
@@ -26,7 +26,7 @@ class Watcher final : public RunObserver {
   void on_start(const RunStart& /*start*/) override {}
   void on_progress(const RunProgress& /*progress*/) override {}
   void on_epoch(const EpochRow& row) override {
-    // That of a model without a finite loss means nothing.
+    // The accuracy of a model without a finite loss does not count.
     const bool reached = std::isfinite(row.decisive_loss()) && target_.add(row.decisive_accuracy());
     const bool first = reached && !point_.seconds;
     if (first) {
@@ -54,13 +54,14 @@ class Watcher final : public RunObserver {
   const std::function<void(const std::string&)>& tell_;
 };
 
-// None if it was stopped.
+// Returns none if a signal stopped the training.
 std::optional<AccuracyPoint> train_point(const JobOptions& job, RunContext context, const autotuner::Configuration& at,
                                          double target, const std::function<void(const std::string&)>& tell) {
   const std::string learners = fmt::format("learners.per_device.fixed={}", at.learners);
   JobOptions fixed = parse_job(SourceText(job.name, job.resolved_text), {&learners, 1});
   fixed.data.validation = job.data.validation;  // its errors point into the user's text
-  fixed.training.target_accuracy.reset();       // nothing stops it early: the accuracy at the end is wanted, too
+  fixed.training.target_accuracy.reset();       // the training must not stop early, because the accuracy at the end is
+                                                // wanted, too
   AccuracyPoint point{.learners = at.learners, .threads = at.threads};
   const Inspection inspection = inspect(fixed);
   point.learner_bytes = inspection.learner_bytes * at.learners * static_cast<std::int64_t>(job.devices.size());
@@ -150,7 +151,7 @@ AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, c
       }
       study.points.push_back(*point);
     } catch (const engine::Error& error) {
-      // More may not fit into memory, or into a dataset whose size only its files tell.
+      // More learners may not fit into memory, or into a dataset whose size only its files tell.
       const bool is_limit =
           error.kind() == engine::ErrorKind::kOutOfMemory || error.kind() == engine::ErrorKind::kInvalidJob;
       if (!is_limit || study.points.empty()) throw;

@@ -1,6 +1,6 @@
-// Which number of learners reaches an accuracy first, and what accuracy it ends with: short trainings, for
-// `arbalest tune --objective time-to-accuracy`. The fastest number need not be it: more learners need more epochs, and
-// many of them end at a lower accuracy.
+// Finds the number of learners that reaches an accuracy first, and the accuracy it ends with, by short trainings, for
+// `arbalest tune --objective time-to-accuracy`. The number with the highest throughput need not be the first: more
+// learners need more epochs, and many of them end at a lower accuracy.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 namespace arbalest::jobs {
 
 struct AccuracyStudyOptions {
-  double target = 0.0;       // of the job's accuracy set (RunStart::accuracy_set), in (0, 1]
-  bool every_count = false;  // not only octaves: 1, 2, 4 ...
+  double target = 0.0;       // on the job's accuracy set (RunStart::accuracy_set), in (0, 1]
+  bool every_count = false;  // false: octaves only (1, 2, 4 ...)
 };
 
-// A training with a number of learners of each device, to the job's last epoch.
+// One training up to the job's last epoch, with a number of learners per device.
 struct AccuracyPoint {
   int learners = 1;
-  int threads = 1;                   // of each; 1 on a GPU
-  std::optional<double> seconds{};   // of the whole clock (design section 8) until the target was reached
-  std::optional<int> epochs{};       // until then
-  std::optional<double> accuracy{};  // test, at the end; none where training diverged before an evaluation
+  int threads = 1;                   // per learner; 1 on a GPU
+  std::optional<double> seconds{};   // until the target was reached, of the whole clock (design section 8)
+  std::optional<int> epochs{};       // until the target was reached
+  std::optional<double> accuracy{};  // test accuracy at the end; none if training diverged before an evaluation
   std::optional<double> best_accuracy{};
-  std::optional<double> validation_accuracy{};  // alike, where there is a validation set
+  std::optional<double> validation_accuracy{};  // the same on the validation set, if there is one
   std::optional<double> best_validation_accuracy{};
   double total_seconds = 0.0;  // to the last epoch
   double images_per_second = 0.0;
-  std::int64_t learner_bytes = 0;  // what all learners of all devices take of memory
+  std::int64_t learner_bytes = 0;  // memory of all learners on all devices
 };
 
 struct AccuracyStudy {
@@ -42,30 +42,33 @@ struct AccuracyStudy {
   std::string precision;
   std::uint64_t seed = 0;
   double target = 0.0;
-  EvaluationSet accuracy_set = EvaluationSet::kTest;  // that the target is for
+  EvaluationSet accuracy_set = EvaluationSet::kTest;  // set that the target refers to
   int max_epochs = 0;
-  int signal = 0;                     // that stopped it before all had trained, or 0
-  std::optional<int> chosen{};        // learners of each device; none if the target was not reached
+  int signal = 0;                     // signal that stopped the study before the last training, or 0
+  std::optional<int> chosen{};        // learners per device; none if the target was not reached
   std::string reason;                 // one sentence
   std::vector<AccuracyPoint> points;  // ascending in learners
 };
 
-// The accuracies that the target is compared with.
+// The accuracies that are compared with the target.
 const std::optional<double>& final_accuracy(const AccuracyPoint& point, EvaluationSet set);
 const std::optional<double>& best_accuracy(const AccuracyPoint& point, EvaluationSet set);
 
-// The point that reached the target first; of those within 3 % of its time the one of the fewest learners, as a
-// single training does not tell them apart. Null if none reached it.
+// Returns the point that reached the target first. Points within 3 % of its time count as equal, because a single
+// training cannot tell them apart; of these the one with the fewest learners is returned. Null if none reached the
+// target.
 const AccuracyPoint* choose(const std::vector<AccuracyPoint>& points);
 
-// Numbers of learners that are trained with, ascending: octaves of those that suit all devices of the job, or every
-// number within its bounds; with the threads that the first device gives to each.
+// Numbers of learners to train with, ascending: octaves of those that suit all devices of the job, or every number
+// within its bounds. The threads are those of the first device.
 std::vector<autotuner::Configuration> studied_counts(const JobOptions& job, bool every_count);
 
-// `job` has bounds (JobOptions::tuned). One training with its seed for each number, one after the other, in ascending
-// order, up to the first that does not fit into memory; throws what training throws, kOutOfMemory only if the first
-// does not fit. A training that diverges is a point without the target. Keeps nothing. A stop signal of the
-// context ends the training under way, which is then no point, and the study. `tell` gets a line for each evaluation.
+// Trains once, with the job's seed, for each number of learners in ascending order, up to the first number that does
+// not fit into memory. `job` must have bounds (JobOptions::tuned). Stores nothing.
+//
+// Throws what training throws; kOutOfMemory only if the first number does not fit. A training that diverges gives a
+// point without time to the target. A stop signal of the context ends the study and the training under way, which gives
+// no point. `tell` gets a line for each evaluation.
 AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, const AccuracyStudyOptions& options,
                              const std::function<void(const std::string&)>& tell);
 

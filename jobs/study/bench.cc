@@ -30,7 +30,7 @@ std::int64_t now_in_milliseconds() {
 
 std::vector<std::string> train_arguments(const BenchCase& of, const BenchRun& run, std::optional<double> target,
                                          const BenchContext& context) {
-  // What tune has remembered would be a search outside of the clock.
+  // A remembered answer of `tune` would be search time outside the clock.
   std::vector<std::string> arguments = {"arbalest", "train", of.job_path, "--no-cache"};
   std::vector<std::string> settings = of.settings;
   if (target) settings.push_back(fmt::format("training.target_accuracy={}", *target));
@@ -163,7 +163,7 @@ void run_bench(BenchResult& result, const BenchContext& context) {
                                       .log = context.directory / run.log},
                                      *context.stop_signal);
       judge(end, context.directory, plan.target.has_value(), run);
-    } catch (const std::exception& error) {  // what the others have measured must not be lost
+    } catch (const std::exception& error) {  // must not lose the results of the other runs
       run.outcome = BenchOutcome::kDied;
       run.message = error.what();
     }

@@ -14,7 +14,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-// From the least to the most of what it has been told.
+// Collects the smallest and the largest of the added values.
 class Extent {
  public:
   void add(double value) {
@@ -31,7 +31,7 @@ class Extent {
   double most_ = -least_;
 };
 
-// Nothing for an empty spread.
+// Adds nothing for an empty spread.
 void add_point(double x, const BenchSpread& spread, ChartSeries& series, Extent& extent) {
   if (!spread.median) return;
   series.points.push_back({x, *spread.median, false, spread.least, spread.most});
@@ -44,7 +44,7 @@ const BenchSpread& spread_of(const BenchEpochSpread& of, BenchAccuracy accuracy)
   return accuracy == BenchAccuracy::kTest ? of.test_accuracy : of.validation_accuracy;
 }
 
-// By name of the series in the order of the cases: the accuracies of the runs, by number of learners.
+// Accuracies of the runs of a series, by number of learners. Series are in the order of the cases.
 struct LearnerSeries {
   std::string name;
   std::map<int, std::vector<double>> accuracies;

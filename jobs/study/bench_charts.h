@@ -14,15 +14,15 @@ enum class BenchAccuracy { kTest, kValidation };
 
 // "test accuracy", "validation accuracy"
 const char* to_string(BenchAccuracy accuracy);
-// What the target is about: the accuracy on the validation set where there is one.
+// The accuracy that the target refers to: on the validation set if there is one.
 BenchAccuracy target_accuracy_of(const BenchResult& result);
 bool has_validation(const BenchResult& result);
 
-// A curve for each case: the median over its runs at the end of each epoch, and the range as a band.
+// One curve per case: the median over its runs at the end of each epoch, with the range as a band.
 LineChart accuracy_over_epochs(const BenchResult& result, BenchAccuracy accuracy);
 
-// A curve for each series of cases: the median of the test accuracy at the end of training over the number of learners
-// of all devices, with the range as whiskers. Nothing if all runs have the same number of learners.
+// One curve per series of cases: the median test accuracy at the end of training over the number of learners of all
+// devices, with the range as whiskers. None if all runs have the same number of learners.
 std::optional<LineChart> accuracy_over_learners(const BenchResult& result);
 
 }  // namespace arbalest::jobs

@@ -13,7 +13,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-// A cell may hold no line break, and its text is text.
+// Escapes a cell's text; a cell may hold no line break.
 std::string cell(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -48,7 +48,7 @@ std::string line_of(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
-// The first column is flush left, the others right. "" for no rows.
+// Aligns the first column left and the others right. Returns "" if there are no rows.
 std::string table_of(const TableRows& rows) {
   if (rows.empty()) return "";
   std::string text = line_of(rows.front()) + "|---|";

@@ -1,4 +1,4 @@
-// A bench as Markdown, for a page of results: its tables, and links to its charts.
+// Writes a bench as Markdown for a page of results: its tables, and links to its charts.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace arbalest::jobs {
 
-// The charts are files beside it (jobs/study/bench_report.h).
+// The charts are files in the same directory (jobs/study/bench_report.h).
 std::string to_markdown(const BenchResult& result);
 
 }  // namespace arbalest::jobs

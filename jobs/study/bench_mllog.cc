@@ -49,14 +49,14 @@ class MllogLines {
 std::string to_mllog(const BenchResult& result, const BenchRun& run) {
   const BenchCase& of = result.plan.cases[run.case_index];
   MllogLines lines(run.start_milliseconds);
-  // Every run is a process of its own, but what the system caches of files is left as it is.
+  // Every run is a process of its own, but the system's file cache is not cleared.
   lines.point(0.0, "cache_clear", false);
   lines.point(0.0, "submission_benchmark", of.label);
   lines.point(0.0, "seed", run.seed);
   if (result.plan.target) lines.point(0.0, "quality_target", *result.plan.target);
   if (run.learners > 0) lines.point(0.0, "global_batch_size", of.batch_size * run.learners);
   lines.begin(0.0, "init_start");
-  lines.end(0.0, "init_stop");  // preparation is inside our clock
+  lines.end(0.0, "init_stop");  // preparation is part of our clock
   lines.begin(0.0, "run_start");
   double last = run.phases.preparation;
   for (const BenchEpoch& row : run.rows) {

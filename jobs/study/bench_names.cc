@@ -20,10 +20,10 @@ class CaseNames {
  public:
   CaseNames(const BenchPlan& plan, bool has_one_device) : plan_(plan), has_one_device_(has_one_device) {}
 
-  // `with_learners`: what is said of numbers of learners is part of the name.
+  // `with_learners`: whether the name includes numbers of learners.
   std::string of(const BenchCase& named, bool with_learners) const {
     std::vector<std::string> parts;
-    const bool is_copy = named.label != full_label(named);  // " (2)" follows
+    const bool is_copy = named.label != full_label(named);  // " (2)" follows then
     const bool has_job = is_copy || std::ranges::any_of(plan_.cases, [&](const BenchCase& other) {
                            return other.job != named.job || other.job_path != named.job_path;
                          });
@@ -62,7 +62,7 @@ class CaseNames {
     if (path == kFixedPath) {
       return fmt::format("{} learner{}{}", value, value == "1" ? "" : "s", has_one_device_ ? "" : " per device");
     }
-    if (path.find('.') == std::string::npos) return value;  // a message, whose alternatives tell what they are
+    if (path.find('.') == std::string::npos) return value;  // a message, whose alternatives explain themselves
     return fmt::format("{}={}", is_unique(last_part(path)) ? last_part(path) : path, value);
   }
 

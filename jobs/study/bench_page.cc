@@ -37,7 +37,7 @@ struct Name {
   std::string text;
 };
 
-// `key_of`: the picture of a color.
+// `key_of`: returns the legend's picture for a color.
 std::string figure(const std::string& svg, const std::vector<Name>& names, std::string (*key_of)(int)) {
   std::string html = "<figure>\n" + svg + "<ul class=\"legend\">\n";
   for (const Name& name : names) html += fmt::format("<li>{}{}</li>\n", key_of(name.color), escaped(name.text));
@@ -47,13 +47,13 @@ std::string figure(const std::string& svg, const std::vector<Name>& names, std::
 std::string figure(LineChart chart) {
   std::vector<Name> names;
   for (const ChartSeries& series : chart.series) names.push_back({series.color, series.name});
-  chart.legend = false;  // which the page has as text
+  chart.legend = false;  // the page has the legend as text
   return figure(to_svg(chart), names, series_key);
 }
 
 std::string bar_key(int color) { return fmt::format("<i class=\"{}\"></i>", color_class(color)); }
 
-// A curve for each run.
+// One curve per run.
 std::string time_chart(const BenchResult& result) {
   std::string title = result.plan.accuracy_text() + std::string(" over time");
   title[0] = static_cast<char>(std::toupper(title[0]));
@@ -79,7 +79,7 @@ std::string time_chart(const BenchResult& result) {
   return figure(to_svg(chart), names, series_key);
 }
 
-// Of the runs that the tables count: a curve through the medians of equal numbers of learners.
+// Uses the runs that the tables count: a curve through the medians at equal numbers of learners.
 std::string throughput_chart(const BenchResult& result) {
   std::vector<Name> names;
   std::map<std::string, std::map<int, std::vector<double>>> rates;
@@ -108,7 +108,7 @@ std::string throughput_chart(const BenchResult& result) {
   return figure(std::move(chart));
 }
 
-// Where every run was traced the training is divided by what the learners do.
+// If every run was traced, the training time is divided by what the learners do.
 std::string phase_chart(const BenchResult& result) {
   std::vector<BenchPhases> phases;
   for (std::size_t i = 0; i < result.plan.cases.size(); ++i) phases.push_back(summarize(runs_of(result, i)).phases);
@@ -144,7 +144,7 @@ std::string row_of(const std::vector<std::string>& cells, const char* tag) {
   return html + "</tr>\n";
 }
 
-// "" for no rows.
+// Returns "" if there are no rows.
 std::string table_of(const TableRows& rows, const char* css_class = "wide") {
   if (rows.empty()) return "";
   std::string html = fmt::format("<div class=\"{}\"><table>\n{}", css_class, row_of(rows.front(), "th"));

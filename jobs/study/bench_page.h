@@ -1,4 +1,4 @@
-// A bench as a page: one file that needs no other, with charts as inline SVG, readable on light and on dark ground.
+// Writes a bench as one self-contained HTML page, with charts as inline SVG, readable on light and dark background.
 #pragma once
 
 #include <string>

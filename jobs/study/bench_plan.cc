@@ -37,7 +37,7 @@ std::uint64_t parse_seed(std::string_view word, const std::string& all) {
   return seed;
 }
 
-// At commas that are in no bracket and no quotes.
+// Splits at commas outside of brackets and quotes.
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -83,7 +83,7 @@ std::vector<std::uint64_t> parse_seeds(const std::string& text) {
 
 std::string path_of(const std::string& setting) { return setting.substr(0, setting.find('=')); }
 
-// Seeds and target have options of their own, which would win without a word.
+// Seeds and target have options of their own, which would silently win.
 void check_path(const std::string& option, const std::string& setting) {
   const std::string path = path_of(setting);
   if (path == kSeedPath) fail(ErrorKind::kUsage, "{} {}: give the seeds with --seeds", option, setting);
@@ -114,7 +114,7 @@ std::vector<Variation> parse_variations(const std::vector<std::string>& texts) {
   return variations;
 }
 
-// Every combination, the last variation fastest; one empty combination if there is none.
+// All combinations, the last variation fastest; one empty combination if there are no variations.
 std::vector<std::vector<std::pair<std::string, std::string>>> combine(const std::vector<Variation>& variations) {
   std::vector<std::vector<std::pair<std::string, std::string>>> combinations(1);
   for (const Variation& variation : variations) {
@@ -130,7 +130,7 @@ std::vector<std::vector<std::pair<std::string, std::string>>> combine(const std:
   return combinations;
 }
 
-// What load_job says of a --set that the user has written as a --vary.
+// Rewrites load_job's message about a --set that the user has written as a --vary.
 std::string blame_variation(std::string message, const BenchCase& of) {
   for (const auto& [path, value] : of.varied) {
     const std::string wrong = fmt::format("--set {}={}: error: ", path, value);
@@ -177,7 +177,7 @@ void name_case(BenchCase& named, const std::vector<BenchCase>& before) {
 
 std::string target_text(std::optional<double> target) { return target ? fmt::format("{}", *target) : "none"; }
 
-// The target of all jobs, of which `first` is that of the first.
+// All jobs must have the same target; `first`: the first job's.
 void check_same_target(std::optional<double> first, std::optional<double> target) {
   if (first == target) return;
   fail(

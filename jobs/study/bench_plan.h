@@ -1,4 +1,4 @@
-// What `arbalest bench` is to run: jobs, variations of them and seeds, all checked before anything runs.
+// The plan of `arbalest bench`: jobs, their variations and seeds, all checked before anything runs.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,26 @@ namespace arbalest::jobs {
 
 struct BenchRequest {
   std::vector<std::string> jobs;        // paths of job files
-  std::vector<std::string> settings;    // "path=value", as --set takes them, for all jobs
-  std::vector<std::string> variations;  // "path=value,value,...": every combination of them
+  std::vector<std::string> settings;    // "path=value", as for --set; for all jobs
+  std::vector<std::string> variations;  // "path=value,value,...": all combinations are run
   std::string seeds;                    // "1..5", "1,2,7"
   std::optional<double> target;         // unset: the jobs' own
-  bool no_target = false;               // train all epochs, whatever target the jobs have
+  bool no_target = false;               // train all epochs, even if the jobs have targets
 };
 
-// A job and one value for each variation.
+// A job with one value for each variation.
 struct BenchCase {
   std::string job_path;
   std::string job;                    // its name
-  std::string label;                  // "lenet-mnist training.batch_size=16", of no other case
-  std::string name;                   // what tells the case from the others of the plan: "batch_size=16, 4 learners"
+  std::string label;                  // "lenet-mnist training.batch_size=16", unique in the plan
+  std::string name;                   // what distinguishes the case in the plan: "batch_size=16, 4 learners"
   std::string series_name;            // the name without numbers of learners
-  std::string directory;              // of its runs, below the bench's: "2-lenet-mnist"
-  std::vector<std::string> settings;  // all of "path=value"
+  std::string directory;              // directory of its runs below the bench's: "2-lenet-mnist"
+  std::vector<std::string> settings;  // all settings, as "path=value"
   std::vector<std::pair<std::string, std::string>> varied;  // path, value
   std::int64_t batch_size = 0;
-  std::string job_sha256;                             // of the job as text, with every setting and default but the seed
-  EvaluationSet accuracy_set = EvaluationSet::kTest;  // that its target is for
+  std::string job_sha256;  // of the job as text, with every setting and default except the seed
+  EvaluationSet accuracy_set = EvaluationSet::kTest;  // set that the target refers to
 };
 
 struct BenchPlan {
@@ -40,16 +40,16 @@ struct BenchPlan {
   std::vector<std::uint64_t> seeds;  // in the order in which they run
   std::vector<BenchCase> cases;
 
-  // "test accuracy", "validation accuracy"; "accuracy" where the cases have unlike sets.
+  // "test accuracy", "validation accuracy"; "accuracy" if the cases use different sets.
   std::string accuracy_text() const;
   std::size_t runs() const { return seeds.size() * cases.size(); }
 };
 
-// Throws kUsage for a --target that is no accuracy.
+// Throws kUsage if --target is not an accuracy.
 void check_target(double target);
 
-// Throws kUsage for seeds, a target, or a variation that make no sense, for jobs that have no accuracy, and what
-// load_job throws for a job that is wrong, with `--vary` where a variation has caused it.
+// Throws kUsage for invalid seeds, targets or variations and for jobs without accuracy. Throws what load_job throws for
+// a wrong job; the message names `--vary` if a variation caused the error.
 BenchPlan plan_bench(const BenchRequest& request);
 
 }  // namespace arbalest::jobs

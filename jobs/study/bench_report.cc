@@ -116,7 +116,7 @@ ordered_json to_json(const BenchResult& result, std::size_t index) {
   return json;
 }
 
-// Of runs that the table cannot show.
+// Lines about the runs that the table cannot show.
 std::string missing_runs(const BenchResult& result) {
   std::string text;
   int not_run = 0;
@@ -144,7 +144,7 @@ std::string time_table(const BenchResult& result) {
   return table(rows, 2);
 }
 
-// A chart that is not drawn any more is not there.
+// Removes the file of a chart that is no longer drawn.
 void write_chart(const std::optional<LineChart>& chart, const std::filesystem::path& path) {
   if (chart) {
     write_file(path, as_document(to_svg(*chart)));

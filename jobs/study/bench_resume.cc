@@ -58,7 +58,7 @@ void check_same_plan(const ordered_json& then, const BenchResult& now, const fs:
   check_same("its number of cases is", cases.size(), now.plan.cases.size(), directory);
 }
 
-// Without what changes by itself.
+// Names of changed fields, without those that always change.
 std::vector<std::string> changed_fields(const ordered_json& then, const ordered_json& now) {
   std::vector<std::string> changed;
   for (const auto& [name, value] : now.items()) {
@@ -68,14 +68,14 @@ std::vector<std::string> changed_fields(const ordered_json& then, const ordered_
   return changed;
 }
 
-// Takes over the run that `then` tells of, if it was measured and its directory can still be read.
+// Takes over the run that `then` describes, if it was measured and its directory can still be read.
 void keep_if_measured(const ordered_json& then, const BenchContext& context, bool has_target, BenchRun& run) {
   BenchRun kept = run;
   kept.exit_code = then.at("exit_code");
   kept.directory = then.at("directory");
   kept.log = then.at("log");
   kept.start_milliseconds = then.at("start_milliseconds");
-  if (!then.contains("epoch_rows")) return;  // which measured runs have
+  if (!then.contains("epoch_rows")) return;  // only measured runs have it
   const std::string problem = read_run(context.directory / kept.directory, has_target, kept);
   if (problem.empty() && kept.is_measured()) {
     run = std::move(kept);
@@ -85,7 +85,7 @@ void keep_if_measured(const ordered_json& then, const BenchContext& context, boo
   }
 }
 
-// Of a run that begins anew.
+// Removes the files of a run that begins anew.
 void remove_run(const BenchPlan& plan, const BenchRun& run, const fs::path& directory) {
   const fs::path path = directory / plan.cases[run.case_index].directory / fmt::format("seed-{}", run.seed);
   for (const char* ending : {"", ".log", ".mllog", ".trace.json"}) fs::remove_all(path.string() + ending);
@@ -120,7 +120,7 @@ void take_over(const ordered_json& then, const BenchContext& context, BenchResul
 bool holds_bench(const fs::path& directory) {
   if (fs::exists(directory / kBenchJson)) return true;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
-    if (entry.path().filename() == kBenchLock) continue;  // of a bench that was killed before its first run
+    if (entry.path().filename() == kBenchLock) continue;  // left by a bench that was killed before its first run
     fail(ErrorKind::kUsage, "'{}' holds no bench to go on with ({} is missing); choose another directory with --output",
          directory.string(), kBenchJson);
   }

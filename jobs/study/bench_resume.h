@@ -1,4 +1,4 @@
-// Going on with a bench that has ended before all of its runs had.
+// Resumes a bench that ended before all of its runs had.
 #pragma once
 
 #include <filesystem>
@@ -10,15 +10,15 @@ namespace arbalest::jobs {
 // The file that a bench locks in its directory.
 inline constexpr const char* kBenchLock = ".lock";
 
-// Whether there is a bench in the directory to go on with; false if nothing is there. Throws kUsage if something else
-// is.
+// Whether the directory holds a bench to resume; false if it is empty or missing. Throws kUsage if it holds anything
+// else.
 bool holds_bench(const std::filesystem::path& directory);
 
-// Keeps other benches out of a directory for as long as it lives, and for as long as a run that its process has begun
-// does: such a run may still be saving when the bench has been killed.
+// Keeps other benches out of a directory while this object lives, and while a run that its process has started is
+// alive: such a run may still be saving after the bench has been killed.
 class BenchLock {
  public:
-  // Throws kUsage if another bench has the directory or no file can be locked there, kOutOfMemory if the disk is full.
+  // Throws kUsage if another bench uses the directory or no file can be locked there, kOutOfMemory if the disk is full.
   explicit BenchLock(const std::filesystem::path& directory);
   ~BenchLock();
   BenchLock(const BenchLock&) = delete;
@@ -28,9 +28,9 @@ class BenchLock {
   int file_ = -1;
 };
 
-// The bench that bench.json in the context's directory tells of, its measured runs as their directories have them. What
-// the other runs have left is removed, since they run again. Throws kUsage if the directory holds no bench, or one of
-// another plan than this, and kData if bench.json is damaged; nothing is removed then.
+// Restores the bench from bench.json in the context's directory; measured runs are read from their directories. The
+// remains of all other runs are removed, because those run again. Throws kUsage if the directory holds no bench, or one
+// with another plan, and kData if bench.json is damaged; nothing is removed then.
 BenchResult resume_bench(const BenchPlan& plan, const BenchContext& context);
 
 }  // namespace arbalest::jobs

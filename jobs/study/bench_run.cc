@@ -20,7 +20,7 @@ std::optional<double> number_or_none(const json& object, const char* name) {
   return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
 }
 
-// None if the object lacks the field, which only runs with a validation set have.
+// Returns none if the object lacks the field, which only runs with a validation set have.
 std::optional<double> number_if_there(const json& object, const char* name) {
   return object.contains(name) ? number_or_none(object, name) : std::nullopt;
 }
@@ -72,7 +72,7 @@ void read_summary_into(const json& summary, bool has_target, BenchRun& run) {
   if (!run.rows.empty()) run.replica_distance = run.rows.back().replica_distance;
 }
 
-// Images per second counts training alone, the last epoch included, whether or not it came to its end.
+// Images per second covers the training alone, including the last epoch even if it was not completed.
 void divide_into_phases(double examples, BenchRun& run) {
   BenchPhases& phases = run.phases;
   phases.training = run.images_per_second > 0.0 ? examples / run.images_per_second : 0.0;

@@ -1,4 +1,4 @@
-// One run of a bench, read from what it has left on disk.
+// One run of a bench, read from the files that it has left.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 namespace arbalest::jobs {
 
 enum class BenchOutcome {
-  kReached,     // the target
-  kNotReached,  // trained all epochs
+  kReached,     // reached the target
+  kNotReached,  // trained all epochs without reaching it
   kCompleted,   // trained all epochs, and there was no target
   kDiverged,
-  kDied,     // ended by another error, by a signal of somebody else, or without a summary
-  kStopped,  // by our own stop signal
-  kNotRun    // the bench was stopped before
+  kDied,     // ended by another error, by a foreign signal, or without a summary
+  kStopped,  // ended by our own stop signal
+  kNotRun    // the bench was stopped before it began
 };
 
 // A row of metrics.jsonl.
@@ -26,23 +26,23 @@ struct BenchEpoch {
   int epoch = 0;
   double elapsed_seconds = 0.0;
   double test_accuracy = 0.0;
-  std::optional<double> validation_accuracy;  // where the job has a validation set
-  std::optional<double> replica_distance;     // none where it was not finite
+  std::optional<double> validation_accuracy;  // if the job has a validation set
+  std::optional<double> replica_distance;     // none if not finite
   double training_seconds = 0.0;
   double evaluation_seconds = 0.0;
-  // Shares of the training, where the run was traced, and on a CPU.
+  // Fractions of the training time; known if the run was traced, on a CPU.
   std::optional<double> device_busy;
   std::optional<double> averaging_wait;
 
-  // The accuracy that the target is compared with.
+  // The accuracy that is compared with the target.
   double decisive_accuracy() const { return validation_accuracy.value_or(test_accuracy); }
 };
 
-// Of the whole clock of a run; they add up to train_seconds.
+// Parts of a run's whole clock, in seconds; they add up to train_seconds.
 struct BenchPhases {
   double preparation = 0.0;  // reading data, making plans and learners
   double training = 0.0;
-  // Parts of the training, where it is known how the learners spend it; none is where there is no epoch.
+  // Parts of `training`, if the traces tell how the learners spent it; none without any epoch.
   std::optional<double> working;
   std::optional<double> averaging_wait;
   double evaluation = 0.0;
@@ -53,12 +53,12 @@ struct BenchRun {
   std::size_t case_index = 0;
   std::uint64_t seed = 0;
   BenchOutcome outcome = BenchOutcome::kNotRun;
-  std::string message;                  // why, unless it reached the target; "" otherwise
-  int exit_code = 0;                    // 128 + signal if one ended it
-  std::string directory;                // of the run, below the bench's; "" if it has not run
-  std::string log;                      // alike
+  std::string message;                  // the reason, unless the target was reached; "" otherwise
+  int exit_code = 0;                    // 128 + signal if a signal ended it
+  std::string directory;                // below the bench's directory; "" if it has not run
+  std::string log;                      // likewise
   std::int64_t start_milliseconds = 0;  // since 1970
-  // Nothing below is known of runs that died or did not run.
+  // These are unknown for runs that died or did not run.
   int learners = 0;
   int epochs = 0;
   double train_seconds = 0.0;
@@ -66,20 +66,20 @@ struct BenchRun {
   double images_per_second = 0.0;
   std::optional<double> test_accuracy;
   std::optional<double> best_test_accuracy;
-  EvaluationSet accuracy_set = EvaluationSet::kTest;  // that the target is for
-  std::optional<double> validation_accuracy;          // where there is a validation set
+  EvaluationSet accuracy_set = EvaluationSet::kTest;  // set that the target refers to
+  std::optional<double> validation_accuracy;          // if there is a validation set
   std::optional<double> best_validation_accuracy;
   std::optional<double> replica_distance;  // at the end of the last epoch
   BenchPhases phases;
   std::vector<BenchEpoch> rows;
 
-  // Clock between the end of preparation and the last epoch's evaluation, by epoch.
+  // Seconds per epoch between the end of preparation and the last epoch's evaluation.
   std::optional<double> seconds_per_epoch() const;
-  // The best of the accuracy that the target is compared with.
+  // The best of the accuracies that are compared with the target.
   const std::optional<double>& best_accuracy() const {
     return accuracy_set == EvaluationSet::kTest ? best_test_accuracy : best_validation_accuracy;
   }
-  // Whether it tells how long the job takes, and not only that something else happened.
+  // Whether the run tells how long the job takes, and did not end for another reason.
   bool is_measured() const {
     return outcome == BenchOutcome::kReached || outcome == BenchOutcome::kNotReached ||
            outcome == BenchOutcome::kCompleted || outcome == BenchOutcome::kDiverged;
@@ -89,11 +89,11 @@ struct BenchRun {
 // "target_reached", "not_reached", "completed", "diverged", "died", "stopped", "not_run"
 const char* to_string(BenchOutcome outcome);
 
-// Fills `run` from the directory at `path`, which a run with or without a target has left. Returns what is wrong with
-// it, and "" if nothing is.
+// Fills `run` from the directory at `path` of a run with or without a target. Returns what is wrong with the directory,
+// "" if nothing is.
 std::string read_run(const std::filesystem::path& path, bool has_target, BenchRun& run);
 
-// The last line of a log in which there is something; "" if there is none.
+// The last line of a log that is not empty; "" if there is none.
 std::string last_line(const std::filesystem::path& log);
 
 }  // namespace arbalest::jobs

@@ -45,7 +45,7 @@ void count(const BenchRun& run, BenchStatistics& statistics) {
   }
 }
 
-// Of the runs that have the value.
+// Spread over the runs that have the value.
 BenchSpread spread_of_measured(const std::vector<BenchRun>& runs, std::optional<double> BenchRun::*value) {
   std::vector<double> values;
   for (const BenchRun& run : runs) {

@@ -1,4 +1,4 @@
-// What the runs of a case come to.
+// Statistics of the runs of a case.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace arbalest::jobs {
 
-// Of runs, one of which that has not reached the target counts as larger than all that have: a median that is not set
-// means that half of the runs or more did not.
+// Spread of a value over runs. A run that has not reached the target counts as larger than all others, so a median that
+// is not set means that half of the runs or more did not reach it.
 struct BenchSpread {
   std::optional<double> median;
   std::optional<double> least;
@@ -18,41 +18,41 @@ struct BenchSpread {
 
 struct BenchStatistics {
   int runs = 0;      // planned
-  int measured = 0;  // of which all below is
+  int measured = 0;  // measured; all values below are of these
   int reached = 0;
-  int not_converged = 0;  // diverged ones included
+  int not_converged = 0;  // includes diverged ones
   int diverged = 0;
   int died = 0;
-  int stopped = 0;               // not run ones included
+  int stopped = 0;               // includes runs that did not start
   BenchSpread time_to_accuracy;  // seconds
   BenchSpread epochs_to_target;
   BenchSpread seconds_per_epoch;
   BenchSpread images_per_second;
   BenchSpread test_accuracy;  // of the model at the end
   BenchSpread best_test_accuracy;
-  BenchSpread validation_accuracy;  // at the end; nothing where there is no validation set
+  BenchSpread validation_accuracy;  // at the end; empty without a validation set
   BenchSpread best_validation_accuracy;
   BenchSpread replica_distance;  // at the end
-  // MLPerf's result: the mean without the fastest and the slowest, of at least three runs of which at most one has not
-  // converged, and counts as the slowest.
+  // MLPerf's result: the mean without the fastest and the slowest run. It needs at least three runs, of which at most
+  // one has not converged; that one counts as the slowest.
   std::optional<double> trimmed_mean_seconds;
   BenchPhases phases;  // means
 };
 
-// What the runs of a case come to at the end of an epoch.
+// Statistics of the runs of a case at the end of an epoch.
 struct BenchEpochSpread {
   int epoch = 0;
-  int runs = 0;  // that have come to it: one that reaches the target or diverges ends
+  int runs = 0;  // runs that have completed it; a run ends when it reaches the target or diverges
   BenchSpread test_accuracy;
   BenchSpread validation_accuracy;
 };
 
-// A value that is infinite stands for a run that has not reached the target.
+// An infinite value stands for a run that has not reached the target.
 BenchSpread spread_of(std::vector<double> values);
 
-// `runs`: of one case.
+// `runs`: those of one case.
 BenchStatistics summarize(const std::vector<BenchRun>& runs);
-// By ascending epoch, of the runs that are measured.
+// By ascending epoch, over the measured runs.
 std::vector<BenchEpochSpread> spreads_by_epoch(const std::vector<BenchRun>& runs);
 
 }  // namespace arbalest::jobs

@@ -30,7 +30,7 @@ int last_epoch(const BenchResult& result) {
   return last;
 }
 
-// Before another run of the same case.
+// Whether a run ended before another run of the same case.
 bool some_ended_early(const BenchResult& result) {
   for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {
     const std::vector<BenchRun> runs = runs_of(result, i);

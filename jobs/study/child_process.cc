@@ -21,7 +21,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-// Both ends are closed where a program begins.
+// Both ends are closed when a program is executed.
 class Pipe {
  public:
   Pipe() {
@@ -38,7 +38,7 @@ class Pipe {
   void close_writer() {
     if (ends_[1] >= 0) close(std::exchange(ends_[1], -1));
   }
-  // 0 if the writer was closed without a word.
+  // Returns 0 if the writer was closed without writing.
   int read_error() const {
     int error = 0;
     while (read(ends_[0], &error, sizeof error) < 0 && errno == EINTR) {
@@ -54,13 +54,13 @@ class Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
-// What the new process does until it is the program. Other threads of ours may have held locks when it was forked, so
-// nothing here may allocate or lock. It gets SIGTERM when the thread that has forked it ends, and with it our process,
-// however that ends; SIGTERM has no handler of ours then, which would end with the exec.
+// Work of the new process until it executes the program. Other threads may have held locks when it was forked, so
+// nothing here may allocate or lock. The process gets SIGTERM when the thread that forked it ends, and so whenever our
+// process ends. SIGTERM is reset to its default first, because our own handler would catch it until the exec.
 bool become(const ChildCommand& command, char* const* arguments, int log, pid_t parent) {
   if (setpgid(0, 0) != 0 || std::signal(SIGTERM, SIG_DFL) == SIG_ERR) return false;
   if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) return false;
-  if (getppid() != parent) _exit(1);  // it has ended before we asked to be told
+  if (getppid() != parent) _exit(1);  // the parent ended before PR_SET_PDEATHSIG took effect
   const int input = open("/dev/null", O_RDONLY);
   if (input < 0 || dup2(input, STDIN_FILENO) < 0) return false;
   if (dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0) return false;
@@ -95,7 +95,7 @@ pid_t start(const ChildCommand& command) {
 }  // namespace
 
 ChildEnd run_child(const ChildCommand& command, const std::atomic<int>& stop_signal) {
-  constexpr std::chrono::milliseconds kInterval{20};  // what a stop signal may wait; the child keeps its own time
+  constexpr std::chrono::milliseconds kInterval{20};  // longest delay of a stop signal; the child measures its own time
   ChildEnd end;
   const pid_t process = start(command);
   for (;;) {

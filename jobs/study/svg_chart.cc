@@ -21,7 +21,7 @@ constexpr double kBottom = 320.0;
 constexpr double kHeight = 380.0;
 constexpr int kColors = 8;
 
-// Colors that are told apart with any kind of color vision (Okabe and Ito 2008), lighter on dark ground.
+// Colors that can be distinguished with any color vision (Okabe and Ito 2008); lighter on dark background.
 constexpr const char* kStyle =
     ":root{color-scheme:light dark;--c0:#0072b2;--c1:#b84a00;--c2:#007a5a;--c3:#a8457f;"
     "--c4:#8a6d00;--c5:#666;--c6:#6b4fa3;--c7:#2b7fb8}\n"
@@ -37,13 +37,13 @@ constexpr const char* kStyle =
     "svg.chart .whisker{stroke:var(--c);stroke-width:1.5;fill:none}"
     "svg.chart .marked{stroke:CanvasText;stroke-width:2}\n";
 
-// Where on a length of 1 a value lies.
+// Position of a value on an axis of length 1.
 double share(const ChartAxis& axis, double value) {
   if (axis.logarithmic) return std::log(value / axis.from) / std::log(axis.to / axis.from);
   return (value - axis.from) / (axis.to - axis.from);
 }
 
-// A legend, below the titles of the axes.
+// Geometry of the legend, below the titles of the axes.
 constexpr double kLegendTop = kHeight + 4.0;
 constexpr double kLegendPitch = 20.0;
 constexpr double kKeyWidth = 56.0;
@@ -78,7 +78,7 @@ std::string axes_of(const LineChart& chart) {
   return svg;
 }
 
-// As an attribute. Five kinds of dashes and seven of dots: 35 series are told apart without their color.
+// The dashes as an attribute. Five kinds of dashes and seven of dots distinguish 35 series without color.
 std::string dashes_of(int color) {
   constexpr std::array<const char*, 5> kDashes = {"", "9 4", "2 4", "9 4 2 4", "18 4"};
   const char* dashes = kDashes[static_cast<std::size_t>(color) % kDashes.size()];
@@ -89,7 +89,7 @@ std::string dashes_of(int color) {
 struct DotShape {
   int points = 0;  // 0: a circle
   double turn = 0.0;
-  double notch = 1.0;  // radius there, of that of the points
+  double notch = 1.0;  // radius of the notches relative to the points
 };
 
 std::string dot(int color, bool marked, double x, double y) {
@@ -102,7 +102,7 @@ std::string dot(int color, bool marked, double x, double y) {
   if (shape.points == 0) {
     return fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>\n", look, x, y, radius);
   }
-  const double reach = (shape.notch < 1.0 ? 1.5 : 1.25) * radius;  // or it would look smaller than a circle
+  const double reach = (shape.notch < 1.0 ? 1.5 : 1.25) * radius;  // otherwise it would look smaller than a circle
   std::string points;
   const auto add = [&](double angle, double distance) {
     points += fmt::format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", x + distance * std::sin(angle),
@@ -120,7 +120,7 @@ std::string curve(int color, const std::string& path) {
   return fmt::format("<path class=\"curve {}\"{} d=\"{}\"/>\n", color_class(color), dashes_of(color), path);
 }
 
-// Along the most of each point and back along the least; points without a range are left out.
+// A path along the upper ends of the ranges and back along the lower ends; points without a range are skipped.
 std::string band_of(const LineChart& chart, const ChartSeries& series) {
   std::string forth;
   std::string back;
@@ -166,7 +166,7 @@ std::string series_of(const LineChart& chart, const ChartSeries& series) {
   return whiskers + curve(series.color, path) + marks;
 }
 
-// Names in one column if one of them is long, else in two.
+// Lays out names in one column if one of them is long, else in two.
 struct LegendLayout {
   explicit LegendLayout(const LineChart& chart) {
     constexpr std::size_t kLongName = 32;
@@ -196,7 +196,7 @@ std::string legend_of(const LineChart& chart, const LegendLayout& layout) {
   return svg;
 }
 
-// 1, 2 or 5 times a power of ten, so that there are about five steps.
+// 1, 2 or 5 times a power of ten, for about five steps.
 double nice_step(double range) {
   const double rough = range / 5.0;
   const double unit = std::pow(10.0, std::floor(std::log10(rough)));

@@ -1,4 +1,4 @@
-// Charts as SVG, readable on light and on dark ground.
+// Draws charts as SVG, readable on light and dark background.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@ namespace arbalest::jobs {
 struct ChartPoint {
   double x = 0.0;
   double y = 0.0;
-  bool marked = false;  // stands out
-  // The range that y is the middle of, if it has one.
+  bool marked = false;  // whether the point stands out
+  // The range around y, if there is one.
   std::optional<double> least = {};
   std::optional<double> most = {};
 };
@@ -26,11 +26,12 @@ enum class ChartRanges {
 };
 
 struct ChartSeries {
-  int color = 0;         // any number not below 0: also the dashes and the dots, which tell series apart in print
-  bool dots = false;     // at points; else at marked ones only
-  int dot_interval = 1;  // from one point that has a dot to the next
+  // Any number not below 0. It also selects dashes and dots, which distinguish series in print.
+  int color = 0;
+  bool dots = false;     // draws a dot at every point, not only at marked ones
+  int dot_interval = 1;  // number of points from one dot to the next
   ChartRanges ranges = ChartRanges::kNone;
-  double shift = 0.0;     // of everything to the right, in pixels, so that series do not hide each other
+  double shift = 0.0;     // shifts the series to the right, in pixels, so that series do not hide each other
   std::string name = {};  // for the legend
   std::vector<ChartPoint> points;
 };
@@ -43,9 +44,9 @@ struct ChartTick {
 struct ChartAxis {
   std::string title;
   double from = 0.0;
-  double to = 1.0;  // above `from`
+  double to = 1.0;  // must exceed `from`
   std::vector<ChartTick> ticks;
-  bool logarithmic = false;  // `from` is then above 0
+  bool logarithmic = false;  // `from` must then exceed 0
 };
 
 struct LineChart {
@@ -53,13 +54,13 @@ struct LineChart {
   ChartAxis x;
   ChartAxis y;
   std::vector<ChartSeries> series;
-  std::optional<double> level;  // y of a dashed line
-  bool legend = false;          // the names of the series, below the chart
+  std::optional<double> level;  // y of a horizontal dashed line
+  bool legend = false;          // whether the names of the series are shown below the chart
 };
 
 struct ChartBar {
   std::string name;
-  std::vector<double> parts;  // stacked from the left, not below 0; part i has color i
+  std::vector<double> parts;  // stacked from the left, not negative; part i has color i
 };
 
 struct BarChart {
@@ -68,30 +69,30 @@ struct BarChart {
   std::vector<ChartBar> bars;
 };
 
-// "<svg ...>...</svg>", to stand in a page with chart_style() in its head.
+// Returns "<svg ...>...</svg>", for a page with chart_style() in its head.
 std::string to_svg(const LineChart& chart);
 std::string to_svg(const BarChart& chart);
-// Two of the above, a chart of lines each, as one.
+// Joins two charts made by to_svg() of a LineChart.
 std::string side_by_side(const std::string& left, const std::string& right);
-// A chart as a file of its own.
+// Turns a chart into a file of its own.
 std::string as_document(const std::string& svg);
-// CSS: what the classes in a chart look like; class "sN" has color N.
+// CSS for the classes in a chart; class "sN" has color N.
 const char* chart_style();
 
-// From `from` or a little below to `to` or a little above, where the outer ticks are.
+// An axis from `from` or slightly below to `to` or slightly above, ending at ticks.
 ChartAxis linear_axis(std::string title, double from, double to, const std::function<std::string(double)>& text);
-// Powers of two from 1 to `to`, logarithmic.
+// A logarithmic axis with powers of two from 1 to `to`.
 ChartAxis doubling_axis(std::string title, double to);
 // "1,234", "12.5", "0.05"
 std::string tick_text(double value);
-// "12.5 %" of 0.125
+// "12.5 %" for 0.125
 std::string percent_tick_text(double fraction);
 
-// For the text and the attributes of XML and HTML.
+// Escapes text for XML and HTML, including attributes.
 std::string escaped(std::string_view text);
-// The class of a color: "s3"; colors come again after the eighth, with other dashes and dots.
+// The class of a color: "s3". After the eighth, colors repeat with other dashes and dots.
 std::string color_class(int color);
-// "<svg ...>...</svg>": a piece of a curve and a dot as series of that color have them, for a legend.
+// Returns "<svg ...>...</svg>" for a legend: a piece of a curve with a dot, as a series of that color is drawn.
 std::string series_key(int color);
 
 }  // namespace arbalest::jobs

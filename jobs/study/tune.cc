@@ -23,8 +23,8 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-// What trains as fast, and never diverges: a study trains for as long as it takes, at numbers of learners that the rate
-// may not be meant for. Goodput needs the steps.
+// A job that trains as fast but never diverges: a study may train for any time, with numbers of learners that the
+// learning rate is not meant for. Goodput needs real steps.
 JobOptions without_steps(JobOptions job) {
   if (job.tuned->objective == TuningObjective::kThroughput) job.learning_rate.base = 0.0;
   return job;
@@ -91,8 +91,8 @@ class Study {
     return result;
   }
 
-  // Three turns, so that what disturbs the machine disturbs all numbers. Numbers that do not fit are left out of the
-  // turns to come, and of the sweep if they never did. Stopped, it has nothing.
+  // Measures in three turns, so that disturbances of the machine affect all numbers. Numbers that do not fit are left
+  // out of the later turns, and of the sweep if they never fit. Returns nothing if it is stopped.
   std::vector<TunePoint> sweep() {
     constexpr int kTurns = 3;
     std::map<std::vector<int>, std::vector<double>> rates;
@@ -117,7 +117,7 @@ class Study {
     return sweep_;
   }
 
-  // That is to stop the study, or 0.
+  // The signal that asks the study to stop, or 0.
   int signal() const { return stop_signal_ == nullptr ? 0 : stop_signal_->load(); }
 
  private:
@@ -138,7 +138,7 @@ class Study {
     std::ranges::stable_sort(sweep_, {}, [](const TunePoint& point) { return total(point.learners); });
   }
 
-  // False if there is no memory for that.
+  // Returns false if there is not enough memory.
   bool switch_to(const std::vector<int>& learners) {
     try {
       session_->prepare(learners);
@@ -190,10 +190,10 @@ class Study {
   const std::function<void(const std::string&)>& tell_;
   const std::atomic<int>* stop_signal_;
   std::unique_ptr<Session> session_;
-  std::vector<int> present_;          // learners by device
-  std::vector<TunePoint> sweep_;      // what it is to measure
-  LostCounts lost_;                   // of the sweep
-  autotuner::Efficiency efficiency_;  // at the end of the search; not known where throughput decides
+  std::vector<int> present_;          // by device
+  std::vector<TunePoint> sweep_;      // numbers that it will measure
+  LostCounts lost_;                   // lost in the sweep
+  autotuner::Efficiency efficiency_;  // at the end of the search; unknown if throughput decides
   Clock::time_point last_ = Clock::now();
 };
 
@@ -216,7 +216,7 @@ TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOpti
   if (options.found) options.found(result);
   if (!options.sweep) return result;
   result.sweep = study.sweep();
-  if (result.sweep.empty()) result.signal = study.signal();  // a later one has stopped nothing
+  if (result.sweep.empty()) result.signal = study.signal();  // a signal after the sweep has stopped nothing
   result.is_complete = result.signal == 0;
   result.regret = regret_of(result);
   return result;

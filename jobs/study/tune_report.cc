@@ -108,8 +108,8 @@ std::string to_text(const TuneResult& result) {
   return text;
 }
 
-// Where devices have unlike numbers: over the learners of all of them; and numbers of the sweep that are unlike, which
-// are no part of its curve, are a dot beside it.
+// If the devices have different numbers, the x axis shows the learners of all devices. Points of the sweep with
+// different numbers are not part of its curve; they are drawn as dots.
 std::string to_svg(const TuneResult& result) {
   const std::vector<TunePoint>& points = curve_of(result);
   const bool each = std::ranges::all_of(points, are_alike, &TunePoint::learners);

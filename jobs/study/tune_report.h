@@ -1,4 +1,4 @@
-// What `arbalest tune` prints and keeps: tune.json and tune.svg.
+// Output of `arbalest tune`: the console text, tune.json and tune.svg.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace arbalest::jobs {
 
-// Names are what other programs read. "regret" is null without a sweep, "efficiency" and "goodput" by
-// throughput and where the noise scale is not known; "learners" and "threads" of a point are numbers
-// where all devices have the same, else lists by device.
+// Names are an interface for other programs. "regret" is null without a sweep; "efficiency" and "goodput" are null if
+// throughput decides or the noise scale is unknown. "learners" and "threads" of a point are numbers if all devices have
+// the same, else lists by device.
 nlohmann::ordered_json to_json(const TuneResult& result);
 std::string to_text(const TuneResult& result);
-// Images per second over learners of a device (of all of them, where they have unlike numbers), as a picture on its
-// own, readable on light and on dark ground.
+// A chart of images per second over learners per device (of all devices if their numbers differ), as a file of its own,
+// readable on light and dark background.
 std::string to_svg(const TuneResult& result);
 
 }  // namespace arbalest::jobs

@@ -1,4 +1,4 @@
-// What a failure that comes from elsewhere means to a user: its kind decides the exit code.
+// Classifies failures from outside the engine; the kind decides the exit code.
 #pragma once
 
 #include <exception>
@@ -7,13 +7,13 @@
 
 namespace arbalest::jobs {
 
-// Of an errno: kOutOfMemory if memory or disk space has run out (a limit on either counts), else kInternal.
+// The kind for an errno: kOutOfMemory if memory or disk space has run out (or a limit on them), else kInternal.
 engine::ErrorKind kind_of_errno(int error);
 
-// That there is no memory, or no thread, left to be had: fewer learners may do.
+// Whether no memory or no thread is left; fewer learners may then work.
 bool is_shortage(const std::exception& error);
 
-// An engine::Error as it is; anything else as one, with a message that says what to do.
+// Returns an engine::Error unchanged, and any other exception as one, with a message that says what to do.
 engine::Error as_error(const std::exception& error);
 
 }  // namespace arbalest::jobs

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Formats numbers for people.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ std::string loss_text(double loss);  // "0.2345", "2.112e+21", "nan"
 // "1 epoch", "0.6 epochs", "0.004 epochs"
 std::string epochs_text(double epochs);
 
-// The value; NaN without its sign, which says nothing and which fmt would print.
+// Returns the value, or NaN without its sign, which means nothing but would be printed by fmt.
 double unsigned_nan(double value);
 
-// Columns of equal width, the first `left_columns` of them flush left, under a header row.
+// Columns of equal width under a header row. The first `left_columns` are aligned left, the others right.
 std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t left_columns);
 
 }  // namespace arbalest::jobs

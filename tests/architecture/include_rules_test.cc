@@ -18,7 +18,7 @@ bool is_source(const fs::path& path) {
   return kEndings.contains(path.extension().string());
 }
 
-// Everything but hidden folders and those that CMake has built in.
+// All files except those in hidden folders and in CMake's build folders.
 std::vector<fs::path> source_files(const fs::path& root) {
   std::vector<fs::path> files;
   for (auto entry = fs::recursive_directory_iterator(root); entry != fs::recursive_directory_iterator(); ++entry) {
@@ -36,7 +36,7 @@ std::vector<fs::path> source_files(const fs::path& root) {
 struct Example {
   const char* path;
   const char* text;
-  const char* reason;  // part of the message; nullptr: nothing wrong
+  const char* reason;  // part of the message; nullptr: the text is right
 };
 
 void check(const Example& example) {
@@ -65,7 +65,7 @@ TEST_CASE("architecture: the source tree keeps the rules") {
   CHECK(describe(violations) == "");
   for (const char* folder :
        {"engine", "dataflow", "learners", "sma", "autotuner", "scheduler", "jobs", "cli", "tests"}) {
-    CHECK(folders.contains(folder));  // the walk has seen the tree
+    CHECK(folders.contains(folder));  // the walk has found the tree
   }
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("architecture: long files and work left open are found") {
   for (int i = 0; i < 500; ++i) text += line;
   CHECK(check_source("engine/a.cc", text).empty());
   CHECK_THAT(describe(check_source("engine/a.cc", text + line)), ContainsSubstring("501 lines"));
-  // Split, so that a search for work left open does not end here.
+  // Split, so that a search for work left open does not find this line.
   check({"tests/a.cc",
          "// TO"
          "DO: later\n",

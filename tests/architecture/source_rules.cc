@@ -17,7 +17,8 @@ namespace {
 
 constexpr int kMaxLines = 500;
 
-// Folder -> the folders it may include besides itself: the arrows of design section 2, any number of steps downwards.
+// By folder: other folders that it may include. These are the arrows of design section 2, any number of steps
+// downwards.
 const std::map<std::string, std::set<std::string>>& arrows() {
   static const std::map<std::string, std::set<std::string>> kArrows = {
       {"engine", {}},
@@ -33,7 +34,7 @@ const std::map<std::string, std::set<std::string>>& arrows() {
   return kArrows;
 }
 
-// The same within jobs: reports are told of runs, and runs know no report.
+// The rules within jobs: reports may know runs, and runs must not know reports.
 const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
   static const std::map<std::string, std::set<std::string>> kArrows = {
       {"jobs/wording", {}},
@@ -49,7 +50,7 @@ const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
 struct VendorRule {
   const char* header;  // regular expression for the whole name
   const char* vendor;
-  std::vector<std::string> folders;  // that may include it
+  std::vector<std::string> folders;  // folders that may include the header
 };
 
 const std::vector<VendorRule>& vendor_rules() {
@@ -97,7 +98,7 @@ class Checker {
   }
 
   void check_length_and_open_work() {
-    // Split, so that a search for work left open does not end here.
+    // Split, so that a search for work left open does not find this line.
     static const std::regex kOpenWork(
         "\\b(TO"
         "DO|FIX"
@@ -168,7 +169,7 @@ class Checker {
     }
   }
 
-  // A static variable that can change, and the usual names of a singleton.
+  // Finds static variables that can change, and the usual names of a singleton.
   void check_statics() {
     static const std::regex kStaticVariable(
         R"(\bstatic\s+(?!.*\b(?:const|constexpr)\b)(?:inline\s+)?[A-Za-z_][\w:<>,\s*&]*?[\s*&>]\w+\s*(?:\[[^\]]*\]\s*)*[;={])");

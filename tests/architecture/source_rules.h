@@ -1,4 +1,4 @@
-// What design sections 2 and 4 ask of source files and a program can see.
+// The rules of design sections 2 and 4 that a program can check in source files.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ struct Violation {
   std::string reason;
 };
 
-// `path` relative to the root, as "engine/cpu/conv2d.cc"; `text` is the file's. Checked: where includes may point,
-// which folder may include a vendor's headers, conditionals on CUDA, length, work left open, the environment,
-// thread-locals and singletons.
+// Checks one file. `path`: relative to the root, such as "engine/cpu/conv2d.cc"; `text`: its content. Checked are:
+// allowed includes, folders that may include a vendor's headers, conditionals on CUDA, length, work left open, access
+// to the environment, thread-locals and singletons.
 std::vector<Violation> check_source(const std::string& path, const std::string& text);
 
-// "file:line: reason", one a line.
+// "file:line: reason", one per line.
 std::string describe(const std::vector<Violation>& violations);
 
 }  // namespace arbalest::tests

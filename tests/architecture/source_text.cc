@@ -6,7 +6,7 @@ namespace arbalest::tests {
 
 namespace {
 
-// Where the comment or literal that begins at `at` ends (one past it), or `at` if none begins there.
+// The end (one past it) of the comment or literal that begins at `at`; `at` if none begins there.
 struct Token {
   std::size_t end;
   bool comment;

@@ -1,4 +1,4 @@
-// C++ source with its comments, or its comments and strings, blanked out; lines keep their numbers.
+// C++ source with comments, or comments and strings, blanked out; line numbers are kept.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The tuner while the device under it changes: competing load, memory that is not there, guesses that are wrong.
+// The tuner while the device changes: competing load, lack of memory, wrong guesses.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kPhase = 2500;  // windows
 
-// Share of the best throughput that the count has which runs at the end of a phase.
+// Throughput of the count at the end of a phase, as a fraction of the best.
 double share_at_end(const SimulatedDevice& device, const SimulatedRun& run, int phase) {
   const int window = (phase + 1) * kPhase - 1;
   return device.throughput(run.learners[static_cast<std::size_t>(window)], window) / best_of(device, window).throughput;

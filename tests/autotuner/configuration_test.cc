@@ -19,7 +19,8 @@ TEST_CASE("configuration: of cores the counts that leave the fewest idle") {
 TEST_CASE("configuration: more learners than cores come in multiples, and bounds are kept") {
   CHECK(counts_of_cores({2, 11}, 4) == Space{{2, 2}, {4, 1}, {8, 1}});
   CHECK(counts_of_cores({1, 3}, 1) == Space{{1, 1}, {2, 1}, {3, 1}});
-  CHECK(counts_of_cores({7, 9}, 12) == Space{{7, 1}, {8, 1}, {9, 1}});  // none that is offered: all
+  // no suitable count is in the bounds: all counts
+  CHECK(counts_of_cores({7, 9}, 12) == Space{{7, 1}, {8, 1}, {9, 1}});
   CHECK(counts_of_cores({5, 5}, 12) == Space{{5, 2}});
   CHECK(all_counts({3, 5}) == Space{{3, 1}, {4, 1}, {5, 1}});
 }

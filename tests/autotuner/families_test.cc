@@ -1,4 +1,4 @@
-// The tuner against 1,000 simulated devices of every family.
+// Runs the tuner against 1,000 simulated devices of every family.
 #include <algorithm>
 #include <cmath>
 
@@ -12,21 +12,22 @@ namespace {
 
 constexpr int kCases = 1000;
 constexpr int kWindows = 2500;
-constexpr double kGoodEnough = 0.95;  // of the best throughput
+constexpr double kGoodEnough = 0.95;  // as a fraction of the best throughput
 
-// How runs begin: with which counts to choose among, and where.
+// The beginning of runs: the counts to choose among, and the first count.
 struct Start {
   std::string name;
-  int cores = 0;  // of a CPU device, whose counts go up to twice as many; 0: all counts that the device is drawn with
+  // Cores of a CPU device, whose counts go up to twice as many; 0: all counts that the device is drawn with.
+  int cores = 0;
   std::optional<int> guess = {};
-  bool remembers_best = false;  // the guess is what a perfect search has chosen earlier
+  bool remembers_best = false;  // the guess is an earlier choice of a perfect search
 };
 
 struct Tally {
   int good = 0;
   int runs = 0;
   int most_probes = 0;
-  bool stays_within_limits = true;  // of probes
+  bool stays_within_limits = true;  // limits of probes
   int most_windows = 0;
   double windows = 0.0;
   double lost_windows = 0.0;
@@ -36,7 +37,7 @@ struct Tally {
   double hundreds = 0.0;
 };
 
-// What counts: the first choice; of a drifting device the count at the end.
+// Judges the first choice; for a drifting device the count at the end.
 bool is_good(const SimulatedDevice& device, const SimulatedRun& run, Family family) {
   if (run.chosen == 0) return false;
   const bool drifts = family == Family::kDrifting;
@@ -56,7 +57,7 @@ int changed_choices(const SimulatedRun& run) {
   return changed;
 }
 
-// 6 for up to 16 learners, 8 for up to 32, one more for every further octave.
+// Limit of probes: 6 for up to 16 learners, 8 for up to 32, one more per further octave.
 int probes_allowed(const SimulatedDevice& device) {
   int allowed = 6;
   if (device.space.back().learners > 16) allowed = 8;
@@ -72,7 +73,7 @@ void count(const SimulatedDevice& device, const SimulatedRun& run, Family family
   tally.most_windows = std::max(tally.most_windows, run.windows_to_choice);
   tally.windows += run.windows_to_choice;
   tally.lost_windows += run.lost_windows;
-  // Not the resize to the choice, and not the last search for a device that drifts.
+  // Leaves out the resize to the choice, and for a drifting device the last search.
   const int rests_from = family == Family::kDrifting ? kDriftEnds + 100 : run.windows_to_choice + 1;
   const double hundreds = (kWindows - rests_from) / 100.0;
   const int after = resizes(run, rests_from, kWindows);
@@ -82,7 +83,8 @@ void count(const SimulatedDevice& device, const SimulatedRun& run, Family family
   tally.hundreds += hundreds;
 }
 
-// As a run begins (jobs::TunedChanges): where the guess does not fit in memory, with half as many and those below it.
+// Begins a run as jobs::TunedChanges does: if the guess does not fit into memory, with half as many learners and the
+// counts below.
 SimulatedRun run_from(const Start& start, SimulatedDevice& device, std::uint64_t seed) {
   if (start.remembers_best) {
     return simulate(device, seed, kWindows, {}, {best_of(device, 0).learners, autotuner::Extent::kAround});
@@ -116,8 +118,7 @@ std::string describe(const Start& start, Family family, const Tally& tally) {
       static_cast<double>(tally.changed_choices) / tally.runs);
 }
 
-// Windows that a search may lose, on average. Of few cores' counts little can be lost, of many cores' the first are
-// slow.
+// Windows that a search may lose on average. Few counts can lose little; the first of many counts are slow.
 double windows_to_lose(const Start& start, Family family) {
   const double windows = start.cores == 0 ? 20.0 : 5.0 * std::log2(2.0 * start.cores);
   return family == Family::kNoisy ? 2.0 * windows : windows;

@@ -10,7 +10,7 @@
 namespace arbalest::autotuner {
 namespace {
 
-// Seconds that a round takes a device: a fixed part, and one per learner beyond what fits at once.
+// Seconds per round of a device: a fixed part, and one per learner beyond what runs at once.
 struct Speed {
   double latency = 1.0;
   double per_learner = 0.1;
@@ -18,7 +18,7 @@ struct Speed {
   double round_seconds(int learners) const { return std::max(latency, per_learner * learners); }
 };
 
-// Learners of all devices per second: a round ends with the slowest.
+// Learners per second over all devices: a round ends with the slowest device.
 double throughput(const std::vector<Speed>& speeds, const std::vector<int>& counts) {
   double slowest = 0.0;
   double learners = 0.0;
@@ -35,7 +35,7 @@ std::vector<int> counts_of(const FleetTuner& tuner) {
   return counts;
 }
 
-// Runs until nobody searches, at most `windows`.
+// Runs until all searches have ended, for at most `windows` windows.
 int play(FleetTuner& tuner, const std::vector<Speed>& speeds, int windows, std::uint64_t seed = 1) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> noise(1.0, 0.02);
@@ -63,12 +63,12 @@ TEST_CASE("fleet tuner: devices of one kind are tuned together") {
 
 TEST_CASE("fleet tuner: devices that differ in speed get counts of their own") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    // The second device takes three times as long with a learner.
+    // The second device takes three times as long per learner.
     const std::vector<Speed> speeds = {{1.0, 0.0625}, {1.0, 0.1875}};
     FleetTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}});
     const int resizes = play(tuner, speeds, 3000, seed);
     CHECK_FALSE(tuner.searching());
-    CHECK(resizes <= 3 * 7);  // together and two turns: six probes and the choice each
+    CHECK(resizes <= 3 * 7);  // one search together and two turns: six probes and the choice each
     double best = 0.0;
     double best_together = 0.0;
     for (int a = 1; a <= 16; ++a) {
@@ -86,7 +86,7 @@ TEST_CASE("fleet tuner: on CPU devices every kind has the threads of its own cor
   CHECK(tuner.present() == std::vector<Configuration>{{2, 1}, {2, 2}});
   play(tuner, {{1.0, 0.5}, {1.0, 0.25}}, 1000);
   CHECK(tuner.present() == std::vector<Configuration>{{2, 1}, {4, 1}});
-  // The second kind was the last: its numbers were measured beside what the first one has.
+  // The second kind was tuned last: its points were measured beside the first kind's choice.
   CHECK(tuner.beside_others(1) == std::vector<Configuration>{{2, 1}, {1, 4}});
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("fleet tuner: every kind begins where an earlier search has ended for 
   FleetTuner tuner = fleet({15, 5});
   CHECK(counts_of(tuner) == std::vector<int>{15, 5});
   CHECK(tuner.searching());
-  CHECK(play(tuner, speeds, 3000) <= 2 * 4);  // two turns, around what is good already
+  CHECK(play(tuner, speeds, 3000) <= 2 * 4);  // two turns, around a good count
   CHECK_FALSE(tuner.searching());
   CHECK(throughput(speeds, counts_of(tuner)) >= 0.9 * throughput(speeds, {15, 5}));
   CHECK(counts_of(fleet({40, 1})) == std::vector<int>{16, 1});

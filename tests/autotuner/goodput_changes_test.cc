@@ -1,4 +1,4 @@
-// The tuner by goodput while the noise scale under it changes, or seems to.
+// The tuner with goodput while the noise scale changes, or seems to change.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,14 +12,14 @@
 namespace arbalest::tests {
 namespace {
 
-// Rises with a slope of 0.8 to 16 learners, and is flat from there.
+// Throughput rises with a slope of 0.8 up to 16 learners and is flat from there.
 SimulatedDevice rising_device() {
   return {.space = autotuner::all_counts({1, 32}),
           .throughput = [](int learners, int) { return std::pow(std::min(learners, 16), 0.8); },
           .noise = 0.02};
 }
 
-// Learners on average in the windows [begin, end).
+// Mean number of learners in the windows [begin, end).
 double mean_learners(const SimulatedRun& run, int begin, int end) {
   double sum = 0.0;
   for (int window = begin; window < end; ++window) sum += run.learners[static_cast<std::size_t>(window)];
@@ -95,7 +95,7 @@ TEST_CASE("goodput: a choice made before the noise scale was known is corrected 
   tuner.set_efficiency({});
   play(200);
   REQUIRE_FALSE(tuner.searching());
-  CHECK(tuner.present().learners >= 14);  // by throughput
+  CHECK(tuner.present().learners >= 14);  // chosen by throughput
   CHECK(decisions.back().evidence.noise_scale == std::nullopt);
   CHECK(decisions.back().evidence.efficiency == std::nullopt);
   CHECK(decisions.back().reason.ends_with("; the gradient noise scale is not known yet, so examples/s decide"));
@@ -113,7 +113,7 @@ TEST_CASE("goodput: a choice made before the noise scale was known is corrected 
 
 namespace {
 
-// Feeds `windows` windows without noise at `rate` of the present learners; says how often the count changed.
+// Feeds `windows` windows without noise at `rate` of the present learners. Returns how often the count changed.
 int feed(autotuner::Tuner& tuner, int windows, const std::function<double(int learners)>& rate) {
   int changes = 0;
   for (int window = 0; window < windows; ++window) {
@@ -147,7 +147,7 @@ TEST_CASE("goodput: rates of the last search are corrected by what has moved the
   tuner.set_efficiency({32.0, 0.0, 32.0});
   feed(tuner, 100, [](int learners) { return learners == 2 ? 1.0 : 1.5; });
   REQUIRE(tuner.present().learners == 2);  // 64 / 96 against 1.5 x 64 / 160
-  // All become 6 % faster, which alone is no reason to search.
+  // All counts become 6 % faster, which alone is no reason to search.
   const auto faster = [](int learners) { return learners == 2 ? 1.06 : 1.59; };
   CHECK(feed(tuner, 400, faster) == 0);
   // 4 learners are now 8 % better: 1.5 x (100 + 64) / (100 + 128).
@@ -160,7 +160,7 @@ TEST_CASE("goodput: a count between, not worth a probe before, is tried when the
   constexpr double kRates[] = {0.25, 0.5, 0.75, 1.0, 1.15, 1.3, 1.15, 1.0};
   const auto rate = [&](int learners) { return kRates[learners - 1]; };
   autotuner::Tuner tuner({}, autotuner::all_counts({1, 8}));
-  // 5 learners could be 5/4 times as fast as 4, of 4.5/5.5 times the efficiency.
+  // 5 learners could be 5/4 times as fast as 4, with 4.5/5.5 times the efficiency.
   tuner.set_efficiency({0.5, 0.01, 1.0});
   feed(tuner, 100, rate);
   REQUIRE_FALSE(tuner.searching());

@@ -1,4 +1,4 @@
-// The tuner by goodput, against simulated devices of every family whose gradients tell a noise scale.
+// Runs the tuner with goodput against simulated devices of every family whose gradients show a noise scale.
 #include <algorithm>
 #include <cmath>
 
@@ -12,16 +12,16 @@ namespace {
 
 constexpr int kCases = 200;
 constexpr int kWindows = 2500;
-constexpr double kGoodEnough = 0.95;  // of the best goodput
+constexpr double kGoodEnough = 0.95;  // as a fraction of the best goodput
 
 struct Tally {
   int good = 0;         // at the end
-  int good_choice = 0;  // the first one
+  int good_choice = 0;  // at the first choice
   int good_by_throughput = 0;
   int most_probes = 0;
-  double probes = 0.0;  // of the first search
+  double probes = 0.0;  // in the first search
   double probes_by_throughput = 0.0;
-  double share = 0.0;  // of the best goodput, over the whole run
+  double share = 0.0;  // fraction of the best goodput over the whole run
   double worst_restlessness = 0.0;
   double resizes = 0.0;  // per 100 windows
   bool stays_within_limits = true;
@@ -31,7 +31,7 @@ bool is_good(const SimulatedDevice& device, int learners, int window) {
   return device.worth(learners, window) >= kGoodEnough * best_of(device, window).throughput;
 }
 
-// Decisions up to the first choice, that one not counted, and the count that the run begins with.
+// Number of decisions before the first choice, plus the count that the run begins with.
 double probes_of_first_search(const SimulatedRun& run) {
   const auto choice = std::ranges::find_if(run.decisions, &autotuner::Decision::done);
   return static_cast<double>(choice - run.decisions.begin()) + 1.0;
@@ -54,7 +54,7 @@ Tally play(Family family) {
     tally.probes += probes_of_first_search(run) / kCases;
     tally.probes_by_throughput += probes_of_first_search(by_throughput) / kCases;
     tally.share += share_of_best(device, run, 0, kWindows) / kCases;
-    // One learner's gradients are averaged over 200 windows.
+    // A single learner's gradients are averaged over 200 windows.
     const int rests_from = family == Family::kDrifting ? kDriftEnds + 300 : run.windows_to_choice + 1;
     const double restlessness = 100.0 * resizes(run, rests_from, kWindows) / (kWindows - rests_from);
     tally.worst_restlessness = std::max(tally.worst_restlessness, restlessness);
@@ -93,7 +93,8 @@ TEST_CASE("goodput: the tuner chooses within 5 % of the best of every family, in
   }
   INFO(report);
   CHECK(good >= 0.95 * kCases * static_cast<double>(std::size(kFamilies)));
-  CHECK(good_by_throughput <= 0.75 * kCases * static_cast<double>(std::size(kFamilies)));  // so that it matters
+  // shows that goodput makes a difference
+  CHECK(good_by_throughput <= 0.75 * kCases * static_cast<double>(std::size(kFamilies)));
 }
 
 }  // namespace arbalest::tests

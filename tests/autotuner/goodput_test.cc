@@ -30,7 +30,7 @@ TEST_CASE("goodput: the efficiency of a mini-batch, by hand") {
   CHECK(efficiency.of(1) == 1.0);
   CHECK(efficiency.of(4) == Approx((96.0 + 32.0) / (96.0 + 128.0)));
   CHECK(efficiency.of(1000) < 0.005);
-  CHECK(Efficiency(0.0, 0.0, 32.0).of(8) == Approx(1.0 / 8.0));  // without noise one learner tells all
+  CHECK(Efficiency(0.0, 0.0, 32.0).of(8) == Approx(1.0 / 8.0));  // without noise one learner is enough
   CHECK(Efficiency(1e12, 0.0, 32.0).of(8) == Approx(1.0));
   CHECK(Efficiency().of(8) == 1.0);
   CHECK_FALSE(Efficiency().is_known());
@@ -68,7 +68,7 @@ TEST_CASE("goodput: where the throughput has diminishing returns no promise is t
   const std::vector<Configuration> space = all_counts({1, 32});
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     std::mt19937_64 random(seed);
-    // Concave on logarithmic axes, slopes from 1 down to -1.
+    // Concave on logarithmic axes, with slopes from 1 down to -1.
     const double peak = tests::uniform(random, 0.0, 5.0);
     const double curvature = tests::uniform(random, 0.02, 0.1);
     const auto rate = [&](int learners) {
@@ -97,7 +97,7 @@ TEST_CASE("goodput: best, choice and the ends of a search go by goodput") {
   CHECK(curve.best(objective_of(64.0)).configuration.learners == 4);
   CHECK(choose(curve, {}, {.objective = objective_of(64.0)}).configuration.learners == 4);
   CHECK(choose(curve, {}, {}).configuration.learners == 8);
-  // With no noise at all only one learner makes sense, and larger counts are not even tried.
+  // Without any noise only one learner makes sense, and larger counts are not even tried.
   const std::vector<Configuration> space = all_counts({1, 8});
   const SearchOptions no_noise{.objective = objective_of(0.0)};
   CHECK_FALSE(next_probe(space, octaves_of(space), curve_of({{1, 100.0}, {2, 150.0}}), Extent::kEverywhere, no_noise));
@@ -117,7 +117,7 @@ TEST_CASE("goodput: what is learned of the noise scale, and when it has moved") 
   const Efficiency known = learned_from({.scale = 100.0, .error = 0.05}, nothing, 32.0);
   CHECK(known.noise_scale() == 100.0);
   CHECK_FALSE(known.is_bound());
-  // Where the gradient drowns in noise the old scale stays, or rises to what it is at least.
+  // If noise hides the gradient, the old scale stays, or rises to its lower bound.
   CHECK(learned_from({.least = 60.0}, known, 32.0).noise_scale() == 100.0);
   const Efficiency bound = learned_from({.least = 600.0}, known, 32.0);
   CHECK(bound.noise_scale() == 600.0);
@@ -128,14 +128,14 @@ TEST_CASE("goodput: what is learned of the noise scale, and when it has moved") 
   CHECK_FALSE(known.has_moved_to({110.0, 0.05, 32.0}));
   CHECK(known.has_moved_to({200.0, 0.05, 32.0}));
   CHECK(known.has_moved_to({40.0, 0.05, 32.0}));
-  CHECK_FALSE(known.has_moved_to({200.0, 0.5, 32.0}));                       // not surely
-  CHECK_FALSE(Efficiency(1.0, 0.01, 32.0).has_moved_to({4.0, 0.01, 32.0}));  // small against a mini-batch
+  CHECK_FALSE(known.has_moved_to({200.0, 0.5, 32.0}));                       // not certain
+  CHECK_FALSE(Efficiency(1.0, 0.01, 32.0).has_moved_to({4.0, 0.01, 32.0}));  // small compared with a mini-batch
   CHECK(nothing.has_moved_to(known));
   CHECK_FALSE(known.has_moved_to(nothing));
 }
 
 TEST_CASE("goodput: a fleet's kinds are judged by the learners of all devices") {
-  // The first kind has its turn beside three learners of the other.
+  // The first kind has its turn while the other kind runs three learners.
   FleetTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, {2, 3});
   tuner.set_efficiency({64.0, 0.0, 32.0});
   CHECK(tuner.tuner().objective().efficiency({2, 1}) == Approx(96.0 / (64.0 + 5 * 32.0)));

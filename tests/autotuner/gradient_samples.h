@@ -7,7 +7,7 @@
 
 namespace arbalest::tests {
 
-// Gradients of examples are normally distributed around G with covariance S / dimensions in every direction.
+// Examples' gradients are normally distributed around G with covariance S / dimensions in every direction.
 struct GradientModel {
   double signal = 1.0;  // |G|^2
   double noise = 1.0;   // S
@@ -16,8 +16,8 @@ struct GradientModel {
   double noise_scale() const { return noise / signal; }
 };
 
-// What k `learners` with mini-batches of b measure in `rounds` rounds, drawn from its exact distribution: the mean
-// gradient and the spread around it are independent, and their squares are sums of squares of normal numbers.
+// The measurements of k `learners` with mini-batches of b in `rounds` rounds, drawn from their exact distribution. The
+// mean gradient and the spread around it are independent, and their squares are sums of squares of normal numbers.
 autotuner::GradientSample draw_sample(const GradientModel& model, int learners, double mini_batch, int rounds,
                                       std::mt19937_64& random);
 

@@ -25,7 +25,7 @@ double square(const Vector& v) {
   return sum;
 }
 
-// Gradients of `center` plus noise whose deviation for one example is deviation[i] in direction i.
+// Gradients equal to `center` plus noise. In direction i the noise of one example has the deviation deviation[i].
 struct Gaussian {
   Vector center;
   Vector deviation;
@@ -35,7 +35,7 @@ struct Gaussian {
     std::normal_distribution<double> normal;
     for (int i = 0; i < 48; ++i) {
       model.center.push_back(0.1 * normal(random));
-      model.deviation.push_back(std::exp(normal(random)));  // very different from direction to direction
+      model.deviation.push_back(std::exp(normal(random)));  // deviations differ widely between directions
     }
     return model;
   }
@@ -176,7 +176,8 @@ TEST_CASE("noise scale: it is forgotten by examples, not by calls") {
                           .mean_square = 1.0 + noise / 2.0,
                           .examples = examples};
   };
-  // 100 samples before and 100 after a change of S from 10 to 30, or half as many with twice the examples between them.
+  // 100 samples before and 100 after a change of S from 10 to 30, or half as many samples with twice the examples
+  // between them.
   const auto after = [&](int samples, std::int64_t examples) {
     NoiseScale scale(10'000.0);
     for (int i = 0; i < samples; ++i) scale.add(sample(10.0, examples));
@@ -185,7 +186,7 @@ TEST_CASE("noise scale: it is forgotten by examples, not by calls") {
   };
   const double often = after(100, 100);
   CHECK(often == Approx(after(50, 200)).epsilon(0.01));
-  // Weights e^-(examples since) of one memory before and one after: the old share is 1 / (1 + e), of what there is.
+  // One memory before and one after the change, with weights e^-(examples since): the old fraction is 1 / (1 + e).
   CHECK(often == Approx(30.0 - 20.0 / (1.0 + std::exp(1.0))));
   CHECK(after(1000, 100) == Approx(30.0).epsilon(0.001));
 }
@@ -246,7 +247,7 @@ TEST_CASE("noise scale: the spread of replicas is taken out by the factor that w
       }
       gradients.push_back(g);
     }
-    for (Vector& g : gradients) {  // the distances are those from the replicas' mean
+    for (Vector& g : gradients) {  // distances from the replicas' mean
       for (std::size_t n = 0; n < g.size(); ++n) g[n] -= mean_offset[n];
     }
     GradientSample sample = sample_of(gradients, kMiniBatch);
@@ -263,8 +264,7 @@ TEST_CASE("noise scale: the spread of replicas is taken out by the factor that w
 TEST_CASE("noise scale: successive gradients are calibrated by those of several learners") {
   std::mt19937_64 random(11);
   const tests::GradientModel model{.signal = 1.0, .noise = 60.0};
-  const tests::GradientModel biased{.signal = 0.25,
-                                    .noise = 60.0};  // what successive gradients see: four times as much
+  const tests::GradientModel biased{.signal = 0.25, .noise = 60.0};  // successive gradients see four times as much
   const auto add = [&](NoiseScale& to, GradientSource source, int samples, double growth) {
     const tests::GradientModel& first = source == GradientSource::kSuccessive ? biased : model;
     for (int i = 0; i < samples; ++i) {
@@ -278,7 +278,7 @@ TEST_CASE("noise scale: successive gradients are calibrated by those of several 
   };
   NoiseScale scale(50'000.0);
   add(scale, GradientSource::kSuccessive, 400, 1.0);
-  CHECK(scale.estimate().scale.value() == Approx(240.0).epsilon(0.25));  // all that there is
+  CHECK(scale.estimate().scale.value() == Approx(240.0).epsilon(0.25));  // the only estimate
   add(scale, GradientSource::kLearners, 150, 1.0);
   CHECK(scale.estimate().scale.value() == Approx(60.0).epsilon(0.15));
   add(scale, GradientSource::kSuccessive, 2000, 3.0);

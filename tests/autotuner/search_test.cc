@@ -49,7 +49,7 @@ TEST_CASE("search: the octaves fit into the limit of probes, whatever the space"
     const std::vector<Configuration> all = all_counts({1, most});
     CHECK(std::ssize(octaves_of(all)) <= probe_limit(all));
     const std::vector<Configuration> cores = counts_of_cores({1, most}, most);
-    CHECK(std::ssize(octaves_of(cores)) <= probe_limit(cores) + 1);  // the first is often not worth one
+    CHECK(std::ssize(octaves_of(cores)) <= probe_limit(cores) + 1);  // the first octave is often not worth a probe
     for (const Configuration& count : all) CHECK(std::ssize(octaves_of(all, count)) <= probe_limit(all));
     for (const Configuration& count : cores) CHECK(std::ssize(octaves_of(cores, count)) <= probe_limit(cores) + 1);
   }
@@ -60,22 +60,22 @@ TEST_CASE("search: the octaves fit into the limit of probes, whatever the space"
 }
 
 TEST_CASE("search: where returns diminish the peak is where the lines meet") {
-  // A tent with its peak of 1,200 at 12 learners, slopes 1 and -1: both lines run along it.
+  // A tent with its peak of 1,200 at 12 learners and slopes 1 and -1: both lines lie on it.
   const Curve curve = curve_of({{4, 400.0}, {8, 800.0}, {16, 900.0}, {32, 450.0}});
   const std::vector<Configuration> space = all_counts({1, 32});
   const auto promise = promise_right_of(curve, 1, space);
   REQUIRE(promise);
   CHECK(promise->configuration.learners == 12);
   CHECK(promise->goodput == Approx(1200.0));
-  // Between 4 and 8 there is nothing above the chord.
+  // Between 4 and 8 nothing lies above the chord.
   CHECK(promise_right_of(curve, 0, space)->goodput < 800.0);
-  // 32 learners are the last.
+  // 32 learners are the last count.
   CHECK_FALSE(promise_right_of(curve, 3, space));
 }
 
 TEST_CASE("search: no chord beyond, or one into a valley, leaves room for the steepest") {
   const std::vector<Configuration> space = all_counts({1, 32});
-  // 4 and 8 alike and nothing else known: up with slope 1, down with -1, half an octave each.
+  // 4 and 8 are equal and nothing else is known: up with slope 1, down with slope -1, half an octave each.
   CHECK(promise_right_of(curve_of({{4, 100.0}, {8, 100.0}}), 0, space)->goodput == Approx(100.0 * 8 / 6));
   // The chord from 8 down to 16 is flat because the valley lies before 16.
   const double with_valley =
@@ -90,7 +90,7 @@ TEST_CASE("search: below a count that did not fit, the promise is that of the la
   const auto promise = promise_right_of(curve_of({{4, 100.0}, {8, 200.0}}), 1, all_counts({1, 15}));
   REQUIRE(promise);
   CHECK(promise->goodput == Approx(375.0));
-  CHECK(promise->configuration.learners == 12);  // half the way
+  CHECK(promise->configuration.learners == 12);  // halfway
   CHECK_FALSE(promise_right_of(curve_of({{4, 100.0}, {8, 200.0}}), 1, all_counts({1, 8})));
 }
 
@@ -124,10 +124,10 @@ TEST_CASE("search: from a guess in the middle all octaves are looked at, first t
   REQUIRE(below);
   CHECK(below->kind == ProbeKind::kBelow);
   CHECK(below->configuration.learners == 2);
-  // 16 could be as fast as 2 times 8 and 1 as 2 times 2 of them, and neither would do.
+  // 16 could be as fast as 2 times 8, and 1 as 2 times 2 learners; neither would be enough.
   CHECK(next(curve_of({{4, 100.0}, {8, 49.0}}), 16)->configuration.learners == 2);
   CHECK_FALSE(next(curve_of({{2, 49.0}, {4, 100.0}, {8, 49.0}}), 16));
-  // 1 learner is the only one below: nothing says yet that it is not worth it.
+  // 1 learner is the only count below: nothing shows yet that it is not worth a probe.
   CHECK(next(curve_of({{2, 100.0}}), 2)->kind == ProbeKind::kBelow);
 }
 
@@ -135,7 +135,8 @@ TEST_CASE("search: around a guess the octaves beside the best are looked at") {
   CHECK(next(curve_of({{6, 100.0}}), 16, Extent::kAround)->configuration.learners == 4);
   CHECK(next(curve_of({{4, 50.0}, {6, 100.0}}), 16, Extent::kAround)->configuration.learners == 8);
   CHECK(next(curve_of({{4, 50.0}, {6, 100.0}, {8, 120.0}}), 16, Extent::kAround)->configuration.learners == 16);
-  CHECK_FALSE(next(curve_of({{2, 98.0}, {4, 100.0}, {8, 98.0}}), 16, Extent::kAround));  // 1 and 16 are not beside
+  // 1 and 16 are not next to the best
+  CHECK_FALSE(next(curve_of({{2, 98.0}, {4, 100.0}, {8, 98.0}}), 16, Extent::kAround));
 }
 
 TEST_CASE("search: the fewest learners within the hysteresis are chosen, if that is sure") {
@@ -148,7 +149,7 @@ TEST_CASE("search: the fewest learners within the hysteresis are chosen, if that
 TEST_CASE("search: the present count is only left for one that is surely better") {
   const Curve curve = curve_of({{4, 100.0}, {8, 102.0}});
   CHECK(choose(curve, 4, {}).configuration.learners == 4);
-  CHECK(choose(curve, 8, {}).configuration.learners == 8);  // nor for fewer that are as good
+  CHECK(choose(curve, 8, {}).configuration.learners == 8);  // also if fewer learners are as good
   CHECK(choose(curve_of({{4, 100.0}, {8, 105.0}}), 4, {}).configuration.learners == 8);
   CHECK(choose(curve_of({{4, 100.0}, {8, 105.0}}, 0.03), 4, {}).configuration.learners == 4);
 }

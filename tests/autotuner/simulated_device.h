@@ -1,5 +1,5 @@
-// Devices that exist only as a curve of throughput over learners, with the noise of measuring it: what the tuner is
-// tried on. Everything is drawn from a seed.
+// Simulated devices for tests of the tuner: a curve of throughput over learners with measurement noise. Everything is
+// drawn from a seed.
 //
 // x = log2 of the count, s = the space's last. All throughputs are relative. No learner works faster for having
 // company: no curve rises by more than one octave of throughput an octave of learners.
@@ -21,20 +21,20 @@
 
 namespace arbalest::tests {
 
-// Throughput of a count at a time, in windows since the beginning.
+// Throughput of a count at a time, given in windows since the beginning.
 using ThroughputCurve = std::function<double(int learners, int window)>;
 
 struct SimulatedDevice {
   std::vector<autotuner::Configuration> space;
   ThroughputCurve throughput = {};
   double noise = 0.0;                                  // relative deviation of a window's rate, normally distributed
-  double straggler_chance = 0.0;                       // that a burst of slow windows begins
-  int does_not_fit = std::numeric_limits<int>::max();  // learners from here on run out of memory
-  // B_noise in mini-batches of a learner, at a time in windows; none: throughput is all that counts.
+  double straggler_chance = 0.0;                       // chance per window that a burst of slow windows begins
+  int does_not_fit = std::numeric_limits<int>::max();  // from this number of learners on, memory runs out
+  // B_noise in mini-batches of one learner, at a time in windows; none: only throughput counts.
   std::function<double(int window)> noise_scale = {};
-  int gradient_dimensions = 64;  // the fewer, the noisier is what the gradients tell of it
+  int gradient_dimensions = 64;  // fewer dimensions make the gradients' estimate noisier
 
-  // What a count is worth: its goodput, or throughput.
+  // The value of a count: its goodput, or its throughput.
   double worth(int learners, int window) const;
 };
 
@@ -44,33 +44,33 @@ inline constexpr Family kFamilies[] = {Family::kUnimodal, Family::kPlateau,    F
                                        Family::kDrifting, Family::kStragglers, Family::kCliff};
 std::string name_of(Family family);
 
-// When the curve of kDrifting begins and ends to turn into another.
+// Windows in which the curve of kDrifting begins and ends to change into another.
 inline constexpr int kDriftBegins = 300;
 inline constexpr int kDriftEnds = 900;
 
-// The last count is uniform in [4, 32], [12, 32] with two peaks. Noise is uniform in [1 %, 4 %], but
+// Draws a device. The last count is uniform in [4, 32], or [12, 32] with two peaks. Noise is uniform in [1 %, 4 %], but
 //   unimodal    law or tent
 //   plateau     plateau
 //   noisy       any of these with 10 % noise
 //   two peaks   two peaks
 //   drifting    one of law, tent, plateau turns into another, whose level is 0.6 to 1.4 times its own, geometrically
-//   stragglers  law, tent or plateau; a burst of 1 to 3 windows with 0.2 to 0.7 of the throughput begins with a chance
-//               of 5 % to 10 % at every window
+//   stragglers  law, tent or plateau; in each window, with a chance of 5 % to 10 %, a burst of 1 to 3 windows begins,
+//               which have 0.2 to 0.7 of the throughput
 //   cliff       law, tent or plateau; counts from an x uniform in [log2 3, s] on do not fit in memory, which the
-//               forecast did not see
+//               forecast did not predict
 SimulatedDevice draw_device(Family family, std::uint64_t seed);
-// The same with these counts.
+// Draws a device with these counts.
 SimulatedDevice draw_device(Family family, std::uint64_t seed, const std::vector<autotuner::Configuration>& space);
 
-// The same curve on a device of `cores` cores, on which somebody takes half of them between two windows: then
-// throughput above half the cores is halved.
+// Draws a device of `cores` cores. Between two windows another program takes half of the cores: throughput above half
+// the cores is halved then.
 SimulatedDevice draw_shared_device(std::uint64_t seed, int arrives, int leaves);
 
-// The same family, with a noise scale of 2^y mini-batches, y uniform in [-1, s + 2], that gradients of 16 to 256
-// dimensions tell. A drifting device's grows by a factor of 1 to 30 in the meantime.
+// Draws a device of the family with a noise scale of 2^y mini-batches, y uniform in [-1, s + 2], which gradients of 16
+// to 256 dimensions show. The noise scale of a drifting device grows by a factor of 1 to 30 meanwhile.
 SimulatedDevice draw_learning_device(Family family, std::uint64_t seed);
 
-// The count that is worth most at that time, and its worth.
+// The best count at that time, and its value.
 struct Best {
   int learners = 0;
   double throughput = 0.0;  // or goodput

@@ -9,13 +9,13 @@ namespace arbalest::tests {
 
 namespace {
 
-constexpr double kExamplesPerSecond = 1e6;  // of relative throughput 1
+constexpr double kExamplesPerSecond = 1e6;  // at relative throughput 1
 
 class Noise {
  public:
   Noise(const SimulatedDevice& device, std::uint64_t seed) : device_(device), random_(seed) {}
 
-  // What the next window's rate is multiplied with.
+  // Factor of the next window's rate.
   double next() {
     if (slow_windows_ == 0 && uniform(random_, 0.0, 1.0) < device_.straggler_chance) {
       slow_windows_ = 1 + static_cast<int>(uniform(random_, 0.0, 3.0));
@@ -44,7 +44,7 @@ class Player {
         tuner_(options, device.space, beginning.guess, beginning.extent),
         present_(tuner_.first().learners) {}
 
-  // One window whose rate is `factor` times what the curve says.
+  // Simulates one window whose rate is `factor` times the curve's.
   void play(int window, double factor) {
     run_.learners.push_back(present_);
     const double settled = unsettled_ > 0 ? 0.5 : 1.0;
@@ -92,7 +92,7 @@ class Player {
   }
 
   static constexpr double kMiniBatch = 64.0;
-  static constexpr int kRounds = 4;  // a window
+  static constexpr int kRounds = 4;  // per window
 
   const SimulatedDevice& device_;
   std::mt19937_64 gradients_;

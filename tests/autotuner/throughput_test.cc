@@ -12,13 +12,13 @@ TEST_CASE("throughput: a window closes after its seconds and its rounds, the fir
   meter.restart(4);
   CHECK_FALSE(meter.add(8, 800, 0.25));      // too short
   CHECK_FALSE(meter.add(8, 800, 0.25));      // settles
-  CHECK_FALSE(meter.add(4, 400, 0.75));      // long enough, but one round only
+  CHECK_FALSE(meter.add(4, 400, 0.75));      // long enough, but only one round
   CHECK(meter.add(4, 600, 0.25) == 1000.0);  // 1,000 examples in one second
   CHECK(meter.add(8, 200, 0.5) == 400.0);
   meter.add(8, 1'000'000, 0.25);
   meter.restart(2);
   CHECK_FALSE(meter.add(4, 100, 0.5));
-  CHECK(meter.add(4, 100, 0.5) == 200.0);  // nothing of before the restart
+  CHECK(meter.add(4, 100, 0.5) == 200.0);  // counts nothing from before the restart
 }
 
 TEST_CASE("throughput: nothing completed, and no time, are no window") {

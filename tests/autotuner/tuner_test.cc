@@ -11,7 +11,7 @@
 namespace arbalest::autotuner {
 namespace {
 
-// Without noise; 8 learners are the best of up to 16.
+// A device without noise; 8 learners are the best of up to 16.
 tests::SimulatedDevice tent_of_16() {
   return {.space = all_counts({1, 16}),
           .throughput = [](int learners, int) { return learners <= 8 ? learners / 8.0 : 1.0 - 0.06 * (learners - 8); }};
@@ -40,9 +40,9 @@ TEST_CASE("tuner: doubles, leaves one learner out, and returns to the best") {
   const tests::SimulatedDevice device = tent_of_16();
   const tests::SimulatedRun run = tests::simulate(device, 1, 100);
   CHECK(run.chosen == 8);
-  // From 2; nothing between 8 and 16 can be better, as 16 are so much worse.
+  // Begins at 2. Nothing between 8 and 16 can be better, because 16 are so much worse.
   CHECK(tried(run) == std::vector{4, 8, 16, 8});
-  // 9 windows to learn the noise, 5 for every other count, and two after each resize to settle.
+  // 9 windows to learn the noise, 5 for each other count, and two to settle after each resize.
   CHECK(run.windows_to_choice == 9 + 3 * 5 + 4 * 2);
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("tuner: what an earlier search has chosen is compared with the octaves
 }
 
 TEST_CASE("tuner: any other guess only says where the search begins") {
-  // A plain at 4 and 8 learners hides the second peak at 32 from who looks beside them only.
+  // A plain at 4 and 8 learners hides the second peak at 32 from a search that only tries neighbors.
   const tests::SimulatedDevice device{.space = all_counts({1, 32}), .throughput = [](int learners, int) {
                                         return learners <= 4 ? 0.5 : learners <= 16 ? 0.45 : learners / 32.0;
                                       }};
@@ -118,7 +118,7 @@ TEST_CASE("tuner: four cores cost few windows, with the cores as a guess and wit
   CHECK(guessed.lost_windows <= 6.0);
   const tests::SimulatedRun unguessed = tests::simulate(device, 1, 100);
   CHECK(unguessed.chosen == 4);
-  CHECK(tried(unguessed) == std::vector{4, 4});  // 1 learner is not worth a look
+  CHECK(tried(unguessed) == std::vector{4, 4});  // 1 learner is not worth a probe
   CHECK(unguessed.lost_windows <= 8.0);
 }
 
@@ -177,8 +177,8 @@ TEST_CASE("tuner: out of memory goes back to the last good count, and the search
   CHECK(back.reason == "8 learners do not fit in memory: back to 4 learners, and no more than 7 learners from now on");
   const auto next = feed(tuner, 4000, 20);
   REQUIRE(next);
-  CHECK(next->to.learners == 6);  // half the way to the ceiling
-  CHECK(tuner.probes() == 4);     // the one that failed counts
+  CHECK(next->to.learners == 6);  // halfway to the ceiling
+  CHECK(tuner.probes() == 4);     // the failed probe counts
 }
 
 TEST_CASE("tuner: a choice that no longer fits is given up for the next best") {
@@ -188,7 +188,7 @@ TEST_CASE("tuner: a choice that no longer fits is given up for the next best") {
   std::optional<Decision> decision = feed(tuner, 3000, 20);
   while (!decision->done) decision = feed(tuner, 3000, 20);
   CHECK(decision->to.learners == 4);
-  const Decision back = tuner.out_of_memory();  // fewer, but others: of two threads each, say
+  const Decision back = tuner.out_of_memory();  // fewer learners, but new ones: with two threads each, for example
   CHECK(back.action == Action::kGrow);
   CHECK(back.to == decision->from);
   CHECK(back.reason ==

@@ -1,4 +1,4 @@
-"""Which peers compete, with which mini-batch: bench/comparison/choosing.py."""
+"""Tests the choice of competing peers and their mini-batches: bench/comparison/choosing.py."""
 
 import argparse
 import json
@@ -10,7 +10,7 @@ import unittest
 from comparison.choosing import Choosing
 from comparison.contenders import Peer, RunDied
 
-# A peer whose epochs and seconds follow from its mini-batch, in the answers of bench/peers/program.py.
+# A peer whose epochs and seconds follow from its mini-batch, with the answers of bench/peers/program.py.
 PROGRAM = """import json, sys
 words = sys.argv[1:]
 size = int(words[words.index("--mini-batch") + 1]) if "--mini-batch" in words else 32
@@ -30,7 +30,7 @@ else:
 
 
 class Comparison:
-    """What Choosing needs of compare.Comparison."""
+    """The part of compare.Comparison that Choosing needs."""
 
     def __init__(self, folder, **arguments):
         self.folder, self.died, self.skipped = folder, [], []
@@ -78,7 +78,7 @@ class MiniBatches(unittest.TestCase):
         self.assertEqual([(one["mini_batch"], one["seconds"], one["is_chosen"]) for one in tried],
                          [(64, 9, False), (128, 4, True), (256, 6, False)])  # fmt: skip
         self.assertEqual({one["seed"] for one in tried}, {5})
-        self.assertEqual(len(self.entry["picked"]), 4)  # anew for each
+        self.assertEqual(len(self.entry["picked"]), 4)  # anew for each mini-batch
         self.assertIn("--target 0.9", " ".join(self.entry["commands"]))
         self.assertEqual(self.comparison.died, [])
         json.dumps(self.entry)

@@ -1,4 +1,4 @@
-"""bench/compare.sh as a user runs it, with Arbalest and without peers."""
+"""Runs bench/compare.sh as a user does, with Arbalest and without peers."""
 
 import json
 import os
@@ -141,7 +141,7 @@ class Compare(unittest.TestCase):
         running.send_signal(signal.SIGTERM)
         self.assertEqual(running.wait(), 143)
         self.assertIn("Stopped before its end", self.result()[1])
-        with self.assertRaises(ProcessLookupError):  # of its group no process is left
+        with self.assertRaises(ProcessLookupError):  # no process of its group is left
             for _ in range(1000):
                 os.killpg(running.pid, 0)
                 time.sleep(0.01)

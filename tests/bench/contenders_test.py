@@ -1,4 +1,4 @@
-"""Contenders of a comparison, and what becomes of those that do not answer: bench/comparison/contenders.py."""
+"""Contenders of a comparison, and those that do not answer: bench/comparison/contenders.py."""
 
 import pathlib
 import sys
@@ -71,7 +71,7 @@ class Contenders(unittest.TestCase):
         peer = self.peer(READY + ANSWERS)
         self.assertEqual([peer.turn(0.1, any_time), peer.turn(0.1, lambda: 60.0)], [7, 7])
         said = (peer.folder / "program.log").read_text().splitlines()
-        self.assertEqual(len(set(said)), 2)  # of which process a turn was
+        self.assertEqual(len(set(said)), 2)  # the process of each turn
         self.assertEqual(len(said), 4)
         self.assertIsNone(peer.process)
 

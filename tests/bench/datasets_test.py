@@ -54,7 +54,7 @@ class Files(unittest.TestCase):
         train = datasets.load("mnist", "train", self.root)
         parts = datasets.load_parts("mnist", (0.2, 3), self.root)
         self.assertEqual({name: len(part) for name, part in parts.evaluated.items()}, {"test": 20, "validation": 40})
-        self.assertEqual(sorted(parts.validation.labels), sorted(list(range(10)) * 4))  # as many of every class
+        self.assertEqual(sorted(parts.validation.labels), sorted(list(range(10)) * 4))  # equally many of every class
 
         def images(part):
             return sorted(bytes(part.images[at : at + 784]) for at in range(0, len(part.images), 784))

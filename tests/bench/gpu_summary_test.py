@@ -50,6 +50,17 @@ class GpuSummaryTest(unittest.TestCase):
         self.assertIn("With CUDA_DEVICE_MAX_CONNECTIONS=32, images/s by learners: 1: 1,000,000, 8: 8,000,000.", table)
         self.assertIn("In BF16, images/s by learners: 1: 1,000,000, 8: 7,000,000.", table)
 
+    def test_points_measured_one_by_one_make_a_curve(self):
+        def lone(learners, images_per_second):
+            return {**curve(LENET, 32, 1, 1), "curve": [point(learners, images_per_second)], "best_learners": learners}
+        table = self.summarize([lone(8, 2e6), lone(1, 1e6), lone(16, 2.4e6), lone(8, 2.2e6)])
+        self.assertIn("| lenet-digits | 32 | 16 | +140 % | +78 % | 1: 1,000,000, 8: 2,200,000, 16: 2,400,000 |", table)
+        table = self.summarize([lone(8, 2e6)])
+        self.assertIn("| lenet-digits | 32 | 8 | one learner was not measured | +78 % | 8: 2,000,000 |", table)
+
+    def test_failed_steps_stand_below_the_table(self):
+        self.assertIn("Failed: learners_8: exit code 10: no\n", self.summarize([], "learners_8\tfailed\t3\texit code 10: no\n"))
+
     def test_what_was_not_measured_is_said(self):
         table = self.summarize([], "operators\tfailed\t3\texit code 10\n")
         self.assertIn("| LeNet b = 32, images/s | 2,000,000 | not measured |", table)

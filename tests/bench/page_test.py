@@ -1,4 +1,5 @@
-"""bench.html in a real browser, in light and in dark: what is drawn can be seen. Skipped (4) without Chromium."""
+"""Opens bench.html in a real browser, in light and in dark: everything drawn can be seen. Skipped (4) without Chromium.
+"""
 
 import base64
 import json
@@ -15,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SCHEMES = {"dark": 0, "light": 1}  # Blink's PreferredColorScheme
 
-# Replaces the page by what the browser has made of it. Contrast is WCAG's: (lighter + 0.05) / (darker + 0.05).
+# Replaces the page by the browser's results. Contrast is WCAG's: (lighter + 0.05) / (darker + 0.05).
 PROBE = """<script>
 const luminance = color => color.match(/[\\d.]+/g).slice(0, 3).map(c => c / 255)
   .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)

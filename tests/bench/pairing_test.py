@@ -1,4 +1,4 @@
-"""What turns and runs come to: bench/comparison/pairing.py, page.py and machine.py, bench/peers/accuracy_target.py and
+"""Statistics of turns and runs: bench/comparison/pairing.py, page.py and machine.py, bench/peers/accuracy_target.py and
 target_run.py."""
 
 import itertools
@@ -39,9 +39,9 @@ def run(seed=1, **curves):
 class Targets(unittest.TestCase):
     def test_the_lower_median_of_the_last_five_counts(self):
         self.assertEqual(epochs_to(0.9, [0.9]), 1)
-        self.assertEqual(epochs_to(0.9, [0.8, 0.95]), None)  # of two the lower one
+        self.assertEqual(epochs_to(0.9, [0.8, 0.95]), None)  # the lower one of two
         self.assertEqual(epochs_to(0.9, [0.8, 0.95, 0.9]), 3)
-        self.assertEqual(epochs_to(0.9, [0.1, 0.1, 0.1, 0.9, 0.9, 0.9]), 6)  # the first is forgotten
+        self.assertEqual(epochs_to(0.9, [0.1, 0.1, 0.1, 0.9, 0.9, 0.9]), 6)  # the first one is dropped
         self.assertEqual(epochs_to(0.9, [0.1, 0.1, 0.1, 0.9, 0.9, 0.1]), None)
         self.assertEqual(epochs_to(None, [1.0]), None)
         self.assertEqual(epochs_to(0.9, []), None)
@@ -85,7 +85,7 @@ class Summaries(unittest.TestCase):
         one = run(weights=curve(0.1, 0.9, 0.9))
         self.assertEqual(overhead(one, None), 1.25)  # an epoch of 10 s, 8 of them training
         both = run(weights=curve(0.1), average=curve(0.9, epoch=16.0))
-        self.assertEqual(overhead(both, reached(0.9, both)), 2.0)  # of the average, which has got there
+        self.assertEqual(overhead(both, reached(0.9, both)), 2.0)  # of the average, which reached the target
         side = {"runs": [one], "rates": [100.0, 50.0]}
         # 3 epochs: the lower median of two is the worse one.
         self.assertEqual(times_to_accuracy(side, 0.9, 1000), [5.0 + 3 * 1.25 * 10.0, 5.0 + 3 * 1.25 * 20.0])
@@ -98,7 +98,7 @@ class Summaries(unittest.TestCase):
         self.assertEqual(times_to_accuracy(ours, 0.9, 1000), [17.5, 30.0, 42.5, 80.0])
         self.assertEqual(time_ratios(ours, theirs, 0.9, 1000), [17.5 / 30, 1.0, 42.5 / 30, 80.0 / 30])
         theirs["runs"][1]["curves"]["w"] = curve(0.1)
-        self.assertEqual(time_ratios(ours, theirs, 0.9, 1000), [])  # most of their runs do not get there
+        self.assertEqual(time_ratios(ours, theirs, 0.9, 1000), [])  # most of their runs do not reach it
 
     def test_seeds_that_do_not_get_there_are_not_left_out_silently(self):
         ours = {
@@ -157,7 +157,7 @@ class ByEpoch(unittest.TestCase):
 
 
 class Learner:
-    """Its accuracies are known; the average's takes long to measure."""
+    """A learner with given accuracies; evaluating the average takes long."""
 
     steps_of_epoch = 3
 
@@ -192,7 +192,7 @@ class TargetRuns(unittest.TestCase):
         self.assertEqual(
             (result["status"], result["counts"], result["epochs_to_target"]), ("target_reached", "average", 3)
         )
-        self.assertEqual(learner.steps, 9)  # the step of the preparation is one of the first epoch
+        self.assertEqual(learner.steps, 9)  # the preparation's step is one of the first epoch
 
     def test_each_clock_leaves_out_the_evaluation_of_the_other_candidate(self):
         rows = self.train(Learner(itertools.repeat(0.1), itertools.repeat(0.1)), max_epochs=3)["epoch_rows"]

@@ -1,4 +1,4 @@
-"""Which arrangement of a peer is the fastest here: bench/peers/picking.py."""
+"""Tests which arrangement of a peer is the fastest on this machine: bench/peers/picking.py."""
 
 import contextlib
 import unittest
@@ -21,7 +21,7 @@ ALL = [THREADS, COMPILED, RANKS, APART]
 
 
 class Measured:
-    """Processes whose speed is known."""
+    """Processes with given speed."""
 
     def __init__(self, rates):
         self.rates, self.order = rates, []

@@ -19,7 +19,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual(done.stdout, "")
 
     def test_a_job_file_that_is_not_there(self):
-        with tempfile.TemporaryDirectory() as folder:  # where the jobs of the repository are not found either
+        with tempfile.TemporaryDirectory() as folder:  # where the repository's jobs are not found
             self.check(3, "error: configs/lenet-digits.txtpb: ", "overhead_bench", cwd=folder)
             for program in ("input_bench", "load_bench", "scaling_bench", "tuning_bench"):
                 self.check(3, "error: none.txtpb: ", program, "none.txtpb", cwd=folder)

@@ -41,7 +41,7 @@ def trainer_of(model, examples, arrangement=ONE):
 
 class Models(unittest.TestCase):
     def test_have_the_parameters_of_arbalest(self):
-        """As `arbalest inspect` counts them."""
+        """Counted by `arbalest inspect`."""
         for name, count in (("lenet", 431080), ("resnet20", 269722), ("resnet32", 464154)):
             self.assertEqual(sum(p.numel() for p in make_model(name, 1).parameters()), count, name)
 
@@ -111,7 +111,7 @@ class Images(unittest.TestCase):
                     break
             else:
                 self.fail("an image is no crop")
-        self.assertGreater(len(seen), 50)  # of 81 places
+        self.assertGreater(len(seen), 50)  # of 81 possible places
         self.assertTrue(70 < mirrored < 130, mirrored)
 
 
@@ -129,7 +129,7 @@ class Training(unittest.TestCase):
             trainer.step()
             expected = trainer.recipe.schedule.at(step * 32 / 64)
             self.assertEqual(trainer.optimizer.param_groups[0]["lr"], expected)
-        self.assertAlmostEqual(expected, 0.0004)  # behind the cycle of two epochs
+        self.assertAlmostEqual(expected, 0.0004)  # after the cycle of two epochs
 
     def test_the_average_forgets_exponentially(self):
         trainer = trainer_of("lenet", 64)
@@ -187,7 +187,7 @@ class Program(unittest.TestCase):
         self.assertEqual(result["pytorch"], torch.__version__)
 
     def test_ranks_train_one_model_and_every_epoch_is_recorded(self):
-        """As the comparison for two learners needs it."""
+        """The comparison for two learners needs this."""
         write_cifar10(self.root, examples=26)
         found = [one for one in arrangements("cpu", compiles=False)[0] if one.is_parallel]
         if not found:
@@ -241,7 +241,7 @@ class Program(unittest.TestCase):
             words = ("turns", "--arrangement", arrangement)
             got = json.loads(self.peer(*words, text="0.1\n").stdout.splitlines()[1])["got"]
             self.assertEqual(got["asks_for_huge_pages"], has_huge_pages)
-            self.assertEqual(got["huge_page_bytes"] > 6400 * 784 * 2, has_huge_pages)  # of the 20 MB of images alone
+            self.assertEqual(got["huge_page_bytes"] > 6400 * 784 * 2, has_huge_pages)  # the images alone take 20 MB
 
     def test_measures_in_turns(self):
         write_mnist(self.root, train=64, test=10)
@@ -273,7 +273,7 @@ class Program(unittest.TestCase):
             command = [str(ROOT / "bench" / "compare.sh"), "--program", os.environ["ARBALEST_PROGRAM"], "--quick"]
             command += ["--data-root", self.root, "--output", f"{self.root}/{output}", "--peers", sys.prefix]
             command += ["--turns", "2", "--seconds", "0.2", "--target", "0.9", "--arrangement", arrangement]
-            command += ["--set", "training.precision=FP32"]  # one side of ours
+            command += ["--set", "training.precision=FP32"]  # only one side of ours
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             (page,) = pathlib.Path(self.root, output).glob("*.md")
             result = json.loads(pathlib.Path(self.root, output, "compare.json").read_text())
@@ -292,7 +292,7 @@ class Program(unittest.TestCase):
         done, result, page = compare("none", "bad")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(len(result["died"]), 2)  # its turns and its training
-        self.assertEqual(len(result["models"][0]["sides"][0]["runs"]), 1)  # ours goes on
+        self.assertEqual(len(result["models"][0]["sides"][0]["runs"]), 1)  # ours continues
         self.assertIn("there is no arrangement 'none'", page)
 
     def test_says_what_is_wrong(self):

@@ -115,7 +115,7 @@ class Recipes(unittest.TestCase):
             )
 
     def test_the_job_with_all_defaults_written_out_is_the_same(self):
-        """That of a run's directory."""
+        """The job in a run's directory."""
         with tempfile.TemporaryDirectory() as folder:
             write_mnist(folder, train=64, test=10)
             output = pathlib.Path(folder) / "run"
@@ -154,7 +154,7 @@ class Recipes(unittest.TestCase):
             recipe.arranged(3, 64)
 
     def test_rates_are_those_of_arbalest(self):
-        """Of the last round of each epoch of one learner, for which Arbalest reports its rate."""
+        """Rates of the last round of each epoch with one learner, which Arbalest reports."""
         curves = (
             "multistep { drop { epoch: 1 factor: 0.5 } drop { epoch: 2.5 factor: 0.1 } }",
             "one_cycle {}",

@@ -1,4 +1,4 @@
-"""Datasets of a few examples in the real files' formats, and Arbalest trained on them."""
+"""Writes datasets of a few examples in the real files' formats, and trains Arbalest on them."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def write_mnist(root, train, test):
 
 
 def write_cifar10(root, examples):
-    """So many in each file."""
+    """Each file gets this many examples."""
     numbers = random.Random(7)
     folder = pathlib.Path(root) / "cifar-10"
     folder.mkdir(parents=True)
@@ -36,7 +36,7 @@ def write_cifar10(root, examples):
 
 
 def arbalest_rows(job, output, data_root, settings):
-    """The epochs of a run of Arbalest's: rows of metrics.jsonl."""
+    """Returns the epochs of a run of Arbalest: rows of metrics.jsonl."""
     command = [os.environ["ARBALEST_PROGRAM"], "train", str(job), "--quiet", "--output", str(output)]
     command += ["--data-root", str(data_root)]
     for setting in settings:

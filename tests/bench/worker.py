@@ -1,4 +1,4 @@
-"""What a worker process of workers_test.py and picking_test.py runs: a learner of pure Python."""
+"""The worker process of workers_test.py and picking_test.py: a learner in pure Python."""
 
 from peers.datasets import DataMissing
 from peers.job_file import JobError

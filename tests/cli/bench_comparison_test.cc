@@ -1,4 +1,4 @@
-// arbalest bench, comparing accuracies, and going on with what an earlier call has begun.
+// arbalest bench: comparing accuracies, and resuming an earlier call.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -16,9 +16,9 @@ namespace arbalest::tests {
 namespace {
 
 namespace fs = std::filesystem;
-using json = nlohmann::ordered_json;  // so that a file that is written again has the same order
+using json = nlohmann::ordered_json;  // keeps the order of a file that is written again
 
-// Of a linear model, without a target.
+// Arguments for a linear model without a target.
 std::vector<std::string> bench(const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {"bench", Program::config("logistic-digits"), "--output", "out"};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -29,11 +29,11 @@ json result_in(const Program& program) { return json::parse(read_text(program / 
 
 void write_result(const Program& program, const json& result) { write_text(program / "out/bench.json", result.dump()); }
 
-// With one seed and two cases of one epoch each; both have ended.
+// Arguments for one seed and two cases of one epoch each.
 const std::vector<std::string> kTwoRuns = {
     "--seeds", "3", "--set", "training.max_epochs=1", "--vary", "learners.per_device.fixed=1,2"};
 
-// As a bench leaves it that was stopped in its second run.
+// Changes the directory to that of a bench that was stopped in its second run.
 void make_unfinished(const Program& program) {
   json result = result_in(program);
   json& run = result["cases"][1]["runs"][0];
@@ -120,7 +120,7 @@ TEST_CASE("bench: a run that diverges exits 7 where there is no target to miss")
 
 TEST_CASE("bench: --resume keeps runs that have ended, and runs again what has not") {
   const Program program;
-  // It begins where nothing is there.
+  // A directory that does not exist is a new bench.
   REQUIRE(program.run(bench(joined(kTwoRuns, {"--resume"}))).exit_code == 0);
   const json first = result_in(program);
   CHECK(first["resumptions"].empty());
@@ -147,14 +147,14 @@ TEST_CASE("bench: --resume keeps runs that have ended, and runs again what has n
   CHECK(second["resumptions"][0]["runs_kept"] == 1);
   CHECK(second["resumptions"][0]["changed"].empty());
 
-  // Once more: nothing is left to run, and the same is told.
+  // A third call has nothing left to run and prints the same.
   const Completed again = program.run(bench(joined(kTwoRuns, {"--resume"})));
   CHECK(again.exit_code == 0);
   CHECK(again.out == done.out);
   CHECK(again.err.find("run 2 of 2") == std::string::npos);
   CHECK(result_in(program)["resumptions"] == second["resumptions"]);
 
-  // A run of which nothing is left runs again, and a machine that has changed is told.
+  // A run whose files are gone runs again, and a changed machine is reported.
   json other = result_in(program);
   other["machine"]["processor"] = "another";
   write_result(program, other);
@@ -219,7 +219,8 @@ TEST_CASE("bench: --resume of another plan, or of what is no bench, is refused a
 
 TEST_CASE("bench: a bench that was killed is gone on with, by one call at a time") {
   const Program program;
-  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // so that we hear of the end of the run that is left behind
+  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // so that this process becomes the parent of the run that is left
+                                                   // behind
   const std::vector<std::string> endless = bench(
       {"--seeds", "1", "--set", "training.max_epochs=1000000", "--set", "learners.per_device.fixed=1", "--resume"});
   const fs::path begun = program / "out/1-logistic-digits/seed-1/job.txtpb";
@@ -238,7 +239,7 @@ TEST_CASE("bench: a bench that was killed is gone on with, by one call at a time
 
   Subprocess resumed = program.start(endless);
   REQUIRE(resumed.wait_for_message("run 1 of 1"));
-  // The earlier run's files are gone by then.
+  // The earlier run's files have been removed by then.
   while (!fs::exists(begun)) REQUIRE(resumed.is_running());
   CHECK_FALSE(fs::exists(program / "out/1-logistic-digits/seed-1/summary.json"));
   resumed.send(SIGINT);

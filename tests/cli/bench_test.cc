@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Of a linear model on one core, one epoch unless `more` says otherwise.
+// Arguments for a linear model on one core, with one epoch unless `more` says otherwise.
 std::vector<std::string> bench(const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {
       "bench", Program::config("logistic-digits"), "--set",    "training.max_epochs=1",
@@ -151,7 +151,7 @@ TEST_CASE("bench: Ctrl-C stops the run under way, and keeps what has been measur
   Subprocess running =
       program.start(bench({"--target", "1", "--seeds", "1..3", "--set", "training.max_epochs=1000000"}));
   REQUIRE(running.wait_for_message("run 1 of 3"));
-  // Until it trains, so that it has something to save.
+  // Waits until the run trains, so that it has something to save.
   while (!fs::exists(program / "out/1-logistic-digits/seed-1/job.txtpb")) {
     REQUIRE(running.is_running());
   }
@@ -202,7 +202,8 @@ TEST_CASE("bench: what has been measured is kept after every run, and told even 
 
 TEST_CASE("bench: a second signal, or one that nobody can catch, leaves no run behind") {
   const Program program;
-  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // so that we hear of what would be left behind
+  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // so that this process becomes the parent of what would be left
+                                                   // behind
   for (const std::vector<int>& signals : std::vector<std::vector<int>>{{SIGINT, SIGTERM}, {SIGKILL}}) {
     const std::string output = signals.front() == SIGKILL ? "killed" : "stopped";
     Subprocess running = program.start({"bench", Program::config("logistic-digits"), "--target", "1", "--seeds", "1",
@@ -212,13 +213,13 @@ TEST_CASE("bench: a second signal, or one that nobody can catch, leaves no run b
     const int code = running.wait().exit_code;
     CHECK((code == -SIGKILL || code == 128 + SIGINT || code == 128 + SIGTERM));
     int status = 0;
-    while (waitpid(-1, &status, 0) > 0) {  // its run is ours now, if it has not ended before
+    while (waitpid(-1, &status, 0) > 0) {  // the run is our child now, unless it has ended before
       CHECK(WIFEXITED(status));
       const int ended = WEXITSTATUS(status);
       CHECK((ended == 128 + SIGINT || ended == 128 + SIGTERM));
     }
     CHECK(errno == ECHILD);
-    if (signals.front() == SIGKILL) {  // it had no other signal before, and has saved what it had
+    if (signals.front() == SIGKILL) {  // it got no other signal before, and has saved its model
       CHECK(json::parse(read_text(program / (output + "/1-logistic-digits/seed-1/summary.json")))["status"] ==
             "stopped");
     }

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Two dark and three light images to train on, and one of each to test.
+// Writes two dark and three light images for training, and one of each for testing.
 void write_photos(const fs::path& folder) {
   int number = 0;
   for (const char* name :
@@ -60,7 +60,7 @@ TEST_CASE("data convert: the shards train the same model as the folder") {
     INFO(trained.err);
     CHECK(trained.exit_code == 0);
   }
-  // All but the name in the metadata, which is in front of the weights.
+  // The file without its beginning, which holds the name in the metadata.
   const auto weights = [&](const std::string& run) {
     const std::string file = read_text(program / (run + "/model.safetensors"));
     return file.substr(file.size() - 2 * 193 * 4);
@@ -105,8 +105,8 @@ TEST_CASE("data convert: an image that cannot be decoded is named, whatever its 
   CHECK_THAT(damaged.err, ContainsSubstring("2 of 7 images cannot be read") && ContainsSubstring("--no-verify") &&
                               ContainsSubstring("photos/train/light/3.png: is no valid PNG image: it is truncated") &&
                               ContainsSubstring("photos/test/dark/5.png: is empty"));
-  CHECK(std::distance(fs::directory_iterator(program.directory()), {}) == 1);  // nothing was begun
-  // Without a look beyond the headers the truncated one goes in, and only reading the shards tells.
+  CHECK(std::distance(fs::directory_iterator(program.directory()), {}) == 1);  // nothing was started
+  // If only headers are read, the truncated image is stored, and only reading the shards shows it.
   write_text(program / "photos/test/dark/5.png", image);
   CHECK(program.run({"data", "convert", "photos", "records"}).exit_code == 4);
   CHECK(program.run({"data", "convert", "photos", "records", "--no-verify"}).exit_code == 0);
@@ -318,7 +318,7 @@ TEST_CASE("data verify: ratings train, evaluate to the last digit, and are refus
   CHECK_THAT(program.run({"evaluate", "run", "--data-root", "."}).out, Catch::Matchers::StartsWith("test_rmse "));
 
   std::string ids = read_text(program / "ratings/train_ids.npy");
-  ids.back() = '\x7F';  // of the last item
+  ids.back() = '\x7F';  // in the last item's id
   write_text(program / "ratings/train_ids.npy", ids);
   for (const Completed& refused : {run({"train"}), run({"data", "verify"})}) {
     CHECK(refused.exit_code == 4);

@@ -1,4 +1,4 @@
-// Images of a user's own, from files to a trained model.
+// A user's own images, from files to a trained model.
 #include "tests/cli/small_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/image_writer.h"
@@ -20,7 +20,7 @@ learning_rate { base: 0.05 }
 learners { per_device { fixed: 1 } }
 )";
 
-// Dark and bright images of several sizes: 12 to train, 4 to test.
+// Dark and bright images of several sizes: 12 for training, 4 for testing.
 class OwnImages {
  public:
   OwnImages() {

@@ -1,4 +1,4 @@
-// The program under test, run as a user runs it.
+// Runs the program under test as a user does.
 #pragma once
 
 #include <cstdlib>
@@ -11,13 +11,13 @@
 
 namespace arbalest::tests {
 
-// An empty directory to run the program in, and a small environment of its own.
+// Runs the program in an empty directory, with a small environment.
 class Program {
  public:
   std::filesystem::path directory() const { return directory_.path(); }
   std::filesystem::path operator/(const std::string& name) const { return directory_ / name; }
 
-  // Where the repository's own job files are.
+  // Path of one of the repository's own job files.
   static std::string config(const std::string& name) {
     return tests::source_directory() + "/configs/" + name + ".txtpb";
   }
@@ -33,7 +33,7 @@ class Program {
   Completed run(const std::vector<std::string>& arguments) const { return start(arguments).wait(); }
 
  private:
-  // A sanitized program is told what its tests are told.
+  // A sanitized program gets the sanitizer options of its tests.
   static std::vector<std::string> small_environment() {
     std::vector<std::string> environment{"PATH=/usr/bin:/bin"};
     const char* options = std::getenv("TSAN_OPTIONS");

@@ -1,4 +1,4 @@
-// Runs of the program whose outcome is not what one hopes for, and what the user is told of it.
+// Runs that do not succeed, and what the program tells the user about them.
 #include <csignal>
 #include <filesystem>
 
@@ -14,8 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Nine dense layers with large initial values. The loss in training is finite, but after one step at this rate the
-// model's is not.
+// Nine dense layers with large initial values. The training loss is finite, but after one step at this learning rate
+// the model's loss is not.
 std::string explosive_job() {
   std::string layers;
   std::string input = "image";

@@ -1,4 +1,4 @@
-// A run of the program that takes seconds, and what it says of itself.
+// A run of the program that takes seconds, and its output.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace arbalest::tests {
 
-// One epoch of a linear model on one core, into "run".
+// Arguments for one epoch of a linear model on one core, into "run".
 inline const std::vector<std::string> kSmall = {
     "train", Program::config("logistic-digits"), "--set",    "training.max_epochs=1",
     "--set", "learners.per_device.fixed=1",      "--output", "run"};

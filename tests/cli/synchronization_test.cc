@@ -1,4 +1,4 @@
-// Schemes of keeping learners together, as a user of the program meets them.
+// Schemes of synchronization through the program.
 #include <csignal>
 #include <sstream>
 
@@ -25,7 +25,7 @@ std::vector<std::string> training(const std::string& synchronization, std::vecto
   return arguments;
 }
 
-// The rows of a run's metrics of that kind.
+// The rows of a run's metrics with that event.
 std::vector<json> rows_of(const Program& program, const std::string& event) {
   std::vector<json> rows;
   std::istringstream lines(read_text(program / "run/metrics.jsonl"));
@@ -36,7 +36,7 @@ std::vector<json> rows_of(const Program& program, const std::string& event) {
   return rows;
 }
 
-// `arbalest evaluate` warns where it finds another accuracy than the run had.
+// `arbalest evaluate` warns if its accuracy differs from the run's.
 void check_evaluates_as_reported(const Program& program) {
   const Completed evaluated = program.run({"evaluate", "run"});
   CHECK(evaluated.exit_code == 0);
@@ -53,7 +53,7 @@ TEST_CASE("schemes: a switch is told while the run goes on, and kept with its me
   CHECK_THAT(trained.out + trained.err, ContainsSubstring("epoch 1.00: local_sgd instead of s_sgd, 2 learners\n"));
   const std::vector<json> switches = rows_of(program, "switch");
   REQUIRE(switches.size() == 1);
-  CHECK(switches[0]["batch"] == 626);  // of 625 in an epoch, in steps of two
+  CHECK(switches[0]["batch"] == 626);  // an epoch has 625, in steps of two
   CHECK(switches[0]["from"] == "s_sgd");
   CHECK(switches[0]["to"] == "local_sgd");
   CHECK(switches[0]["learners_per_device"] == json::array({2}));
@@ -107,7 +107,7 @@ TEST_CASE("schemes: Ctrl-C in a long round ends it at a step, and the mean of th
   const json summary = summary_of(program / "run");
   CHECK(summary["status"] == "stopped");
   CHECK(summary["examples"] > 0);
-  CHECK(summary["examples"] < 20000);  // it has not waited for the round
+  CHECK(summary["examples"] < 20000);  // the run has not waited for the end of the round
   check_evaluates_as_reported(program);
 }
 

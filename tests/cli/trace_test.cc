@@ -42,7 +42,7 @@ TEST_CASE("trace: each epoch tells how busy the devices were, and the file is th
   }
   CHECK(found == 1);
 
-  // Before anything runs.
+  // Refused before anything runs.
   const Completed again = program.run(small_and({"--trace", "trace.json", "--set", "name=other"}));
   CHECK(again.exit_code == 2);
   CHECK_THAT(again.err, ContainsSubstring("--trace trace.json: it is there already"));

@@ -1,4 +1,4 @@
-// Runs of the program that train: what they leave behind, and how they end.
+// Training runs of the program: the files they leave, and how they end.
 #include <sys/stat.h>
 
 #include <csignal>
@@ -49,14 +49,14 @@ TEST_CASE("train: leaves job, metrics, summary and model, and evaluate gives the
       Subprocess({"/usr/bin/sha256sum", "run/model.safetensors"}, program.environment(), program.directory()).wait();
   CHECK(hash.out.starts_with(summary["model_sha256"].get<std::string>()));
 
-  // The same run is never overwritten.
+  // A second run does not overwrite the first.
   const std::string before = read_text(program / "run/summary.json");
   const Completed again = program.run(kSmall);
   CHECK(again.exit_code == 2);
   CHECK_THAT(again.err, ContainsSubstring("holds a run already"));
   CHECK(read_text(program / "run/summary.json") == before);
 
-  // On other devices than in training it is the same model; those of the job may be gone.
+  // Evaluation on other devices gives the same model's accuracy; the job's devices may be missing.
   const std::string job = read_text(program / "run/job.txtpb");
   const Completed elsewhere = program.run({"evaluate", "run", "--json", "--devices", "cpu"});
   CHECK(elsewhere.exit_code == 0);
@@ -89,7 +89,7 @@ TEST_CASE("train: leaves job, metrics, summary and model, and evaluate gives the
   fs::remove(program / "run/model.safetensors");
   CHECK(program.run({"evaluate", "run"}).exit_code == 5);
 
-  // A run that was killed before it wrote its summary has a model all the same.
+  // A run that was killed before it wrote its summary still has a model.
   write_text(program / "run/model.safetensors", model);
   fs::remove(program / "run/summary.json");
   const Completed killed = program.run({"evaluate", "run", "--json"});
@@ -215,7 +215,7 @@ TEST_CASE("train: a signal ends a dry run at once") {
   const Program program;
   REQUIRE(mkfifo((program / "job.txtpb").c_str(), 0600) == 0);
   Subprocess run = program.start({"train", "job.txtpb", "--dry-run"});
-  std::ofstream job(program / "job.txtpb");  // waits until the program reads it
+  std::ofstream job(program / "job.txtpb");  // opens when the program reads it
   run.send(SIGINT);
   job << read_text(Program::config("logistic-digits"));
   job.close();
@@ -250,9 +250,9 @@ TEST_CASE("train: a second signal ends a run that does not get to its next round
 #endif
   const Program program;
   REQUIRE(mkfifo((program / "job.txtpb").c_str(), 0600) == 0);
-  Subprocess run = program.start({"train", "job.txtpb"});  // waits for somebody to write the job
+  Subprocess run = program.start({"train", "job.txtpb"});  // waits until the job is written
   while (!run.catches(SIGINT)) std::this_thread::yield();
-  // Signals that come before the first is delivered count as one.
+  // Signals that arrive before the first one is delivered count as one.
   while (run.is_running()) {
     run.send(SIGINT);
     std::this_thread::yield();

@@ -203,7 +203,7 @@ TEST_CASE("tune: by time to accuracy, each number trains as a run with it does")
     chosen_is_there = chosen_is_there || point["learners"] == tuned["chosen"][0];
     CHECK(point["epochs_to_accuracy"] == 1);
     CHECK(point["time_to_accuracy_seconds"] > 0.0);
-    CHECK(point["train_seconds"] > point["time_to_accuracy_seconds"]);  // it goes on to the last epoch
+    CHECK(point["train_seconds"] > point["time_to_accuracy_seconds"]);  // training continues to the last epoch
     CHECK(point["learner_bytes"] > 0);
     const std::string learners = std::to_string(point["learners"].get<int>());
     const Completed run = program.run({"train", Program::config("logistic-digits"), "--set", "training.max_epochs=2",
@@ -212,7 +212,8 @@ TEST_CASE("tune: by time to accuracy, each number trains as a run with it does")
     CHECK(summary_of(program / ("run" + learners))["test_accuracy"] == point["test_accuracy"]);
   }
   CHECK(chosen_is_there);
-  CHECK_FALSE(std::filesystem::exists(program / "home"));  // says nothing of throughput
+  CHECK_FALSE(std::filesystem::exists(program / "home"));  // this study says nothing about throughput, so nothing is
+                                                           // remembered
 
   const Completed hard = study({"--target", "1"});
   CHECK(hard.exit_code == 9);
@@ -261,7 +262,7 @@ TEST_CASE("tune: Ctrl-C in the search leaves nothing, in the sweep what the sear
   program.set_environment("HOME=" + home.string());
   Subprocess searching =
       program.start({"tune", Program::config("lenet-digits"), "--set", "learners.per_device.auto={max: 4}"});
-  REQUIRE(searching.wait_for_message(" examples/s"));  // of a number of learners, and others are to be tried
+  REQUIRE(searching.wait_for_message(" examples/s"));  // a number of learners is measured, and others will be tried
   searching.send(SIGINT);
   Completed done = searching.wait();
   INFO(done.err);
@@ -285,7 +286,7 @@ TEST_CASE("tune: Ctrl-C in the search leaves nothing, in the sweep what the sear
   CHECK_FALSE(tuned["points"].empty());
   CHECK(tuned["sweep"].empty());
   CHECK(tuned["regret"].is_null());
-  CHECK(std::filesystem::exists(home / ".cache/arbalest/learners"));  // what the search has found is remembered
+  CHECK(std::filesystem::exists(home / ".cache/arbalest/learners"));  // the search's result is remembered
 }
 
 TEST_CASE("tune: a job's own number is no bound, and wrong bounds are refused") {
@@ -322,7 +323,7 @@ TEST_CASE("learners that the job cannot have are refused before the first step")
       CHECK_THAT(result.err, ContainsSubstring("job.txtpb:3:") && ContainsSubstring(message));
     }
   }
-  // A terabyte.
+  // The limit is a terabyte.
   with(
       "model { layers { name: 'wide' input: 'image' dense { units: 100000 } } layers { name: 'logits' input: 'wide' "
       "dense { units: 10 } } layers { name: 'loss' input: ['logits', 'label'] softmax_cross_entropy {} } }",

@@ -10,7 +10,7 @@
 namespace arbalest::tests {
 namespace {
 
-// A good job, small enough to be read at a glance.
+// A correct job, short enough to read at a glance.
 constexpr const char* kJob =
     "name: \"small\"\n"
     "model { zoo { lenet {} } }\n"

@@ -35,7 +35,7 @@ TEST_CASE("validation: train tells of it, and evaluate gives both accuracies aga
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Completed done = program.run(arguments);
     CHECK(done.exit_code == 0);
-    CHECK(done.err.empty());  // it would warn of another figure
+    CHECK(done.err.empty());  // it would warn of another accuracy
     return nlohmann::json::parse(done.out);
   };
   CHECK(score({})["test_accuracy"] == summary["test_accuracy"]);

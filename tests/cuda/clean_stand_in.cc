@@ -1,5 +1,5 @@
-// Every run of a test case begins with a new stand-in, and fails if it used CUDA's libraries wrongly or has not given
-// back what it took. A case that resets the stand-in itself answers for what it did before.
+// Every run of a test case begins with a new stand-in, and fails if it used CUDA's libraries wrongly or leaked a
+// resource. A case that resets the stand-in itself is also judged for the time before.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"

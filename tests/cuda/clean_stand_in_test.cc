@@ -1,4 +1,4 @@
-// What the listener of clean_stand_in.cc finds: these cases pass only if they fail.
+// Mistakes that the listener of clean_stand_in.cc finds: these cases pass only if they fail.
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
 

@@ -1,4 +1,4 @@
-// What a user meets whose GPU is missing, too old or full.
+// Error messages for a GPU that is missing, too old or full.
 #include <functional>
 
 #include "engine/cuda_devices.h"

@@ -1,13 +1,14 @@
-// What tests of training ask of the GPUs they run on: the stand-in's, or those of the machine.
+// The GPUs of training tests: the stand-in's, or those of the machine.
 #pragma once
 
 namespace arbalest::tests {
 
-// From here on there are `count` GPUs: the stand-in has that many. A machine that has fewer, or a build that cannot
-// join them, ends the test as skipped. Before anything uses a GPU.
+// Ensures that there are `count` GPUs: the stand-in makes as many. A machine with fewer GPUs, or a build that cannot
+// join them, ends the test as skipped. Call before anything uses a GPU.
 void use_gpus(int count);
 
-// What LeNet's first losses are compared over: a hundred steps on a GPU, a few on the stand-in, which is slow.
+// Number of steps over which LeNet's first losses are compared: a hundred on a GPU, a few on the stand-in, which is
+// slow.
 extern const int kFirstSteps;
 
 }  // namespace arbalest::tests

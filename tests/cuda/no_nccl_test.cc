@@ -1,4 +1,4 @@
-// A build without NCCL: one GPU works, and two say what is missing.
+// A build without NCCL: one GPU works, and with two the error tells what is missing.
 #include <algorithm>
 
 #include "engine/error.h"

@@ -1,4 +1,4 @@
-// Datasets in the memory of a GPU: what is gathered there, and what happens where they do not fit.
+// Datasets in the memory of a GPU: gathering there, and datasets that do not fit.
 #include "dataflow/input/resident_data.h"
 
 #include <cstring>
@@ -33,7 +33,7 @@ jobs::JobOptions digits_on_gpu() {
       std::vector<std::string>{"devices=cuda:0", "learners.per_device.fixed=1", "training.batch_size=500"});
 }
 
-// Loss on the test set after one round.
+// Trains one round and returns the loss on the test set.
 double train_a_round(Session& session) {
   session.scheduler().advance(session.training_ring(), 1);
   session.scheduler().drain();
@@ -93,7 +93,7 @@ TEST_CASE("a dataset that finds no memory on a GPU leaves nothing behind there")
     }
     CHECK(device->free_memory() == before);
   }
-  CHECK(failures == 5);  // the upload's stream, pixels, labels, table; and none
+  CHECK(failures == 5);  // the upload's stream, pixels, labels, table; the last call has no failure
 }
 
 TEST_CASE("a GPU holds each example once, whether it trains or validates, and both sets are gathered there",
@@ -121,7 +121,7 @@ TEST_CASE("a GPU holds each example once, whether it trains or validates, and bo
   const Found whole = train("training.seed=1", Session::Input::kResident);
   const Found divided = train("data.validation.fraction=0.25", Session::Input::kResident);
   const Found ring = train("data.validation.fraction=0.25", Session::Input::kRing);
-  constexpr std::size_t kAlignment = 4096;  // of four buffers
+  constexpr std::size_t kAlignment = 4096;  // alignment of four buffers
   CHECK(divided.free + kAlignment > whole.free);
   CHECK(divided.free < whole.free + kAlignment);
   CHECK(divided.free + (std::size_t{15} << 20U) < ring.free);  // 25,000 images of 784 bytes
@@ -155,7 +155,7 @@ TEST_CASE("a dataset that would take more than a quarter of a GPU's memory comes
 
 TEST_CASE("where the upload of a dataset finds no memory, the ring brings it, and the run says so", "[training]") {
   reset();
-  fail_next("cudaMallocAsync", cudaErrorMemoryAllocation, 1);  // of the test images
+  fail_next("cudaMallocAsync", cudaErrorMemoryAllocation, 1);  // for the test images
   jobs::JobOptions job = digits_on_gpu();
   const auto session = open_session(job, "", Session::Purpose::kTraining, {});
   CHECK(is_resident(session->training_ring()));

@@ -1,4 +1,4 @@
-// Another number of learners on a GPU from one round to the next. Runs on the stand-in of CUDA's libraries and on a
+// The number of learners on a GPU changes from one round to the next. Runs on the stand-in of CUDA's libraries and on a
 // real GPU.
 #include "tests/cuda/resizing.h"
 

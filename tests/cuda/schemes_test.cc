@@ -1,4 +1,4 @@
-// Every scheme of keeping learners together on a GPU. Runs on the stand-in of CUDA's libraries and on a real GPU.
+// Every scheme of synchronization on a GPU. Runs on the stand-in of CUDA's libraries and on a real GPU.
 #include "tests/cuda/gpus.h"
 #include "tests/cuda/switching.h"
 

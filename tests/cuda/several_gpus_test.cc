@@ -1,4 +1,4 @@
-// Several GPUs of one process, joined by NCCL.
+// Several GPUs of one process, connected by NCCL.
 #include "tests/cuda/gpus.h"
 #include "tests/support/small_training.h"
 

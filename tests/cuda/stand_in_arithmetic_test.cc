@@ -1,5 +1,5 @@
-// That operators ask CUDA's libraries for the precision of the job, no less and no more. A GPU may compute small
-// tensors without its tensor cores; the stand-in never does.
+// Operators request exactly the job's precision from CUDA's libraries. A GPU may compute small tensors without its
+// tensor cores; the stand-in never does.
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"

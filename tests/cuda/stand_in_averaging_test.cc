@@ -1,4 +1,4 @@
-// How many replicas one launch takes on a GPU.
+// Number of replicas that one launch can take on a GPU.
 #include "engine/ops/averaging.h"
 #include "tests/engine/replicas.h"
 #include "tests/support/catch.h"

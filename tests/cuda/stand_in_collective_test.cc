@@ -1,4 +1,4 @@
-// NCCL of the stand-in.
+// The stand-in's NCCL.
 #include <nccl.h>
 
 #include <array>
@@ -38,7 +38,8 @@ struct Ranks {
       must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     }
   }
-  // Of all streams before the first graph is made, which no capture of the thread allows.
+  // Ends the captures of all streams before the first graph is made, because a capture of the thread does not allow
+  // that.
   std::array<cudaGraphExec_t, kRanks> end_capture() const {
     std::array<cudaGraph_t, kRanks> graphs{};
     std::array<cudaGraphExec_t, kRanks> executables{};
@@ -62,7 +63,7 @@ struct Ranks {
 TEST_CASE("stand-in: a sum over ranks is made when all have come to it") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const Ranks ranks(seed);
-    // Rank 1 comes late: it first doubles its numbers.
+    // Rank 1 comes late: it doubles its numbers first.
     must(cudaSetDevice(1));
     must(run(apply, 1, 1, ranks.streams[1], ranks.data[1], 2, 0));
     ranks.add_all();
@@ -105,7 +106,7 @@ TEST_CASE("stand-in: ranks that issue different sums, or none, are found") {
 }
 
 TEST_CASE("stand-in: ranks come to their sums in one order") {
-  // Two sums of different lengths; rank 1 launches their graphs the other way round.
+  // Two sums of different lengths; rank 1 launches their graphs in reverse order.
   const Ranks ranks;
   std::array<std::array<cudaGraphExec_t, kRanks>, 2> graphs{};
   for (std::size_t sum = 0; sum < 2; ++sum) {

@@ -1,4 +1,4 @@
-// Models of the zoo on the stand-in, against PyTorch in float64. Not on a real GPU, whose machine has not got the
+// Models of the zoo on the stand-in, compared with PyTorch in float64. Not on a real GPU, because its machine lacks the
 // goldens.
 #include "tests/support/catch.h"
 #include "tests/support/golden_model.h"

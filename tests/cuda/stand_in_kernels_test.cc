@@ -1,4 +1,4 @@
-// Kernels as the stand-in runs them.
+// Kernels on the stand-in.
 #include <array>
 #include <cstddef>
 
@@ -25,7 +25,7 @@ __global__ void add_by_tree(const float* values, float* sums, std::int64_t count
   if (threadIdx.x == 0) sums[blockIdx.x] = partial[0];
 }
 
-// Wrong: a thread may write before the one before it has read. First to last it would go well.
+// Wrong: a thread may write before the previous thread has read. In ascending order of threads this would not show.
 __global__ void shift_without_barrier(int* values) {
   const int value = values[threadIdx.x + 1 < blockDim.x ? threadIdx.x + 1 : threadIdx.x];
   values[threadIdx.x] = value;

@@ -1,4 +1,4 @@
-// cuDNN, cuBLAS and NCCL of the stand-in.
+// The stand-in's cuDNN, cuBLAS and NCCL.
 #include <cublas_v2.h>
 #include <cudnn.h>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr float kOne = 1;
 constexpr float kZero = 0;
 
-// Small whole numbers, so that sums are exact.
+// Small whole numbers make sums exact.
 std::vector<float> numbers(std::size_t count, std::size_t factor) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * factor % 11) - 5;

@@ -1,4 +1,4 @@
-// What jobs in BF16 take of memory, and that the forecast knows it; no GPU is needed.
+// Memory of jobs in BF16 and its forecast; no GPU is needed.
 #include "engine/precision.h"
 
 #include "jobs/options/load_job.h"

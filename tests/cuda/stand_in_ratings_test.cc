@@ -1,4 +1,4 @@
-// Ratings on the stand-in: a job trains there as it does on the CPU.
+// Ratings on the stand-in: a job trains there as on the CPU.
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
 #include "tests/support/ratings_writer.h"

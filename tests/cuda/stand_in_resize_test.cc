@@ -1,5 +1,5 @@
-// Changing the number of learners of a GPU where the stand-in of CUDA's libraries shows more than a GPU can: any order
-// of streams, and memory that ends at any point.
+// The number of learners of a GPU changes. The stand-in of CUDA's libraries shows more than a GPU can: any order of
+// streams, and memory that runs out at any point.
 #include <algorithm>
 #include <atomic>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kAllocate = "cudaMallocAsync";
 
-// Lets an allocation fail when the run has begun, and ends the run when it has told of that.
+// Lets an allocation fail once the run has begun, and ends the run when the run reports it.
 class Fault final : public jobs::RunObserver {
  public:
   void on_start(const jobs::RunStart& /*start*/) override {
@@ -42,8 +42,8 @@ jobs::JobOptions tuned_job(const std::string& bounds = "max: 4") {
                                                  "learners.per_device.auto={" + bounds + "}"});
 }
 
-// Opens the job's session on a GPU of which an allocation fails after `passing` others, whatever it says of its free
-// memory. False if there were not so many.
+// Opens the job's session on a GPU whose allocation after `passing` others fails, whatever its reported free memory.
+// Returns false if there were fewer allocations.
 bool open_where_memory_ends(jobs::JobOptions& job, int passing) {
   cuda_stand_in::reset();
   cuda_stand_in::fail_next(kAllocate, cudaErrorMemoryAllocation, passing);
@@ -90,7 +90,7 @@ TEST_CASE("what idles is freed before others are prepared", "[training][resize]"
   const std::size_t of_two = device.free_memory();
   rig.resize({4});
   rig.resize({1});
-  CHECK(device.free_memory() < of_two);  // there are four still
+  CHECK(device.free_memory() < of_two);  // four learners still exist
   rig.resize({2});
   CHECK(device.free_memory() == of_two);
 }
@@ -146,7 +146,7 @@ TEST_CASE("a GPU whose memory ends at any point of growing trains on as if nothi
     }
     cuda_stand_in::require_clean();
   }
-  cuda_stand_in::reset();  // the last failure has not come
+  cuda_stand_in::reset();  // the last failure did not occur
   CHECK(failures > 6);     // weights, gradients, momenta, arenas and workspaces of two learners
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("where a GPU has no memory for another learner, a tuned run goes on an
   const jobs::RunSummary summary = jobs::train(tuned_job(), context);
   CHECK(summary.status == jobs::RunStatus::kStopped);
   REQUIRE(fault.rows.size() == 2);
-  CHECK(fault.rows[0].to == std::vector<int>{2});  // where a search without a guess begins
+  CHECK(fault.rows[0].to == std::vector<int>{2});  // start of a search without a guess
   CHECK(fault.rows[1].from == std::vector<int>{2});
   CHECK(fault.rows[1].to == std::vector<int>{2});
   CHECK_THAT(fault.rows[1].reason, ContainsSubstring("4 learners do not fit in memory: back to 2 learners") &&
@@ -181,12 +181,12 @@ TEST_CASE("a tuned job that finds less memory than there seemed to be gets half 
     CHECK_THAT(warning, ContainsSubstring("at most 2 learners on each device instead of 4: ") &&
                             ContainsSubstring("cuda:0: cannot allocate"));
   }
-  cuda_stand_in::reset();  // the last failure has not come
+  cuda_stand_in::reset();  // the last failure did not occur
   CHECK(halved > 6);       // z twice, its sum, weights, gradients, momenta and arenas
 }
 
 TEST_CASE("a bound is not lowered beyond the least number of learners", "[training][resize]") {
-  constexpr int kBehindData = 8;  // that belong to the datasets, which would stay in host memory, and a few more
+  constexpr int kBehindData = 8;  // allocations of the datasets, which would stay in host memory, and a few more
   jobs::JobOptions above = tuned_job("min: 3 max: 4");
   REQUIRE(open_where_memory_ends(above, kBehindData));
   CHECK(above.tuned->max == 3);

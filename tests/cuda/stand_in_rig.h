@@ -1,4 +1,5 @@
-// What the tests of the stand-in share. They use the runtime directly, as nothing above it may do wrong on purpose.
+// Shared by the tests of the stand-in. They use the CUDA runtime directly, because the engine makes no mistakes on
+// purpose.
 #pragma once
 
 #include "tests/cuda_stand_in/kernel_language.h"
@@ -57,10 +58,10 @@ cudaError_t run(void (*kernel)(Parameters...), unsigned blocks, unsigned threads
   return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
-// *data = *data * factor + addend: what comes of several shows their order.
+// *data = *data * factor + addend; several of these show their order in the result.
 __global__ inline void apply(float* data, float factor, float addend) { *data = *data * factor + addend; }
 
-// All violations in one text.
+// All violations as one text.
 inline std::string violations() {
   std::string text;
   for (const std::string& violation : cuda_stand_in::violations()) text += violation + "\n";

@@ -1,5 +1,5 @@
-// Every scheme on two GPUs, joined by the stand-in's NCCL, which finds it a violation if one GPU's calls have another
-// order or other sizes than the other's.
+// Every scheme on two GPUs, connected by the stand-in's NCCL, which reports a violation if the GPUs' calls differ in
+// order or size.
 #include "tests/cuda/switching.h"
 #include "tests/cuda_stand_in/stand_in.h"
 
@@ -34,7 +34,7 @@ TEST_CASE("two GPUs that go from scheme to scheme train as the CPU does, in what
     check_equal(train_through(options, phases_on(2, 2)), expected);
     cuda_stand_in::require_clean();
   }
-  std::vector<Phase> alone = phases_on(1, 4);  // as many learners, by phase
+  std::vector<Phase> alone = phases_on(1, 4);  // equally many learners in each phase
   for (std::size_t i = 2; i < alone.size(); ++i) alone[i].learners = {2};
   check_close(expected, train_through(options_on({"cpu"}, {}), alone));
 }
@@ -54,7 +54,7 @@ TEST_CASE("a GPU that fails in the midst of a gradient's parts ends the training
     }
     CHECK_NOTHROW(cuda_stand_in::require_clean(false));
   }
-  cuda_stand_in::reset();  // nothing can be given back to a device that has failed
+  cuda_stand_in::reset();  // a failed device takes nothing back
 }
 
 }  // namespace arbalest::tests

@@ -1,5 +1,5 @@
-// Every scheme on one GPU and on two where the stand-in of CUDA's libraries shows more than a GPU can: any order of
-// streams, and whether all GPUs call NCCL in the same order with the same sizes.
+// Every scheme on one GPU and on two. The stand-in of CUDA's libraries shows more than a GPU can: any order of streams,
+// and whether all GPUs call NCCL in the same order with the same sizes.
 #include "tests/cuda/switching.h"
 #include "tests/cuda_stand_in/stand_in.h"
 
@@ -7,7 +7,7 @@ namespace arbalest::tests {
 
 namespace {
 
-// Calls train() under several orders of streams on so many GPUs.
+// Calls train() with several orders of streams on `gpus` GPUs.
 template <typename Train>
 void check_orders(int gpus, const Train& train_once) {
   cuda_stand_in::reset({.devices = gpus});
@@ -22,7 +22,7 @@ void check_orders(int gpus, const Train& train_once) {
 }  // namespace
 
 TEST_CASE("a GPU gives the same bytes under every scheme in whatever order its streams run", "[training]") {
-  // In BF16 learners compute with copies of their weights, which an assigned center must reach in time, too.
+  // In BF16 learners compute with copies of their weights, which an assigned center must also reach in time.
   const engine::Precision precision = GENERATE(engine::Precision::kFloat32, engine::Precision::kBFloat16);
   for (const sma::Options& scheme : short_schemes()) {
     INFO(name_of(scheme) << " in " << engine::to_string(precision));

@@ -17,8 +17,8 @@ TEST_CASE("two GPUs give the same bytes in whatever order their streams run", "[
   }
 }
 
-// The peers of a GPU that fails would wait for it in the all-reduce for ever, and the host with them: the stand-in
-// calls that a violation.
+// The peers of a failed GPU, and the host, would wait forever for it in the all-reduce. The stand-in reports that as a
+// violation.
 TEST_CASE("a GPU that fails ends the training of both and is named", "[training]") {
   for (int after = 0; after < 200; after += 7) {
     const bool graphs = after % 2 == 0;
@@ -38,12 +38,12 @@ TEST_CASE("a GPU that fails ends the training of both and is named", "[training]
         message = error.what();
       }
     }
-    // Whichever stream the host turns to first notices it.
+    // The first stream that the host checks reports it.
     CHECK_THAT(message,
                ContainsSubstring("cuda:") && (ContainsSubstring(", mini-batch ") || ContainsSubstring(" averaging")));
     CHECK_NOTHROW(cuda_stand_in::require_clean(false));
   }
-  cuda_stand_in::reset();  // nothing can be given back to a device that has failed
+  cuda_stand_in::reset();  // a failed device takes nothing back
 }
 
 TEST_CASE("an all-reduce that fails though no GPU does ends the training", "[training]") {

@@ -1,4 +1,4 @@
-// Streams, events, memory and errors of the stand-in.
+// The stand-in's streams, events, memory and errors.
 #include <unistd.h>
 
 #include <array>
@@ -10,7 +10,7 @@
 namespace arbalest::tests {
 namespace {
 
-// 1 * 2 + 3 = 5 or (1 + 3) * 2 = 8, by the order in which two streams run.
+// 1 * 2 + 3 = 5 or (1 + 3) * 2 = 8, depending on the order in which two streams run.
 float result_of_two_streams(std::uint64_t seed, bool ordered) {
   cuda_stand_in::reset({}, seed);
   float* data = allocate<float>(1);
@@ -52,7 +52,7 @@ TEST_CASE("stand-in: enqueued work runs late, and asking often enough ends it") 
     for (int i = 0; i < 10; ++i) must(run(apply, 1, 1, stream, data, 1, 1));
     must(cudaEventRecord(event, stream));
     const cudaError_t first = cudaEventQuery(event);
-    CHECK(cudaGetLastError() == first);  // not ready too
+    CHECK(cudaGetLastError() == first);  // "not ready" is kept, too
     unfinished += first == cudaErrorNotReady ? 1 : 0;
     int questions = 0;
     while (cudaEventQuery(event) == cudaErrorNotReady) ++questions;
@@ -120,7 +120,8 @@ TEST_CASE("stand-in: the host cannot reach memory of a device") {
   cuda_stand_in::reset();
   float* data = allocate<float>(1);
   upload(data, {3.0F});
-  // The system reads and writes with the rights of the thread, and returns where the thread would be ended.
+  // A system call accesses memory with the thread's rights, and returns an error where the thread itself would be
+  // killed.
   std::array<int, 2> pipe_ends{};
   REQUIRE(pipe(pipe_ends.data()) == 0);
   CHECK(write(pipe_ends[1], data, sizeof(float)) == -1);

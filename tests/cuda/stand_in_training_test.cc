@@ -1,4 +1,4 @@
-// Training where the stand-in of CUDA's libraries shows more than a GPU can: any order of streams, and faults.
+// Training on the stand-in of CUDA's libraries, which shows more than a GPU can: any order of streams, and faults.
 #include "engine/error.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/small_training.h"
@@ -15,7 +15,7 @@ TEST_CASE("a GPU gives the same bytes in whatever order its streams run", "[trai
   }
 }
 
-// Works that the host thread enqueues for a round, once all is warm.
+// Number of works that the host thread enqueues per round after the warm-up.
 std::uint64_t works_of_round(int learners) {
   RigOptions options = options_on({"cuda:0"}, {learners});
   options.input = RigInput::kResident;
@@ -26,7 +26,7 @@ std::uint64_t works_of_round(int learners) {
     return cuda_stand_in::enqueued_works() - before;
   };
   rig.run(8);
-  const std::uint64_t few = works_of(8);  // what a call of run() costs is in both
+  const std::uint64_t few = works_of(8);  // the cost of a call of run() is in both
   const std::uint64_t many = works_of(24);
   CHECK((many - few) % 16 == 0);
   return (many - few) / 16;
@@ -35,7 +35,8 @@ std::uint64_t works_of_round(int learners) {
 TEST_CASE("a mini-batch of data on the device takes four calls of the host thread, six with averaging", "[training]") {
   // Parameters and indices, gradient, update, result with the position.
   CHECK(works_of_round(1) == 4);
-  // And two waits: the update's for averaging, averaging's for the update. Then three kernels and the result, once.
+  // Two learners add two waits each: the update's for averaging, and averaging's for the update. Averaging adds three
+  // kernels and the result once.
   CHECK(works_of_round(2) == 2 * 6 + 4);
   CHECK(works_of_round(3) == 3 * 6 + 4);
 }
@@ -56,7 +57,7 @@ TEST_CASE("an operator that fails on a GPU ends training and is named", "[traini
     }
   }
   CHECK_THAT(message, ContainsSubstring("cuda:0 learner"));
-  cuda_stand_in::reset();  // nothing can be given back to a device that has failed
+  cuda_stand_in::reset();  // a failed device takes nothing back
 }
 
 }  // namespace arbalest::tests

@@ -1,4 +1,4 @@
-// Training of the small network through switches from one scheme to another.
+// Trains the small network through switches from one scheme to another.
 #pragma once
 
 #include <utility>
@@ -14,7 +14,7 @@ struct Phase {
   std::vector<int> learners;  // by device
 };
 
-// Gradients averaged, then rounds that are left in their midst, then a pull with fewer learners, then learners alone.
+// Averaged gradients, then rounds that are left before their end, then a pull with fewer learners, then learners alone.
 inline std::vector<Phase> phases_on(int devices, int learners) {
   const std::vector<sma::Options> all = short_schemes();
   const auto on_each = [&](int count) { return std::vector<int>(static_cast<std::size_t>(devices), count); };
@@ -25,7 +25,7 @@ inline std::vector<Phase> phases_on(int devices, int learners) {
           {all.back(), on_each(learners - 1)}};
 }
 
-// Three strides of every phase. The options' devices; the first phase says the rest.
+// Trains three strides of every phase, on the options' devices; the first phase sets the rest.
 inline Trained train_through(RigOptions options, const std::vector<Phase>& phases) {
   options.learners = phases.front().learners;
   options.synchronization = phases.front().scheme;

@@ -1,5 +1,5 @@
-// The whole road on one GPU: what it computes against the CPU device, again and again, as graphs and operator by
-// operator. Runs on the stand-in of CUDA's libraries and on a real GPU.
+// The whole path on one GPU, compared with the CPU device: repeated, as graphs, and operator by operator. Runs on the
+// stand-in of CUDA's libraries and on a real GPU.
 #include <algorithm>
 #include <cstdio>
 
@@ -43,7 +43,7 @@ TEST_CASE("every optimizer trains on a GPU as on the CPU, with gradients clipped
   };
   use_gpus(1);
   const std::vector<engine::UpdateRule> rules = {engine::Sgd{.momentum = 0.9F, .nesterov = true, .weight_decay = 0.01F},
-                                                 // What is hardly more than rounding must not make a step.
+                                                 // Gradients that are little more than rounding must not make a step.
                                                  engine::RmsProp{.momentum = 0.5F, .epsilon = 1e-3F},
                                                  engine::AdamW{.epsilon = 1e-3F}};
   for (const engine::UpdateRule& rule : rules) {

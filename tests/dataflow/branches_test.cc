@@ -1,4 +1,4 @@
-// Models with branches on a device: the loss and the gradients of all parameters, beside the same model in double
+// Models with branches on a device: loss and gradients of all parameters, compared with the same model in double
 // precision. Runs on the CPU, on the stand-in of CUDA's libraries and on a real GPU.
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/classification.h"
@@ -41,7 +41,7 @@ std::shared_ptr<const Layer> pool(engine::PoolKind kind, std::int64_t kernel, st
       .kind = kind, .window = {.kernel = {kernel, kernel}, .stride = {stride, stride}, .padding = {padding, padding}}});
 }
 
-// Two basic blocks, the second with a projection; channels that are no multiple of a block of 8 or 16.
+// Two basic blocks, the second with a projection; the numbers of channels are not multiples of 8 or 16.
 Layers residual(std::int64_t width) {
   return {{"conv1", {"image"}, conv(width, 3)},
           {"relu1", {"conv1"}, relu()},
@@ -59,7 +59,7 @@ Layers residual(std::int64_t width) {
           {"pool", {"relu5"}, std::make_shared<GlobalAveragePoolLayer>()}};
 }
 
-// Shortcuts without parameters; sums of sums without an activation, so that many gradients are one.
+// Shortcuts without parameters, and sums of sums without activation, so that many gradients are equal.
 Layers shortcuts() {
   return {{"conv1", {"image"}, conv(6, 3)},
           {"relu1", {"conv1"}, relu()},
@@ -78,7 +78,7 @@ Layers shortcuts() {
           {"pool", {"tanh"}, std::make_shared<GlobalAveragePoolLayer>()}};
 }
 
-// An inception module; the image itself joined with what is made of it.
+// An inception module; the image itself is concatenated with its results.
 Layers inception(std::int64_t width) {
   return {{"conv1", {"image"}, conv(width, 3)},
           {"relu1", {"conv1"}, relu()},
@@ -115,8 +115,8 @@ struct Tolerance {
 
 std::vector<Tolerance> tolerances(const engine::Device& device) {
   std::vector<Tolerance> all{{Precision::kFloat32, 1e-4}};
-  // Each tensor is rounded to 8 bits, and some gradients are small differences of large ones; one that lacks a reader's
-  // contribution is off by more than half.
+  // Each tensor is rounded to 8 bits, and some gradients are small differences of large numbers. A gradient without the
+  // contribution of one reader is wrong by more than half.
   if (computes_bfloat16(device)) all.push_back({Precision::kBFloat16, 0.25});
   return all;
 }
@@ -182,7 +182,7 @@ TEST_CASE("several losses are trained by their weighted sum, and tests see the m
         Approx(expected.main_loss).epsilon(1e-4));
   CHECK(run.result.correct == static_cast<float>(expected.correct));
 
-  // Without the side branch inference is the same plan.
+  // Without the side branch the inference plan is the same.
   std::erase_if(layers, [](const LayerDescription& layer) { return layer.name.starts_with("side_"); });
   const Graph main_only = Graph::build({{3, 7, 7}, 3}, layers);
   const Plan main_training(main_only, *device, {.batch = kBatch});

@@ -1,5 +1,5 @@
-// Random graphs with branches, run in thought on the arena that their memory plan gives: every operator finds what was
-// left for it, whatever else has been written in between.
+// Simulates random graphs with branches on the arena of their memory plan. Every operator must find the values it
+// needs, whatever has been written in between.
 #include <functional>
 #include <map>
 #include <optional>
@@ -19,7 +19,7 @@ using engine::Layout;
 using engine::OperatorTraits;
 using engine::Shape;
 
-// Only how many inputs it has and whether it has parameters matters; all its tensors are [n, 3].
+// Only its number of inputs and whether it has parameters matter; all its tensors are [n, 3].
 class FakeLayer final : public Layer {
  public:
   FakeLayer(int inputs, bool has_parameters) : inputs_(inputs), has_parameters_(has_parameters) {}
@@ -48,7 +48,7 @@ struct Problem {
   Backward backward;
 };
 
-// Layers that read earlier ones at random; what nobody reads is joined in the end.
+// Layers read earlier layers at random; outputs without reader are joined at the end.
 Graph random_graph(RandomSequence& random) {
   std::vector<LayerDescription> layers{{"first", {"image"}, std::make_shared<FakeLayer>(1, true)}};
   std::vector<std::string> unread{"first"};
@@ -64,7 +64,7 @@ Graph random_graph(RandomSequence& random) {
     std::vector<std::string> inputs;
     const std::uint64_t width = random.below(2) == 0 ? 1 : 1 + random.below(3);
     for (std::uint64_t k = 0; k < width; ++k) {
-      // Mostly one of the last, sometimes the image.
+      // Mostly one of the last layers, sometimes the image.
       const std::uint64_t back = random.below(std::min<std::uint64_t>(layers.size(), 4));
       inputs.push_back(random.below(12) == 0 ? "image" : layers[layers.size() - 1 - back].name);
     }
@@ -86,13 +86,13 @@ Layout random_layout(RandomSequence& random) {
   return {{1, 3}, DType::kFloat32, static_cast<std::size_t>(64 * (1 + random.below(2))), nullptr};
 }
 
-// What an operator of one of the kinds that exist could say of itself.
+// Traits that an existing kind of operator could have.
 OperatorTraits random_traits(RandomSequence& random, const std::vector<Layout>& inputs) {
   OperatorTraits traits;
   const auto coin = [&] { return random.below(2) == 0; };
   const std::uint64_t kind = random.below(5);
   traits.output = inputs[random.below(inputs.size())];
-  if (inputs.size() > 1 && kind < 2) {  // a sum, perhaps with an activation
+  if (inputs.size() > 1 && kind < 2) {  // a sum, with or without activation
     traits.symmetric_inputs = traits.in_place_forward = traits.in_place_backward = true;
     traits.passes_gradient = coin();
     traits.backward_reads_output = !traits.passes_gradient;
@@ -101,12 +101,12 @@ OperatorTraits random_traits(RandomSequence& random, const std::vector<Layout>& 
     traits.backward_reads_inputs = traits.backward_reads_first_input_only = traits.backward_reads_output = true;
     traits.in_place_backward = inputs[1] == inputs[0];
     traits.in_place_backward_input = 1;
-  } else if (inputs.size() == 1 && kind == 0) {  // elementwise
+  } else if (inputs.size() == 1 && kind == 0) {  // an elementwise operator
     traits.in_place_forward = traits.in_place_backward = true;
     traits.backward_reads_output = coin();
-  } else if (inputs.size() == 1 && kind == 1) {  // another view of the same
+  } else if (inputs.size() == 1 && kind == 1) {  // a view of the same data
     traits.in_place_forward = traits.in_place_backward = traits.passes_gradient = true;
-  } else {  // anything else
+  } else {  // any other operator
     traits.output = random_layout(random);
     traits.backward_reads_inputs = coin();
     traits.backward_reads_output = coin();
@@ -152,13 +152,13 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   return hash;
 }
 
-// The arena in cells of 64 bytes, each with the name of what was last written there.
+// The arena in cells of 64 bytes. Each cell holds the name of the value last written there.
 class Simulation {
  public:
   Simulation(const Problem& of, const BufferLifetimes& buffers)
       : of_(of), buffers_(buffers), plan_(plan_memory(buffers.lifetimes)), cells_(plan_.bytes / 64, 0) {}
 
-  // What went wrong first; "" if nothing did.
+  // Returns the first mistake; "" if there is none.
   std::string run() {
     write(value(Graph::kImage), name_of_value(Graph::kImage));
     write(value(Graph::kLabel), name_of_value(Graph::kLabel));
@@ -181,12 +181,12 @@ class Simulation {
   static std::uint64_t name_of_saved(int n) { return mix(2, static_cast<std::uint64_t>(n), 0); }
 
   bool lie_alike(int a, int b) const { return of_.layouts[at(a)] == of_.layouts[at(b)]; }
-  // Whether input k of a node may be in the place of its output.
+  // Whether input k of a node may share the buffer of the node's output.
   bool may_share(int n, std::size_t k) const {
     return traits(n).symmetric_inputs ? lie_alike(node(n).inputs[k], node(n).output) : k == 0;
   }
 
-  // The gradient of a tensor by what its readers add to it, from the graph alone.
+  // The name of a tensor's complete gradient: the sum of its readers' contributions, derived from the graph alone.
   std::uint64_t name_of_gradient(int tensor) {
     if (const auto known = gradients_.find(tensor); known != gradients_.end()) return known->second;
     std::uint64_t sum = 0;
@@ -227,7 +227,7 @@ class Simulation {
     if (error_.empty()) error_ = node(n).name + ": " + what;
   }
 
-  // What an operator may write early is written before it reads, and its scratch memory all the time.
+  // Writes what an operator may write early before it reads, and its scratch memory all the time.
   void forward(int n) {
     spoil(buffers_.forward_scratch[at(n)]);
     spoil(buffers_.saved[at(n)]);
@@ -282,7 +282,7 @@ class Simulation {
       const bool is_wanted = of_.backward.tensor_gradient[at(input)];
       if (is_wanted != (gradients.inputs[k].written >= 0)) fail(n, "another gradient is made than is wanted");
     }
-    // All of them have to be there, also while sums are made.
+    // All contributions must exist, also while sums are made.
     for (std::size_t k = 0; k < gradients.inputs.size(); ++k) {
       const InputGradient& of = gradients.inputs[k];
       if (of.written < 0) continue;
@@ -303,7 +303,7 @@ class Simulation {
   const MemoryPlan plan_;
   std::vector<std::uint64_t> cells_;
   std::map<int, std::uint64_t> gradients_;  // by tensor
-  std::map<int, std::uint64_t> so_far_;     // by tensor: the contributions of readers that have run
+  std::map<int, std::uint64_t> so_far_;     // by tensor: contributions of the readers that have run
   std::uint64_t garbage_ = 0;
   std::string error_;
 };
@@ -329,7 +329,7 @@ TEST_CASE("no operator finds anything spoilt, whatever the graph") {
       }
     }
   }
-  // All that can go wrong was there.
+  // All cases that can go wrong have occurred.
   CHECK(shared_gradients > 1000);
   CHECK(sums > 1000);
   CHECK(copies > 100);
@@ -350,7 +350,7 @@ TEST_CASE("buffers that are given away too early are found out") {
     }
   }
   CAPTURE(cut, found);
-  CHECK(found > cut / 10);  // not every such plan gives the place to somebody else
+  CHECK(found > cut / 10);  // not every such plan reuses the place
 }
 
 }  // namespace

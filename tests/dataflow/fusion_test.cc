@@ -1,4 +1,4 @@
-// Which layers become one, and that they then do what they did apart.
+// Tests which layers are fused, and that fused layers compute the same.
 #include "dataflow/fusion.h"
 
 #include "dataflow/layers/activation.h"
@@ -40,7 +40,7 @@ TEST_CASE("fusion: an activation becomes part of the layer that it alone reads")
   CHECK(labels(fused) ==
         std::vector<std::string>{"conv1", "pool1", "conv2", "pool2", "dense1+relu1", "logits", "loss", "accuracy"});
   const Graph::Node& both = fused.nodes()[4];
-  CHECK(both.name == "dense1");  // as its parameters are named
+  CHECK(both.name == "dense1");  // the name of its parameters
   const std::vector<engine::Layout> input{{{2, 800}, engine::DType::kFloat32, 6400, nullptr}};
   CHECK(std::get<engine::DenseSpec>(both.layer->operator_spec(input, 0)).activation == ActivationKind::kRelu);
   CHECK(fused.nodes()[5].inputs == std::vector<int>{both.output});
@@ -92,7 +92,7 @@ TEST_CASE("fusion: batch norm and add take ReLU, and nothing else") {
   CHECK_FALSE(std::get<engine::BatchNormSpec>(graph.nodes()[2].layer->operator_spec(input, 0)).relu);
 }
 
-// The tail of a residual block, with a shortcut that other layers end.
+// The end of a residual block, with a shortcut that `shortcut` ends.
 Graph residual(const std::shared_ptr<const Layer>& shortcut, bool relu) {
   const auto norm = std::make_shared<BatchNormLayer>(BatchNormLayer::Options{});
   std::vector<LayerDescription> layers{{"before", {"image"}, dense(5)},
@@ -110,7 +110,7 @@ TEST_CASE("fusion: batch norm takes over the sum that alone reads it, with the s
   CHECK(labels(graph) ==
         std::vector<std::string>{"before", "hidden", "shortcut", "norm+sum+relu", "logits", "loss", "accuracy"});
   const Graph::Node& both = graph.nodes()[3];
-  CHECK(both.name == "norm");  // as its parameters are named
+  CHECK(both.name == "norm");  // the name of its parameters
   CHECK(both.inputs == std::vector<int>{graph.nodes()[1].output, graph.nodes()[2].output});
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) CHECK(graph.nodes()[n].output == static_cast<int>(n) + 2);
   const std::vector<engine::Layout> inputs{{{2, 5}, engine::DType::kFloat32, 40, nullptr},
@@ -161,7 +161,7 @@ TEST_CASE("fusion: an activation keeps its slope, and one that is differentiated
 }
 
 TEST_CASE("fusion: an output that others read too keeps its own place") {
-  // Accuracy and loss both read the logits, so the sigmoid may not take the place of what they read.
+  // Accuracy and loss both read the logits, so the sigmoid must not overwrite them.
   const Graph graph = build({{"logits", {"image"}, dense(3)},
                              {"squashed", {"logits"}, activation(ActivationKind::kSigmoid)},
                              {"accuracy", {"logits", "label"}, std::make_shared<AccuracyLayer>()}},

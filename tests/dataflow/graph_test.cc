@@ -1,4 +1,4 @@
-// Graph: order, shapes, and every way in which layers do not fit together.
+// Graph: order, shapes, and every way in which layers can fail to fit together.
 #include "dataflow/graph.h"
 
 #include "dataflow/autodiff.h"
@@ -49,7 +49,7 @@ std::vector<GraphIssue> issues_of(const std::vector<LayerDescription>& layers) {
   return {};
 }
 
-// One issue, blamed on that layer and input, whose message has these words.
+// Expects one issue, at that layer and input, whose message contains these words.
 void check_issue(const std::vector<LayerDescription>& layers, int layer, int input, const std::string& words) {
   const std::vector<GraphIssue> issues = issues_of(layers);
   CAPTURE(words);
@@ -83,7 +83,7 @@ TEST_CASE("backward is derived from the forward graph") {
                                             {"loss", {"logits", "label"}, kLoss},
                                             {"right", {"logits", "label"}, std::make_shared<AccuracyLayer>()}});
   const Backward backward = derive_backward(graph);
-  // Nothing before the first parameter needs a gradient, and metrics have none.
+  // Layers before the first parameter need no gradient, and metrics have none.
   CHECK(backward.node == std::vector<bool>{false, true, true, true, true, false});
   CHECK(backward.tensor_gradient == std::vector<bool>{false, false, false, true, true, true, false, false});
 }
@@ -203,7 +203,7 @@ TEST_CASE("a layer that is wrong in itself has its place among the others checke
   check_issue({{"logits", {"image", "image"}, dense(0), false}, loss}, 0, -1, "reads 1 input, not 2");
   check_issue({{"logits", {"label"}, dense(0), false}, loss}, 0, -1, "\"label\"");
   check_issue({{"logits", {"image"}, dense(3)}, {"spare", {"image"}, dense(0), false}, loss}, 1, -1, "nobody reads");
-  // The caller knows what is wrong with it; without a kind it could be the loss.
+  // The caller knows what is wrong with the layer; a layer without a kind could be the loss.
   CHECK_THROWS_AS(Graph::build(kInput, {{"logits", {"image"}, dense(0), false}, loss}), GraphError);
   CHECK_THROWS_AS(Graph::build(kInput, {{"logits", {"image"}, dense(3)}, {"loss", {"logits", "label"}, nullptr}}),
                   GraphError);
@@ -235,7 +235,7 @@ TEST_CASE("layers whose parameters the loss does not depend on are refused, each
   std::vector<int> layers;
   for (const GraphIssue& issue : issues) layers.push_back(issue.layer);
   CHECK(layers == std::vector<int>{5, 1});
-  // A layer behind which nothing stands is told only that.
+  // A layer without readers gets only this message.
   check_issue({logits, loss, {"first", {"image"}, conv(2, 3)}, {"last", {"first"}, dense(3)}}, 3, -1, "nobody reads");
 }
 

@@ -59,10 +59,10 @@ TEST_CASE("the same seed gives the same order, another seed another", "[input]")
   ShuffledOrder same(1000, 50, 7);
   ShuffledOrder other(1000, 50, 8);
   const std::vector<std::int64_t> third = epoch(one, 3);
-  epoch(same, 9);  // what was asked before makes no difference
+  epoch(same, 9);  // earlier calls make no difference
   CHECK(epoch(same, 3) == third);
   CHECK(epoch(other, 3) != third);
-  CHECK(epoch(other, 3) != epoch(one, 4));  // seeds and epochs are not added up
+  CHECK(epoch(other, 3) != epoch(one, 4));  // seed and epoch are not simply added
 }
 
 TEST_CASE("the order never changes, whatever the standard library", "[input]") {
@@ -111,7 +111,7 @@ TEST_CASE("threads may ask for batches of many epochs at once", "[input]") {
   for (std::uint64_t thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&, thread] {
       for (std::uint64_t i = 0; i < 100; ++i) {
-        const std::uint64_t number = (i * 4 + thread) * 37 % 400;  // each number once, in no order
+        const std::uint64_t number = (i * 4 + thread) * 37 % 400;  // each number once, unordered
         actual[number] = batch(order, number);
       }
     });

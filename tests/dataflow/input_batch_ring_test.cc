@@ -45,7 +45,7 @@ std::unique_ptr<ByteImages> numbered_images(std::size_t count) {
                                       std::move(labels));
 }
 
-// Whether the batch holds what `order` says. Of a ring of indices, those are all.
+// Whether the batch holds the examples of `order`. In a ring of indices only indices are compared.
 bool is_right(const Batch& batch, BatchOrder& order) {
   std::vector<std::int64_t> indices(static_cast<std::size_t>(order.batch_size()));
   order.indices(batch.number, indices);
@@ -88,7 +88,7 @@ std::unique_ptr<BatchRing> make_ring(Content content, const Dataset& data, Batch
                                      : std::make_unique<BatchRing>(order, rig.device(), rig.pool(), slots, first);
 }
 
-// Fails to read example 5.
+// A dataset that fails to read example 5.
 class FailingDataset final : public Dataset {
  public:
   const std::string& name() const noexcept override { return name_; }
@@ -105,7 +105,7 @@ class FailingDataset final : public Dataset {
   InputDescription description_{Shape{1, 1, 1}, 10};
 };
 
-// Example n is n; skips those that are not to be read.
+// A dataset whose image n has the value n; it skips the examples that are not listed.
 class SkippingDataset final : public Dataset {
  public:
   explicit SkippingDataset(std::set<std::int64_t> unreadable) : unreadable_(std::move(unreadable)) {}
@@ -126,7 +126,7 @@ class SkippingDataset final : public Dataset {
   InputDescription description_{Shape{1, 1, 1}, 10};
 };
 
-// Cannot be read before somebody opens it.
+// A dataset that cannot be read before it is opened.
 class ClosedDataset final : public Dataset {
  public:
   const std::string& name() const noexcept override { return name_; }
@@ -145,7 +145,7 @@ class ClosedDataset final : public Dataset {
   InputDescription description_{Shape{1, 1, 1}, 10};
 };
 
-// Counts, and opens the dataset that the consumer waits for.
+// Counts calls, and opens the dataset when the consumer waits for it.
 class Opener final : public arbalest::dataflow::InputObserver {
  public:
   explicit Opener(ClosedDataset& data) : data_(data) {}
@@ -207,13 +207,13 @@ TEST_CASE("batches come in sequence under random delays, several out, released i
     CHECK(batch->number == number);
     CHECK(reinterpret_cast<std::uintptr_t>(batch->images) % 64 == 0);
     CHECK((batch->images == nullptr) == (content == Content::kIndices));
-    out.push_back(*batch);  // so the oldest is in front
+    out.push_back(*batch);  // the oldest is in front
     if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
-    // The next batch needs the slot of the one that is `slots` before it, which must not stay out.
+    // The next batch needs the slot of batch number - slots, which must have been released.
     const auto in_the_way = [&] { return out.front().number + static_cast<std::uint64_t>(slots) <= number + 1; };
     while (!out.empty() && (in_the_way() || random() % 3 != 0)) {
       const std::size_t which = in_the_way() ? 0 : random() % out.size();
-      CHECK(is_right(out[which], reference));  // nobody overwrote it while it was out
+      CHECK(is_right(out[which], reference));  // nobody has overwritten it
       ring->release(out[which].number);
       out.erase(out.begin() + static_cast<std::ptrdiff_t>(which));
     }
@@ -272,7 +272,7 @@ TEST_CASE("a consumer that holds all slots but one gets its next batch", "[input
   for (std::uint64_t number = 0; number < 7; ++number) CHECK(ring.next()->number == number);
   for (std::uint64_t number = 7; number < 100; ++number) {
     CHECK(ring.next()->number == number);
-    ring.release(number - 7);  // fewer slots are free than a task fills at a time
+    ring.release(number - 7);  // fewer slots are free than one task fills
   }
 }
 
@@ -338,9 +338,9 @@ TEST_CASE("in the place of a skipped example is the nearest readable one before 
   SequentialOrder order(14, 4);
   BatchRing ring(data, order, rig.device(), rig.pool(), 3);
   const std::vector<std::vector<float>> images = {
-      {1, 1, 1, 1},    // the only one that can be read
-      {0, 0, 0, 0},    // there is none
-      {8, 9, 10, 11},  // all are there
+      {1, 1, 1, 1},    // only one example is readable
+      {0, 0, 0, 0},    // no example is readable
+      {8, 9, 10, 11},  // all examples are readable
       {12, 12, 0, 0}   // the padding stays zero
   };
   const std::vector<std::vector<std::int32_t>> labels = {{kNoLabel, 1, kNoLabel, kNoLabel},
@@ -358,7 +358,7 @@ TEST_CASE("in the place of a skipped example is the nearest readable one before 
   }
   CHECK(ring.skipped() == 8);
   CHECK(ring.first_skipped() == "record 0 is broken");
-  // The last is before the first, and those between have gone as well.
+  // The last place comes before the first, and the ones between are skipped, too.
   const SkippingDataset others({0, 1, 2});
   BatchRing cyclic(others, order, rig.device(), rig.pool(), 3);
   CHECK(cyclic.first_skipped().empty());
@@ -383,7 +383,7 @@ TEST_CASE("a batch that is not out cannot be released", "[input]") {
   BatchRing ring(*data, order, rig.device(), rig.pool(), 4);
   ring.next();
   CHECK_THROWS(ring.release(1));
-  CHECK_THROWS(ring.release(4));  // the same slot as batch 0
+  CHECK_THROWS(ring.release(4));  // uses the same slot as batch 0
   ring.release(0);
   CHECK_THROWS(ring.release(0));
 }

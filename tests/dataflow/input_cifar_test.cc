@@ -25,7 +25,7 @@ constexpr std::size_t kPixels = 3072;
 constexpr std::size_t kRecord10 = 1 + kPixels;
 constexpr std::size_t kRecord100 = 2 + kPixels;
 
-// Record n has the label (first + n) mod 10 and pixels of which each is the index of its plane plus the label.
+// Record n has the label (first + n) mod 10. Each of its pixels is the index of its plane plus the label.
 std::string records10(std::size_t count, std::size_t first = 0) {
   std::string bytes;
   for (std::size_t n = first; n < first + count; ++n) {
@@ -68,7 +68,7 @@ std::string failure(const TemporaryDirectory& directory, const std::string& file
   return "";
 }
 
-// The failure when the third training file holds `content` and all else is right.
+// The error if the third training file holds `content` and all others are right.
 std::string failure_with(const std::string& content) {
   const TemporaryDirectory directory;
   write_training_files(directory, 2);
@@ -129,7 +129,7 @@ TEST_CASE("CIFAR: what is no whole number of records is refused with the record"
   CHECK_THAT(failure_with(content + "trailing"),
              ContainsSubstring("its last 8 bytes are no whole record") && ContainsSubstring("record 2 (byte 6146)"));
   CHECK_THAT(failure_with(""), ContainsSubstring("is empty"));
-  // Behind the first thousand, which are read at once.
+  // Beyond the first thousand records, which are read at once.
   CHECK_THAT(failure_with(records10(1001) + "x"), ContainsSubstring("record 1001 (byte"));
 }
 

@@ -33,7 +33,7 @@ IdxSource source(const TemporaryDirectory& directory) {
   return {"small", directory.path(), {Shape{1, 4, 3}, 10}, {{0.5F}, {0.25F}}};
 }
 
-// The message that load_idx() fails with, which must be of kind kData and name `file`.
+// The error message of load_idx(), which must be of kind kData and name `file`.
 std::string failure(const TemporaryDirectory& directory, const std::string& file) {
   try {
     load_idx(source(directory), Split::kTrain);
@@ -46,7 +46,7 @@ std::string failure(const TemporaryDirectory& directory, const std::string& file
   return "";
 }
 
-// The failure when `file` holds `content` and all else is right.
+// The error if `file` holds `content` and all others are right.
 std::string failure_with(const std::string& file, const std::string& content) {
   const TemporaryDirectory directory;
   write_idx_dataset(directory.path(), 12);
@@ -197,7 +197,7 @@ TEST_CASE("IDX: a flipped bit in a gzip file changes no pixel unnoticed", "[inpu
     write_text(directory / kImages, corrupt);
     try {
       const auto actual = load_idx(source(directory), Split::kTrain);
-      // Some bits mean nothing: the time in gzip's header, and what fills up the last byte.
+      // Some bits have no meaning: the time in gzip's header, and the padding of the last byte.
       CHECK(actual->pixels() == expected->pixels());
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::kData);
@@ -218,7 +218,7 @@ TEST_CASE("IDX: what is not a readable file is refused", "[input]") {
   CHECK_THAT(failure(directory, kImages), ContainsSubstring("is a directory"));
 
   std::filesystem::remove(directory / kImages);
-  std::filesystem::create_symlink(kImages, directory / kImages);  // to itself: no user, not even root, can open it
+  std::filesystem::create_symlink(kImages, directory / kImages);  // points to itself: not even root can open it
   CHECK_THAT(failure(directory, kImages), ContainsSubstring("cannot be opened"));
 }
 

@@ -45,7 +45,7 @@ std::string failure(const std::string& file) {
   return "";
 }
 
-// The largest difference of a sample.
+// The largest difference between two samples.
 int difference(const Bytes& a, const Bytes& b) {
   REQUIRE(a.size() == b.size());
   int most = 0;
@@ -55,7 +55,7 @@ int difference(const Bytes& a, const Bytes& b) {
 
 // A PNG whose header states other sides, with the right checksum.
 std::string png_of_sides(std::string file, std::uint32_t width, std::uint32_t height) {
-  constexpr std::size_t kHeader = 12;  // "IHDR", behind the signature and the length
+  constexpr std::size_t kHeader = 12;  // "IHDR", after the signature and the length
   const auto put = [&](std::size_t at, std::uint32_t value) {
     for (unsigned i = 0; i < 4; ++i) file[at + i] = static_cast<char>(value >> (24U - 8U * i));
   };
@@ -156,7 +156,7 @@ TEST_CASE("images: a box of its own size is copied, and others are filtered", "[
       }
     }
   }
-  // Half the size: weights 1/8, 3/8, 3/8, 1/8 of four neighbors inside, and what is left of them at the border.
+  // Half the size: inside, four neighbors have the weights 1/8, 3/8, 3/8, 1/8; at the border only those that exist.
   const DecodedImage row{.width = 8, .height = 1, .channels = 1, .pixels = {0, 0, 80, 160, 240, 240, 0, 0}};
   Bytes half(4);
   resample(row, {0.0, 0.0, 8.0, 1.0}, 1, 4, half.data());
@@ -166,7 +166,7 @@ TEST_CASE("images: a box of its own size is copied, and others are filtered", "[
   Bytes four(4);
   resample(two, {0.0, 0.0, 2.0, 1.0}, 1, 4, four.data());
   CHECK(four == Bytes{0, 25, 75, 100});
-  // What is of one color stays so, whatever the box.
+  // An image of one color keeps it, whatever the box.
   const DecodedImage same{.width = 31, .height = 17, .channels = 3, .pixels = plain(31, 17, {7, 99, 255}).samples};
   for (const CropBox& box :
        {CropBox{0.3, 0.7, 29.9, 15.2}, CropBox{5.5, 3.25, 1.5, 0.75}, CropBox{0.0, 0.0, 31.0, 17.0}}) {
@@ -202,7 +202,7 @@ TEST_CASE("images: a random crop lies within the image, and is a function of its
       most = std::max(most, area);
     }
   }
-  if (sides.width != 300) return;  // hardly any but the box that is taken when no other fits
+  if (sides.width != 300) return;  // only the box for the case that no other fits
   CHECK(least == Approx(0.08).margin(0.01));
   CHECK(most > 0.85);
   const auto left_of = [&](const Framing& of, const dataflow::ExamplePlace& place) {

@@ -35,7 +35,7 @@ void write_file(const fs::path& path, const std::string& content) {
   write_text(path, content);
 }
 
-// train/: two cats and a dog, test/: a dog.
+// Writes train/ with two cats and a dog, test/ with a dog.
 void write_tree(const TemporaryDirectory& directory) {
   write_file(directory / "train/cat/b.png", png(gradient(20, 12, 3, 1)));
   write_file(directory / "train/cat/a.JPEG", jpeg(gradient(30, 40, 3, 2)));
@@ -123,7 +123,7 @@ TEST_CASE("image files: what is not named as an image is left out, and said", "[
   CHECK(train.classes == Strings{"cat", "dog"});
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], ContainsSubstring("5 entries not named as images are left out; the first: "));
-  // The training folder's are said with the training set only.
+  // Warnings about the training folder come with the training set only.
   warnings.clear();
   list_image_files(source(directory), Split::kTest, warnings);
   CHECK(warnings.empty());
@@ -193,7 +193,7 @@ TEST_CASE("image files: an unreadable image stops the run or is left out, as the
   SECTION("truncated") { write_file(directory / "train/cat/b.png", png(gradient(20, 12)).substr(0, 60)); }
   SECTION("gone since it was listed, or not to be opened") {
     fs::remove(directory / "train/cat/b.png");
-    fs::create_symlink("b.png", directory / "train/cat/b.png");  // to itself: not even root can open it
+    fs::create_symlink("b.png", directory / "train/cat/b.png");  // points to itself: not even root can open it
     fix = "; check the path";
   }
   const Framing framing{.resize = 10, .random_crop = {}, .seed = 0};
@@ -205,7 +205,7 @@ TEST_CASE("image files: an unreadable image stops the run or is left out, as the
              Catch::Matchers::StartsWith(record + ": ") && ContainsSubstring(fix + "; on_unreadable: SKIP goes on"));
   CHECK_THAT(data_failure([&] { stopping.decode_all(pool, warnings); }), Catch::Matchers::StartsWith(record + ": "));
   const EncodedImages skipping = images(directory, framing, OnUnreadable::kSkip);
-  CHECK(skipping.decode_all(pool, warnings) == nullptr);  // mini-batches are to have a hole
+  CHECK(skipping.decode_all(pool, warnings) == nullptr);  // mini-batches must leave the image out
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], ContainsSubstring("1 of 3 images cannot be read and are left out; the first: " + record) &&
                               Catch::Matchers::EndsWith(fix));
@@ -226,7 +226,7 @@ TEST_CASE("image files: an unreadable image stops the run or is left out, as the
   CHECK(ring.skipped() == 1);
   ring.release(0);
   ring.restart();
-  CHECK(ring.skipped() == 1);  // what was only read ahead does not count
+  CHECK(ring.skipped() == 1);  // examples that were only read ahead do not count
   ring.next();
   CHECK(ring.skipped() == 2);
 }

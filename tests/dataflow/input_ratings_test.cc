@@ -25,7 +25,7 @@ using tests::bytes_of;
 using tests::npy;
 using tests::npy_file;
 
-// Three records of a user (of 5) and an item (of 4).
+// Three records, each with a user (of 5) and an item (of 4).
 const std::vector<std::int32_t> kIdValues{4, 0, 0, 3, 2, 2};
 const std::string kIds = npy("<i4", "3, 2", bytes_of(kIdValues));
 const std::string kTargets = npy("<f4", "3,", bytes_of<float>({1.5F, -2.0F, 4.0F}));

@@ -59,7 +59,7 @@ tensorflow::Feature& add_feature(tensorflow::Example& example, const char* name)
   return *entry.mutable_value();
 }
 
-// That this process has asked the system for.
+// Bytes that this process has requested from the system.
 std::uint64_t bytes_read() {
   if (tests::kSanitized) tests::skip_test("a sanitizer reads, too: the map of the memory, for each thread");
   std::ifstream file("/proc/self/io");
@@ -80,7 +80,7 @@ TEST_CASE("records: CRC-32C has the values of its definition", "[input]") {
 TEST_CASE("records: a file is as TensorFlow writes it", "[input]") {
   const TemporaryDirectory directory;
   write_records(directory / "a", {bytes_of("abc")});
-  // Length 3, its masked checksum, the data, its masked checksum: of tf.io.TFRecordWriter.
+  // Length 3, its masked checksum, the data, its masked checksum, as tf.io.TFRecordWriter writes them.
   const std::string file = read_text(directory / "a");
   CHECK(file.size() == 8 + 4 + 3 + 4);
   CHECK(file.substr(0, 8) == std::string("\x03\0\0\0\0\0\0\0", 8));
@@ -178,7 +178,7 @@ TEST_CASE("records: what is no image example is refused with shard and record", 
   CHECK_THAT(data_failure([&] { open(directory); }),
              ContainsSubstring("train-*: dataset is missing") && ContainsSubstring("--data-root"));
   write_records(directory / "train-0", {image_record(0, 1)});
-  write_records(directory / "train-1", {});  // as a download that never began
+  write_records(directory / "train-1", {});  // like a download that never began
   CHECK_THAT(data_failure([&] { open(directory); }),
              ContainsSubstring((directory / "train-1").string() + ": is empty; get the file again"));
   std::filesystem::remove(directory / "train-1");
@@ -196,7 +196,7 @@ TEST_CASE("records: damaged data stops the run or is an example that cannot be r
   write_records(directory / "train-0", {image_record(0, 1)});
   write_records(directory / "train-1", {image_record(1, 2), image_record(2, 3)});
   std::string file = read_text(directory / "train-1");
-  file[40] = static_cast<char>(file[40] + 1);  // in the data of its first record
+  file[40] = static_cast<char>(file[40] + 1);  // in the data of the first record
   write_text(directory / "train-1", file);
   const std::string record = (directory / "train-1").string() + ": record 0 (byte 0)";
   const std::string said = record + ": the checksum of its data is wrong";
@@ -222,7 +222,7 @@ TEST_CASE("records: whatever byte is damaged, the run stops at the record or goe
   write_records(shard, {image_record(1, 2), image_record(2, 3)});
   const std::string whole = read_text(shard);
   const std::size_t header = 12;
-  const std::size_t end = header + image_record(1, 2).size();  // of the first record's data
+  const std::size_t end = header + image_record(1, 2).size();  // end of the first record's data
   for (std::size_t byte = header; byte < end; ++byte) {
     std::string damaged = whole;
     damaged[byte] = static_cast<char>(~damaged[byte]);
@@ -244,7 +244,7 @@ TEST_CASE("records: opening a shard reads labels and no images", "[input]") {
     tensorflow::Example file;
     add_feature(label, "image/class/label").mutable_int64_list()->add_value(2);
     add_feature(file, "image/encoded").mutable_bytes_list()->add_value(image.data(), image.size());
-    // Messages one behind the other are one message, with the fields of both.
+    // Concatenated messages are one message with the fields of both.
     const std::string data = label_is_first ? label.SerializeAsString() + file.SerializeAsString()
                                             : file.SerializeAsString() + label.SerializeAsString();
     records.push_back(bytes_of(data));
@@ -274,7 +274,7 @@ TEST_CASE("records: where no more files may be open, that is said, and what to d
     rlimit before{};
     Limit() {
       getrlimit(RLIMIT_NOFILE, &before);
-      const rlimit none{3, before.rlim_max};  // what is open stays open
+      const rlimit none{3, before.rlim_max};  // open files stay open
       setrlimit(RLIMIT_NOFILE, &none);
     }
     ~Limit() { setrlimit(RLIMIT_NOFILE, &before); }
@@ -288,9 +288,8 @@ TEST_CASE("records: where no more files may be open, that is said, and what to d
 }
 
 TEST_CASE("records: an image is as TensorFlow writes it", "[input]") {
-  // By protobuf's wire format: a field's number and type, its length, its bytes; a map is an entry (1: name, 2: value)
-  // for each feature. A feature is 1: a list of bytes, or 3: a list of integers, and either list's values are its
-  // field 1.
+  // Protobuf's wire format: a field's number and type, its length, its bytes. A map has one entry (1: name, 2: value)
+  // per feature. A feature is 1: a list of bytes, or 3: a list of integers; the values of either list are its field 1.
   const auto field = [](char tag, const std::string& bytes) {
     return std::string{tag, static_cast<char>(bytes.size())} + bytes;
   };

@@ -1,4 +1,4 @@
-// Which examples validate, and how datasets are divided and joined.
+// Tests which examples validate, and how datasets are divided and joined.
 #include "dataflow/input/validation_split.h"
 
 #include <algorithm>
@@ -21,14 +21,14 @@ using namespace arbalest;
 using dataflow::ValidationRule;
 using Examples = std::vector<std::int64_t>;
 
-// Four classes, of 400, 200, 100 and 50 examples.
+// Labels of four classes, with 400, 200, 100 and 50 examples.
 std::vector<std::int32_t> uneven_labels() {
   std::vector<std::int32_t> labels;
   for (std::int32_t i = 0; i < 750; ++i) labels.push_back(i < 400 ? 0 : i < 600 ? 1 : i < 700 ? 2 : 3);
   return labels;
 }
 
-// Of 2 x 1 pixels: the example's number, and 100 more.
+// Images of 2 x 1 pixels: the example's number, and that number plus 100.
 template <typename Pixel>
 std::unique_ptr<dataflow::StoredImages<Pixel>> numbered(int examples, int first = 0) {
   std::vector<Pixel> pixels;
@@ -43,7 +43,7 @@ std::unique_ptr<dataflow::StoredImages<Pixel>> numbered(int examples, int first 
                                                          std::move(pixels), std::move(labels));
 }
 
-// The numbers that labels say, after a look at the pixels.
+// The numbers of the examples, from labels that are compared with the pixels.
 template <typename Pixel>
 Examples numbers_in(const dataflow::Dataset& data) {
   const float scale = std::is_same_v<Pixel, float> ? 1.0F : 255.0F;
@@ -69,7 +69,7 @@ void check_split_off() {
   CHECK(numbers_in<Pixel>(*taken) == out);
   CHECK(taken->name() == "taken");
   CHECK(taken->description() == images->description());
-  // The room that three left is still there.
+  // The memory of the three moved examples is still allocated.
   const std::size_t each = 2 * sizeof(Pixel) + sizeof(std::int32_t);
   if (images->stored_bytes()) {
     CHECK(images->stored_bytes()->bytes() == 4 * each);
@@ -116,10 +116,10 @@ TEST_CASE("the choice follows its seed and nothing else", "[input]") {
   Examples both;
   std::ranges::set_intersection(chosen, other, std::back_inserter(both));
   CHECK(both.size() < 20);  // 7.5 of 75, on average
-  // A larger fraction leaves out the same ones and more.
+  // A larger fraction leaves out the same examples and more.
   const Examples more = dataflow::choose_validation({0.2, 1}, labels, 4);
   CHECK(std::ranges::includes(more, chosen));
-  // What has no class stays in training.
+  // Examples without class stay in training.
   std::vector<std::int32_t> unreadable = labels;
   for (const std::int64_t example : chosen) unreadable[static_cast<std::size_t>(example)] = -1;
   Examples none;

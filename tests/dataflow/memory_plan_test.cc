@@ -1,4 +1,4 @@
-// The memory plan as a pure function, against what must always hold.
+// Tests the memory plan, a pure function, for properties that always hold.
 #include "dataflow/memory_plan.h"
 
 #include "dataflow/input/random_sequence.h"

@@ -67,7 +67,7 @@ TEST_CASE("every kind of layer is read as what it is") {
         }) == "embedding");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_inner_product(); }) == "inner_product");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_squared_error(); }) == "squared_error");
-  // A kind that is added to the schema has to be added here.
+  // A new kind in the schema must be added here.
   CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 25);
 }
 

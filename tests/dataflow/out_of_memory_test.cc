@@ -1,5 +1,5 @@
-// An allocation that fails while work is being handed to other threads leaves no task behind that reads freed memory,
-// and no thread that waits for ever. This program replaces operator new, so that a chosen allocation of a thread fails.
+// If an allocation fails while work is handed to other threads, no task may be left that reads freed memory, and no
+// thread may wait forever. This program replaces operator new, so that a chosen allocation of a thread fails.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -20,11 +20,11 @@
 namespace {
 
 constexpr int kNever = -1;
-thread_local int allocations_left = kNever;  // of this thread, before one fails
+thread_local int allocations_left = kNever;  // allocations of this thread until one fails
 std::atomic<bool> has_failed{false};
-std::atomic<bool> is_busy{false};  // the thread of busy_pool()
+std::atomic<bool> is_busy{false};  // whether the thread of busy_pool() is busy
 
-// Within its scope the allocation after `successes` others of this thread fails; those that follow succeed.
+// In its scope, the allocation of this thread after `successes` others fails; later ones succeed.
 class FailingAllocation {
  public:
   explicit FailingAllocation(int successes) {
@@ -51,9 +51,9 @@ void* operator new(std::size_t bytes) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-// AddressSanitizer's own would not fit to the delete below.
+// AddressSanitizer's own operator new would not match the delete below.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes == 0 ? 1 : bytes); }
-// Inlined, it would look to GCC 12 like a call of free on what operator new returned.
+// If it were inlined, GCC 12 would report a call of free on memory from operator new.
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
@@ -63,7 +63,7 @@ using arbalest::dataflow::BatchRing;
 using arbalest::dataflow::InputDescription;
 using arbalest::engine::host::Pool;
 
-// Its one thread is busy until an allocation fails, and its queue holds one task more without growing.
+// Its only thread is busy until an allocation fails, and its queue holds one more task without growing.
 std::unique_ptr<Pool> busy_pool() {
   has_failed = false;
   auto pool = std::make_unique<Pool>(1);
@@ -78,7 +78,7 @@ std::unique_ptr<Pool> busy_pool() {
   return pool;
 }
 
-// Counts what is read, slowly.
+// A slow dataset that counts reads.
 class CountingDataset final : public arbalest::dataflow::Dataset {
  public:
   const std::string& name() const noexcept override { return name_; }
@@ -130,7 +130,7 @@ TEST_CASE("a batch ring whose construction fails leaves no task behind, whicheve
       const FailingAllocation failing(successes);
       const BatchRing ring(data, order, *device, *pool, 8);
       failed = has_failed;
-      report_failure();  // the pool runs on
+      report_failure();  // the pool continues
     } catch (const std::bad_alloc&) {
     }
     const int reads_before = data.reads;

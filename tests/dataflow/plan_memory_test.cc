@@ -1,4 +1,4 @@
-// What plans of bfloat16 take of memory; of float32: tests/training/learner_memory_test.cc.
+// Memory of bfloat16 plans; tests/training/learner_memory_test.cc has those of float32.
 #include "dataflow/plan.h"
 #include "engine/devices.h"
 #include "tests/support/bfloat16.h"
@@ -25,7 +25,7 @@ TEST_CASE("in BF16 tensors take half of the memory") {
   const dataflow::Plan exact(graph, *device, {.batch = 4});
   const dataflow::Plan halves(graph, *device, {.batch = 4, .precision = engine::Precision::kBFloat16});
   CHECK(part(halves.bytes_without_reuse(), exact.bytes_without_reuse()) == Approx(0.5).epsilon(1e-3));
-  CHECK(part(halves.arena_bytes(), exact.arena_bytes()) < 0.6);  // the mini-batch is there in both types
+  CHECK(part(halves.arena_bytes(), exact.arena_bytes()) < 0.6);  // the mini-batch exists in both types
 }
 
 }  // namespace arbalest::tests

@@ -29,7 +29,7 @@ std::shared_ptr<const Layer> dense(std::int64_t units) {
   return std::make_shared<DenseLayer>(options);
 }
 
-// Every kind of layer once, smooth enough for differences.
+// A graph with every kind of layer, smooth enough for differences.
 Graph every_layer() {
   Conv2dLayer::Options conv;
   conv.filters = 5;
@@ -53,7 +53,7 @@ Graph every_layer() {
   return Graph::build({{2, 8, 8}, 3}, layers);
 }
 
-// Layers and options that every_layer() has not.
+// Layers and options that every_layer() lacks.
 Graph more_layers() {
   Conv2dLayer::Options grouped;
   grouped.filters = 8;
@@ -85,7 +85,7 @@ Graph more_layers() {
   return Graph::build({{2, 8, 8}, 3}, layers);
 }
 
-// A plan with buffers, run step by step.
+// A plan with buffers that is run step by step.
 class PlanRun {
  public:
   PlanRun(const Graph& graph, const PlanOptions& options)
@@ -110,7 +110,7 @@ class PlanRun {
   float* weights() { return weights_.as<float>(); }
   float* gradient() { return gradient_.as<float>(); }
 
-  // Mean loss; with the gradient if asked for.
+  // Returns the mean loss; computes the gradient if `backward`.
   double run(bool backward) {
     std::memcpy(plan_.images(arena_.as<std::byte>()), images_.data(), images_.size() * sizeof(float));
     std::memcpy(plan_.labels(arena_.as<std::byte>()), labels_.data(), labels_.size() * sizeof(std::int32_t));
@@ -198,12 +198,11 @@ TEST_CASE("without reuse means a buffer for each layer's output and one for its 
                        {"drop", {"relu"}, std::make_shared<DropoutLayer>(0.5F)},
                        {"logits", {"drop"}, dense(3)},
                        {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
-  constexpr std::size_t kOutputs =
-      5 + 5 + 3;  // behind a parameter, so that they have gradients; hidden and relu are one
+  constexpr std::size_t kOutputs = 5 + 5 + 3;  // tensors behind a parameter have gradients; hidden and relu share one
   CHECK(bytes(small, kBatch, engine::OperatorMode::kInference) == (64 + kOutputs) * kBatch * sizeof(float));
   CHECK(bytes(small, kBatch, engine::OperatorMode::kTraining) == (64 + 2 * kOutputs) * kBatch * sizeof(float));
 
-  // With saved values, scratch memory and the device's own layouts.
+  // Includes saved values, scratch memory and the device's own layouts.
   const Graph graph = Graph::build({{1, 28, 28}, 10}, tests::lenet());
   const auto device = engine::open_device(engine::parse_device("cpu"));
   const Plan plan(graph, *device, {.batch = 32});

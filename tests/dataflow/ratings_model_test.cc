@@ -1,4 +1,4 @@
-// Models of ids and numbers: what fits together, what is said of what does not, and the zoo's matrix factorization.
+// Models of ids and numbers: which layers fit together, the errors for others, and the zoo's matrix factorization.
 #include <google/protobuf/text_format.h>
 
 #include "arbalest/v1/model.pb.h"
@@ -41,7 +41,7 @@ Graph build(const std::string& text, const InputDescription& input = kRatings) {
   return Graph::build(input, layers);
 }
 
-// All that is said of a model that does not fit.
+// The errors for a model that does not fit.
 std::string said_of(const std::string& text, const InputDescription& input = kRatings) {
   try {
     build(text, input);

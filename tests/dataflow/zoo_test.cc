@@ -1,4 +1,4 @@
-// The zoo: what its models are made of, and which data they fit.
+// The zoo: the layers of its models, and the data they fit.
 #include <algorithm>
 #include <map>
 
@@ -26,7 +26,7 @@ Graph build(const std::string& model, const InputDescription& input = kMnist) {
   return Graph::build(input, tests::zoo_layers(model, input));
 }
 
-// With its defaults.
+// Parses a model and fills in its defaults.
 v1::Model parse(const std::string& zoo) {
   v1::Model model;
   REQUIRE(google::protobuf::TextFormat::ParseFromString(zoo, model.mutable_zoo()));

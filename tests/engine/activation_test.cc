@@ -50,7 +50,7 @@ TEST_CASE("activations agree with the reference, in place too") {
 
     const Values expected = activation(of.input_values, f);
     CHECK(relative_error(run.output, expected) < in.tolerance);
-    // The backward pass reads the output as it is stored.
+    // The backward pass reads the output in its stored precision.
     const Values read = differentiates_input(f.kind) ? of.input_values : representable(expected, in.dtype);
     const Values gradient = activation_gradient(read, f, of.output_gradient);
     CHECK(relative_error(run.input_gradient, gradient) < in.tolerance);

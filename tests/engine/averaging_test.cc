@@ -99,7 +99,7 @@ TEST_CASE("the central model's update is exact on integers") {
   CHECK(update_central(central, previous, sum, 0.25F, mu, threads).next == expected);
 }
 
-// One pass and two passes over the same replicas, from the same z and z-.
+// Compares one pass with two passes over the same replicas, from the same z and z-.
 void check_one_pass_against_two(const Replicas& replicas, int threads) {
   Floats previous(replicas.central.size());
   for (std::size_t i = 0; i < previous.size(); ++i) previous[i] = static_cast<float>(i % 11) * 0.37F;
@@ -141,7 +141,7 @@ TEST_CASE("averaging in one pass gives the bits of the two passes") {
 }
 
 TEST_CASE("statistics become the replicas' mean, whatever step and mu, and count in no distance") {
-  constexpr std::int64_t kReplicas = 4;  // so that the mean is exact
+  constexpr std::int64_t kReplicas = 4;  // makes the mean exact
   const std::int64_t elements = GENERATE(40, 140003);
   const std::int64_t statistics = GENERATE(1, 24);
   const int threads = GENERATE(1, 3);

@@ -44,7 +44,7 @@ Values relu_of(Values values) {
   return values;
 }
 
-// Numbers whose mean is a few deviations away from zero, with parameters to go with them.
+// Numbers whose mean is a few deviations from zero, with matching parameters.
 OperatorCase make_case(Device& device, const NormCase& of, bool relu, DType dtype) {
   OperatorCase result;
   result.input = of.native && of.input.rank() == 4 ? native_image_layout(device, of.input, dtype)
@@ -62,7 +62,7 @@ OperatorCase make_case(Device& device, const NormCase& of, bool relu, DType dtyp
   return result;
 }
 
-// Sums are float32 whatever the type of the elements. They are of numbers of both signs, which costs digits.
+// Sums are float32, whatever the type of the elements. Their terms have both signs, which costs digits.
 constexpr double kSumTolerance = 3e-5;
 
 TEST_CASE("batch norm in training agrees with the reference") {
@@ -115,7 +115,7 @@ TEST_CASE("batch norm of images as convolutions leave them gives the same bits o
   }
 }
 
-// With an addend as the input lies, and in canonical order.
+// With an addend in the input's layout, and one in canonical order.
 OperatorCase make_sum_case(Device& device, const NormCase& of, bool alike, DType dtype) {
   OperatorCase result = make_case(device, of, true, dtype);
   const engine::Layout addend = alike ? result.input : device.plain_layout(of.input, DType::kFloat32);
@@ -146,7 +146,7 @@ TEST_CASE("batch norm with an addend and ReLU agrees with the reference") {
         const Values sum = plus(batch.output, representable(run.others[0].values, in.dtype));
         const OperatorRun result = run_operator(*device, run, {.threads = threads});
         CHECK(relative_error(result.output, relu_of(sum)) < in.tolerance);
-        // What ReLU lets pass is as the output has been rounded.
+        // ReLU passes numbers by the rounded output.
         Values arriving = run.output_gradient;
         for (std::size_t e = 0; e < arriving.size(); ++e) {
           if (result.output[e] <= 0.0F) arriving[e] = 0.0;
@@ -161,7 +161,7 @@ TEST_CASE("batch norm with an addend and ReLU agrees with the reference") {
         CHECK(relative_error(result.parameter_gradients.at(3), batch.unbiased_variance) < kSumTolerance);
         CHECK(result.padding_is_zero);
 
-        run.replayed = false;  // in place the second run would read the first one's output
+        run.replayed = false;  // in place, the second run would read the first one's output
         const Values inferred = batch_norm_by(of.input, run.input_values, run.parameters[0], run.parameters[1],
                                               run.parameters[2], run.parameters[3], double{kEpsilon});
         const OperatorRun inference =
@@ -224,7 +224,7 @@ TEST_CASE("batch norm without an input gradient has the same parameter gradients
   }
 }
 
-// Sums of squares would lose all their digits.
+// Sums of squares would lose all digits.
 TEST_CASE("batch norm measures a small variance far from zero") {
   const auto device = open_test_device();
   const NormCase of{"", {16, 4, 16, 16}, true};

@@ -1,4 +1,4 @@
-// How the central model moves, given the replicas' differences: the heavy-ball rule and Nesterov's.
+// Moves the central model, given the replicas' differences, by the heavy-ball rule and by Nesterov's.
 #include <limits>
 
 #include "engine/ops/averaging.h"
@@ -21,7 +21,7 @@ struct Center {
   Floats tail;
 };
 
-// z^{t-1} is all 1.
+// All elements of z^{t-1} are 1.
 Center move_in_one_pass(const Replicas& of, CentralStep by, const Floats& velocity, std::int64_t statistics,
                         int threads) {
   const auto device = open_test_device();
@@ -58,7 +58,7 @@ Center move_in_two_passes(const Replicas& of, CentralStep by, const Floats& velo
           download<float>(*device, sum.as<float>() + of.elements, engine::kAveragingTail)};
 }
 
-// Nesterov's rule as torch.optim.SGD has it, for the gradient -S and a learning rate of 1, with running statistics
+// Nesterov's rule in the form of torch.optim.SGD, for the gradient -S and a learning rate of 1, with running statistics
 // behind the weights.
 Center nesterov(const Replicas& of, const CentralStep& by, const Floats& velocity, std::int64_t statistics) {
   Center expected{{}, velocity, {}};
@@ -85,7 +85,7 @@ TEST_CASE("with a velocity the central model moves by Nesterov's rule") {
   const CentralStep by{
       .step = 0.7F / static_cast<float>(count), .momentum = 0.9F, .mean_factor = 1.0F / static_cast<float>(count)};
   Floats velocity = random_floats(5003, 77);
-  // No statistic has a velocity, and none gets one.
+  // Statistics have no velocity.
   const auto first_statistic = velocity.end() - statistics;
   std::fill(first_statistic, velocity.end(), 55.0F);
   const Center expected = nesterov(replicas, by, velocity, statistics);
@@ -167,7 +167,7 @@ TEST_CASE("the squared length is that of the sum over devices, and of an S that 
   const float bad = GENERATE(0.0F, 1.0F);  // elements that the tail counts
   const engine::Buffer central = upload(*device, Floats{1, 2, 3});
   const engine::Buffer next = upload(*device, Floats{1, 2, 3});
-  // As two devices' S and tails add up.
+  // The sum of two devices' S and tails.
   const engine::Buffer sum = upload(*device, Floats{3, -4, bad == 0.0F ? 12 : kNaN, bad, 31, 0});
   run_averaging(*device, CentralUpdate{central.as<float>(), next.as<float>(), sum.as<float>(), {.step = 0.5F}, 3}, 1);
   CHECK(download<float>(*device, sum.as<float>() + 3, 3) ==

@@ -1,5 +1,5 @@
 // A waiting thread lends its core. The borrower binds itself to another core first, so that nothing else can move it,
-// and looks where it runs until it has moved; the bound on its patience only ends a failing test.
+// and checks where it runs until it has moved. The limit of its checks only ends a failing test.
 #include "engine/cpu/core_lending.h"
 
 #include <sched.h>
@@ -45,7 +45,7 @@ bool comes_to(int core) {
   return true;
 }
 
-// Of this process's threads.
+// Waits until a thread of this process sleeps; returns whether it does.
 bool falls_asleep(pid_t thread) {
   const auto start = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() - start < kPatience) {
@@ -68,8 +68,8 @@ void need_two_cores() {
   if (engine::host::allowed_cores().size() < 2) skip_test("needs two cores");
 }
 
-// Runs the borrower and the lender on two cores; the lender waits for `target` while the borrower looks whether it is
-// moved to the lender's core. Returns whether it was, and how many cores it may use when the wait is over.
+// Runs the borrower and the lender on two cores. The lender waits for `target` while the borrower checks whether it is
+// moved to the lender's core. Returns whether it was, and how many cores it may use after the wait.
 std::pair<bool, int> lend(CoreLending& lending, CoreLending::Seat& lender, const CoreLending::Seat& target,
                           CoreLending::Seat& borrower) {
   const std::vector<int> cores = engine::host::allowed_cores();
@@ -155,7 +155,7 @@ TEST_CASE("streams of a CPU device lend cores unless it is told not to") {
   const auto device = engine::open_device(engine::parse_device("cpu"), {.lend_cores = lends});
   const auto borrower = device->create_stream({.name = "borrower"});
   const auto lender = device->create_stream({.name = "lender"});
-  std::latch ready(2);  // the borrower runs, and all is enqueued
+  std::latch ready(2);  // the borrower runs, and all work is enqueued
   std::atomic<pid_t> waiting = 0;
   bool slept = false;
   int allowed = 0;
@@ -167,7 +167,7 @@ TEST_CASE("streams of a CPU device lend cores unless it is told not to") {
                                              }),
                                              "look");
   dynamic_cast<CpuStream&>(*lender).submit(make_task([&](const TaskContext&) {
-                                             ready.wait();  // nothing but its wait for the borrower stops it then
+                                             ready.wait();  // then only its wait for the borrower stops it
                                              waiting = gettid();
                                            }),
                                            "go");

@@ -1,4 +1,4 @@
-// Which weights' gradients our own kernel writes; what it computes is in linear_ops_test.cc.
+// Tests which weights' gradients our own kernel writes; linear_ops_test.cc checks the results.
 #include "engine/cpu/dense_gradient.h"
 
 #include "engine/cpu/layout.h"

@@ -1,4 +1,4 @@
-// What buffers of a CPU device take of memory.
+// Memory that buffers of a CPU device take.
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -69,14 +69,14 @@ TEST_CASE("dropout's mask changes with seed, task and layer, and with nothing el
   CHECK(run_operator(*device, other_task, {}).output != mask);
   CHECK(run_operator(*device, make_case(layout, 0.5F, 3), {}).output != mask);
 
-  // Learning rate, pull and reference are no part of the key.
+  // Learning rate, pull and reference are not part of the key.
   OperatorCase other_step = of;
   other_step.step.learning_rate = 1.0F;
   other_step.step.pull = 0.5F;
   other_step.step.reference = 1;
   CHECK(run_operator(*device, other_step, {}).output == mask);
 
-  // A smaller batch sees the first part of the same mask.
+  // A smaller batch gets the first part of the same mask.
   const Floats part = run_operator(*device, make_case(device->plain_layout({3, 50}, DType::kFloat32), 0.5F), {}).output;
   CHECK(std::equal(part.begin(), part.end(), mask.begin()));
 }

@@ -1,4 +1,4 @@
-// The bodies that host and device share.
+// Tests the functions that host and device share.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,7 +25,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 TEST_CASE("philox gives the known answers of its authors' library") {
-  // Random123, tests/kat_vectors, philox4x32 with 10 rounds.
+  // Values from Random123, tests/kat_vectors, philox4x32 with 10 rounds.
   const auto words = [](PhiloxCounter counter, PhiloxKey key) {
     const PhiloxCounter random = philox(counter, key);
     return std::vector<std::uint32_t>(random.words, random.words + 4);
@@ -44,7 +44,7 @@ TEST_CASE("every bfloat16 is a float32 that rounds to itself") {
     const bool is_nan = (bits & 0x7FFFU) > 0x7F80U;
     if (std::isnan(value) != is_nan) FAIL("to_float of " << bits);
     const std::uint16_t back = to_bfloat16(value).bits;
-    // A signaling NaN may come back quiet.
+    // A signaling NaN may become a quiet one.
     if (is_nan ? !std::isnan(to_float({back})) : back != bits) FAIL("from " << bits << " to " << back);
   }
   CHECK(to_float({0x3F80}) == 1.0F);
@@ -56,7 +56,7 @@ TEST_CASE("every bfloat16 is a float32 that rounds to itself") {
 TEST_CASE("float32 rounds to the nearest bfloat16, and from the middle to the even one") {
   const auto bits_of = [](float value) { return std::bit_cast<std::uint32_t>(value); };
   const auto from_bits = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
-  // From each finite one to its neighbor away from zero: infinity is the last neighbor.
+  // Goes from each finite number to its neighbor away from zero; the last neighbor is infinity.
   for (std::uint32_t upper = 0; upper < 0x10000U; ++upper) {
     if ((upper & 0x7FFFU) >= 0x7F80U) continue;
     const std::uint32_t lower = upper << 16U;
@@ -69,12 +69,12 @@ TEST_CASE("float32 rounds to the nearest bfloat16, and from the middle to the ev
       if (rounded != expected) FAIL(bits << " became " << rounded << ", not " << expected);
     }
   }
-  // A NaN whose upper half alone would be infinite, and one that adding would carry away.
+  // One NaN has an upper half that alone would be infinity; for the other one, adding would carry over.
   CHECK(to_bfloat16(std::numeric_limits<float>::max()).bits == 0x7F80);
   CHECK(std::isnan(to_float(to_bfloat16(from_bits(0x7F800001U)))));
   CHECK(std::isnan(to_float(to_bfloat16(from_bits(0xFFFFFFFFU)))));
   CHECK(bits_of(to_float(to_bfloat16(-0.0F))) == 0x80000000U);
-  // Against rounding by arithmetic: 8 significant bits.
+  // Compares with rounding by arithmetic: 8 significant bits.
   for (int i = 0; i < 100000; ++i) {
     const float value = std::ldexp(static_cast<float>(i * 167 + 8388609), i % 200 - 110);
     int exponent = 0;
@@ -146,7 +146,7 @@ TEST_CASE("an augmented view is uniform over its places and a function of seed, 
   CHECK(holes.rbegin()->first == std::pair(5, 13));
   for (const auto& [place, count] : holes) CHECK(std::abs(count - kViews / 128) < 5 * std::sqrt(kViews / 128));
   CHECK(std::abs(mirrored - kViews / 2) < 5 * std::sqrt(kViews / 4));
-  // Another seed, mini-batch or row draws anew.
+  // Another seed, mini-batch or row gives other numbers.
   const auto drawn = [&](std::uint64_t seed, std::uint64_t task) {
     Augmentation other = augmentation;
     other.seed = seed;
@@ -182,7 +182,7 @@ TEST_CASE("a random crop has the area and aspect that are asked for, anywhere in
   for (int i = 0; i < kCrops; ++i) {
     const Rectangle box =
         random_crop(crop, 3, static_cast<std::uint64_t>(i / 50), static_cast<std::uint32_t>(i % 50), size);
-    if (box.height == 0) continue;  // ten attempts did not fit
+    if (box.height == 0) continue;  // none of the ten attempts fit
     ++count;
     CHECK((box.top >= 0 && box.left >= 0 && box.width > 0));
     CHECK((box.top + box.height <= size.height && box.left + box.width <= size.width));
@@ -206,7 +206,7 @@ TEST_CASE("a random crop has the area and aspect that are asked for, anywhere in
   CHECK(least == Approx(0.25).margin(0.005));
   CHECK(most > 0.97);
   CHECK(longest == Approx(std::log(2.0)).margin(0.02));
-  // Wide rectangles fit where tall ones do not, and small ones more often. The numbers are those of 200,000 draws by a
+  // Wide rectangles fit where tall ones do not, and small ones fit more often. The numbers come from 200,000 draws by a
   // program of ten lines in another language.
   CHECK(areas / count == Approx(0.5083).margin(0.01));
   CHECK(log_aspects / count == Approx(0.1336).margin(0.02));
@@ -216,7 +216,7 @@ TEST_CASE("a random crop has the area and aspect that are asked for, anywhere in
   CHECK(squares_of_tops / count == Approx(1.0 / 3).margin(0.02));
   CHECK(squares_of_lefts / count == Approx(1.0 / 3).margin(0.02));
   CHECK(tops_and_lefts / count == Approx(0.25).margin(0.02));
-  // Of an image that nothing can be cut out of as asked for, there is none.
+  // If no rectangle of the requested kind fits, there is none.
   CHECK(random_crop({.min_area = 1.0F, .log_max_aspect = 0.0F}, 3, 1, 1, {10, 1000}).height == 0);
 }
 

@@ -1,4 +1,4 @@
-// What oneDNN, oneTBB and the system throw on the host's threads reaches callers as engine::Error.
+// Exceptions of oneDNN, oneTBB and the system on host threads reach callers as engine::Error.
 #include "engine/cpu/errors.h"
 
 #include <pthread.h>
@@ -36,7 +36,7 @@ Error translated(const Thrown& thrown) {
   return error_of([&] { engine::cpu::translate_errors([&] { throw thrown; }); });
 }
 
-// While it lives, new threads ask for a stack that no address space has.
+// In its scope, new threads request a stack that no address space has.
 class NoMoreThreads {
  public:
   NoMoreThreads() {
@@ -95,7 +95,7 @@ TEST_CASE("a stream whose thread cannot be started is an error that names it") {
     const NoMoreThreads limit;
     device->create_stream({.name = "learner 3"});
   });
-  CHECK(error.kind() == ErrorKind::kOutOfMemory);  // fewer learners may do
+  CHECK(error.kind() == ErrorKind::kOutOfMemory);  // fewer learners may fit
   CHECK_THAT(error.what(), ContainsSubstring("cpu learner 3: cannot start its thread"));
 }
 

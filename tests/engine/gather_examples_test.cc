@@ -30,7 +30,7 @@ struct Gathered {
   Labels labels;
 };
 
-// A dataset of random bytes on the test device, and what gathers from it.
+// A dataset of random bytes on the test device, and the gathering from it.
 class Rig {
  public:
   Rig(const engine::Shape& image, std::int64_t batch) : image_(image), batch_(batch) {
@@ -43,7 +43,7 @@ class Rig {
     normalized_there_ = upload(*device_, normalized_);
     step_ = device_->allocate(sizeof(engine::StepParameters));
     indices_ = device_->allocate(static_cast<std::size_t>(batch) * sizeof(std::int64_t));
-    // Other content, so that what is not written shows.
+    // Other content first, so that places which are not written show.
     images_ = upload(*device_, Floats(count(), 7.5F));
     labels_ = upload(*device_, Labels(static_cast<std::size_t>(batch), 99));
   }
@@ -75,7 +75,7 @@ class Rig {
     copy(*device_, step_.data(), &step, sizeof(step));
   }
 
-  // An image as a person would augment it: pad, crop, mirror, normalize, cut out.
+  // The augmented image step by step: pad, crop, mirror, normalize, cut out.
   Floats expected_augmented(std::int64_t example, const AugmentedView& view, std::int64_t padding) const {
     const std::int64_t height = image_[1];
     const std::int64_t width = image_[2];
@@ -102,8 +102,8 @@ class Rig {
     return image;
   }
 
-  // The same with a rectangle brought to the image's size first: each value is the sum of all pixels', weighted by a
-  // hat that falls to nothing within a pixel's distance. In double precision, so not the same bits.
+  // As above, but a rectangle is scaled to the image's size first. Each value is a weighted sum of all pixels; weights
+  // fall linearly to zero within a pixel's distance. In double precision, so the bits differ.
   Doubles expected_resized(std::int64_t example, const AugmentedView& view,
                            const engine::elementwise::Rectangle& box) const {
     const std::int64_t height = image_[1];
@@ -176,7 +176,7 @@ class Rig {
   Buffer pixels_there_, classes_there_, normalized_there_, step_, indices_, images_, labels_;
 };
 
-// The same bits: a table's entry is copied, not computed.
+// The bits must be equal: a table's entry is copied, not computed.
 void check_same(const Gathered& found, const Gathered& expected) {
   REQUIRE(found.images.size() == expected.images.size());
   CHECK(std::memcmp(found.images.data(), expected.images.data(), found.images.size() * sizeof(float)) == 0);
@@ -187,7 +187,7 @@ Indices random_indices(std::int64_t count, unsigned seed) {
   std::mt19937 random(seed);
   Indices indices;
   for (std::int64_t i = 0; i < count; ++i) {
-    indices.push_back(static_cast<std::int64_t>(random() % (kExamples + 1)) - 1);  // kNoExample among them
+    indices.push_back(static_cast<std::int64_t>(random() % (kExamples + 1)) - 1);  // includes kNoExample
   }
   return indices;
 }
@@ -195,7 +195,7 @@ Indices random_indices(std::int64_t count, unsigned seed) {
 }  // namespace
 
 TEST_CASE("a mini-batch is gathered by its indices, and padding is empty") {
-  // Images of whole vectors and of others; little work, and enough to be shared out.
+  // Image sizes that are whole vectors and others; little work, and enough to be divided between threads.
   const auto [image, batch] = GENERATE(table<engine::Shape, std::int64_t>({{{1, 1, 1}, 1},
                                                                            {{1, 1, 3}, 7},
                                                                            {{4, 2, 2}, 1},

@@ -52,7 +52,7 @@ TEST_CASE("the norm of the largest numbers does not overflow, and what is not fi
   CHECK(clip_scale(Floats(1000, std::numeric_limits<float>::max()), 1.0F) > 0.0F);
   Floats gradient(1000, 1.0F);
   gradient[77] = std::numeric_limits<float>::infinity();
-  CHECK(clip_scale(gradient, 1.0F) == 0.0F);  // times infinity: not a number
+  CHECK(clip_scale(gradient, 1.0F) == 0.0F);  // times infinity gives NaN
   gradient[77] = std::numeric_limits<float>::quiet_NaN();
   CHECK(std::isnan(clip_scale(gradient, 1.0F)));
 }

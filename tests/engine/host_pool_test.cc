@@ -14,7 +14,7 @@ using arbalest::engine::host::Pool;
 
 TEST_CASE("every task runs once, and drain waits for all", "[host]") {
   Pool pool(GENERATE(1, 2, 3, 8));
-  std::vector<int> runs(10'000, 0);  // not atomic: a task and the drain that follows it are ordered
+  std::vector<int> runs(10'000, 0);  // not atomic: a task is ordered before the drain that follows it
   for (int repetition = 1; repetition <= 3; ++repetition) {
     for (int& run : runs) pool.submit([&run] { ++run; });
     pool.drain();
@@ -43,14 +43,14 @@ TEST_CASE("at most the pool's number of tasks run at a time", "[host]") {
 }
 
 TEST_CASE("two tasks run at once in a pool of two threads, whatever the machine", "[host]") {
-  Pool small(1);  // a smaller pool beside it takes nothing away
+  Pool small(1);  // a smaller pool beside it does not limit this one
   Pool pool(2);
   std::array<std::atomic<bool>, 2> started{};
   for (std::size_t self = 0; self < 2; ++self) {
     pool.submit([&started, self] {
       started[self] = true;
       started[self].notify_all();
-      started[1 - self].wait(false);  // would never end if the other had to wait for this one
+      started[1 - self].wait(false);  // would not return if the other had to wait for this one
     });
   }
   pool.drain();

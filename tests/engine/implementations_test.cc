@@ -1,4 +1,4 @@
-// Which of oneDNN's kernels the operators get: never its reference loops.
+// Tests that operators get oneDNN's fast kernels, never its reference loops.
 #include "engine/cpu/lane_kernels.h"
 #include "engine/cpu/lanes.h"
 #include "engine/cpu/primitives.h"
@@ -22,7 +22,7 @@ TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not refe
   const auto mode = GENERATE(engine::OperatorMode::kTraining, engine::OperatorMode::kInference);
   const std::vector<Arithmetic> types = tensor_types(*device);
   const Arithmetic in = types.at(GENERATE(0U, 1U) % types.size());
-  // Throws where only the reference is there.
+  // Throws if there is only the reference.
   const auto prepare = [&](const OperatorSpec& spec) {
     return device->prepare(spec, {.mode = mode, .threads = threads, .precision = in.precision})->traits().output;
   };
@@ -46,8 +46,7 @@ TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not refe
   CHECK(prepare(engine::DenseSpec{hidden, 10}).shape() == engine::Shape{batch, 10});
 
   for (const bool has_relu : {false, true}) {
-    const Layout normalized =
-        prepare(engine::BatchNormSpec{conv1, 1e-5F, has_relu});  // whose 20 channels fill no vector
+    const Layout normalized = prepare(engine::BatchNormSpec{conv1, 1e-5F, has_relu});  // its 20 channels fill no vector
     if (!engine::cpu::lies_in_lanes(conv1)) CHECK(normalized == conv1);
     if (batch > 1 || mode == engine::OperatorMode::kInference) CHECK(prepare(engine::BatchNormSpec{dense1}) == dense1);
   }
@@ -61,7 +60,8 @@ TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not refe
 
 TEST_CASE("a reference implementation is recognized and refused") {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  // Weights with the filters innermost and an input with the width before the height: nobody optimizes that.
+  // Weights with the filters innermost and an input with the width before the height, for which oneDNN has no fast
+  // kernel.
   using Tag = dnnl::memory::format_tag;
   const auto f32 = dnnl::memory::data_type::f32;
   const engine::cpu::LinearTensors odd{

@@ -1,4 +1,4 @@
-// Sums, concatenations and padded shortcuts against the references, and sums of gradients.
+// Sums, concatenations and padded shortcuts, compared with the references, and sums of gradients.
 #include "engine/elementwise/bfloat16.h"
 #include "engine/ops/tensor_sum.h"
 #include "tests/engine/operator_run.h"
@@ -63,7 +63,7 @@ TEST_CASE("add agrees with the reference, with ReLU and without, in place too") 
       CHECK(run.other_gradients.at(0) == to_floats(gradient));
       CHECK(run.padding_is_zero);
       CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference, .threads = threads}).output == run.output);
-      // Where only one of them is wanted.
+      // Only one of the gradients is wanted.
       const OperatorRun second = run_operator(*device, of, {.threads = threads, .no_gradient = {true, false}});
       CHECK(second.other_gradients.at(0) == to_floats(gradient));
     }
@@ -199,7 +199,7 @@ TEST_CASE("tensors are summed, all of them and nothing more, over either of them
   const auto device = open_test_device();
   const std::int64_t elements = GENERATE(1, 17, 70001);
   const int threads = GENERATE(1, 3);
-  const int place = GENERATE(0, 1, 2);  // of the sum: its own, a's, b's
+  const int place = GENERATE(0, 1, 2);  // place of the sum: its own, a's, b's
   const Values a = random_values(elements, 1);
   const Values b = random_values(elements, 2);
   std::vector<float> singles[2] = {to_floats(a), to_floats(b)};

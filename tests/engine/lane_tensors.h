@@ -1,4 +1,4 @@
-// Tensors whose examples lie side by side, and weights in the orders that such convolutions take.
+// Tensors whose examples lie side by side, and weights in the orders that convolutions of such tensors use.
 #pragma once
 
 #include <cmath>
@@ -62,7 +62,7 @@ Tensor<T> tensor_of(const Floats& values) {
   return tensor;
 }
 
-// values [rows, middle, columns] as [columns, middle, rows].
+// Reorders values [rows, middle, columns] to [columns, middle, rows].
 template <typename Number>
 Floats swapped(const std::vector<Number>& values, std::int64_t rows, std::int64_t middle, std::int64_t columns) {
   Floats result;
@@ -75,7 +75,7 @@ Floats swapped(const std::vector<Number>& values, std::int64_t rows, std::int64_
   }
   return result;
 }
-// [filters, channels, taps] as [filters, taps, channels].
+// Reorders [filters, channels, taps] to [filters, taps, channels].
 inline Floats channels_last(const Values& weights, std::int64_t channels, std::int64_t taps) {
   Floats result(weights.size());
   for (std::size_t i = 0; i < weights.size(); ++i) {

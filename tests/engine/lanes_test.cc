@@ -1,4 +1,5 @@
-// Images whose examples lie side by side: the kernels of every instruction set, who chooses the layout, who keeps it.
+// Images whose examples lie side by side: the kernels of every instruction set, and which operators choose and keep the
+// layout.
 #include "engine/cpu/lanes.h"
 
 #include <algorithm>
@@ -62,7 +63,7 @@ std::vector<const LaneKernels*> kernels_of_this_processor() {
   return kernels;
 }
 
-// What the kernels multiply: the tensor itself, or of bfloat16 packed by `pack` into so many units.
+// A factor of the kernels: the tensor itself or, for bfloat16, `units` units packed by `pack`.
 template <typename Pack>
 Tensor<float> factor(const Tensor<float>& tensor, std::int64_t /*units*/, const Pack& /*pack*/) {
   return tensor;
@@ -79,7 +80,7 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
-// weights_gradient in the order of the kernels: [channels, taps, filters].
+// weights_gradient in the kernels' order: [channels, taps, filters].
 template <typename T>
 Results run(const Case& of, const LaneKernels& kernels, int threads, const Values& input, const Values& weights,
             const Values& bias, const Values& output_gradient) {
@@ -130,7 +131,7 @@ TEST_CASE("the kernels of every instruction set agree with the reference, for ev
     for (const LaneKernels* kernels : kernels_of_this_processor()) {
       const bool halves = kernels->elements == 2;
       const DType type = halves ? DType::kBFloat16 : DType::kFloat32;
-      const double tolerance = halves ? 0x1p-8 : 1e-5;  // of what is rounded to `type`; the sums are float32
+      const double tolerance = halves ? 0x1p-8 : 1e-5;  // of values rounded to `type`; the sums are float32
       const Values input = random_values(of.input.elements(), 1, type);
       const Values weights = random_values(of.filters * channels * taps, 2, type);
       const Values bias = random_values(of.filters, 3);
@@ -187,9 +188,9 @@ TEST_CASE("LeNet's convolutions and poolings keep examples side by side and copy
   CHECK(conv2.saved_bytes == 0);
   CHECK(conv2.backward_reads_inputs == (mode == OperatorMode::kTraining));
   constexpr std::size_t kWeightBytes = 50 * 20 * 5 * 5 * sizeof(float);
-  CHECK(conv2.parameters[0].bytes() == kWeightBytes);  // nothing is padded
+  CHECK(conv2.parameters[0].bytes() == kWeightBytes);  // no padding
   if (halves) return;
-  // Its weights in another order, for the gradient of the input.
+  // Its scratch holds its weights in another order, for the gradient of the input.
   CHECK(conv2.scratch_bytes == (mode == OperatorMode::kTraining ? engine::aligned(kWeightBytes) : 0));
 }
 
@@ -321,7 +322,7 @@ TEST_CASE("a convolution in lanes with a ReLU keeps NaN") {
         .input = images, .filters = 2, .window = {{2, 2}, {1, 1}}, .activation = engine::ActivationKind::kRelu};
     of.input = images;
     of.input_values.assign(16 * 9, -1.0);
-    of.input_values[9 + 4] = NAN;  // example 1, in every window
+    of.input_values[9 + 4] = NAN;  // of example 1; in every window
     of.parameters = {Values(2 * 4, 1.0), Values(2, 0.0)};
     const engine::Precision precision =
         type == DType::kBFloat16 ? engine::Precision::kBFloat16 : engine::Precision::kFloat32;

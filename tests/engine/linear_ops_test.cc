@@ -59,7 +59,7 @@ const ConvCase kConvolutions[] = {
     {"dilated, one more zero", {2, 20, 9, 9}, 7, {{2, 2}, {2, 2}, {1, 1}, {1, 1}, {3, 3}}, true, false},
     {"sixteen channels and filters, as many pixels", {3, 16, 9, 6}, 16, {{3, 3}, {1, 1}, {1, 1}}, true, false},
     {"the same, neither square nor blocked", {3, 16, 7, 8}, 16, {{3, 5}, {1, 1}, {1, 2}}, false, false},
-    // From so many pixels on the CPU convolves by Winograd's method, if it has AVX-512:
+    // From this many pixels on, the CPU convolves by Winograd's method if it has AVX-512:
     {"64 channels, more than 1024 pixels, 4 x 4 do not divide them",
      {2, 64, 23, 23},
      80,
@@ -91,7 +91,7 @@ const ConvCase kConvolutions[] = {
     {"two filters a channel", {2, 16, 6, 6}, 32, {{3, 3}, {1, 1}, {1, 1}}, true, true, 16},
 };
 
-// `dtype`: of what the operator reads but for a bias.
+// `dtype`: type of all operands except a bias.
 OperatorCase make_case(engine::Device& device, const ConvCase& of, DType dtype = DType::kFloat32) {
   OperatorCase result;
   result.input = of.native_input ? native_image_layout(device, of.input, dtype) : device.plain_layout(of.input, dtype);
@@ -104,7 +104,7 @@ OperatorCase make_case(engine::Device& device, const ConvCase& of, DType dtype =
   return result;
 }
 
-// Sums are float32 in every precision; what they are sums of may be rounded on the way from the output.
+// Sums are float32 in every precision; their terms may have been rounded.
 void check(const OperatorRun& run, const Values& output, const LinearGradients& gradients, bool bias, double tolerance,
            double bias_tolerance = 1e-5) {
   CHECK(relative_error(run.output, output) < tolerance);
@@ -258,14 +258,14 @@ TEST_CASE("dense agrees with the reference") {
   }
 }
 
-// A case of ctest for each: they take long.
+// Each activation is a ctest case of its own, because they take long.
 TEMPLATE_TEST_CASE_SIG("an activation in the same pass is the activation of the output", "",
                        ((engine::ActivationKind kind), kind), engine::ActivationKind::kRelu,
                        engine::ActivationKind::kTanh, engine::ActivationKind::kSigmoid,
                        engine::ActivationKind::kLeakyRelu, engine::ActivationKind::kRelu6) {
   const auto device = open_test_device();
   const engine::ActivationFunction f(kind, kind == engine::ActivationKind::kLeakyRelu ? 0.25F : 0.0F);
-  // The backward pass reads the output as it was stored. In less than FP32 that may be on the other side of a kink than
+  // The backward pass reads the output as it was stored. In less than FP32 it may lie on the other side of a kink than
   // the reference.
   const auto gradient_of = [&](const Values& output, const OperatorRun& trained, const OperatorCase& run,
                                const Arithmetic& in) {
@@ -273,12 +273,12 @@ TEMPLATE_TEST_CASE_SIG("an activation in the same pass is the activation of the 
     const Values stored(trained.output.begin(), trained.output.end());
     return activation_gradient(is_exact ? output : stored, f, run.output_gradient);
   };
-  // One more rounding: of the gradient on the other side of the activation.
+  // Allows one more rounding: of the gradient in front of the activation.
   const auto tolerance_in = [](const Arithmetic& in) {
     return in.precision == engine::Precision::kFloat32 ? in.tolerance : 2.0 * in.tolerance;
   };
   for (const ConvCase& of : kConvolutions) {
-    if (of.input[0] == 32) continue;  // takes long, and tests of training have one
+    if (of.input[0] == 32) continue;  // takes long; tests of training include one
     DYNAMIC_SECTION(of.what << ", " << static_cast<int>(f.kind)) {
       for (const Arithmetic& in : arithmetics(*device)) {
         CAPTURE(in.name);
@@ -302,7 +302,7 @@ TEMPLATE_TEST_CASE_SIG("an activation in the same pass is the activation of the 
     }
   }
   for (const DenseCase& of : kDenseLayers) {
-    if (of.input[0] == 32) continue;  // takes long, and tests of training have one
+    if (of.input[0] == 32) continue;  // takes long; tests of training include one
     DYNAMIC_SECTION(of.what << ", " << static_cast<int>(f.kind)) {
       for (const Arithmetic& in : arithmetics(*device)) {
         CAPTURE(in.name);

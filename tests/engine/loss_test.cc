@@ -1,4 +1,4 @@
-// Softmax cross entropy and accuracy against the references.
+// Softmax cross entropy and accuracy, compared with the references.
 #include <bit>
 
 #include "tests/engine/operator_run.h"
@@ -52,7 +52,7 @@ TEST_CASE("softmax cross entropy agrees with the reference") {
           Approx(softmax_cross_entropy(classes, logits, labels)).epsilon(1e-5));
     CHECK(relative_error(run.input_gradient, softmax_cross_entropy_gradient(classes, logits, labels)) < in.tolerance);
 
-    // The same additions, however many threads there are.
+    // The order of additions does not depend on the number of threads.
     const OperatorRun threaded = run_operator(*device, of, {.threads = 3});
     CHECK(threaded.output == run.output);
     CHECK(threaded.input_gradient == run.input_gradient);
@@ -77,7 +77,7 @@ TEST_CASE("training weighs a loss and adds it to another, and inference takes it
   CHECK(static_cast<double>(first.output.at(0)) == Approx(0.4 * loss).epsilon(1e-5));
   CHECK(relative_error(first.input_gradient, gradient) < 1e-5);
   const OperatorRun second = run_operator(*device, of, {.adds_to_loss = true});
-  const float before = std::bit_cast<float>(0x41414141U);  // what the output holds before the run
+  const float before = std::bit_cast<float>(0x41414141U);  // content of the output before the run
   CHECK(static_cast<double>(second.output.at(0)) == Approx(0.4 * loss + static_cast<double>(before)).epsilon(1e-5));
   CHECK(second.input_gradient == first.input_gradient);
   const OperatorRun inference = run_operator(*device, of, {.mode = OperatorMode::kInference});
@@ -164,7 +164,7 @@ TEST_CASE("a label outside the classes never passes for a loss") {
                     ContainsSubstring("label " + std::to_string(label) + " of example 1"));
 }
 
-// Right answers, and labels among the five largest.
+// Counts right answers, and labels among the five largest logits.
 Floats counts(std::int64_t classes, const Values& logits, const Labels& labels) {
   return {static_cast<float>(count_correct(classes, logits, labels)),
           static_cast<float>(count_correct(classes, logits, labels, engine::kTopRanks))};
@@ -190,10 +190,10 @@ TEST_CASE("the label is among the five largest logits if fewer than five stand b
   Values logits{
       6,         5,         4,         3,         2,         1,  //
       6,         5,         4,         3,         2,         1,  //
-      1,         1,         1,         1,         1,         1,  // of equal ones the first
+      1,         1,         1,         1,         1,         1,  // of equal logits the first one counts
       1,         1,         1,         1,         1,         1,  //
       nan,       6,         5,         4,         3,         2,  //
-      nan,       6,         5,         4,         3,         2,  // NaN stands before nobody, and is never right
+      nan,       6,         5,         4,         3,         2,  // NaN ranks before no logit, and is never right
       -infinity, -infinity, -infinity, -infinity, -infinity, infinity,
   };
   const Labels labels{4, 5, 4, 5, 5, 0, 4};

@@ -1,4 +1,4 @@
-// What matrix factorization is made of, against the references: embedding, inner product and squared error.
+// The operators of matrix factorization, compared with the references: embedding, inner product and squared error.
 #include <bit>
 #include <cmath>
 
@@ -20,7 +20,7 @@ using engine::SquaredErrorSpec;
 
 Floats to_floats(const Values& values) { return {values.begin(), values.end()}; }
 
-// Reads column 1 of two; the other one holds ids that no table has.
+// Reads column 1 of two; the other column holds ids beyond every table.
 OperatorCase embedding_case(engine::Device& device, std::int64_t rows, std::int64_t width, const Labels& ids) {
   OperatorCase of;
   const auto examples = static_cast<std::int64_t>(ids.size());
@@ -51,7 +51,7 @@ TEST_CASE("embedding agrees with the reference: the gradient is dense, and the s
   for (std::size_t e = 0; e < expected.size(); ++e) {
     if (expected[e] == 0.0) CHECK(run.parameter_gradients[0][e] == 0.0F);
   }
-  of.replayed = true;  // the second run finds the first one's gradient
+  of.replayed = true;  // the second run finds the first one's gradient in the buffer
   for (const int threads : {1, 3, 4}) {
     const OperatorRun again = run_operator(*device, of, without_input_gradient(threads));
     CHECK(again.output == run.output);
@@ -168,7 +168,7 @@ TEST_CASE("training weighs a squared error and adds it to another loss, and infe
   const OperatorRun first = run_operator(*device, of, {});
   CHECK(first.output == Floats{2.125F});
   CHECK(first.input_gradient == Floats{-1.0F, -0.25F});
-  const float before = std::bit_cast<float>(0x41414141U);  // what the output holds before the run
+  const float before = std::bit_cast<float>(0x41414141U);  // content of the output before the run
   CHECK(run_operator(*device, of, {.adds_to_loss = true}).output == Floats{2.125F + before});
   CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == Floats{4.25F});
 }

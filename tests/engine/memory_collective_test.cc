@@ -1,4 +1,4 @@
-// The order of additions of the all-reduce in memory; ../training tests the rest of it.
+// The order of additions in the all-reduce in memory; ../training tests the rest.
 #include "engine/collective.h"
 #include "engine/devices.h"
 #include "tests/engine/replicas.h"
@@ -36,7 +36,7 @@ TEST_CASE("the all-reduce in memory adds ranks by the pairwise tree") {
   collective->all_reduce_sum(parts, kElements, "all-reduce");
   for (const auto& stream : streams) stream->record().synchronize();
   for (const Floats& of_rank : values) CHECK(of_rank == expected);
-  CHECK((in_order == expected) == (ranks <= 3));  // the tree of three is their order
+  CHECK((in_order == expected) == (ranks <= 3));  // the tree of three ranks is their plain order
 }
 
 }  // namespace arbalest::tests

@@ -10,10 +10,10 @@
 namespace arbalest::tests {
 namespace {
 
-constexpr std::int64_t kBehind = 3;  // elements that are not to be touched
+constexpr std::int64_t kBehind = 3;  // elements that must not be touched
 constexpr float kUntouched = 42.0F;
 
-// A vector after it has taken in another, and what lies behind it.
+// A vector after it has taken in another, and the elements behind it.
 std::vector<float> moved(std::vector<float> average, const std::vector<float>& values, float weight, int threads) {
   const auto elements = static_cast<std::int64_t>(average.size());
   average.resize(average.size() + kBehind, kUntouched);

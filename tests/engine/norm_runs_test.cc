@@ -1,4 +1,4 @@
-// The loops of batch norm on blocked channels: those for processors with AVX-512 are those for all others.
+// The loops of batch norm on blocked channels: those for AVX-512 give the same results as those for other processors.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -28,7 +28,7 @@ using engine::cpu::NormTerms;
 constexpr std::int64_t kPixels = 37;
 constexpr std::int64_t kBlock = 16;
 
-// A run, or a vector by channel, on cache lines as tensors are.
+// A run, or a vector by channel, on cache lines like tensors.
 template <typename T>
 struct alignas(engine::kAlignment) Numbers {
   T of[kPixels * kBlock] = {};
@@ -48,7 +48,7 @@ Numbers<T> rounded(const Numbers<float>& numbers) {
   return result;
 }
 
-// All that the loops write.
+// All outputs of the loops.
 template <typename T>
 class Written {
  public:
@@ -61,14 +61,14 @@ class Written {
     const NormTerms terms = NormTerms::in(memory.of, kBlock);
     const Numbers<float> means = floats(5), slopes = floats(6);
     Numbers<float> partials;
-    // Sums that end at an edge: (x - mean) * factor + shift of the first channels.
+    // Parameters whose results are at the edge of rounding: (x - mean) * factor + shift of the first channels.
     const auto set = [&](std::int64_t channel, float factor, float shift) {
       terms.mean[channel] = 0.0F;
       terms.factor[channel] = factor;
       terms.shift[channel] = shift;
     };
-    set(2, 1.0F, 3.4e38F);         // rounds to infinity where x is above zero or as near
-    set(3, 0.0F, 1.0F + 0x1p-8F);  // as near to one neighbor as to the other: the even one
+    set(2, 1.0F, 3.4e38F);         // rounds to infinity if x is above zero or near it
+    set(3, 0.0F, 1.0F + 0x1p-8F);  // equally near to both neighbors: rounds to the even one
     set(4, 0.0F, 1.0F + 0x3p-8F);
     Numbers<T> y, addend_gradient, input_gradient;
 

@@ -23,14 +23,14 @@ using engine::Shape;
 
 namespace {
 
-// Floats of 12, and a label outside of all classes. The guards behind all that an operator writes keep it.
+// As floats it is 12, as a label outside of all classes. The guards behind all outputs must keep it.
 constexpr unsigned char kGarbage = 0x41;
 constexpr std::size_t kGuard = 256;  // bytes
 
 // All buffers of one use of an operator.
 struct Buffers {
   Buffer input, labels, output, output_gradient, input_gradient, saved, scratch, step;
-  Buffer arriving;  // what each pass finds in output_gradient
+  Buffer arriving;  // content of output_gradient before each pass
   std::vector<Buffer> parameters, parameter_gradients;
   std::vector<const void*> inputs, parameter_addresses;
   std::vector<void*> gradient_addresses;
@@ -121,7 +121,7 @@ void forward(const Operator& op, engine::Stream& stream, const Buffers& buffers)
 void backward(const Operator& op, engine::Stream& stream, const Buffers& buffers, const PrepareOptions& options,
               bool is_loss) {
   const OperatorTraits& traits = op.traits();
-  // Only what the traits promise to need: a null pointer elsewhere is found out.
+  // Passes only the operands that the traits need, and null pointers for the others.
   std::vector<const void*> inputs = buffers.inputs;
   if (!traits.backward_reads_inputs) std::fill(inputs.begin(), inputs.end() - (is_loss ? 1 : 0), nullptr);
   if (traits.backward_reads_first_input_only) std::fill(inputs.begin() + 1, inputs.end(), nullptr);
@@ -146,7 +146,7 @@ void backward(const Operator& op, engine::Stream& stream, const Buffers& buffers
   op.backward(stream, "operator backward", operands);
 }
 
-// In canonical order. Notes whether all elements that the layout pads with are zero.
+// Reads a tensor into canonical order. Notes whether all padding is zero.
 Floats read(Device& device, const Layout& layout, const void* data, OperatorRun& run) {
   const Layout plain = device.plain_layout(layout.shape(), DType::kFloat32);
   Floats floats(static_cast<std::size_t>(layout.shape().elements()));
@@ -164,7 +164,8 @@ std::unique_ptr<Device> open_test_device() { return engine::open_device(engine::
 
 std::vector<Arithmetic> arithmetics(const Device& device) {
   std::vector<Arithmetic> all{{"FP32", Precision::kFloat32, DType::kFloat32, 1e-5}};
-  // Each factor is rounded or cut to 10 bits behind the point; a result is rounded to 7, twice where a bias is added.
+  // Each factor is rounded or truncated to 10 bits behind the point; a result is rounded to 7, twice if a bias is
+  // added.
   if (device.is_cuda()) all.push_back({"TF32", Precision::kTensorFloat32, DType::kFloat32, 0x1p-9});
   if (computes_bfloat16(device)) all.push_back({"BF16", Precision::kBFloat16, DType::kBFloat16, 0x1p-8});
   return all;

@@ -1,6 +1,6 @@
-// Runs one operator on a real device stream, as a plan does: garbage in every buffer that the operator must fill,
-// tensors converted from canonical order to the device's layouts and back, padding checked on the way. The host touches
-// no memory of the device.
+// Runs one operator on a real device stream, as a plan does. Every buffer that the operator must fill holds garbage
+// first. Tensors are converted from canonical order to the device's layouts and back, and padding is checked. The host
+// touches no memory of the device.
 #pragma once
 
 #include <memory>
@@ -15,40 +15,40 @@ namespace arbalest::tests {
 
 using Floats = std::vector<float>;
 
-// The device that the program is built for.
+// Opens the device that the program is built for.
 std::unique_ptr<engine::Device> open_test_device();
 
-// What operators compute in, and how far from the reference of the same inputs they may be then: |difference| /
+// An arithmetic of operators, and the allowed distance from a reference with the same inputs: |difference| /
 // |reference| in the Euclidean norm.
 struct Arithmetic {
   const char* name;
   engine::Precision precision;
-  engine::DType dtype;  // of tensors between layers
+  engine::DType dtype;  // type of tensors between layers
   double tolerance;
 };
 
-// All that the device knows.
+// All arithmetics that the device supports.
 std::vector<Arithmetic> arithmetics(const engine::Device& device);
-// One for each type of tensors: for operators that compute in the type of their input.
+// One arithmetic per tensor type, for operators that compute in the type of their input.
 std::vector<Arithmetic> tensor_types(const engine::Device& device);
 
-// The nearest numbers that a tensor can hold, so that reference and operator read the same.
+// Rounds to numbers that a tensor can hold, so that reference and operator read the same numbers.
 Values representable(Values values, engine::DType dtype);
 inline Values random_values(std::int64_t count, unsigned seed, engine::DType dtype) {
   return representable(random_values(count, seed), dtype);
 }
 
-// A layout that convolutions of this device produce: blocked, with padded channels, where the device likes that, or
-// with examples side by side.
+// A layout that convolutions of this device produce: blocked with padded channels, if the device prefers that, or with
+// examples side by side.
 engine::Layout native_image_layout(engine::Device& device, const engine::Shape& shape,
                                    engine::DType dtype = engine::DType::kFloat32);
 
 struct OperatorRun {
   Floats output;
   Floats input_gradient;
-  std::vector<Floats> other_gradients;  // of the other inputs, empty where not wanted
+  std::vector<Floats> other_gradients;  // gradients of the other inputs, empty if not wanted
   std::vector<Floats> parameter_gradients;
-  bool padding_is_zero = true;  // of the output and all gradients
+  bool padding_is_zero = true;  // padding of the output and all gradients
 };
 
 struct OtherInput {
@@ -60,17 +60,17 @@ struct OperatorCase {
   engine::OperatorSpec spec;
   engine::Layout input;
   Values input_values;
-  std::vector<OtherInput> others = {};  // inputs behind the first, with gradients
+  std::vector<OtherInput> others = {};  // inputs after the first, with gradients
   std::vector<Values> parameters = {};
   Values output_gradient = {};  // empty: forward only, or a loss
-  Labels labels = {};           // of a loss of numbers: their bits
+  Labels labels = {};           // for a loss of numbers: their bits
   engine::StepParameters step = {};
-  bool in_place = false;  // where the traits allow it; of symmetric inputs the last that may
-  bool replayed = false;  // record forward and backward, run them twice, look at the second run
+  bool in_place = false;  // in place if the traits allow it; for symmetric inputs, with the last one that may
+  bool replayed = false;  // record forward and backward, run them twice, check the second run
 };
 
-// Prepares the operator for `options` and runs forward and, in training, backward. Checks that it writes nothing behind
-// the buffers that it is to fill.
+// Prepares the operator for `options` and runs forward and, in training, backward. Checks that nothing is written
+// behind the buffers that the operator must fill.
 OperatorRun run_operator(engine::Device& device, const OperatorCase& of, const engine::PrepareOptions& options);
 
 }  // namespace arbalest::tests

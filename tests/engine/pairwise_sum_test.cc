@@ -1,4 +1,4 @@
-// Sums over replicas follow the pairwise tree over their numbers, on every device to the bit.
+// Sums over replicas follow the pairwise tree over their numbers, bit by bit on every device.
 #include <algorithm>
 
 #include "engine/elementwise/averaging.h"
@@ -32,7 +32,7 @@ TEST_CASE("pairwise sums have the brackets of their tree") {
   CHECK(sum_of<2>({v[0], v[1], v[2]}) == (v[0] + v[1]) + v[2]);
   CHECK(sum_of<2>(v) == ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + v[6]));
   CHECK(tree_sum(v) == ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + v[6]));
-  // An order that is not the tree's shows: 2^24 swallows each 1 that comes alone.
+  // Another order than the tree's gives another result: 2^24 absorbs each single 1.
   CHECK(sum_of<2>({0x1p24F, 0.0F, 1.0F, 1.0F}) == 0x1p24F + 2.0F);
   CHECK(sum_of<2>({0x1p24F, 1.0F, 1.0F, 0.0F, 1.0F}) == 0x1p24F);
 }
@@ -67,7 +67,7 @@ TEST_CASE("the mean of vectors has the tree's bits") {
   const UploadedReplicas there(*device, vectors);
   const std::int64_t elements = kLength - offset - 1;
   const float factor = 1.0F / static_cast<float>(count);
-  // One element more than is to be written.
+  // One element more than must be written.
   const engine::Buffer mean = upload(*device, Floats(static_cast<std::size_t>(elements + 1), 99.0F));
   run_averaging(*device, VectorMean{there.addresses, offset, mean.as<float>(), elements, factor}, threads);
   Floats expected;

@@ -1,4 +1,4 @@
-// Which devices compute in which precision.
+// Tests which devices support which precision.
 #include "engine/precision.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Replicas for tests of model averaging, and the order in which their sums must be made.
+// Replicas for tests of model averaging, and the required order of their sums.
 #pragma once
 
 #include <bit>
@@ -36,7 +36,7 @@ struct Replicas {
     for (std::size_t i = 0; i < central.size(); ++i) central[i] = static_cast<float>(static_cast<int>(i % 5) - 2);
   }
 
-  // Uniform in [-1, 1): sums depend on their order.
+  // Uniform in [-1, 1), so that sums depend on their order.
   static Replicas random(std::int64_t count, std::int64_t size) {
     Replicas made(0, size);
     made.central = random_floats(size, 1000);
@@ -49,7 +49,7 @@ struct Replicas {
   Floats central;
 };
 
-// In memory of a device.
+// The replicas in memory of a device.
 struct UploadedReplicas {
   UploadedReplicas(engine::Device& device, const Replicas& of) : central(upload(device, of.central)) {
     for (const Floats& replica : of.replicas) {
@@ -63,7 +63,7 @@ struct UploadedReplicas {
   engine::Buffer central;
 };
 
-// S and its tail.
+// Computes S and its tail.
 inline Floats replica_difference(const Replicas& of, int threads) {
   const auto device = open_test_device();
   const UploadedReplicas there(*device, of);

@@ -34,7 +34,8 @@ TEST_CASE("softmax agrees with the reference, in place too") {
     of.in_place = in_place;
     const OperatorRun run = run_operator(*device, of, {.threads = threads});
     CHECK(relative_error(run.output, softmax(classes, of.input_values)) < in.tolerance);
-    // What a probability near 1 loses to rounding, its gradient loses; so it is measured by what arrives.
+    // Rounding near 1 costs the gradient as much as the probability, so the error is measured relative to the arriving
+    // gradient.
     const Values expected = softmax_gradient(classes, of.input_values, of.output_gradient);
     double error = 0.0;
     for (std::size_t e = 0; e < expected.size(); ++e) {

@@ -8,7 +8,7 @@
 namespace arbalest::tests {
 namespace {
 
-// Of running statistics; elsewhere the rule's steps.
+// Vectors with ranges of running statistics; the rule applies elsewhere.
 Vectors with_statistics(const UpdateRule& rule, unsigned steps) {
   Vectors vectors = with_steps(rule, steps);
   vectors.ranges = {{0, 500, 2.0F, 3.0F}, {500, 700, 1.0F, 1.0F, 0.25F}, {700, kElements, 1.0F, 1.0F, 1.0F}};
@@ -56,7 +56,7 @@ TEST_CASE("a mini-batch whose statistic is not finite is refused, or counted whe
   CHECK(averaged.non_finite == 1);
 }
 
-// The batch statistics as a vector of their own, and NaN where a range reads the other vector.
+// The batch statistics in a vector of their own, with NaN where a range reads the other vector.
 Vectors with_own_statistics(Vectors vectors) {
   for (Floats& gradient : vectors.gradients) {
     Floats statistics(kElements, kNaN);

@@ -1,5 +1,5 @@
-// Streams, events, recordings. No test looks at a clock: where order matters, a task is held by a latch until the test
-// has seen what must not happen yet.
+// Streams, events, recordings. No test reads a clock: where order matters, a latch holds a task until the test has
+// checked that a later task does not run yet.
 #include "engine/cpu/stream.h"
 
 #include <future>
@@ -20,7 +20,7 @@ using engine::cpu::CpuStream;
 using engine::cpu::make_task;
 using engine::cpu::TaskContext;
 
-// A stream with a door: work behind `hold()` runs only after `open()`.
+// A stream with a door: work enqueued after `hold()` runs only after `open()`.
 class TestStream {
  public:
   explicit TestStream(const std::string& name, int threads = 1, engine::StreamObserver* observer = nullptr)
@@ -43,7 +43,7 @@ class TestStream {
 
  private:
   std::latch door_{1};
-  CpuStream stream_;  // ends first
+  CpuStream stream_;  // destroyed first
 };
 
 std::string error_of(const Event& event) {
@@ -127,7 +127,7 @@ TEST_CASE("an event covers the work before it only") {
   const Event early = first->record();
   first.hold();
   second->wait(early, "wait for the early point");
-  second->record().synchronize();  // would never return if the wait covered the held task
+  second->record().synchronize();  // would not return if the wait covered the held task
   CHECK_FALSE(first->record().is_complete());
   first.open();
 }
@@ -222,7 +222,7 @@ TEST_CASE("an error in a replay names the mini-batch, the launch and the recorde
 
 TEST_CASE("a full queue makes the host wait, and loses nothing") {
   TestStream stream("a");
-  constexpr int kTasks = 3000;  // more than the queue holds
+  constexpr int kTasks = 3000;  // more than the queue's capacity
   int runs = 0;
   stream.hold();
   auto host = std::async(std::launch::async, [&] {
@@ -288,7 +288,7 @@ TEST_CASE("an observer can drop a wait: the ordering is gone") {
   TestStream second("b", 1, &recorder);
   first.hold();
   second->wait(first->record(), "wait for a");
-  second->record().synchronize();  // would never return with the wait in force
+  second->record().synchronize();  // would not return if the wait were in force
   CHECK_FALSE(first->record().is_complete());
 }
 
@@ -297,7 +297,7 @@ TEST_CASE("many streams in a ring of events end, and keep their order") {
   constexpr int kRounds = 200;
   std::vector<std::unique_ptr<TestStream>> streams;
   for (int s = 0; s < kStreams; ++s) streams.push_back(std::make_unique<TestStream>(std::to_string(s)));
-  std::vector<int> order;  // written by one stream at a time: that is what the events are for
+  std::vector<int> order;  // written by one stream at a time, because the events order them
   Event last;
   for (int i = 0; i < kRounds * kStreams; ++i) {
     TestStream& stream = *streams[static_cast<std::size_t>(i % kStreams)];

@@ -1,4 +1,4 @@
-// A learner's vectors for tests of its step, and the same step by the formulas.
+// A learner's vectors for tests of its step, and the step by the formulas.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ struct Vectors {
   Floats weights = random_floats(kElements, 1);
   std::vector<Floats> state;
   std::vector<Floats> gradients = {random_floats(kElements, 3)};  // by step
-  std::vector<Floats> statistics;                                 // by step; none: in the gradients
+  std::vector<Floats> statistics;                                 // by step; empty: they are in the gradients
   Floats references[2] = {random_floats(kElements, 4), random_floats(kElements, 5)};
   std::vector<UpdateRange> ranges = {{0, 500, 1.0F, 1.0F}, {500, 700, 2.0F, 0.0F}, {700, kElements, 0.5F, 3.0F}};
   StepParameters step = {.learning_rate = 0.05F, .pull = 0.25F, .reference = 1};
@@ -54,7 +54,7 @@ struct Vectors {
   std::vector<std::uint16_t> rounded = std::vector<std::uint16_t>(kElements, 0x4141);  // bits
   bool wants_rounded = true;
 
-  // All steps on a stream of `threads` threads.
+  // Runs all steps on a stream of `threads` threads.
   void run(bool averaged, int threads = 1) {
     const auto device = open_test_device();
     const auto stream = device->create_stream({"test", threads});
@@ -104,7 +104,7 @@ inline std::vector<std::uint16_t> rounded_bits(const Floats& values) {
   return bits;
 }
 
-// The formulas, one element at a time. Elements outside of the ranges stay as they are.
+// The formulas, one element at a time. Elements outside the ranges are not changed.
 struct Expected {
   Values weights;
   Values state[2];

@@ -135,7 +135,7 @@ TEST_CASE("the learning rate and the scale of clipping count in what is refused"
   vectors.gradient_scale = 0.1F;
   vectors.run(false);
   CHECK(vectors.non_finite == 0);
-  vectors.gradient_scale = kNaN;  // of a gradient that has no norm
+  vectors.gradient_scale = kNaN;  // from a gradient without a norm
   vectors.run(false);
   CHECK(vectors.non_finite == kElements);
 }

@@ -1,4 +1,4 @@
-// Winograd's minimal filtering of bfloat16: its results, and when it is taken.
+// Winograd's minimal filtering of bfloat16: its results, and when it is used.
 #include "engine/cpu/winograd_convolution.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using engine::cpu::WinogradWeightsGradient;
 
 constexpr Window kWindow{{3, 3}, {1, 1}, {1, 1}};
 constexpr std::int64_t kTaps = 9;
-// Tensors and weights are rounded once more, by half of 2^-8 at most, for each of three products of a row.
+// Tensors and weights are rounded once more, by at most half of 2^-8, for each of three products of a row.
 constexpr double kTolerance = 0x1p-7;
 
 struct Case {
@@ -53,14 +53,14 @@ Arguments random_arguments(const Case& of) {
           random_values(results, 4, DType::kBFloat16)};
 }
 
-// Such that all sums of the method are bfloat16: then its results are those of the definition.
+// Numbers for which all sums of the method are bfloat16, so that its results equal the definition's.
 Arguments whole_numbers(const Case& of) {
   Arguments some = random_arguments(of);
   const auto make_whole = [](Values& values, double largest, double step) {
     for (double& value : values) value = std::round(value * largest) * step;
   };
   make_whole(some.input, 4, 1);
-  make_whole(some.weights, 4, 2);  // as the method halves some of their sums
+  make_whole(some.weights, 4, 2);  // the method halves some of their sums
   make_whole(some.bias, 4, 1);
   make_whole(some.arriving, 4, 1);
   return some;
@@ -161,7 +161,7 @@ TEST_CASE("by Winograd's filtering, a NaN reaches the windows that hold it and n
   require_processor();
   const Case of{"", {16, 2, 4, 6}, 2};
   Arguments with = whole_numbers(of);
-  const auto at = [](std::int64_t channel, std::int64_t y, std::int64_t x) {  // of example 0
+  const auto at = [](std::int64_t channel, std::int64_t y, std::int64_t x) {  // in example 0
     return static_cast<std::size_t>((channel * 4 + y) * 6 + x);
   };
   const std::int64_t y = GENERATE(0, 1, 2, 3);
@@ -204,7 +204,7 @@ TEST_CASE("Winograd's filtering is taken for the 3 x 3 convolutions of bfloat16 
 TEST_CASE("a convolution of bfloat16 by Winograd's filtering trains, with a bias and an activation") {
   require_processor();
   const auto device = open_test_device();
-  const bool swaps = GENERATE(false, true);  // parameters that lie for oneDNN's kernels
+  const bool swaps = GENERATE(false, true);  // parameters in the layout of oneDNN's kernels
   const Shape shape{32, 16, 8, 6};
   OperatorCase of;
   of.input = device->plain_layout(shape, DType::kBFloat16);

@@ -1,4 +1,4 @@
-// Every model of the zoo trains for one step as it does in PyTorch in float64.
+// Every model of the zoo trains one step as PyTorch does in float64.
 #include <filesystem>
 #include <set>
 

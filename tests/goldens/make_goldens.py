@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn import functional
 
 ENTRIES = 64  # elements of a gradient
-MANY_PARAMETERS = 100  # their golden spends a digit less on an element
+MANY_PARAMETERS = 100  # their golden stores one digit less per element
 MOST_FLOAT_ERROR = 1e-4  # of a gradient that does not vanish
 
 
@@ -45,13 +45,13 @@ def uniform(name, count):
 
 
 def initial_value(name, shape, shift):
-    """`shift`: of batch normalization, else None."""
+    """`shift`: initial shift of batch normalization, else None."""
     values = uniform(name, math.prod(shape))
     if len(shape) > 1:  # He's variance: the scale of features stays through ReLU
         values = values * numpy.float32(math.sqrt(6.0 / math.prod(shape[1:])))
     elif shift is not None and name.endswith("weight"):
         values = numpy.float32(1.0) + numpy.float32(0.25) * values
-    elif shift is not None:  # far from 0, so that of few inputs of the ReLUs behind rounding decides the sign
+    elif shift is not None:  # far from 0, so that rounding does not decide the signs of sums of few inputs in the ReLUs
         values = numpy.float32(shift) + numpy.float32(0.1) * values
     else:
         values = numpy.float32(0.1) * values
@@ -59,8 +59,8 @@ def initial_value(name, shape, shift):
 
 
 def mini_batch(salt, image, classes, batch, period=None):
-    """`period`: of the pixels, along both sides."""
-    if isinstance(classes, list):  # ids, so many in each column, and numbers to be predicted
+    """`period`: of the pixels, in both directions."""
+    if isinstance(classes, list):  # ids, this many in each column, and numbers to predict
         ids = random_words(f"image {salt}", batch * len(classes)).reshape(batch, -1) % numpy.array(classes, numpy.uint64)
         return torch.from_numpy(ids.astype(numpy.int64)), torch.from_numpy(uniform(f"label {salt}", batch)).double()
     shape = [batch] + ([image[0], period, period] if period else image)
@@ -81,7 +81,7 @@ def entries_of(name, count):
 
 
 class Sequence(nn.Module):
-    """Modules with names of our own, one behind the other."""
+    """Modules in sequence, with names of our own."""
 
     def __init__(self, **modules):
         super().__init__()
@@ -163,7 +163,8 @@ def cifar_quick(image, classes):
 
 
 class Features(nn.Module):
-    """As torchvision's AlexNet and VGG, without their adaptive pooling, which does nothing to images of 224x224."""
+    """Features of torchvision's AlexNet and VGG, without their adaptive pooling, which does nothing to images of
+    224x224."""
 
     def __init__(self, features, classifier):
         super().__init__()
@@ -367,7 +368,7 @@ CASES = {
     "inception_v3_plain": ("inception_v3 { auxiliary_head: false dropout: 0 }",
                            lambda i, c: inception_v3(i, c, False), colored(107), 10, 4),
 }
-for depth in (20, 32, 44, 56, 110):  # of deep ones small images: the fewer ReLUs, the fewer are almost ties
+for depth in (20, 32, 44, 56, 110):  # deep models get small images: with fewer ReLUs there are fewer near ties
     CASES[f"resnet_cifar{depth}"] = (f"resnet_cifar {{ depth: {depth} }}",
                                      lambda i, c, d=depth: ResnetCifar(i, c, d), colored(16 if depth == 20 else 8), 10, 8)
 for depth, version in [(18, "V1_5"), (34, "V1_5"), (50, "V1_5"), (101, "V1_5"), (152, "V1_5"), (50, "V1"), (18, "V2"),
@@ -378,24 +379,25 @@ for depth, version in [(18, "V1_5"), (34, "V1_5"), (50, "V1_5"), (101, "V1_5"), 
                                        colored(64 if depth == 18 else 32), 10, 8)
 
 
-# Where the first mini-batches have ties for Arbalest.
+# Models whose first mini-batches have ties for Arbalest.
 FIRST_SALT = {"lenet_bn": 1, "inception_v3": 1}
-# By how much, in standard deviations, no input of a ReLU may be from 0 and no maximum from the next: where PyTorch's float32
-# falls the right way and the kernels of some processors do not.
+# Least distance, in standard deviations, of a ReLU's input from 0 and of a maximum from the next value: where PyTorch's
+# float32 falls the right way and the kernels of some processors do not.
 LEAST_MARGIN = {"vgg16_bn": 5e-6}
-SHIFT = 2.5  # of batch normalization
-# The auxiliary head needs images of 299x299, on which the first layers have millions of maxima and no mini-batch is
-# without ties. Periodic pixels leave few of them that differ; 32 is what the strides multiply to.
+SHIFT = 2.5  # initial shift of batch normalization
+# The auxiliary head needs images of 299x299. On these the first layers have millions of maxima, and no mini-batch is
+# without ties. Periodic pixels leave few maxima that differ; 32 is the product of the strides.
 PERIOD = {"inception_v3": 32}
 FLOAT_ERROR = {"inception_v3": 5e-4}  # the layers behind them still have half a million
-# What the names of tensors begin with behind which a maximum may fall the other way on a device, and how far off they may be then.
+# Beginnings of the names of tensors behind which a maximum may fall the other way on a device, and the allowed error
+# then.
 LOOSE = {"inception_v3": {"tolerance": 1e-2, "tensors": ["Conv2d_", "Mixed_5", "Mixed_6"]}}
 
 
 def run(model, images, labels):
     model.zero_grad()
     output = model(images)
-    if hasattr(output, "aux_logits"):  # the main head first
+    if hasattr(output, "aux_logits"):  # the main head comes first
         loss = functional.cross_entropy(output[0], labels) + 0.4 * functional.cross_entropy(output[1], labels)
     elif labels.is_floating_point():
         loss = functional.mse_loss(output, labels)
@@ -407,7 +409,7 @@ def run(model, images, labels):
 
 
 class Margins:
-    """The least of a forward pass, of the ReLUs and maxima that are modules."""
+    """The smallest margins in a forward pass, of the ReLUs and maxima that are modules."""
 
     def __init__(self, model):
         self.least = (math.inf, "")
@@ -417,7 +419,7 @@ class Margins:
             if margins is None:
                 continue
             if margins == self.of_relu:
-                module.inplace = False  # its input is looked at afterwards
+                module.inplace = False  # its input is read afterwards
             self.hooks.append(module.register_forward_hook(lambda m, x, _, n=name, f=margins: self.add(n, f(m, x[0]), x[0])))
 
     def add(self, name, margins, features):
@@ -436,7 +438,7 @@ class Margins:
         planes = features.detach().flatten(0, 1).unsqueeze(1)
         windows = functional.unfold(planes, module.kernel_size, stride=module.stride, padding=module.padding)
         first, second = windows.topk(2, dim=1).values.unbind(1)
-        return (first - second)[first > 0]  # a ReLU lets nothing through where all are 0
+        return (first - second)[first > 0]  # a ReLU passes nothing where all are 0
 
 
 def compute(name, salt):
@@ -465,7 +467,7 @@ def compute(name, salt):
 
 
 def make(name):
-    """With the first mini-batch in which no ReLU and no maximum that is almost a tie falls the other way in float32."""
+    """Uses the first mini-batch in which no near tie of a ReLU or maximum falls the other way in float32."""
     salt = FIRST_SALT.get(name, 0)
     loss, gradient, norms, worst, margin = compute(name, salt)
     while worst[0] > FLOAT_ERROR.get(name, MOST_FLOAT_ERROR) or margin[0] < LEAST_MARGIN.get(name, 0.0):

@@ -1,4 +1,4 @@
-// A test case of a program for a real GPU is skipped where there is none, and says why.
+// Skips the test cases of a program for real GPUs if there is none, and tells why.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
 #include "engine/cuda_devices.h"
 #include "tests/support/catch.h"

@@ -1,5 +1,5 @@
-// The installed tree, as someone meets it who carries it to another machine: moved away from where it was installed,
-// with an empty environment but for the place of CUDA's libraries.
+// Tests the installed tree on another machine's terms: moved away from where it was installed, with an environment that
+// only tells where CUDA's libraries are.
 #include <cstdint>
 #include <regex>
 #include <set>
@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kMaxBytes = 64'000'000;                 // what a user carries
+constexpr std::uintmax_t kMaxBytes = 64'000'000;                 // what a user copies
+constexpr int kMaxGlibc = 34;                                    // the minor version of 2.34; Ubuntu 22.04 has 2.35
 constexpr std::uintmax_t kMaxMeasuredBytes = 64U * 1024 * 1024;  // with tests and benchmarks for a GPU
 
 class Tree {
@@ -42,7 +43,7 @@ class Tree {
     return Subprocess(arguments, environment, directory_.path()).wait();
   }
 
-  // What readelf prints about a file.
+  // Output of readelf about a file.
   Completed read_elf(const std::string& what, const fs::path& file) const {
     return Subprocess({ARBALEST_READELF, "--wide", what, file}, {}, directory_.path()).wait();
   }
@@ -87,7 +88,7 @@ TEST_CASE("install: a moved tree runs by itself") {
 
 TEST_CASE("install: every library comes from the tree or belongs to the machine") {
   const Tree tree;
-  const Completed loaded = tree.run({}, {"LD_TRACE_LOADED_OBJECTS=1"});  // what ldd does
+  const Completed loaded = tree.run({}, {"LD_TRACE_LOADED_OBJECTS=1"});  // as ldd does
   INFO(loaded.out << loaded.err);
   REQUIRE(loaded.exit_code == 0);
   std::set<std::string> carried;
@@ -109,7 +110,7 @@ TEST_CASE("install: every library comes from the tree or belongs to the machine"
 TEST_CASE("install: nothing points back to where it was built, and nothing is there for debuggers only") {
   const Tree tree;
   std::uintmax_t bytes = 0;
-  std::uintmax_t carried = 0;  // without what only measures
+  std::uintmax_t carried = 0;  // without files that only measure
   int programs = 0;
   for (const fs::path& file : tree.files()) {
     CAPTURE(file);
@@ -129,6 +130,23 @@ TEST_CASE("install: nothing points back to where it was built, and nothing is th
   CHECK(programs >= 1);
   CHECK(carried < kMaxBytes);
   CHECK(bytes < kMaxMeasuredBytes);
+}
+
+TEST_CASE("install: nothing needs a newer glibc than the README says") {
+  const Tree tree;
+  int needs = 0;
+  for (const fs::path& file : tree.files()) {
+    const Completed versions = tree.read_elf("--version-info", file);
+    if (versions.exit_code != 0) continue;  // a job file
+    static const std::regex kVersion(R"(Name: GLIBC_2\.(\d+))");
+    const std::string& text = versions.out;
+    for (std::sregex_iterator match(text.begin(), text.end(), kVersion), none; match != none; ++match) {
+      CAPTURE(file, match->str());
+      CHECK(std::stoi((*match)[1]) <= kMaxGlibc);
+      ++needs;
+    }
+  }
+  CHECK(needs > 0);
 }
 
 }  // namespace arbalest::tests

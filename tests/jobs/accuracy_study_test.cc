@@ -1,4 +1,4 @@
-// Which number of learners is said to reach an accuracy first.
+// Tests which number of learners counts as the first to reach an accuracy.
 #include "jobs/study/accuracy_report.h"
 
 #include "tests/support/catch.h"
@@ -10,7 +10,7 @@ namespace {
 AccuracyPoint reached(int learners, double seconds) { return {.learners = learners, .seconds = seconds, .epochs = 3}; }
 AccuracyPoint missed(int learners) { return {.learners = learners}; }
 
-// 0: none
+// The number of learners; 0: none.
 int chosen(const std::vector<AccuracyPoint>& points) {
   const AccuracyPoint* point = choose(points);
   return point == nullptr ? 0 : point->learners;
@@ -25,7 +25,8 @@ TEST_CASE("the number of learners that reaches the target first is chosen, of th
   CHECK(chosen({missed(1), reached(2, 6.0), reached(4, 7.0)}) == 2);
   CHECK(chosen({reached(1, 10.0), reached(2, 5.14), reached(4, 5.0)}) == 2);  // 2.8 % later
   CHECK(chosen({reached(1, 10.0), reached(2, 5.16), reached(4, 5.0)}) == 4);  // 3.2 %
-  CHECK(chosen({reached(1, 5.25), reached(2, 5.1), reached(4, 5.0)}) == 2);   // not step by step to ever later ones
+  // equal times do not chain to ever later ones
+  CHECK(chosen({reached(1, 5.25), reached(2, 5.1), reached(4, 5.0)}) == 2);
   CHECK(chosen({reached(1, 5.0), reached(2, 5.0)}) == 1);
 }
 
@@ -45,7 +46,7 @@ TEST_CASE("what was not reached is null to programs and a dash to people") {
   CHECK(json["points"][1]["epochs_to_accuracy"] == 3);
   study.chosen = 2;
   json = to_json(study);
-  CHECK(json["chosen"] == std::vector<int>{2, 2});  // of each device
+  CHECK(json["chosen"] == std::vector<int>{2, 2});  // by device
   CHECK_THAT(to_text(study), ContainsSubstring(" - ") && ContainsSubstring("chosen") && ContainsSubstring("why"));
 }
 
@@ -89,7 +90,7 @@ TEST_CASE("the picture shows the times of those that reached the target, and the
     return svg.substr(at, svg.find("/>", at) - at);
   };
   const std::string svg = to_svg(study);
-  // From 1 to 4 learners there are 560 units to the right, from 0 to 8 seconds 280 upwards.
+  // From 1 to 4 learners there are 560 units to the right; from 0 to 8 seconds there are 280 upwards.
   CHECK_THAT(curve_of(svg, 0), ContainsSubstring("d=\"M360.0 180.0L640.0 40.0\""));
   CHECK_THAT(curve_of(svg, 1), ContainsSubstring("d=\"M80.0 320.0L360.0 180.0L640.0 40.0\""));
   CHECK_THAT(svg, ContainsSubstring("<title>a &lt; b: seconds to 50.00 % test accuracy") &&

@@ -1,4 +1,4 @@
-// What a bench says of accuracies: by epoch, over learners, with and without a target; tables, Markdown, charts.
+// Accuracies in a bench: by epoch, over learners, with and without a target; tables, Markdown, charts.
 #include <string>
 #include <vector>
 
@@ -14,7 +14,7 @@
 namespace arbalest::jobs {
 namespace {
 
-// A run of as many epochs as accuracies.
+// A run with one epoch per accuracy.
 BenchRun run_of(std::size_t case_index, std::uint64_t seed, int learners, const std::vector<double>& accuracies) {
   BenchRun run;
   run.case_index = case_index;

@@ -1,4 +1,4 @@
-// What `arbalest bench` makes of its arguments, before anything runs.
+// The plan that `arbalest bench` makes from its arguments, before anything runs.
 #include <string>
 #include <vector>
 
@@ -21,7 +21,7 @@ BenchRequest some_request() {
           .no_target = false};
 }
 
-// The message for a request that is wrong.
+// The error message for a wrong request.
 std::string refusal(const BenchRequest& request) {
   try {
     plan_bench(request);

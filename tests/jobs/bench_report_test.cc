@@ -1,4 +1,4 @@
-// What the runs of a bench come to, and how they are shown: statistics, JSON, mllog lines, page.
+// Results of a bench and how they are shown: statistics, JSON, mllog lines, page.
 #include <algorithm>
 #include <array>
 #include <regex>

@@ -1,4 +1,4 @@
-// Programs that a bench runs.
+// Runs programs as a bench does.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ TEST_CASE("child process: its exit code, its signal and all that it says are kep
   const ChildEnd killed = run("kill -KILL $$", "b.log");
   CHECK(killed.signal == SIGKILL);
   CHECK_FALSE(killed.was_stopped);
-  CHECK_THROWS_AS(run("true", "a.log"), engine::Error);  // a log is never written over
+  CHECK_THROWS_AS(run("true", "a.log"), engine::Error);  // a log is never overwritten
   CHECK_THROWS_WITH(run_child({"/no/such/program", {"x"}, environ, directory / "c.log"}, no_signal),
                     ContainsSubstring("/no/such/program"));
 }
@@ -62,7 +62,7 @@ TEST_CASE("child process: gets our stop signal once, and may end in its own way"
 
 TEST_CASE("child process: ends with the thread that waits for it, if no signal was sent to it before") {
   const tests::TemporaryDirectory directory;
-  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // the orphan becomes ours
+  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // this process becomes the orphan's parent
   const pid_t parent = fork();
   REQUIRE(parent >= 0);
   if (parent == 0) {

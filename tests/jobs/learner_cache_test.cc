@@ -1,4 +1,4 @@
-// Answers of `arbalest tune` that are kept for later runs.
+// Answers of `arbalest tune` that are stored for later runs.
 #include "jobs/run/learner_cache.h"
 
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ JobOptions job_with(const std::vector<std::string>& overrides = {}) {
   return parse(std::string(kGoodJob) + "devices: \"cpu\"\n", overrides);
 }
 
-// What the cache says, and that it says nothing else.
+// The cache's answer, without any warning.
 Counts found(const LearnerCache& cache, const JobOptions& job) {
   std::vector<std::string> warnings;
   const Counts counts = cache.find(job, warnings);
@@ -28,7 +28,7 @@ Counts found(const LearnerCache& cache, const JobOptions& job) {
   return counts;
 }
 
-// That nothing is found, and why; and that it is said once, or, of what cannot be removed, each time.
+// Checks that nothing is found, and returns the warning. It comes once, or each time if the file cannot be removed.
 std::string ignored(const LearnerCache& cache, const JobOptions& job, bool is_removed = true) {
   std::vector<std::string> warnings;
   CHECK(cache.find(job, warnings) == Counts());
@@ -156,7 +156,7 @@ TEST_CASE("an answer that is not ours is ignored and removed") {
     tests::write_text(file, text);
     CHECK_THAT(ignored(cache, job), ContainsSubstring(problem));
   }
-  // Nobody waits for what a pipe may bring one day.
+  // A pipe without writer must not block.
   REQUIRE(mkfifo(file.c_str(), 0600) == 0);
   CHECK_THAT(ignored(cache, job), ContainsSubstring("it is no file"));
   cache.remember(job, {6}, 100.0);

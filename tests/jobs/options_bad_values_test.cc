@@ -1,4 +1,4 @@
-// Jobs that are well formed and wrong.
+// Jobs that are well formed but wrong.
 #include <fmt/format.h>
 
 #include "engine/cuda_devices.h"
@@ -129,7 +129,7 @@ TEST_CASE("a warm-up must end before the job and before the first drop") {
       schedule("warm_up { epochs: 2 } multistep { drop { epoch: 2 factor: 1 } }",
                "66: error: the drop at epoch 2 comes before the end of the warm-up, at epoch 2"),
   });
-  // The epochs that such a job leaves for the schedule are nothing to complain of.
+  // The epochs that such a job leaves for the schedule are not reported.
   const std::string text = refusal(changed("base: 0.01", "base: 1 cosine {} warm_up { epochs: 11 }"));
   CHECK_THAT(text, ContainsSubstring("the warm-up takes 11 epochs"));
   CHECK(text.find("errors") == std::string::npos);
@@ -467,7 +467,7 @@ TEST_CASE("models that no machine could hold are refused") {
 }
 
 TEST_CASE("what follows from a mistake is not said again") {
-  // Neither the sizes of layers nor the length of a round.
+  // Sizes of layers and the length of a round are not reported.
   const std::string batch = refusal(changed("batch_size: 32", "batch_size: 2000000000"));
   CHECK_THAT(batch, ContainsSubstring("4:12: error: batch_size 2000000000 is larger than the training set of digits"));
   CHECK(batch.find("errors") == std::string::npos);
@@ -475,7 +475,7 @@ TEST_CASE("what follows from a mistake is not said again") {
       refusal(changed("learners {", "synchronization { sma { period: 1000000000 } }\nlearners {"));
   CHECK_THAT(period, ContainsSubstring("6:25: error: period must be in [1, 1000], not 1000000000"));
   CHECK(period.find("errors") == std::string::npos);
-  // Of outputs that are too large, the first.
+  // Only the first of several outputs that are too large is reported.
   const std::string wide =
       refusal(changed("batch_size: 32", "batch_size: 20000"),
               {"learners.per_device.fixed=1",

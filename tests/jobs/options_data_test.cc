@@ -1,4 +1,4 @@
-// What a job says of its data: defaults, checks, and the text that stands for them.
+// The data of a job: defaults, checks, and its resolved text.
 #include "jobs/options/job_options.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ using Floats = std::vector<float>;
 
 std::string with_data(std::string_view data) { return changed("data { digits {} }", data); }
 
-// The first line of what is said about a job with such data.
+// The first line of the error for a job with such data.
 std::string said_of(std::string_view data) {
   const std::string text = refusal(with_data(data));
   return text.substr(0, text.find('\n'));
@@ -197,7 +197,7 @@ TEST_CASE("random crops of files need a size for the test images") {
 
 namespace {
 
-// A job for them.
+// A job for ratings.
 std::string with_ratings(const std::string& ratings, const std::string& more = "") {
   std::string text = with_data("data { ratings { " + ratings + " } " + more + "}");
   return text.replace(text.find("lenet {}"), 8, "matrix_factorization {}");

@@ -1,4 +1,4 @@
-// The job of a run on a machine that need not be the one that trained it.
+// Reading a run's job on another machine than the one that trained it.
 #include "engine/host/topology.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/options/learners_reader.h"
@@ -9,7 +9,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-// What a run would have left.
+// The files that a run would have left.
 class SavedJob {
  public:
   explicit SavedJob(const std::string& text) { tests::write_text(path(), text); }
@@ -50,7 +50,7 @@ TEST_CASE("a run on devices that are not here is evaluated on what is, and the u
 }
 
 TEST_CASE("a run is evaluated where the user says, however many learners are there") {
-  // Two learners could not train this; alpha would be unstable with more than two.
+  // Two learners could not train this, because alpha is unstable with more than two.
   const std::string text =
       changed("batch_size: 32", "batch_size: 20000").replace(0, 0, "synchronization { sma { alpha: 0.9 } }\n");
   const SavedJob saved(text + "devices: \"cpu:99999\"\n");
@@ -78,7 +78,7 @@ TEST_CASE("a run in a precision that the devices do not know is evaluated in FP3
   REQUIRE(job.warnings.size() == 1);
   CHECK(job.warnings[0] ==
         "the run computed in TF32, which 'cpu' does not. Evaluating in FP32; the accuracy may differ a little");
-  // Where no device is named, what is here decides.
+  // Without named devices, this machine's devices decide.
   const JobOptions here = saved.load();
   const bool has_gpu = here.devices[0].is_cuda();
   CHECK(here.training.precision == (has_gpu ? engine::Precision::kTensorFloat32 : engine::Precision::kFloat32));

@@ -1,4 +1,4 @@
-// How many learners a job asks for: a number, bounds, or a schedule.
+// The number of learners in a job: a number, bounds, or a schedule.
 #include "jobs/options/learners_reader.h"
 
 #include <tuple>
@@ -130,11 +130,11 @@ TEST_CASE("steps within a round are refused where they stand, with those that ma
       refusal(with_learners_of("schedule { step { learners: 4 }\nstep { at_batch: 6 learners: 2 }\n"
                                "step { at_batch: 9 learners: 1 } }"));
   CHECK_THAT(two, ContainsSubstring("job.txtpb:8:8: ") && ContainsSubstring("job.txtpb:9:8: "));
-  // Where the data's size is not known, too.
+  // This also holds if the data's size is unknown.
   CHECK_THAT(refusal(with_learners_of("schedule { step { learners: 4 } step { at_batch: 6 learners: 2 } }"),
                      {"data={images { directory: 'own' classes: 2 decoding { height: 28 width: 28 } }}"}),
              ContainsSubstring("did you mean 4 or 8?"));
-  // Rounds run on from one epoch, here of 625 mini-batches, to the next.
+  // Rounds continue from one epoch, here of 625 mini-batches, to the next.
   CHECK(
       parse(with_learners_of("schedule { step { learners: 2 } step { at_batch: 626 learners: 1 } }")).warnings.empty());
 }

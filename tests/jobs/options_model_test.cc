@@ -1,4 +1,4 @@
-// What a job says of its model beyond what the model itself is checked for.
+// The model in a job, beyond the checks of the model itself.
 #include <algorithm>
 
 #include "tests/jobs/job_text.h"

@@ -61,10 +61,10 @@ TEST_CASE("settings choose an alternative by its bare name, or by its name and f
   CHECK(widths(*with({"model.zoo=mlp{hidden: [7, 5]}"}).graph) == std::vector<std::int64_t>{7, 5, 10});
   CHECK_THAT(with({"synchronization=sma"}).resolved_text, ContainsSubstring("period: 1"));
   CHECK_THAT(with({"synchronization=sma{period: 4}"}).resolved_text, ContainsSubstring("period: 4"));
-  // As with a message in braces, what the file says beside the alternative is gone.
+  // As with a message in braces, the file's fields beside the alternative are dropped.
   const std::string clipped = std::string(kGoodJob) + "optimizer { clip_gradient_norm: 3 }\n";
   CHECK(parse(clipped, {"optimizer=adamw"}).optimizer.clip_gradient_norm == std::nullopt);
-  // The later setting counts.
+  // The later setting wins.
   CHECK_THAT(with({"synchronization=sma{period: 4}", "synchronization.sma.period=2"}).resolved_text,
              ContainsSubstring("period: 2"));
 }
@@ -223,7 +223,7 @@ TEST_CASE("what follows from a setting is the setting's fault") {
             "3 learners with alpha 0.5"},
        }) {
     INFO(test.said);
-    // Whatever else is set.
+    // This does not depend on other settings.
     for (const std::string other : {"", "training.seed=2", "training.max_epochs=5"}) {
       std::vector<std::string> settings = test.settings;
       if (!other.empty()) settings.insert(other == "training.seed=2" ? settings.begin() : settings.end(), other);

@@ -1,4 +1,4 @@
-// Good jobs: their defaults, and the text that stands for them in the run directory.
+// Correct jobs: their defaults, and the resolved text in the run directory.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -114,7 +114,7 @@ TEST_CASE("what a job leaves out has its default") {
 }
 
 TEST_CASE("the schema states the defaults that jobs get") {
-  // `field` of `message` ("": of the file's only one with such a field) in the job that chooses `setting`.
+  // `message`: holds `field` in the schema ("": the only message with such a field); `setting`: chooses it in the job.
   const auto check = [&](const std::string& file, const std::string& message, const std::string& field,
                          const std::vector<std::string>& setting = {}) {
     INFO(message << " " << field);
@@ -327,7 +327,7 @@ TEST_CASE("an expanded job lists its layers, briefly, and is the same job") {
   const JobOptions whole = parse(kShortest, {"training.batch_size=16"});
   const JobOptions listed = parse(text);
   require_same_graph(*listed.graph, *whole.graph);
-  // But for the model, the same to the last default.
+  // Except for the model, all values are equal, defaults included.
   const auto without_model = [](const std::string& resolved) {
     const std::size_t model = resolved.find("\nmodel {");
     return resolved.substr(0, model) + resolved.substr(resolved.find("\n}", model));

@@ -13,12 +13,12 @@ namespace {
 
 constexpr const char* kLearners = "learners { per_device { fixed: 2 } }";
 
-// The good job, whose line 7 says how its learners are kept together.
+// The correct job with this synchronization in its line 7.
 std::string with(std::string_view synchronization) {
   return std::string(kGoodJob) + "synchronization { " + std::string(synchronization) + " }\n";
 }
 
-// The same with other learners; on one device, so that the machine plays no part.
+// The same with other learners, on one device, so that the machine does not matter.
 std::string with(std::string_view synchronization, std::string_view learners) {
   return changed(kLearners, "learners { per_device { " + std::string(learners) + " } }") + "devices: \"cpu\"\n" +
          "synchronization { " + std::string(synchronization) + " }\n";
@@ -26,7 +26,7 @@ std::string with(std::string_view synchronization, std::string_view learners) {
 
 struct Wrong {
   std::string synchronization;
-  std::string where;  // begins with the text at the position that is told
+  std::string where;  // the text at the reported position must begin with this
   std::string said;
 };
 
@@ -198,7 +198,7 @@ TEST_CASE("a gain on top of LINEAR is warned of unless the learning rate warms u
   CHECK(warnings(gain, "with_learners: KEEP").empty());
   CHECK(warnings("local_sgd {}", "with_learners: LINEAR").empty());  // a gain of 1
   CHECK(warnings("s_sgd {}", "with_learners: LINEAR").empty());
-  // Of a switch, and of the scaling that a switch brings.
+  // Warnings about a switch, and about the scaling that a switch sets.
   CHECK(warnings("s_sgd {} switch { at_epoch: 1 " + gain + " }", "with_learners: LINEAR").size() == 1);
   CHECK(warnings("s_sgd {} switch { at_epoch: 1 with_learners: LINEAR " + gain + " }", "").size() == 1);
   CHECK(warnings("s_sgd {} switch { at_epoch: 1 with_learners: KEEP " + gain + " }", "with_learners: LINEAR").empty());
@@ -345,7 +345,7 @@ TEST_CASE("steps of a schedule stand where a stride of the scheme at that time b
         synchronization,
         fmt::format("schedule {{ step {{ learners: {} }} step {{ at_batch: {} learners: 2 }} }}", learners, at));
   };
-  // Strides of one mini-batch of each of four learners, and from epoch 1 (625) of three: 628, 640, 652.
+  // Strides of one mini-batch of each of four learners, and from epoch 1 (625) on of three: 628, 640, 652.
   const std::string longer = "s_sgd {} switch { at_epoch: 1 sma { period: 3 } }";
   CHECK_NOTHROW(parse(job(longer, 624)));
   CHECK_NOTHROW(parse(job(longer, 628)));
@@ -354,7 +354,7 @@ TEST_CASE("steps of a schedule stand where a stride of the scheme at that time b
                                             ContainsSubstring("from mini-batch 628 on each round of 4 learners with "
                                                               "period 3 has 12 mini-batches: 644 lies within one; did "
                                                               "you mean 640 or 652?"));
-  // The other way round: 12, 24, ... 636, and from there on every four.
+  // The reverse: 12, 24, ... 636, and from there on every four.
   const std::string shorter = "sma { period: 3 } switch { at_epoch: 1 local_sgd {} }";
   CHECK_NOTHROW(parse(job(shorter, 636)));
   CHECK_NOTHROW(parse(job(shorter, 640)));
@@ -363,7 +363,7 @@ TEST_CASE("steps of a schedule stand where a stride of the scheme at that time b
   // Rounds of schemes that assign the center may end early: only mini-batches of all learners must be whole.
   CHECK_NOTHROW(parse(job("local_sgd { period: 5 }", 8)));
   CHECK_THAT(refusal(job("local_sgd { period: 5 }", 10)), ContainsSubstring("did you mean 8 or 12?"));
-  // A switch after a step of the schedule.
+  // A switch follows a step of the schedule.
   const std::string twice =
       "schedule { step { learners: 4 } step { at_batch: 8 learners: 3 } step { at_batch: 632 learners: 1 } }";
   CHECK_NOTHROW(parse(with("s_sgd {} switch { at_epoch: 1 sma { period: 2 } }", twice)));  // 626, 632

@@ -1,4 +1,4 @@
-// The values of `synchronization`: their defaults, where they arrive, and the text that stands for them.
+// The values of `synchronization`: their defaults, the options they set, and their resolved text.
 #include "tests/jobs/job_text.h"
 #include "tests/jobs/same_synchronization.h"
 #include "tests/support/source_directory.h"

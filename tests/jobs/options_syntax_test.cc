@@ -1,4 +1,4 @@
-// Job files that are not well formed, and what protobuf's parser lets pass or dies of.
+// Malformed job files, and files that protobuf's parser accepts or crashes on.
 #include "tests/jobs/job_text.h"
 #include "tests/support/temporary_directory.h"
 
@@ -140,7 +140,7 @@ TEST_CASE("reading goes on behind values that cannot be, fields that are there t
         "job.txtpb:7:47: error: expected text in quotes, not 0\n", "job.txtpb:7:64: error: no field 'learnrs'"}) {
     INFO(said);
     at = text.find(said, at);
-    REQUIRE(at != std::string::npos);  // in the order of the file
+    REQUIRE(at != std::string::npos);  // issues are in the order of the file
   }
 }
 

@@ -1,4 +1,4 @@
-// data.validation in a job: defaults, what follows from it, and what is refused.
+// data.validation in a job: defaults, consequences, and errors.
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {
@@ -7,12 +7,12 @@ namespace {
 
 std::string with_data(std::string_view data) { return changed("data { digits {} }", data); }
 
-// The good job's data with this validation.
+// The correct job's data with this validation.
 std::string with_validation(std::string_view validation) {
   return with_data("data { digits {} validation { " + std::string(validation) + " } }");
 }
 
-// The first line of what is said about a job.
+// The first line of the error for a job.
 std::string said_of(const std::string& text) {
   const std::string said = refusal(text);
   return said.substr(0, said.find('\n'));

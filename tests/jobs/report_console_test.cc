@@ -12,7 +12,7 @@
 namespace arbalest::jobs {
 namespace {
 
-// A FILE* whose text can be looked at.
+// A FILE* whose text can be read.
 class Capture {
  public:
   Capture() : file_(open_memstream(&text_, &size_)) {}
@@ -218,7 +218,7 @@ TEST_CASE("console: on a terminal a bar that is rewritten in place and fits") {
     CHECK(count(text, "\r\x1b[K") == 2);
     CHECK(text.substr(text.rfind('K') + 1).size() < static_cast<std::size_t>(columns));
     console.reporter.on_finish(some_summary());
-    CHECK(console.messages.text().substr(start) == text + "\r\x1b[K");  // the bar does not stay
+    CHECK(console.messages.text().substr(start) == text + "\r\x1b[K");  // the bar is removed
   }
 }
 

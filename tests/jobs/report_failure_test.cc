@@ -1,4 +1,4 @@
-// What becomes of exceptions that nobody expected.
+// Translation of unexpected exceptions.
 #include "jobs/wording/failure.h"
 
 #include <cerrno>

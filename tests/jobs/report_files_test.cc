@@ -1,4 +1,4 @@
-// What a run leaves on disk: metrics.jsonl, summary.json, job.txtpb, and nothing half-written.
+// The files of a run: metrics.jsonl, summary.json, job.txtpb, and no partial files.
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -78,7 +78,7 @@ std::optional<ErrorKind> failure(const std::function<void()>& action) {
   return std::nullopt;
 }
 
-// Files cannot grow beyond `bytes` in this scope: a full disk, as far as a writer can tell.
+// In its scope files cannot grow beyond `bytes`, which a writer sees as a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -168,7 +168,7 @@ TEST_CASE("report: predictors of numbers have an error in the place of accuracie
   CHECK(to_json(row)["test_rmse"] == 0.5);
   CHECK_FALSE(to_json(row).contains("test_accuracy"));
   CHECK_FALSE(to_json(row).contains("test_top5_accuracy"));
-  row.test_rmse = std::numeric_limits<double>::quiet_NaN();  // as the loss
+  row.test_rmse = std::numeric_limits<double>::quiet_NaN();  // like the loss
   CHECK(to_json(row)["test_rmse"].is_null());
 
   RunSummary summary = some_summary();
@@ -420,7 +420,7 @@ TEST_CASE("run directory: of two runs at once one has it, and the other changes 
   CHECK(failure([&] { RunDirectory(path, "other"); }) == ErrorKind::kUsage);
   CHECK(files_in(path) == std::vector<std::string>{"job.txtpb", "metrics.jsonl"});
 
-  // Many that begin at the same moment.
+  // Many runs begin at the same moment.
   std::atomic<int> winners{0};
   std::atomic<int> losers{0};
   std::atomic<bool> go{false};

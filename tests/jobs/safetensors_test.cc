@@ -29,7 +29,7 @@ std::string file_with(const std::string& header, std::size_t data_bytes) {
   return file + header + std::string(data_bytes, '\0');
 }
 
-// The message of the error that reading a file with these bytes gives.
+// The error message for a file with these bytes.
 std::string refusal(const std::string& bytes) {
   const TemporaryDirectory directory;
   tests::write_text(directory / "model.safetensors", bytes);
@@ -72,7 +72,7 @@ TEST_CASE("safetensors: the bytes are those of the format") {
   expected += std::string("\x00\x00\x80\x3f\x00\x00\x00\xc0", 8);
   CHECK(tests::read_text(path) == expected);
   CHECK(padded.size() % 8 == 0);
-  // By `sha256sum`.
+  // Computed by `sha256sum`.
   CHECK(hash == "83e4d4f029b6149383fb7252c0060a353dc3c7152bf587a4a6e7332667bbca36");
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 1);
 }

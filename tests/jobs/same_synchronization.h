@@ -1,4 +1,4 @@
-// Comparisons of how two jobs keep their learners together, field by field.
+// Compares the synchronization of two jobs, field by field.
 #pragma once
 
 #include "jobs/options/job_options.h"

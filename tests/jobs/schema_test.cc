@@ -1,4 +1,4 @@
-// The rules that the schema keeps: those of buf's STANDARD set, but for short names of enum values.
+// Rules of the schema: those of buf's STANDARD set, except for short names of enum values.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -45,7 +45,7 @@ std::string in_capitals(const std::string& title_case) {
 void check_enum(const EnumDescriptor& type) {
   INFO(type.full_name());
   CHECK(is_title_case(type.name()));
-  // Values have no prefix, so their scope has to be a message.
+  // Values have no prefix, so their scope must be a message.
   CHECK(type.containing_type() != nullptr);
   REQUIRE(type.value_count() > 1);
   CHECK(type.value(0)->number() == 0);
@@ -69,7 +69,7 @@ void check_message(const Descriptor& type) {
   for (int i = 0; i < type.enum_type_count(); ++i) check_enum(*type.enum_type(i));
 }
 
-// `file` and all that it imports.
+// Collects `file` and all its imports.
 void collect(const FileDescriptor& file, std::set<const FileDescriptor*>& files) {
   if (!files.insert(&file).second) return;
   for (int i = 0; i < file.dependency_count(); ++i) collect(*file.dependency(i), files);
@@ -77,7 +77,7 @@ void collect(const FileDescriptor& file, std::set<const FileDescriptor*>& files)
 
 // The longest chain of messages from `type` down; the parser allows 64.
 int depth(const Descriptor& type, std::set<const Descriptor*> above = {}) {
-  REQUIRE(above.insert(&type).second);  // a recursive message would make jobs of any depth
+  REQUIRE(above.insert(&type).second);  // a recursive message would allow jobs of any depth
   int deepest = 0;
   for (int i = 0; i < type.field_count(); ++i) {
     const Descriptor* message = type.field(i)->message_type();

@@ -1,4 +1,4 @@
-// Tracks of a trace: what they keep, count and add up.
+// Tracks of a trace: the spans they keep, their counts and sums.
 #include <string>
 #include <thread>
 #include <vector>
@@ -53,7 +53,7 @@ TEST_CASE("trace tracks: one for each address and name, until there are too many
   TraceTrack* first = tracks.find(&streams[0], "a");
   REQUIRE(first != nullptr);
   CHECK(tracks.find(&streams[0], "a") == first);
-  CHECK(tracks.find(&streams[0], "b") != first);  // another stream at the place of one that is gone
+  CHECK(tracks.find(&streams[0], "b") != first);  // another stream at the address of a destroyed one
   CHECK(tracks.find(&streams[16], "a") != first);
   int found = 0;
   for (char& stream : streams) found += tracks.find(&stream, "c") != nullptr ? 1 : 0;

@@ -1,4 +1,4 @@
-// What `arbalest tune` shows: text, JSON and picture.
+// Output of `arbalest tune`: text, JSON and chart.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ TunePoint point_at(std::vector<int> learners, double rate) {
   return {.learners = std::move(learners), .threads = {2, 1}, .images_per_second = rate, .learner_bytes = 1 << 20};
 }
 
-// Of three cores and one, which got unlike numbers.
+// A result for devices of three cores and of one core, with different numbers of learners.
 TuneResult unlike() {
   return {.job = "lenet",
           .devices = {"cpu:0-2", "cpu:3"},
@@ -83,7 +83,7 @@ TEST_CASE("tune report: regret is that of the chosen numbers, which are marked o
   const std::string text = to_text(result);
   CHECK_THAT(text, ContainsSubstring("25.0 % slower than the best of the sweep"));
   CHECK(text.find("chosen") == text.rfind("chosen"));
-  // The curve has the three equal numbers; what was chosen is a dot beside it.
+  // The curve has the three equal numbers; the chosen numbers are a dot beside it.
   const std::string svg = to_svg(result);
   CHECK(svg.find(" marked\"") == svg.rfind(" marked\""));
   const std::size_t curve = svg.find("<path class=\"curve");

@@ -1,4 +1,4 @@
-// What a reader says of data that it must refuse.
+// The error of a reader for data that it must refuse.
 #pragma once
 
 #include <string>

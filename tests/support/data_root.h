@@ -1,4 +1,4 @@
-// Where real datasets lie, for tests that need one.
+// Finds real datasets for tests that need one.
 #pragma once
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 namespace arbalest::tests {
 
-// $ARBALEST_DATA/`dataset`; ends the test as skipped if it is not there.
+// $ARBALEST_DATA/`dataset`; ends the test as skipped if the directory does not exist.
 inline std::filesystem::path dataset_or_skip(const std::string& dataset) {
   const char* root = std::getenv("ARBALEST_DATA");
   if (root == nullptr) skip_test("no " + dataset + ": $ARBALEST_DATA is not set");

@@ -1,5 +1,5 @@
-// Between vectors of the host and memory of a device, by the copies of the engine's own streams: what a test gives to a
-// device, and what it looks at afterwards. The host blocks until they are done.
+// Copies between vectors of the host and memory of a device, through the engine's own streams. The host blocks until
+// the copies are done.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace arbalest::tests {
 
 inline void copy(engine::Device& device, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
-  const auto stream = device.create_stream({.name = "copy", .floating = true});  // a GPU's without the libraries
+  const auto stream = device.create_stream({.name = "copy", .floating = true});  // on a GPU, without the libraries
   stream->copy(to, from, bytes, "copy");
   stream->record().synchronize();
 }

@@ -24,13 +24,14 @@ namespace {
 
 using dataflow::NamedTensor;
 
-// Of the norm of a parameter's gradient: ReLUs and maxima that are almost ties fall the other way in float32, and the
-// more layers there are, the further an error is carried.
+// Tolerance relative to the norm of a parameter's gradient. ReLUs and maxima that are almost ties fall the other way in
+// float32, and the more layers there are, the further an error is carried.
 constexpr double kShallow = 1e-4;
 constexpr double kDeep = 1e-3;
 constexpr std::int64_t kMostShallowLayers = 20;
-constexpr std::size_t kEntries = 64;  // of a tensor
-// Of the norm of all gradients together, for those that vanish, as that of a bias in front of a normalization does.
+constexpr std::size_t kEntries = 64;  // per tensor
+// Tolerance relative to the norm of all gradients together, for gradients that vanish, such as that of a bias in front
+// of a normalization.
 constexpr double kFloor = 1e-6;
 
 // splitmix64 of (FNV-1a of a name) + index, as in make_goldens.py.
@@ -56,9 +57,9 @@ class RandomWords {
   std::uint64_t seed_ = 0xCBF29CE484222325U;
 };
 
-using Words = std::vector<std::uint32_t>;  // as they lie in memory
+using Words = std::vector<std::uint32_t>;  // in the order of memory
 
-// `period`: of the pixels, along both sides. A plane is one channel of one example.
+// `period`: of the pixels, in both directions. A plane is one channel of one example.
 struct Planes {
   std::size_t count;
   std::size_t height;
@@ -104,7 +105,7 @@ Words random_numbers(const RandomWords& random, std::size_t count) {
 // Statistics of batch normalization have no gradient.
 bool is_trainable(const NamedTensor& tensor) { return tensor.name.find(".running_") == std::string::npos; }
 
-// `shift`: of batch normalization.
+// `shift`: initial shift of batch normalization.
 void fill_parameter(NamedTensor& tensor, std::optional<float> shift) {
   const RandomWords random(tensor.name);
   const bool is_weight = tensor.name.ends_with("weight");
@@ -202,7 +203,7 @@ double norm(const std::vector<double>& values) {
 
 struct Tolerance {
   double relative;
-  double floor;  // of the norm of a whole tensor
+  double floor;  // relative to the norm of a whole tensor
 };
 
 void check_tensor(const NamedTensor& tensor, const nlohmann::json& golden, const Tolerance& tolerance) {
@@ -219,14 +220,14 @@ void check_tensor(const NamedTensor& tensor, const nlohmann::json& golden, const
   CHECK(norm(differences) <= tolerance.relative * norm(expected) + tolerance.floor * share);
 }
 
-// Whether there are maxima behind the tensor that are almost ties.
+// Whether maxima behind the tensor are almost ties.
 bool is_loose(const nlohmann::json& golden, const std::string& tensor) {
   if (!golden.contains("loose")) return false;
   const auto prefixes = golden.at("loose").at("tensors").get<std::vector<std::string>>();
   return std::any_of(prefixes.begin(), prefixes.end(), [&](const auto& prefix) { return tensor.starts_with(prefix); });
 }
 
-// Either side may have forgotten one.
+// Parameters that either side lacks are reported.
 void check_parameters(const Results& results, const nlohmann::json& golden) {
   std::set<std::string> expected;
   for (const auto& [name, values] : golden.at("tensors").items()) expected.insert(name);
@@ -259,7 +260,7 @@ void check_golden(const std::string& name, const std::string& device) {
   for (const auto& [tensor, values] : golden.at("tensors").items()) {
     const auto of_tensor = values.at("norm").get<double>();
     square_sum += of_tensor * of_tensor;
-    // A shortcut lies beside the layers.
+    // Shortcuts are not counted as layers.
     const bool is_layer = results.gradient.at(tensor).shape.rank() > 1;
     if (is_layer && tensor.find("downsample") == std::string::npos) ++layers;
   }

@@ -22,7 +22,7 @@ struct RawImage {
   std::vector<std::uint8_t> samples;  // [height, width, channels]
 };
 
-// A gradient that no two pixels near each other share, of a color that differs with `seed`.
+// An image whose neighboring pixels all differ; its color depends on `seed`.
 inline RawImage gradient(int width, int height, int channels = 3, int seed = 0) {
   RawImage image{width, height, channels, {}};
   for (int y = 0; y < height; ++y) {
@@ -44,7 +44,7 @@ inline RawImage plain(int width, int height, const std::vector<std::uint8_t>& co
 inline std::string jpeg(const RawImage& image, bool progressive = false) {
   jpeg_compress_struct library{};
   jpeg_error_mgr errors{};
-  library.err = jpeg_std_error(&errors);  // ends the program if something is wrong
+  library.err = jpeg_std_error(&errors);  // ends the program on errors
   jpeg_create_compress(&library);
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
@@ -69,7 +69,7 @@ inline std::string jpeg(const RawImage& image, bool progressive = false) {
   return file;
 }
 
-// `bits`: of a sample, 8 or 16; of 16 each byte of `image` is the higher one and the lower one is 0x7F.
+// `bits`: bits per sample, 8 or 16. With 16, a byte of `image` is the higher byte and the lower one is 0x7F.
 inline std::string png(const RawImage& image, int bits = 8) {
   png_structp library = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(library);

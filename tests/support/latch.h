@@ -14,8 +14,8 @@
 
 namespace arbalest::tests {
 
-// Holds tasks of one label until released, counts finished tasks by label, and drops waits of some labels. A negative
-// ("nothing ran meanwhile") is believed after a grace period; a positive is waited for.
+// Holds tasks of one label until released, counts finished tasks by label, and drops waits of some labels. Checks that
+// nothing runs use a grace period; expected tasks are waited for.
 class Latch final : public engine::StreamObserver {
  public:
   void before_task(const engine::Stream& stream, const char* label) override {
@@ -50,7 +50,7 @@ class Latch final : public engine::StreamObserver {
     const std::lock_guard lock(mutex_);
     return finished_[label];
   }
-  // True once `count` tasks of `label` have finished; false if they have not after the grace period.
+  // Returns true once `count` tasks of `label` have finished; false if they have not after the grace period.
   bool reaches(const std::string& label, int count, std::chrono::milliseconds grace) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, grace, [&] { return finished_[label] >= count; });
@@ -79,8 +79,8 @@ class ReleaseAtEnd {
   Latch& latch_;
 };
 
-inline constexpr std::chrono::milliseconds kGrace{300};       // nothing is expected to happen
-inline constexpr std::chrono::milliseconds kPatience{60000};  // something is
+inline constexpr std::chrono::milliseconds kGrace{300};       // while nothing is expected to happen
+inline constexpr std::chrono::milliseconds kPatience{60000};  // while something is expected to happen
 
 // Returns whether more than `expected` tasks of `label` end: one more within the grace period, or, if a wait was
 // dropped, all `more`.

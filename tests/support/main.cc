@@ -1,4 +1,4 @@
-// The test programs' main. Catch2's own exits with the number of assertions that failed, and 4 of them would look like
+// The test programs' main. Catch2's own main exits with the number of failed assertions, and 4 of them would look like
 // a skipped test (tests/support/skip.h).
 #define CATCH_CONFIG_RUNNER
 #include "tests/support/catch.h"

@@ -6,7 +6,7 @@
 
 namespace arbalest::tests {
 
-// A file of version 1 with that dictionary as its header.
+// A .npy file of version 1 with this dictionary as its header.
 inline std::string npy_file(std::string header, const std::string& content) {
   while ((header.size() + 11) % 64 != 0) header += ' ';
   header += '\n';
@@ -21,7 +21,7 @@ inline std::string npy(const std::string& type, const std::string& shape, const 
   return npy_file("{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }", content);
 }
 
-// As they lie in memory.
+// Returns the bytes of the numbers as they lie in memory.
 template <typename T>
 std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};

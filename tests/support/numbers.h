@@ -1,4 +1,4 @@
-// Random numbers for tests, and how close two tensors are.
+// Random numbers for tests, and distances between tensors.
 #pragma once
 
 #include <cmath>
@@ -33,7 +33,7 @@ inline double norm(const std::vector<double>& values) {
   return std::sqrt(squares);
 }
 
-// |actual - expected| / |expected| in the Euclidean norm; |actual| where expected is all zero. Infinite for tensors of
+// actual - expected| / |expected| in the Euclidean norm; |actual| if expected is all zero. Infinite for tensors of
 // different size.
 template <typename Number>
 double relative_error(const std::vector<Number>& actual, const std::vector<double>& expected) {

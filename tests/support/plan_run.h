@@ -1,4 +1,4 @@
-// One training step of a plan on a device, beside the same in double precision.
+// Runs one training step of a plan on a device; reference_graph.h does the same in double precision.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct PlanInput {
   std::map<std::string, Values> parameters;  // by name, in canonical order
 };
 
-// Numbers of the size that training starts with.
+// Random numbers of the size that training starts with.
 inline PlanInput random_plan_input(const dataflow::Graph& graph, std::int64_t batch, std::int64_t classes) {
   const std::vector<engine::Shape> shapes = graph.shapes(batch);
   PlanInput input{random_values(shapes[dataflow::Graph::kImage].elements(), 1), {}, {}};
@@ -44,7 +44,7 @@ struct PlanRun {
   std::map<std::string, std::vector<float>> gradients;  // by name of the parameter, in canonical order
 };
 
-// Forward and, in training, backward. The arena holds garbage at first; checks that nothing is written behind it.
+// Runs forward and, in training, backward. The arena holds garbage first. Checks that nothing is written behind it.
 inline PlanRun run_plan(engine::Device& device, const dataflow::Plan& plan, const PlanInput& input, int threads) {
   const auto elements = static_cast<std::size_t>(plan.parameters().elements());
   const engine::Buffer weights = device.allocate(elements * sizeof(float));

@@ -1,5 +1,4 @@
-// Made-up ratings of which it is known how well they can be predicted: vectors of users and items, biases, a mean, and
-// noise.
+// Made-up ratings with a known limit of predictability: vectors of users and items, biases, a mean, and noise.
 #pragma once
 
 #include <cmath>
@@ -15,17 +14,17 @@
 
 namespace arbalest::tests {
 
-// As configs/matrix-factorization-ratings.txtpb has them.
+// The sizes in configs/matrix-factorization-ratings.txtpb.
 inline constexpr int kRatingUsers = 200;
 inline constexpr int kRatingItems = 120;
 inline constexpr int kRatingRank = 4;
 inline constexpr int kTrainingRatings = 12'000;
 inline constexpr int kTestRatings = 3'000;
-inline constexpr double kRatingNoise = 0.25;  // standard deviation: no model predicts better in the mean
+inline constexpr double kRatingNoise = 0.25;  // standard deviation; no model predicts better on average
 
 namespace detail {
 
-// The same on every machine, up to rounding.
+// Normally distributed numbers, the same on every machine up to rounding.
 class Gaussian {
  public:
   double next(double stddev) {
@@ -51,7 +50,8 @@ void append(std::string& content, T value) {
 
 }  // namespace detail
 
-// Writes train_ids.npy, train_targets.npy, test_ids.npy and test_targets.npy. No pair of user and item is there twice.
+// Writes train_ids.npy, train_targets.npy, test_ids.npy and test_targets.npy. Each pair of user and item occurs at most
+// once.
 inline void write_ratings(const std::filesystem::path& directory) {
   detail::Gaussian random;
   const std::vector<double> users = random.values(kRatingUsers * kRatingRank, 0.6);

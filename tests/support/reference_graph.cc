@@ -164,9 +164,9 @@ class Runner {
   const Graph& graph_;
   const std::map<std::string, Values>& parameters_;
   const Labels& labels_;
-  std::vector<Shape> shapes_;  // by tensor, as all below
+  std::vector<Shape> shapes_;  // by tensor, like everything below
   std::vector<Values> values_;
-  std::vector<Values> gradients_;  // empty: none yet
+  std::vector<Values> gradients_;  // empty: not computed yet
   GraphRun result_;
 };
 

@@ -12,7 +12,7 @@ std::size_t joined_size(const std::vector<Shape>& shapes) {
   return size;
 }
 
-// visit(input, element of it, element of the joined tensor) for all of them.
+// Calls visit(input, element of it, element of the joined tensor) for all elements.
 template <typename Visit>
 void for_each_joined(const std::vector<Shape>& shapes, const Visit& visit) {
   std::size_t joined = 0;
@@ -24,7 +24,7 @@ void for_each_joined(const std::vector<Shape>& shapes, const Visit& visit) {
   }
 }
 
-// visit(element of the input, element of the output) for all that a padded shortcut copies.
+// Calls visit(element of the input, element of the output) for all elements that a padded shortcut copies.
 template <typename Visit>
 void for_each_shared(const Shape& shape, std::int64_t channels, std::int64_t stride, const Visit& visit) {
   const std::int64_t height = (shape[2] - 1) / stride + 1;

@@ -12,7 +12,7 @@ constexpr std::int64_t kFilters[] = {20, 50};
 constexpr std::int64_t kUnits[] = {500, 10};
 constexpr auto kRelu = engine::ActivationKind::kRelu;
 
-// Cuts consecutive pieces off a flat vector.
+// Splits a flat vector into consecutive parts.
 class Reader {
  public:
   explicit Reader(const Values& values) : next_(values.begin()) {}

@@ -1,4 +1,4 @@
-// LeNet's loss and gradient in double precision, composed of the reference operators.
+// LeNet's loss and gradient in double precision, made of the reference operators.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@ namespace arbalest::tests {
 
 struct LossAndGradient {
   double loss_sum = 0.0;  // over the mini-batch
-  Values gradient;        // of the mean; alike to the parameters
+  Values gradient;        // of the mean; in the order of the parameters
 };
 
-// `parameters`: conv1, conv2, dense1, dense2, each weights and then bias, canonical. `images`: [n, 1, 28, 28].
+// `parameters`: conv1, conv2, dense1, dense2, each weights and then bias, in canonical order. `images`: [n, 1, 28, 28].
 LossAndGradient reference_lenet(const Values& parameters, const Values& images, const Labels& labels);
 
 }  // namespace arbalest::tests

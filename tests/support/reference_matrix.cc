@@ -8,7 +8,7 @@ namespace {
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-// visit(element of the table, element of the output) for all that is looked up.
+// Calls visit(element of the table, element of the output) for all elements that are looked up.
 template <typename Visit>
 void for_each_looked_up(std::int64_t width, const Labels& ids, const Visit& visit) {
   for (std::size_t n = 0; n < ids.size(); ++n) {

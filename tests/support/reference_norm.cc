@@ -1,4 +1,4 @@
-// Local response normalization in double.
+// Local response normalization in double precision.
 #include <cmath>
 
 #include "tests/support/reference_ops.h"
@@ -9,7 +9,7 @@ using engine::Shape;
 
 namespace {
 
-// visit(e, f) for every element e and each f among the channels around it, itself among them.
+// Calls visit(e, f) for every element e and each element f of the channels around it, including its own.
 template <typename Visit>
 void for_each_neighbor(const Shape& shape, std::int64_t size, const Visit& visit) {
   const std::int64_t pixels = shape[2] * shape[3];

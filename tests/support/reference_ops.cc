@@ -46,7 +46,7 @@ Shape weights_shape(const Shape& input, std::int64_t filters, const Window& wind
   return {filters, input[1] / groups, window.kernel.height, window.kernel.width};
 }
 
-// The channel of the input that the first weight of filter `o` belongs to.
+// The input channel of the first weight of filter `o`.
 std::int64_t first_channel(const Shape& weights, std::int64_t o, std::int64_t groups) {
   return o * groups / weights[0] * weights[1];
 }
@@ -143,7 +143,7 @@ LinearGradients dense_gradients(std::int64_t examples, const Values& input, cons
 
 namespace {
 
-// For each output element: the input elements of its window.
+// The input elements of each output element's window.
 std::vector<std::vector<std::size_t>> windows_of(const Shape& shape, const Window& window) {
   const Shape output_shape = conv2d_shape(shape, shape[1], window);
   std::vector<std::vector<std::size_t>> windows(static_cast<std::size_t>(output_shape.elements()));
@@ -153,7 +153,7 @@ std::vector<std::vector<std::size_t>> windows_of(const Shape& shape, const Windo
   return windows;
 }
 
-// How many elements an average over `window` is of.
+// The number of elements over which an average over `window` is taken.
 double count_of(const std::vector<std::size_t>& elements, const Window& window, bool count_padding) {
   return count_padding ? static_cast<double>(window.kernel.height * window.kernel.width)
                        : static_cast<double>(elements.size());
@@ -306,7 +306,7 @@ BatchNormReference batch_norm(const Shape& shape, const Values& input, const Val
   return result;
 }
 
-// From dL/dx = sum over outputs of dL/dy dy/dx, where mean and variance depend on x, too.
+// Derived from dL/dx = sum over outputs of dL/dy dy/dx, where mean and variance depend on x, too.
 LinearGradients batch_norm_gradients(const Shape& shape, const Values& input, const Values& scale, double epsilon,
                                      const Values& output_gradient) {
   const BatchNormReference batch = batch_norm(shape, input, scale, Values(scale.size()), epsilon);
@@ -389,7 +389,7 @@ Values softmax_gradient(std::int64_t classes, const Values& logits, const Values
 
 namespace {
 
-// What probability class `c` should have.
+// The target probability of class `c`.
 double target_of(std::size_t c, std::int32_t label, std::size_t classes, double smoothing) {
   return (static_cast<std::size_t>(label) == c ? 1.0 - smoothing : 0.0) + smoothing / static_cast<double>(classes);
 }
@@ -434,7 +434,7 @@ std::int64_t count_correct(std::int64_t classes, const Values& logits, const Lab
   std::int64_t correct = 0;
   for (std::size_t n = 0; n < labels.size(); ++n) {
     const auto row = logits.begin() + static_cast<std::ptrdiff_t>(n) * columns;
-    std::vector<std::int32_t> order;  // numbers only, the largest first
+    std::vector<std::int32_t> order;  // without NaN, largest first
     for (std::int32_t c = 0; c < columns; ++c) {
       if (!std::isnan(row[c])) order.push_back(c);
     }

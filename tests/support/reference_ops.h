@@ -1,6 +1,6 @@
-// Every operator once more, as plain loops in double precision on tensors in canonical order. They follow the formulas
-// in engine/ops/*.h and share no code with the engine; reference_ops_test.cc checks their gradients by central
-// differences.
+// Reference implementations of every operator: plain loops in double precision on tensors in canonical order. They
+// follow the formulas in engine/ops/*.h and share no code with the engine. reference_ops_test.cc checks their gradients
+// by central differences.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace arbalest::tests {
 using Values = std::vector<double>;
 using Labels = std::vector<std::int32_t>;
 
-// Gradients of <output, output_gradient> with respect to what the layer reads.
+// Gradients of <output, output_gradient> with respect to the layer's operands.
 struct LinearGradients {
   Values input;
   Values weights;
   Values bias;
 };
 
-// An empty bias stands for none. Weights of groups lie one group after the other, [filters, channels / groups, ...].
+// An empty bias means none. Weights of groups follow each other, [filters, channels / groups, ...].
 engine::Shape conv2d_shape(const engine::Shape& input, std::int64_t filters, const engine::Window& window);
 Values conv2d(const engine::Shape& shape, const Values& input, const Values& weights, const Values& bias,
               std::int64_t filters, const engine::Window& window, std::int64_t groups = 1);
@@ -35,13 +35,13 @@ Values dense(std::int64_t examples, const Values& input, const Values& weights, 
 LinearGradients dense_gradients(std::int64_t examples, const Values& input, const Values& weights, std::int64_t units,
                                 const Values& output_gradient);
 
-// `count_padding`: in averages, as zeros.
+// `count_padding`: padding counts as zeros in averages.
 Values pool2d(const engine::Shape& shape, const Values& input, engine::PoolKind kind, const engine::Window& window,
               bool count_padding = false);
 Values pool2d_gradient(const engine::Shape& shape, const Values& input, engine::PoolKind kind,
                        const engine::Window& window, const Values& output_gradient, bool count_padding = false);
 
-// Across channels (engine/ops/local_response_norm.h).
+// Local response normalization across channels (engine/ops/local_response_norm.h).
 struct ResponseNorm {
   std::int64_t size;
   double alpha;
@@ -53,10 +53,10 @@ Values local_response_norm_gradient(const engine::Shape& shape, const Values& in
                                     const Values& output_gradient);
 
 Values activation(const Values& input, const engine::ActivationFunction& f);
-//   read: the output, or the input of functions that differentiate that
+//  read: the output, or the input of functions that differentiate it
 Values activation_gradient(const Values& read, const engine::ActivationFunction& f, const Values& output_gradient);
 
-// Tensors of `shapes`, joined along axis 1; and the inverse: the parts of `joined`.
+// concat joins tensors of `shapes` along axis 1; split is the inverse: the parts of `joined`.
 Values concat(const std::vector<engine::Shape>& shapes, const std::vector<Values>& inputs);
 std::vector<Values> split(const std::vector<engine::Shape>& shapes, const Values& joined);
 
@@ -68,43 +68,43 @@ struct BatchNormReference {
   Values output;  // before any activation
   Values mean;
   Values variance;           // biased
-  Values unbiased_variance;  // of N - 1
+  Values unbiased_variance;  // divided by N - 1
 };
-// `shape`: [n, c] or [n, c, h, w]. By the mini-batch's own statistics, and by given ones.
+// `shape`: [n, c] or [n, c, h, w]. With the mini-batch's own statistics, and with given ones.
 BatchNormReference batch_norm(const engine::Shape& shape, const Values& input, const Values& scale, const Values& shift,
                               double epsilon);
 Values batch_norm_by(const engine::Shape& shape, const Values& input, const Values& scale, const Values& shift,
                      const Values& mean, const Values& variance, double epsilon);
-// Of the mini-batch's own: weights stand for scale, bias for shift.
+// With the mini-batch's own statistics. In the result, `weights` holds the gradient of scale, `bias` that of shift.
 LinearGradients batch_norm_gradients(const engine::Shape& shape, const Values& input, const Values& scale,
                                      double epsilon, const Values& output_gradient);
 
-// What each element is multiplied with.
+// The factor of each element.
 Values dropout_factors(std::int64_t elements, double ratio, std::uint32_t layer, std::uint64_t seed,
                        std::uint64_t task);
 
-// Sum over labeled examples; the gradient is that of their mean.
+// Returns the sum over labeled examples; the gradient is that of their mean.
 double softmax_cross_entropy(std::int64_t classes, const Values& logits, const Labels& labels, double smoothing = 0.0);
 Values softmax_cross_entropy_gradient(std::int64_t classes, const Values& logits, const Labels& labels,
                                       double smoothing = 0.0);
 
-// Rows of a table [rows, width]; and the gradient of the table.
+// Looks up rows of a table [rows, width]; and the gradient of the table.
 Values embedding(std::int64_t width, const Values& table, const Labels& ids);
 Values embedding_gradient(std::int64_t rows, std::int64_t width, const Labels& ids, const Values& output_gradient);
 
-// Of two inputs [examples, features] and a bias, which stand for input, weights and bias in the gradients.
+// Two inputs [examples, features] and a bias; their gradients are in input, weights and bias.
 Values inner_product(std::int64_t features, const Values& a, const Values& b, double bias);
 LinearGradients inner_product_gradients(std::int64_t features, const Values& a, const Values& b,
                                         const Values& output_gradient);
 
-// Sum over labeled examples, those whose label is not NaN; the gradient is that of their mean.
+// Returns the sum over labeled examples, whose label is not NaN; the gradient is that of their mean.
 double squared_error(const Values& predictions, const Values& labels);
 Values squared_error_gradient(const Values& predictions, const Values& labels);
 
 Values softmax(std::int64_t classes, const Values& logits);
 Values softmax_gradient(std::int64_t classes, const Values& logits, const Values& output_gradient);
 
-// Labeled examples whose label is among the `most` largest logits; of equal ones the first count as larger.
+// Number of labeled examples whose label is among the `most` largest logits; of equal logits the first count as larger.
 std::int64_t count_correct(std::int64_t classes, const Values& logits, const Labels& labels, int most = 1);
 
 }  // namespace arbalest::tests

@@ -104,7 +104,7 @@ TEST_CASE("reference of joining and shortcuts: hand-computed examples") {
 }
 
 TEST_CASE("reference local response normalization: two channels by hand, and gradients are its differences") {
-  // 3 / (1 + 2/1 * 9), 4 / (1 + 2/1 * 16); then both of 1 + 2/3 * 25
+  // 3 / (1 + 2/1 * 9), 4 / (1 + 2/1 * 16); then both divided by 1 + 2/3 * 25
   CHECK(local_response_norm({1, 2, 1, 1}, {3, 4}, {1, 2.0, 1.0, 1.0}) == Values{3.0 / 19.0, 4.0 / 33.0});
   const Values both = local_response_norm({1, 2, 1, 1}, {3, 4}, {3, 2.0, 1.0, 1.0});
   CHECK(both[0] == Approx(9.0 / 53.0));

@@ -22,7 +22,7 @@ struct ReferenceFormula {
   double eta = 1.0;
   double mu = 0.0;
   bool nesterov = false;
-  bool follows_rate = false;  // SlowMo: momentum is multiplied by gamma_t / gamma_{t-1}
+  bool follows_rate = false;  // for SlowMo: momentum is multiplied by gamma_t / gamma_{t-1}
   ReferenceState state = ReferenceState::kKeep;
   int period = 1;                 // tau
   double rate_coefficient = 0.0;  // QSR: tau = max(period, floor((rate_coefficient / gamma)^2))
@@ -36,13 +36,13 @@ struct ReferenceScheme {
   double local_momentum = 0.0;
   double weight_decay = 0.0;
   std::optional<double> clip_norm{};
-  int longest_period = 1 << 30;  // bound of QSR
+  int longest_period = 1 << 30;  // limit for QSR
   Vector z{};
   Vector v{};
   std::vector<Vector> w{};  // by replica
   std::vector<Vector> m{};  // by replica: momentum of local SGD
-  double last_rate = 0.0;   // gamma of the last averaging; 0: there was none
-  int steps_left = 0;       // of the round
+  double last_rate = 0.0;   // gamma at the last averaging; 0: there was none
+  int steps_left = 0;       // steps left in the round
   std::uint64_t next_task = 0;
 
   // k replicas begin at `weights`, with all momenta zero.

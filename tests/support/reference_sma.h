@@ -1,5 +1,5 @@
-// Synchronous model averaging in plain double arithmetic, straight from its formulas (design section 5): what the
-// scheduler, learners and averager together must compute.
+// Synchronous model averaging in plain double arithmetic, directly from the formulas (design section 5): the expected
+// result of scheduler, learners and averager together.
 #pragma once
 
 #include <cmath>
@@ -20,14 +20,16 @@ struct ReferenceSma {
   engine::UpdateRule rule{};
   std::optional<float> clip_gradient_norm{};
   std::vector<double> decay_multipliers{};  // by element; empty: all 1
-  // By element, of running statistics, whose "gradient" is the mini-batch's value; 0: trainable. Empty: all are.
+  // By element: momentum of a running statistic, whose "gradient" is the mini-batch's value; 0: trainable. Empty: all
+  // are trainable.
   std::vector<double> statistic_momenta{};
   std::vector<double> central{};               // z
-  std::vector<double> previous{};              // z of the round before
+  std::vector<double> previous{};              // z of the previous round
   std::vector<std::vector<double>> weights{};  // by learner
   std::vector<ReferenceUpdate> updates{};      // by learner
   std::uint64_t next_task = 0;
-  double distance = 0.0;  // sqrt(mean over learners of |w - z|^2 over what is trained) at the last averaging
+  // sqrt(mean over learners of |w - z|^2 over trainable elements) at the last averaging.
+  double distance = 0.0;
 
   using Gradient = std::function<std::vector<double>(std::uint64_t task, const std::vector<double>& weights)>;
 
@@ -44,7 +46,7 @@ struct ReferenceSma {
 
   bool is_statistic(std::size_t i) const { return !statistic_momenta.empty() && statistic_momenta[i] > 0.0; }
 
-  // Of the trainable part.
+  // Clips the trainable part.
   double clip_scale(std::vector<double> gradient) const {
     if (!clip_gradient_norm) return 1.0;
     for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = is_statistic(i) ? 0.0 : gradient[i];

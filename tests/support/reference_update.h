@@ -1,5 +1,5 @@
-// A learner's optimizer in plain double arithmetic, for tests of every device. Written after the papers' and PyTorch's
-// forms of the rules, not after engine/update_rule.h: w <- w + d.
+// A learner's optimizer in plain double arithmetic, for tests of every device. It follows the papers' and PyTorch's
+// forms of the rules, not engine/update_rule.h: w <- w + d.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ class ReferenceUpdate {
   ReferenceUpdate(const engine::UpdateRule& rule, std::size_t elements)
       : rule_(rule), first_(elements, 0.0), second_(elements, 0.0) {}
 
-  // Before the elements of a step.
+  // Call before the elements of a step.
   void begin_step() { ++step_; }
 
-  // d of element i, whose weight and gradient are w and g; decay: what the rule's weight decay is multiplied by.
+  // d of element i, with weight w and gradient g. decay: multiplier of the rule's weight decay.
   double move(std::size_t i, double w, double g, double rate, double decay) {
     if (const auto* sgd = std::get_if<engine::Sgd>(&rule_)) return move(*sgd, i, w, g, rate, decay);
     if (const auto* rms_prop = std::get_if<engine::RmsProp>(&rule_)) return move(*rms_prop, i, w, g, rate, decay);
@@ -30,7 +30,7 @@ class ReferenceUpdate {
   const std::vector<double>& second() const { return second_; }
 
  private:
-  // Nesterov's as Sutskever et al. derive it: the weights are where the next gradient is taken.
+  // Nesterov's momentum in Sutskever's derivation: the weights are where the next gradient is taken.
   double move(const engine::Sgd& rule, std::size_t i, double w, double g, double rate, double decay) {
     const auto m = static_cast<double>(rule.momentum);
     const double before = first_[i];
@@ -47,7 +47,7 @@ class ReferenceUpdate {
     return -rate * second_[i];
   }
 
-  // As torch.optim.AdamW goes about it: decay first, then the step with its corrections.
+  // The order of torch.optim.AdamW: decay first, then the step with its corrections.
   double move(const engine::AdamW& rule, std::size_t i, double w, double g, double rate, double decay) {
     const auto beta1 = static_cast<double>(rule.beta1);
     const auto beta2 = static_cast<double>(rule.beta2);
@@ -65,7 +65,7 @@ class ReferenceUpdate {
   int step_ = 0;
 };
 
-// What torch.nn.utils.clip_grad_norm_ multiplies a gradient by.
+// The factor that torch.nn.utils.clip_grad_norm_ applies to a gradient.
 inline double reference_clip(const std::vector<double>& gradient, double max_norm) {
   double squares = 0.0;
   for (const double g : gradient) squares += g * g;

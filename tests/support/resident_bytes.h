@@ -1,4 +1,4 @@
-// What this process holds of physical memory.
+// Physical memory of this process.
 #pragma once
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Whether this is a build with a sanitizer, whose own memory is resident, too: shadow of all that is touched, and what
-// was freed a while ago. malloc then does not tell what is allocated.
+// Whether this is a build with a sanitizer. The sanitizer's own memory is resident, too: shadow of all touched memory,
+// and recently freed blocks. malloc then does not report what is allocated.
 #pragma once
 
 namespace arbalest::tests {

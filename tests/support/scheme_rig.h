@@ -136,7 +136,7 @@ inline std::vector<SchemeCase> all_schemes() {
           s_sgd_case()};
 }
 
-// The learning rate and momentum are low, so that outer momentum may multiply them tenfold and stay stable.
+// Learning rate and momentum are low, so that training stays stable even if outer momentum multiplies them tenfold.
 inline RigOptions scheme_options(const std::vector<int>& learners, std::vector<std::string> devices = {"cpu"}) {
   RigOptions options;
   options.devices = std::move(devices);
@@ -146,7 +146,7 @@ inline RigOptions scheme_options(const std::vector<int>& learners, std::vector<s
   return options;
 }
 
-// The rig and the reference start from the same model.
+// Rig and reference start from the same model.
 class SchemeRig {
  public:
   // options.rule must be Sgd. The scheme replaces options.synchronization.

@@ -1,4 +1,4 @@
-// Every scheme of keeping learners together, with rounds short enough for small trainings.
+// Every scheme of synchronization, with rounds short enough for small trainings.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace arbalest::tests {
 
-// With periods that twelve steps end in the midst of, where the scheme lets a run end there.
+// The periods are such that twelve steps end within a round, if the scheme lets a run end there.
 inline std::vector<sma::Options> short_schemes() {
   const auto make = [](sma::Scheme scheme, int period) {
     sma::Options options = sma::defaults_of(scheme);
@@ -19,7 +19,7 @@ inline std::vector<sma::Options> short_schemes() {
   schemes.push_back(make(sma::Scheme::kSma, 2));
   schemes.push_back(make(sma::Scheme::kEaSgd, 3));
   schemes.push_back(make(sma::Scheme::kSSgd, 1));
-  schemes.back().bucket_bytes = 128;  // several parts of a small gradient
+  schemes.back().bucket_bytes = 128;  // so that a small gradient has several parts
   schemes.push_back(make(sma::Scheme::kLocalSgd, 5));
   schemes.push_back(make(sma::Scheme::kLocalSgd, 5));
   schemes.back().local_state = sma::LocalState::kAverage;

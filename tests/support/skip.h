@@ -1,4 +1,4 @@
-// Ends a test that cannot run here, visibly: ctest reports it as skipped, never as passed.
+// Ends a test that cannot run on this machine. ctest reports it as skipped, never as passed.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// A small network with one of everything, trained for a few rounds: for tests of training on every kind of device.
+// A small network with one layer of each kind, trained for a few rounds, for tests of training on every kind of device.
 #pragma once
 
 #include <cmath>
@@ -35,7 +35,7 @@ inline std::vector<dataflow::LayerDescription> small_network() {
           {"accuracy", {"logits", "label"}, std::make_shared<dataflow::AccuracyLayer>()}};
 }
 
-// Images, then features; with ReLU and without.
+// Normalizes images, then features; with ReLU and without.
 inline std::vector<dataflow::LayerDescription> normalized_network() {
   dataflow::Conv2dLayer::Options conv;
   conv.filters = 5;
@@ -93,7 +93,7 @@ inline double distance(const std::vector<float>& a, const std::vector<float>& b)
   return std::sqrt(difference / norm);
 }
 
-// What GPUs trained and what the CPU did.
+// Compares a GPU's training with the CPU's.
 inline void check_close(const Trained& gpu, const Trained& cpu) {
   CHECK(distance(gpu.weights, cpu.weights) < 1e-5);
   CHECK(std::abs(gpu.loss - cpu.loss) < 1e-5 * cpu.loss);

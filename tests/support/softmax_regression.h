@@ -17,10 +17,10 @@ class SoftmaxRegression {
         pixels_(rig.data().description().image.elements()),
         classes_(static_cast<std::size_t>(rig.data().description().classes)) {}
 
-  // Sum of the losses that gradient() has seen.
+  // Sum of all losses in gradient() so far.
   double loss_sum() const noexcept { return loss_sum_; }
 
-  // Of the mean loss of mini-batch `task`: weights [classes, pixels], then bias [classes].
+  // Gradient of the mean loss of mini-batch `task`: weights [classes, pixels], then bias [classes].
   ReferenceSma::Gradient gradient() {
     return [this](std::uint64_t task, const std::vector<double>& parameters) { return gradient(task, parameters); };
   }

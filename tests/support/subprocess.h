@@ -1,4 +1,4 @@
-// A program run by a test: its output, its exit status, and signals sent to it while it runs.
+// Runs a program in a test: its output, its exit status, and signals sent to it while it runs.
 #pragma once
 
 #include <fcntl.h>
@@ -20,15 +20,15 @@
 namespace arbalest::tests {
 
 struct Completed {
-  int exit_code = 0;  // minus the signal that ended the program
+  int exit_code = 0;  // negative signal number if a signal ended the program
   std::string out;
   std::string err;
 };
 
-// Waits without a limit of its own: ctest ends a test that hangs.
+// Waits without time limit: ctest ends a test that hangs.
 class Subprocess {
  public:
-  // `arguments[0]` is the program's path. `environment` ("NAME=value") is all that it sees.
+  // `arguments[0]`: path of the program. `environment`: all of the program's variables, "NAME=value".
   Subprocess(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
              const std::filesystem::path& directory) {
     std::array<int, 2> out{};
@@ -40,7 +40,7 @@ class Subprocess {
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, err[1], STDERR_FILENO);
     posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
-    // Whoever started the tests may have had signals ignored, which a new program inherits.
+    // The caller of the tests may ignore signals, which a new program would inherit.
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     sigset_t all;
@@ -77,7 +77,7 @@ class Subprocess {
     return waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
   }
 
-  // Whether the program has a handler for `signal` by now.
+  // Whether the program has installed a handler for `signal`.
   bool catches(int signal) const {
     std::ifstream status("/proc/" + std::to_string(process_) + "/status");
     for (std::string line; std::getline(status, line);) {
@@ -86,7 +86,7 @@ class Subprocess {
     return false;
   }
 
-  // False if the program closed its stderr before it wrote `text`.
+  // Returns false if the program closed its stderr before it wrote `text`.
   bool wait_for_message(std::string_view text) {
     while (streams_[1].text.find(text) == std::string::npos) {
       if (!read_some()) return false;
@@ -118,7 +118,7 @@ class Subprocess {
     return result;
   }
 
-  // Blocks until there is output; false once both streams are closed.
+  // Blocks until there is output. Returns false once both streams are closed.
   bool read_some() {
     std::array<pollfd, 2> waiting{pollfd{streams_[0].file, POLLIN, 0}, pollfd{streams_[1].file, POLLIN, 0}};
     if (waiting[0].fd < 0 && waiting[1].fd < 0) return false;

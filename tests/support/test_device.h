@@ -1,4 +1,4 @@
-// For tests that are compiled once for every kind of device.
+// Helpers for tests that are compiled once for every kind of device.
 #pragma once
 
 #include <string_view>
@@ -8,16 +8,16 @@
 
 namespace arbalest::tests {
 
-// Of the device that the test is compiled for.
+// Whether the device that the test is compiled for is a GPU.
 inline bool is_gpu(std::string_view device) { return device.starts_with("cuda"); }
 
-// That such a device knows.
+// Precisions other than float32 that such a device supports.
 inline std::vector<engine::Precision> precisions_beside_float32(std::string_view device) {
   if (!is_gpu(device)) return {engine::Precision::kBFloat16};
   return {engine::Precision::kTensorFloat32, engine::Precision::kBFloat16};
 }
 
-// From here on that device is there, or the test ends as skipped. Before anything uses it; each program has its own.
+// Ends the test as skipped unless that device exists. Call before anything uses it; each program has its own.
 void use_test_device();
 
 }  // namespace arbalest::tests

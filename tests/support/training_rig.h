@@ -1,4 +1,4 @@
-// A scheduler over real devices, learners, averaging and input, with a small made-up dataset: for tests of training.
+// A scheduler with real devices, learners, averaging and input, and a small made-up dataset, for tests of training.
 #pragma once
 
 #include <cmath>
@@ -55,7 +55,7 @@ class MadeUpImages final : public dataflow::Dataset {
   dataflow::InputDescription description_;
 };
 
-// The same as bytes.
+// The same images as bytes.
 inline std::unique_ptr<dataflow::ByteImages> as_bytes(const MadeUpImages& images) {
   const auto elements = static_cast<std::size_t>(images.description().image.elements());
   std::vector<float> image(elements);
@@ -102,17 +102,17 @@ class RenumberedOrder final : public dataflow::BatchOrder {
   Number number_;
 };
 
-// How the made-up images come to the learners.
+// How the made-up images get to the learners.
 enum class RigInput {
   kFloats,   // through a ring
   kBytes,    // through a ring, normalized there
-  kResident  // the same bytes, gathered on the device
+  kResident  // as bytes, gathered on the device
 };
 
 struct RigOptions {
   std::vector<std::string> devices = {"cpu"};
   std::vector<int> learners = {1};  // by device
-  int most_learners = 0;            // over all devices, that it may be resized to; 0: it may not
+  int most_learners = 0;            // most learners over all devices, to which the rig may be resized; 0: it may not
   std::int64_t batch = 4;
   std::int64_t examples = 96;
   engine::Shape image{1, 4, 4};
@@ -120,7 +120,7 @@ struct RigOptions {
   std::vector<dataflow::LayerDescription> layers;  // empty: logistic regression
   scheduler::LearningRateSchedule learning_rate{.base = 0.1, .with_learners = scheduler::LearnerScaling::kKeep};
   sma::Options synchronization;
-  std::vector<sma::Options> switches = {};  // that the run may come to
+  std::vector<sma::Options> switches = {};  // schemes that the run may switch to
   double moving_average_epochs = 0.0;
   std::optional<double> mean_from_epoch = {};
   bool evaluates_replicas = false;
@@ -131,10 +131,11 @@ struct RigOptions {
   engine::Precision precision = engine::Precision::kFloat32;
   std::uint64_t seed = 1;
   engine::StreamObserver* observer = nullptr;
-  bool graphs = true;  // GPU
+  bool graphs = true;  // for GPUs
   RigInput input = RigInput::kFloats;
-  RenumberedOrder::Number batch_of = {};  // maps a mini-batch's number to that in the shuffled order
-  std::int64_t statistic_batches = 0;     // on which the central model's statistics are estimated anew; 0: they are not
+  RenumberedOrder::Number batch_of = {};  // maps a mini-batch's number to its number in the shuffled order
+  std::int64_t statistic_batches = 0;     // mini-batches for re-estimating the central model's statistics; 0: not
+                                          // re-estimated
 };
 
 class TrainingRig {
@@ -206,8 +207,8 @@ class TrainingRig {
   scheduler::Scheduler& scheduler() { return *scheduler_; }
   const std::vector<std::unique_ptr<learners::LearnerPool>>& pools() const { return pools_; }
 
-  // So many learners from now on, by device, as a run has them (jobs::Session): those that are left over stay until the
-  // next call.
+  // Changes the number of learners, by device, as a run does (jobs::Session): learners that are left over stay until
+  // the next call.
   void resize(const std::vector<int>& learners) {
     for (std::size_t d = 0; d < learners.size(); ++d) pools_[d]->keep(learners[d]);
     for (std::size_t d = 0; d < learners.size(); ++d) pools_[d]->prepare(learners[d]);
@@ -228,7 +229,7 @@ class TrainingRig {
     return as_bytes(*images);
   }
 
-  // No stride: for passes from the first to the last batch, with as few slots as there may be.
+  // Without `stride`: a ring for passes from the first batch to the last, with as few slots as possible.
   std::unique_ptr<dataflow::BatchRing> make_ring(const RigOptions& options, dataflow::BatchOrder& order, int learners,
                                                  std::optional<int> stride) {
     const bool is_resident = options.input == RigInput::kResident;

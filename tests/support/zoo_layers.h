@@ -8,7 +8,7 @@
 
 namespace arbalest::tests {
 
-// `model` as in a job file, "vgg { depth: 11 }"; it must be right.
+// `model`: as in a job file, "vgg { depth: 11 }"; it must be correct.
 std::vector<dataflow::LayerDescription> zoo_layers(const std::string& model, const dataflow::InputDescription& input);
 
 // LeNet for MNIST.

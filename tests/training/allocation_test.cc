@@ -1,5 +1,5 @@
 // In steady state a round makes no heap allocation of ours. This program replaces operator new and counts the calls of
-// the scheduler's thread, and of stream threads while a task runs; those from inside oneDNN's execute are told apart by
+// the scheduler's thread, and of stream threads while a task runs. Calls from inside oneDNN's execute are recognized by
 // their return address.
 #include <dlfcn.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 std::atomic<long> allocations_of_ours{0};
 std::atomic<long> allocations_of_onednn{0};
-std::atomic<long> tasks_counted{0};  // of streams
+std::atomic<long> tasks_counted{0};  // tasks of all streams
 std::atomic<bool> counting{false};
 thread_local bool in_step = false;
 
@@ -52,7 +52,7 @@ class StepMarker final : public arbalest::engine::StreamObserver {
 
 void* operator new(std::size_t bytes) { return counted(bytes, __builtin_return_address(0)); }
 void* operator new[](std::size_t bytes) { return counted(bytes, __builtin_return_address(0)); }
-// AddressSanitizer's own would not fit to the deletes below.
+// AddressSanitizer's own operator new would not match the deletes below.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return counted(bytes, __builtin_return_address(0));
 }
@@ -87,7 +87,7 @@ TEST_CASE("a round in steady state allocates nothing", "[allocation]") {
   CHECK(allocations_of_ours == 0);
   WARN("oneDNN allocated " << allocations_of_onednn << " times in 40 steps");
 
-  // The counter can see one.
+  // The counter counts a deliberate allocation.
   counting = in_step = true;
   delete new std::string(100, 'x');
   counting = in_step = false;

@@ -1,5 +1,4 @@
-// All-reduce in memory and the synchronizer over several devices: exact on integers, and never a hang when a rank
-// fails.
+// All-reduce in memory and the synchronizer over several devices: exact on integers, and no hang when a rank fails.
 #include <limits>
 #include <memory>
 
@@ -32,7 +31,7 @@ std::vector<engine::CollectivePart> parts_of(const std::vector<std::unique_ptr<e
   return parts;
 }
 
-// Replicas with these weights, so many on each device in turn.
+// Replicas with these weights, placed on the devices in turn.
 std::vector<std::vector<sma::ReplicaView>> views_of(const std::vector<std::vector<float>>& weights,
                                                     std::size_t per_device) {
   std::vector<std::vector<sma::ReplicaView>> views(weights.size() / per_device);

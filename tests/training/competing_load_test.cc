@@ -1,6 +1,6 @@
-// Something else comes to the cores of a tuned run, and leaves. No test asserts on the clock: in the first the learners
-// are real and the seconds that the tuner is told are made up; in the second the load is real, and what is asserted
-// holds however fast the run was.
+// Another load comes to the cores of a tuned run, and leaves. No test asserts on the clock: in the first test the
+// learners are real and the tuner's seconds are made up; in the second the load is real, and the assertions hold
+// whatever the speed.
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -20,7 +20,7 @@ namespace {
 
 using jobs::RunSummary;
 
-// Threads that compute all the time, while it lives.
+// Threads that compute all the time while this object lives.
 class Load {
  public:
   explicit Load(int threads) {
@@ -77,7 +77,7 @@ TEST_CASE("a tuned run follows a load that comes and goes, as the throughput it 
   scheduler::Scheduler& scheduler = session->scheduler();
   jobs::TunedChanges changes(job, *session, jobs::first_guess(job));
   std::int64_t tasks = 0;
-  // Rounds at `rate` images/s, a function of the learners, until the tuner has settled on a number, and 300 more.
+  // Feeds rounds at `rate` images/s, a function of the learners, until the tuner has settled on a number, and 300 more.
   const auto settle_at = [&](const std::function<double(int)>& rate) {
     for (int quiet = 0; quiet < 300;) {
       if (const auto change = changes.due(scheduler.batches()); change && change->to.front() != scheduler.learners()) {
@@ -99,7 +99,7 @@ TEST_CASE("a tuned run follows a load that comes and goes, as the throughput it 
   CHECK(settle_at(alone) == 2);
   CHECK(settle_at(beside_another) == 1);
   CHECK(settle_at(alone) == 2);
-  CHECK(static_cast<std::uint64_t>(tasks) == scheduler.batches());  // none lost, none twice
+  CHECK(static_cast<std::uint64_t>(tasks) == scheduler.batches());  // none lost, none counted twice
   CHECK(scheduler.evaluate(session->test_ring()).accuracy > 0.8);
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("under a load that comes and goes a tuned run loses no example, and it
   }
   CHECK(found.status == jobs::RunStatus::kCompleted);
   CHECK(found.examples >= 4 * 20'000);
-  CHECK(found.examples < 4 * 20'000 + 4 * 32);  // the last round may go beyond the last epoch
+  CHECK(found.examples < 4 * 20'000 + 4 * 32);  // the last round may extend beyond the last epoch
   CHECK(found.learners_per_device == visitor.learners);
   CHECK(found.test_accuracy.value() > 0.8);
   const std::filesystem::path replay = directory / "tuned/replay.txtpb";

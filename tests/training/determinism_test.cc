@@ -1,4 +1,4 @@
-// Same job, same seed, same learners: the same bytes, whatever the timing.
+// The same job, seed and learners give the same bytes, whatever the timing.
 #include <chrono>
 #include <cstring>
 #include <mutex>
@@ -40,8 +40,8 @@ class Delays final : public engine::StreamObserver {
   dataflow::RandomSequence random_;
 };
 
-// With dropout, so that randomness inside a step is covered, and with batch norm, whose running statistics averaging
-// reads while the next step is under way.
+// The network has dropout, for randomness inside a step, and batch norm, whose running statistics averaging reads while
+// the next step runs.
 std::vector<dataflow::LayerDescription> small_network() {
   return {{"hidden", {"image"}, tests::dense_layer(24)},
           {"norm", {"hidden"}, std::make_shared<dataflow::BatchNormLayer>(dataflow::BatchNormLayer::Options{})},
@@ -162,7 +162,7 @@ TEST_CASE("random delays before every task change no bit of a switch from s_sgd 
     rig.run(10);
     rig.pools().front()->prepare(2);
     rig.scheduler().switch_to(local_sgd, scheduler::LearnerScaling::kKeep, std::vector<int>{2});
-    rig.run(11);  // to the midst of a round
+    rig.run(11);  // within a round
     return weights_of(rig);
   };
   const std::vector<float> expected = train_both(nullptr);
@@ -204,7 +204,7 @@ TEST_CASE("what a ring brings and what is gathered on the device train the same 
 TEST_CASE("two threads per learner give the same bits in every run", "[training]") {
   const std::vector<int> cores = engine::host::allowed_cores();
   if (cores.size() < 2) tests::skip_test("needs two cores");
-  // Two devices on the same two cores, so that all threads get in each other's way.
+  // Two devices on the same two cores, so that all threads compete.
   const std::string pair = "cpu:" + std::to_string(cores[0]) + "," + std::to_string(cores[1]);
   RigOptions options;
   options.layers = tests::lenet();  // large enough for oneDNN to split its work
@@ -230,7 +230,7 @@ TEST_CASE("the central model is the same on every device", "[training]") {
   options.learners = {2, 2};
   TrainingRig rig(options);
   rig.run(20);
-  rig.scheduler().evaluate(rig.test_ring());  // leaves a copy of z on every device
+  rig.scheduler().evaluate(rig.test_ring());  // copies z on every device
   const auto elements = static_cast<std::size_t>(rig.pools()[0]->training_plan().parameters().elements());
   CHECK(std::memcmp(rig.pools()[0]->evaluation_weights(), rig.pools()[1]->evaluation_weights(),
                     elements * sizeof(float)) == 0);

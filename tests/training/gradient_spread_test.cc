@@ -1,4 +1,5 @@
-// The spread of the learners' gradients, measured while a run trains, against gradients worked out in double.
+// The spread of the learners' gradients, measured while a run trains, compared with gradients computed in double
+// precision.
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -64,7 +65,7 @@ TEST_CASE("the first stride of several learners measures their gradients at the 
   }
   check(rig.run(1), spread_of(gradients));
   CHECK(rig.run(3).gradient_samples == 0);
-  CHECK(rig.run(1).gradient_samples == 1);  // every fourth
+  CHECK(rig.run(1).gradient_samples == 1);  // every fourth stride is measured
 }
 
 TEST_CASE("one learner's successive gradients are measured in pairs", "[training]") {
@@ -77,7 +78,7 @@ TEST_CASE("one learner's successive gradients are measured in pairs", "[training
   check(rig.run(1), spread_of({regression.gradient()(0, initial), regression.gradient()(1, initial)}));
 }
 
-// Whether learners go on to their next gradient while the averaging stream still reads the one before, held at the task
+// Whether learners start their next gradient while the averaging stream still reads the previous one, held at the task
 // `held`. No averaging orders the streams otherwise.
 bool gradient_overtakes_measurement(int learners, const char* held, const std::set<std::string>& dropped) {
   RigOptions options = measured(sma::Scheme::kLookahead, {learners});
@@ -135,7 +136,7 @@ TEST_CASE("gradients of two devices are measured on each, and reported as those 
   const std::vector<double> initial = flatten(rig.scheduler().snapshot());
   double signal = 0.0;
   double variance = 0.0;
-  for (const std::uint64_t first : {0U, 2U}) {  // learners 0 and 1, and 2 and 3
+  for (const std::uint64_t first : {0U, 2U}) {  // learners 0 and 1, then 2 and 3
     const Expected pair = spread_of({regression.gradient()(first, initial), regression.gradient()(first + 1, initial)});
     variance += (pair.square_mean - pair.mean_square) * 2.0 / 2.0;
     signal += (pair.mean_square - (pair.square_mean - pair.mean_square)) / 2.0;

@@ -1,4 +1,4 @@
-// Runs whose number of learners changes: by the auto-tuner, and as its record says.
+// Runs whose number of learners changes: by the auto-tuner, and by a recorded schedule.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -27,7 +27,7 @@ namespace {
 
 using jobs::RunSummary;
 
-// Keeps what a run says of its learners.
+// Records what a run reports about its learners.
 class Listener final : public jobs::RunObserver {
  public:
   void on_start(const jobs::RunStart& start) override { learners = start.learners_per_device; }
@@ -73,10 +73,10 @@ TEST_CASE("on unlike devices a search begins at what each of them had last", "[t
 
 namespace {
 
-// What `learners` measure of gradients in a round, added to its progress.
+// Adds the gradient measurements of `learners` in a round to its progress.
 using Gradients = std::function<void(int learners, scheduler::Progress& progress)>;
 
-// Learners that are found when it is told `rate` images/s, a function of the learners.
+// The number of learners that the search finds for `rate` images/s, a function of the learners.
 int found_at(const std::function<double(int)>& rate, jobs::JobOptions job, const jobs::LearnerCache& cache,
              const Gradients& gradients = {}) {
   const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
@@ -120,7 +120,7 @@ TEST_CASE("by goodput the gradients of a round decide how many learners are wort
     return job;
   };
   const auto rate = [](int learners) { return 10'000.0 * std::sqrt(learners); };
-  // |G|^2 is 1 and S is `scale` mini-batches. One learner's two gradients are like those of two.
+  // G|^2 is 1 and S is `scale` mini-batches. A single learner's two gradients count like those of two learners.
   const auto noise = [](double scale) -> Gradients {
     return [scale](int learners, scheduler::Progress& progress) {
       progress.gradient_samples = 1;
@@ -224,7 +224,7 @@ TEST_CASE("a run of the auto-tuner that never changes its learners has a record,
 
 namespace {
 
-// Takes the memory away when the run has begun, gives it back at the second decision, and ends the run.
+// Takes memory away when the run has begun, gives it back at the second decision, and ends the run.
 class Squeeze final : public jobs::RunObserver {
  public:
   explicit Squeeze(std::int64_t bytes) : bytes_(bytes) {}
@@ -285,7 +285,7 @@ TEST_CASE("a shortage on one device leaves nothing of what others have prepared"
   const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
   const AddressSpaceLimit limit(jobs::inspect(job).learner_bytes * 3 / 2);
   CHECK_THROWS(session->prepare(std::vector{2, 2}));
-  CHECK_NOTHROW(session->prepare(std::vector{1, 2}));  // has room only if the first device's is free again
+  CHECK_NOTHROW(session->prepare(std::vector{1, 2}));  // fits only if the first device's learners have been freed
 }
 
 TEST_CASE("a schedule of learners is followed across epochs, and learns", "[training]") {

@@ -1,4 +1,4 @@
-// What a learner is said to take of its device's memory, beside what it asks the device for.
+// Compares the memory that a learner reports with what it requests from its device.
 #include "learners/learner.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 using engine::Buffer;
 using engine::Layout;
 
-// The CPU, with a list of all that was allocated.
+// A CPU device that lists all allocations.
 class CountingDevice final : public engine::Device {
  public:
   const std::string& name() const noexcept override { return device_->name(); }
@@ -68,16 +68,16 @@ dataflow::Graph small_residual_network() {
                                        {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
 }
 
-// Makes a learner of `graph` and checks what it takes. Returns the part that its arena is of a buffer for each output
-// and each gradient.
+// Makes a learner of `graph` and checks its memory. Returns the size of its arena relative to one buffer for each
+// output and each gradient.
 double check_learner_of(const dataflow::Graph& graph, std::int64_t batch) {
   CountingDevice device;
   const dataflow::Plan training(graph, device, {.batch = batch});
   const dataflow::Plan inference(
       graph, device, {.batch = batch, .mode = engine::OperatorMode::kInference, .parameters = &training.parameters()});
-  REQUIRE(device.allocated.empty());  // plans take nothing
+  REQUIRE(device.allocated.empty());  // plans allocate nothing
   const engine::UpdateRule rule = engine::Sgd{.momentum = 0.9F};
-  const Buffer evaluated =  // of the pool, not of a learner
+  const Buffer evaluated =  // belongs to the pool, not to a learner
       device.allocate(static_cast<std::size_t>(training.parameters().elements()) * sizeof(float));
   device.allocated.clear();
   const std::size_t expected = learners::Learner::device_bytes(device, training, inference, rule);

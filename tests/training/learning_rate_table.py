@@ -6,7 +6,7 @@ terms of rates and not of factors; the warm-up by interpolation between its two 
 import math
 
 BASE = 0.4
-WARM_UP, START = 2.0, 0.25  # epochs, and share of the first rate
+WARM_UP, START = 2.0, 0.25  # epochs, and factor of the first rate
 
 
 def inverse(e):  # Caffe: base_lr * (1 + gamma * iter) ^ (-power)

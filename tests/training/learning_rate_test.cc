@@ -1,4 +1,4 @@
-// Learning-rate schedules against a table, and what follows from them.
+// Learning-rate schedules compared with a table, and their consequences.
 #include "scheduler/learning_rate.h"
 
 #include <array>
@@ -17,10 +17,10 @@ constexpr std::array kEpochs{0.0, 0.5, 1.0, 2.4, 2.5, 3.0, 4.4, 5.0, 7.25, 7.9, 
 struct Row {
   std::string curve;
   bool is_warmed;                            // over 2 epochs, from a quarter of the first rate
-  std::array<double, kEpochs.size()> rates;  // by kEpochs, of one learner with base 0.4
+  std::array<double, kEpochs.size()> rates;  // by kEpochs, for one learner with base 0.4
 };
 
-// Printed by learning_rate_table.py, which knows nothing of this code.
+// Printed by learning_rate_table.py, which shares no code with the product.
 const std::vector<Row> kTable = {
     {"inverse",
      false,

@@ -1,4 +1,4 @@
-// Jobs that take much memory, and a process that gets no more of it.
+// Jobs that need much memory, and a process whose memory is limited.
 #pragma once
 
 #include <malloc.h>
@@ -13,7 +13,7 @@
 
 namespace arbalest::tests {
 
-// A dense layer of so many units; 784 times as many weights.
+// A job with a dense layer of `units` units; it has 784 times as many weights.
 inline jobs::JobOptions wide_job(std::int64_t units, const std::string& learners) {
   return parse("name: 'wide' model { layers { name: 'd' input: 'image' dense { units: " + std::to_string(units) +
                " } } layers { name: 'logits' input: 'd' dense { units: 10 } }\n"
@@ -27,17 +27,17 @@ inline jobs::JobOptions wide_job(std::int64_t units, int learners) {
   return wide_job(units, "fixed: " + std::to_string(learners));
 }
 
-// In its scope the process's address space may grow by so many bytes.
+// In its scope the process's address space may grow by this many bytes.
 class AddressSpaceLimit {
  public:
   explicit AddressSpaceLimit(std::int64_t bytes) {
-    // What earlier work has freed must not serve as memory of its own.
+    // Freed memory of earlier work must not be used instead.
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     malloc_trim(0);
     std::ifstream file("/proc/self/statm");
     std::int64_t size = 0;
     file >> size;
-    mallopt(M_ARENA_MAX, 1);  // else each thread that starts reserves 64 MiB of addresses and more
+    mallopt(M_ARENA_MAX, 1);  // otherwise each new thread reserves 64 MiB of addresses or more
     getrlimit(RLIMIT_AS, &before_);
     const rlimit limit{static_cast<rlim_t>(size * sysconf(_SC_PAGESIZE) + bytes), before_.rlim_max};
     setrlimit(RLIMIT_AS, &limit);

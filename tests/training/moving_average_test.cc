@@ -1,5 +1,5 @@
-// The moving average of the central model: its weights against the formula, and what is evaluated and saved against the
-// central models of the same training without it.
+// The moving average of the central model: its weights compared with the formula, and the evaluated and saved model
+// compared with the central models of the same training without an average.
 #include "scheduler/moving_average.h"
 
 #include <cmath>
@@ -29,7 +29,7 @@ struct State {
   Values values;
 };
 
-// Each state stands for the time since the one before it, the first for all since the start.
+// Each state stands for the time since the previous one, the first state for all time since the start.
 Values average_of(const std::vector<State>& states, double epochs) {
   const double now = states.back().progress;
   Values sum(states.front().values.size(), 0.0);
@@ -52,7 +52,7 @@ class Compared {
 
   TrainingRig& averaged() { return averaged_; }
 
-  // So many rounds of both.
+  // Trains both for `rounds` rounds.
   void train(int rounds) {
     for (int round = 0; round < rounds; ++round) {
       plain_.run(1);
@@ -68,15 +68,15 @@ class Compared {
     averaged_.resize(learners);
   }
 
-  // Of what is saved to what it must be.
+  // Distance of the saved model from the expected one.
   double error() {
-    if (states_.back().progress < plain_.scheduler().progress()) {  // taken in when it is asked for
+    if (states_.back().progress < plain_.scheduler().progress()) {  // taken in when a snapshot is made
       states_.push_back({plain_.scheduler().progress(), flat(plain_.scheduler().snapshot())});
     }
     return relative_error(flat(averaged_.scheduler().snapshot()), average_of(states_, epochs_));
   }
 
-  // Of the present central model to the same.
+  // Distance of the present central model from the expected average.
   double distance() { return relative_error(flat(plain_.scheduler().snapshot()), average_of(states_, epochs_)); }
 
  private:
@@ -140,7 +140,7 @@ TEST_CASE("the moving average of the central model is what is saved", "[training
   RigOptions options;
   options.learners = {GENERATE(1, 3)};
   options.synchronization.period = GENERATE(1, 2);
-  const double epochs = GENERATE(0.4, 12.0);  // every round is taken in, or one of several
+  const double epochs = GENERATE(0.4, 12.0);  // takes in every round, or one of several
   CAPTURE(options.learners[0], options.synchronization.period, epochs);
   Compared compared(options, epochs);
   compared.train(10);

@@ -1,5 +1,5 @@
-// Averaging is off the critical path, and each wait that keeps it correct is needed: proved by holding and dropping
-// tasks, without a clock.
+// Averaging is off the critical path, and each wait that keeps it correct is needed. The tests hold and drop tasks
+// instead of reading a clock.
 #include <string>
 
 #include "engine/host/topology.h"
@@ -32,7 +32,7 @@ RigOptions options_on(const std::vector<std::string>& devices, Latch& latch) {
 
 int learners_of(const RigOptions& options) { return 2 * static_cast<int>(options.devices.size()); }
 
-// The devices of a run, and the pass that reads their replicas there.
+// The devices of a run, and the pass that reads their replicas.
 struct Reader {
   std::vector<std::string> devices;
   std::string label;
@@ -59,7 +59,7 @@ bool update_overtakes_read(const Reader& reader, const std::string& dropped) {
   return overtakes;
 }
 
-// Whether averaging reads replicas whose update is held. Round 0 has no update before it, so its read runs.
+// Whether averaging reads replicas whose update is held. In round 0 no update comes before, so its read runs.
 bool read_overtakes_update(const Reader& reader, const std::string& dropped) {
   Latch latch;
   const RigOptions options = options_on(reader.devices, latch);

@@ -1,4 +1,4 @@
-// Whole jobs in TF32 and BF16, and what they save. Runs on the CPU and on the stand-in of CUDA's libraries.
+// Whole jobs in TF32 and BF16, and their saved models. Runs on the CPU and on the stand-in of CUDA's libraries.
 #include <cmath>
 
 #include "jobs/options/load_job.h"
@@ -27,7 +27,7 @@ jobs::JobOptions small_job(Precision precision, int learners) {
     learners { per_device { fixed: )" +
                            std::to_string(learners) + " } }";
   jobs::JobOptions job = jobs::parse_job(jobs::SourceText("test", text));
-  job.training.precision = precision;  // which a job file may not say of a CPU without the instructions
+  job.training.precision = precision;  // a job file may not ask for it on a CPU without the instructions
   return job;
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("a job in each precision trains, is saved in float32, and evaluates to
   CHECK(again.accuracy == summary.test_accuracy);
   CHECK(again.loss == summary.test_loss);
 
-  // Read as FP32 it is the same model, but for the rounding of each layer.
+  // Evaluated in FP32 the model is the same, except for the rounding of each layer.
   jobs::JobOptions exact = job;
   exact.training.precision = Precision::kFloat32;
   const jobs::EvaluationResult in_float32 = jobs::evaluate_run(exact, model, summary.model_sha256, {});

@@ -23,7 +23,7 @@ RigOptions options_in(Precision precision, int learners) {
   return options;
 }
 
-// How far training may be from training in FP32: of weights and losses, relative.
+// Allowed relative distance of weights and losses from a training in FP32.
 double tolerance_of(Precision precision) { return precision == Precision::kBFloat16 ? 5e-2 : 5e-3; }
 
 // Mean losses of a few steps of LeNet on made-up digits.
@@ -58,7 +58,7 @@ std::vector<std::uint16_t> rounded_there(engine::Device& device, const float* we
   return bits;
 }
 
-// Whether every low-precision copy is that of its weights.
+// Checks that every low-precision copy matches its weights.
 void check_copies(const TrainingRig& rig, const char* when) {
   CAPTURE(when);
   const learners::LearnerPool& pool = *rig.pools().front();
@@ -169,7 +169,7 @@ TEST_CASE(
     RigOptions options = options_in(precision, 1);
     options.batch = 32;
     dataflow::Conv2dLayer::Options conv;
-    conv.filters = 16;  // whole blocks on a CPU in both
+    conv.filters = 16;  // whole blocks on a CPU in both precisions
     conv.window = {{3, 3}, {1, 1}};
     options.layers[0].layer = std::make_shared<dataflow::Conv2dLayer>(conv);
     const TrainingRig rig(options);

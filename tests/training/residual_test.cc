@@ -1,4 +1,4 @@
-// A residual sum that batch norm takes over, evaluated as the definition says.
+// A residual sum that batch norm takes over, compared with the definition.
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
 #include "dataflow/layers/classification.h"
@@ -15,7 +15,7 @@ constexpr std::int64_t kHidden = 6;
 constexpr std::int64_t kClasses = 3;
 constexpr float kEpsilon = 1e-3F;
 
-// ReLU(h + batch norm of h): nothing reads h after the sum, so the output could lie where h is.
+// ReLU(h + batch norm of h): nothing reads h after the sum, so the output could take its buffer.
 std::vector<dataflow::LayerDescription> network() {
   dataflow::BatchNormLayer::Options norm;
   norm.epsilon = kEpsilon;

@@ -1,4 +1,4 @@
-// Another number of learners from one round to the next.
+// The number of learners changes from one round to the next.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -32,7 +32,7 @@ RigOptions resizable(const std::vector<int>& learners) {
   return options;
 }
 
-// A rig, and the reference beside it.
+// A rig and the reference beside it.
 class Compared {
  public:
   explicit Compared(const RigOptions& options)
@@ -47,7 +47,7 @@ class Compared {
 
   TrainingRig& rig() { return rig_; }
 
-  // Both train `rounds` rounds with so many learners.
+  // Both train `rounds` rounds with these learners.
   void train(const std::vector<int>& learners, int rounds) {
     rig_.resize(learners);
     reference_.learners = rig_.scheduler().learners();
@@ -61,7 +61,7 @@ class Compared {
 
   void check() {
     CAPTURE(reference_.learners);
-    CHECK(tasks_ == static_cast<std::int64_t>(reference_.next_task));  // no mini-batch twice, none left out
+    CHECK(tasks_ == static_cast<std::int64_t>(reference_.next_task));  // each mini-batch exactly once
     CHECK(rig_.scheduler().batches() == reference_.next_task);
     const auto found = arbalest::tests::flatten(rig_.scheduler().snapshot());
     CHECK(arbalest::tests::relative_distance(found, reference_.central) < 2e-4);
@@ -75,7 +75,7 @@ class Compared {
   std::int64_t tasks_ = 0;
 };
 
-// Trains `rounds` rounds with each of the numbers in turn, and so does the reference.
+// Rig and reference train `rounds` rounds with each of the sizes in turn.
 void compare_with_reference(const RigOptions& options, const std::vector<std::vector<int>>& sizes, int rounds) {
   Compared compared(options);
   for (const std::vector<int>& size : sizes) {
@@ -177,10 +177,10 @@ TEST_CASE("a lone learner that diverges in a resizable run leaves its last finit
 
 namespace {
 
-// What freed stacks and arenas may keep for a while, in bytes.
+// bytes that freed stacks and arenas may keep for a while
 constexpr double kSlack = 16 << 20;
 
-// A thread that has been joined is listed for a moment longer, so the least of some readings.
+// A joined thread is listed for a moment longer, so this returns the least of some readings.
 std::size_t threads_there() {
   std::size_t least = entries_of("/proc/self/task");
   for (int i = 0; i < 50; ++i) {
@@ -190,19 +190,19 @@ std::size_t threads_there() {
   return least;
 }
 
-// What the process has.
+// Resources that the process holds.
 struct Holdings {
   std::size_t threads = threads_there();
   std::size_t descriptors = entries_of("/proc/self/fd");
-  // That are allocated, in the heap or mapped for themselves.
+  // Allocated bytes, in the heap or mapped separately.
   double allocated = static_cast<double>(mallinfo2().uordblks) + static_cast<double>(mallinfo2().hblkhd);
   double resident = resident_bytes();
 };
 
 }  // namespace
 
-// Numbers of learners between which all groups of learners, by threads, come and go. A learner has more than 100 KiB,
-// so that one of a thousand that stays would show.
+// Numbers of learners between which all groups of learners, by threads, are created and destroyed. A learner takes more
+// than 100 KiB, so a single leaked learner of a thousand would show.
 TEST_CASE("a thousand resizes leave memory, threads and descriptors as they were", "[resize]") {
   RigOptions options = resizable({1});
   options.image = {1, 32, 32};
@@ -218,7 +218,7 @@ TEST_CASE("a thousand resizes leave memory, threads and descriptors as they were
   compared.rig().pools().front()->release_idle();
   const std::size_t threads_of_one = threads_there();
   resize_through(2);
-  CHECK(threads_there() > threads_of_one);  // they do come and go
+  CHECK(threads_there() > threads_of_one);  // threads do come and go
   resize_through(40);
   const Holdings before;
   resize_through(1000);

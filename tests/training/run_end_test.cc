@@ -1,4 +1,4 @@
-// How runs end that do not get to their last epoch: signals, divergence, a model that cannot be saved.
+// Runs that end before their last epoch: signals, divergence, a model that cannot be saved.
 #include <atomic>
 #include <cmath>
 #include <csignal>
@@ -17,7 +17,7 @@ namespace {
 using jobs::RunStatus;
 using jobs::RunSummary;
 
-// Counts what observers are told, and asks to stop when it is told of `stops_at`.
+// Counts calls of the observer, and asks the run to stop at the call `stops_at`.
 class Stopper final : public jobs::RunObserver {
  public:
   enum class Moment { kPreparation, kProgress, kEpoch };
@@ -65,7 +65,7 @@ RunSummary run_until(Stopper& stopper, const jobs::JobOptions& job, const std::s
   return jobs::train(job, context);
 }
 
-// Fails when it is told of the end.
+// Fails at the end of the run.
 class FailingObserver final : public jobs::RunObserver {
  public:
   void on_start(const jobs::RunStart&) override {}
@@ -74,8 +74,8 @@ class FailingObserver final : public jobs::RunObserver {
   void on_finish(const RunSummary&) override { engine::fail(engine::ErrorKind::kOutOfMemory, "the disk is full"); }
 };
 
-// `depth` dense layers, one mini-batch an epoch. With 9 of them and a stddev of 1 the loss in training is finite, but
-// after one step at this rate the model's is not.
+// `depth` dense layers, one mini-batch per epoch. With 9 layers and a stddev of 1 the training loss is finite, but
+// after one step at this learning rate the model's loss is not.
 jobs::JobOptions explosive_job(int depth, const std::string& stddev) {
   std::string layers;
   std::string input = "image";
@@ -111,7 +111,7 @@ TEST_CASE("a stop signal ends the round, saves the model and is no failure", "[t
   CHECK(stopper.finishes == 1);
   CHECK(jobs::read_safetensors(directory.path() / "model.safetensors").size() == 8);
 
-  // What it was told first had been measured.
+  // The first report was measured.
   CHECK(stopper.first_progress.train_loss > 0.0);
   CHECK(stopper.first_progress.images_per_second > 0.0);
   CHECK(stopper.first_progress.epoch > 0.0);
@@ -139,7 +139,7 @@ TEST_CASE("a stop signal during the last evaluation comes too late to stop anyth
 TEST_CASE("a run whose model cannot be saved tells what it had measured, and all observers that it failed",
           "[training]") {
   const TemporaryDirectory directory;
-  std::filesystem::create_directory(directory.path() / "model.safetensors");  // no file can take its place
+  std::filesystem::create_directory(directory.path() / "model.safetensors");  // no file can replace a directory
   FailingObserver failing;
   class Listener final : public jobs::RunObserver {
    public:

@@ -1,4 +1,4 @@
-// What a job takes of memory and of the disk, said before it is taken.
+// Forecasts of a job's memory and disk space, made before either is used.
 #include <unistd.h>
 
 #include <filesystem>
@@ -19,7 +19,7 @@
 namespace arbalest::tests {
 namespace {
 
-// Of this process.
+// Physical memory of this process.
 std::int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::int64_t size = 0;
@@ -72,7 +72,7 @@ TEST_CASE("learners that the user did not ask for become as many as fit", "[trai
   CHECK_THAT(job.warnings.front(), ContainsSubstring("3 learners on each device instead of 4: 4 learners would take"));
 }
 
-// Jobs of which the weights take nearly all, and one of which the activations do.
+// Jobs whose weights take nearly all memory, and one whose activations do.
 TEST_CASE("the memory forecast is what a session takes", "[training][memory]") {
   std::vector<jobs::JobOptions> all{wide_job(20'000, 1), wide_job(20'000, 2)};
   all.push_back(load("lenet-digits.txtpb", {"model={zoo{resnet_cifar{depth: 56}}}", "training.batch_size=64",
@@ -80,7 +80,7 @@ TEST_CASE("the memory forecast is what a session takes", "[training][memory]") {
   for (jobs::JobOptions& job : all) {
     const jobs::Inspection inspection = jobs::inspect(job);
     const std::int64_t needed = inspection.memory.front().needed;
-    const std::int64_t model = jobs::model_bytes(*job.graph);  // its copy on the host is gone again
+    const std::int64_t model = jobs::model_bytes(*job.graph);  // its copy on the host has been freed
     const std::int64_t before = resident_bytes();
     const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
     session->scheduler().advance(session->training_ring(), 1);
@@ -94,7 +94,7 @@ TEST_CASE("the memory forecast is what a session takes", "[training][memory]") {
 
 TEST_CASE("a model for which the disk has no room is not trained", "[training]") {
   const TemporaryDirectory directory;
-  constexpr std::int64_t kLayerBytes = std::int64_t{4} << 30U;  // the largest that a layer may have
+  constexpr std::int64_t kLayerBytes = std::int64_t{4} << 30U;  // limit of a layer
   const auto free_bytes = static_cast<std::int64_t>(std::filesystem::space(directory.path()).available);
   std::string layers = "layers { name: 'd0' input: 'image' dense { units: 32768 } }\n";
   std::string input = "d0";
@@ -125,7 +125,7 @@ TEST_CASE("inspection adds up", "[training]") {
   }
   CHECK(parameters == inspection.parameters);
   CHECK(flops == inspection.forward_flops);
-  // 13.2 MFLOP an image: forward, and two gradients but for the first layer's input.
+  // 13.2 MFLOP per image: forward, and two gradients except for the first layer's input.
   CHECK(inspection.training_flops == Approx(13.2e6).epsilon(0.02));
   CHECK(inspection.weight_bytes >= 4 * 431'080);
   CHECK(inspection.arena_bytes_without_reuse > 0);
@@ -133,12 +133,12 @@ TEST_CASE("inspection adds up", "[training]") {
   CHECK(inspection.learners_that_fit <= 1024);
   CHECK(inspection.dataset_bytes == 25'000 * (28 * 28 + 4));
   CHECK(inspection.warnings.empty());
-  // On the CPU all is host memory: the datasets, the model's copies, the rings, and the learners.
+  // On the CPU everything is host memory: the datasets, the model's copies, the rings, and the learners.
   REQUIRE(inspection.memory.size() == 1);
   const std::int64_t learners = inspection.learners_per_device.front();
   CHECK(inspection.memory.front().needed == inspection.device_bytes + learners * inspection.learner_bytes);
   CHECK(inspection.device_bytes > inspection.dataset_bytes + 4 * inspection.weight_bytes);
-  // A learner keeps what its optimizer needs: here momentum; nothing; two moments.
+  // A learner keeps its optimizer's vectors: here momentum; none; two moments.
   const auto learner_bytes = [](const std::string& optimizer) {
     return jobs::inspect(load("lenet-digits.txtpb", {"training.batch_size=1", "optimizer=" + optimizer})).learner_bytes;
   };

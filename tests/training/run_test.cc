@@ -1,4 +1,4 @@
-// Whole runs through jobs::train: accuracy on digits and MNIST, and what a run leaves behind.
+// Whole runs through jobs::train: accuracy on digits and MNIST, and the files of a run.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -58,13 +58,13 @@ TEST_CASE("a net with batch norm learns the digits, and its file evaluates to wh
     const jobs::JobOptions job = load("convnet-digits.txtpb", overrides);
     const RunSummary summary = run(job, directory.path().string());
     CHECK(summary.status == RunStatus::kCompleted);
-    // Two learners take half the steps each.
+    // Two learners take half as many steps each.
     CHECK(summary.test_accuracy.value() > (learners == "1" ? 0.95 : 0.8));
     const std::string model = (directory.path() / "model.safetensors").string();
     const jobs::EvaluationResult again = jobs::evaluate_run(job, model, summary.model_sha256, {});
     CHECK(again.accuracy == summary.test_accuracy);
     CHECK(again.loss == summary.test_loss);
-    double largest = 0.0;  // of the running variances, which start at 1
+    double largest = 0.0;  // largest running variance; variances start at 1
     int statistics = 0;
     for (const dataflow::NamedTensor& tensor : jobs::read_safetensors(model, summary.model_sha256)) {
       if (!tensor.name.ends_with(".running_mean") && !tensor.name.ends_with(".running_var")) continue;
@@ -181,7 +181,7 @@ TEST_CASE("a job on two devices of unequal size trains, and evaluates again", "[
 
 TEST_CASE("rounds that span more than an epoch are refused", "[training]") {
   jobs::JobOptions job = load("logistic-digits.txtpb", {"training.batch_size=5000", "learners.per_device.fixed=4"});
-  job.learners_per_device = {5};  // as if the files held fewer examples than the job file was checked for
+  job.learners_per_device = {5};  // as if the files held fewer examples than assumed when the job file was checked
   CHECK_THROWS_WITH(run(job), ContainsSubstring("needs 5 mini-batches, but an epoch has 4"));
 }
 
@@ -205,11 +205,11 @@ TEST_CASE("a damaged model is not evaluated", "[training]") {
 TEST_CASE("a target counts as reached by the lower median of the last five accuracies", "[training]") {
   jobs::AccuracyTarget target(0.9);
   CHECK_FALSE(target.add(0.85));
-  CHECK_FALSE(target.add(0.95));  // lower median of two is the smaller
+  CHECK_FALSE(target.add(0.95));  // the lower median of two is the smaller one
   CHECK(target.add(0.95));
   CHECK_FALSE(target.add(0.8));  // 0.80 0.85 0.95 0.95
   CHECK(target.add(0.9));        // 0.80 0.85 0.90 0.95 0.95
-  CHECK(target.add(0.91));       // the first is forgotten
+  CHECK(target.add(0.91));       // the first one is dropped
   jobs::AccuracyTarget none(std::nullopt);
   CHECK_FALSE(none.add(1.0));
 }

@@ -59,8 +59,8 @@ TEST_CASE("a ring that is passed has slots for what is under way, and no more th
   CHECK(scheduler::pass_ring_slots(8, 1000, 1) == (scheduler::kRunAhead + 1) * 8);
   CHECK(scheduler::pass_ring_slots(1, 1000, kWithoutNeed) == kWithoutNeed);
   CHECK(scheduler::pass_ring_slots(1, 5, kWithoutNeed) == 5);
-  CHECK(scheduler::pass_ring_slots(1, 0, kWithoutNeed) == 1);  // of an empty set
-  // Pass after pass, whether the learners have the slots of all batches, all but one, or few of them.
+  CHECK(scheduler::pass_ring_slots(1, 0, kWithoutNeed) == 1);  // for an empty set
+  // Repeated passes; the learners have slots for all batches, for all but one, or for few of them.
   for (const int batches : {1, 8, 9, 10, 31}) {
     RigOptions options;
     options.learners = {3};

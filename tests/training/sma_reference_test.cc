@@ -1,4 +1,5 @@
-// The whole road (input, learners, scheduler, averaging) against SMA in plain double arithmetic, over many rounds.
+// The whole path (input, learners, scheduler, averaging), compared with SMA in plain double arithmetic over many
+// rounds.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -129,7 +130,7 @@ TEST_CASE("every optimizer computes its rule with SMA's correction, and begins a
       options.synchronization.momentum = 0.5F;
       options.learning_rate.base = rule.index() == 0 ? 0.1 : 0.02;
       options.learning_rate.curve = arbalest::scheduler::StepDrops{1.0, 0.5};
-      compare_with_reference(options, 16);  // one learner sees one drop, three see three
+      compare_with_reference(options, 16);  // one learner sees one drop, three learners see three
     }
   }
 }
@@ -140,7 +141,7 @@ TEST_CASE("gradients are clipped, and biases left without decay", "[training]") 
     RigOptions options;
     options.learners = {learners};
     options.rule = arbalest::engine::Sgd{.momentum = 0.9F, .weight_decay = 0.2F};
-    options.clip_gradient_norm = 0.4F;  // of norms that go from 0.9 to 0.2
+    options.clip_gradient_norm = 0.4F;  // the norms fall from 0.9 to 0.2
     options.without_decay = {arbalest::dataflow::ParameterKind::kBias};
     compare_with_reference(options, 30);
   }

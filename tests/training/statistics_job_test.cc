@@ -1,4 +1,4 @@
-// Where a job's central model has its batch norm statistics from.
+// Tests which batch norm statistics a job's central model gets.
 #include <memory>
 
 #include "jobs/run/session.h"
@@ -19,7 +19,7 @@ std::unique_ptr<jobs::Session> trained(const std::string& statistics, int exampl
   return session;
 }
 
-// Of the first layer's running mean.
+// Distance between the first layers' running means.
 double distance(const std::vector<dataflow::NamedTensor>& a, const std::vector<dataflow::NamedTensor>& b) {
   double sum = 0.0;
   for (std::size_t i = 0; i < a.size(); ++i) {

@@ -1,4 +1,4 @@
-// Running statistics of batch norm on the whole road, against SMA in plain double arithmetic; and that they are as
+// Running statistics of batch norm on the whole path, compared with SMA in plain double arithmetic. They must be as
 // repeatable as the weights.
 #include <algorithm>
 #include <cmath>
@@ -36,7 +36,7 @@ std::vector<dataflow::LayerDescription> network() {
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 
-// Lengths of its parameters, in order: the running statistics are numbers 4 and 5.
+// Lengths of its parameters, in order; the running statistics have the numbers 4 and 5.
 const std::vector<std::int64_t> kLengths{kHidden * kPixels, kHidden, kHidden,           kHidden,
                                          kHidden,           kHidden, kClasses* kHidden, kClasses};
 
@@ -64,7 +64,7 @@ Values flatten(const std::vector<dataflow::NamedTensor>& tensors) {
   return values;
 }
 
-// Of one mini-batch; where a running statistic stands, the mini-batch's.
+// Gradient of one mini-batch; in place of a running statistic, the mini-batch's statistic.
 Values gradient(TrainingRig& rig, std::uint64_t task, const Values& flat) {
   const std::int64_t batch = rig.order().batch_size();
   std::vector<std::int64_t> examples(static_cast<std::size_t>(batch));
@@ -122,7 +122,7 @@ void check_parameters(TrainingRig& rig, const ReferenceSma& reference) {
   const std::vector<Values> expected = split(reference.central);
   const std::vector<Values> found = split(flatten(rig.scheduler().snapshot()));
   for (std::size_t p = 0; p < found.size(); ++p) {
-    if (p == 1) continue;  // batch norm takes away what the bias before it adds
+    if (p == 1) continue;  // batch norm removes what the bias before it adds
     CAPTURE(p);
     CHECK(relative_error(found[p], expected[p]) < 2e-4);
   }
@@ -245,7 +245,7 @@ TEST_CASE("a mini-batch whose statistics are not finite stops the run, and z sta
 TEST_CASE("z's statistics, estimated anew, are what mini-batches have under z, and training knows nothing of it",
           "[training]") {
   constexpr std::int64_t kBatches = 5;
-  const double moving_average_epochs = GENERATE(0.0, 0.5);  // or under z's moving average
+  const double moving_average_epochs = GENERATE(0.0, 0.5);  // or with z's moving average
   const auto devices = two_devices(engine::host::allowed_cores());
   std::vector<std::vector<int>> arrangements{{1}, {2}, {4}};
   if (!devices.empty()) arrangements.push_back({2, 1});
@@ -273,7 +273,7 @@ TEST_CASE("z's statistics, estimated anew, are what mini-batches have under z, a
         CHECK(relative_error(with[kVariance], variance) < 1e-5);
         CHECK(relative_error(without[kMean], mean) > 1e-3);
         CHECK(flatten(estimated.scheduler().snapshot()) == flat);
-        // Evaluation goes by them: what an evaluation alone makes of the saved model is the same.
+        // Evaluation uses these statistics: evaluating the saved model alone gives the same result.
         RigOptions loading = options_for({1});
         TrainingRig loaded(loading);
         loaded.scheduler().load(estimated.scheduler().snapshot());

@@ -1,4 +1,4 @@
-// Jobs whose training images are decoded as they are needed, and whose number only the files say.
+// Jobs whose training images are decoded when needed, and whose number only the files tell.
 #include <fmt/format.h>
 
 #include "jobs/run/inspection.h"
@@ -45,7 +45,7 @@ class StreamedImages {
 
 std::int64_t needed(const std::vector<jobs::MemoryUse>& memory) { return memory.front().needed; }
 
-// Trains and evaluates: `session` is of some use.
+// Trains and evaluates a little, to show that `session` works.
 void train_a_little(jobs::Session& session) {
   session.scheduler().advance(session.training_ring(), 2);
   session.scheduler().drain();
@@ -66,7 +66,7 @@ TEST_CASE("the memory forecast has the rings of the most learners that a job may
     const jobs::Inspection inspection = jobs::inspect(images.job(learners));
     CHECK(inspection.learners_per_device == std::vector<int>{1});
     CHECK(inspection.most_learners_per_device == std::vector<int>{16});
-    // A lone learner computes on all cores, for which its plan takes a little more.
+    // A single learner computes on all cores, for which its plan takes slightly more memory.
     CHECK(static_cast<double>(needed(inspection.most_memory)) ==
           Approx(static_cast<double>(needed(fixed.memory))).epsilon(0.01));
     CHECK(needed(inspection.memory) == needed(inspection.most_memory) - 15 * inspection.learner_bytes);
@@ -75,7 +75,7 @@ TEST_CASE("the memory forecast has the rings of the most learners that a job may
   }
 }
 
-// Rings for 1,024 learners have 3 GiB.
+// Rings for 1,024 learners take 3 GiB.
 TEST_CASE("the bound of a tuned job is lowered to what fits into memory", "[training][memory]") {
   const StreamedImages images;
   jobs::JobOptions job = images.job("auto { max: 1024 }");

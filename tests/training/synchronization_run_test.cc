@@ -1,4 +1,4 @@
-// Whole runs under every scheme of keeping learners together: what they save, where they stop, and how they replay.
+// Whole runs under every scheme of synchronization: what they save, where they stop, and how they replay.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -28,7 +28,7 @@ jobs::JobOptions job_with(const std::string& synchronization, std::vector<std::s
   return load("logistic-digits.txtpb", more);
 }
 
-// Keeps the switches of a run, and ends it after its first step if it is told to.
+// Records a run's switches, and ends the run after its first step if asked to.
 class Listener final : public jobs::RunObserver {
  public:
   explicit Listener(bool stops = false) : stops_(stops) {}
@@ -70,7 +70,7 @@ void check_same(const std::vector<dataflow::NamedTensor>& a, const std::vector<d
   }
 }
 
-// The model after so many steps of each learner.
+// The model after `steps` steps of each learner.
 std::vector<dataflow::NamedTensor> model_after(jobs::JobOptions job, int steps) {
   const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
   session->scheduler().advance(session->training_ring(), steps);
@@ -130,7 +130,7 @@ TEST_CASE("a stopped run ends at a step of a long round and saves the mean of it
   CHECK(summary.examples % (2 * 32) == 0);
   const auto steps = static_cast<int>(summary.examples / (2 * 32));
   REQUIRE(steps < 312);
-  // Until the first round ends learners train alone, so the mean is that of swap.
+  // Until the first round ends, learners train alone, so the mean is that of swap.
   check_same(saved(directory.path() / "run", summary), model_after(job_with("swap {}"), steps));
   const jobs::EvaluationResult again =
       jobs::evaluate_run(job, (directory.path() / "run/model.safetensors").string(), summary.model_sha256, {});
@@ -140,7 +140,7 @@ TEST_CASE("a stopped run ends at a step of a long round and saves the mean of it
 TEST_CASE("a run that diverges saves the last finite weights under every scheme", "[training]") {
   for (const std::string scheme : {"sma {}", "ea_sgd { period: 3 }", "s_sgd {}", "local_sgd { period: 7 }",
                                    "bmuf { period: 2 local_state: AVERAGE }", "diloco { period: 3 }", "swap {}"}) {
-    for (const std::string rate : {"30", "1000"}) {  // steps that are not finite, and losses
+    for (const std::string rate : {"30", "1000"}) {  // one gives steps that are not finite, the other losses
       CAPTURE(scheme, rate);
       const TemporaryDirectory directory;
       Listener listener;
@@ -167,7 +167,7 @@ TEST_CASE("a run switches at the first step that is not before the epoch, and ag
     Listener listener;
     const RunSummary summary = run_into(job, directory.path() / name, listener);
     CHECK(summary.status == RunStatus::kCompleted);
-    CHECK(summary.examples == 625 * 32);  // one learner ends where the epoch does
+    CHECK(summary.examples == 625 * 32);  // a single learner stops at the end of the epoch
     CHECK(summary.learners_per_device == std::vector<int>{1});
     REQUIRE(listener.switches.size() == 2);
     CHECK(listener.switches[0].batch == 158);  // 156.25, in steps of two
@@ -180,11 +180,11 @@ TEST_CASE("a run switches at the first step that is not before the epoch, and ag
     CHECK(listener.switches[1].to == "lookahead");
     CHECK(listener.switches[1].learners_per_device == std::vector<int>{1});
     REQUIRE(listener.rows.size() == 1);
-    CHECK(listener.rows[0].learning_rate == Approx(job.learning_rate.base));  // not twice that any more
+    CHECK(listener.rows[0].learning_rate == Approx(job.learning_rate.base));  // no longer twice that
     models.push_back(summary.model_sha256);
   }
   CHECK(models[0] == models[1]);
-  // What the directory keeps is the job: run from there it trains the same model.
+  // The job in the run's directory trains the same model.
   Listener listener;
   const jobs::JobOptions again = jobs::load_job((directory.path() / "first/job.txtpb").string());
   CHECK(run_into(again, directory.path() / "third", listener).model_sha256 == models[0]);
@@ -200,7 +200,7 @@ TEST_CASE("a schedule of learners goes on across switches, where strides are of 
                              at),
                  "synchronization={ s_sgd {} switch { at_epoch: 0.5 ea_sgd { period: 4 } } }"});
   };
-  // 313 mini-batches after 71 steps of three: from there on in strides of twelve.
+  // 71 steps of three learners precede mini-batch 313; strides of twelve follow.
   CHECK_THROWS_WITH(job(400), ContainsSubstring("did you mean 397 or 409?"));
   const RunSummary summary = run(job(409));
   CHECK(summary.status == RunStatus::kCompleted);
@@ -209,7 +209,7 @@ TEST_CASE("a schedule of learners goes on across switches, where strides are of 
 }
 
 TEST_CASE("rounds and schedules that do not suit the files are refused when these are read", "[training]") {
-  // Sixty images, of which an epoch takes fifteen mini-batches.
+  // Sixty images, of which an epoch trains fifteen mini-batches.
   const TemporaryDirectory directory;
   for (const std::string split : {"train", "test"}) {
     write_text(directory / (split + "_images.npy"), npy("|u1", "60, 4, 5", std::string(60 * 4 * 5, 'x')));
@@ -230,7 +230,7 @@ TEST_CASE("rounds and schedules that do not suit the files are refused when thes
                     ContainsSubstring("a round of 2 learners with period 500 needs"));
   CHECK_NOTHROW(open("fixed: 2", "switch { at_epoch: 1 learners: 1 local_sgd { period: 15 } }"));
   CHECK_NOTHROW(open("fixed: 2", "switch { at_epoch: 1 swap {} }"));
-  // From mini-batch 16 on strides have six.
+  // From mini-batch 16 on, strides have six mini-batches.
   const std::string schemes = "s_sgd {} switch { at_epoch: 1 sma { period: 3 } }";
   CHECK_NOTHROW(open("schedule { step { learners: 2 } step { at_batch: 22 learners: 1 } }", schemes));
   CHECK_THROWS_WITH(open("schedule { step { learners: 2 } step { at_batch: 24 learners: 1 } }", schemes),

@@ -1,4 +1,4 @@
-// Runs that are traced: the same training, and a file that tells what ran when.
+// Traced runs: the training is the same, and the file tells what ran when.
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -64,7 +64,7 @@ jobs::JobOptions small_job(const char* learners) {
 
 constexpr double kRounding = 0.002;  // microseconds: times have three digits
 
-// Of the "run" track: each span within the one before it that has not ended.
+// In the "run" track, each span lies within the previous one that has not ended.
 void check_nests(const std::vector<Span>& spans) {
   std::vector<Span> open;
   for (const Span& span : spans) {
@@ -114,7 +114,7 @@ TEST_CASE("trace: a traced run gives the same bytes, and its file has every task
 TEST_CASE("trace: learners that leave within an epoch count for as long as they were there", "[training]") {
   const TemporaryDirectory directory;
   jobs::Trace trace(directory / "trace.json");
-  // 200 mini-batches: all but the last 20 by eight learners.
+  // 200 mini-batches; eight learners train all but the last 20.
   jobs::train(load("logistic-digits.txtpb",
                    {"training.max_epochs=1", "training.batch_size=100",
                     "learners.per_device.schedule={step { learners: 8 } step { at_batch: 176 learners: 1 }}"}),
@@ -172,7 +172,7 @@ TEST_CASE("trace: is bounded, and says what it lacks", "[training]") {
     if (event["ph"] == "X") ++spans[event["tid"]];
   }
   for (const auto& [track, count] : spans) CHECK(count <= 10);
-  CHECK(*trace.shares()->busy > 0.0);  // of all tasks, kept or not
+  CHECK(*trace.shares()->busy > 0.0);  // over all tasks, kept or not
 }
 
 TEST_CASE("trace: is written however a run ends", "[training]") {
@@ -185,7 +185,7 @@ TEST_CASE("trace: is written however a run ends", "[training]") {
     CHECK(jobs::train(small_job("2"), context).status == jobs::RunStatus::kStopped);
   }
   SECTION("failed") {
-    std::filesystem::create_directory(directory / "model.safetensors");  // no file can take its place
+    std::filesystem::create_directory(directory / "model.safetensors");  // no file can replace a directory
     jobs::Trace trace(directory / "trace.json");
     CHECK_THROWS_AS(jobs::train(small_job("2"), context_for(trace, directory.path().string())), engine::Error);
   }

@@ -1,4 +1,4 @@
-// The search and the sweep of `arbalest tune`, as the program runs them.
+// The search and the sweep of `arbalest tune`, run as by the program.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -25,7 +25,7 @@ TEST_CASE("tune: the sweep of unlike devices measures the chosen numbers beside 
   const jobs::TuneResult result = jobs::tune(job, {}, {.sweep = true}, [](const std::string&) {});
   REQUIRE(result.chosen.size() == 2);
   REQUIRE_FALSE(result.points.empty());
-  // The second device was the last, so these are its numbers.
+  // The second device was tuned last, so these are its numbers.
   for (const jobs::TunePoint& point : result.points) {
     CHECK(point.learners.front() == result.chosen.front());
     CHECK(point.learner_bytes > 0);
@@ -83,7 +83,7 @@ TEST_CASE("tune: a sweep leaves out numbers for which there is no memory, and wh
   std::optional<AddressSpaceLimit> limit;
   std::vector<std::string> lines;
   std::optional<jobs::TuneResult> found;
-  // The first decision is to look at two learners, which are there when it is told; a third one is not to be.
+  // The first decision is to try two learners, which exist when it is reported; a third one must not be created.
   const auto tell = [&](const std::string& line) {
     lines.push_back(line);
     if (!limit) limit.emplace(learner / 2);
@@ -109,7 +109,7 @@ TEST_CASE("numbers that did not fit: more on every device do not either, fewer m
   CHECK(lost.contain({4, 4}));
   CHECK(lost.contain({4, 8}));
   CHECK_FALSE(lost.contain({8, 2}));
-  lost.add({8, 1}, {2, 1});  // to shrink
+  lost.add({8, 1}, {2, 1});  // this was to shrink
   CHECK(lost.contain({2, 1}));
   CHECK_FALSE(lost.contain({4, 1}));
   CHECK_FALSE(lost.contain({2, 2}));

@@ -2,6 +2,6 @@
 
 namespace arbalest::tests {
 
-void use_test_device() {}  // a CPU is always there
+void use_test_device() {}  // a CPU is always available
 
 }  // namespace arbalest::tests

@@ -1,5 +1,5 @@
-// The validation set of every kind of data: which examples it has, that training has the others, and what a job that
-// cannot be divided is told.
+// The validation set of every kind of data: its examples, that training has the others, and the errors for jobs that
+// cannot be divided.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using Examples = std::vector<std::int64_t>;
 using Bits = std::vector<std::uint32_t>;
 
-constexpr int kImages = 60;  // of three classes
+constexpr int kImages = 60;  // in three classes
 
 std::string job_text(const std::string& data) {
   const bool are_numbers = data.find("ratings") != std::string::npos;
@@ -95,7 +95,7 @@ Bits bits_of(const dataflow::Dataset& data, std::int64_t example) {
   return bits;
 }
 
-// That `part` has the examples `numbers` of `all`, in that order.
+// Checks that `part` has the examples `numbers` of `all`, in that order.
 void check_part(const dataflow::Dataset& part, const dataflow::Dataset& all, const Examples& numbers) {
   REQUIRE(std::cmp_equal(part.size(), numbers.size()));
   int unlike = 0;
@@ -105,7 +105,7 @@ void check_part(const dataflow::Dataset& part, const dataflow::Dataset& all, con
   CHECK(unlike == 0);
 }
 
-// `text`: of a job without validation and augmentation.
+// `text`: the data of a job without validation and augmentation.
 void check_division(const std::string& data, const fs::path& root, double fraction, std::size_t expected) {
   CAPTURE(data);
   const jobs::JobOptions whole = parse(job_text(data));
@@ -133,7 +133,7 @@ std::string images_data(const char* more = "") {
 
 constexpr const char* kArrays = "npy { directory: 'arrays' classes: 3 height: 4 width: 5 channels: 1 }";
 
-// What opening a session for a job says that cannot be divided, and the kind of error.
+// The error of opening a session for a job that cannot be divided; it must be of that kind.
 std::string refusal(const jobs::JobOptions& job, const fs::path& root, engine::ErrorKind kind) {
   try {
     jobs::Session session(job, root.string(), jobs::Session::Purpose::kTraining, {});
@@ -234,7 +234,7 @@ TEST_CASE("a session leaves the same examples out whatever its seed, and counts 
 }
 
 TEST_CASE("the indices that a session trains on are never those of validation", "[training]") {
-  // Of arrays whose images tell which example they are.
+  // Arrays whose images show which example they are.
   const TemporaryDirectory root;
   write_arrays(root / "arrays", false);
   const auto input = GENERATE(jobs::Session::Input::kResident, jobs::Session::Input::kRing);
@@ -288,7 +288,7 @@ TEST_CASE("what memory a job takes follows from the smaller training set", "[tra
   };
   const jobs::Inspection whole = bytes({});
   const jobs::Inspection divided = bytes({"data.validation.fraction=0.25"});
-  // The host keeps the place of what the validation set has copied.
+  // The host keeps the memory of examples that were copied to the validation set.
   CHECK(divided.dataset_bytes == whole.dataset_bytes + 5000 * (784 + 4));
   const jobs::JobOptions job = load("lenet-digits.txtpb", {"data.validation.fraction=0.25"});
   CHECK(job.data.training_examples == 15'000);
@@ -312,7 +312,7 @@ TEST_CASE("a job whose data cannot be divided is told where it says so", "[train
                                "the 10 that a validation set needs; raise it: 0.175 is enough"));
   CHECK_THAT(said(12, "0.5"), ContainsSubstring("a training set of 12 examples is too small to be divided"));
   CHECK_THAT(said(4, "0.5"), ContainsSubstring("class 1, of 1 example, cannot both train and validate"));
-  // The suggestions are enough.
+  // The suggested values are sufficient.
   write_arrays(root / "arrays", false, 60);
   const auto with = [&](const std::string& fraction) {
     return jobs::parse_job(jobs::SourceText("test", job_text(kArrays)),

@@ -1,4 +1,4 @@
-// Whole runs with a validation set: what the stop rule, the summary, evaluation and studies read.
+// Whole runs with a validation set: the sets that stop rule, summary, evaluation and studies use.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ using jobs::EvaluationSet;
 using jobs::RunStatus;
 using jobs::RunSummary;
 
-// Keeps what a run tells.
+// Records what a run reports.
 class Listener final : public jobs::RunObserver {
  public:
   void on_start(const jobs::RunStart& start) override { start_ = start; }
@@ -45,7 +45,7 @@ Listener listen(const jobs::JobOptions& job, const std::string& output = "") {
   return listener;
 }
 
-// Two classes that any model tells apart; in the test set the labels are swapped, so its accuracy falls as that of the
+// Two classes that any model distinguishes. The test set's labels are swapped, so its accuracy falls as that of the
 // training set rises.
 void write_contrary(const std::filesystem::path& directory) {
   std::filesystem::create_directories(directory);
@@ -126,7 +126,7 @@ TEST_CASE("a study by time to accuracy scores by the validation set", "[training
 }
 
 TEST_CASE("a saved model is evaluated to what its run reported, on either set", "[training]") {
-  // Either set is evaluated by itself here, and one after the other in the run.
+  // Here each set is evaluated by itself, in the run one after the other.
   const std::string average = GENERATE("0", "0.5");
   const TemporaryDirectory directory;
   const jobs::JobOptions job = load(

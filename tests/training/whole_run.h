@@ -1,4 +1,4 @@
-// Whole runs through jobs::train, for tests.
+// Runs whole jobs through jobs::train.
 #pragma once
 
 #include <cstdlib>
@@ -15,7 +15,7 @@
 
 namespace arbalest::tests {
 
-// A ready job, changed.
+// Loads a ready job with overrides.
 inline jobs::JobOptions load(const std::string& config, const std::vector<std::string>& overrides) {
   return jobs::load_job(source_directory() + "/configs/" + config, overrides);
 }
@@ -23,7 +23,7 @@ inline jobs::JobOptions load(const std::string& config, const std::vector<std::s
 inline jobs::JobOptions parse(const std::string& text) { return jobs::parse_job(jobs::SourceText("test", text)); }
 
 // A job that tunes at most four learners on a device of two cores and on one of one core; on machines with two cores
-// they share one. One learner on each at first.
+// the devices share one. It begins with one learner on each.
 inline jobs::JobOptions tuned_on_unlike_devices() {
   const auto cores = engine::host::allowed_cores();
   if (cores.size() < 2) skip_test("it takes two cores");
@@ -34,7 +34,7 @@ inline jobs::JobOptions tuned_on_unlike_devices() {
   return job;
 }
 
-// output: "" keeps nothing.
+// output: "" stores nothing.
 inline jobs::RunSummary run(const jobs::JobOptions& job, const std::string& output = "") {
   const char* root = std::getenv("ARBALEST_DATA");
   jobs::RunContext context;

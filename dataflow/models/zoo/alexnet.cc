@@ -4,7 +4,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-// The same in both: three poolings, after the first, the second and the last convolution.
+// Common to both versions: poolings after the first, the second and the last convolution.
 constexpr int kSmallestSide = 63;
 const FilterOptions kPool{.kernel = 3, .stride = 2};
 
@@ -36,7 +36,7 @@ void torchvision_alexnet(float dropout, ZooBuilder& model) {
   model.classify("classifier.6");
 }
 
-// The network of the paper, which lay on two GPUs.
+// The network of the paper, which was split over two GPUs.
 void grouped_alexnet(float dropout, ZooBuilder& model) {
   const auto normalized_pool = [&](const std::string& number) {
     model.relu("relu" + number);

@@ -1,4 +1,4 @@
-// AlexNet (Krizhevsky et al., 2012), as torchvision or as Caffe has it; layers are named as there.
+// AlexNet (Krizhevsky et al., 2012) in torchvision's or Caffe's version, with that version's layer names.
 #pragma once
 
 #include "dataflow/models/zoo/zoo_builder.h"

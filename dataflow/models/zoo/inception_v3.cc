@@ -27,7 +27,7 @@ void add_unit(ZooBuilder& model, const Unit& unit) {
   model.relu(unit.name + ".relu");
 }
 
-// Branches of one input that are joined again.
+// Branches that read one input and are concatenated.
 class Mixed {
  public:
   Mixed(ZooBuilder& model, std::string name) : model_(model), name_(std::move(name)), input_(model.last()) {}
@@ -35,7 +35,7 @@ class Mixed {
   Mixed(const Mixed&) = delete;
   Mixed& operator=(const Mixed&) = delete;
 
-  // A branch whose output is not an end yet: where it leads to.
+  // Adds units to a branch that goes on behind them; returns the name of the last one.
   std::string chain(const std::string& from, const std::vector<Unit>& units) {
     model_.from(from);
     for (const Unit& unit : units) add_unit(model_, {name_ + "." + unit.name, unit.filters, unit.filter});
@@ -43,7 +43,7 @@ class Mixed {
   }
   void branch(const std::vector<Unit>& units) { ends_.push_back(chain(input_, units)); }
   void branch_from(const std::string& from, const Unit& unit) { ends_.push_back(chain(from, {unit})); }
-  // What lies beside the border counts as zeros.
+  // Zeros beyond the border count in the average.
   void pooled_branch(int filters) {
     model_.from(input_).average_pool(name_ + ".pool", {.kernel = 3, .padding = 1}).set_count_padding(true);
     ends_.push_back(chain(model_.last(), {{"branch_pool", filters}}));

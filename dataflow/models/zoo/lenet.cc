@@ -4,7 +4,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-// Normalization makes a bias superfluous.
+// Batch normalization makes a bias superfluous.
 template <typename Message>
 void start(Message& layer, bool batch_norm) {
   start_with_xavier(layer);

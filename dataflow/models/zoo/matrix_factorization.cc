@@ -4,7 +4,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-// Vectors of the users and of the items. Away from 0, where the gradients of both would vanish.
+// Standard deviation of the vectors of users and items. At 0, the gradients of both would vanish.
 constexpr float kStddev = 0.1F;
 
 void embed(ZooBuilder& builder, const std::string& name, int width, int column) {
@@ -26,7 +26,7 @@ void matrix_factorization(const v1::MatrixFactorization& options, ZooBuilder& bu
   embed(builder, "item", options.width(), 1);
   embed_bias(builder, "user_bias", 0);
   embed_bias(builder, "item_bias", 1);
-  // All that is the same for every rating: the one parameter that weight decay leaves alone.
+  // The mean that all ratings share: the one parameter without weight decay.
   v1::Parameter& mean = *builder.inner_product("interaction", "user", "item").mutable_bias();
   mean.mutable_initializer()->mutable_constant()->set_value(options.mean());
   mean.set_decay_multiplier(0.0F);

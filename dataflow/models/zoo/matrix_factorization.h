@@ -1,5 +1,5 @@
-// Matrix factorization with biases (Koren et al., 2009): the rating of an item by a user is predicted as
-// p_user . q_item + b_user + b_item + m.
+// Matrix factorization with biases (Koren et al., 2009). It predicts a user's rating of an item as p_user . q_item +
+// b_user + b_item + m.
 #pragma once
 
 #include "dataflow/models/zoo/zoo_builder.h"

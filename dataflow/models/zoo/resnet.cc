@@ -8,7 +8,7 @@ namespace {
 
 struct Depth {
   bool has_bottlenecks;
-  std::vector<int> blocks;  // of each of four stages
+  std::vector<int> blocks;  // blocks in each of the four stages
 };
 
 const std::map<int, Depth>& depths() {
@@ -22,10 +22,10 @@ const std::map<int, Depth>& depths() {
 
 struct Block {
   std::string name;  // "layer1.0"
-  int width;         // of the convolutions but a bottleneck's last
+  int width;         // filters of all convolutions except a bottleneck's last
   int stride;
   bool is_bottleneck;
-  bool has_projection;  // its shortcut changes the shape
+  bool has_projection;  // whether the shortcut changes the shape
 
   int outputs() const { return is_bottleneck ? 4 * width : width; }
 };
@@ -35,7 +35,7 @@ struct BlockConv {
   FilterOptions filter;
 };
 
-// `in_first`: the stride is the first convolution's, whatever its kernel.
+// `in_first`: whether the first convolution has the stride, whatever its kernel.
 std::vector<BlockConv> convolutions(const Block& block, bool in_first) {
   const auto conv = [](int filters, int kernel, int stride) {
     return BlockConv{filters, {.kernel = kernel, .stride = stride, .padding = kernel / 2}};
@@ -45,7 +45,7 @@ std::vector<BlockConv> convolutions(const Block& block, bool in_first) {
           conv(block.outputs(), 1, 1)};
 }
 
-// Convolution, normalization, ReLU; the last ReLU stands behind the addition (He et al., 2015).
+// Convolution, normalization, ReLU; the last ReLU follows the addition (He et al., 2015).
 void add_block(ZooBuilder& model, const Block& block, bool stride_in_first) {
   const std::string input = model.last();
   const std::vector<BlockConv> convs = convolutions(block, stride_in_first);

@@ -6,7 +6,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-const std::map<int, int>& blocks_of_depth() {  // of each of three stages
+const std::map<int, int>& blocks_of_depth() {  // blocks in each of three stages
   static const std::map<int, int> kBlocks{{20, 3}, {32, 5}, {44, 7}, {56, 9}, {110, 18}};
   return kBlocks;
 }

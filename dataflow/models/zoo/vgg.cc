@@ -6,7 +6,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-// Convolutions between the poolings.
+// Filters of the convolutions between the poolings.
 const std::map<int, std::vector<int>>& convolutions_of_depth() {
   static const std::map<int, std::vector<int>> kConvolutions{
       {11, {1, 1, 2, 2, 2}}, {16, {2, 2, 3, 3, 3}}, {19, {2, 2, 4, 4, 4}}};
@@ -17,7 +17,7 @@ const std::map<int, std::vector<int>>& convolutions_of_depth() {
 
 void vgg(const v1::Vgg& options, ZooBuilder& model) {
   model.check_range("dropout", options.dropout(), kDropoutRatio);
-  model.require_sides(32);  // halved five times
+  model.require_sides(32);  // the image is halved five times
   const std::vector<int>* stages = model.choose("depth", options.depth(), convolutions_of_depth());
   if (stages == nullptr) return;
 

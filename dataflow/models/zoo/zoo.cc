@@ -16,7 +16,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-// "lenet", as in a job file.
+// The model's name in a job file: "lenet".
 std::string name_of(const v1::Zoo& zoo) {
   return zoo.GetReflection()->GetOneofFieldDescriptor(zoo, zoo.GetDescriptor()->oneof_decl(0))->name();
 }

@@ -1,4 +1,4 @@
-// The zoo: models that are listed layer by layer from a few options.
+// The zoo: models that expand a few options into a list of layers.
 #pragma once
 
 #include "arbalest/v1/model.pb.h"
@@ -8,10 +8,10 @@
 
 namespace arbalest::dataflow {
 
-// The layers that `zoo`, which has its defaults (fill_defaults), stands for with data of the form `input`, as a job
-// file would list them; what has the schema's default is left out. None if the options are wrong, or do not fit the
-// data, which is added to `issues` with paths that begin with "zoo"; or if `input` has no classes, which says that
-// nothing is known of the data.
+// Expands `zoo`, which must have its defaults (fill_defaults), into the layers that a job file would list for data of
+// the form `input`; values equal to the schema's defaults are omitted. Returns no layers if the options are wrong or do
+// not fit the data; the issues have paths that begin with "zoo". Also returns none if `input` has no classes, which
+// means that the data is unknown.
 LayerMessages expand(const v1::Zoo& zoo, const InputDescription& input, FieldIssues& issues);
 
 }  // namespace arbalest::dataflow

@@ -6,7 +6,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-// In the shortest form.
+// Writes the kernel in the shortest form.
 template <typename Message>
 void set_kernel(Message& message, const Sides& kernel) {
   if (kernel.height == kernel.width) {

@@ -1,4 +1,4 @@
-// The layers of a model of the zoo while they are written down, as a job file would list them.
+// Builds the list of layers of a zoo model, in the form of a job file.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace arbalest::dataflow {
 
 using LayerMessages = google::protobuf::RepeatedPtrField<v1::Layer>;
 
-// Of a window, in pixels; one number stands for both directions.
+// Sides of a window, in pixels; one number stands for both directions.
 struct Sides {
   Sides(int both) : height(both), width(both) {}  // NOLINT(google-explicit-constructor): {.kernel = 3}
   Sides(int of_height, int of_width) : height(of_height), width(of_width) {}
@@ -32,20 +32,20 @@ struct FilterOptions {
 
 inline constexpr Range<float> kDropoutRatio{0.0F, 1.0F, false, true};
 
-// What is not said of a layer has the default of the schema. Every layer is added behind the last one, unless from()
-// names another input; its message is returned for what only one model says.
+// Fields that a model does not set keep the schema's default. Each layer reads the layer added before it, unless from()
+// names another input. The functions return the layer's message, so that a model can set further fields.
 class ZooBuilder {
  public:
-  // `path`: of the model in v1::Model, "zoo.vgg". `input`: without classes, nothing is known of the data, and the
-  // layers are not to be used.
+  // `path`: path of the model in v1::Model, "zoo.vgg". `input`: if it has no classes, the data is unknown, and the
+  // layers must not be used.
   ZooBuilder(std::string path, const InputDescription& input, FieldIssues& issues);
 
-  // What is wrong with the options. All of them are asked for before the first layer.
+  // Checks an option. All options must be checked before the first layer is added.
   template <typename T>
   void check_range(const std::string& field, T value, const Range<T>& range) {
     issues_.add(path_ + "." + field, out_of_range(field, value, range));
   }
-  // What `choices` has for `value`, or null if nothing.
+  // Returns the entry of `choices` for `value`; without one, reports the known values and returns null.
   template <typename T>
   const T* choose(const std::string& field, int value, const std::map<int, T>& choices) {
     const auto found = choices.find(value);
@@ -55,22 +55,22 @@ class ZooBuilder {
     report_unknown(field, value, known);
     return nullptr;
   }
-  // A model whose windows would stand out of smaller images.
+  // Requires images of at least this side: smaller ones do not fit the model's windows.
   void require_sides(std::int64_t least);
 
-  // A model of so many columns of ids.
+  // Requires data with this many columns of ids.
   void require_columns(std::size_t columns);
 
-  // No layers if anything was wrong.
+  // Returns the layers; none if any issue was reported.
   LayerMessages take_layers();
 
-  // The next layer's input.
+  // Sets the input of the next layer.
   ZooBuilder& from(const std::string& tensor);
-  // The name of the last layer, at first "image".
+  // Name of the last layer; "image" at first.
   const std::string& last() const noexcept { return last_; }
 
   v1::Conv& conv(const std::string& name, int filters, const FilterOptions& filter);
-  // A convolution without bias, and batch normalization.
+  // Adds a convolution without bias, and batch normalization.
   v1::BatchNorm& conv_bn(const std::string& name, const std::string& bn_name, int filters, const FilterOptions& filter);
   v1::BatchNorm& batch_norm(const std::string& name);
   v1::Pool& max_pool(const std::string& name, const FilterOptions& window);
@@ -79,22 +79,22 @@ class ZooBuilder {
   v1::Dense& dense(const std::string& name, int units);
   void relu(const std::string& name);
   void local_response_norm(const std::string& name);
-  // No layer if the ratio is 0.
+  // Adds no layer if the ratio is 0.
   void dropout(const std::string& name, float ratio);
   void padded_shortcut(const std::string& name, int channels, int stride);
   void add(const std::string& name, const std::string& a, const std::string& b);
   void concat(const std::string& name, const std::vector<std::string>& inputs);
 
-  // A table with a row for each id of the data's column.
+  // Adds a table with one row for each id in the data's column.
   v1::Embedding& embedding(const std::string& name, int width, int column);
-  // With a bias.
+  // The inner product gets a bias.
   v1::InnerProduct& inner_product(const std::string& name, const std::string& a, const std::string& b);
-  // The model's loss "loss" of what the last layer predicts.
+  // Adds the model's loss, named "loss", for the last layer's predictions.
   void predict();
 
-  // A dense layer of as many units as there are classes, with Xavier's initial weights, and the model's loss "loss".
+  // Adds a dense layer with one unit per class and Xavier's initial weights, and the model's loss, named "loss".
   v1::Dense& classify(const std::string& name);
-  // The same with a loss that is not the main one.
+  // Does the same with an auxiliary loss.
   void auxiliary_classify(const std::string& name, const std::string& loss, float weight);
 
  private:
@@ -111,7 +111,7 @@ class ZooBuilder {
   std::string last_ = "image";
 };
 
-// The same initial weights as Caffe's models.
+// Gives a layer the initial weights of Caffe's models.
 template <typename Message>
 void start_with_xavier(Message& layer) {
   layer.mutable_weight()->mutable_initializer()->mutable_xavier();

@@ -1,0 +1,16 @@
+// Reads `learners { per_device { growth { ... } } }` of a job file: few learners at first, whose number doubles
+// repeatedly.
+#pragma once
+
+#include "arbalest/v1/job.pb.h"
+#include "dataflow/models/field_issues.h"
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+// Reads `growth` into the schedule of `options`, whose devices and epochs must be set. With n doublings from `from` to
+// `to`, there are 2^i times `from` learners, at most `to`, from epoch `epochs` i / n on. Writes the defaults into
+// `growth`.
+void read_growth(v1::Learners::Growth& growth, JobOptions& options, dataflow::FieldIssues& issues);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,32 @@
+// A convolution as cuDNN is asked about it.
+#pragma once
+
+#include <string>
+
+#include "engine/cuda/layout.h"
+#include "engine/ops/window.h"
+#include "engine/precision.h"
+#include "engine/shape.h"
+
+namespace arbalest::tests::cudnn {
+
+struct Convolution {
+  engine::Shape input;    // [n, c, h, w], with the zeros that are not on both sides
+  engine::Shape weights;  // [o, c / groups, kernel h, kernel w]
+  engine::Shape output;   // [n, o, h', w']
+  engine::Window window;  // without extra_padding
+  engine::Precision precision = engine::Precision::kFloat32;
+  engine::cuda::Order order = engine::cuda::Order::kChannelsLast;  // of all three tensors
+
+  std::int64_t groups() const { return input[1] / weights[1]; }
+  bool operator==(const Convolution&) const = default;
+};
+
+enum class Pass { kForward, kWeightGradient, kInputGradient };
+
+const char* to_string(Pass pass);
+const char* to_string(engine::cuda::Order order);  // "NHWC" or "NCHW"
+// "32x20x12x12 * 50x20x5x5, stride 1x1, padding 0x0"
+std::string to_string(const Convolution& convolution);
+
+}  // namespace arbalest::tests::cudnn
