@@ -13,7 +13,7 @@ from markdown import PageError, anchors, read
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
-SOURCE_FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:cc|cu|h|md|proto|py|sh|txt|txtpb))`")
+SOURCE_FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:cc|cu|h|md|proto|py|sh|tsv|txt|txtpb))`")
 COMMAND = re.compile(r"^(build/|bench/|arbalest |make |cmake |export )")
 TIMEOUT_SECONDS = 600
 
