@@ -115,7 +115,8 @@ std::optional<Probe> next_probe(std::span<const Configuration> space, std::span<
 }
 
 double error_between(const Point& a, const Point& b, const SearchOptions& options) {
-  return combined_error(combined_error(a.error, b.error), options.objective.error_between(a.configuration, b.configuration));
+  return combined_error(combined_error(a.error, b.error),
+                        options.objective.error_between(a.configuration, b.configuration));
 }
 
 Point choose(const Curve& curve, std::optional<int> present, const SearchOptions& options) {
