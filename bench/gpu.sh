@@ -39,6 +39,7 @@ data=${ARBALEST_DATA:-data}
 read -ra learners <<<"${ARBALEST_GPU_LEARNERS:-1 2 4 8 16 32}"
 read -ra small_batches <<<"${ARBALEST_GPU_SMALL_BATCHES:-16 64}"  # 32 is among the benches
 read -ra large_batches <<<"${ARBALEST_GPU_LARGE_BATCHES:-16 32 64 128}"
+made_up_records=${ARBALEST_GPU_MADE_UP_RECORDS:-10000}  # of each of CIFAR-10's files
 read -ra measuring <<<"${ARBALEST_GPU_MEASURING:---turns 7}"  # options of `gpu_bench learners`
 
 deadline=$((SECONDS + ${ARBALEST_GPU_SECONDS:-540}))
@@ -157,6 +158,9 @@ list_cases() {
   printf '%s' "$names"
 }
 
+# escape < NAMES: as Catch2 wants them in a file, where a comma would end a name.
+escape() { sed 's/[\\,]/\\&/g'; }
+
 # The test program tells on stderr when a case begins and how it ends (tests/gpu/case_listener.cc).
 cases_that() { sed -n "s/^case $1: //p" "$scratch/stderr"; }
 
@@ -186,7 +190,8 @@ cases() {
       first_note="$(wc -l <"$scratch/left") cases were not reached in time; "
       break
     fi
-    attempt $((limit - (SECONDS - start))) tests/gpu_test --input-file "$scratch/left"
+    escape <"$scratch/left" >"$scratch/input"
+    attempt $((limit - (SECONDS - start))) tests/gpu_test --input-file "$scratch/input"
     code=$?
     cases_that failed >>"$scratch/failed"
     ended=$((ended + $(cases_that passed | wc -l) + $(cases_that failed | wc -l)))
@@ -235,7 +240,7 @@ run_alone() {
       break
     fi
     count=$((count + 1))
-    printf '%s\n' "$case" >"$scratch/one"
+    escape <<<"$case" >"$scratch/one"
     rm -f "$scratch/cudnn"
     result=fails
     attempt 60 env CUDNN_LOGLEVEL_DBG=3 CUDNN_LOGDEST_DBG="$scratch/cudnn" tests/gpu_test --input-file "$scratch/one" \
@@ -317,7 +322,7 @@ find_large_data() {
   [ -z "$large_data" ] || return 0
   large_data=$data
   [ ! -e "$data/cifar-10/data_batch_1.bin" ] || return 0
-  step made_up_images 60 python3 bench/made_up_cifar10.py "$scratch/data/cifar-10"
+  step made_up_images 60 python3 bench/made_up_cifar10.py "$scratch/data/cifar-10" "$made_up_records"
   large_data=$scratch/data
   echo "CIFAR-10: absent, so made-up images take its place; only speeds tell anything" >>"$out/machine.txt"
 }

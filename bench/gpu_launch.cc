@@ -13,15 +13,12 @@
 #include "bench/gpu_questions.h"
 #include "bench/harness.h"
 #include "bench/job_arguments.h"
-#include "engine/cuda/handle.h"
-#include "engine/cuda/stream.h"
-#include "engine/stream_observer.h"
+#include "bench/step_graph.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::bench {
 namespace {
 
-using engine::cuda::CudaStream;
 using engine::cuda::StreamContext;
 
 struct Arguments {
@@ -32,52 +29,6 @@ struct Arguments {
 };
 
 constexpr int kSteps = 16;  // per call: hides the filling and draining of the pipeline
-
-// Finds the stream of the one learner.
-class StreamFinder final : public engine::StreamObserver {
- public:
-  void before_task(const engine::Stream& stream, const char*) override {
-    // An observer may only look at a stream, but this benchmark captures what is enqueued there.
-    if (stream.name().ends_with("learner 0")) learner = &engine::cuda::as_cuda(const_cast<engine::Stream&>(stream));
-  }
-  void after_task(const engine::Stream&, const char*) override {}
-
-  CudaStream* learner = nullptr;
-};
-
-// The work of one learner on its stream for one step, as one CUDA graph.
-class Graph {
- public:
-  // Captures the work that `enqueue` enqueues on the stream.
-  template <typename Function>
-  Graph(CudaStream& stream, const Function& enqueue) : stream_(stream) {
-    engine::cuda::Handle<cudaGraph_t, cudaGraphDestroy> graph;
-    with_stream([](cudaStream_t on) { ARBALEST_CUDA(cudaStreamBeginCapture(on, cudaStreamCaptureModeThreadLocal)); });
-    enqueue();
-    with_stream([&](cudaStream_t on) { ARBALEST_CUDA(cudaStreamEndCapture(on, graph.put())); });
-    ARBALEST_CUDA(cudaGraphGetNodes(graph.get(), nullptr, &nodes_));
-    ARBALEST_CUDA(cudaGraphInstantiate(executable_.put(), graph.get(), 0));
-  }
-
-  std::size_t nodes() const { return nodes_; }
-
-  void replay(int times) {
-    with_stream([&](cudaStream_t on) {
-      for (int i = 0; i < times; ++i) ARBALEST_CUDA(cudaGraphLaunch(executable_.get(), on));
-    });
-    stream_.drain();
-  }
-
- private:
-  template <typename Function>
-  void with_stream(const Function& function) {
-    stream_.submit("graph", [&](const StreamContext& context) { function(context.stream); });
-  }
-
-  CudaStream& stream_;
-  std::size_t nodes_ = 0;
-  engine::cuda::Handle<cudaGraphExec_t, cudaGraphExecDestroy> executable_;
-};
 
 void train(jobs::Session& session, int steps) {
   session.scheduler().advance(session.training_ring(), steps);
@@ -98,12 +49,12 @@ void run(const Arguments& arguments) {
   StreamFinder finder;
   jobs::Session captured(job, data_root, training, {.observer = &finder, .graphs = false});
   train(captured, 1);
-  Graph step(*finder.learner, [&] { captured.scheduler().advance(captured.training_ring(), 1); });
+  StepGraph step(*finder.learner, [&] { captured.scheduler().advance(captured.training_ring(), 1); });
   step.replay(1);
   captured.scheduler().drain();
   // Runs once outside of a capture, so that the kernel is loaded.
   finder.learner->submit("nothing", [](const StreamContext& context) { enqueue_empty_kernels(1, context.stream); });
-  Graph empty(*finder.learner, [&] {
+  StepGraph empty(*finder.learner, [&] {
     finder.learner->submit("nothing",
                            [&](const StreamContext& context) { enqueue_empty_kernels(step.nodes(), context.stream); });
   });

@@ -33,10 +33,10 @@ LARGE_JOB = SMALL_JOB.replace('"small"', '"large"').replace("mnist", "cifar10")
 
 
 def write_mnist(directory):
-    """A data set of MNIST's form: 64 training and 16 test images."""
+    """A data set of MNIST's form: 512 training and 16 test images."""
     directory.mkdir(parents=True)
     numbers = random.Random(1)
-    for name, count in (("train", 64), ("t10k", 16)):
+    for name, count in (("train", 512), ("t10k", 16)):
         images = struct.pack(">IIII", 0x803, count, 28, 28) + numbers.randbytes(count * 28 * 28)
         labels = struct.pack(">II", 0x801, count) + bytes(i % 10 for i in range(count))
         (directory / f"{name}-images-idx3-ubyte").write_bytes(images)
@@ -69,7 +69,7 @@ class Tree:
         sizes = {"ARBALEST_GPU_SMALL_JOB": "small.txtpb", "ARBALEST_GPU_LARGE_JOB": "large.txtpb",
                  "ARBALEST_GPU_LEARNERS": "1 2", "ARBALEST_GPU_SMALL_BATCHES": "4", "ARBALEST_GPU_LARGE_BATCHES": "4",
                  "ARBALEST_GPU_MEASURING": "--turns 1 --seconds 0.01", "ARBALEST_DATA": str(self.data),
-                 "ARBALEST_GPU_SECONDS": "800"}
+                 "ARBALEST_GPU_SECONDS": "800", "ARBALEST_GPU_MADE_UP_RECORDS": "40"}
         self.done = subprocess.run(["bash", self.root / "bench/gpu.sh", self.out, *parts], capture_output=True, text=True,
                                    env={"PATH": os.environ["PATH"], **sizes, **environment})
         return self.done.returncode
@@ -178,7 +178,7 @@ class GpuScriptTest(unittest.TestCase):
         if "cuda:0" in devices.stdout:
             self.skipTest("this machine has a GPU")
         self.tree.replace("bin/arbalest", f'exec {REAL_PROGRAM} "$@"\n')
-        for _ in range(20):  # a race would show sooner or later
+        for _ in range(10):  # a race would show sooner or later
             self.assertEqual(self.tree.run("tests"), 4)
             self.assertIn("skipped: no NVIDIA driver", self.tree.done.stderr)
 

@@ -1,0 +1,54 @@
+// The counts behind the predictions in bench/results/, beside numbers worked out by hand.
+#include "tests/prediction/prediction.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::tests::prediction {
+
+using engine::Precision;
+
+TEST_CASE("prediction: LeNet's products are those of its layers") {
+  const StepCosts costs = count_work({"lenet {}", {{1, 28, 28}, 10}, 32, Precision::kFloat32});
+  // Forward, an image: 2 x 20 x 24 x 24 x 25 + 2 x 50 x 8 x 8 x 500 + 2 x 800 x 500 + 2 x 500 x 10. Backward twice as
+  // many, but for the first layer, whose input gets no gradient.
+  CHECK(costs.operations == 32.0 * (2 * 576'000 + 3 * (3'200'000 + 800'000 + 10'000)));
+}
+
+TEST_CASE("prediction: the bytes of a linear classifier by hand") {
+  const auto bytes_of_tensors = [](Precision precision, double parameter_bytes) {
+    const StepCosts costs = count_work({"logistic_regression {}", {{1, 28, 28}, 10}, 4, precision});
+    CHECK(costs.parameters >= 7850);
+    return costs.bytes - parameter_bytes * static_cast<double>(costs.parameters);
+  };
+  // Dense layer: 12,544 of images and 160 of logits, forward and backward. Loss: 160 + 16 of labels + 4, then the
+  // same and the gradient of 160. Accuracy: 160 + 16 + 8, forward only. Parameters: weights read twice and a gradient
+  // written, then six vectors of the update.
+  CHECK(bytes_of_tensors(Precision::kFloat32, 36.0) == 2 * 12'704 + 180 + 340 + 184);
+}
+
+TEST_CASE("prediction: nodes of a step do not depend on the precision's peak, and LeNet has fewer than ResNet-20") {
+  const std::int64_t lenet = count_nodes("lenet {}", Precision::kFloat32);
+  CHECK(lenet > 10);  // two convolutions, two poolings, two dense layers, forward and backward
+  CHECK(count_nodes("lenet {}", Precision::kTensorFloat32) == lenet);
+  CHECK(count_nodes("resnet_cifar { depth: 20 }", Precision::kFloat32) > lenet);
+}
+
+TEST_CASE("prediction: the largest of the three limits counts") {
+  const Gpu gpu{.bytes_per_second = 1e9,
+                .float32_operations_per_second = 1e9,
+                .least_node_seconds = 1.0,
+                .most_node_seconds = 2.0};
+  const StepCosts costs{.operations = 3e9, .bytes = 1e9, .parameters = 250'000'000};
+  const Prediction one = predict(gpu, costs, 5, Precision::kFloat32, 1);
+  CHECK(one.least_seconds == Approx(5.0));
+  CHECK(one.most_seconds == Approx(10.0));
+  CHECK(one.limit == Limit::kNodes);
+  // Averaging of two replicas moves (2 + 3) x 4 x 250 million bytes.
+  const Prediction two = predict(gpu, costs, 3, Precision::kFloat32, 2);
+  CHECK(two.byte_seconds == Approx(7.0));
+  CHECK(two.operation_seconds == Approx(6.0));
+  CHECK(two.most_seconds == Approx(7.0));
+  CHECK(two.limit == Limit::kBytes);
+  CHECK(predict(gpu, costs, 1, Precision::kFloat32, 1).limit == Limit::kOperations);
+}
+
+}  // namespace arbalest::tests::prediction
