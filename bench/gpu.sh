@@ -283,7 +283,7 @@ report_accuracy() {
 point() {
   local name=$1 job=$2 data=$3 judge=report_point
   shift 3
-  step "$name" 60 bench/gpu_bench learners "$job" --data-root "$data" --no-all-reduce "${measuring[@]}" "$@"
+  step "$name" 60 bench/gpu_bench learners "$job" --data-root "$data" "${measuring[@]}" "$@"
 }
 
 report_point() { sed -n '/ learners: /p' "$scratch/stderr" | tail -n 1; }
@@ -296,7 +296,7 @@ run_benches() {
   for k in "${learners[@]}"; do point "learners_$k" "$small_job" "$data" --learners "$k"; done
   for precision in TF32 BF16; do
     for k in "${learners[@]}"; do
-      point "learners_${precision}_$k" "$small_job" "$data" --learners "$k" --precision "$precision"
+      point "learners_${precision}_$k" "$small_job" "$data" --learners "$k" --precision "$precision" --no-all-reduce
     done
   done
   run_kernel_durations
@@ -332,10 +332,10 @@ run_curves() {
   find_large_data
   for k in "${learners[@]}"; do
     for batch in "${large_batches[@]}"; do
-      point "large_b${batch}_$k" "$large_job" "$large_data" --batch "$batch" --learners "$k"
+      point "large_b${batch}_$k" "$large_job" "$large_data" --batch "$batch" --learners "$k" --no-all-reduce
     done
     for batch in "${small_batches[@]}"; do
-      point "small_b${batch}_$k" "$small_job" "$data" --batch "$batch" --learners "$k"
+      point "small_b${batch}_$k" "$small_job" "$data" --batch "$batch" --learners "$k" --no-all-reduce
     done
   done
 }

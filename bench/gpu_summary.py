@@ -181,7 +181,7 @@ def gain_of(curve):
 
 def print_gains(results):
     """The gain of many learners over one, by model and batch size, beside the paper's."""
-    curves = sorted(results.curves(precision="FP32", connections="default"), key=lambda c: (c["job"], c["batch"]))
+    curves = sorted(results.curves(precision="FP32"), key=lambda c: (c["job"], c["batch"]))
     if not curves:
         return
     print("\n| job | batch size | best number of learners | its images/s over one learner's | the paper's best | images/s by learners |\n"
