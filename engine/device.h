@@ -39,7 +39,8 @@ class Device {
   virtual std::size_t free_memory() const = 0;
 
   virtual std::unique_ptr<Stream> create_stream(const StreamOptions& options) = 0;
-  // Of allocate()'s memory, what such a stream takes; not what libraries keep to themselves.
+  // What such a stream takes of the device's memory, handles of libraries and room for recordings included. May block
+  // the host the first time. Throws kOutOfMemory where it cannot be found out for want of memory.
   virtual std::size_t stream_bytes(const StreamOptions& options) const = 0;
 
   // Throws ErrorKind::kDevice where the device cannot run the operator.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/cuda/library_questions.h"
 #include "engine/device.h"
 #include "engine/devices.h"
 
@@ -34,6 +35,8 @@ class CudaDevice final : public Device {
   int ordinal_;
   bool graphs_;
   StreamObserver* observer_;
+  mutable CaptureGate gate_;
+  mutable LibraryQuestions questions_;
 };
 
 }  // namespace arbalest::engine::cuda

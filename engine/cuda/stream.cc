@@ -16,15 +16,19 @@ namespace {
 
 // cuBLAS' own size on Hopper; with a workspace of the user its results repeat (cuBLAS, "Results Reproducibility").
 constexpr std::size_t kCublasWorkspace = std::size_t{32} << 20U;
-constexpr std::size_t kTaskName = 40;  // characters of ", mini-batch N"
-constexpr int kPolls = 2000;           // reads of the mapped counter before the host thread sleeps
+constexpr std::size_t kTaskName = 40;                      // characters of ", mini-batch N"
+constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;  // the driver's granule, for a learner's recordings
+constexpr int kPolls = 2000;                               // reads of the mapped counter before the host thread sleeps
 constexpr const char* kEarlierWork = "this or earlier work";
 
 }  // namespace
 
-std::size_t CudaStream::bytes(bool libraries) { return kPartials * sizeof(float) + (libraries ? kCublasWorkspace : 0); }
+std::size_t CudaStream::bytes(bool libraries) {
+  return kPartials * sizeof(float) + (libraries ? kCublasWorkspace + kGraphRoom : 0);
+}
 
-CudaStream::CudaStream(Options options) : options_(std::move(options)), place_(options_.name) {
+CudaStream::CudaStream(Options options, CaptureGate& gate)
+    : options_(std::move(options)), place_(options_.name), gate_(gate) {
   place_.reserve(options_.name.size() + kTaskName);
   ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
   int least = 0;
@@ -40,17 +44,14 @@ CudaStream::CudaStream(Options options) : options_(std::move(options)), place_(o
   context_.stream = stream_.get();
   context_.partials = partials_.as<float>();
   if (!options_.libraries) return;
-  ARBALEST_CUDA(cudnnCreate(cudnn_.put()));
-  ARBALEST_CUDA(cudnnSetStream(cudnn_.get(), stream_.get()));
   cublas_workspace_ = allocate_device(kCublasWorkspace);
-  ARBALEST_CUDA(cublasCreate(cublas_.put()));
-  ARBALEST_CUDA(cublasSetStream(cublas_.get(), stream_.get()));
-  ARBALEST_CUDA(cublasSetWorkspace(cublas_.get(), cublas_workspace_.data(), kCublasWorkspace));
+  libraries_ = std::make_unique<LibraryHandles>(options_.ordinal, stream_.get(), gate_);
+  ARBALEST_CUDA(cublasSetWorkspace(libraries_->cublas(), cublas_workspace_.data(), kCublasWorkspace));
   // Else partial sums of bfloat16 products may be rounded before they meet.
   constexpr int kSumsInFloat32 = CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
-  ARBALEST_CUDA(cublasSetMathMode(cublas_.get(), static_cast<cublasMath_t>(kSumsInFloat32)));
-  context_.cudnn = cudnn_.get();
-  context_.cublas = cublas_.get();
+  ARBALEST_CUDA(cublasSetMathMode(libraries_->cublas(), static_cast<cublasMath_t>(kSumsInFloat32)));
+  context_.cudnn = libraries_->cudnn();
+  context_.cublas = libraries_->cublas();
 }
 
 CudaStream::~CudaStream() { drain(); }
@@ -155,18 +156,27 @@ std::unique_ptr<TaskGraph> CudaStream::end_recording() {
     if (entry.calls_libraries) run(entry.label, entry.run);
   }
   record().synchronize();
+  capture(*recorded);
+  return std::make_unique<CudaTaskGraph>(std::move(*recorded));
+}
+
+void CudaStream::capture(CudaTaskGraph& recorded) {
+  const auto undisturbed = gate_.enter_capture();
   ARBALEST_CUDA(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal));
   Handle<cudaGraph_t, cudaGraphDestroy> graph;
   try {
-    for (const CudaTaskGraph::Entry& entry : recorded->entries) run(entry.label, entry.run);
+    for (const CudaTaskGraph::Entry& entry : recorded.entries) run(entry.label, entry.run);
   } catch (...) {
     static_cast<void>(cudaStreamEndCapture(stream_.get(), graph.put()));  // the error under way says more
     throw;
   }
   ARBALEST_CUDA(cudaStreamEndCapture(stream_.get(), graph.put()));
-  ARBALEST_CUDA(cudaGraphInstantiate(recorded->executable.put(), graph.get(), 0));
-  ARBALEST_CUDA(cudaGraphUpload(recorded->executable.get(), stream_.get()));
-  return std::make_unique<CudaTaskGraph>(std::move(*recorded));
+  if (cudaGraphInstantiate(recorded.executable.put(), graph.get(), 0) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    release_pool(options_.ordinal);  // what freed learners have left there may be what is missing
+    ARBALEST_CUDA(cudaGraphInstantiate(recorded.executable.put(), graph.get(), 0));
+  }
+  ARBALEST_CUDA(cudaGraphUpload(recorded.executable.get(), stream_.get()));
 }
 
 bool CudaStream::has_passed(std::uint64_t position) const {

@@ -12,6 +12,7 @@
 #include "engine/buffer.h"
 #include "engine/cuda/check.h"
 #include "engine/cuda/handle.h"
+#include "engine/cuda/library_handles.h"
 #include "engine/stream.h"
 
 namespace arbalest::engine {
@@ -53,10 +54,11 @@ class CudaStream final : public Stream {
     StreamObserver* observer = nullptr;
   };
 
-  // Of device memory, with or without what the libraries are given.
+  // Of device memory: with libraries their workspace and room for the recordings, but not their handles.
   static std::size_t bytes(bool libraries);
 
-  explicit CudaStream(Options options);
+  // `gate`: the device's; must outlive the stream.
+  CudaStream(Options options, CaptureGate& gate);
   // Ends when all enqueued work has.
   ~CudaStream() override;
 
@@ -109,6 +111,7 @@ class CudaStream final : public Stream {
   }
   template <typename Function>
   void run(const char* label, const Function& function);
+  void capture(CudaTaskGraph& recorded);
   Event next_event();
   void before(const char* label);
   void after(const char* label);
@@ -117,8 +120,8 @@ class CudaStream final : public Stream {
   const Options options_;
   std::string place_;  // the stream's name and its mini-batch, for traces and errors
   Handle<cudaStream_t, cudaStreamDestroy> stream_;
-  Handle<cudnnHandle_t, cudnnDestroy> cudnn_;
-  Handle<cublasHandle_t, cublasDestroy> cublas_;
+  CaptureGate& gate_;
+  std::unique_ptr<LibraryHandles> libraries_;
   Buffer cublas_workspace_;
   Buffer partials_;
   Buffer passed_;  // mapped host memory: uint64_t, the last position that the device has passed

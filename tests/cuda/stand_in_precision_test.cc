@@ -45,7 +45,11 @@ TEST_CASE("what a learner takes of a GPU in BF16 is what was forecast", "[traini
                              {.batch = 100, .evaluation_batch = 100, .precision = Precision::kBFloat16}, 2);
   const std::size_t before = device->free_memory();
   pool.create();
-  CHECK(before - device->free_memory() == pool.shared_bytes() + 2 * pool.learner_bytes());
+  constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;  // of a learner's forecast, for its recordings
+  const std::size_t forecast = pool.shared_bytes() + 2 * pool.learner_bytes();
+  const std::size_t taken = before - device->free_memory();
+  CHECK(taken <= forecast);
+  CHECK(forecast - taken < 2 * kGraphRoom);
 }
 
 }  // namespace arbalest::tests
