@@ -1,5 +1,6 @@
 #include "engine/cuda/device.h"
 
+#include <type_traits>
 #include <vector>
 
 #include "engine/cuda/check.h"
@@ -68,7 +69,14 @@ std::size_t CudaDevice::stream_bytes(const StreamOptions& options) const {
 
 std::unique_ptr<Operator> CudaDevice::prepare(const OperatorSpec& spec, const PrepareOptions& options) {
   make_current();
-  return std::visit([&](const auto& kind) { return make_operator(kind, options); }, spec);
+  const auto make = [&](const auto& kind) {
+    if constexpr (std::is_same_v<decltype(kind), const Conv2dSpec&>) {
+      return make_operator(kind, options, questions_);
+    } else {
+      return make_operator(kind, options);
+    }
+  };
+  return std::visit(make, spec);
 }
 
 Layout CudaDevice::plain_layout(const Shape& shape, DType dtype) const {

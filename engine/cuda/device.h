@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/cuda/library_questions.h"
 #include "engine/device.h"
@@ -19,6 +20,7 @@ class CudaDevice final : public Device {
   bool is_cuda() const noexcept override { return true; }
   int cores() const noexcept override { return 1; }
   int ordinal() const noexcept { return ordinal_; }
+  std::vector<std::string> kernel_choices() const { return questions_.choices(); }
   Buffer allocate(std::size_t bytes) override;
   Buffer allocate_host(std::size_t bytes) override;
   std::size_t free_memory() const override;

@@ -52,6 +52,10 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> device
   return cuda::make_nccl_collective(ordinals);
 }
 
+std::vector<std::string> cuda_kernel_choices(const Device& device) {
+  return static_cast<const cuda::CudaDevice&>(device).kernel_choices();
+}
+
 std::vector<LibraryVersion> cuda_library_versions() {
   int runtime = 0;
   static_cast<void>(cudaRuntimeGetVersion(&runtime));  // cannot fail

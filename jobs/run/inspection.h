@@ -47,7 +47,9 @@ struct Inspection {
   std::vector<MemoryUse> most_memory;         // with those
   std::string schedule;                       // of the learning rate: "one_cycle"
   std::vector<RatePoint> learning_rates;      // from the first epoch to the end, at most kMostRatePoints
-  std::vector<std::string> warnings;          // to be shown to the user
+  // On GPUs: which algorithm each pass of a convolution has been given, and which failed before it.
+  std::vector<std::string> kernels;
+  std::vector<std::string> warnings;  // to be shown to the user
 };
 
 Inspection inspect(const JobOptions& job);
