@@ -86,7 +86,8 @@ class CudaStream final : public Stream {
     submit(label, std::move(function), /*calls_libraries=*/false);
   }
   // As submit, of what calls cuDNN or cuBLAS. At a first call they may load code or allocate, which a capture does not
-  // survive, so end_recording() runs `function` once before it captures.
+  // survive, so end_recording() runs `function` once before it captures. They may fail to launch and return success,
+  // so the runtime is asked for an error afterwards.
   template <typename Function>
   void submit_to_libraries(const char* label, Function function) {
     submit(label, std::move(function), /*calls_libraries=*/true);
@@ -106,11 +107,12 @@ class CudaStream final : public Stream {
     if (recording_ != nullptr) {
       recording_->entries.push_back({label, std::move(function), calls_libraries});
     } else {
-      run(label, function);
+      run(label, function, calls_libraries);
     }
   }
   template <typename Function>
-  void run(const char* label, const Function& function);
+  void run(const char* label, const Function& function, bool calls_libraries = false);
+  void run(const CudaTaskGraph::Entry& entry) { run(entry.label, entry.run, entry.calls_libraries); }
   void capture(CudaTaskGraph& recorded);
   Event next_event();
   void before(const char* label);
@@ -136,12 +138,12 @@ class CudaStream final : public Stream {
 inline CudaStream& as_cuda(Stream& stream) { return static_cast<CudaStream&>(stream); }
 
 template <typename Function>
-void CudaStream::run(const char* label, const Function& function) {
+void CudaStream::run(const char* label, const Function& function, bool calls_libraries) {
   before(label);
   try {
     ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
     function(static_cast<const StreamContext&>(context_));
-    ARBALEST_CUDA(cudaGetLastError());
+    if (calls_libraries) ARBALEST_CUDA(cudaGetLastError());
   } catch (...) {
     after(label);
     rethrow_with_place(label);

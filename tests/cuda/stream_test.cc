@@ -52,4 +52,38 @@ TEST_CASE("what a GPU delivers is there when the event is complete, however many
   }
 }
 
+TEST_CASE("tasks that call no library are not asked for the runtime's last error") {
+  const auto device = engine::open_device(engine::parse_device("cuda:0"));
+  const engine::Buffer buffer = device->allocate(8);
+  const auto stream = device->create_stream({.name = "test"});
+  const auto other = device->create_stream({.name = "other"});
+  stream->begin_recording();
+  stream->fill_zero(buffer.data(), 4, "recorded");
+  const auto graph = stream->end_recording();
+  const std::uint64_t before = tests::cuda_stand_in::calls("cudaGetLastError");
+  stream->launch(*graph, "graph");
+  stream->copy(buffer.as<std::byte>() + 4, buffer.data(), 4, "copy");
+  other->wait(stream->record(), "wait");
+  CHECK(tests::cuda_stand_in::calls("cudaGetLastError") == before);
+  other->record().synchronize();
+}
+
+TEST_CASE("a host that waits for a GPU which fails is told") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    tests::cuda_stand_in::reset({}, seed);
+    {
+      const auto device = engine::open_device(engine::parse_device("cuda:0"));
+      const engine::Buffer buffer = device->allocate(4);
+      const auto stream = device->create_stream({.name = "test"});
+      tests::cuda_stand_in::fail_execution(cudaErrorIllegalAddress, 3);
+      const auto enqueue_and_wait = [&] {
+        for (int i = 0; i < 10; ++i) stream->fill_zero(buffer.data(), 4, "work");
+        stream->record().synchronize();
+      };
+      CHECK_THROWS_WITH(enqueue_and_wait(), Catch::Matchers::Contains("illegal memory access"));
+    }
+    tests::cuda_stand_in::reset();  // what a failed device has is not given back
+  }
+}
+
 }  // namespace
