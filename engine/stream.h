@@ -53,12 +53,16 @@ class Stream {
     return record();
   }
 
+  // copy() of a few words from memory of the host's to the device's. Both addresses and `bytes` are multiples of 4.
+  virtual void fetch(void* to, const void* from, std::size_t bytes, const char* label) { copy(to, from, bytes, label); }
+
   // Blocks the host until all work enqueued so far has ended; its errors stay with the events.
   virtual void drain() noexcept = 0;
 
   // Between the two, tasks are kept for a TaskGraph instead of being run. At the end some may run once, and the host
   // waits for them, to warm up libraries, on whatever their operands hold: what a replay is to read is written
-  // afterwards. wait, record, deliver and launch are not allowed then.
+  // afterwards. wait, record, deliver, fetch and launch are not
+  // allowed then.
   virtual void begin_recording() = 0;
   virtual std::unique_ptr<TaskGraph> end_recording() = 0;
 

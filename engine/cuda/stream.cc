@@ -9,6 +9,7 @@
 #include "engine/cuda/flat_tasks.h"
 #include "engine/cuda/memory.h"
 #include "engine/cuda/report_position.h"
+#include "engine/cuda/send_words.h"
 #include "engine/error.h"
 #include "engine/stream_observer.h"
 
@@ -129,6 +130,11 @@ Event CudaStream::deliver(void* to, const void* from, std::size_t bytes, const c
     report_position(passed_.as<std::uint64_t>(), position_ + 1, words, context.stream);
   });
   return next_event();
+}
+
+void CudaStream::fetch(void* to, const void* from, std::size_t bytes, const char* label) {
+  ARBALEST_CHECK(recording_ == nullptr);
+  run(label, [&](const StreamContext& context) { send_words(to, from, bytes, context.stream); });
 }
 
 // After a report of that position.

@@ -72,6 +72,7 @@ class CudaStream final : public Stream {
   void launch(const TaskGraph& graph, const char* label) override;
   Event record() override;
   Event deliver(void* to, const void* from, std::size_t bytes, const char* label) override;
+  void fetch(void* to, const void* from, std::size_t bytes, const char* label) override;
   void drain() noexcept override;
   void begin_recording() override;
   std::unique_ptr<TaskGraph> end_recording() override;

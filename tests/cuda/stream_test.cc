@@ -52,6 +52,29 @@ TEST_CASE("what a GPU delivers is there when the event is complete, however many
   }
 }
 
+TEST_CASE("words go to a GPU without a copy engine, however many") {
+  const auto device = engine::open_device(engine::parse_device("cuda:0"));
+  const auto stream = device->create_stream({.name = "test"});
+  for (const std::size_t words : {1U, 76U, 128U, 129U, 960U, 961U, 2500U}) {
+    CAPTURE(words);
+    std::vector<std::uint32_t> numbers(words);
+    std::iota(numbers.begin(), numbers.end(), 1U);
+    const std::vector<std::uint32_t> expected = numbers;
+    const std::size_t bytes = words * sizeof(std::uint32_t);
+    const engine::Buffer target = device->allocate(bytes + sizeof(std::uint32_t));
+    const std::uint64_t copies = tests::cuda_stand_in::calls("cudaMemcpyAsync");
+    stream->fetch(target.data(), numbers.data(), bytes, "parameters");
+    CHECK(tests::cuda_stand_in::calls("cudaMemcpyAsync") == copies);
+    std::ranges::fill(numbers, 0U);  // they have been read
+    std::vector<std::uint32_t> found(words + 1);
+    stream->copy(found.data(), target.data(), bytes + sizeof(std::uint32_t), "back");
+    stream->record().synchronize();
+    CHECK(std::ranges::equal(std::span(found).first(words), expected));
+    CHECK(found[words] == 0);
+  }
+  CHECK_THROWS_AS(stream->fetch(nullptr, nullptr, 3, "half a word"), engine::Error);
+}
+
 TEST_CASE("tasks that call no library are not asked for the runtime's last error") {
   const auto device = engine::open_device(engine::parse_device("cuda:0"));
   const engine::Buffer buffer = device->allocate(8);
