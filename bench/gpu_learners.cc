@@ -6,18 +6,17 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "bench/gpu.h"
+#include "bench/gpu_averaging.h"
 #include "bench/gpu_questions.h"
 #include "bench/harness.h"
 #include "bench/job_arguments.h"
 #include "bench/step_clock.h"
-#include "engine/cuda_devices.h"
 #include "engine/error.h"
 #include "engine/ops/averaging.h"
 #include "jobs/run/session.h"
@@ -42,36 +41,6 @@ struct Arguments {
 constexpr int kLongPeriod = 8;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// Adds NCCL's all-reduce, with this GPU as the only rank, to every averaging: behind the event that learners wait for,
-// where several GPUs have theirs.
-class LoneAllReduce final : public engine::StreamObserver {
- public:
-  LoneAllReduce(const std::string& device, std::size_t elements)
-      : device_(engine::open_device(engine::parse_device(device))),
-        elements_(elements),
-        values_(device_->allocate(elements_ * sizeof(float))) {
-    engine::Device* const rank = device_.get();
-    collective_ = engine::make_cuda_collective({&rank, 1});
-  }
-
-  void before_task(const engine::Stream& stream, const char* label) override {
-    if (std::string_view(label) == "averaging") due_ = true;
-    if (!due_ || std::string_view(label) != "wait for updated replicas") return;  // the next round's first task
-    due_ = false;
-    // An observer is given the stream to look at; this one must enqueue on it.
-    const engine::CollectivePart part{&const_cast<engine::Stream&>(stream), values_.as<float>()};
-    collective_->all_reduce_sum({&part, 1}, elements_, "all-reduce of one rank");
-  }
-  void after_task(const engine::Stream&, const char*) override {}
-
- private:
-  std::unique_ptr<engine::Device> device_;
-  std::size_t elements_;
-  engine::Buffer values_;
-  std::unique_ptr<engine::Collective> collective_;
-  bool due_ = false;
-};
 
 struct Speed {
   double step_seconds = 0.0;  // in which every learner does one step
@@ -98,10 +67,8 @@ class Training {
             progress.host_seconds / steps, progress.host_seconds / elapsed};
   }
 
-  // Of the vector that devices sum when they average.
-  std::size_t summed_elements() const {
-    return static_cast<std::size_t>(session_.parameters() + engine::kAveragingTail);
-  }
+  // Of the vectors that are averaged.
+  std::size_t elements() const { return static_cast<std::size_t>(session_.parameters()); }
 
   StepClock::Times time_steps(StepClock& clock) {
     constexpr int kRounds = 100;
@@ -128,7 +95,7 @@ class Point {
     period_ = static_cast<int>(std::min<std::int64_t>(kLongPeriod, batches / learners));
     if (period_ > 1) seldom_.emplace(load(arguments, period_), data_root, nullptr);
     if (!arguments.all_reduce) return;
-    all_reduce_.emplace(arguments.device, every_step_->summed_elements());
+    all_reduce_.emplace(arguments.device, every_step_->elements() + engine::kAveragingTail);
     reduced_.emplace(job, data_root, &*all_reduce_);
   }
 
@@ -153,22 +120,28 @@ class Point {
     }
   }
 
-  void time_steps() { times_ = every_step_->time_steps(clock_); }
+  void time_steps(const std::string& device) {
+    times_ = every_step_->time_steps(clock_);
+    if (learners_ > 1) averaging_ = time_averaging(device, learners_, every_step_->elements());
+  }
 
   double images_per_second() const { return summarize(images_per_second_).median; }
   nlohmann::ordered_json to_json() const {
     const auto summary = [](const std::vector<double>& values) {
       return values.empty() ? nlohmann::ordered_json() : bench::to_json(summarize(values));
     };
-    return {{"learners", learners_},
-            {"images_per_second", summary(images_per_second_)},
-            {"host_seconds_of_step", summary(host_seconds_)},
-            {"host_share", summary(host_shares_)},
-            {"averaging_share", summary(averaging_shares_)},
-            {"all_reduce_share", summary(all_reduce_shares_)},
-            {"streams_busy", times_.busy},
-            {"gap_seconds", times_.gap_seconds},
-            {"step_seconds", times_.step_seconds}};
+    return {
+        {"learners", learners_},
+        {"images_per_second", summary(images_per_second_)},
+        {"host_seconds_of_step", summary(host_seconds_)},
+        {"host_share", summary(host_shares_)},
+        {"averaging_share", summary(averaging_shares_)},
+        {"all_reduce_share", summary(all_reduce_shares_)},
+        {"averaging_seconds_alone", averaging_ ? nlohmann::ordered_json(averaging_->one_device) : nullptr},
+        {"averaging_seconds_of_several", averaging_ ? nlohmann::ordered_json(averaging_->several_devices) : nullptr},
+        {"streams_busy", times_.busy},
+        {"gap_seconds", times_.gap_seconds},
+        {"step_seconds", times_.step_seconds}};
   }
 
  private:
@@ -183,12 +156,13 @@ class Point {
   int learners_;
   int period_ = 1;
   StepClock clock_;
-  std::optional<LoneAllReduce> all_reduce_;
+  std::optional<CopiedAllReduce> all_reduce_;
   std::optional<Training> every_step_;
   std::optional<Training> seldom_;   // averaging every period_ steps
-  std::optional<Training> reduced_;  // every step, with an all-reduce
+  std::optional<Training> reduced_;  // every step, with the bytes of an all-reduce
   std::vector<double> images_per_second_, host_seconds_, host_shares_, averaging_shares_, all_reduce_shares_;
   StepClock::Times times_;
+  std::optional<AveragingSeconds> averaging_;
 };
 
 void print_line(const nlohmann::ordered_json& point) {
@@ -199,7 +173,7 @@ void print_line(const nlohmann::ordered_json& point) {
   fmt::print(
       stderr,
       "{:>3} learners: {:>10} images/s (spread {:.1f} %), host {} us a step and {} % of its time, averaging {} %, "
-      "all-reduce {} %, streams busy {:.1f} %\n",
+      "as many bytes as an all-reduce of two GPUs {} %, streams busy {:.1f} %\n",
       point["learners"].get<int>(), median("images_per_second", 1.0),
       100.0 * point["images_per_second"]["spread"].get<double>(), median("host_seconds_of_step", 1e6),
       median("host_share", 100.0), median("averaging_share", 100.0), median("all_reduce_share", 100.0),
@@ -220,7 +194,7 @@ void run(const Arguments& arguments) {
   }
   nlohmann::ordered_json curve = nlohmann::ordered_json::array();
   for (const auto& point : points) {
-    point->time_steps();
+    point->time_steps(arguments.device);
     curve.push_back(point->to_json());
     print_line(curve.back());
   }
@@ -256,7 +230,8 @@ void add_learners(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--turns", arguments->turns, "turns of each")->check(CLI::Range(1, 1000));
   command->add_option("--seconds", arguments->seconds, "length of a turn")->check(CLI::Range(0.01, 600.0));
-  command->add_flag("!--no-all-reduce", arguments->all_reduce, "do not measure NCCL's all-reduce of one rank");
+  command->add_flag("!--no-all-reduce", arguments->all_reduce,
+                    "do not measure copies of as many bytes as an all-reduce of two GPUs moves");
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -128,7 +128,7 @@ def add_learners(table, results):
               f"{100 * best['streams_busy']:.1f} %; host {1e6 * best['host_seconds_of_step']['median']:.1f} µs a step, "
               f"{100 * best['host_share']['median']:.0f} % of its time", best["streams_busy"] >= 0.95)
     share = best["all_reduce_share"]
-    table.add(f"an all-reduce of one rank every round, m = {m}", "", f"{percent(share)} of a round" if share else "", None)
+    table.add(f"copies of as many bytes as an all-reduce of two GPUs moves, every round, m = {m}", "", f"{percent(share)} of a round" if share else "", None)
 
 
 def add_launches(table, results):

@@ -39,6 +39,10 @@ std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOpt
 // A collective over NCCL, one rank per device. All devices must come from open_cuda_device.
 std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices);
 
+// For logs: the algorithms that the convolutions prepared on `device` so far have been given, one line a pass of each,
+// and which failed before them. The device must come from open_cuda_device.
+std::vector<std::string> cuda_kernel_choices(const Device& device);
+
 std::vector<LibraryVersion> cuda_library_versions();
 
 }  // namespace arbalest::engine

@@ -40,7 +40,8 @@ class Device {
   virtual std::size_t free_memory() const = 0;
 
   virtual std::unique_ptr<Stream> create_stream(const StreamOptions& options) = 0;
-  // Bytes of allocate()'s memory that such a stream takes, without what libraries allocate themselves.
+  // Bytes of the device's memory that such a stream takes, with the libraries' handles and room for recordings. May
+  // block the host the first time. Throws kOutOfMemory if too little memory is free to find out.
   virtual std::size_t stream_bytes(const StreamOptions& options) const = 0;
 
   // Throws ErrorKind::kDevice if the device cannot run the operator.

@@ -54,12 +54,15 @@ class Stream {
     return record();
   }
 
+  // As copy(), for a few words from host memory to device memory. Both addresses and `bytes` are multiples of 4.
+  virtual void fetch(void* to, const void* from, std::size_t bytes, const char* label) { copy(to, from, bytes, label); }
+
   // Blocks the host until all work enqueued so far has ended. Errors stay with the events.
   virtual void drain() noexcept = 0;
 
   // Between these calls, tasks are kept for a TaskGraph instead of being run. end_recording() may run some of them
   // once, on whatever their operands hold, to warm up libraries, and the host waits for that; so write the data for a
-  // replay afterwards. wait, record, deliver and launch are not allowed while recording.
+  // replay afterwards. wait, record, deliver, fetch and launch are not allowed while recording.
   virtual void begin_recording() = 0;
   virtual std::unique_ptr<TaskGraph> end_recording() = 0;
 

@@ -143,7 +143,7 @@ void Learner::copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* 
   if (data != nullptr) std::copy_n(batch.indices, plan.batch(), indices_in(step));
   const std::size_t begin = parameters != nullptr ? 0 : sizeof(StepParameters);
   const std::size_t end = data != nullptr ? step_bytes(plan.batch()) : sizeof(StepParameters);
-  if (begin < end) stream_->copy(step_.as<std::byte>() + begin, step + begin, end - begin, label);
+  if (begin < end) stream_->fetch(step_.as<std::byte>() + begin, step + begin, end - begin, label);
   if (data != nullptr) return;
   ARBALEST_CHECK(batch.images != nullptr);
   auto* arena = arena_.as<std::byte>();

@@ -83,11 +83,12 @@ __global__ void measure(const T* input, const Geometry of, const ColumnCut cut, 
   const ColumnPlace at(cut);
   Moments moments{0.0F, 0.0F, 0.0F};
   if (at.channel < of.channels && at.first_row() < of.rows) {
-    const float origin = load(input[of.index(at.first_row(), at.channel)]);  // not far from the mean
+    RowWalk walk(of, at.channel, at.first_row(), at.row_step(cut));
+    const float origin = load(input[walk.element]);  // not far from the mean
     float sum = 0.0F;
     float squares = 0.0F;
-    for (std::int64_t r = at.first_row(); r < of.rows; r += at.row_step(cut)) {
-      const float distance = load(input[of.index(r, at.channel)]) - origin;
+    for (std::int64_t r = at.first_row(); r < of.rows; r += at.row_step(cut), walk.advance()) {
+      const float distance = load(input[walk.element]) - origin;
       sum += distance;
       squares += distance * distance;
       moments.count += 1.0F;
@@ -186,8 +187,9 @@ __global__ void sum_gradients(const T* input, const T* output_gradient, const Ad
   const ColumnPlace at(cut);
   GradientSums sums{0.0F, 0.0F};
   if (at.channel < of.channels) {
-    for (std::int64_t r = at.first_row(); r < of.rows; r += at.row_step(cut)) {
-      const std::int64_t i = of.index(r, at.channel);
+    RowWalk walk(of, at.channel, at.first_row(), at.row_step(cut));
+    for (std::int64_t r = at.first_row(); r < of.rows; r += at.row_step(cut), walk.advance()) {
+      const std::int64_t i = walk.element;
       const float normalized = terms.normalized(load(input[i]), at.channel);
       const float arriving = load(output_gradient[i]);
       float gradient;
@@ -235,7 +237,7 @@ class BatchNorm final : public Operator {
  public:
   BatchNorm(const BatchNormSpec& spec, const PrepareOptions& options)
       : of_(geometry_of(spec.input)),
-        cut_(cut_columns(of_.rows, of_.channels)),
+        cut_(cut_columns(of_.rows, of_.channels, of_.pixels)),
         epsilon_(spec.epsilon),
         relu_(spec.relu ? 1 : 0),
         training_(options.mode == OperatorMode::kTraining),

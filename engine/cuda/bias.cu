@@ -5,6 +5,7 @@
 
 #include "engine/cuda/activation.h"
 #include "engine/cuda/block.h"
+#include "engine/cuda/channel_rows.h"
 #include "engine/cuda/columns.h"
 #include "engine/elementwise/bfloat16.h"
 
@@ -15,7 +16,8 @@ namespace {
 using elementwise::load;
 using elementwise::store;
 
-ColumnCut cut_for(const Rows& of) { return cut_columns(of.rows, of.channels); }
+ColumnCut cut_for(const Rows& of) { return cut_columns(of.rows, of.channels, of.pixels); }
+Geometry geometry_of(const Rows& of) { return {of.rows, of.channels, of.pixels}; }
 
 // Where there is no activation.
 struct Identity {
@@ -43,16 +45,11 @@ void with_element(DType dtype, const Body& body) {
 
 // Below, `T` is the type of output and gradient.
 template <typename Function, typename T>
-__global__ void finish(Function f, T* values, const float* bias, std::int64_t elements, std::int64_t channels) {
-  // One division a thread: the channel moves on by the same distance with each step.
-  std::int64_t channel = first_element() % channels;
-  const std::int64_t channel_step = element_step() % channels;
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
+__global__ void finish(Function f, T* values, const float* bias, const Geometry of) {
+  for_elements(of, [&](std::int64_t i, std::int64_t channel) {
     const float value = load(values[i]);
     store(f.output(bias == nullptr ? value : value + bias[channel]), values[i]);
-    channel += channel_step;
-    if (channel >= channels) channel -= channels;
-  }
+  });
 }
 
 // The gradient on the other side of the activation, written back where it was; without one nothing is read of `output`
@@ -74,14 +71,15 @@ __global__ void differentiate(Function f, T* gradient, const T* output, std::int
 
 // sums[slice, c] = sum over the slice's rows of gradient_at(r, c).
 template <typename Function, typename T>
-__global__ void sum_slices(Function f, T* gradient, const T* output, float* sums, std::int64_t rows,
-                           std::int64_t channels, ColumnCut cut) {
+__global__ void sum_slices(Function f, T* gradient, const T* output, float* sums, const Geometry of,
+                           const ColumnCut cut) {
   __shared__ float of_thread[kThreads];
   const ColumnPlace at(cut);
   float sum = 0.0F;
-  if (at.channel < channels) {
-    for (std::int64_t r = at.first_row(); r < rows; r += at.row_step(cut)) {
-      sum += gradient_at(f, gradient, output, r * channels + at.channel);
+  if (at.channel < of.channels) {
+    RowWalk walk(of, at.channel, at.first_row(), at.row_step(cut));
+    for (std::int64_t r = at.first_row(); r < of.rows; r += at.row_step(cut), walk.advance()) {
+      sum += gradient_at(f, gradient, output, walk.element);
     }
   }
   of_thread[at.thread] = sum;
@@ -89,7 +87,7 @@ __global__ void sum_slices(Function f, T* gradient, const T* output, float* sums
     __syncthreads();
     if (at.lane < half) of_thread[at.thread] += of_thread[at.thread + half * cut.tile];
   }
-  if (at.lane == 0 && at.channel < channels) sums[at.slice * channels + at.channel] = of_thread[at.thread];
+  if (at.lane == 0 && at.channel < of.channels) sums[at.slice * of.channels + at.channel] = of_thread[at.thread];
 }
 
 template <typename T>
@@ -106,12 +104,12 @@ void begin_gradient_of(T* gradient, const T* output, std::optional<ActivationFun
   const ColumnCut cut = cut_for(of);
   with_function_or_none(f, [&](auto function) {
     launch(sum_slices<decltype(function), T>, cut.blocks(), stream, function, gradient, output,
-           cut.slices == 1 ? sums : partials, of.rows, of.channels, cut);
+           cut.slices == 1 ? sums : partials, geometry_of(of), cut);
   });
   if (cut.slices == 1) return;
   const ColumnCut whole = cut.whole();
   launch(sum_slices<Identity, float>, whole.blocks(), stream, Identity{}, partials, static_cast<const float*>(nullptr),
-         sums, cut.slices, of.channels, whole);
+         sums, Geometry{cut.slices, of.channels, 1}, whole);
 }
 
 }  // namespace
@@ -124,7 +122,7 @@ void finish_output(void* values, const float* bias, std::optional<ActivationFunc
     using T = decltype(element);
     with_function_or_none(f, [&](auto function) {
       launch(finish<decltype(function), T>, blocks_for(elements), stream, function, static_cast<T*>(values), bias,
-             elements, of.channels);
+             geometry_of(of));
     });
   });
 }

@@ -1,5 +1,5 @@
-// What follows the products of convolutions and dense layers, on rows of channels ([rows, channels], channels last):
-// the bias and perhaps an activation, in one pass. cuDNN's own bias gradient is very slow on such tensors.
+// What follows the products of convolutions and dense layers, on rows of channels: the bias and perhaps an activation,
+// in one pass. cuDNN's own bias gradient is very slow where channels come last.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,6 +18,7 @@ struct Rows {
   std::int64_t rows = 0;
   std::int64_t channels = 0;
   DType dtype = DType::kFloat32;  // or kBFloat16
+  std::int64_t pixels = 1;        // rows whose numbers of one channel lie side by side; 1: the channels of a row do
 };
 
 // values[r, c] = f(values[r, c] + bias[c]); `bias` null: none. Enqueues one kernel, or nothing if there is nothing to

@@ -1,4 +1,4 @@
-// Tensors as batch norm sees them: every channel's numbers in rows.
+// Tensors as batch norm and biases see them: every channel's numbers in rows.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,6 @@ struct Geometry {
   std::int64_t rows;
   std::int64_t channels;
   std::int64_t pixels;  // that follow each other, of one channel: an image's in canonical order, else 1
-
-  __device__ bool has_channels_last() const { return pixels == 1; }
-  __device__ std::int64_t index(std::int64_t row, std::int64_t channel) const {
-    if (has_channels_last()) return row * channels + channel;
-    return (row / pixels * channels + channel) * pixels + row % pixels;
-  }
 };
 
 inline Geometry geometry_of(const Layout& input) {
@@ -30,21 +24,49 @@ inline Geometry geometry_of(const Layout& input) {
   return {shape[0] * pixels, shape[1], channels_last ? 1 : pixels};
 }
 
-// Calls body(element, its channel) for the elements that fall to this thread.
+// The elements of one channel in rows first, first + step, ... Four divisions at the start and none on the way.
+struct RowWalk {
+  std::int64_t element;
+  std::int64_t pixel;  // of its image
+  std::int64_t element_step;
+  std::int64_t pixel_step;
+  std::int64_t next_image;  // how much farther it is where a step ends in another image
+  std::int64_t pixels;
+
+  __device__ RowWalk(const Geometry& of, std::int64_t channel, std::int64_t first, std::int64_t step)
+      : element((first / of.pixels * of.channels + channel) * of.pixels + first % of.pixels),
+        pixel(first % of.pixels),
+        element_step(step / of.pixels * of.channels * of.pixels + step % of.pixels),
+        pixel_step(step % of.pixels),
+        next_image((of.channels - 1) * of.pixels),
+        pixels(of.pixels) {}
+
+  __device__ void advance() {
+    element += element_step;
+    pixel += pixel_step;
+    if (pixel < pixels) return;
+    pixel -= pixels;
+    element += next_image;
+  }
+};
+
+// Calls body(element, its channel) for the elements that fall to this thread; divisions only at the start.
 template <typename Body>
 __device__ void for_elements(const Geometry& of, const Body& body) {
   const std::int64_t elements = of.rows * of.channels;
-  if (of.has_channels_last()) {
-    // One division a thread: the channel moves on by the same distance with each step.
-    std::int64_t channel = first_element() % of.channels;
-    const std::int64_t channel_step = element_step() % of.channels;
-    for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-      body(i, channel);
-      channel += channel_step;
-      if (channel >= of.channels) channel -= of.channels;
+  std::int64_t pixel = first_element() % of.pixels;
+  std::int64_t channel = first_element() / of.pixels % of.channels;
+  const std::int64_t pixel_step = element_step() % of.pixels;
+  const std::int64_t channel_step = element_step() / of.pixels % of.channels;
+  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
+    body(i, channel);
+    pixel += pixel_step;
+    channel += channel_step;
+    if (pixel >= of.pixels) {
+      pixel -= of.pixels;
+      ++channel;
     }
-  } else {
-    for (std::int64_t i = first_element(); i < elements; i += element_step()) body(i, i / of.pixels % of.channels);
+    if (channel >= of.channels) channel -= of.channels;
   }
 }
 

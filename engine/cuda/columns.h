@@ -21,11 +21,12 @@ struct ColumnCut {
 };
 
 // Depends on the extents only, and so does the order of additions.
-inline ColumnCut cut_columns(std::int64_t rows, std::int64_t channels) {
-  constexpr std::int64_t kWidestTile = 32;    // channels that neighboring threads read side by side
-  constexpr std::int64_t kRowsOfThread = 16;  // about so many additions in a row, before partial sums meet
+//   pixels: rows whose numbers of one channel lie side by side; 1: the channels of a row do
+inline ColumnCut cut_columns(std::int64_t rows, std::int64_t channels, std::int64_t pixels) {
+  const std::int64_t widest_tile = pixels == 1 ? 32 : 1;  // channels that neighboring threads read side by side
+  constexpr std::int64_t kRowsOfThread = 16;              // about so many additions in a row, before partial sums meet
   ColumnCut cut;
-  while (cut.tile < kWidestTile && cut.tile < channels) cut.tile *= 2;
+  while (cut.tile < widest_tile && cut.tile < channels) cut.tile *= 2;
   cut.tiles = (channels + cut.tile - 1) / cut.tile;
   const std::int64_t most = std::max<std::int64_t>(kMaxBlocks / cut.tiles, 1);
   cut.slices = std::clamp<std::int64_t>(rows / (kThreads / cut.tile * kRowsOfThread), 1, most);

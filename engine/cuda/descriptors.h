@@ -1,14 +1,14 @@
-// cuDNN's descriptions of tensors whose channels come last. Their makers throw ErrorKind::kDevice where an extent is
-// beyond what cuDNN can count.
+// cuDNN's descriptions of tensors. Their makers throw ErrorKind::kDevice where an extent is beyond what cuDNN can
+// count.
 #pragma once
 
 #include <cstdint>
 
 #include "engine/cuda/check.h"
 #include "engine/cuda/handle.h"
+#include "engine/cuda/layout.h"
 #include "engine/dtype.h"
 #include "engine/ops/window.h"
-#include "engine/precision.h"
 #include "engine/shape.h"
 
 namespace arbalest::engine::cuda {
@@ -20,12 +20,11 @@ using ConvolutionDescriptor = Handle<cudnnConvolutionDescriptor_t, cudnnDestroyC
 // `extent` as cuDNN and cuBLAS take it.
 int to_int(std::int64_t extent);
 
-// Images of shape [n, c, h, w], lying as [n, h, w, c]; float32 or bfloat16.
-TensorDescriptor describe_images(const Shape& shape, DType dtype);
-// Convolution weights of shape [o, c, kernel h, kernel w], lying as [o, kernel h, kernel w, c]; alike.
-FilterDescriptor describe_filters(const Shape& shape, DType dtype);
-// Cross-correlation that adds in float32, with the same padding on both sides. Tensor cores are used where `precision`
-// lets them.
-ConvolutionDescriptor describe_convolution(const Window& window, std::int64_t groups, Precision precision);
+// Images of shape [n, c, h, w], lying in `order`; float32 or bfloat16.
+TensorDescriptor describe_images(const Shape& shape, DType dtype, Order order);
+// Convolution weights of shape [o, c, kernel h, kernel w]; alike.
+FilterDescriptor describe_filters(const Shape& shape, DType dtype, Order order);
+// Cross-correlation that adds in float32, with the same padding on both sides. Its math type is to be set.
+ConvolutionDescriptor describe_convolution(const Window& window, std::int64_t groups);
 
 }  // namespace arbalest::engine::cuda

@@ -1,5 +1,6 @@
 #include "engine/cuda/device.h"
 
+#include <type_traits>
 #include <vector>
 
 #include "engine/cuda/check.h"
@@ -20,7 +21,11 @@ constexpr int kOldestMajor = 8;  // of the compute capabilities that the kernels
 }  // namespace
 
 CudaDevice::CudaDevice(const DeviceSpec& spec, const DeviceOptions& options)
-    : name_(spec.name), ordinal_(spec.cuda_ordinal), graphs_(options.graphs), observer_(options.observer) {
+    : name_(spec.name),
+      ordinal_(spec.cuda_ordinal),
+      graphs_(options.graphs),
+      observer_(options.observer),
+      questions_(ordinal_, gate_) {
   const CudaDeviceInfo info = find_cuda_device(spec);
   if (info.major < kOldestMajor) {
     fail(ErrorKind::kDevice, "device '{}': {} has compute capability {}.{}; Arbalest needs {}.0 or newer", name_,
@@ -48,21 +53,30 @@ std::size_t CudaDevice::free_memory() const {
 }
 
 std::unique_ptr<Stream> CudaDevice::create_stream(const StreamOptions& options) {
-  return std::make_unique<CudaStream>(CudaStream::Options{.name = name_ + " " + options.name,
-                                                          .ordinal = ordinal_,
-                                                          .high_priority = options.floating,
-                                                          .libraries = !options.floating,
-                                                          .graphs = graphs_,
-                                                          .observer = observer_});
+  CudaStream::Options created{.name = name_ + " " + options.name,
+                              .ordinal = ordinal_,
+                              .high_priority = options.floating,
+                              .libraries = !options.floating,
+                              .graphs = graphs_,
+                              .observer = observer_};
+  return std::make_unique<CudaStream>(std::move(created), gate_);
 }
 
 std::size_t CudaDevice::stream_bytes(const StreamOptions& options) const {
-  return CudaStream::bytes(/*libraries=*/!options.floating);
+  if (options.floating) return CudaStream::bytes(/*libraries=*/false);
+  return CudaStream::bytes(/*libraries=*/true) + questions_.handle_bytes();
 }
 
 std::unique_ptr<Operator> CudaDevice::prepare(const OperatorSpec& spec, const PrepareOptions& options) {
   make_current();
-  return std::visit([&](const auto& kind) { return make_operator(kind, options); }, spec);
+  const auto make = [&](const auto& kind) {
+    if constexpr (std::is_same_v<decltype(kind), const Conv2dSpec&>) {
+      return make_operator(kind, options, questions_);
+    } else {
+      return make_operator(kind, options);
+    }
+  };
+  return std::visit(make, spec);
 }
 
 Layout CudaDevice::plain_layout(const Shape& shape, DType dtype) const {

@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "engine/cuda/library_questions.h"
 #include "engine/device.h"
 #include "engine/devices.h"
 
@@ -18,6 +20,7 @@ class CudaDevice final : public Device {
   bool is_cuda() const noexcept override { return true; }
   int cores() const noexcept override { return 1; }
   int ordinal() const noexcept { return ordinal_; }
+  std::vector<std::string> kernel_choices() const { return questions_.choices(); }
   Buffer allocate(std::size_t bytes) override;
   Buffer allocate_host(std::size_t bytes) override;
   std::size_t free_memory() const override;
@@ -34,6 +37,8 @@ class CudaDevice final : public Device {
   int ordinal_;
   bool graphs_;
   StreamObserver* observer_;
+  mutable CaptureGate gate_;
+  mutable LibraryQuestions questions_;
 };
 
 }  // namespace arbalest::engine::cuda

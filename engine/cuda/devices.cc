@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include "engine/cuda/check.h"
 #include "engine/cuda/device.h"
 #include "engine/cuda/nccl.h"
@@ -7,6 +9,11 @@
 namespace arbalest::engine {
 
 namespace {
+
+// Streams beyond the number of hardware queues share one, and one that waits for an event holds up the others. CUDA
+// takes 8 unless the environment says otherwise, and reads it when it starts: so this runs in every program that holds
+// the CUDA device, before its main(). What the user has set stays.
+[[maybe_unused]] const int kHardwareQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
 
 // 12040 -> "12.4"
 std::string dotted(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
@@ -50,6 +57,10 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> device
   std::vector<int> ordinals;
   for (Device* device : devices) ordinals.push_back(static_cast<cuda::CudaDevice&>(*device).ordinal());
   return cuda::make_nccl_collective(ordinals);
+}
+
+std::vector<std::string> cuda_kernel_choices(const Device& device) {
+  return static_cast<const cuda::CudaDevice&>(device).kernel_choices();
 }
 
 std::vector<LibraryVersion> cuda_library_versions() {

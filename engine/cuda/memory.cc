@@ -55,17 +55,27 @@ void keep_freed_memory(int ordinal) {
   ARBALEST_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 }
 
-std::size_t free_device_memory(int ordinal) {
+void release_pool(int ordinal) {
+  cudaMemPool_t pool = nullptr;
+  ARBALEST_CUDA(cudaDeviceGetDefaultMemPool(&pool, ordinal));
+  ARBALEST_CUDA(cudaMemPoolTrimTo(pool, 0));
+}
+
+std::size_t driver_memory() {
   std::size_t free = 0;
   std::size_t total = 0;
   ARBALEST_CUDA(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
+std::size_t free_device_memory(int ordinal) {
   cudaMemPool_t pool = nullptr;
   ARBALEST_CUDA(cudaDeviceGetDefaultMemPool(&pool, ordinal));
   std::uint64_t reserved = 0;
   std::uint64_t used = 0;
   ARBALEST_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
   ARBALEST_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
-  return free + static_cast<std::size_t>(reserved - used);
+  return driver_memory() + static_cast<std::size_t>(reserved - used);
 }
 
 }  // namespace arbalest::engine::cuda

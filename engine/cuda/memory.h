@@ -14,6 +14,10 @@ Buffer allocate_device(std::size_t bytes);
 Buffer allocate_mapped(std::size_t bytes);
 // The current device's pool keeps what is freed. Once per device.
 void keep_freed_memory(int ordinal);
+// The current device's pool gives the driver what it keeps for nobody: libraries and graphs cannot have it else.
+void release_pool(int ordinal);
+// Bytes of the current device that the driver has.
+std::size_t driver_memory();
 // Bytes of the current device that the driver has, or its pool keeps, for allocate_device.
 std::size_t free_device_memory(int ordinal);
 

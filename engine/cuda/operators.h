@@ -7,7 +7,10 @@
 
 namespace arbalest::engine::cuda {
 
-std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options);
+class LibraryQuestions;
+
+std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
+                                        LibraryQuestions& questions);
 std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const Pool2dSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const ActivationSpec& spec, const PrepareOptions& options);

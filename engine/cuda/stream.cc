@@ -2,11 +2,14 @@
 
 #include <nvtx3/nvToolsExt.h>
 
+#include <chrono>
 #include <iterator>
+#include <thread>
 
 #include "engine/cuda/flat_tasks.h"
 #include "engine/cuda/memory.h"
 #include "engine/cuda/report_position.h"
+#include "engine/cuda/send_words.h"
 #include "engine/error.h"
 #include "engine/stream_observer.h"
 
@@ -16,15 +19,21 @@ namespace {
 
 // cuBLAS' own size on Hopper; with a workspace of the user its results repeat (cuBLAS, "Results Reproducibility").
 constexpr std::size_t kCublasWorkspace = std::size_t{32} << 20U;
-constexpr std::size_t kTaskName = 40;  // characters of ", mini-batch N"
-constexpr int kPolls = 2000;           // reads of the mapped counter before the host thread sleeps
+constexpr std::size_t kTaskName = 40;                      // characters of ", mini-batch N"
+constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;  // the driver's granule, for a learner's recordings
+constexpr int kPolls = 2000;                               // reads of the mapped counter before the host thread sleeps
+constexpr auto kNap = std::chrono::microseconds(20);
+constexpr int kNapsBetweenQuestions = 16;  // to the driver, whether the device still runs
 constexpr const char* kEarlierWork = "this or earlier work";
 
 }  // namespace
 
-std::size_t CudaStream::bytes(bool libraries) { return kPartials * sizeof(float) + (libraries ? kCublasWorkspace : 0); }
+std::size_t CudaStream::bytes(bool libraries) {
+  return kPartials * sizeof(float) + (libraries ? kCublasWorkspace + kGraphRoom : 0);
+}
 
-CudaStream::CudaStream(Options options) : options_(std::move(options)), place_(options_.name) {
+CudaStream::CudaStream(Options options, CaptureGate& gate)
+    : options_(std::move(options)), place_(options_.name), gate_(gate) {
   place_.reserve(options_.name.size() + kTaskName);
   ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
   int least = 0;
@@ -33,24 +42,22 @@ CudaStream::CudaStream(Options options) : options_(std::move(options)), place_(o
   ARBALEST_CUDA(
       cudaStreamCreateWithPriority(stream_.put(), cudaStreamNonBlocking, options_.high_priority ? greatest : least));
   for (EventHandle& event : events_) {
-    ARBALEST_CUDA(cudaEventCreateWithFlags(event.put(), cudaEventDisableTiming | cudaEventBlockingSync));
+    // Streams wait for events; the host reads the mapped counter, so nothing is to interrupt it.
+    ARBALEST_CUDA(cudaEventCreateWithFlags(event.put(), cudaEventDisableTiming));
   }
   partials_ = allocate_device(kPartials * sizeof(float));
   passed_ = allocate_mapped(sizeof(std::uint64_t));
   context_.stream = stream_.get();
   context_.partials = partials_.as<float>();
   if (!options_.libraries) return;
-  ARBALEST_CUDA(cudnnCreate(cudnn_.put()));
-  ARBALEST_CUDA(cudnnSetStream(cudnn_.get(), stream_.get()));
   cublas_workspace_ = allocate_device(kCublasWorkspace);
-  ARBALEST_CUDA(cublasCreate(cublas_.put()));
-  ARBALEST_CUDA(cublasSetStream(cublas_.get(), stream_.get()));
-  ARBALEST_CUDA(cublasSetWorkspace(cublas_.get(), cublas_workspace_.data(), kCublasWorkspace));
+  libraries_ = std::make_unique<LibraryHandles>(options_.ordinal, stream_.get(), gate_);
+  ARBALEST_CUDA(cublasSetWorkspace(libraries_->cublas(), cublas_workspace_.data(), kCublasWorkspace));
   // Else partial sums of bfloat16 products may be rounded before they meet.
   constexpr int kSumsInFloat32 = CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
-  ARBALEST_CUDA(cublasSetMathMode(cublas_.get(), static_cast<cublasMath_t>(kSumsInFloat32)));
-  context_.cudnn = cudnn_.get();
-  context_.cublas = cublas_.get();
+  ARBALEST_CUDA(cublasSetMathMode(libraries_->cublas(), static_cast<cublasMath_t>(kSumsInFloat32)));
+  context_.cudnn = libraries_->cudnn();
+  context_.cublas = libraries_->cublas();
 }
 
 CudaStream::~CudaStream() { drain(); }
@@ -97,7 +104,7 @@ void CudaStream::launch(const TaskGraph& graph, const char* label) {
     return;
   }
   before(label);
-  for (const CudaTaskGraph::Entry& entry : recorded.entries) run(entry.label, entry.run);
+  for (const CudaTaskGraph::Entry& entry : recorded.entries) run(entry);
   after(label);
 }
 
@@ -123,6 +130,11 @@ Event CudaStream::deliver(void* to, const void* from, std::size_t bytes, const c
     report_position(passed_.as<std::uint64_t>(), position_ + 1, words, context.stream);
   });
   return next_event();
+}
+
+void CudaStream::fetch(void* to, const void* from, std::size_t bytes, const char* label) {
+  ARBALEST_CHECK(recording_ == nullptr);
+  run(label, [&](const StreamContext& context) { send_words(to, from, bytes, context.stream); });
 }
 
 // After a report of that position.
@@ -152,21 +164,30 @@ std::unique_ptr<TaskGraph> CudaStream::end_recording() {
   if (!options_.graphs) return std::make_unique<CudaTaskGraph>(std::move(*recorded));
   ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
   for (const CudaTaskGraph::Entry& entry : recorded->entries) {
-    if (entry.calls_libraries) run(entry.label, entry.run);
+    if (entry.calls_libraries) run(entry);
   }
   record().synchronize();
+  capture(*recorded);
+  return std::make_unique<CudaTaskGraph>(std::move(*recorded));
+}
+
+void CudaStream::capture(CudaTaskGraph& recorded) {
+  const auto undisturbed = gate_.enter_capture();
   ARBALEST_CUDA(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal));
   Handle<cudaGraph_t, cudaGraphDestroy> graph;
   try {
-    for (const CudaTaskGraph::Entry& entry : recorded->entries) run(entry.label, entry.run);
+    for (const CudaTaskGraph::Entry& entry : recorded.entries) run(entry);
   } catch (...) {
     static_cast<void>(cudaStreamEndCapture(stream_.get(), graph.put()));  // the error under way says more
     throw;
   }
   ARBALEST_CUDA(cudaStreamEndCapture(stream_.get(), graph.put()));
-  ARBALEST_CUDA(cudaGraphInstantiate(recorded->executable.put(), graph.get(), 0));
-  ARBALEST_CUDA(cudaGraphUpload(recorded->executable.get(), stream_.get()));
-  return std::make_unique<CudaTaskGraph>(std::move(*recorded));
+  if (cudaGraphInstantiate(recorded.executable.put(), graph.get(), 0) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    release_pool(options_.ordinal);  // what freed learners have left there may be what is missing
+    ARBALEST_CUDA(cudaGraphInstantiate(recorded.executable.put(), graph.get(), 0));
+  }
+  ARBALEST_CUDA(cudaGraphUpload(recorded.executable.get(), stream_.get()));
 }
 
 bool CudaStream::has_passed(std::uint64_t position) const {
@@ -190,16 +211,21 @@ void CudaStream::check() const {
   }
 }
 
+// A nap costs a few microseconds of the host's time. An event that wakes the host would cost the device an interrupt at
+// every record, waited for or not.
 void CudaStream::synchronize(std::uint64_t position) {
   const auto* passed = static_cast<const volatile std::uint64_t*>(passed_.data());
   for (int i = 0; i < kPolls; ++i) {
     if (*passed >= position) return;
     __builtin_ia32_pause();
   }
-  try {
-    ARBALEST_CUDA(cudaEventSynchronize(event_at(position)));
-  } catch (...) {
-    rethrow_with_place(kEarlierWork);
+  for (int naps = 0; *passed < position; ++naps) {
+    // A device that has failed counts no further.
+    if (naps % kNapsBetweenQuestions == 0) {
+      check();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
   }
 }
 

@@ -12,6 +12,7 @@
 #include "engine/buffer.h"
 #include "engine/cuda/check.h"
 #include "engine/cuda/handle.h"
+#include "engine/cuda/library_handles.h"
 #include "engine/stream.h"
 
 namespace arbalest::engine {
@@ -53,10 +54,11 @@ class CudaStream final : public Stream {
     StreamObserver* observer = nullptr;
   };
 
-  // Of device memory, with or without what the libraries are given.
+  // Of device memory: with libraries their workspace and room for the recordings, but not their handles.
   static std::size_t bytes(bool libraries);
 
-  explicit CudaStream(Options options);
+  // `gate`: the device's; must outlive the stream.
+  CudaStream(Options options, CaptureGate& gate);
   // Ends when all enqueued work has.
   ~CudaStream() override;
 
@@ -70,6 +72,7 @@ class CudaStream final : public Stream {
   void launch(const TaskGraph& graph, const char* label) override;
   Event record() override;
   Event deliver(void* to, const void* from, std::size_t bytes, const char* label) override;
+  void fetch(void* to, const void* from, std::size_t bytes, const char* label) override;
   void drain() noexcept override;
   void begin_recording() override;
   std::unique_ptr<TaskGraph> end_recording() override;
@@ -84,7 +87,8 @@ class CudaStream final : public Stream {
     submit(label, std::move(function), /*calls_libraries=*/false);
   }
   // As submit, of what calls cuDNN or cuBLAS. At a first call they may load code or allocate, which a capture does not
-  // survive, so end_recording() runs `function` once before it captures.
+  // survive, so end_recording() runs `function` once before it captures. They may fail to launch and return success,
+  // so the runtime is asked for an error afterwards.
   template <typename Function>
   void submit_to_libraries(const char* label, Function function) {
     submit(label, std::move(function), /*calls_libraries=*/true);
@@ -104,11 +108,13 @@ class CudaStream final : public Stream {
     if (recording_ != nullptr) {
       recording_->entries.push_back({label, std::move(function), calls_libraries});
     } else {
-      run(label, function);
+      run(label, function, calls_libraries);
     }
   }
   template <typename Function>
-  void run(const char* label, const Function& function);
+  void run(const char* label, const Function& function, bool calls_libraries = false);
+  void run(const CudaTaskGraph::Entry& entry) { run(entry.label, entry.run, entry.calls_libraries); }
+  void capture(CudaTaskGraph& recorded);
   Event next_event();
   void before(const char* label);
   void after(const char* label);
@@ -117,8 +123,8 @@ class CudaStream final : public Stream {
   const Options options_;
   std::string place_;  // the stream's name and its mini-batch, for traces and errors
   Handle<cudaStream_t, cudaStreamDestroy> stream_;
-  Handle<cudnnHandle_t, cudnnDestroy> cudnn_;
-  Handle<cublasHandle_t, cublasDestroy> cublas_;
+  CaptureGate& gate_;
+  std::unique_ptr<LibraryHandles> libraries_;
   Buffer cublas_workspace_;
   Buffer partials_;
   Buffer passed_;  // mapped host memory: uint64_t, the last position that the device has passed
@@ -133,12 +139,12 @@ class CudaStream final : public Stream {
 inline CudaStream& as_cuda(Stream& stream) { return static_cast<CudaStream&>(stream); }
 
 template <typename Function>
-void CudaStream::run(const char* label, const Function& function) {
+void CudaStream::run(const char* label, const Function& function, bool calls_libraries) {
   before(label);
   try {
     ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
     function(static_cast<const StreamContext&>(context_));
-    ARBALEST_CUDA(cudaGetLastError());
+    if (calls_libraries) ARBALEST_CUDA(cudaGetLastError());
   } catch (...) {
     after(label);
     rethrow_with_place(label);

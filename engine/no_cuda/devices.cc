@@ -20,6 +20,8 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> /*devi
   fail(ErrorKind::kDevice, "{}", kProblem);
 }
 
+std::vector<std::string> cuda_kernel_choices(const Device& /*device*/) { fail(ErrorKind::kDevice, "{}", kProblem); }
+
 std::vector<LibraryVersion> cuda_library_versions() { return {}; }
 
 }  // namespace arbalest::engine

@@ -51,9 +51,12 @@ std::string to_text(const Inspection& inspection) {
     // only rows in which the rate changes
     if (rate != rates.back()[1]) rates.push_back({fmt::format("{}", point.epoch), rate});
   }
-  return fmt::format("{}\nOne mini-batch of {}, {}:\n{}\nThe {} learning rate of each of {}:\n{}", table(layers, 3),
+  std::string kernels;
+  for (const std::string& line : inspection.kernels)
+    kernels += (kernels.empty() ? "\nConvolutions:\n" : "") + line + "\n";
+  return fmt::format("{}\nOne mini-batch of {}, {}:\n{}\nThe {} learning rate of each of {}:\n{}{}", table(layers, 3),
                      inspection.batch_size, to_string(inspection.precision), table(totals, 1), inspection.schedule,
-                     counted(learners, "learner"), table(rates, 0));
+                     counted(learners, "learner"), table(rates, 0), kernels);
 }
 
 nlohmann::ordered_json to_json(const Inspection& inspection) {
@@ -97,6 +100,7 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
           {"memory", memory},
           {"schedule", inspection.schedule},
           {"learning_rates", rates},
+          {"kernels", inspection.kernels},
           {"warnings", inspection.warnings}};
 }
 

@@ -5,6 +5,7 @@
 
 #include "dataflow/input/stored_images.h"
 #include "dataflow/plan.h"
+#include "engine/cuda_devices.h"
 #include "jobs/run/memory_forecast.h"
 #include "jobs/run/session.h"
 
@@ -112,6 +113,12 @@ Inspection inspect(const JobOptions& job) {
   }
   describe_memory(job, forecast(job, pools, devices), result);
   describe_learning_rate(job, result);
+  for (const auto& device : devices) {
+    if (!device->is_cuda()) continue;
+    for (const std::string& line : engine::cuda_kernel_choices(*device)) {
+      result.kernels.push_back(fmt::format("{}: {}", device->name(), line));
+    }
+  }
   return result;
 }
 

@@ -49,6 +49,8 @@ struct Inspection {
   std::vector<MemoryUse> most_memory;     // with most_learners_per_device
   std::string schedule;                   // kind of learning-rate schedule: "one_cycle"
   std::vector<RatePoint> learning_rates;  // from the first epoch to the last, at most kMostRatePoints
+  // On GPUs: the algorithm that each pass of a convolution got, and those that failed before it.
+  std::vector<std::string> kernels;
   std::vector<std::string> warnings;      // to show to the user
 };
 

@@ -40,7 +40,10 @@ std::vector<int> largest(const JobOptions& job) {
 
 AvailableMemory::AvailableMemory(std::span<const std::unique_ptr<engine::Device>> opened)
     : host(signed_bytes(engine::host::available_memory_bytes())) {
-  for (const auto& device : opened) devices.push_back(signed_bytes(device->free_memory()));
+  for (const auto& device : opened) {
+    static_cast<void>(device->stream_bytes({}));  // a GPU creates handles of its own to find this out
+    devices.push_back(signed_bytes(device->free_memory()));
+  }
 }
 
 MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,

@@ -2,6 +2,10 @@
 #include "tests/cuda/stand_in_rig.h"
 
 #include <functional>
+#include <thread>
+
+#include <cublas_v2.h>
+#include <cudnn.h>
 
 namespace arbalest::tests {
 namespace {
@@ -137,6 +141,33 @@ TEST_CASE("stand-in: a graph that runs may not be destroyed, and its memory not 
   }
   CHECK(freed > 0);
   CHECK(destroyed > 0);
+}
+
+TEST_CASE("stand-in: waiting for a whole device spoils what another thread captures there") {
+  const auto in_another_thread = [](const auto& call) { std::thread(call).join(); };
+  for (const std::string function : {"cudaDeviceSynchronize", "cudnnDestroy", "cublasDestroy"}) {
+    CAPTURE(function);
+    for (const int device_of_capture : {0, 1}) {
+      cuda_stand_in::reset({.devices = 2});
+      cudnnHandle_t cudnn = nullptr;
+      cublasHandle_t cublas = nullptr;
+      REQUIRE(cudnnCreate(&cudnn) == CUDNN_STATUS_SUCCESS);
+      REQUIRE(cublasCreate(&cublas) == CUBLAS_STATUS_SUCCESS);
+      must(cudaSetDevice(device_of_capture));
+      const cudaStream_t stream = make_stream();
+      begin(stream);
+      in_another_thread([&] {  // whose device is 0
+        if (function == "cudaDeviceSynchronize") static_cast<void>(cudaDeviceSynchronize());
+        if (function == "cudnnDestroy") static_cast<void>(cudnnDestroy(cudnn));
+        if (function == "cublasDestroy") static_cast<void>(cublasDestroy(cublas));
+      });
+      cudaGraph_t graph = nullptr;
+      const bool spoiled = device_of_capture == 0;
+      CHECK(cudaStreamEndCapture(stream, &graph) == (spoiled ? cudaErrorStreamCaptureInvalidated : cudaSuccess));
+      CHECK((violations().find(function + ": waits for a device of which another thread") != std::string::npos) ==
+            spoiled);
+    }
+  }
 }
 
 }  // namespace arbalest::tests

@@ -1,6 +1,8 @@
 // Kernels on the stand-in.
 #include <array>
+#include <cmath>
 #include <cstddef>
+#include <set>
 
 #include "tests/cuda/stand_in_rig.h"
 
@@ -11,18 +13,18 @@ constexpr unsigned kThreads = 256;
 
 // sums[block] = sum of the block's part of values
 __global__ void add_by_tree(const float* values, float* sums, std::int64_t count) {
-  __shared__ float partial[kThreads];
+  __shared__ float shared_partial[kThreads];
   float sum = 0;
   for (auto i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += std::int64_t{gridDim.x} * kThreads) {
     sum += values[i];
   }
-  partial[threadIdx.x] = sum;
+  shared_partial[threadIdx.x] = sum;
   __syncthreads();
   for (unsigned width = kThreads / 2; width > 0; width /= 2) {
-    if (threadIdx.x < width) partial[threadIdx.x] += partial[threadIdx.x + width];
+    if (threadIdx.x < width) shared_partial[threadIdx.x] += shared_partial[threadIdx.x + width];
     __syncthreads();
   }
-  if (threadIdx.x == 0) sums[blockIdx.x] = partial[0];
+  if (threadIdx.x == 0) sums[blockIdx.x] = shared_partial[0];
 }
 
 // Wrong: a thread may write before the previous thread has read. In ascending order of threads this would not show.
@@ -52,6 +54,33 @@ __global__ void wait_in_two_places() {
   } else {
     __syncthreads();
   }
+}
+
+// Wrong: counts on zeros, or on what the block before it has left.
+__global__ void read_before_writing(float* values) {
+  __shared__ float shared_value[1];
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  values[blockIdx.x] = shared_value[0];
+  shared_value[0] = 1;
+}
+
+// Each block's own number, over a barrier.
+__global__ void keep_in_shared_memory(unsigned* numbers) {
+  __shared__ unsigned shared_number[1];
+  if (threadIdx.x == 0) shared_number[0] = blockIdx.x;
+  __syncthreads();
+  if (threadIdx.x == 1) numbers[blockIdx.x] = shared_number[0];
+}
+
+// Wrong: a block counts on the blocks before it.
+__global__ void count_blocks(unsigned* places, unsigned* counter) { places[blockIdx.x] = atomicAdd(counter, 1U); }
+
+// Wrong: a block may see another one between its barriers.
+__global__ void look_over_barrier(unsigned* seen, unsigned* counter) {
+  if (threadIdx.x == 0) seen[blockIdx.x] = atomicAdd(counter, 1U);
+  __syncthreads();
+  if (threadIdx.x == 0) seen[blockIdx.x] = atomicAdd(counter, 1U) - seen[blockIdx.x];
 }
 
 struct Pointers {
@@ -179,6 +208,36 @@ TEST_CASE("stand-in: a kernel is refused on a stream of another device, and with
   must(cudaSetDevice(1));
   CHECK(run(apply, 1, 1, stream, data, 1, 1) == cudaErrorInvalidResourceHandle);
   CHECK_THAT(violations(), ContainsSubstring("on a stream of device 0 while device 1 is current"));
+}
+
+TEST_CASE("stand-in: a block finds nothing in shared memory that it has not written") {
+  cuda_stand_in::reset();
+  float* values = allocate<float>(3);
+  must(run(read_before_writing, 3, 2, cudaStreamPerThread, values));
+  for (const float value : download(values, 3)) CHECK(std::isnan(value));
+  unsigned* numbers = allocate<unsigned>(20);
+  must(run(keep_in_shared_memory, 20, 2, cudaStreamPerThread, numbers));
+  const std::vector<unsigned> kept = download(numbers, 20);
+  for (unsigned block = 0; block < 20; ++block) CHECK(kept[block] == block);
+}
+
+TEST_CASE("stand-in: blocks run in any order, and some between the barriers of others") {
+  std::set<std::vector<unsigned>> orders;
+  bool undisturbed = false;
+  bool disturbed = false;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    cuda_stand_in::reset({}, seed);
+    unsigned* counter = allocate<unsigned>(2);
+    upload(counter, {0U, 0U});
+    unsigned* places = allocate<unsigned>(6);
+    must(run(count_blocks, 6, 2, cudaStreamPerThread, places, counter));
+    orders.insert(download(places, 6));
+    must(run(look_over_barrier, 6, 2, cudaStreamPerThread, places, counter + 1));
+    for (const unsigned distance : download(places, 6)) (distance == 1 ? undisturbed : disturbed) = true;
+  }
+  CHECK(orders.size() == 10);
+  CHECK(undisturbed);
+  CHECK(disturbed);
 }
 
 }  // namespace arbalest::tests

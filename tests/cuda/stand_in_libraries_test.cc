@@ -2,6 +2,7 @@
 #include <cublas_v2.h>
 #include <cudnn.h>
 
+#include <cstddef>
 #include <numeric>
 
 #include "tests/cuda/stand_in_rig.h"
@@ -43,7 +44,7 @@ struct Convolution {
   static constexpr std::size_t kInput = 120;
   static constexpr std::size_t kWeights = 72;
   static constexpr std::size_t kOutput = 72;
-  static constexpr std::size_t kWorkspace = 1024;
+  static constexpr std::size_t kWorkspace = 4096;  // copies of the tensors included
   cudnnHandle_t handle = nullptr;
   cudnnTensorDescriptor_t input = nullptr;
   cudnnTensorDescriptor_t output = nullptr;
@@ -121,25 +122,52 @@ TEST_CASE("stand-in: convolutions and their gradients agree with each other and 
 
 TEST_CASE("stand-in: convolutions whose results vary or are of less precision are found") {
   cuda_stand_in::reset();
-  const Convolution c(CUDNN_TENSOR_NHWC);
+  const Convolution c(CUDNN_TENSOR_NCHW);
   float* data = allocate<float>(c.kInput);
   CHECK(cudnnConvolutionBackwardFilter(c.handle, &kOne, c.input, data, c.output, data, c.convolution,
                                        CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, nullptr, 0, &kZero, c.weights,
                                        data) == CUDNN_STATUS_SUCCESS);
   CHECK_THAT(violations(), ContainsSubstring("cudnnConvolutionBackwardFilter: an algorithm whose results vary"));
-  void* workspace = allocate<float>(c.kWorkspace);
-  CHECK(cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution,
-                                CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, workspace, c.kWorkspace, &kZero, c.output,
-                                data) == CUDNN_STATUS_SUCCESS);
-  CHECK_THAT(violations(), ContainsSubstring("cudnnConvolutionForward: float32 with the precision of TF32"));
-  REQUIRE(cudnnSetConvolutionMathType(c.convolution, CUDNN_DEFAULT_MATH) == CUDNN_STATUS_SUCCESS);
-  CHECK(cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution,
-                                CUDNN_CONVOLUTION_FWD_ALGO_GEMM, nullptr, 0, &kZero, c.output,
-                                data) == CUDNN_STATUS_SUCCESS);
+  void* workspace = allocate<std::byte>(c.kWorkspace);
+  const auto convolve = [&](cudnnConvolutionFwdAlgo_t algorithm, std::size_t bytes) {
+    return cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution, algorithm, workspace,
+                                   bytes, &kZero, c.output, data);
+  };
+  REQUIRE(cudnnSetConvolutionMathType(c.convolution, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) == CUDNN_STATUS_SUCCESS);
+  CHECK(convolve(CUDNN_CONVOLUTION_FWD_ALGO_GEMM, c.kWorkspace) == CUDNN_STATUS_SUCCESS);
   CHECK_THAT(violations(), ContainsSubstring("cudnnConvolutionForward: with the precision of float16"));
-  CHECK(cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution,
-                                CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, nullptr, 0, &kZero, c.output,
-                                data) == CUDNN_STATUS_BAD_PARAM);  // its workspace is missing
+  REQUIRE(cudnnSetConvolutionMathType(c.convolution, CUDNN_FMA_MATH) == CUDNN_STATUS_SUCCESS);
+  CHECK(convolve(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, 0) == CUDNN_STATUS_BAD_PARAM);  // no workspace
+}
+
+TEST_CASE("stand-in: an algorithm runs with the math type that it was listed with, and with no other") {
+  cuda_stand_in::reset();
+  const Convolution c(CUDNN_TENSOR_NCHW);
+  float* data = allocate<float>(c.kInput);
+  void* workspace = allocate<std::byte>(c.kWorkspace);
+  const auto convolve = [&](cudnnMathType_t math) {
+    REQUIRE(cudnnSetConvolutionMathType(c.convolution, math) == CUDNN_STATUS_SUCCESS);
+    return cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution,
+                                   CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, workspace, c.kWorkspace, &kZero,
+                                   c.output, data);
+  };
+  CHECK(convolve(CUDNN_FMA_MATH) == CUDNN_STATUS_NOT_SUPPORTED);
+  CHECK(convolve(CUDNN_TENSOR_OP_MATH) == CUDNN_STATUS_SUCCESS);
+  CHECK(convolve(CUDNN_DEFAULT_MATH) == CUDNN_STATUS_SUCCESS);
+  CHECK(violations().empty());
+}
+
+TEST_CASE("stand-in: without tensor cores, channels last are transposed in the workspace") {
+  for (const cudnnTensorFormat_t format : {CUDNN_TENSOR_NHWC, CUDNN_TENSOR_NCHW}) {
+    cuda_stand_in::reset();
+    const Convolution c(format);
+    std::size_t bytes = 0;
+    REQUIRE(cudnnGetConvolutionForwardWorkspaceSize(c.handle, c.input, c.weights, c.convolution, c.output,
+                                                    CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+                                                    &bytes) == CUDNN_STATUS_SUCCESS);
+    const std::size_t copied = (c.kInput + c.kWeights + c.kOutput) * sizeof(float);
+    CHECK(bytes == (format == CUDNN_TENSOR_NHWC ? copied : 0));
+  }
 }
 
 TEST_CASE("stand-in: matrix products of all transpositions") {
@@ -225,13 +253,19 @@ TEST_CASE("stand-in: numbers are read and written in the type and the precision 
   CHECK(multiply(CUDA_R_32F, CUDA_R_16BF, CUBLAS_COMPUTE_32F) == CUBLAS_STATUS_NOT_SUPPORTED);
 }
 
-TEST_CASE("stand-in: a convolution's tensors are of one type, and bfloat16 is multiplied by tensor cores") {
+TEST_CASE("stand-in: a convolution's tensors are of one type, and gradients of bfloat16 are tensor cores' work") {
   cuda_stand_in::reset();
   const Convolution c(CUDNN_TENSOR_NHWC);
   float* data = allocate<float>(c.kInput);
+  void* workspace = allocate<std::byte>(c.kWorkspace);
   const auto convolve = [&] {
     return cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution,
-                                   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero, c.output, data);
+                                   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, workspace, c.kWorkspace, &kZero,
+                                   c.output, data);
+  };
+  const auto weight_gradient_bytes = [&](std::size_t* bytes) {
+    return cudnnGetConvolutionBackwardFilterWorkspaceSize(c.handle, c.input, c.output, c.convolution, c.weights,
+                                                          CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, bytes);
   };
   REQUIRE(cudnnSetConvolutionMathType(c.convolution, CUDNN_DEFAULT_MATH) == CUDNN_STATUS_SUCCESS);
   const auto describe = [&](cudnnDataType_t input, cudnnDataType_t weights, cudnnDataType_t output) {
@@ -245,14 +279,17 @@ TEST_CASE("stand-in: a convolution's tensors are of one type, and bfloat16 is mu
   CHECK(convolve() == CUDNN_STATUS_NOT_SUPPORTED);
   describe(CUDNN_DATA_BFLOAT16, CUDNN_DATA_BFLOAT16, CUDNN_DATA_BFLOAT16);
   CHECK(convolve() == CUDNN_STATUS_SUCCESS);
+  std::size_t bytes = 0;
+  CHECK(weight_gradient_bytes(&bytes) == CUDNN_STATUS_SUCCESS);
+  CHECK(bytes > 128);  // channels are padded
   REQUIRE(cudnnSetConvolutionMathType(c.convolution, CUDNN_FMA_MATH) == CUDNN_STATUS_SUCCESS);
-  CHECK(convolve() == CUDNN_STATUS_NOT_SUPPORTED);
+  CHECK(weight_gradient_bytes(&bytes) == CUDNN_STATUS_NOT_SUPPORTED);
   CHECK(violations().empty());
 }
 
 TEST_CASE("stand-in: libraries use the stream of their handle, in captures too") {
   cuda_stand_in::reset({.devices = 2});
-  const Convolution c(CUDNN_TENSOR_NHWC);
+  const Convolution c(CUDNN_TENSOR_NCHW);
   float* data = allocate<float>(c.kInput);
   const cudaStream_t stream = make_stream();
   REQUIRE(cudnnSetStream(c.handle, stream) == CUDNN_STATUS_SUCCESS);
@@ -278,6 +315,38 @@ TEST_CASE("stand-in: libraries use the stream of their handle, in captures too")
   must(cudaSetDevice(1));
   CHECK(convolve() == CUDNN_STATUS_EXECUTION_FAILED_CUDART);
   CHECK(cudnnSetStream(c.handle, make_stream()) == CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH);
+}
+
+TEST_CASE("stand-in: handles and graphs take memory that the pool does not keep, and fail without") {
+  constexpr std::size_t kMiB = std::size_t{1} << 20U;
+  cuda_stand_in::reset({.memory = 8 * kMiB});
+  cudaMemPool_t pool = nullptr;
+  must(cudaDeviceGetDefaultMemPool(&pool, 0));
+  std::uint64_t threshold = UINT64_MAX;
+  must(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+  void* data = nullptr;
+  must(cudaMallocAsync(&data, 7 * kMiB, cudaStreamPerThread));
+  must(cudaFree(data));
+  std::size_t free = 0;
+  std::size_t total = 0;
+  must(cudaMemGetInfo(&free, &total));
+  CHECK(free == kMiB);  // the pool has kept the rest
+  cudnnHandle_t cudnn = nullptr;
+  CHECK(cudnnCreate(&cudnn) != CUDNN_STATUS_SUCCESS);
+  must(cudaMemPoolTrimTo(pool, 0));
+  CHECK(cudnnCreate(&cudnn) == CUDNN_STATUS_SUCCESS);
+  must(cudaMallocAsync(&data, 6 * kMiB, cudaStreamPerThread));
+  cublasHandle_t cublas = nullptr;
+  CHECK(cublasCreate(&cublas) != CUBLAS_STATUS_SUCCESS);
+  const cudaStream_t stream = make_stream();
+  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  cudaGraph_t graph = nullptr;
+  must(cudaStreamEndCapture(stream, &graph));
+  cudaGraphExec_t executable = nullptr;
+  CHECK(cudaGraphInstantiate(&executable, graph, 0) == cudaErrorMemoryAllocation);
+  REQUIRE(cudnnDestroy(cudnn) == CUDNN_STATUS_SUCCESS);
+  must(cudaGraphInstantiate(&executable, graph, 0));
+  CHECK(cublasCreate(&cublas) == CUBLAS_STATUS_SUCCESS);
 }
 
 }  // namespace arbalest::tests

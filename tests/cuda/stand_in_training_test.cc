@@ -26,8 +26,12 @@ std::uint64_t works_of_round(int learners) {
     return cuda_stand_in::enqueued_works() - before;
   };
   rig.run(8);
+  const std::uint64_t copies_of_few = cuda_stand_in::calls("cudaMemcpyAsync");
   const std::uint64_t few = works_of(8);  // the cost of a call of run() is in both
+  const std::uint64_t copies_of_many = cuda_stand_in::calls("cudaMemcpyAsync");
   const std::uint64_t many = works_of(24);
+  // No copy engine has a part in a round.
+  CHECK(cuda_stand_in::calls("cudaMemcpyAsync") - copies_of_many == copies_of_many - copies_of_few);
   CHECK((many - few) % 16 == 0);
   return (many - few) / 16;
 }

@@ -1,6 +1,7 @@
 #include "tests/cuda_stand_in/call.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -24,7 +25,16 @@ void order_with_legacy_stream(CUstream_st& stream) {
 
 }  // namespace
 
+void start_runtime() {
+  constexpr int kDefault = 8;
+  constexpr int kMost = 32;
+  if (state().hardware_queues.has_value()) return;
+  const char* text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  state().hardware_queues = text == nullptr ? kDefault : std::min(std::atoi(text), kMost);
+}
+
 cudaError_t check_call(const char* function, InCapture in_capture) {
+  start_runtime();
   if (machine_problem() != cudaSuccess) return machine_problem();
   const cudaError_t failure = state().devices[static_cast<std::size_t>(this_thread().device)].failure;
   if (failure != cudaSuccess) return failure;
@@ -57,6 +67,7 @@ cudaError_t machine_problem() {
 }
 
 int take_injected(const char* function) {
+  ++state().calls[function];
   std::vector<InjectedError>& injected = state().injected;
   int result = 0;
   for (InjectedError& error : injected) {
@@ -107,6 +118,18 @@ void invalidate_captures_of_thread() {
   for (const std::unique_ptr<Capture>& capture : state().captures) {
     if (capture->active && capture->thread == std::this_thread::get_id()) capture->valid = false;
   }
+}
+
+bool spoils_captures_of_others(const char* function) {
+  bool spoiled = false;
+  for (const std::unique_ptr<Capture>& capture : state().captures) {
+    if (!capture->active || capture->thread == std::this_thread::get_id()) continue;
+    if (capture->origin->device != this_thread().device) continue;
+    spoil(*capture, cudaErrorStreamCaptureUnsupported, function,
+          "waits for a device of which another thread is capturing a stream");
+    spoiled = true;
+  }
+  return spoiled;
 }
 
 cudaError_t spoil(Capture& capture, cudaError_t error, const char* function, const char* reason) {

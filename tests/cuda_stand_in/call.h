@@ -17,6 +17,8 @@ enum class InCapture { kLegal, kIllegal };
 
 // Notes the error of a call for cudaGetLastError.
 cudaError_t note(cudaError_t result);
+// At the first call of the program that needs a device the runtime reads the environment.
+void start_runtime();
 // cudaSuccess where the machine has a driver new enough and a device.
 cudaError_t machine_problem();
 
@@ -51,6 +53,10 @@ cudaError_t enqueue_of_library(CUstream_st& stream, std::shared_ptr<const Work> 
 // The captures that the calling host thread has begun and that forbid it unsafe calls.
 bool thread_captures();
 void invalidate_captures_of_thread();
+// A call that waits for the whole device, as cudaDeviceSynchronize and the destruction of library handles do, while
+// another host thread captures a stream of the device: a violation for each, which is of no use any more. Whether there
+// were any.
+bool spoils_captures_of_others(const char* function);
 // An illegal call during the capture `capture`, which is of no use any more.
 cudaError_t spoil(Capture& capture, cudaError_t error, const char* function, const char* reason);
 

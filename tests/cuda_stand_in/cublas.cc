@@ -25,6 +25,7 @@ namespace arbalest::tests::cuda_stand_in {
 namespace {
 
 constexpr const char* kKind = "cuBLAS handle";
+constexpr std::size_t kHandleBytes = std::size_t{1} << 20U;  // of the device's memory
 
 template <typename Body>
 cublasStatus_t cublas_call(const char* function, InCapture in_capture, const Body& body) {
@@ -146,6 +147,9 @@ const char* cublasGetStatusString(cublasStatus_t status) {
 
 cublasStatus_t cublasCreate(cublasHandle_t* handle) {
   return cublas_call("cublasCreate", InCapture::kIllegal, [&] {
+    if (!take_elsewhere(this_thread().device, kHandleBytes)) {
+      return random_below(2) == 0 ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_NOT_INITIALIZED;
+    }
     *handle = make_handle<cublasContext>(kKind);
     (*handle)->device = this_thread().device;
     return CUBLAS_STATUS_SUCCESS;
@@ -154,7 +158,9 @@ cublasStatus_t cublasCreate(cublasHandle_t* handle) {
 
 cublasStatus_t cublasDestroy(cublasHandle_t handle) {
   return cublas_call("cublasDestroy", InCapture::kIllegal, [&] {
-    return end_handle(handle, kKind, "cublasDestroy") ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
+    if (!end_handle(handle, kKind, "cublasDestroy")) return CUBLAS_STATUS_NOT_INITIALIZED;
+    give_back_elsewhere(handle->device, kHandleBytes);
+    return spoils_captures_of_others("cublasDestroy") ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
   });
 }
 

@@ -1,12 +1,17 @@
 // cuDNN's handles and descriptors.
 #include <cudnn.h>
 
+#include <array>
+
 #include "tests/cuda_stand_in/call.h"
 #include "tests/cuda_stand_in/cudnn_handles.h"
+#include "tests/cuda_stand_in/memory.h"
 
 namespace arbalest::tests::cuda_stand_in {
 
 namespace {
+
+constexpr std::size_t kHandleBytes = std::size_t{2} << 20U;  // of the device's memory
 
 template <typename Body>
 cudnnStatus_t cudnn_call(const char* function, InCapture in_capture, const Body& body) {
@@ -69,6 +74,12 @@ const char* cudnnGetErrorString(cudnnStatus_t status) {
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   return cudnn_call("cudnnCreate", InCapture::kIllegal, [&] {
+    if (!take_elsewhere(this_thread().device, kHandleBytes)) {
+      // Whatever it was that found no memory says so in its own way.
+      constexpr std::array kStatuses{CUDNN_STATUS_ALLOC_FAILED, CUDNN_STATUS_NOT_INITIALIZED,
+                                     CUDNN_STATUS_INTERNAL_ERROR};
+      return kStatuses[random_below(kStatuses.size())];
+    }
     *handle = make_handle<cudnnContext>("cuDNN handle");
     (*handle)->device = this_thread().device;
     return CUDNN_STATUS_SUCCESS;
@@ -77,7 +88,9 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   return cudnn_call("cudnnDestroy", InCapture::kIllegal, [&] {
-    return end_handle(handle, "cuDNN handle", "cudnnDestroy") ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+    if (!end_handle(handle, "cuDNN handle", "cudnnDestroy")) return CUDNN_STATUS_BAD_PARAM;
+    give_back_elsewhere(handle->device, kHandleBytes);
+    return spoils_captures_of_others("cudnnDestroy") ? CUDNN_STATUS_EXECUTION_FAILED_CUDART : CUDNN_STATUS_SUCCESS;
   });
 }
 

@@ -11,12 +11,14 @@ cudnnStatus_t list(const Problem& problem, const Candidates& candidates, int wan
   *found = 0;
   for (const auto& candidate : candidates) {
     if (*found == wanted) break;
+    const bool halves = problem.geometry.input.number == Number::kBFloat16;
+    if (halves && candidate.types == Types::kFloat32) continue;
     Result& result = results[(*found)++];
     result = {};
     result.algo = candidate.algorithm;
     result.status = CUDNN_STATUS_SUCCESS;
     result.time = static_cast<float>(*found);
-    result.memory = candidate.workspace;
+    result.memory = candidate.workspace + copied_bytes(problem, candidate.math);
     result.determinism = candidate.repeatable ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
     result.mathType = candidate.math;
   }
@@ -27,12 +29,10 @@ template <typename Candidates, typename Algorithm>
 cudnnStatus_t workspace_size(const Problem& problem, const Candidates& candidates, Algorithm algorithm,
                              std::size_t* size) {
   if (problem.status != CUDNN_STATUS_SUCCESS) return problem.status;
-  for (const auto& candidate : candidates) {
-    if (candidate.algorithm != algorithm) continue;
-    *size = candidate.workspace;
-    return CUDNN_STATUS_SUCCESS;
-  }
-  return CUDNN_STATUS_NOT_SUPPORTED;
+  const auto* candidate = find_candidate(problem, candidates, algorithm);
+  if (candidate == nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
+  *size = candidate->workspace + copied_bytes(problem, candidate->math);
+  return CUDNN_STATUS_SUCCESS;
 }
 
 }  // namespace

@@ -36,18 +36,14 @@ template <typename Candidates, typename Algorithm>
 cudnnStatus_t check_algorithm(const Problem& problem, const Candidates& candidates, Algorithm algorithm,
                               const Task& task) {
   if (problem.status != CUDNN_STATUS_SUCCESS) return problem.status;
-  for (const auto& candidate : candidates) {
-    if (candidate.algorithm != algorithm) continue;
-    if (!candidate.repeatable) violation(fmt::format("{}: an algorithm whose results vary", task.function));
-    if (candidate.math == CUDNN_TENSOR_OP_MATH && problem.math == CUDNN_FMA_MATH) {
-      violation(fmt::format("{}: float32 with the precision of TF32", task.function));
-    }
-    if (candidate.math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) {
-      violation(fmt::format("{}: with the precision of float16", task.function));
-    }
-    return task.workspace_bytes < candidate.workspace ? CUDNN_STATUS_BAD_PARAM : CUDNN_STATUS_SUCCESS;
+  const auto* candidate = find_candidate(problem, candidates, algorithm);
+  if (candidate == nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (!candidate->repeatable) violation(fmt::format("{}: an algorithm whose results vary", task.function));
+  if (candidate->math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) {
+    violation(fmt::format("{}: with the precision of float16", task.function));
   }
-  return CUDNN_STATUS_NOT_SUPPORTED;
+  const std::size_t needed = candidate->workspace + copied_bytes(problem, candidate->math);
+  return task.workspace_bytes < needed ? CUDNN_STATUS_BAD_PARAM : CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t submit(const Task& task, const std::function<void()>& compute) {

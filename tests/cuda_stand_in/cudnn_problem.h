@@ -1,5 +1,8 @@
-// A convolution as cuDNN's calls describe it, and the algorithms that the stand-in offers for it: some do not repeat
-// their results, want tensor cores, make float16 of what they read, or want more memory than there is.
+// A convolution as cuDNN's calls describe it, and the algorithms that the stand-in offers for it. Some do not repeat
+// their results, want tensor cores, make float16 of what they read, or want more memory than there is. As cuDNN 9.19
+// answers for an H100: gradients in bfloat16 have no repeatable algorithm without tensor cores; without tensor cores,
+// channels last are transposed in the workspace (for weight gradients, too, which cuDNN spares); tensor cores pad
+// channels of bfloat16 there.
 #pragma once
 
 #include <cudnn.h>
@@ -12,12 +15,15 @@
 
 namespace arbalest::tests::cuda_stand_in {
 
+enum class Types { kFloat32, kAll };
+
 template <typename Algorithm>
 struct Candidate {
   Algorithm algorithm;
   cudnnMathType_t math;
   bool repeatable;
-  std::size_t workspace;  // bytes, beyond what the output takes
+  std::size_t workspace;  // bytes, beside copies of tensors
+  Types types = Types::kAll;
 };
 
 // Fastest first, as from cuDNN's heuristics.
@@ -25,21 +31,24 @@ inline constexpr std::size_t kHuge = std::size_t{1} << 40U;
 inline constexpr std::array kForward = {
     Candidate{CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, true, 0},
     Candidate{CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, CUDNN_TENSOR_OP_MATH, true, 256},
-    Candidate{CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_FMA_MATH, true, kHuge},
-    Candidate{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDNN_FMA_MATH, true, 256},
+    Candidate{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDNN_TENSOR_OP_MATH, true, 128},
+    Candidate{CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_FMA_MATH, true, kHuge, Types::kFloat32},
+    Candidate{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDNN_FMA_MATH, true, 256, Types::kFloat32},
     Candidate{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, CUDNN_FMA_MATH, true, 0},
 };
 inline constexpr std::array kBackwardFilter = {
     Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, true, 0},
     Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, CUDNN_TENSOR_OP_MATH, true, 1024},
+    Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, CUDNN_TENSOR_OP_MATH, true, 128},
     Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, CUDNN_FMA_MATH, false, 0},
-    Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, CUDNN_FMA_MATH, true, 512},
+    Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, CUDNN_FMA_MATH, true, 512, Types::kFloat32},
 };
 inline constexpr std::array kBackwardData = {
     Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, true, 0},
     Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, CUDNN_TENSOR_OP_MATH, true, 1024},
+    Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_TENSOR_OP_MATH, true, 128},
     Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, CUDNN_FMA_MATH, false, 0},
-    Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_FMA_MATH, true, 512},
+    Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_FMA_MATH, true, 512, Types::kFloat32},
 };
 
 // A convolution of several descriptors; status: whether they fit.
@@ -52,6 +61,21 @@ struct Problem {
 Problem problem_of(const char* function, cudnnHandle_t handle, cudnnTensorDescriptor_t input,
                    cudnnFilterDescriptor_t weights, cudnnConvolutionDescriptor_t convolution,
                    cudnnTensorDescriptor_t output);
+
+// The candidate that is `algorithm` with the math type of the convolution's descriptor; null: there is none.
+template <typename Candidates, typename Algorithm>
+auto find_candidate(const Problem& problem, const Candidates& candidates, Algorithm algorithm) {
+  const cudnnMathType_t math = problem.math == CUDNN_DEFAULT_MATH ? CUDNN_TENSOR_OP_MATH : problem.math;
+  const bool halves = problem.geometry.input.number == Number::kBFloat16;
+  for (const auto& candidate : candidates) {
+    if (halves && candidate.types == Types::kFloat32) continue;
+    if (candidate.algorithm == algorithm && candidate.math == math) return &candidate;
+  }
+  return static_cast<decltype(candidates.data())>(nullptr);
+}
+
+// Bytes that a candidate's copies of tensors take in the workspace.
+std::size_t copied_bytes(const Problem& problem, cudnnMathType_t math);
 
 template <typename Body>
 cudnnStatus_t cudnn_call(const char* function, const Body& body) {

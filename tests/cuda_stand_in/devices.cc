@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tests/cuda_stand_in/call.h"
+#include "tests/cuda_stand_in/executor.h"
 
 namespace arbalest::tests::cuda_stand_in {
 
@@ -15,6 +16,11 @@ namespace {
 bool is_device(int ordinal) { return ordinal >= 0 && ordinal < static_cast<int>(state().devices.size()); }
 
 }  // namespace
+
+int hardware_queues() {
+  const std::lock_guard lock(state().mutex);
+  return state().hardware_queues.value_or(0);
+}
 
 extern "C" {
 
@@ -31,6 +37,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   const std::lock_guard lock(state().mutex);
+  start_runtime();
   *count = 0;
   const int injected = take_injected("cudaGetDeviceCount");
   const cudaError_t problem = injected != 0 ? static_cast<cudaError_t>(injected) : machine_problem();
@@ -76,9 +83,21 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
   });
 }
 
+cudaError_t cudaDeviceSynchronize() {
+  constexpr const char* kName = "cudaDeviceSynchronize";
+  return call(kName, InCapture::kIllegal, [&](Thread& thread) {
+    if (spoils_captures_of_others(kName)) return cudaErrorStreamCaptureUnsupported;
+    const auto is_idle = [&](const CUstream_st* stream) {
+      return stream->device != thread.device || stream->queue.empty();
+    };
+    return run_until([&] { return std::ranges::all_of(state().streams, is_idle); }, thread.device, kName);
+  });
+}
+
 // A device's failure stays; other errors are told once.
 cudaError_t cudaGetLastError() {
   const std::lock_guard lock(state().mutex);
+  ++state().calls["cudaGetLastError"];
   Thread& thread = this_thread();
   const cudaError_t result = thread.last_error;
   const bool stays = std::ranges::any_of(

@@ -13,6 +13,8 @@ namespace arbalest::tests::cuda_stand_in {
 
 namespace {
 
+constexpr std::size_t kStepsOfQuestion = 32;  // a GPU gets far between two questions
+
 bool has_passed(const CUevent_st& event) { return event.position.stream->completed >= event.position.number; }
 
 // What the host may ask of an event.
@@ -51,8 +53,12 @@ cudaError_t wait_in_capture(CUstream_st& stream, CUevent_st& event) {
 
 extern "C" {
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return call("cudaEventCreateWithFlags", InCapture::kLegal, [&](Thread& thread) {
+    if (flags != cudaEventDisableTiming) {
+      violation(
+          "cudaEventCreateWithFlags: an event that takes the time or interrupts the host makes each record slower");
+    }
     *event = make_handle<CUevent_st>("event");
     (*event)->device = thread.device;
     return cudaSuccess;
@@ -99,7 +105,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return call("cudaEventQuery", InCapture::kIllegal, [&](Thread&) {
     const cudaError_t problem = check_askable(event, "cudaEventQuery");
     if (problem != cudaSuccess || !event->recorded) return problem;
-    take_step();  // who asks again and again gets an answer
+    // Who asks again and again gets an answer.
+    for (std::size_t steps = 1 + random_below(kStepsOfQuestion); steps > 0 && take_step(); --steps) {
+    }
     const cudaError_t failure = state().devices[static_cast<std::size_t>(event->device)].failure;
     if (failure != cudaSuccess) return failure;
     return has_passed(*event) ? cudaSuccess : cudaErrorNotReady;

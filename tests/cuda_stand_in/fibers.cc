@@ -1,12 +1,16 @@
 #include "tests/cuda_stand_in/fibers.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "tests/cuda_stand_in/kernel_language.h"
+#include "tests/cuda_stand_in/shared_memory.h"
 #include "tests/cuda_stand_in/stack_switch.h"
 #include "tests/cuda_stand_in/state.h"
 
@@ -30,18 +34,28 @@ struct Fiber {
   int barrier = 0;  // line; 0: it waits at none
 };
 
+struct BlockRun;
+
 struct Grid {
   std::vector<std::unique_ptr<Fiber>> fibers;  // all
   std::vector<Fiber*> idle;
   Fiber* running = nullptr;
+  BlockRun* block = nullptr;  // that runs
 
   const std::function<void()>* function = nullptr;
   std::size_t threads = 0;  // of a block
-  std::size_t begun = 0;    // of the block's threads
-  bool backwards = false;
 };
 
 Grid the_grid;  // under the lock of the stand-in
+
+// A block under way, from barrier to barrier.
+struct BlockRun {
+  uint3 index{};
+  std::size_t begun = 0;  // of its threads
+  bool backwards = false;
+  std::vector<Fiber*> waiting;    // at a barrier
+  std::vector<std::byte> shared;  // its shared memory while another block runs; empty: not begun
+};
 
 uint3 index_of(std::size_t number, dim3 size) {
   const auto place = static_cast<unsigned>(number);
@@ -57,8 +71,8 @@ void run_threads() {
   all.running->stack.arrive();
   for (;;) {
     Fiber& fiber = *all.running;
-    while (all.begun < all.threads) {
-      fiber.thread = index_of(ordered(all.begun++, all.threads, all.backwards), blockDim);
+    while (all.block->begun < all.threads) {
+      fiber.thread = index_of(ordered(all.block->begun++, all.threads, all.block->backwards), blockDim);
       threadIdx = fiber.thread;
       (*all.function)();
     }
@@ -84,28 +98,77 @@ Fiber& idle_fiber() {
   return fiber;
 }
 
-void run_block() {
-  Grid& all = the_grid;
-  all.begun = 0;
-  std::vector<Fiber*> waiting;
-  while (all.begun < all.threads) {
+void begin(BlockRun& block) {
+  while (block.begun < the_grid.threads) {
     Fiber& fiber = idle_fiber();
-    if (run_on(fiber)) waiting.push_back(&fiber);
-  }
-  while (!waiting.empty()) {
-    const bool same = std::ranges::all_of(waiting, [&](Fiber* fiber) { return fiber->barrier == waiting[0]->barrier; });
-    if (waiting.size() != all.threads || !same) {
-      violation(fmt::format("a kernel: not all threads of a block come to the __syncthreads in line {}",
-                            waiting[0]->barrier));
-    }
-    if (random_below(2) == 0) std::ranges::reverse(waiting);
-    std::vector<Fiber*> released;
-    released.swap(waiting);
-    for (Fiber* fiber : released) {
-      if (run_on(*fiber)) waiting.push_back(fiber);
-    }
+    if (run_on(fiber)) block.waiting.push_back(&fiber);
   }
 }
+
+void pass_barrier(BlockRun& block) {
+  const std::vector<Fiber*>& waiting = block.waiting;
+  const bool same = std::ranges::all_of(waiting, [&](Fiber* fiber) { return fiber->barrier == waiting[0]->barrier; });
+  if (waiting.size() != the_grid.threads || !same) {
+    violation(
+        fmt::format("a kernel: not all threads of a block come to the __syncthreads in line {}", waiting[0]->barrier));
+  }
+  if (random_below(2) == 0) std::ranges::reverse(block.waiting);
+  std::vector<Fiber*> released;
+  released.swap(block.waiting);
+  for (Fiber* fiber : released) {
+    if (run_on(*fiber)) block.waiting.push_back(fiber);
+  }
+}
+
+// Blocks in a random order, a few at a time, each on to its next barrier when its turn comes.
+class BlockTurns {
+ public:
+  explicit BlockTurns(std::size_t count) : order_(count) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    for (std::size_t i = count; i > 1; --i) std::swap(order_[i - 1], order_[random_below(i)]);
+  }
+
+  void run() {
+    while (next_ < order_.size() || !under_way_.empty()) {
+      if (under_way_.empty() || (next_ < order_.size() && under_way_.size() < kAtOnce && random_below(2) == 0)) {
+        under_way_.push_back(std::make_unique<BlockRun>());
+        under_way_.back()->index = index_of(order_[next_++], gridDim);
+        under_way_.back()->backwards = random_below(2) == 0;
+      }
+      const std::size_t turn = random_below(under_way_.size());
+      take_turn(*under_way_[turn]);
+      if (under_way_[turn]->waiting.empty()) {
+        if (present_ == under_way_[turn].get()) present_ = nullptr;
+        under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(turn));
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kAtOnce = 3;
+
+  void take_turn(BlockRun& block) {
+    the_grid.block = &block;
+    blockIdx = block.index;
+    if (present_ != nullptr && present_ != &block) present_->shared = save_shared_memory();
+    if (block.begun == 0) {
+      if (has_barriers_) poison_shared_memory();
+      begin(block);
+      // Whoever shares memory waits for the others; a kernel without barriers is spared the poison.
+      has_barriers_ = has_barriers_ && (next_ > 1 || !block.waiting.empty());
+    } else {
+      if (present_ != &block) restore_shared_memory(block.shared);
+      pass_barrier(block);
+    }
+    present_ = &block;
+  }
+
+  std::vector<std::size_t> order_;
+  std::size_t next_ = 0;  // in order_
+  std::vector<std::unique_ptr<BlockRun>> under_way_;
+  BlockRun* present_ = nullptr;  // whose shared memory is in place
+  bool has_barriers_ = true;     // as far as is known
+};
 
 }  // namespace
 
@@ -115,13 +178,7 @@ void run_grid(dim3 blocks, dim3 block, const std::function<void()>& thread) {
   all.threads = std::size_t{block.x} * block.y * block.z;
   gridDim = blocks;
   blockDim = block;
-  const std::size_t count = std::size_t{blocks.x} * blocks.y * blocks.z;
-  const bool blocks_backwards = random_below(2) == 0;
-  for (std::size_t number = 0; number < count; ++number) {
-    blockIdx = index_of(ordered(number, count, blocks_backwards), blocks);
-    all.backwards = random_below(2) == 0;
-    run_block();
-  }
+  BlockTurns(std::size_t{blocks.x} * blocks.y * blocks.z).run();
 }
 
 void wait_at_barrier(int line) {

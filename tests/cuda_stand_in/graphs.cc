@@ -6,11 +6,17 @@
 #include <fmt/format.h>
 
 #include "tests/cuda_stand_in/call.h"
+#include "tests/cuda_stand_in/memory.h"
 #include "tests/cuda_stand_in/streams.h"
 
 namespace arbalest::tests::cuda_stand_in {
 
 namespace {
+
+// Of the device's memory that an executable graph takes. The real figures are nowhere written; these are no smaller
+// than what a node's parameters need.
+constexpr std::size_t kGraphBytes = 4096;
+constexpr std::size_t kNodeBytes = 1024;
 
 // Whether every node comes before the end of the stream that began the capture.
 bool is_joined(const Capture& capture) {
@@ -92,7 +98,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   return call("cudaGraphInstantiate", InCapture::kIllegal, [&](Thread& thread) {
     if (!is_alive(graph, "graph", "cudaGraphInstantiate")) return cudaErrorInvalidValue;
+    const std::size_t bytes = kGraphBytes + graph->nodes.size() * kNodeBytes;
+    if (!take_elsewhere(thread.device, bytes)) return cudaErrorMemoryAllocation;
     *executable = make_handle<CUgraphExec_st>("executable graph");
+    (*executable)->bytes = bytes;
     (*executable)->device = thread.device;
     (*executable)->nodes = std::make_shared<const std::vector<Node>>(graph->nodes);
     return cudaSuccess;
@@ -135,6 +144,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return call("cudaGraphExecDestroy", InCapture::kLegal, [&](Thread&) {
     if (!end_handle(executable, "executable graph", "cudaGraphExecDestroy")) return cudaErrorInvalidValue;
+    give_back_elsewhere(executable->device, executable->bytes);
     const Position last = executable->last_launch;
     if (last.stream != nullptr && last.stream->completed < last.number) {
       violation("cudaGraphExecDestroy: of a graph that was launched and has not ended");

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-// Blocks run one after another, so one copy serves all.
+// One block runs at a time; shared_memory.h gives each its own contents.
 #undef __shared__
 #define __shared__ static
 

@@ -22,17 +22,36 @@ constexpr unsigned char kFill = 0xFF;
 
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-cudaError_t allocate(MemoryKind kind, int device, std::size_t bytes, void** address) {
+Device& device_of(int ordinal) { return state().devices[static_cast<std::size_t>(ordinal)]; }
+
+std::size_t free_bytes(const Device& device) {
+  return state().machine.memory - device.pool_reserved - device.elsewhere;
+}
+
+// False: neither the pool nor the driver has it.
+bool take_of_pool(Device& device, std::size_t bytes) {
+  const std::size_t kept = device.pool_reserved - device.pool_used;
+  const std::size_t more = bytes > kept ? bytes - kept : 0;
+  if (more > free_bytes(device)) return false;
+  device.pool_reserved += more;
+  device.pool_used += bytes;
+  return true;
+}
+
+void trim_pool(Device& device, std::size_t keep) {
+  device.pool_reserved = std::min(device.pool_reserved, std::max(device.pool_used, keep));
+}
+
+cudaError_t allocate(MemoryKind kind, bool is_pooled, int device, std::size_t bytes, void** address) {
   if (bytes == 0) {
     *address = nullptr;
     return cudaSuccess;
   }
-  Device& owner = state().devices[static_cast<std::size_t>(device)];
   if (kind == MemoryKind::kDevice) {
-    if (bytes > state().machine.memory - owner.used) return cudaErrorMemoryAllocation;
-    owner.used += bytes;
+    const bool taken = is_pooled ? take_of_pool(device_of(device), bytes) : take_elsewhere(device, bytes);
+    if (!taken) return cudaErrorMemoryAllocation;
   }
-  Allocation allocation{kind, device, bytes, Block(bytes + 2 * kGuard, kind == MemoryKind::kDevice)};
+  Allocation allocation{kind, is_pooled, device, bytes, Block(bytes + 2 * kGuard, kind == MemoryKind::kDevice)};
   const DeviceAccess access;
   const std::span<unsigned char> block = allocation.block.bytes();
   std::memset(block.data(), kFill, block.size());
@@ -82,8 +101,12 @@ cudaError_t release(MemoryKind kind, const void* address, const char* function) 
   if (!guards_are_whole(allocation)) {
     violation(fmt::format("{}: something wrote before or after these {} bytes", function, allocation.bytes));
   }
-  if (kind == MemoryKind::kDevice) {
-    state().devices[static_cast<std::size_t>(allocation.device)].used -= allocation.bytes;
+  if (allocation.is_pooled) {
+    Device& device = device_of(allocation.device);
+    device.pool_used -= allocation.bytes;
+    trim_pool(device, device.pool.release_threshold);
+  } else if (kind == MemoryKind::kDevice) {
+    give_back_elsewhere(allocation.device, allocation.bytes);
   }
   if (!unused) state().freed_too_early.push_back(std::move(allocation));
   state().memory.erase(found);
@@ -100,6 +123,14 @@ Place find_memory(const void* address) {
   if (offset >= allocation.bytes) return {};
   return {&allocation, allocation.bytes - offset};
 }
+
+bool take_elsewhere(int device, std::size_t bytes) {
+  if (bytes > free_bytes(device_of(device))) return false;
+  device_of(device).elsewhere += bytes;
+  return true;
+}
+
+void give_back_elsewhere(int device, std::size_t bytes) { device_of(device).elsewhere -= bytes; }
 
 bool check_device_range(const void* address, std::size_t bytes, int device, const char* function) {
   const Place place = find_memory(address);
@@ -122,7 +153,7 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   return call("cudaMalloc", InCapture::kIllegal,
-              [&](Thread& thread) { return allocate(MemoryKind::kDevice, thread.device, bytes, address); });
+              [&](Thread& thread) { return allocate(MemoryKind::kDevice, false, thread.device, bytes, address); });
 }
 
 // Illegal in a capture although CUDA would make it a node: such a graph can be launched once only.
@@ -130,13 +161,13 @@ cudaError_t cudaMallocAsync(void** address, std::size_t bytes, cudaStream_t hand
   return call("cudaMallocAsync", InCapture::kIllegal, [&](Thread&) {
     const CUstream_st* stream = find_stream(handle, "cudaMallocAsync");
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-    return allocate(MemoryKind::kDevice, stream->device, bytes, address);
+    return allocate(MemoryKind::kDevice, true, stream->device, bytes, address);
   });
 }
 
 cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned) {
   return call("cudaHostAlloc", InCapture::kIllegal,
-              [&](Thread& thread) { return allocate(MemoryKind::kPinned, thread.device, bytes, address); });
+              [&](Thread& thread) { return allocate(MemoryKind::kPinned, false, thread.device, bytes, address); });
 }
 
 cudaError_t cudaFree(void* address) {
@@ -160,19 +191,30 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int ordinal) {
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return call("cudaMemGetInfo", InCapture::kLegal, [&](Thread& thread) {
     *total = state().machine.memory;
-    *free = *total - state().devices[static_cast<std::size_t>(thread.device)].used;
+    *free = free_bytes(device_of(thread.device));
     return cudaSuccess;
   });
 }
 
-// The pool gives back at once what is freed.
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   return call("cudaMemPoolGetAttribute", InCapture::kLegal, [&](Thread&) {
-    if (attribute != cudaMemPoolAttrReservedMemCurrent && attribute != cudaMemPoolAttrUsedMemCurrent) {
+    const Device& device = device_of(pool->device);
+    std::uint64_t bytes = 0;
+    if (attribute == cudaMemPoolAttrReservedMemCurrent) {
+      bytes = device.pool_reserved;
+    } else if (attribute == cudaMemPoolAttrUsedMemCurrent) {
+      bytes = device.pool_used;
+    } else {
       return cudaErrorInvalidValue;
     }
-    const std::uint64_t used = state().devices[static_cast<std::size_t>(pool->device)].used;
-    std::memcpy(value, &used, sizeof(used));
+    std::memcpy(value, &bytes, sizeof(bytes));
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t keep) {
+  return call("cudaMemPoolTrimTo", InCapture::kIllegal, [&](Thread&) {
+    trim_pool(device_of(pool->device), keep);
     return cudaSuccess;
   });
 }

@@ -13,6 +13,11 @@ struct Place {
 };
 Place find_memory(const void* address);
 
+// Memory that the driver takes for a library's handle or a graph. False if the device has no such memory left that its
+// pool does not keep.
+bool take_elsewhere(int device, std::size_t bytes);
+void give_back_elsewhere(int device, std::size_t bytes);
+
 // A violation unless [address, address + bytes) is memory that work on `device` may touch.
 bool check_device_range(const void* address, std::size_t bytes, int device, const char* function);
 

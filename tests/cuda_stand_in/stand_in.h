@@ -51,5 +51,10 @@ void require_clean(bool also_leaks = true);
 
 // Work that streams have been given by calls and launches of graphs so far (a launch counts once).
 std::uint64_t enqueued_works();
+// Hardware queues of each device: what CUDA_DEVICE_MAX_CONNECTIONS was at the program's first call that needs a device,
+// or the default, which is 8. More than 32 there are not.
+int hardware_queues();
+// How often a function has been called ("cudnnCreate").
+std::uint64_t calls(const std::string& function);
 
 }  // namespace arbalest::tests::cuda_stand_in

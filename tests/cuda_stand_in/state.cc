@@ -62,6 +62,7 @@ void reset(const Machine& machine, std::uint64_t seed) {
   all.injected_executions.clear();
   all.violations.clear();
   all.enqueued_works = 0;
+  all.calls.clear();
 }
 
 void fail_next(const std::string& function, int error, int after) {
@@ -107,6 +108,11 @@ void require_clean(bool also_leaks) {
     for (const std::string& line : leaks()) text += line + "\n";
   }
   if (!text.empty()) throw std::runtime_error("CUDA's libraries were used wrongly:\n" + text);
+}
+
+std::uint64_t calls(const std::string& function) {
+  const std::lock_guard lock(state().mutex);
+  return state().calls[function];
 }
 
 std::uint64_t enqueued_works() {

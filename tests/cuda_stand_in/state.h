@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -62,6 +63,7 @@ struct CUgraph_st {
 
 struct CUgraphExec_st {
   int device = 0;
+  std::size_t bytes = 0;  // of the device's memory
   std::shared_ptr<const std::vector<arbalest::tests::cuda_stand_in::Node>> nodes;
   arbalest::tests::cuda_stand_in::Position last_launch;
 };
@@ -77,6 +79,7 @@ enum class MemoryKind { kDevice, kPinned };
 
 struct Allocation {
   MemoryKind kind = MemoryKind::kDevice;
+  bool is_pooled = false;
   int device = 0;
   std::size_t bytes = 0;
   Block block;  // with guards before and after
@@ -84,7 +87,10 @@ struct Allocation {
 
 struct Device {
   cudaError_t failure = cudaSuccess;  // for good
-  std::size_t used = 0;               // bytes
+  // Bytes. The pool keeps what is freed, up to its threshold, and libraries cannot have that.
+  std::size_t pool_reserved = 0;
+  std::size_t pool_used = 0;
+  std::size_t elsewhere = 0;  // cudaMalloc, handles of libraries, graphs
   CUstream_st* legacy_stream = nullptr;
   CUmemPoolHandle_st pool;
 };
@@ -111,7 +117,8 @@ struct Handle {
 
 struct State {
   std::recursive_mutex mutex;
-  std::uint64_t epoch = 1;  // of reset
+  std::optional<int> hardware_queues;  // none: the runtime has not started; reset() does not stop it
+  std::uint64_t epoch = 1;             // of reset
   Machine machine;
   std::mt19937_64 random{1};
   int eagerness = 2;  // of 4: how much runs before anybody asks for it
@@ -125,6 +132,7 @@ struct State {
   std::vector<InjectedError> injected_executions;
   std::vector<std::string> violations;
   std::uint64_t enqueued_works = 0;
+  std::map<std::string, std::uint64_t> calls;  // by function
 };
 
 State& state();

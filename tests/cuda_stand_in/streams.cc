@@ -75,6 +75,10 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
   });
 }
 
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+
 // Returns at once; what the stream has been given still runs.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return call("cudaStreamDestroy", InCapture::kLegal, [&](Thread&) {

@@ -1,0 +1,135 @@
+// Which of cuDNN's algorithms convolutions take, and what they do about those that fail.
+#include <string>
+#include <vector>
+
+#include "engine/cuda_devices.h"
+#include "engine/error.h"
+#include "tests/cuda_stand_in/stand_in.h"
+#include "tests/support/catch.h"
+
+#include <cudnn.h>
+
+namespace arbalest::tests {
+namespace {
+
+using Catch::Matchers::Contains;
+using engine::ErrorKind;
+using engine::Precision;
+
+std::unique_ptr<engine::Device> open_gpu() { return engine::open_device(engine::parse_device("cuda:0")); }
+
+engine::Conv2dSpec small_convolution(const engine::Device& device, std::int64_t filters = 4) {
+  return {.input = device.plain_layout({2, 3, 6, 5}, engine::DType::kFloat32),
+          .filters = filters,
+          .window = {.kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}},
+          .bias = false};
+}
+
+std::unique_ptr<engine::Operator> prepare(engine::Device& device, Precision precision, std::int64_t filters = 4) {
+  return device.prepare(small_convolution(device, filters), {.precision = precision});
+}
+
+std::vector<std::string> choices_in(Precision precision) {
+  const auto device = open_gpu();
+  static_cast<void>(prepare(*device, precision));
+  return engine::cuda_kernel_choices(*device);
+}
+
+}  // namespace
+
+TEST_CASE("a convolution takes the first repeatable algorithm with the math type that its precision allows") {
+  const std::vector<std::string> exact = choices_in(Precision::kFloat32);
+  REQUIRE(exact.size() == 3);
+  CHECK_THAT(exact[0], Contains("input 2x3x6x5, 4 filters of 3x3") &&
+                           Contains(": output: IMPLICIT_PRECOMP_GEMM, no tensor cores, workspace 256 bytes"));
+  CHECK_THAT(exact[1], Contains(": weight gradient: ALGO_1, no tensor cores, workspace 512 bytes"));
+  CHECK_THAT(exact[2], Contains(": input gradient: ALGO_1, no tensor cores, workspace 512 bytes"));
+  for (const Precision precision : {Precision::kTensorFloat32, Precision::kBFloat16}) {
+    cuda_stand_in::reset();
+    for (const std::string& choice : choices_in(precision))
+      CHECK_THAT(choice, Contains("WINOGRAD_NONFUSED, tensor cores"));
+  }
+}
+
+TEST_CASE("convolutions in float32 copy no tensor, and neither does cuDNN in its workspace") {
+  const auto device = open_gpu();
+  const auto convolution = prepare(*device, Precision::kFloat32);
+  CHECK(convolution->traits().backward_reads_inputs);
+  CHECK(convolution->traits().saved_bytes == 0);
+  CHECK(convolution->traits().scratch_bytes == 512);
+}
+
+TEST_CASE("the convolutions of a device ask one handle") {
+  const auto device = open_gpu();
+  for (const std::int64_t filters : {2, 4, 8}) static_cast<void>(prepare(*device, Precision::kFloat32, filters));
+  CHECK(cuda_stand_in::calls("cudnnCreate") == 1);
+}
+
+TEST_CASE("an algorithm that fails its trial is passed over, and the choice says so") {
+  const auto device = open_gpu();
+  cuda_stand_in::fail_next("cudnnConvolutionForward", CUDNN_STATUS_EXECUTION_FAILED);
+  cuda_stand_in::fail_next("cudnnGetConvolutionBackwardDataWorkspaceSize", CUDNN_STATUS_NOT_SUPPORTED);
+  static_cast<void>(prepare(*device, Precision::kTensorFloat32));
+  const std::vector<std::string> choices = engine::cuda_kernel_choices(*device);
+  REQUIRE(choices.size() == 3);
+  CHECK_THAT(choices[0], Contains("output: IMPLICIT_PRECOMP_GEMM, tensor cores, workspace 128 bytes; WINOGRAD_NONFUSED "
+                                  "with tensor cores failed (CUDNN_STATUS_"));
+  CHECK_THAT(choices[2], Contains("input gradient: ALGO_1, tensor cores, workspace 128 bytes; WINOGRAD_NONFUSED"));
+}
+
+TEST_CASE("where every algorithm fails, the error names the convolution and all of them") {
+  const auto device = open_gpu();
+  for (const int after : {0, 1}) {
+    cuda_stand_in::fail_next("cudnnConvolutionForward", CUDNN_STATUS_EXECUTION_FAILED, after);
+  }
+  try {
+    static_cast<void>(prepare(*device, Precision::kFloat32));
+    FAIL("no error");
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == ErrorKind::kDevice);
+    CHECK_THAT(error.what(), Contains("no repeatable algorithm") &&
+                                 Contains("output of this convolution: input 2x3x6x5") &&
+                                 Contains("IMPLICIT_PRECOMP_GEMM with no tensor cores failed") &&
+                                 Contains("IMPLICIT_GEMM with no tensor cores failed"));
+  }
+}
+
+TEST_CASE("a trial without memory is out of memory and changes no choice") {
+  const auto device = open_gpu();
+  constexpr int kAllocations = 4;  // two operands, the result, the workspace
+  for (int failing = 0; failing < kAllocations; ++failing) {
+    CAPTURE(failing);
+    cuda_stand_in::fail_next("cudaMallocAsync", cudaErrorMemoryAllocation, failing);
+    try {
+      static_cast<void>(prepare(*device, Precision::kFloat32));
+      FAIL("no error");
+    } catch (const engine::Error& error) {
+      CHECK(error.kind() == ErrorKind::kOutOfMemory);
+      CHECK_THAT(error.what(),
+                 Contains("trying the output of a convolution (input 2x3x6x5") && Contains("cuda:0: cannot allocate"));
+    }
+  }
+  static_cast<void>(prepare(*device, Precision::kFloat32));
+  CHECK_THAT(engine::cuda_kernel_choices(*device)[0], Contains("IMPLICIT_PRECOMP_GEMM, no tensor cores"));
+}
+
+TEST_CASE("a device that fails during a trial is a failed device, not a failed algorithm") {
+  ErrorKind kind = ErrorKind::kInternal;
+  std::string message;
+  {
+    const auto device = open_gpu();
+    constexpr int kFills = 4;  // of the trial's memory
+    cuda_stand_in::fail_execution(cudaErrorIllegalAddress, kFills);
+    try {
+      static_cast<void>(prepare(*device, Precision::kFloat32));
+    } catch (const engine::Error& error) {
+      kind = error.kind();
+      message = error.what();
+    }
+  }
+  CHECK(kind == ErrorKind::kDevice);
+  CHECK_THAT(message, Contains("trying the output of a convolution") && Contains("illegal memory access"));
+  cuda_stand_in::reset();  // nothing can be given back to a device that has failed
+}
+
+}  // namespace arbalest::tests

@@ -1,0 +1,35 @@
+// How many hardware queues a program asks the driver for.
+#include <filesystem>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "engine/cuda_devices.h"
+#include "tests/cuda_stand_in/stand_in.h"
+#include "tests/support/catch.h"
+#include "tests/support/subprocess.h"
+
+namespace arbalest::tests {
+namespace {
+
+constexpr const char* kPrinting = "prints its hardware queues";
+
+// Of this program, started with `environment`.
+std::string queues_with(const std::vector<std::string>& environment) {
+  Subprocess program({"/proc/self/exe", kPrinting}, environment, std::filesystem::temp_directory_path());
+  return program.wait().out;
+}
+
+}  // namespace
+
+TEST_CASE(kPrinting, "[.]") {
+  engine::find_cuda_devices();
+  fmt::print("queues: {}\n", cuda_stand_in::hardware_queues());
+}
+
+TEST_CASE("a program asks for as many hardware queues as there are, unless its user has asked") {
+  CHECK_THAT(queues_with({}), Catch::Matchers::Contains("queues: 32\n"));
+  CHECK_THAT(queues_with({"CUDA_DEVICE_MAX_CONNECTIONS=4"}), Catch::Matchers::Contains("queues: 4\n"));
+}
+
+}  // namespace arbalest::tests

@@ -1,0 +1,118 @@
+#include "tests/cuda_stand_in/shared_memory.h"
+
+#include <elf.h>
+#include <link.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace arbalest::tests::cuda_stand_in {
+
+namespace {
+
+using Bytes = std::span<std::byte>;
+
+// A NaN, and an index that is out of any range.
+constexpr int kPoison = 0xFF;
+
+std::vector<char> read_program() {
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// Where the program has been loaded, minus where it was linked to be.
+std::uintptr_t load_offset() {
+  std::uintptr_t offset = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* result) {
+        *static_cast<std::uintptr_t*>(result) = info->dlpi_addr;
+        return 1;  // the program is the first
+      },
+      &offset);
+  return offset;
+}
+
+// Whether a symbol is a variable inside a function of the kernels' namespace, or of a test's own kernels, where it is
+// named shared_...
+bool is_shared(std::string_view symbol) {
+  const bool is_of_test = symbol.starts_with("_ZZN8arbalest5tests12_GLOBAL__N_1");
+  return symbol.starts_with("_ZZN8arbalest6engine4cuda") ||
+         (is_of_test && symbol.find("shared_") != std::string_view::npos);
+}
+
+std::vector<Bytes> find_variables() {
+  const std::vector<char> program = read_program();
+  Elf64_Ehdr header{};
+  if (program.size() < sizeof(header)) throw std::runtime_error("the stand-in cannot read /proc/self/exe");
+  std::memcpy(&header, program.data(), sizeof(header));
+  std::vector<Elf64_Shdr> sections(header.e_shnum);
+  std::memcpy(sections.data(), program.data() + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
+  std::vector<Bytes> variables;
+  bool has_symbols = false;
+  for (const Elf64_Shdr& section : sections) {
+    if (section.sh_type != SHT_SYMTAB) continue;
+    has_symbols = true;
+    const char* names = program.data() + sections[section.sh_link].sh_offset;
+    for (std::size_t place = 0; place < section.sh_size; place += sizeof(Elf64_Sym)) {
+      Elf64_Sym symbol{};
+      std::memcpy(&symbol, program.data() + section.sh_offset + place, sizeof(symbol));
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= sections.size()) continue;
+      if (sections[symbol.st_shndx].sh_type != SHT_NOBITS || !is_shared(names + symbol.st_name)) continue;
+      variables.emplace_back(reinterpret_cast<std::byte*>(load_offset() + symbol.st_value), symbol.st_size);
+    }
+  }
+  if (!has_symbols) throw std::runtime_error("the stand-in finds no __shared__ variables in a stripped program");
+  return variables;
+}
+
+const std::vector<Bytes>& variables() {
+  static const std::vector<Bytes> all = find_variables();
+  return all;
+}
+
+// Sanitizers keep watch over what lies between variables; the symbol of one may cover some of that.
+#if defined(__SANITIZE_ADDRESS__)
+__attribute__((no_sanitize("address"))) void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i) const_cast<volatile std::byte*>(to)[i] = from[i];
+}
+#else
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+#endif
+
+std::vector<std::byte> poison() {
+  std::size_t bytes = 0;
+  for (const Bytes& variable : variables()) bytes += variable.size();
+  return std::vector(bytes, static_cast<std::byte>(kPoison));
+}
+
+}  // namespace
+
+void poison_shared_memory() {
+  static const std::vector<std::byte> poisoned = poison();
+  restore_shared_memory(poisoned);
+}
+
+std::vector<std::byte> save_shared_memory() {
+  std::vector<std::byte> contents = poison();
+  std::byte* place = contents.data();
+  for (const Bytes& variable : variables()) {
+    copy_bytes(place, variable.data(), variable.size());
+    place += variable.size();
+  }
+  return contents;
+}
+
+void restore_shared_memory(const std::vector<std::byte>& contents) {
+  const std::byte* place = contents.data();
+  for (const Bytes& variable : variables()) {
+    copy_bytes(variable.data(), place, variable.size());
+    place += variable.size();
+  }
+}
+
+}  // namespace arbalest::tests::cuda_stand_in

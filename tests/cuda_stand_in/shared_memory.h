@@ -1,0 +1,17 @@
+// The __shared__ variables of all kernels in the program. As C++ they are variables of static duration, of which there
+// is one copy; the stand-in finds them in the program's symbol table and gives every block contents of its own.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace arbalest::tests::cuda_stand_in {
+
+// What a block finds there: no kernel may count on anything. Throws std::runtime_error for a program without symbols.
+void poison_shared_memory();
+
+// The contents, for blocks that take turns.
+std::vector<std::byte> save_shared_memory();
+void restore_shared_memory(const std::vector<std::byte>& contents);
+
+}  // namespace arbalest::tests::cuda_stand_in
