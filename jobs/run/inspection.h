@@ -51,7 +51,7 @@ struct Inspection {
   std::vector<RatePoint> learning_rates;  // from the first epoch to the last, at most kMostRatePoints
   // On GPUs: the algorithm that each pass of a convolution got, and those that failed before it.
   std::vector<std::string> kernels;
-  std::vector<std::string> warnings;      // to show to the user
+  std::vector<std::string> warnings;  // to show to the user
 };
 
 Inspection inspect(const JobOptions& job);
