@@ -168,14 +168,14 @@ class Runner(unittest.TestCase):
         for lines, columns in ((1, 9), (9, 3)):
             with self.assertRaises(PageError):
                 check_length(parse("page.md", "long line\nanother\n"), lines, columns, 200)
-        page = "bench/results/2026-11-25-synchronization-schemes.md"
+        page = "bench/results/2026-11-22-batch-norm-statistics.md"
         table = f"| question | figure | page |\n|---|---|---|\n| a | {{}} | [b]({page}) |\n"
-        self.assertEqual(check_figures(parse("page.md", table.format("**84.36** (28.06)"))), 2)
-        for wrong in ("84.37", "84.36 (1.234)"):
+        self.assertEqual(check_figures(parse("page.md", table.format("**99.44** (89.46)"))), 2)
+        for wrong in ("99.43", "99.44 (1.234)"):
             with self.assertRaises(PageError):
                 check_figures(parse("page.md", table.format(wrong)))
         with self.assertRaises(PageError):
-            check_figures(parse("page.md", table.replace("](", "] (").format("84.36")))
+            check_figures(parse("page.md", table.replace("](", "] (").format("99.44")))
 
 
 if __name__ == "__main__":

@@ -73,8 +73,10 @@ TEST_CASE("add agrees with the reference, with ReLU and without, in place too") 
 TEST_CASE("what is added stays as convolutions want it, and is copied only where it lies otherwise") {
   const auto device = open_test_device();
   const Shape shape{2, 32, 8, 8};
-  const Layout native = native_image_layout(*device, shape);
-  const Layout plain = device->plain_layout(shape, DType::kFloat32);
+  // The narrowest type: convolutions on a GPU take float32 in canonical order.
+  const DType dtype = tensor_types(*device).back().dtype;
+  const Layout native = native_image_layout(*device, shape, dtype);
+  const Layout plain = device->plain_layout(shape, dtype);
   REQUIRE(native != plain);
   const auto traits = [&](const Layout& a, const Layout& b) { return device->prepare(AddSpec{a, b}, {})->traits(); };
   CHECK(traits(native, native).output == native);
@@ -83,9 +85,9 @@ TEST_CASE("what is added stays as convolutions want it, and is copied only where
   CHECK(traits(plain, native).scratch_bytes > 0);
   CHECK(traits(plain, plain).output == plain);
   CHECK(device->prepare(ConcatSpec{{native, native}}, {})->traits().output ==
-        native_image_layout(*device, {2, 64, 8, 8}));
+        native_image_layout(*device, {2, 64, 8, 8}, dtype));
   CHECK(device->prepare(PaddedShortcutSpec{native, 64, 2}, {})->traits().output ==
-        native_image_layout(*device, {2, 64, 4, 4}));
+        native_image_layout(*device, {2, 64, 4, 4}, dtype));
 }
 
 TEST_CASE("NaN is not lost in a sum's ReLU") {

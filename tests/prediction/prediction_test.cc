@@ -25,10 +25,11 @@ TEST_CASE("prediction: the bytes of a linear classifier by hand") {
   CHECK(bytes_of_tensors(Precision::kFloat32, 36.0) == 2 * 12'704 + 180 + 340 + 184);
 }
 
-TEST_CASE("prediction: nodes of a step do not depend on the precision's peak, and LeNet has fewer than ResNet-20") {
+TEST_CASE("prediction: a step takes fewer nodes in FP32 than in TF32, and LeNet has fewer than ResNet-20") {
   const std::int64_t lenet = count_nodes("lenet {}", Precision::kFloat32);
   CHECK(lenet > 10);  // two convolutions, two poolings, two dense layers, forward and backward
-  CHECK(count_nodes("lenet {}", Precision::kTensorFloat32) == lenet);
+  // Between the convolutions and the dense layers TF32 needs one more node: it keeps channels last.
+  CHECK(count_nodes("lenet {}", Precision::kTensorFloat32) == lenet + 1);
   CHECK(count_nodes("resnet_cifar { depth: 20 }", Precision::kFloat32) > lenet);
 }
 
