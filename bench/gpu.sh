@@ -32,7 +32,7 @@ done
 parts=" $* "
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
-# What is measured; the test of this script names smaller jobs.
+# Jobs and settings to measure; the test of this script names smaller jobs.
 small_job=${ARBALEST_GPU_SMALL_JOB:-configs/lenet-digits.txtpb}
 large_job=${ARBALEST_GPU_LARGE_JOB:-configs/resnet32-cifar10.txtpb}
 data=${ARBALEST_DATA:-data}
@@ -58,7 +58,7 @@ stop() {
 
 wanted() { [[ $parts == *" $1 "* || $parts == *" all "* ]]; }
 
-# Where CUDA's libraries are only in Python packages (nvidia-cublas, nvidia-cudnn-cu13, ...), the loader is told so. The
+# Tells the loader if CUDA's libraries are only in Python packages (nvidia-cublas, nvidia-cudnn-cu13, ...). The
 # output of ldd is read to its end: a pipe that is closed early would look like a failure under pipefail.
 find_cuda_libraries() {
   local libraries folders
@@ -214,7 +214,7 @@ cases() {
   finish_cases "$name" "$start" "$all" "$skipped" "$reason" "$first_note"
 }
 
-# What cases() records.
+# Records the result of cases().
 finish_cases() {
   local name=$1 start=$2 all=$3 skipped=$4 reason=$5 note=$6 failed
   failed=$(wc -l <"$scratch/failed")
@@ -250,7 +250,7 @@ run_alone() {
   done <"$scratch/failed" | paste -sd ' '
 }
 
-# Of cuDNN's log: the first call that failed, and what led to it. cuDNN marks errors by "E!".
+# Extracts from cuDNN's log the first call that failed and the lines before it. cuDNN marks errors by "E!".
 keep_cudnn_log() {
   local line
   if [ -e "$out/cudnn.txt" ] || [ ! -e "$scratch/cudnn" ]; then return 0; fi

@@ -1,4 +1,4 @@
-// What averaging costs a GPU: its kernels alone, and the bytes that an all-reduce would move.
+// Measures the cost of averaging on a GPU: its kernels alone, and the bytes that an all-reduce would move.
 #pragma once
 
 #include <cstddef>

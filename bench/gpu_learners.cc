@@ -67,7 +67,7 @@ class Training {
             progress.host_seconds / steps, progress.host_seconds / elapsed};
   }
 
-  // Of the vectors that are averaged.
+  // Elements of each averaged vector.
   std::size_t elements() const { return static_cast<std::size_t>(session_.parameters()); }
 
   StepClock::Times time_steps(StepClock& clock) {

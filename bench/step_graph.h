@@ -25,7 +25,7 @@ class StreamFinder final : public engine::StreamObserver {
   engine::cuda::CudaStream* learner = nullptr;
 };
 
-// What one learner does on its stream for one step, as one CUDA graph.
+// The work of one learner on its stream for one step, as one CUDA graph.
 class StepGraph {
  public:
   // Captures what `enqueue` enqueues on the stream.

@@ -1,4 +1,4 @@
-// What does a run pay to find its number of learners? (Formulas: bench/README.md.)
+// Measures the price that a run pays to find its number of learners. (Formulas: bench/README.md.)
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -20,7 +20,7 @@ class CaptureGate {
   std::shared_mutex mutex_;
 };
 
-// What a stream of a learner calls. Created and destroyed with the device as the current one.
+// The library handles of one learner's stream. The device must be current when they are created and destroyed.
 class LibraryHandles {
  public:
   // On device `ordinal`, bound to `stream`. Where memory is short, the device's pool first gives back what it holds for

@@ -39,7 +39,7 @@ class LibraryQuestions {
   // for the moment. Throws as take_turn().
   std::size_t handle_bytes();
 
-  // What the device has chosen of what libraries offered so far, each line once, in the order of the first time.
+  // The choices noted so far, each line once, in the order of its first note.
   std::vector<std::string> choices();
 
  private:

@@ -54,7 +54,8 @@ class CudaStream final : public Stream {
     StreamObserver* observer = nullptr;
   };
 
-  // Of device memory: with libraries their workspace and room for the recordings, but not their handles.
+  // Device memory of a stream, in bytes. With libraries this includes their workspace and room for the recordings, but
+  // not their handles.
   static std::size_t bytes(bool libraries);
 
   // `gate`: the device's; must outlive the stream.

@@ -1,4 +1,4 @@
-// Which of cuDNN's algorithms convolutions take, and what they do about those that fail.
+// Convolutions choose among cuDNN's algorithms and pass over those that fail.
 #include <string>
 #include <vector>
 

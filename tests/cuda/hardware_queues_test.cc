@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kPrinting = "prints its hardware queues";
 
-// Of this program, started with `environment`.
+// Starts this program with `environment` and returns the queues it prints.
 std::string queues_with(const std::vector<std::string>& environment) {
   Subprocess program({"/proc/self/exe", kPrinting}, environment, std::filesystem::temp_directory_path());
   return program.wait().out;

@@ -16,7 +16,7 @@ using namespace arbalest;
 // A learner takes 40 MiB, 37 of them for libraries and recordings: two fit, four do not.
 constexpr std::size_t kSmallCard = std::size_t{120} << 20U;
 
-// Of the forecast, for the recordings of a learner, whose size is known once they are made.
+// The forecast's reserve for the recordings of a learner, whose size is known only once they are made.
 constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;
 
 constexpr std::size_t kOwnHandles = std::size_t{3} << 20U;  // a pair on the stand-in

@@ -13,7 +13,7 @@ namespace arbalest::tests::cuda_stand_in {
 
 namespace {
 
-// Of the device's memory that an executable graph takes. The real figures are nowhere written; these are no smaller
+// Device memory that an executable graph takes. The real figures are not documented; these are no smaller
 // than what a node's parameters need.
 constexpr std::size_t kGraphBytes = 4096;
 constexpr std::size_t kNodeBytes = 1024;

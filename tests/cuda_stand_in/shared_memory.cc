@@ -25,7 +25,7 @@ std::vector<char> read_program() {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Where the program has been loaded, minus where it was linked to be.
+// Returns the address at which the program was loaded, minus the address for which it was linked.
 std::uintptr_t load_offset() {
   std::uintptr_t offset = 0;
   dl_iterate_phdr(

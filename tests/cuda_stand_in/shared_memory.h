@@ -7,7 +7,7 @@
 
 namespace arbalest::tests::cuda_stand_in {
 
-// What a block finds there: no kernel may count on anything. Throws std::runtime_error for a program without symbols.
+// Fills shared memory with values that no kernel may rely on. Throws std::runtime_error for a program without symbols.
 void poison_shared_memory();
 
 // The contents, for blocks that take turns.

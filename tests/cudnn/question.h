@@ -1,4 +1,4 @@
-// What cuDNN answers about a convolution on a GPU that is not there.
+// Asks cuDNN about a convolution on a GPU that is absent.
 #pragma once
 
 #include <cstdint>

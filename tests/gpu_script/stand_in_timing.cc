@@ -1,4 +1,4 @@
-// What only benchmarks ask of CUDA's runtime. The stand-in has no clock: a unit of work takes a microsecond.
+// The calls of CUDA's runtime that only benchmarks make. The stand-in has no clock: a unit of work takes a microsecond.
 #include <cuda_runtime_api.h>
 
 #include "tests/cuda_stand_in/call.h"

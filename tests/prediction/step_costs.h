@@ -1,4 +1,4 @@
-// What one learner's step costs a GPU at least, counted from the prepared plan and from the captured step.
+// Lower bounds for the cost of one learner's step on a GPU, counted from the prepared plan and the captured step.
 #pragma once
 
 #include <cstdint>
