@@ -40,13 +40,32 @@ struct TuneArguments {
   bool json = false;
 };
 
+// Settings that leave out the learners of switches: while their number before a switch is searched, there is none that
+// they could be fewer than.
+std::vector<std::string> without_switch_learners(const jobs::JobOptions& job) {
+  std::vector<std::string> settings;
+  for (std::size_t i = 0; i < job.switches.size(); ++i) {
+    if (job.switches[i].learners_per_device.empty()) continue;
+    settings.push_back(fmt::format("synchronization.switch[{}].learners=default", i));
+  }
+  return settings;
+}
+
 jobs::JobOptions load_with_bounds(JobArguments arguments, const std::string& objective) {
   jobs::JobOptions job = load(arguments);
   const std::size_t given = arguments.overrides.size();
-  if (!job.tuned) arguments.overrides.push_back("learners.per_device.auto={}");
+  std::vector<std::string> left_out;
+  if (!job.tuned) {
+    arguments.overrides.push_back("learners.per_device.auto={}");
+    left_out = without_switch_learners(job);
+    arguments.overrides.insert(arguments.overrides.end(), left_out.begin(), left_out.end());
+  }
   if (objective == kThroughput) arguments.overrides.push_back("learners.per_device.auto.objective=THROUGHPUT");
   if (objective == kGoodput) arguments.overrides.push_back("learners.per_device.auto.objective=GOODPUT");
-  return arguments.overrides.size() == given ? job : load(arguments);
+  if (arguments.overrides.size() == given) return job;
+  job = load(arguments);
+  if (!left_out.empty()) job.warnings.push_back("tune leaves out the learners of the job's switches");
+  return job;
 }
 
 // Refuses to overwrite the files of another tune. Called before anything is measured.

@@ -49,6 +49,8 @@ class LearnerPool {
     return active().learners().first(static_cast<std::size_t>(count_));
   }
   int count() const noexcept { return count_; }
+  // Threads of each of `count` learners. Numbers of learners with the same threads share their learners.
+  int threads_for(int count) const;
   int result_slots() const noexcept { return options_.result_slots; }
   // Number of vectors that each learner's optimizer keeps.
   std::size_t state_slots() const { return engine::state_slots(options_.rule).size(); }
@@ -61,7 +63,6 @@ class LearnerPool {
   }
 
  private:
-  int threads_for(int count) const;
   LearnerGroup& active() const { return *active_; }
   SharedVectors shared_vectors() const;
   std::size_t evaluation_weights_bytes() const;

@@ -17,7 +17,7 @@ class Strides {
   Strides(const JobOptions& options, std::int64_t batches_per_epoch)
       : switches_(options.switches),
         batches_per_epoch_(static_cast<double>(batches_per_epoch)),
-        learners_(total(options.schedule.front().per_device)),
+        learners_(total(options.learners_per_device)),
         steps_(options.synchronization.steps_per_stride()) {}
 
   // Carries out the switches up to mini-batch `batch`. A switch takes place where the first stride begins at or after
@@ -28,6 +28,8 @@ class Strides {
       if (at > batch) return;
       begin_ = at;
       steps_ = switches_[next_].to.steps_per_stride();
+      const std::vector<int>& learners = switches_[next_].learners_per_device;
+      if (!learners.empty()) learners_ = total(learners);
     }
   }
   // From mini-batch `batch` on there are `learners` learners.
@@ -36,6 +38,8 @@ class Strides {
     learners_ = learners;
   }
 
+  // Index of the first switch that has not taken place.
+  std::size_t next_switch() const { return next_; }
   std::uint64_t begin() const { return begin_; }
   int learners() const { return learners_; }
   int steps() const { return steps_; }
@@ -89,6 +93,26 @@ void check_steps(const JobOptions& options, std::optional<std::int64_t> batches,
     }
     strides.resize(at, total(options.schedule[i].per_device));
   }
+}
+
+std::string unreached_switches(const JobOptions& options, std::int64_t batches) {
+  const bool knows_strides = !options.tuned && (options.schedule.empty() || !options.schedule.front().at_epoch);
+  if (options.switches.empty() || batches <= 0 || !knows_strides) return "";
+  const auto end = static_cast<std::uint64_t>(batches) * static_cast<std::uint64_t>(options.training.max_epochs);
+  Strides strides(options, batches);
+  for (std::size_t i = 1; i < options.schedule.size() && options.schedule[i].at_batch < end; ++i) {
+    strides.advance(options.schedule[i].at_batch);
+    strides.resize(options.schedule[i].at_batch, total(options.schedule[i].per_device));
+  }
+  strides.advance(end - 1);
+  const std::size_t unreached = strides.next_switch();
+  if (unreached == options.switches.size()) return "";
+  return fmt::format(
+      "synchronization.switch[{}]: no round begins between epoch {} and the end of the run ({}), as a round of {} with "
+      "period {} has {} of the {} mini-batches of an epoch: it {} no effect",
+      unreached, options.switches[unreached].at_epoch, counted(options.training.max_epochs, "epoch"),
+      counted(strides.learners(), "learner"), strides.steps(), strides.batches(), batches,
+      unreached + 1 == options.switches.size() ? "has" : "and what follows it have");
 }
 
 }  // namespace arbalest::jobs

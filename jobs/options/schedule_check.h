@@ -1,8 +1,9 @@
-// Checks whether a run can follow its schedule of learners.
+// Checks whether a run can follow its schedule of learners, and whether it reaches its switches.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "dataflow/models/field_issues.h"
 #include "jobs/options/job_options.h"
@@ -13,5 +14,9 @@ namespace arbalest::jobs {
 // to the next, so the size of an epoch matters only if switches change the length of a stride. Without `batches` (of an
 // epoch) such jobs are not checked.
 void check_steps(const JobOptions& options, std::optional<std::int64_t> batches, dataflow::FieldIssues& issues);
+
+// A warning if no stride begins between a switch and the end of the run, for epochs of `batches` mini-batches; else "".
+// Numbers of learners that depend on the run (a search, or a growth by epochs) are not looked at.
+std::string unreached_switches(const JobOptions& options, std::int64_t batches);
 
 }  // namespace arbalest::jobs

@@ -249,8 +249,8 @@ class SwitchReader {
     }
     const int most = before.empty() ? learners : std::ranges::min(before);
     if (learners < 1 || learners > most) {
-      issues_.add(path,
-                  fmt::format("learners must be in [1, {}], the number before the switch, not {}", most, learners));
+      issues_.add(path, fmt::format("the learners of a switch must be in [1, {}], the number before it, not {}", most,
+                                    learners));
     }
     return std::vector<int>(options_.devices.size(), learners);
   }

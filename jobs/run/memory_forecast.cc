@@ -27,11 +27,30 @@ int total(std::span<const int> counts) { return std::accumulate(counts.begin(), 
 
 bool exceeds(const MemoryUse& use) { return use.needed > use.available; }
 
-// The largest known number of learners at any time, by device.
+// The largest known number of active learners at any time, by device.
 std::vector<int> largest(const JobOptions& job) {
   std::vector<int> counts = job.learners_per_device;
   for (const LearnerStep& step : job.schedule) {
     for (std::size_t d = 0; d < counts.size(); ++d) counts[d] = std::max(counts[d], step.per_device[d]);
+  }
+  return counts;
+}
+
+// The largest known number of allocated learners at any time, by device: where the threads of each learner change, the
+// learners before and after are different ones and coexist.
+std::vector<int> coexisting(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools) {
+  std::vector<int> counts = largest(job);
+  for (std::size_t d = 0; d < counts.size(); ++d) {
+    int present = job.learners_per_device[d];
+    const auto change = [&](int next) {
+      if (pools[d]->threads_for(present) != pools[d]->threads_for(next))
+        counts[d] = std::max(counts[d], present + next);
+      present = next;
+    };
+    for (const LearnerStep& step : job.schedule) change(step.per_device[d]);
+    for (const SynchronizationSwitch& to : job.switches) {
+      if (!to.learners_per_device.empty()) change(to.learners_per_device[d]);
+    }
   }
   return counts;
 }
@@ -48,8 +67,8 @@ AvailableMemory::AvailableMemory(std::span<const std::unique_ptr<engine::Device>
 
 MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                                const SplitSizes& sizes, AvailableMemory available)
-    : job_learners_(largest(job)),
-      most_learners_(job_learners_),
+    : job_learners_(coexisting(job, pools)),
+      most_learners_(largest(job)),
       ring_learners_(jobs::most_learners(job)),
       needs_{.schemes = schemes_of(job),
              .most_learners = may_resize(job) ? jobs::most_learners(job) : 1,
@@ -179,8 +198,10 @@ void MemoryForecast::check() const {
                 : fmt::format("{} on each device would fit ({}), or more with a smaller model or training.batch_size",
                               counted(most, "learner"),
                               tuned_ ? "learners.per_device.auto.min" : "learners.per_device.fixed");
-  throw DoesNotFit(fmt::format("{} would take {} of {} ({} for learners, {} for the rest), but {} are available; {}",
-                               counted(total(job_learners_), "learner"), bytes_text(use->needed), use->name,
+  const std::string change =
+      job_learners_ == most_learners_ || tuned_ ? "" : " (those before and after a change of their number)";
+  throw DoesNotFit(fmt::format("{}{} would take {} of {} ({} for learners, {} for the rest), but {} are available; {}",
+                               counted(total(job_learners_), "learner"), change, bytes_text(use->needed), use->name,
                                bytes_text(own), bytes_text(use->needed - own), bytes_text(use->available), remedy),
                    most);
 }

@@ -90,8 +90,8 @@ class MemoryForecast {
   // Memory of a device that synchronizing this many learners takes.
   std::int64_t center_bytes(const PerDevice& device, int learners) const;
 
-  std::vector<int> job_learners_;   // by device; the minimum of a tuned job, the maximum of others
-  std::vector<int> most_learners_;  // by device
+  std::vector<int> job_learners_;   // allocated at a time, by device; for a tuned job, its minimum
+  std::vector<int> most_learners_;  // active at a time, by device
   int ring_learners_;
   sma::SynchronizerNeeds needs_;
   sma::CenterSizes sizes_;

@@ -300,6 +300,17 @@ TEST_CASE("tune: a job's own number is no bound, and wrong bounds are refused") 
   CHECK_THAT(wrong.err, ContainsSubstring("min must not be above max"));
 }
 
+TEST_CASE("tune: a job that switches to fewer learners can be tuned") {
+  const Program program;
+  const std::vector<std::string> setting = {"--set", "learners.per_device.fixed=2", "--set",
+                                            "synchronization={s_sgd {} switch { at_epoch: 1 sma {} learners: 1 }}"};
+  const Completed result = program.run(tune(setting));
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("chosen"));
+  CHECK_THAT(result.err, ContainsSubstring("tune leaves out the learners of the job's switches"));
+}
+
 TEST_CASE("learners that the job cannot have are refused before the first step") {
   const Program program;
   const auto with = [&](const std::string& model, const std::string& count) {

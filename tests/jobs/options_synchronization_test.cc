@@ -287,17 +287,41 @@ TEST_CASE("a switch may stand at a drop of the learning rate") {
              StartsWith("job.txtpb:7:28: error: ") && ContainsSubstring("10 epochs"));
 }
 
+TEST_CASE("a switch after the begin of the last round is told") {
+  // The warnings about rounds. (Another may say that learners share a core.)
+  const auto warnings = [](const std::string& synchronization, const std::string& learners) {
+    std::vector<std::string> all = parse(with(synchronization, learners)).warnings;
+    std::erase_if(all, [](const std::string& text) { return text.find("no round begins") == std::string::npos; });
+    return all;
+  };
+  // 10 epochs of 625 mini-batches. Rounds of 4 learners and period 5 have 20 mini-batches: the last begins at 6,240.
+  const std::string four = "fixed: 4";
+  CHECK(warnings("sma { period: 5 } switch { at_epoch: 9.984 local_sgd {} }", four).empty());
+  const std::vector<std::string> late = warnings("sma { period: 5 } switch { at_epoch: 9.985 local_sgd {} }", four);
+  REQUIRE(late.size() == 1);
+  CHECK_THAT(late.front(), ContainsSubstring("synchronization.switch[0]: no round begins between epoch 9.985 and the "
+                                             "end of the run (10 epochs), as a round of 4 learners with period 5 has "
+                                             "20 of the 625 mini-batches of an epoch: it has no effect"));
+  // The first switch leaves one learner, whose rounds have 5: the last begins at 6,245.
+  const std::string fewer = "sma { period: 5 } switch { at_epoch: 9 learners: 1 sma { period: 5 } } ";
+  CHECK(warnings(fewer + "switch { at_epoch: 9.992 swap {} }", four).empty());
+  CHECK(warnings(fewer + "switch { at_epoch: 9.993 swap {} } switch { at_epoch: 9.995 sma {} }", four).size() == 1);
+  // A step of the schedule is the same to the strides.
+  const std::string scheduled = "schedule { step { learners: 4 } step { at_batch: 6240 learners: 1 } }";
+  CHECK(warnings("sma { period: 5 } switch { at_epoch: 9.992 local_sgd {} }", scheduled).empty());
+}
+
 TEST_CASE("learners of a switch are at most those before it") {
   check_all({
       {"switch { at_epoch: 1 learners: 3 sma {} }", "learners: 3",
-       "learners must be in [1, 2], the number before the switch, not "
+       "the learners of a switch must be in [1, 2], the number before it, not "
        "3"},
       {"switch { at_epoch: 1 learners: 0 sma {} }", "learners: 0",
-       "learners must be in [1, 2], the number before the switch, not "
+       "the learners of a switch must be in [1, 2], the number before it, not "
        "0"},
       {"switch { at_epoch: 1 learners: 1 sma {} } switch { at_epoch: 2 swap {} } switch { at_epoch: 3 learners: 2 sma "
        "{} }",
-       "learners: 2", "learners must be in [1, 1], the number before the switch, not 2"},
+       "learners: 2", "the learners of a switch must be in [1, 1], the number before it, not 2"},
   });
   const JobOptions job = parse(with("switch { at_epoch: 1 learners: 2 swap {} } switch { at_epoch: 2 sma {} }"));
   CHECK(job.switches.at(0).learners_per_device == std::vector<int>(job.devices.size(), 2));

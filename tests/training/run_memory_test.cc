@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "engine/error.h"
+#include "engine/host/topology.h"
 #include "jobs/run/inspection.h"
 #include "jobs/run/memory_forecast.h"
 #include "jobs/run/output_space.h"
@@ -48,6 +49,26 @@ TEST_CASE("a job that does not fit into memory is refused before it takes any", 
   CHECK(resident_bytes() - before < inspection.learner_bytes);
   REQUIRE(jobs::inspect(job).warnings.size() == 1);
   CHECK_THAT(jobs::inspect(job).warnings.front(), ContainsSubstring("the job does not fit: 4 learners would take"));
+}
+
+TEST_CASE("learners before and after a change of their threads must fit side by side", "[training][memory]") {
+  if (engine::host::allowed_cores().size() < 2) skip_test("one core: the threads of a learner never change");
+  const jobs::Inspection inspection = jobs::inspect(wide_job(20'000, 2));
+  const AddressSpaceLimit limit(inspection.memory.front().needed + inspection.learner_bytes / 2);
+  CHECK(jobs::inspect(wide_job(20'000, 2)).warnings.empty());
+  jobs::JobOptions switching = wide_job(20'000, 2);
+  jobs::SynchronizationSwitch to_one;
+  to_one.at_epoch = 0.5;
+  to_one.to = switching.synchronization;
+  to_one.learners_per_device = {1};
+  switching.switches.push_back(to_one);
+  for (const jobs::JobOptions& job :
+       {switching, wide_job(20'000, "schedule { step { learners: 2 } step { at_batch: 4 learners: 1 } }")}) {
+    const std::vector<std::string> warnings = jobs::inspect(job).warnings;
+    REQUIRE_FALSE(warnings.empty());
+    CHECK_THAT(warnings.back(),
+               ContainsSubstring("3 learners (those before and after a change of their number) would"));
+  }
 }
 
 TEST_CASE("a tuned job whose least number of learners does not fit is refused", "[training][memory]") {
