@@ -72,8 +72,9 @@ std::string start_text(const RunStart& start) {
       {"data", data},
       {"devices", fmt::format("{}", fmt::join(start.devices, " "))},
       {"learners",
-       fmt::format("{}; mini-batches of {} each, {}", learners_text(start.devices, start.learners_per_device),
-                   start.batch_size, to_string(start.precision))},
+       fmt::format("{}{}; mini-batches of {} each, {}", learners_text(start.devices, start.learners_per_device),
+                   start.learners_change.empty() ? "" : fmt::format(" ({})", start.learners_change), start.batch_size,
+                   to_string(start.precision))},
       {"stop", stop}};
   if (!start.output_directory.empty()) rows.push_back({"output", start.output_directory});
   return table(rows, 2);

@@ -33,6 +33,17 @@ double gradient_memory(const dataflow::ShuffledOrder& order) {
 
 }  // namespace
 
+std::string describe_changes(const JobOptions& job) {
+  if (job.tuned)
+    return job.tuned->objective == TuningObjective::kGoodput ? "the number of most goodput is searched"
+                                                             : "the fastest number is searched";
+  if (job.schedule.size() < 2) return "";
+  const LearnerStep& last = job.schedule.back();
+  return fmt::format("{} from {} on", fmt::join(last.per_device, ", "),
+                     last.at_epoch ? fmt::format("epoch {:g}", *last.at_epoch)
+                                   : fmt::format("mini-batch {}", grouped(static_cast<std::int64_t>(last.at_batch))));
+}
+
 std::vector<autotuner::Configuration> all_counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds) {
   return autotuner::all_counts(bounds, engine::core_count(device));
 }

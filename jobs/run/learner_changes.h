@@ -40,6 +40,9 @@ class LearnerChanges {
   virtual void settle() {}
 };
 
+// How the number of learners will change, for people: "16 from epoch 6 on". "" if it stays.
+std::string describe_changes(const JobOptions& job);
+
 // Returns every number of learners within the bounds, for that device.
 std::vector<autotuner::Configuration> all_counts_on(const engine::DeviceSpec& device, const autotuner::Bounds& bounds);
 // Returns, for each of these devices, the numbers that it may be tuned to, ascending: those that suit its cores, or

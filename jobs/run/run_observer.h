@@ -32,7 +32,8 @@ struct RunStart {
   std::string data;   // one line: "mnist: 60,000 training and 10,000 test examples"
   std::vector<std::string> devices;
   std::vector<int> learners_per_device;
-  bool is_tuned = false;  // whether the number of learners is tuned while training
+  bool is_tuned = false;        // whether the number of learners is tuned while training
+  std::string learners_change;  // how their number will change: "16 on each device from epoch 6 on"; "": it stays
   std::int64_t classes = 0;
   Metric metric = Metric::kAccuracy;
   std::int64_t batch_size = 0;  // per learner

@@ -93,6 +93,7 @@ class Trainer {
         .devices = summary_.devices,
         .learners_per_device = summary_.learners_per_device,
         .is_tuned = job_.tuned.has_value(),
+        .learners_change = describe_changes(job_),
         .classes = job_.data.input.classes,
         .metric = summary_.metric,
         .batch_size = job_.training.batch_size,

@@ -133,6 +133,12 @@ TEST_CASE("console: says at the start what is going to run") {
     CHECK_THAT(text, ContainsSubstring(part));
   }
   CHECK(console.results.text().empty());
+  CHECK_THAT(text, ContainsSubstring("1 on 'cpu:2'; mini-batches"));
+  Console growing;
+  RunStart start = some_start();
+  start.learners_change = "8, 8 from epoch 6 on";
+  growing.reporter.on_start(start);
+  CHECK_THAT(growing.messages.text(), ContainsSubstring("1 on 'cpu:2' (8, 8 from epoch 6 on); mini-batches"));
 }
 
 TEST_CASE("console: says at once that it prepares, in a line of which a terminal keeps nothing") {

@@ -15,13 +15,14 @@ namespace {
 // Keeps the changes of the number of learners.
 class Changes final : public jobs::RunObserver {
  public:
-  void on_start(const jobs::RunStart& /*start*/) override {}
+  void on_start(const jobs::RunStart& start) override { told = start.learners_change; }
   void on_progress(const jobs::RunProgress& /*progress*/) override {}
   void on_epoch(const jobs::EpochRow& /*row*/) override {}
   void on_resize(const jobs::ResizeRow& row) override { rows.push_back(row); }
   void on_finish(const jobs::RunSummary& /*summary*/) override {}
 
   std::vector<jobs::ResizeRow> rows;
+  std::string told;
 };
 
 // A linear model on the digits: 625 mini-batches an epoch.
@@ -51,6 +52,7 @@ TEST_CASE("learners double in the first rounds that begin no earlier than their 
     const auto summary = run_with(job_with("growth { to: 3 epochs: 1 }", scheme), changes, grown.path().string());
     CHECK(summary.status == jobs::RunStatus::kCompleted);
     CHECK(summary.learners_per_device == std::vector<int>{3});
+    CHECK(changes.told == "3 from epoch 1 on");
     REQUIRE(changes.rows.size() == 2);
     CHECK(changes.rows[0].batch == first);
     CHECK(changes.rows[0].from == std::vector<int>{1});
