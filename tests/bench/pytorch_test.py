@@ -205,7 +205,7 @@ class Program(unittest.TestCase):
         ranks = found[0].ranks
         self.assertEqual((result["got"]["mini_batch"], result["rate_rule"]), (8 * ranks, "SQRT"))
         self.assertAlmostEqual(result["got"]["learning_rate"], 0.1 * math.sqrt(ranks))
-        self.assertEqual(result["coupling"]["synchronization"], "sma {}")
+        self.assertEqual(result["coupling"]["synchronization"], "s_sgd {}")
 
     def test_a_larger_mini_batch(self):
         write_mnist(self.root, train=640, test=200)
