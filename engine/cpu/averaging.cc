@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <numeric>
 
 #include "engine/cpu/flat_tasks.h"
 #include "engine/cpu/pairwise_blocks.h"
@@ -141,6 +143,53 @@ Tail move_block(const Task& task, const float* sum, std::int64_t begin, std::int
   return {.non_finite_next = non_finite, .squared_sum = squared_norm(sum, count)};
 }
 
+// The same as difference_of_block() and move_block() by momentum, in one pass over at most kPairwiseGroup replicas:
+// S stays in registers.
+template <std::size_t group>
+Tail average_group(const GroupAddresses& replicas, const float* __restrict central, float* __restrict previous,
+                   std::int64_t count, CentralTerms terms) {
+  float distances[kLanes] = {};
+  float sums[kLanes] = {};
+  std::int32_t non_finite[kLanes] = {};
+  std::int32_t non_finite_next[kLanes] = {};
+  for_lanes(count, [&](std::int64_t i, std::int64_t lane) {
+    std::array<float, kPairwiseGroup> differences{};
+    float squares = 0.0F;
+    for (std::size_t j = 0; j < group; ++j) {
+      differences[j] = replicas[j][i] - central[i];
+      squares += differences[j] * differences[j];
+    }
+    const float sum = sum_of_group<group>(differences);
+    const float next = elementwise::next_central(central[i], previous[i], sum, terms);
+    previous[i] = next;
+    distances[lane] += squares;
+    sums[lane] += sum * sum;
+    non_finite[lane] += elementwise::count_non_finite(sum);
+    non_finite_next[lane] += elementwise::count_non_finite(next);
+  });
+  return {.non_finite = std::reduce(std::begin(non_finite), std::end(non_finite), std::int64_t{0}),
+          .non_finite_next = std::reduce(std::begin(non_finite_next), std::end(non_finite_next), std::int64_t{0}),
+          .squared_distance = sum_of_lanes(distances),
+          .squared_sum = sum_of_lanes(sums)};
+}
+
+using AverageGroup = Tail (*)(const GroupAddresses&, const float*, float*, std::int64_t, CentralTerms);
+constexpr AverageGroup kAverageGroup[kPairwiseGroup] = {average_group<1>, average_group<2>, average_group<3>,
+                                                        average_group<4>};
+
+// Averages one block of the replicas of a device that is alone. Returns its part of the tail.
+Tail average_block(const LocalAveraging& task, std::int64_t begin, std::int64_t count, bool are_statistics) {
+  const std::size_t replicas = task.replicas.size();
+  if (replicas <= kPairwiseGroup && !are_statistics && task.by.velocity == nullptr) {
+    return kAverageGroup[replicas - 1](group_addresses(task.replicas, 0, replicas, begin), task.central + begin,
+                                       task.previous + begin, count, {task.by.step, task.by.momentum});
+  }
+  alignas(64) float sum[kBlock];
+  Tail tail = difference_of_block(task.replicas, task.central, begin, count, sum);
+  tail.add(move_block(task, sum, begin, count, are_statistics));
+  return tail;
+}
+
 // Calls body(begin, count) -> Tail for the blocks of [first, last) on `threads` threads, and adds the tails in one
 // order.
 template <typename Body>
@@ -211,10 +260,7 @@ void run_flat(const LocalAveraging& task, const TaskContext& context) {
   ARBALEST_CHECK(!task.replicas.empty());
   Tail tail = for_segments(task, [&](std::int64_t first, std::int64_t last, bool are_statistics) {
     return for_blocks(first, last, context.threads, [&](std::int64_t begin, std::int64_t count) {
-      alignas(64) float sum[kBlock];
-      Tail block = difference_of_block(task.replicas, task.central, begin, count, sum);
-      block.add(move_block(task, sum, begin, count, are_statistics));
-      return block;
+      return average_block(task, begin, count, are_statistics);
     });
   });
   if (tail.non_finite == 0) {

@@ -193,9 +193,10 @@ class JobReader {
     warn_of_softmax();
     for (std::size_t i = 0; i < options_.devices.size(); ++i) {
       const int cores = engine::core_count(options_.devices[i]);
-      if (!options_.devices[i].is_cuda() && options_.learners_per_device[i] > cores) {
-        warn(fmt::format("{} learners share the {} of '{}'", options_.learners_per_device[i], counted(cores, "core"),
-                         options_.devices[i].name));
+      int most = options_.learners_per_device[i];
+      for (const LearnerStep& step : options_.schedule) most = std::max(most, step.per_device[i]);
+      if (!options_.devices[i].is_cuda() && most > cores) {
+        warn(fmt::format("{} learners share the {} of '{}'", most, counted(cores, "core"), options_.devices[i].name));
       }
     }
   }

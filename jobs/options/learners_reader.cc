@@ -88,6 +88,12 @@ std::string instability(int learners, const sma::Options& synchronization) {
   return "";
 }
 
+// Warns that the scheme of synchronization allows fewer learners than a search could try.
+void warn_of_bound(JobOptions& options, const std::string& field, const std::string& reason) {
+  options.warnings.push_back(fmt::format("{}{}: there will be at most {} of each device: {}", kPath, field,
+                                         counted(options.tuned->max, "learner"), reason));
+}
+
 // The field to which an instability is attributed. `path`: path of the scheme.
 std::string blamed_field(const sma::Options& options, const std::string& path) {
   if (options.assigns()) return path + ".rate";
@@ -163,15 +169,14 @@ void check_stability(const v1::Learners& learners, JobOptions& options, dataflow
   }
   const int devices = static_cast<int>(options.devices.size());
   issues.add(path, instability(devices * options.tuned->min, synchronization));
+  const int before = options.tuned->max;
   while (options.tuned->max > options.tuned->min &&
          !instability(devices * options.tuned->max, synchronization).empty()) {
     --options.tuned->max;
   }
-  if (learners.per_device().auto_().has_max() && options.tuned->max < learners.per_device().auto_().max()) {
-    options.warnings.push_back(fmt::format("{}.auto.max: there will be at most {} of each device: {}", kPath,
-                                           counted(options.tuned->max, "learner"),
-                                           instability(devices * (options.tuned->max + 1), synchronization)));
-  }
+  if (options.tuned->max == before) return;
+  warn_of_bound(options, learners.per_device().auto_().has_max() ? ".auto.max" : ".auto",
+                instability(devices * (options.tuned->max + 1), synchronization));
 }
 
 namespace {
@@ -217,9 +222,11 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
     issues.add(std::string(kPath) + ".auto.max", problem(devices * options.tuned->max));
     return;
   }
+  const int before = options.tuned->max;
   while (options.tuned->max > options.tuned->min && !problem(devices * options.tuned->max).empty()) {
     --options.tuned->max;
   }
+  if (options.tuned->max < before) warn_of_bound(options, ".auto", problem(devices * (options.tuned->max + 1)));
 }
 
 std::string unreached_steps(const JobOptions& options, std::int64_t batches) {

@@ -56,15 +56,26 @@ const FieldDescriptor* find_alternative(const Descriptor& type) {
   return found;
 }
 
-// The other alternatives of the oneof that have such a field.
-std::vector<std::string> alternatives_with(const std::string& field, const FieldDescriptor& alternative) {
+// The alternatives of a oneof that have such a field.
+std::vector<std::string> alternatives_with(const std::string& field, const google::protobuf::OneofDescriptor& oneof) {
   std::vector<std::string> names;
-  const google::protobuf::OneofDescriptor& oneof = *alternative.real_containing_oneof();
   for (int i = 0; i < oneof.field_count(); ++i) {
     const Descriptor* type = oneof.field(i)->message_type();
     if (type != nullptr && type->FindFieldByName(field) != nullptr) names.push_back(oneof.field(i)->name());
   }
   return names;
+}
+
+// "'<kind>.period' with the kind that the job has (sma, ea_sgd)" if several alternatives of one oneof of `type` have
+// the field: which of them a job has is not known here. "" otherwise.
+std::string field_of_kinds(const Descriptor& type, const std::string& name) {
+  for (int i = 0; i < type.real_oneof_decl_count(); ++i) {
+    const std::vector<std::string> kinds = alternatives_with(name, *type.oneof_decl(i));
+    if (kinds.size() > 1) {
+      return fmt::format("'<kind>.{}' with the kind that the job has ({})", name, fmt::join(kinds, ", "));
+    }
+  }
+  return "";
 }
 
 // Name of a message in errors: "training" for the message Training, "the job" for Job, "swap" for that alternative.
@@ -85,12 +96,14 @@ std::string describe_type(const Descriptor& type) {
 std::string no_such_field(const Descriptor& type, std::string_view name) {
   const std::string text = fmt::format("no field '{}' in {}", name, describe_type(type));
   const auto has_name = [&](const FieldDescriptor& field) { return field.name() == name; };
+  const std::string of_kinds = field_of_kinds(type, std::string(name));
+  if (!of_kinds.empty()) return fmt::format("{}; did you mean {}?", text, of_kinds);
   std::string suggestion = find_path(type, has_name);
   if (suggestion.empty()) suggestion = engine::nearest_name(name, field_names(type));
   if (!suggestion.empty()) return fmt::format("{}; did you mean '{}'?", text, suggestion);
   const std::string fields = fmt::format("{}", fmt::join(field_names(type), ", "));
   if (const FieldDescriptor* alternative = find_alternative(type)) {
-    const std::vector<std::string> others = alternatives_with(std::string(name), *alternative);
+    const std::vector<std::string> others = alternatives_with(std::string(name), *alternative->real_containing_oneof());
     if (!others.empty()) {
       return fmt::format("{}, {}; '{}' is a field of {}", text,
                          fields.empty() ? "which has none" : "whose fields are " + fields, name,

@@ -45,18 +45,20 @@ std::string to_text(const Inspection& inspection) {
     totals.push_back({fmt::format("{}, available", use.name), bytes_text(use.available)});
   }
   totals.push_back({"learners that fit on each device", grouped(inspection.learners_that_fit)});
-  std::vector<std::vector<std::string>> rates = {{"epochs done", "learning rate"}};
-  for (const RatePoint& point : inspection.learning_rates) {
-    const std::string rate = fmt::format("{:.4g}", point.rate);
-    // only rows in which the rate changes
-    if (rate != rates.back()[1]) rates.push_back({fmt::format("{}", point.epoch), rate});
+  std::vector<std::vector<std::string>> plan = {{"epochs done", "learning rate", "learners", "synchronization"}};
+  std::vector<std::string> shown;
+  for (const PlanRow& row : inspection.plan) {
+    std::vector<std::string> now = {fmt::format("{:.4g}", row.rate), grouped(row.learners), row.synchronization};
+    if (now == shown) continue;  // only rows in which something changes
+    plan.push_back({fmt::format("{:.4g}", row.epoch), now[0], now[1], now[2]});
+    shown = std::move(now);
   }
   std::string kernels;
   for (const std::string& line : inspection.kernels)
     kernels += (kernels.empty() ? "\nConvolutions:\n" : "") + line + "\n";
-  return fmt::format("{}\nOne mini-batch of {}, {}:\n{}\nThe {} learning rate of each of {}:\n{}{}", table(layers, 3),
+  return fmt::format("{}\nOne mini-batch of {}, {}:\n{}\nThe {} learning rate of each learner:\n{}{}", table(layers, 3),
                      inspection.batch_size, to_string(inspection.precision), table(totals, 1), inspection.schedule,
-                     counted(learners, "learner"), table(rates, 0), kernels);
+                     table(plan, 0), kernels);
 }
 
 nlohmann::ordered_json to_json(const Inspection& inspection) {
@@ -77,9 +79,12 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
                       {"most_needed_bytes", inspection.most_memory[m].needed},
                       {"available_bytes", use.available}});
   }
-  auto rates = nlohmann::ordered_json::array();
-  for (const RatePoint& point : inspection.learning_rates) {
-    rates.push_back({{"epoch", point.epoch}, {"rate", point.rate}});
+  auto plan = nlohmann::ordered_json::array();
+  for (const PlanRow& row : inspection.plan) {
+    plan.push_back({{"epoch", row.epoch},
+                    {"rate", row.rate},
+                    {"learners", row.learners},
+                    {"synchronization", row.synchronization}});
   }
   return {{"layers", layers},
           {"batch_size", inspection.batch_size},
@@ -99,7 +104,7 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
           {"most_learners_per_device", inspection.most_learners_per_device},
           {"memory", memory},
           {"schedule", inspection.schedule},
-          {"learning_rates", rates},
+          {"plan", plan},
           {"kernels", inspection.kernels},
           {"warnings", inspection.warnings}};
 }

@@ -1,7 +1,6 @@
 #include "jobs/run/inspection.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "dataflow/input/stored_images.h"
 #include "dataflow/plan.h"
@@ -80,17 +79,6 @@ void describe_memory(const JobOptions& job, const MemoryForecast& memory, Inspec
   }
 }
 
-void describe_learning_rate(const JobOptions& job, Inspection& result) {
-  const int learners = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), 0);
-  const int epochs = job.training.max_epochs;
-  const int steps = std::min(epochs, kMostRatePoints - 1);
-  result.schedule = scheduler::name_of(job.learning_rate.curve);
-  for (std::int64_t i = 0; i <= steps; ++i) {
-    const auto epoch = static_cast<double>(i * epochs / steps);
-    result.learning_rates.push_back({epoch, job.learning_rate.at(epoch, learners)});
-  }
-}
-
 }  // namespace
 
 Inspection inspect(const JobOptions& job) {
@@ -112,7 +100,8 @@ Inspection inspect(const JobOptions& job) {
         "of mini-batches at their longest are");
   }
   describe_memory(job, forecast(job, pools, devices), result);
-  describe_learning_rate(job, result);
+  result.schedule = scheduler::name_of(job.learning_rate.curve);
+  result.plan = plan_of(job);
   for (const auto& device : devices) {
     if (!device->is_cuda()) continue;
     for (const std::string& line : engine::cuda_kernel_choices(*device)) {

@@ -7,6 +7,7 @@
 
 #include "jobs/options/job_options.h"
 #include "jobs/run/memory_forecast.h"
+#include "jobs/run/run_plan.h"
 
 namespace arbalest::jobs {
 
@@ -17,13 +18,6 @@ struct LayerRow {
   std::int64_t parameters = 0;     // trainable ones
   std::int64_t forward_flops = 0;  // per mini-batch
   std::int64_t output_bytes = 0;   // in the device's layout, padding included
-};
-
-inline constexpr int kMostRatePoints = 11;
-
-struct RatePoint {
-  double epoch = 0.0;  // completed epochs
-  float rate = 0.0F;   // of one learner, with all of the job's learners
 };
 
 struct Inspection {
@@ -46,9 +40,9 @@ struct Inspection {
   std::vector<MemoryUse> memory;         // with these learners
   // Largest numbers of learners that the job may have while it runs, as far as memory is known to allow.
   std::vector<int> most_learners_per_device;
-  std::vector<MemoryUse> most_memory;     // with most_learners_per_device
-  std::string schedule;                   // kind of learning-rate schedule: "one_cycle"
-  std::vector<RatePoint> learning_rates;  // from the first epoch to the last, at most kMostRatePoints
+  std::vector<MemoryUse> most_memory;  // with most_learners_per_device
+  std::string schedule;                // kind of learning-rate schedule: "one_cycle"
+  std::vector<PlanRow> plan;
   // On GPUs: the algorithm that each pass of a convolution got, and those that failed before it.
   std::vector<std::string> kernels;
   std::vector<std::string> warnings;  // to show to the user

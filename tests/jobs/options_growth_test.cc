@@ -67,4 +67,10 @@ TEST_CASE("a growth that cannot be followed is refused where it stands") {
       ContainsSubstring("learners of a switch need a fixed number before it"));
 }
 
+TEST_CASE("learners that will share cores after growing are told") {
+  const std::vector<std::string> warnings = parse(with_growth("to: 600")).warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings.front(), ContainsSubstring("600 learners share the"));
+}
+
 }  // namespace arbalest::jobs

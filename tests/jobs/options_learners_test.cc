@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "engine/devices.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {
@@ -57,7 +58,10 @@ TEST_CASE("a fixed alpha is a ceiling on the number of learners") {
   REQUIRE(job.warnings.size() == 1);
   CHECK_THAT(job.warnings[0], ContainsSubstring("learners.per_device.auto.max: there will be at most 5 learners") &&
                                   ContainsSubstring("6 learners with alpha 0.5"));
-  CHECK(parse(with_learners_of("auto {}") + "synchronization { sma { alpha: 0.9 } }\n").warnings.empty());
+  // Without a bound of the job's own, the search would go to twice the cores. The ceiling is 2 learners.
+  const JobOptions lowered = parse(with_learners_of("auto {}") + "synchronization { sma { alpha: 0.9 } }\n");
+  CHECK(lowered.tuned->max == 2);
+  CHECK(lowered.warnings.size() == (engine::core_count(lowered.devices.front()) > 1 ? 1 : 0));
   CHECK_THAT(refusal(with_learners_of("auto { min: 8 }") + "synchronization { sma { alpha: 0.5 } }\n"),
              ContainsSubstring("8 learners with alpha 0.5"));
 }
@@ -156,6 +160,18 @@ TEST_CASE("steps that the run does not reach are told") {
                  .front(),
              ContainsSubstring("step[2] stands at mini-batch 10000") &&
                  ContainsSubstring("it and what follows it have no effect"));
+}
+
+TEST_CASE("a search whose scheme allows few learners is told") {
+  const auto warnings = [](const std::string& synchronization) {
+    return parse(with_learners_of("auto {}") + "synchronization { " + synchronization + " }").warnings;
+  };
+  CHECK(warnings("local_sgd {}").empty());
+  // An epoch has 625 mini-batches.
+  REQUIRE(warnings("local_sgd { period: 400 }").size() == 1);
+  CHECK_THAT(warnings("local_sgd { period: 400 }").front(),
+             ContainsSubstring("learners.per_device.auto: there will be at most 1 learner of each device: a round of 2 "
+                               "learners with period 400 needs 800 mini-batches, but an epoch has 625"));
 }
 
 }  // namespace arbalest::jobs

@@ -356,7 +356,8 @@ TEST_CASE("a mistake that a setting makes is told of the setting") {
            {"synchronization.sma.alpha=0.95", "2 learners with alpha 0.95"},
            {"synchronization.local_sgd.qsr=-1", "qsr must be in (0, 1000000], not -1"},
            {"synchronization={switch {at_epoch: 20 sma {}}}", "the run ends after 10 epochs"},
-           {"synchronization={switch {at_epoch: 2 learners: 3 sma {}}}", "learners must be in [1, 2]"}}) {
+           {"synchronization={switch {at_epoch: 2 learners: 3 sma {}}}",
+            "the learners of a switch must be in [1, 2]"}}) {
     CAPTURE(setting);
     CHECK_THAT(refusal(std::string(kGoodJob), {setting}, engine::ErrorKind::kUsage),
                StartsWith("--set " + setting + ": error: " + said));
@@ -408,6 +409,14 @@ TEST_CASE("steps of a schedule are checked with the switches once the size of th
   check_steps(job(644), 625, issues);
   REQUIRE(issues.all().size() == 1);
   CHECK(issues.all()[0].path == "learners.per_device.schedule.step[1].at_batch");
+}
+
+TEST_CASE("a field that several schemes have is named with the scheme left open") {
+  const std::string error = refusal(with("s_sgd {}"), {"synchronization.period=5"}, engine::ErrorKind::kUsage);
+  CHECK_THAT(error,
+             ContainsSubstring("no field 'period' in synchronization; did you mean '<kind>.period' with the kind "
+                               "that the job has (sma, ea_sgd, "));
+  CHECK_THAT(error, !ContainsSubstring("s_sgd"));
 }
 
 }  // namespace arbalest::jobs

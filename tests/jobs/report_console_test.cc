@@ -408,11 +408,13 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
   inspection.most_memory = {{"host memory", 5 << 20, 7 << 20}};
   inspection.warnings = {"too large"};
   inspection.schedule = "cosine";
-  inspection.learning_rates = {{0.0, 0.25F}, {5.0, 0.25F}, {10.0, 0.0625F}};
-  CHECK_THAT(to_text(inspection), ContainsSubstring("The cosine learning rate of each of 5 learners:\n"
-                                                    "epochs done  learning rate\n"
-                                                    "          0           0.25\n"
-                                                    "         10         0.0625\n"));
+  inspection.plan = {
+      {0.0, 0.25F, 5, "sma"}, {5.0, 0.25F, 5, "sma"}, {7.5, 0.25F, 4, "swap"}, {10.0, 0.0625F, 4, "swap"}};
+  CHECK_THAT(to_text(inspection), ContainsSubstring("The cosine learning rate of each learner:\n"
+                                                    "epochs done  learning rate  learners  synchronization\n"
+                                                    "          0           0.25         5              sma\n"
+                                                    "        7.5           0.25         4             swap\n"
+                                                    "         10         0.0625         4             swap\n"));
   CHECK_THAT(to_text(inspection), ContainsSubstring("conv1") && ContainsSubstring("431,080") &&
                                       ContainsSubstring("1,234,567") && ContainsSubstring("17"));
   CHECK_THAT(to_text(inspection),
@@ -421,8 +423,10 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
                  ContainsSubstring("host memory, available                              7.00 MiB\n"));
   const nlohmann::ordered_json json = to_json(inspection);
   CHECK(json["schedule"] == "cosine");
-  CHECK(json["learning_rates"][2]["epoch"] == 10.0);
-  CHECK(json["learning_rates"][2]["rate"] == 0.0625);
+  CHECK(json["plan"][3]["epoch"] == 10.0);
+  CHECK(json["plan"][3]["rate"] == 0.0625);
+  CHECK(json["plan"][3]["learners"] == 4);
+  CHECK(json["plan"][3]["synchronization"] == "swap");
   CHECK(json["layers"][0]["parameters"] == 520);
   CHECK(json["parameters"] == 431080);
   CHECK(json["learners_that_fit"] == 17);
