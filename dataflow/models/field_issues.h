@@ -23,6 +23,8 @@ class FieldIssues {
   void add_another(std::string path, std::string message);
   bool empty() const noexcept { return issues_.empty(); }
   bool has(const std::string& path) const { return paths_.contains(path); }
+  // Whether the field, or one within it, has an issue.
+  bool has_within(const std::string& path) const;
   const std::vector<FieldIssue>& all() const noexcept { return issues_; }
 
  private:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include <fmt/format.h>
+
 namespace arbalest::jobs {
 
 namespace {
@@ -25,6 +27,10 @@ bool parse_part(std::string_view text, FieldPathPart& part) {
 }
 
 }  // namespace
+
+std::string to_string(const FieldPathPart& part) {
+  return part.index < 0 ? part.name : fmt::format("{}[{}]", part.name, part.index);
+}
 
 std::vector<FieldPathPart> parse_field_path(std::string_view path) {
   std::vector<FieldPathPart> parts;

@@ -12,6 +12,9 @@ struct FieldPathPart {
   int index = -1;  // index of an element in a repeated field; -1: the whole field
 };
 
+// "layers[2]"
+std::string to_string(const FieldPathPart& part);
+
 // Returns nothing if `path` does not have that form.
 std::vector<FieldPathPart> parse_field_path(std::string_view path);
 

@@ -146,9 +146,8 @@ class JobReader {
   }
 
   void read_synchronization() {
-    const std::size_t issues_before = issues_.all().size();
     jobs::read_synchronization(job_.synchronization(), options_, issues_);
-    synchronization_is_sound_ = issues_.all().size() == issues_before;
+    synchronization_is_sound_ = !issues_.has_within("synchronization");
     // Stability depends on all parameters and on the number of learners.
     if (synchronization_is_sound_ && learners_are_sound_) check_stability(job_.learners(), options_, issues_);
   }

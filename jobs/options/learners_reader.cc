@@ -200,11 +200,13 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
                   dataflow::FieldIssues& issues) {
   if (!options.tuned) {
     const std::vector<SchemePhase> phases = scheme_phases(options, most_learners(options));
+    const SchemePhase& first = phases.front();
     const std::string path = learners.per_device().has_growth() ? ".growth"
                              : options.schedule.empty()         ? ".fixed"
                                                                 : ".schedule";
-    issues.add(options.learners_are_given ? kPath + path : "training.batch_size",
-               round_problem(phases.front(), batches));
+    const std::string of_learners = options.learners_are_given ? kPath + path : "training.batch_size";
+    const bool fit_with_period_1 = first.learners <= batches;
+    issues.add(fit_with_period_1 ? first.path + ".period" : of_learners, round_problem(first, batches));
     for (const SchemePhase& phase : std::span(phases).subspan(1)) {
       issues.add(phase.path + ".period", round_problem(phase, batches));
     }

@@ -110,8 +110,8 @@ class LearningRateReader {
     } else {
       report("warm_up.epochs", out_of_range("epochs", warm_up.epochs(), kLength));
       if (max_epochs_ > 0 && warm_up.epochs() >= max_epochs_) {
-        report("warm_up.epochs", fmt::format("the warm-up takes {} epochs, but the job ends after {}", warm_up.epochs(),
-                                             counted(max_epochs_, "epoch")));
+        report("warm_up.epochs", fmt::format("the warm-up of {} epochs must end before the job, which takes {}",
+                                             warm_up.epochs(), counted(max_epochs_, "epoch")));
       }
     }
     report("warm_up.start_factor", out_of_range("start_factor", warm_up.start_factor(), kFactor));

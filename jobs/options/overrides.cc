@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 
 #include "engine/error.h"
-#include "engine/nearest_name.h"
 #include "jobs/options/field_path.h"
+#include "jobs/options/field_suggestion.h"
 #include "jobs/options/schema_names.h"
 #include "jobs/options/text_format.h"
 
@@ -50,6 +50,23 @@ Message& descend(Message& parent, const FieldPathPart& part) {
   return *reflection.MutableRepeatedMessage(&parent, &field, part.index);
 }
 
+// Refuses a field within an alternative that the job does not have: setting it would replace the one that it has.
+// parts[index] names the alternative in `parent`; `value`: of the last part.
+void check_chosen(const Message& parent, const std::vector<FieldPathPart>& parts, std::size_t index,
+                  const std::string& value) {
+  const FieldDescriptor* field = parent.GetDescriptor()->FindFieldByName(parts[index].name);
+  const OneofDescriptor* oneof = field == nullptr ? nullptr : field->real_containing_oneof();
+  if (oneof == nullptr) return;
+  const FieldDescriptor* chosen = parent.GetReflection()->GetOneofFieldDescriptor(parent, oneof);
+  if (chosen == nullptr || chosen == field) return;
+  std::string around;
+  for (const FieldPathPart& part : std::span(parts).first(index)) around += to_string(part) + ".";
+  const bool is_innermost = index + 2 == parts.size();
+  fail(ErrorKind::kUsage, "the job has {} and not {}; to replace it, write {}{}={}{{{}}}", chosen->name(),
+       field->name(), around, oneof->name(), field->name(),
+       is_innermost ? fmt::format("{}: {}", parts.back().name, value) : "...");
+}
+
 // Whether the word `default` cannot be a value of the field.
 bool can_be_default(const FieldDescriptor& field) {
   return !field.is_repeated() && field.cpp_type() != FieldDescriptor::CPPTYPE_STRING;
@@ -71,11 +88,11 @@ struct NamedMessage {
 // Returns nothing if `value` has another form.
 std::optional<NamedMessage> parse_named_message(std::string_view value) {
   const auto is_in_name = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   };
   const auto end = std::ranges::find_if_not(value, is_in_name);
   const std::string_view name(value.begin(), end);
-  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return std::nullopt;
+  if (name.empty() || name[0] == '-' || (name[0] >= '0' && name[0] <= '9')) return std::nullopt;
   std::string_view body(end, value.end());
   if (body.empty()) return NamedMessage{std::string(name), "{}"};
   const std::size_t brace = body.find_first_not_of(' ');
@@ -95,7 +112,7 @@ void check_alternative(const Descriptor& type, const std::vector<std::string>& a
                        const std::string& name) {
   if (std::ranges::find(alternatives, name) == alternatives.end()) {
     fail(ErrorKind::kUsage, "'{}' is not an alternative of {}{} (alternatives: {})", name, what,
-         engine::did_you_mean(name, alternatives), fmt::join(alternatives, ", "));
+         suggestion(name, alternatives), fmt::join(alternatives, ", "));
   }
   if (is_message(*type.FindFieldByName(name))) return;
   fail(ErrorKind::kUsage, "{} takes a value: set the field by its own path, which ends with .{}=VALUE", name, name);
@@ -190,7 +207,10 @@ void Overrides::apply(const std::string& setting, v1::Job& job) {
   if (parts.empty()) fail(ErrorKind::kUsage, "'{}' is not the name of a field, as training.batch_size is", path);
 
   Message* parent = &job;
-  for (std::size_t i = 0; i + 1 < parts.size(); ++i) parent = &descend(*parent, parts[i]);
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+    check_chosen(*parent, parts, i, value);
+    parent = &descend(*parent, parts[i]);
+  }
   if (choose_alternative(*parent, parts.back(), value)) {
     const std::string around = parent_path(path);
     path = (around.empty() ? "" : around + ".") + parts.back().name;

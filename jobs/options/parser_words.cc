@@ -89,6 +89,8 @@ std::string wrong_value(const std::string& raw, const FieldDescriptor& field) {
   }
   const auto value = match("Expected integer or identifier, got: *", raw);
   if (value && field.enum_type() != nullptr) return no_such_value(field, (*value)[0]);
+  const auto words = match("Expected \"{\", found \"*\".", raw);
+  if (words && field.message_type() != nullptr) return no_message(field, (*words)[0]);
   return "";
 }
 

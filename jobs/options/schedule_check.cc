@@ -26,6 +26,7 @@ class Strides {
     for (; next_ < switches_.size(); ++next_) {
       const std::uint64_t at = start_of(switches_[next_].at_epoch);
       if (at > batch) return;
+      if (next_ > 0 && at == begin_ && !overtaken_) overtaken_ = next_ - 1;
       begin_ = at;
       steps_ = switches_[next_].to.steps_per_stride();
       const std::vector<int>& learners = switches_[next_].learners_per_device;
@@ -38,6 +39,8 @@ class Strides {
     learners_ = learners;
   }
 
+  // Index of the first switch that the next one followed before a stride began; nothing if there is none.
+  std::optional<std::size_t> overtaken() const { return overtaken_; }
   // Index of the first switch that has not taken place.
   std::size_t next_switch() const { return next_; }
   std::uint64_t begin() const { return begin_; }
@@ -58,7 +61,8 @@ class Strides {
 
   const std::vector<SynchronizationSwitch>& switches_;
   double batches_per_epoch_;
-  std::size_t next_ = 0;     // index in switches_
+  std::size_t next_ = 0;  // index in switches_
+  std::optional<std::size_t> overtaken_;
   std::uint64_t begin_ = 0;  // a stride begins here, and all following strides have one length
   int learners_;
   int steps_;
@@ -105,6 +109,13 @@ std::string unreached_switches(const JobOptions& options, std::int64_t batches) 
     strides.resize(options.schedule[i].at_batch, total(options.schedule[i].per_device));
   }
   strides.advance(end - 1);
+  if (const auto lost = strides.overtaken()) {
+    return fmt::format(
+        "synchronization.switch[{}]: no round begins between epoch {} and epoch {}, where switch[{}] follows: it has "
+        "no "
+        "effect",
+        *lost, options.switches[*lost].at_epoch, options.switches[*lost + 1].at_epoch, *lost + 1);
+  }
   const std::size_t unreached = strides.next_switch();
   if (unreached == options.switches.size()) return "";
   return fmt::format(

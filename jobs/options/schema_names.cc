@@ -8,6 +8,7 @@
 
 #include "arbalest/v1/job.pb.h"
 #include "engine/nearest_name.h"
+#include "jobs/options/field_suggestion.h"
 
 namespace arbalest::jobs {
 
@@ -22,27 +23,40 @@ std::vector<std::string> field_names(const Descriptor& type) {
   return names;
 }
 
-// The path from `type` to the first field for which `matches` holds, "training.batch_size"; elements of lists are
-// searched only if `in_lists`. "" if there is no such field. The schema has no recursive message.
+// The path from `type` to the first field for which `matches` holds, "training.batch_size"; "" if there is no such
+// field. The schema has no recursive message.
 template <typename Predicate>
-std::string find_path(const Descriptor& type, const Predicate& matches, bool in_lists) {
+std::string find_path(const Descriptor& type, const Predicate& matches) {
   for (int i = 0; i < type.field_count(); ++i) {
     if (matches(*type.field(i))) return type.field(i)->name();
   }
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
-    if (field.message_type() == nullptr || (field.is_repeated() && !in_lists)) continue;
-    const std::string path = find_path(*field.message_type(), matches, in_lists);
+    if (field.message_type() == nullptr) continue;
+    const std::string path = find_path(*field.message_type(), matches);
     if (!path.empty()) return field.name() + "." + path;
   }
   return "";
 }
 
-// Prefers a field outside of lists, because it exists only once.
-template <typename Predicate>
-std::string find_path(const Descriptor& type, const Predicate& matches) {
-  std::string path = find_path(type, matches, false);
-  return path.empty() ? find_path(type, matches, true) : path;
+// Paths from `type` to all fields of that name outside of lists.
+void collect_paths(const Descriptor& type, std::string_view name, const std::string& prefix,
+                   std::vector<std::string>& paths) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (field.name() == name) paths.push_back(prefix + field.name());
+    if (field.message_type() != nullptr && !field.is_repeated()) {
+      collect_paths(*field.message_type(), name, prefix + field.name() + ".", paths);
+    }
+  }
+}
+
+// The path from `type` to the only field of that name outside of lists; "" if there is none, or several, of which the
+// one that was meant is not known.
+std::string only_path(const Descriptor& type, std::string_view name) {
+  std::vector<std::string> paths;
+  collect_paths(type, name, "", paths);
+  return paths.size() == 1 ? paths.front() : "";
 }
 
 // The alternative of a oneof that has this type; null if there is none.
@@ -95,12 +109,11 @@ std::string describe_type(const Descriptor& type) {
 
 std::string no_such_field(const Descriptor& type, std::string_view name) {
   const std::string text = fmt::format("no field '{}' in {}", name, describe_type(type));
-  const auto has_name = [&](const FieldDescriptor& field) { return field.name() == name; };
   const std::string of_kinds = field_of_kinds(type, std::string(name));
   if (!of_kinds.empty()) return fmt::format("{}; did you mean {}?", text, of_kinds);
-  std::string suggestion = find_path(type, has_name);
-  if (suggestion.empty()) suggestion = engine::nearest_name(name, field_names(type));
-  if (!suggestion.empty()) return fmt::format("{}; did you mean '{}'?", text, suggestion);
+  std::string meant = only_path(type, name);
+  if (meant.empty()) meant = suggested_name(name, field_names(type));
+  if (!meant.empty()) return fmt::format("{}; did you mean '{}'?", text, meant);
   const std::string fields = fmt::format("{}", fmt::join(field_names(type), ", "));
   if (const FieldDescriptor* alternative = find_alternative(type)) {
     const std::vector<std::string> others = alternatives_with(std::string(name), *alternative->real_containing_oneof());
@@ -110,9 +123,21 @@ std::string no_such_field(const Descriptor& type, std::string_view name) {
                          fmt::join(others, ", "));
     }
   }
-  const std::string place = find_path(*v1::Job::descriptor(), has_name);
+  std::string place = known_place(name);
+  if (place.empty()) place = only_path(*v1::Job::descriptor(), name);
   if (!place.empty()) return fmt::format("{}; its place in a job is '{}'", text, place);
   return fields.empty() ? text + "; it has no fields" : fmt::format("{}; its fields are {}", text, fields);
+}
+
+std::string no_message(const FieldDescriptor& field, std::string_view word) {
+  const Descriptor& type = *field.message_type();
+  const std::string meant = suggested_name(word, field_names(type));
+  const FieldDescriptor* inner = meant.empty() ? nullptr : type.FindFieldByName(meant);
+  if (inner == nullptr || inner->message_type() == nullptr) {
+    return fmt::format("{} is a message: expected '{{' and its fields, not {}", field.name(), word);
+  }
+  return fmt::format("{} is a message, and not {}; did you mean {} {{ {} {{}} }}?", field.name(), word, field.name(),
+                     meant);
 }
 
 std::string no_such_value(const FieldDescriptor& field, std::string_view value) {

@@ -9,8 +9,12 @@
 namespace arbalest::jobs {
 
 // "no field 'bach_size' in training; did you mean 'batch_size'?". If no name is close, the message tells where in a job
-// a field of this name exists, or else which fields there are.
+// the only field of this name is, or else which fields there are.
 std::string no_such_field(const google::protobuf::Descriptor& type, std::string_view name);
+
+// Explains that the field is a message, in place of which `word` stands: "synchronization is a message; did you mean
+// synchronization { s_sgd {} }?".
+std::string no_message(const google::protobuf::FieldDescriptor& field, std::string_view word);
 
 // "'SQR' is not a value of with_learners; did you mean 'SQRT'? (values: KEEP, SQRT, LINEAR)"
 std::string no_such_value(const google::protobuf::FieldDescriptor& field, std::string_view value);

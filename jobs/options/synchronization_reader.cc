@@ -5,6 +5,7 @@
 
 #include "jobs/options/learners_reader.h"
 #include "jobs/options/learning_rate_reader.h"
+#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 
@@ -266,9 +267,9 @@ class SwitchReader {
                       ? fmt::format("a switch stands after the start: at_epoch must be above 0, not {}", read.at_epoch)
                       : fmt::format("switches must ascend: epoch {} does not follow {}", read.at_epoch, before));
     } else if (read.at_epoch >= epochs) {
-      issues_.add(path, fmt::format("the run ends after {} epochs (training.max_epochs): the switch at epoch {} would "
-                                    "have no effect",
-                                    epochs, read.at_epoch));
+      issues_.add(path, fmt::format("the run ends after {} (training.max_epochs): the switch at epoch {} would have no "
+                                    "effect",
+                                    counted(epochs, "epoch"), read.at_epoch));
     }
   }
 

@@ -125,9 +125,8 @@ class Reader {
       if (++shown > kMaxShownIssues) {
         ++report_.unshown;
       } else {
-        report_.issues.push_back(
-            {place.name, fmt::format("{} is an empty list; leave it out to get its default, or name its elements",
-                                     place.field->name())});
+        report_.issues.push_back({place.name, fmt::format("{} is an empty list; name its elements, or remove the field",
+                                                          place.field->name())});
       }
     }
   }

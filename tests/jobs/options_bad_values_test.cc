@@ -125,13 +125,14 @@ TEST_CASE("a warm-up must end before the job and before the first drop") {
       schedule("warm_up {}", "25: error: epochs is missing: how long the rate grows, such as 5"),
       schedule("warm_up { epochs: 0 }", "35: error: epochs must be in (0, 1000000], not 0"),
       schedule("warm_up { epochs: 1 start_factor: 1.5 }", "45: error: start_factor must be in [0, 1], not 1.5"),
-      schedule("warm_up { epochs: 10 }", "35: error: the warm-up takes 10 epochs, but the job ends after 10 epochs"),
+      schedule("warm_up { epochs: 10 }",
+               "35: error: the warm-up of 10 epochs must end before the job, which takes 10 epochs"),
       schedule("warm_up { epochs: 2 } multistep { drop { epoch: 2 factor: 1 } }",
                "66: error: the drop at epoch 2 comes before the end of the warm-up, at epoch 2"),
   });
   // The epochs that such a job leaves for the schedule are not reported.
   const std::string text = refusal(changed("base: 0.01", "base: 1 cosine {} warm_up { epochs: 11 }"));
-  CHECK_THAT(text, ContainsSubstring("the warm-up takes 11 epochs"));
+  CHECK_THAT(text, ContainsSubstring("the warm-up of 11 epochs must end"));
   CHECK(text.find("errors") == std::string::npos);
   CHECK(refusal(changed("max_epochs: 10 }\nlearning_rate { base: 0.01",
                         "max_epochs: 0 }\nlearning_rate { base: 1 one_cycle {}"))
@@ -263,7 +264,7 @@ TEST_CASE("a round that is longer than an epoch is refused") {
        "6:25: error: a round of 2 learners with period 1 needs 2 mini-batches, but an epoch has 1; use fewer learners "
        "or smaller mini-batches"},
       {"fixed: 2 } }", "fixed: 1 } }\nsynchronization { sma { period: 626 } }",
-       "6:25: error: a round of 1 learner with period 626 needs 626 mini-batches, but an epoch has 625; use a "
+       "7:25: error: a round of 1 learner with period 626 needs 626 mini-batches, but an epoch has 625; use a "
        "shorter period, fewer learners or smaller mini-batches"},
   });
   CHECK_THAT(refusal(changed("learners { per_device { fixed: 2 } }", "synchronization { sma { period: 2 } }"),

@@ -43,8 +43,8 @@ TEST_CASE("settings take the place of the file's values") {
 TEST_CASE("settings choose among alternatives") {
   CHECK(widths(*with({"model.zoo.mlp={}"}).graph) == std::vector<std::int64_t>{256, 128, 10});
   CHECK(widths(*with({"model.zoo.mlp={hidden: [64, 32]}"}).graph) == std::vector<std::int64_t>{64, 32, 10});
-  CHECK(widths(*with({"model.zoo.mlp.hidden=7"}).graph) == std::vector<std::int64_t>{7, 10});
-  const JobOptions job = with({"data.mnist.directory=/data/mnist"});
+  CHECK(widths(*with({"model.zoo=mlp", "model.zoo.mlp.hidden=7"}).graph) == std::vector<std::int64_t>{7, 10});
+  const JobOptions job = with({"data={mnist{}}", "data.mnist.directory=/data/mnist"});
   CHECK(job.data.kind == DataOptions::Kind::kIdx);
   CHECK(job.data.directory == "/data/mnist");
 }
@@ -157,14 +157,13 @@ TEST_CASE("settings of values that a field cannot have are refused") {
   CHECK(usage({"training.batch_size=0"}) == "--set training.batch_size=0: error: batch_size must be at least 1, not 0");
   CHECK(usage({"learning_rate.base=nan"}) ==
         "--set learning_rate.base=nan: error: base must be a finite number, not nan");
-  CHECK_THAT(usage({"model.zoo.mlp.hidden=3,4"}), ContainsSubstring("a fraction is written 3.4, and a list [3, 4]"));
+  CHECK_THAT(usage({"model.zoo.mlp={hidden: 3,4}"}), ContainsSubstring("a fraction is written 3.4, and a list [3, 4]"));
   CHECK_THAT(usage({"learning_rate.base=0,01"}), ContainsSubstring("a fraction is written 0.01"));
   CHECK_THAT(usage({"training.target_accuracy=99%"}), ContainsSubstring("such as 0.99 for 99 %"));
   CHECK_THAT(usage({"training.target_accuracy=99"}), ContainsSubstring("did you mean 0.99?"));
   CHECK_THAT(usage({"devices=gpu:1"}),
              ContainsSubstring("--set devices=gpu:1: error: device 'gpu:1': there is no kind"));
   CHECK_THAT(usage({"learning_rate.with_learners=SQR"}), ContainsSubstring("did you mean 'SQRT'?"));
-  CHECK_THAT(usage({"model.zoo.mlp.hidden=[]"}), ContainsSubstring("hidden is an empty list"));
   CHECK_THAT(usage({"model.zoo.mlp={hidden: []}"}), ContainsSubstring("hidden is an empty list"));
   CHECK_THAT(usage({"devices=[]"}), ContainsSubstring("--set devices=[]: error: devices is an empty list"));
   CHECK_THAT(usage({"training.batch_size="}), ContainsSubstring("the value is missing"));
@@ -213,7 +212,7 @@ TEST_CASE("what follows from a setting is the setting's fault") {
            {good, {"synchronization.sma.period=1000000000"}, "period must be in [1, 1000]"},
            {good, {"synchronization.sma.period=600"}, "a round of 2 learners with period 600"},
            {good, {"training.batch_size=2000000000"}, "is larger than the training set"},
-           {good, {"model.zoo.mlp.hidden=[100000, 100000]"}, "layer 'dense2': its weight would be"},
+           {good, {"model.zoo.mlp={hidden: [100000, 100000]}"}, "layer 'dense2': its weight would be"},
            {layers, {"model.layers[0].conv.kernel=99"}, "layer 'a' (conv): a 99x99 window"},
            {layers, {"model.layers[0].conv.kernel=26"}, "layer 'b' (conv): a 5x5 window"},
            {layers, {"model.layers[2].dense.units=11"}, "layer 'c' (dense): gives 'l' 11 logits"},

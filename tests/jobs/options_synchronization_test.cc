@@ -208,7 +208,7 @@ TEST_CASE("a gain on top of LINEAR is warned of unless the learning rate warms u
 TEST_CASE("rounds longer than an epoch are refused, but those of swap") {
   // An epoch has 625 mini-batches.
   CHECK_THAT(refusal(with("diloco {}")),
-             StartsWith("job.txtpb:6:25: error: a round of 2 learners with period 500 needs 1,000 mini-batches, but an "
+             StartsWith("job.txtpb:7:19: error: a round of 2 learners with period 500 needs 1,000 mini-batches, but an "
                         "epoch has 625; use a shorter period, fewer learners or smaller mini-batches"));
   CHECK_NOTHROW(parse(with("diloco {}", "fixed: 1")));
   CHECK_NOTHROW(parse(with("diloco { period: 312 }")));
@@ -306,6 +306,13 @@ TEST_CASE("a switch after the begin of the last round is told") {
   const std::string fewer = "sma { period: 5 } switch { at_epoch: 9 learners: 1 sma { period: 5 } } ";
   CHECK(warnings(fewer + "switch { at_epoch: 9.992 swap {} }", four).empty());
   CHECK(warnings(fewer + "switch { at_epoch: 9.993 swap {} } switch { at_epoch: 9.995 sma {} }", four).size() == 1);
+  // Of two switches before the same round the first has no effect.
+  CHECK(warnings("s_sgd {} switch { at_epoch: 2 swap {} } switch { at_epoch: 2.0064 sma {} }", four).empty());
+  const std::vector<std::string> both =
+      warnings("sma { period: 5 } switch { at_epoch: 2 swap {} } switch { at_epoch: 2.0001 sma {} }", four);
+  REQUIRE(both.size() == 1);
+  CHECK_THAT(both.front(), ContainsSubstring("synchronization.switch[0]: no round begins between epoch 2 and epoch "
+                                             "2.0001, where switch[1] follows: it has no effect"));
   // A step of the schedule is the same to the strides.
   const std::string scheduled = "schedule { step { learners: 4 } step { at_batch: 6240 learners: 1 } }";
   CHECK(warnings("sma { period: 5 } switch { at_epoch: 9.992 local_sgd {} }", scheduled).empty());
@@ -409,6 +416,16 @@ TEST_CASE("steps of a schedule are checked with the switches once the size of th
   check_steps(job(644), 625, issues);
   REQUIRE(issues.all().size() == 1);
   CHECK(issues.all()[0].path == "learners.per_device.schedule.step[1].at_batch");
+}
+
+TEST_CASE("a period that is too long for an epoch is shown where it stands") {
+  check_all({{"local_sgd { period: 400 }", "period: 400", "a round of 2 learners with period 400 needs 800 "}});
+}
+
+TEST_CASE("a number that is none is told once") {
+  CHECK_THAT(
+      refusal(with("bmuf { momentum: nan }")),
+      StartsWith("job.txtpb:7:26: error: momentum must be a finite number, not nan") && !ContainsSubstring("errors"));
 }
 
 TEST_CASE("a field that several schemes have is named with the scheme left open") {

@@ -133,9 +133,10 @@ TEST_CASE("reading goes on behind values that cannot be, fields that are there t
        {"job.txtpb:1:7: error: expected text in quotes, not 3\n",
         "job.txtpb:2:33: error: expected an integer, not \"x\"\n",
         "job.txtpb:3:18: error: 'mnist' cannot stand beside 'digits'",
-        "job.txtpb:4:11: error: expected '{', found '7'\n", "job.txtpb:5:23: error: expected a number, not fast\n",
-        "job.txtpb:5:43: error: 'SQR' is not a value of", "job.txtpb:5:47: error: no field 'bas' in learning_rate",
-        "job.txtpb:6:33: error: 'momentum' is given more", "job.txtpb:7:23: error: expected ':', found '{'\n",
+        "job.txtpb:4:11: error: training is a message: expected '{' and its fields, not 7\n",
+        "job.txtpb:5:23: error: expected a number, not fast\n", "job.txtpb:5:43: error: 'SQR' is not a value of",
+        "job.txtpb:5:47: error: no field 'bas' in learning_rate", "job.txtpb:6:33: error: 'momentum' is given more",
+        "job.txtpb:7:23: error: expected ':', found '{'\n",
         "job.txtpb:7:33: error: expected an integer that is not negative\n",
         "job.txtpb:7:47: error: expected text in quotes, not 0\n", "job.txtpb:7:64: error: no field 'learnrs'"}) {
     INFO(said);
@@ -223,7 +224,7 @@ TEST_CASE("a byte-order mark before the text is read over, and positions do not 
 
 TEST_CASE("a list without elements is no way to get its default") {
   CHECK(refusal(with_model("model { zoo { mlp { hidden: [] } } }")) ==
-        "job.txtpb:2:21: error: hidden is an empty list; leave it out to get its default, or name its elements\n"
+        "job.txtpb:2:21: error: hidden is an empty list; name its elements, or remove the field\n"
         "    2 | model { zoo { mlp { hidden: [] } } }\n"
         "      |                     ^");
   CHECK_THAT(refusal(with_model("model { layers { name: \"a\" input: [] relu {} } layers: [] }")),

@@ -1,0 +1,80 @@
+// What a job's author meant by a name that the schema does not have.
+#include "jobs/options/field_suggestion.h"
+
+#include "tests/jobs/job_text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// The correct job with these layers.
+std::string with_layer(const std::string& layer) {
+  return with_model("model { layers { name: \"a\" input: \"image\" " + layer + " } }");
+}
+
+}  // namespace
+
+TEST_CASE("a name that other frameworks use leads to ours in the same message") {
+  for (const auto& [text, meant] : std::vector<std::pair<std::string, std::string>>{
+           {changed("max_epochs: 10", "epochs: 10"), "no field 'epochs' in training; did you mean 'max_epochs'?"},
+           {changed("base: 0.01", "lr: 0.01"), "no field 'lr' in learning_rate; did you mean 'base'?"},
+           {with_layer("linear { units: 10 }"), "no field 'linear' in layer; did you mean 'dense'?"},
+           {with_layer("bn {}"), "no field 'bn' in layer; did you mean 'batch_norm'?"},
+           {with_layer("conv { filters: 3 kernel_size: 3 }"), "no field 'kernel_size' in conv; did you mean 'kernel'?"},
+           {with_layer("conv { out_channels: 3 kernel: 3 }"),
+            "no field 'out_channels' in conv; did you mean 'filters'?"},
+           {with_layer("dense { num_output: 3 }"), "no field 'num_output' in dense; did you mean 'units'?"},
+           {std::string(kGoodJob) + "synchronization { switch { epoch: 5 s_sgd {} } }\n",
+            "no field 'epoch' in switch; did you mean 'at_epoch'?"}}) {
+    CAPTURE(text);
+    CHECK_THAT(refusal(text), ContainsSubstring(meant));
+  }
+}
+
+TEST_CASE("a name that other frameworks use leads to its place in a job") {
+  for (const auto& [setting, meant] : std::vector<std::pair<std::string, std::string>>{
+           {"epochs=3", "no field 'epochs' in the job; its place in a job is 'training.max_epochs'"},
+           {"lr=0.1", "no field 'lr' in the job; its place in a job is 'learning_rate.base'"},
+           {"training.learning_rate=0.1",
+            "no field 'learning_rate' in training; its place in a job is "
+            "'learning_rate.base'"},
+           {"training.weight_decay=0", "its place in a job is 'optimizer.sgd.weight_decay'"},
+           {"training.with_learners=SQRT", "its place in a job is 'learning_rate.with_learners'"}}) {
+    CAPTURE(setting);
+    CHECK_THAT(refusal(std::string(kGoodJob), {setting}, engine::ErrorKind::kUsage), ContainsSubstring(meant));
+  }
+}
+
+TEST_CASE("another function is not suggested, nor one of several fields of a name") {
+  CHECK_THAT(refusal(with_layer("elu {}")), !ContainsSubstring("did you mean"));
+  CHECK_THAT(refusal(std::string(kGoodJob), {"optimizer=lars"}, engine::ErrorKind::kUsage),
+             !ContainsSubstring("did you mean"));
+  CHECK_THAT(refusal(std::string(kGoodJob), {"training.kernel=3"}, engine::ErrorKind::kUsage),
+             !ContainsSubstring("its place in a job"));
+}
+
+TEST_CASE("case and hyphens of a name do not matter") {
+  CHECK_THAT(refusal(std::string(kGoodJob), {"synchronization=SMA"}, engine::ErrorKind::kUsage),
+             ContainsSubstring("'SMA' is not an alternative of synchronization; did you mean 'sma'?"));
+  CHECK_THAT(refusal(std::string(kGoodJob), {"synchronization=s-sgd"}, engine::ErrorKind::kUsage),
+             ContainsSubstring("'s-sgd' is not an alternative of synchronization; did you mean 's_sgd'?"));
+}
+
+TEST_CASE("a word in place of a message leads to the message") {
+  CHECK_THAT(refusal(std::string(kGoodJob) + "synchronization: s_sgd\n"),
+             ContainsSubstring("job.txtpb:7:18: error: synchronization is a message, and not s_sgd; did you mean "
+                               "synchronization { s_sgd {} }?"));
+  CHECK_THAT(refusal(changed("learners { per_device { fixed: 2 } }", "learners: 4")),
+             ContainsSubstring("learners is a message: expected '{' and its fields, not 4"));
+}
+
+TEST_CASE("a setting does not replace an alternative of which it names one field only") {
+  const std::string text = std::string(kGoodJob) + "synchronization { s_sgd {} }\n";
+  CHECK(refusal(text, {"synchronization.sma.period=3"}, engine::ErrorKind::kUsage) ==
+        "--set synchronization.sma.period=3: error: the job has s_sgd and not sma; to replace it, write "
+        "synchronization.kind=sma{period: 3}");
+  CHECK(parse(text, {"synchronization.kind=sma{period: 3}"}).synchronization.period == 3);
+  CHECK(parse(text, {"synchronization.s_sgd.bucket_mb=1"}).synchronization.bucket_bytes == 1 << 20);
+}
+
+}  // namespace arbalest::jobs
