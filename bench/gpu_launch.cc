@@ -14,6 +14,7 @@
 #include "bench/harness.h"
 #include "bench/job_arguments.h"
 #include "bench/step_graph.h"
+#include "engine/cuda_devices.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::bench {
@@ -67,6 +68,7 @@ void run(const Arguments& arguments) {
       measure_in_turns(contenders, {.turns = arguments.turns, .seconds_per_turn = 0.05});
   nlohmann::ordered_json fields{
       {"job", arguments.job.file}, {"batch", arguments.batch}, {"gpu", gpu}, {"nodes", step.nodes()}};
+  fields["kernel_choices"] = engine::cuda_kernel_choices(*with_graphs.devices().front());
   for (const Measurement& result : results) {
     const double seconds = result.seconds / kSteps;
     fields["contenders"].push_back({{"name", result.name},

@@ -4,30 +4,32 @@
 #include "engine/cuda/kernel_operator.h"
 #include "engine/cuda/layout.h"
 #include "engine/cuda/operators.h"
-#include "engine/elementwise/bfloat16.h"
+#include "engine/cuda/wide.h"
 
 namespace arbalest::engine::cuda {
 
 namespace {
 
-using elementwise::load;
-using elementwise::store;
-
 // Below, `T` is the type of the elements.
 template <typename Function, typename T>
 __global__ void activate(Function f, const T* input, T* output, std::int64_t elements) {
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-    store(f.output(load(input[i])), output[i]);
-  }
+  for_groups<kWide<T>>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    Floats<kNumbers> values = load_group<kNumbers>(input, group);
+    for (int n = 0; n < kNumbers; ++n) values.at[n] = f.output(values.at[n]);
+    store_group(values, output, group);
+  });
 }
 
 //   read: the input or the output, whatever the function differentiates
 template <typename Function, typename T>
 __global__ void activate_backward(Function f, const T* read, const T* output_gradient, T* input_gradient,
                                   std::int64_t elements) {
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-    store(f.gradient(load(read[i]), load(output_gradient[i])), input_gradient[i]);
-  }
+  for_groups<kWide<T>>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    const Floats<kNumbers> values = load_group<kNumbers>(read, group);
+    Floats<kNumbers> gradient = load_group<kNumbers>(output_gradient, group);
+    for (int n = 0; n < kNumbers; ++n) gradient.at[n] = f.gradient(values.at[n], gradient.at[n]);
+    store_group(gradient, input_gradient, group);
+  });
 }
 
 template <typename T, typename Function>
@@ -37,8 +39,8 @@ std::unique_ptr<Operator> make_activation(Function f, const Layout& tensor, cons
   traits.output = tensor;
   traits.in_place_forward = !Function::kReadsInput || options.mode == OperatorMode::kInference;
   const auto forward = [f, elements](const ForwardAddresses& addresses, const StreamContext& context) {
-    launch(activate<Function, T>, blocks_for(elements), context.stream, f, static_cast<const T*>(addresses.input),
-           static_cast<T*>(addresses.output), elements);
+    launch(activate<Function, T>, blocks_for_groups<kWide<T>>(elements), context.stream, f,
+           static_cast<const T*>(addresses.input), static_cast<T*>(addresses.output), elements);
   };
   if (options.mode == OperatorMode::kInference) {
     return std::make_unique<KernelOperator>(std::move(traits), forward, nullptr);
@@ -50,7 +52,7 @@ std::unique_ptr<Operator> make_activation(Function f, const Layout& tensor, cons
   KernelOperator::Backward backward;
   if (options.input_gradient) {
     backward = [f, elements](const BackwardAddresses& addresses, const StreamContext& context) {
-      launch(activate_backward<Function, T>, blocks_for(elements), context.stream, f,
+      launch(activate_backward<Function, T>, blocks_for_groups<kWide<T>>(elements), context.stream, f,
              static_cast<const T*>(Function::kReadsInput ? addresses.input : addresses.output),
              static_cast<const T*>(addresses.output_gradient), static_cast<T*>(addresses.input_gradient), elements);
     };

@@ -2,34 +2,37 @@
 #include "engine/cuda/block.h"
 #include "engine/cuda/joining.h"
 #include "engine/cuda/operators.h"
-#include "engine/elementwise/bfloat16.h"
+#include "engine/cuda/wide.h"
 #include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 
 namespace {
 
-using elementwise::load;
-using elementwise::store;
-
 // Below, `T` is the type of the elements. Any of the tensors may be one.
 template <typename T>
 __global__ void add(const T* a, const T* b, T* sum, std::int64_t elements, bool relu) {
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-    const float value = load(a[i]) + load(b[i]);
-    store(relu ? Relu{}.output(value) : value, sum[i]);
-  }
+  for_groups<kWide<T>>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    Floats<kNumbers> values = load_group<kNumbers>(a, group) + load_group<kNumbers>(b, group);
+    if (relu) {
+      for (int n = 0; n < kNumbers; ++n) values.at[n] = Relu{}.output(values.at[n]);
+    }
+    store_group(values, sum, group);
+  });
 }
 
 // `output` null: there is no ReLU. Writes to one or two tensors.
 template <typename T>
 __global__ void add_backward(const T* arriving, const T* output, T* gradient, T* another, std::int64_t elements) {
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-    const float value = load(arriving[i]);
-    const float of_sum = output == nullptr ? value : Relu{}.gradient(load(output[i]), value);
-    store(of_sum, gradient[i]);
-    if (another != nullptr) store(of_sum, another[i]);
-  }
+  for_groups<kWide<T>>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    Floats<kNumbers> values = load_group<kNumbers>(arriving, group);
+    if (output != nullptr) {
+      const Floats<kNumbers> sum = load_group<kNumbers>(output, group);
+      for (int n = 0; n < kNumbers; ++n) values.at[n] = Relu{}.gradient(sum.at[n], values.at[n]);
+    }
+    store_group(values, gradient, group);
+    if (another != nullptr) store_group(values, another, group);
+  });
 }
 
 class Add final : public JoiningOperator {
@@ -65,13 +68,13 @@ class Add final : public JoiningOperator {
 
   template <typename T>
   void launch_add(const void* a, const void* b, void* sum, cudaStream_t stream) const {
-    launch(add<T>, blocks_for(elements_), stream, static_cast<const T*>(a), static_cast<const T*>(b),
+    launch(add<T>, blocks_for_groups<kWide<T>>(elements_), stream, static_cast<const T*>(a), static_cast<const T*>(b),
            static_cast<T*>(sum), elements_, relu_);
   }
 
   template <typename T>
   void launch_backward(const void* arriving, const void* output, void* first, void* second, cudaStream_t stream) const {
-    launch(add_backward<T>, blocks_for(elements_), stream, static_cast<const T*>(arriving),
+    launch(add_backward<T>, blocks_for_groups<kWide<T>>(elements_), stream, static_cast<const T*>(arriving),
            static_cast<const T*>(output), static_cast<T*>(first), static_cast<T*>(second), elements_);
   }
 

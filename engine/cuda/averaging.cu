@@ -2,7 +2,9 @@
 
 #include "engine/cuda/block.h"
 #include "engine/cuda/flat_tasks.h"
+#include "engine/cuda/last_block.h"
 #include "engine/cuda/vector_group.h"
+#include "engine/cuda/wide.h"
 #include "engine/elementwise/finite.h"
 #include "engine/error.h"
 
@@ -21,28 +23,32 @@ struct BlockTail {
 };
 static_assert(sizeof(BlockTail) * kMaxBlocks <= sizeof(float) * kPartials);
 
-BlockTail* block_tails(const StreamContext& context) { return reinterpret_cast<BlockTail*>(context.partials); }
-
-struct ElementSum {
-  float sum;      // of the differences
-  float squares;  // of them
-};
-
-template <std::size_t capacity>
-__device__ ElementSum add_differences(const VectorGroup<capacity>& replicas, std::int64_t i, float central) {
-  float squares = 0.0F;
-  const float sum = elementwise::pairwise_sum<VectorGroup<capacity>::kLevels>(replicas.count, [&](std::int32_t j) {
-    const float difference = replicas.addresses[j][i] - central;
-    squares += difference * difference;
-    return difference;
-  });
-  return {sum, squares};
-}
-
 // All threads of the block must call it.
 __device__ BlockTail sum_of_block(const BlockTail& of_thread) {
   return {block_sum(of_thread.squared_distance), block_sum(of_thread.squared_sum), block_sum(of_thread.non_finite),
           block_sum(of_thread.non_finite_next)};
+}
+
+// Of a group: S, and the sum of the squared differences.
+template <int kNumbers>
+struct GroupSum {
+  Floats<kNumbers> sum;
+  Floats<kNumbers> squares;
+};
+
+template <int kNumbers, std::size_t capacity>
+__device__ GroupSum<kNumbers> add_differences(const VectorGroup<capacity>& replicas, std::int64_t group,
+                                              const Floats<kNumbers>& central) {
+  Floats<kNumbers> squares{};
+  const auto sum = elementwise::pairwise_sum<VectorGroup<capacity>::kLevels>(replicas.count, [&](std::int32_t j) {
+    Floats<kNumbers> difference = load_group<kNumbers>(replicas.addresses[j], group);
+    for (int n = 0; n < kNumbers; ++n) {
+      difference.at[n] -= central.at[n];
+      squares.at[n] += difference.at[n] * difference.at[n];
+    }
+    return difference;
+  });
+  return {sum, squares};
 }
 
 // Weights, and behind them statistics.
@@ -56,19 +62,56 @@ Extent extent_of(const Task& task) {
   return {task.elements, task.elements - task.statistics};
 }
 
+// Memory in which the blocks of a kernel meet.
+struct BlockTails {
+  BlockTail* tails;    // [blocks]
+  unsigned* arrivals;  // zero between kernels
+};
+
+BlockTails block_tails(const StreamContext& context) {
+  return {reinterpret_cast<BlockTail*>(context.partials), context.arrivals};
+}
+
+// Adds up the tails of all threads. Returns true in the last block to finish, where all threads get the sum. All
+// threads must call it.
+__device__ bool sum_tails(BlockTail& tail, const BlockTails& of) {
+  tail = sum_of_block(tail);
+  if (threadIdx.x == 0) of.tails[blockIdx.x] = tail;
+  if (!is_last_block(of.arrivals, gridDim.x)) return false;
+  tail = BlockTail{};
+  for (unsigned block = threadIdx.x; block < gridDim.x; block += kThreads) {
+    const volatile BlockTail& found = of.tails[block];
+    tail.squared_distance += found.squared_distance;
+    tail.squared_sum += found.squared_sum;
+    tail.non_finite += found.non_finite;
+    tail.non_finite_next += found.non_finite_next;
+  }
+  tail = sum_of_block(tail);
+  return true;
+}
+
+// In one thread.
+__device__ void store_tail(const BlockTail& tail, float* target) {
+  const bool is_finite = tail.non_finite == 0;
+  target[kNonFiniteCount] = static_cast<float>(is_finite ? tail.non_finite_next : tail.non_finite);
+  target[kSquaredDistance] = static_cast<float>(tail.squared_distance);
+  target[kSquaredSum] = is_finite ? static_cast<float>(tail.squared_sum) : 0.0F;
+}
+
 // sum = sum_j (w_j - z)
 template <std::size_t capacity>
 __global__ void sum_differences(const VectorGroup<capacity> replicas, const float* central, float* sum, const Extent of,
-                                BlockTail* tails) {
+                                const BlockTails tails) {
   BlockTail tail{};
-  for (std::int64_t i = first_element(); i < of.elements; i += element_step()) {
-    const ElementSum added = add_differences(replicas, i, central[i]);
-    sum[i] = added.sum;
-    if (i < of.weights) tail.squared_distance += static_cast<double>(added.squares);
-    tail.non_finite += elementwise::count_non_finite(added.sum);
-  }
-  tail = sum_of_block(tail);
-  if (threadIdx.x == 0) tails[blockIdx.x] = tail;
+  for_groups<kWideFloats>(of.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    const auto added = add_differences(replicas, group, load_group<kNumbers>(central, group));
+    store_group(added.sum, sum, group);
+    for (int n = 0; n < kNumbers; ++n) {
+      if (group * kNumbers + n < of.weights) tail.squared_distance += static_cast<double>(added.squares.at[n]);
+      tail.non_finite += elementwise::count_non_finite(added.sum.at[n]);
+    }
+  });
+  if (sum_tails(tail, tails) && threadIdx.x == 0) store_tail(tail, sum + of.elements);
 }
 
 // How elements of each kind move.
@@ -82,114 +125,90 @@ CentralMove move_by(const CentralStep& step) {
   return {{step.step, step.momentum}, elementwise::statistics_terms(step.mean_factor), step.velocity};
 }
 
-// previous[i] = z^{t+1}[i], given z and S of the element. Adds to the tail what both passes add alike.
-__device__ void move_element(const CentralMove& by, std::int64_t i, bool is_weight, float z, float sum, float* previous,
-                             BlockTail& tail) {
-  float next = 0.0F;
-  if (is_weight && by.velocity != nullptr) {
-    const float velocity = elementwise::next_velocity(by.velocity[i], sum, by.weights);
-    by.velocity[i] = velocity;
-    next = elementwise::nesterov_central(z, velocity, sum, by.weights);
-  } else {
-    next = elementwise::next_central(z, previous[i], sum, is_weight ? by.weights : by.statistics);
+// previous = z^{t+1} in a group, given its z and S. Adds to the tail what both passes add alike.
+template <int kNumbers>
+__device__ void move_group(const CentralMove& by, std::int64_t group, const Extent& of, const Floats<kNumbers>& z,
+                           const Floats<kNumbers>& sum, float* previous, BlockTail& tail) {
+  Floats<kNumbers> next = load_group<kNumbers>(previous, group);
+  for (int n = 0; n < kNumbers; ++n) {
+    const std::int64_t i = group * kNumbers + n;
+    const bool is_weight = i < of.weights;
+    if (is_weight && by.velocity != nullptr) {
+      const float velocity = elementwise::next_velocity(by.velocity[i], sum.at[n], by.weights);
+      by.velocity[i] = velocity;
+      next.at[n] = elementwise::nesterov_central(z.at[n], velocity, sum.at[n], by.weights);
+    } else {
+      next.at[n] = elementwise::next_central(z.at[n], next.at[n], sum.at[n], is_weight ? by.weights : by.statistics);
+    }
+    if (is_weight) tail.squared_sum += static_cast<double>(sum.at[n] * sum.at[n]);
+    tail.non_finite_next += elementwise::count_non_finite(next.at[n]);
   }
-  previous[i] = next;
-  if (is_weight) tail.squared_sum += static_cast<double>(sum * sum);
-  tail.non_finite_next += elementwise::count_non_finite(next);
+  store_group(next, previous, group);
+}
+
+// previous = z, by the threads of one block. It is rare: training has diverged.
+__device__ void keep_central(const float* central, float* previous, std::int64_t elements) {
+  for (std::int64_t i = threadIdx.x; i < elements; i += kThreads) previous[i] = central[i];
 }
 
 template <std::size_t capacity>
 __global__ void average(const VectorGroup<capacity> replicas, const float* central, float* previous,
-                        const CentralMove by, const Extent of, BlockTail* tails) {
+                        const CentralMove by, const Extent of, const BlockTails tails, float* target) {
   BlockTail tail{};
-  for (std::int64_t i = first_element(); i < of.elements; i += element_step()) {
-    const bool is_weight = i < of.weights;
-    const float z = central[i];
-    const ElementSum added = add_differences(replicas, i, z);
-    move_element(by, i, is_weight, z, added.sum, previous, tail);
-    if (is_weight) tail.squared_distance += static_cast<double>(added.squares);
-    tail.non_finite += elementwise::count_non_finite(added.sum);
-  }
-  tail = sum_of_block(tail);
-  if (threadIdx.x == 0) tails[blockIdx.x] = tail;
-}
-
-// Does nothing where the tail counts an element of S that is not finite.
-__global__ void update_central(const float* central, float* previous, const float* sum, const CentralMove by,
-                               const Extent of, BlockTail* tails) {
-  BlockTail tail{};
-  if (sum[of.elements + kNonFiniteCount] == 0.0F) {
-    for (std::int64_t i = first_element(); i < of.elements; i += element_step()) {
-      move_element(by, i, i < of.weights, central[i], sum[i], previous, tail);
+  for_groups<kWideFloats>(of.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    const Floats<kNumbers> z = load_group<kNumbers>(central, group);
+    const auto added = add_differences(replicas, group, z);
+    move_group(by, group, of, z, added.sum, previous, tail);
+    for (int n = 0; n < kNumbers; ++n) {
+      if (group * kNumbers + n < of.weights) tail.squared_distance += static_cast<double>(added.squares.at[n]);
+      tail.non_finite += elementwise::count_non_finite(added.sum.at[n]);
     }
-  }
-  tail = sum_of_block(tail);
-  if (threadIdx.x == 0) tails[blockIdx.x] = tail;
+  });
+  if (!sum_tails(tail, tails)) return;
+  if (threadIdx.x == 0) store_tail(tail, target);
+  if (tail.non_finite + tail.non_finite_next != 0) keep_central(central, previous, of.elements);
 }
 
-// The blocks' tails added up, in every thread of a single block.
-__device__ BlockTail sum_of_tails(const BlockTail* tails, std::int64_t count) {
+// Does nothing where the tail counts an element of S that is not finite. Finite differences of several devices may
+// still add up to infinity; every device sees the same sum.
+__global__ void update_central(const float* central, float* previous, float* sum, const CentralMove by, const Extent of,
+                               const BlockTails tails) {
+  float* const target = sum + of.elements;
+  const bool is_finite = target[kNonFiniteCount] == 0.0F;
   BlockTail tail{};
-  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
-    tail.squared_distance += tails[i].squared_distance;
-    tail.squared_sum += tails[i].squared_sum;
-    tail.non_finite += tails[i].non_finite;
-    tail.non_finite_next += tails[i].non_finite_next;
+  if (is_finite) {
+    for_groups<kWideFloats>(of.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+      move_group(by, group, of, load_group<kNumbers>(central, group), load_group<kNumbers>(sum, group), previous, tail);
+    });
   }
-  return sum_of_block(tail);
-}
-
-__global__ void store_tail(const BlockTail* tails, std::int64_t count, float* target) {
-  const BlockTail tail = sum_of_tails(tails, count);
-  if (threadIdx.x != 0) return;
-  const bool is_finite = tail.non_finite == 0;
-  target[kNonFiniteCount] = static_cast<float>(is_finite ? tail.non_finite_next : tail.non_finite);
-  target[kSquaredDistance] = static_cast<float>(tail.squared_distance);
-  target[kSquaredSum] = is_finite ? static_cast<float>(tail.squared_sum) : 0.0F;
-}
-
-// Finite differences of several devices may still add up to infinity; every device sees the same sum.
-__global__ void update_tail(const BlockTail* tails, std::int64_t count, float* target) {
-  const BlockTail tail = sum_of_tails(tails, count);
-  if (threadIdx.x != 0 || target[kNonFiniteCount] != 0.0F) return;
-  target[kNonFiniteCount] = static_cast<float>(tail.non_finite_next);
-  target[kSquaredSum] = static_cast<float>(tail.squared_sum);
-}
-
-__global__ void keep_central(const float* non_finite, const float* central, float* previous, std::int64_t elements) {
-  if (*non_finite == 0.0F) return;
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) previous[i] = central[i];
+  if (!sum_tails(tail, tails)) return;
+  if (is_finite && threadIdx.x == 0) {
+    target[kNonFiniteCount] = static_cast<float>(tail.non_finite_next);
+    target[kSquaredSum] = static_cast<float>(tail.squared_sum);
+  }
+  if (!is_finite || tail.non_finite_next != 0) keep_central(central, previous, of.elements);
 }
 
 }  // namespace
 
 void run_flat(const ReplicaDifference& task, const StreamContext& context) {
-  const std::int64_t blocks = blocks_for(task.elements);
   with_group(task.replicas, [&]<std::size_t capacity>(const VectorGroup<capacity>& replicas) {
-    launch(sum_differences<capacity>, blocks, context.stream, replicas, task.central, task.sum, extent_of(task),
-           block_tails(context));
+    launch(sum_differences<capacity>, blocks_for_groups<kWideFloats>(task.elements), context.stream, replicas,
+           task.central, task.sum, extent_of(task), block_tails(context));
   });
-  launch(store_tail, 1, context.stream, block_tails(context), blocks, task.sum + task.elements);
 }
 
 void run_flat(const CentralUpdate& task, const StreamContext& context) {
-  const std::int64_t blocks = blocks_for(task.elements);
-  float* tail = task.sum + task.elements;
-  launch(update_central, blocks, context.stream, task.central, task.previous, task.sum, move_by(task.by),
-         extent_of(task), block_tails(context));
-  launch(update_tail, 1, context.stream, block_tails(context), blocks, tail);
-  launch(keep_central, blocks, context.stream, tail + kNonFiniteCount, task.central, task.previous, task.elements);
+  launch(update_central, blocks_for_groups<kWideFloats>(task.elements), context.stream, task.central, task.previous,
+         task.sum, move_by(task.by), extent_of(task), block_tails(context));
 }
 
 void run_flat(const LocalAveraging& task, const StreamContext& context) {
   ARBALEST_CHECK(!task.replicas.empty());
-  const std::int64_t blocks = blocks_for(task.elements);
   with_group(task.replicas, [&]<std::size_t capacity>(const VectorGroup<capacity>& replicas) {
-    launch(average<capacity>, blocks, context.stream, replicas, task.central, task.previous, move_by(task.by),
-           extent_of(task), block_tails(context));
+    launch(average<capacity>, blocks_for_groups<kWideFloats>(task.elements), context.stream, replicas, task.central,
+           task.previous, move_by(task.by), extent_of(task), block_tails(context), task.tail);
   });
-  launch(store_tail, 1, context.stream, block_tails(context), blocks, task.tail);
-  launch(keep_central, blocks, context.stream, task.tail + kNonFiniteCount, task.central, task.previous, task.elements);
 }
 
 }  // namespace arbalest::engine::cuda

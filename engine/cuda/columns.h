@@ -22,14 +22,15 @@ struct ColumnCut {
 
 // Depends on the extents only, and so does the order of additions.
 //   pixels: rows whose numbers of one channel lie side by side; 1: the channels of a row do
-inline ColumnCut cut_columns(std::int64_t rows, std::int64_t channels, std::int64_t pixels) {
+//   rows_of_thread: about so many rows are added in a row, before partial sums meet
+inline ColumnCut cut_columns(std::int64_t rows, std::int64_t channels, std::int64_t pixels,
+                             std::int64_t rows_of_thread = 16) {
   const std::int64_t widest_tile = pixels == 1 ? 32 : 1;  // channels that neighboring threads read side by side
-  constexpr std::int64_t kRowsOfThread = 16;              // about so many additions in a row, before partial sums meet
   ColumnCut cut;
   while (cut.tile < widest_tile && cut.tile < channels) cut.tile *= 2;
   cut.tiles = (channels + cut.tile - 1) / cut.tile;
   const std::int64_t most = std::max<std::int64_t>(kMaxBlocks / cut.tiles, 1);
-  cut.slices = std::clamp<std::int64_t>(rows / (kThreads / cut.tile * kRowsOfThread), 1, most);
+  cut.slices = std::clamp<std::int64_t>(rows / (kThreads / cut.tile * rows_of_thread), 1, most);
   return cut;
 }
 

@@ -2,6 +2,8 @@
 
 #include "engine/cuda/block.h"
 #include "engine/cuda/flat_tasks.h"
+#include "engine/cuda/last_block.h"
+#include "engine/cuda/wide.h"
 
 namespace arbalest::engine::cuda {
 
@@ -9,30 +11,32 @@ namespace {
 
 static_assert(sizeof(double) * kMaxBlocks <= sizeof(float) * kPartials);
 
-__global__ void sum_squares(const float* gradient, std::int64_t elements, double* sums) {
+//   sums: [blocks], for the blocks' sums
+__global__ void find_scale(const GradientClip task, double* sums, unsigned* arrivals) {
   double sum = 0.0;
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-    const auto value = static_cast<double>(gradient[i]);
-    sum += value * value;
-  }
+  for_groups<kWideFloats>(task.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    const Floats<kNumbers> gradient = load_group<kNumbers>(task.gradient, group);
+    for (int n = 0; n < kNumbers; ++n) {
+      const auto value = static_cast<double>(gradient.at[n]);
+      sum += value * value;
+    }
+  });
   sum = block_sum(sum);
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
-}
-
-__global__ void store_scale(const double* sums, std::int64_t count, float max_norm, float* scale) {
-  double sum = 0.0;
-  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) sum += sums[i];
+  if (!is_last_block(arrivals, gridDim.x)) return;
+  sum = 0.0;
+  for (unsigned block = threadIdx.x; block < gridDim.x; block += kThreads) {
+    sum += *static_cast<const volatile double*>(sums + block);
+  }
   sum = block_sum(sum);
-  if (threadIdx.x == 0) *scale = elementwise::clip_scale(sum, max_norm);
+  if (threadIdx.x == 0) *task.scale = elementwise::clip_scale(sum, task.max_norm);
 }
 
 }  // namespace
 
 void run_flat(const GradientClip& task, const StreamContext& context) {
-  auto* sums = reinterpret_cast<double*>(context.partials);
-  const std::int64_t blocks = blocks_for(task.elements);
-  launch(sum_squares, blocks, context.stream, task.gradient, task.elements, sums);
-  launch(store_scale, 1, context.stream, sums, blocks, task.max_norm, task.scale);
+  launch(find_scale, blocks_for_groups<kWideFloats>(task.elements), context.stream, task,
+         reinterpret_cast<double*>(context.partials), context.arrivals);
 }
 
 }  // namespace arbalest::engine::cuda

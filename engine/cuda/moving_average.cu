@@ -2,6 +2,7 @@
 
 #include "engine/cuda/block.h"
 #include "engine/cuda/flat_tasks.h"
+#include "engine/cuda/wide.h"
 #include "engine/elementwise/averaging.h"
 
 namespace arbalest::engine::cuda {
@@ -9,15 +10,20 @@ namespace arbalest::engine::cuda {
 namespace {
 
 __global__ void move_elements(const MovingAverage task) {
-  for (std::int64_t i = first_element(); i < task.elements; i += element_step()) {
-    task.average[i] = elementwise::moved_average(task.average[i], task.values[i], task.weight);
-  }
+  for_groups<kWideFloats>(task.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    Floats<kNumbers> average = load_group<kNumbers>(task.average, group);
+    const Floats<kNumbers> values = load_group<kNumbers>(task.values, group);
+    for (int n = 0; n < kNumbers; ++n) {
+      average.at[n] = elementwise::moved_average(average.at[n], values.at[n], task.weight);
+    }
+    store_group(average, task.average, group);
+  });
 }
 
 }  // namespace
 
 void run_flat(const MovingAverage& task, const StreamContext& context) {
-  launch(move_elements, blocks_for(task.elements), context.stream, task);
+  launch(move_elements, blocks_for_groups<kWideFloats>(task.elements), context.stream, task);
 }
 
 }  // namespace arbalest::engine::cuda

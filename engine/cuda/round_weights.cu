@@ -2,22 +2,22 @@
 
 #include "engine/cuda/block.h"
 #include "engine/cuda/flat_tasks.h"
-#include "engine/elementwise/bfloat16.h"
+#include "engine/cuda/wide.h"
 
 namespace arbalest::engine::cuda {
 
 namespace {
 
 __global__ void round_elements(const RoundWeights task) {
-  for (std::int64_t i = first_element(); i < task.elements; i += element_step()) {
-    task.rounded[i] = elementwise::to_bfloat16(task.weights[i]);
-  }
+  for_groups<kWideFloats>(task.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    store_group(load_group<kNumbers>(task.weights, group), task.rounded, group);
+  });
 }
 
 }  // namespace
 
 void run_flat(const RoundWeights& task, const StreamContext& context) {
-  launch(round_elements, blocks_for(task.elements), context.stream, task);
+  launch(round_elements, blocks_for_groups<kWideFloats>(task.elements), context.stream, task);
 }
 
 }  // namespace arbalest::engine::cuda

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "engine/cuda/flat_tasks.h"
+#include "engine/cuda/launch.h"
 #include "engine/cuda/memory.h"
 #include "engine/cuda/report_position.h"
 #include "engine/cuda/send_words.h"
@@ -29,7 +30,7 @@ constexpr const char* kEarlierWork = "this or earlier work";
 }  // namespace
 
 std::size_t CudaStream::bytes(bool libraries) {
-  return kPartials * sizeof(float) + (libraries ? kCublasWorkspace + kGraphRoom : 0);
+  return kPartials * sizeof(float) + kMaxBlocks * sizeof(unsigned) + (libraries ? kCublasWorkspace + kGraphRoom : 0);
 }
 
 CudaStream::CudaStream(Options options, CaptureGate& gate)
@@ -46,9 +47,11 @@ CudaStream::CudaStream(Options options, CaptureGate& gate)
     ARBALEST_CUDA(cudaEventCreateWithFlags(event.put(), cudaEventDisableTiming));
   }
   partials_ = allocate_device(kPartials * sizeof(float));
+  arrivals_ = allocate_device(kMaxBlocks * sizeof(unsigned));
   passed_ = allocate_mapped(sizeof(std::uint64_t));
   context_.stream = stream_.get();
   context_.partials = partials_.as<float>();
+  context_.arrivals = arrivals_.as<unsigned>();
   if (!options_.libraries) return;
   cublas_workspace_ = allocate_device(kCublasWorkspace);
   libraries_ = std::make_unique<LibraryHandles>(options_.ordinal, stream_.get(), gate_);

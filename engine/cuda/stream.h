@@ -27,6 +27,7 @@ struct StreamContext {
   cudnnHandle_t cudnn = nullptr;    // null on streams without libraries
   cublasHandle_t cublas = nullptr;  // alike; its workspace is fixed, so that results repeat
   float* partials = nullptr;        // [kPartials] device memory for sums by block; free between tasks
+  unsigned* arrivals = nullptr;     // [kMaxBlocks] device memory, zeros between kernels (last_block.h)
 };
 
 inline constexpr int kPartials = 6144;
@@ -128,6 +129,7 @@ class CudaStream final : public Stream {
   std::unique_ptr<LibraryHandles> libraries_;
   Buffer cublas_workspace_;
   Buffer partials_;
+  Buffer arrivals_;
   Buffer passed_;  // mapped host memory: uint64_t, the last position that the device has passed
   StreamContext context_;
   std::array<EventHandle, kEvents> events_;

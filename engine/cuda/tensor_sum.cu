@@ -2,7 +2,7 @@
 
 #include "engine/cuda/block.h"
 #include "engine/cuda/flat_tasks.h"
-#include "engine/elementwise/bfloat16.h"
+#include "engine/cuda/wide.h"
 
 namespace arbalest::engine::cuda {
 
@@ -10,14 +10,14 @@ namespace {
 
 template <typename T>
 __global__ void add_elements(const T* a, const T* b, T* sum, std::int64_t elements) {
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-    elementwise::store(elementwise::load(a[i]) + elementwise::load(b[i]), sum[i]);
-  }
+  for_groups<kWide<T>>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    store_group(load_group<kNumbers>(a, group) + load_group<kNumbers>(b, group), sum, group);
+  });
 }
 
 template <typename T>
 void launch_sum(const TensorSum& task, cudaStream_t stream) {
-  launch(add_elements<T>, blocks_for(task.elements), stream, static_cast<const T*>(task.a),
+  launch(add_elements<T>, blocks_for_groups<kWide<T>>(task.elements), stream, static_cast<const T*>(task.a),
          static_cast<const T*>(task.b), static_cast<T*>(task.sum), task.elements);
 }
 

@@ -1,6 +1,7 @@
 #include "engine/cuda/block.h"
 #include "engine/cuda/flat_tasks.h"
 #include "engine/cuda/vector_group.h"
+#include "engine/cuda/wide.h"
 #include "engine/elementwise/averaging.h"
 #include "engine/error.h"
 
@@ -8,14 +9,16 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-template <std::size_t capacity>
+// A multiple of kWidest of `offset` and an aligned `mean` allow groups of kWidest elements.
+template <int kWidest, std::size_t capacity>
 __global__ void average_vectors(const VectorGroup<capacity> vectors, std::int64_t offset, float* mean,
                                 std::int64_t elements, float factor) {
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-    const float sum = elementwise::pairwise_sum<VectorGroup<capacity>::kLevels>(
-        vectors.count, [&](std::int32_t j) { return vectors.addresses[j][offset + i]; });
-    mean[i] = sum * factor;
-  }
+  for_groups<kWidest>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    auto sum = elementwise::pairwise_sum<VectorGroup<capacity>::kLevels>(
+        vectors.count, [&](std::int32_t j) { return load_group<kNumbers>(vectors.addresses[j] + offset, group); });
+    for (int n = 0; n < kNumbers; ++n) sum.at[n] *= factor;
+    store_group(sum, mean, group);
+  });
 }
 
 }  // namespace
@@ -23,8 +26,12 @@ __global__ void average_vectors(const VectorGroup<capacity> vectors, std::int64_
 void run_flat(const VectorMean& task, const StreamContext& context) {
   ARBALEST_CHECK(!task.vectors.empty());
   with_group(task.vectors, [&]<std::size_t capacity>(const VectorGroup<capacity>& vectors) {
-    launch(average_vectors<capacity>, blocks_for(task.elements), context.stream, vectors, task.offset, task.mean,
-           task.elements, task.factor);
+    const auto run = [&]<int kWidest>(std::integral_constant<int, kWidest>) {
+      launch(average_vectors<kWidest, capacity>, blocks_for_groups<kWidest>(task.elements), context.stream, vectors,
+             task.offset, task.mean, task.elements, task.factor);
+    };
+    const bool is_aligned = task.offset % kWideFloats == 0 && reinterpret_cast<std::uintptr_t>(task.mean) % 16 == 0;
+    is_aligned ? run(std::integral_constant<int, kWideFloats>()) : run(std::integral_constant<int, 1>());
   });
 }
 

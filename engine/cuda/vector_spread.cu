@@ -2,7 +2,9 @@
 
 #include "engine/cuda/block.h"
 #include "engine/cuda/flat_tasks.h"
+#include "engine/cuda/last_block.h"
 #include "engine/cuda/vector_group.h"
+#include "engine/cuda/wide.h"
 #include "engine/elementwise/averaging.h"
 #include "engine/error.h"
 
@@ -22,27 +24,29 @@ __device__ Spread sum_of_block(const Spread& of_thread) {
 }
 
 template <std::size_t capacity>
-__global__ void sum_spreads(const VectorGroup<capacity> vectors, std::int64_t elements, Spread* sums) {
+__global__ void find_spread(const VectorGroup<capacity> vectors, std::int64_t elements, Spread* sums,
+                            unsigned* arrivals, float* result) {
   Spread spread{};
-  for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-    float squares = 0.0F;
-    const float sum = elementwise::pairwise_sum<VectorGroup<capacity>::kLevels>(vectors.count, [&](std::int32_t j) {
-      const float value = vectors.addresses[j][i];
-      squares += value * value;
-      return value;
+  for_groups<kWideFloats>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    Floats<kNumbers> squares{};
+    const auto sum = elementwise::pairwise_sum<VectorGroup<capacity>::kLevels>(vectors.count, [&](std::int32_t j) {
+      const Floats<kNumbers> values = load_group<kNumbers>(vectors.addresses[j], group);
+      for (int n = 0; n < kNumbers; ++n) squares.at[n] += values.at[n] * values.at[n];
+      return values;
     });
-    spread.sum_of_squares += static_cast<double>(squares);
-    spread.square_of_sum += static_cast<double>(sum) * static_cast<double>(sum);
-  }
+    for (int n = 0; n < kNumbers; ++n) {
+      spread.sum_of_squares += static_cast<double>(squares.at[n]);
+      spread.square_of_sum += static_cast<double>(sum.at[n]) * static_cast<double>(sum.at[n]);
+    }
+  });
   spread = sum_of_block(spread);
   if (threadIdx.x == 0) sums[blockIdx.x] = spread;
-}
-
-__global__ void store_spread(const Spread* sums, std::int64_t count, float* result) {
-  Spread spread{};
-  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
-    spread.sum_of_squares += sums[i].sum_of_squares;
-    spread.square_of_sum += sums[i].square_of_sum;
+  if (!is_last_block(arrivals, gridDim.x)) return;
+  spread = Spread{};
+  for (unsigned block = threadIdx.x; block < gridDim.x; block += kThreads) {
+    const volatile Spread& found = sums[block];
+    spread.sum_of_squares += found.sum_of_squares;
+    spread.square_of_sum += found.square_of_sum;
   }
   spread = sum_of_block(spread);
   if (threadIdx.x != 0) return;
@@ -54,12 +58,10 @@ __global__ void store_spread(const Spread* sums, std::int64_t count, float* resu
 
 void run_flat(const VectorSpread& task, const StreamContext& context) {
   ARBALEST_CHECK(!task.vectors.empty());
-  auto* sums = reinterpret_cast<Spread*>(context.partials);
-  const std::int64_t blocks = blocks_for(task.elements);
   with_group(task.vectors, [&]<std::size_t capacity>(const VectorGroup<capacity>& vectors) {
-    launch(sum_spreads<capacity>, blocks, context.stream, vectors, task.elements, sums);
+    launch(find_spread<capacity>, blocks_for_groups<kWideFloats>(task.elements), context.stream, vectors, task.elements,
+           reinterpret_cast<Spread*>(context.partials), context.arrivals, task.result);
   });
-  launch(store_spread, 1, context.stream, sums, blocks, task.result);
 }
 
 }  // namespace arbalest::engine::cuda

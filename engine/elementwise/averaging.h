@@ -37,12 +37,13 @@ ARBALEST_HOST_DEVICE float moved_average(float average, float value, float weigh
 // The sum of one element over replicas, in the order of the pairwise tree of engine/ops/averaging.h. Each added value
 // is the sum of a group of kSumGroup replicas; only the last group may be smaller. There must be fewer than 2^levels
 // values. All indices are compile-time constants, so that a GPU keeps the partial sums in registers.
-template <int levels>
+// Value: float, or a group of floats.
+template <int levels, typename Value = float>
 struct PairwiseSum {
-  float partial[levels] = {};  // sums of 2^level values each, valid if bit `level` of count is set
+  Value partial[levels] = {};  // sums of 2^level values each, valid if bit `level` of count is set
   std::int32_t count = 0;
 
-  ARBALEST_HOST_DEVICE void add(float value) {
+  ARBALEST_HOST_DEVICE void add(Value value) {
     bool carries = true;
     ARBALEST_UNROLL
     for (int level = 0; level < levels; ++level) {
@@ -54,8 +55,8 @@ struct PairwiseSum {
     ++count;
   }
 
-  ARBALEST_HOST_DEVICE float total() const {
-    float sum = 0.0F;
+  ARBALEST_HOST_DEVICE Value total() const {
+    Value sum{};
     bool is_first = true;
     ARBALEST_UNROLL
     for (int level = 0; level < levels; ++level) {
@@ -73,21 +74,21 @@ constexpr std::int32_t kSumGroup = 4;
 
 // The sum of values [first, min(first + kSumGroup, count)), first < count, in the tree's order. Calls value(j) once for
 // each.
-template <typename Value>
-ARBALEST_HOST_DEVICE float sum_of_group(std::int32_t first, std::int32_t count, const Value& value) {
-  const float left = value(first);
+template <typename Read>
+ARBALEST_HOST_DEVICE auto sum_of_group(std::int32_t first, std::int32_t count, const Read& value) {
+  const auto left = value(first);
   if (count - first == 1) return left;
-  const float right = value(first + 1);
+  const auto right = value(first + 1);
   if (count - first == 2) return left + right;
-  const float next = value(first + 2);
+  const auto next = value(first + 2);
   if (count - first == 3) return (left + right) + next;
   return (left + right) + (next + value(first + 3));
 }
 
 // The sum of values [0, count) by the pairwise tree; 0 if count is 0. count <= kSumGroup (2^levels - 1).
-template <int levels, typename Value>
-ARBALEST_HOST_DEVICE float pairwise_sum(std::int32_t count, const Value& value) {
-  PairwiseSum<levels> sum;
+template <int levels, typename Read>
+ARBALEST_HOST_DEVICE auto pairwise_sum(std::int32_t count, const Read& value) {
+  PairwiseSum<levels, decltype(value(0))> sum;
   for (std::int32_t first = 0; first < count; first += kSumGroup) sum.add(sum_of_group(first, count, value));
   return sum.total();
 }

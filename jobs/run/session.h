@@ -73,6 +73,8 @@ class Session {
   std::int64_t skipped_examples() const;
   // Error of the first such example, of the training set if it has one; "" if there is none.
   std::string first_skipped() const;
+  // The job's devices, in its order.
+  std::span<const std::unique_ptr<engine::Device>> devices() const noexcept { return devices_; }
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
  private:

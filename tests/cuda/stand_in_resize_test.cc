@@ -186,7 +186,7 @@ TEST_CASE("a tuned job that finds less memory than there seemed to be gets half 
 }
 
 TEST_CASE("a bound is not lowered beyond the least number of learners", "[training][resize]") {
-  constexpr int kBehindData = 8;  // allocations of the datasets, which would stay in host memory, and a few more
+  constexpr int kBehindData = 10;  // allocations of the datasets, which would stay in host memory, and a few more
   jobs::JobOptions above = tuned_job("min: 3 max: 4");
   REQUIRE(open_where_memory_ends(above, kBehindData));
   CHECK(above.tuned->max == 3);

@@ -56,6 +56,7 @@ void find_pointers(const T& argument, std::vector<Argument>& found) {
 inline void __syncthreads(int line = __builtin_LINE()) { arbalest::tests::cuda_stand_in::wait_at_barrier(line); }
 
 // One thread runs at a time, and the host only sees memory between the stand-in's steps.
+inline void __threadfence() {}
 inline void __threadfence_system() {}
 
 template <typename T>

@@ -106,7 +106,10 @@ class GpuScriptTest(unittest.TestCase):
         if not shutil.which("compute-sanitizer"):
             self.assertEqual(steps["memcheck"], ("skipped", "compute-sanitizer is not installed"))
         results = self.tree.results()
-        self.assertEqual(sum(r["question"] == "launch floor" for r in results), 2)
+        launches = [r for r in results if r["question"] == "launch floor"]
+        self.assertEqual(len(launches), 2)
+        for launch in launches:
+            self.assertRegex(launch["kernel_choices"][0], "tensor cores|workspace")
         # Every point is a result of its own: two numbers of learners with FP32, TF32 and BF16, and for both curves.
         self.assertEqual(sum(r["question"] == "learners of a GPU" for r in results), 10)
         self.assertIn("made-up images take its place", (self.tree.out / "machine.txt").read_text())
