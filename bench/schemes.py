@@ -37,6 +37,8 @@ RECIPES = {
     'local_sgd': ['synchronization=local_sgd{period: 4}', LINEAR],
     'local_sgd_average': ['synchronization=local_sgd{period: 2 local_state: AVERAGE}', LINEAR],
     'bmuf': ['synchronization=bmuf{period: 4 local_state: AVERAGE}', KEEP],
+    'bmuf_default': ['synchronization=bmuf', KEEP],
+    'slow_mo_default': ['synchronization=slow_mo', KEEP],
     'slow_mo': ['synchronization=slow_mo{period: 4 local_state: AVERAGE}', SQRT],
     'post_local': ['synchronization={s_sgd {} switch { at_epoch: {at:0.7} '
                    'local_sgd { period: 4 local_state: AVERAGE } }}', LINEAR],
