@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "bench/harness.h"
-#include "engine/cpu/flat_tasks.h"
-#include "engine/cpu/threads.h"
+#include "bench/support/harness.h"
+#include "engine/cpu/device/flat_tasks.h"
+#include "engine/cpu/device/threads.h"
 #include "engine/devices.h"
 
 namespace arbalest::bench {

@@ -1,5 +1,5 @@
 // Which of oneDNN's convolution algorithms is faster, direct or Winograd's, for the 3 x 3 convolutions of common
-// networks? engine/cpu/convolution_kernels.cc chooses by these measurements.
+// networks? engine/cpu/operators/convolution_kernels.cc chooses by these measurements.
 #include <random>
 #include <string>
 #include <utility>
@@ -9,8 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <dnnl.hpp>
 
-#include "bench/harness.h"
-#include "engine/cpu/threads.h"
+#include "bench/support/harness.h"
+#include "engine/cpu/device/threads.h"
 
 namespace arbalest::bench {
 namespace {

@@ -376,7 +376,7 @@ if wanted sanitize; then run_sanitizer; fi
 if wanted curves; then run_curves; fi
 
 if command -v python3 >/dev/null; then
-  python3 bench/gpu_summary.py "$out" | tee "$out/summary.md"
+  python3 bench/gpu/gpu_summary.py "$out" | tee "$out/summary.md"
 else
   say "python3 is not installed: the steps, without the table"
   cat "$out/steps.tsv"

@@ -8,13 +8,13 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "bench/bare_jpeg.h"
-#include "bench/harness.h"
-#include "bench/job_arguments.h"
-#include "dataflow/input/batch_ring.h"
-#include "dataflow/input/framing.h"
-#include "dataflow/input/image_decoder.h"
-#include "dataflow/input/image_files.h"
+#include "bench/support/bare_jpeg.h"
+#include "bench/support/harness.h"
+#include "bench/support/job_arguments.h"
+#include "dataflow/input/batches/batch_ring.h"
+#include "dataflow/input/formats/image_files.h"
+#include "dataflow/input/images/framing.h"
+#include "dataflow/input/images/image_decoder.h"
 #include "engine/host/topology.h"
 #include "jobs/run/dataset_loading.h"
 #include "jobs/run/session.h"

@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "bench/harness.h"
-#include "bench/job_arguments.h"
+#include "bench/support/harness.h"
+#include "bench/support/job_arguments.h"
 #include "engine/host/topology.h"
-#include "jobs/run/learner_changes.h"
+#include "jobs/run/learners/learner_changes.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::bench {

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "bench/bare_network.h"
-#include "bench/harness.h"
-#include "engine/cpu/threads.h"
+#include "bench/support/bare_network.h"
+#include "bench/support/harness.h"
+#include "engine/cpu/device/threads.h"
 #include "jobs/options/load_job.h"
 #include "jobs/run/session.h"
 

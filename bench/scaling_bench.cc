@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "bench/harness.h"
-#include "bench/job_arguments.h"
+#include "bench/support/harness.h"
+#include "bench/support/job_arguments.h"
 #include "engine/host/topology.h"
 #include "engine/stream.h"
 #include "engine/stream_observer.h"

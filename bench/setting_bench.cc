@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "bench/harness.h"
-#include "bench/job_arguments.h"
+#include "bench/support/harness.h"
+#include "bench/support/job_arguments.h"
 #include "engine/error.h"
 #include "jobs/report/trace.h"
 #include "jobs/run/session.h"

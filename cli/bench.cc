@@ -16,9 +16,9 @@
 #include "cli/stop_signals.h"
 #include "engine/error.h"
 #include "jobs/report/output_directory.h"
-#include "jobs/study/bench.h"
-#include "jobs/study/bench_report.h"
-#include "jobs/study/bench_resume.h"
+#include "jobs/study/bench/bench.h"
+#include "jobs/study/bench/bench_report.h"
+#include "jobs/study/bench/bench_resume.h"
 
 namespace arbalest::cli {
 

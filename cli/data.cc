@@ -16,8 +16,8 @@
 #include "cli/job_arguments.h"
 #include "cli/stop_signals.h"
 #include "jobs/export/image_shards.h"
+#include "jobs/messages/text.h"
 #include "jobs/run/dataset_verification.h"
-#include "jobs/wording/text.h"
 
 namespace arbalest::cli {
 

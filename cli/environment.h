@@ -5,7 +5,7 @@
 #include <string>
 
 #include "jobs/report/console_reporter.h"
-#include "jobs/run/learner_cache.h"
+#include "jobs/run/learners/learner_cache.h"
 
 namespace arbalest::cli {
 

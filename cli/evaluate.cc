@@ -13,11 +13,11 @@
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/report/json.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/run/evaluation.h"
-#include "jobs/wording/text.h"
 
 namespace arbalest::cli {
 

@@ -17,7 +17,7 @@
 #include "cli/exit_codes.h"
 #include "cli/source_commit.h"
 #include "cli/usage_error.h"
-#include "jobs/wording/failure.h"
+#include "jobs/messages/failure.h"
 
 namespace arbalest::cli {
 

@@ -16,7 +16,7 @@
 #include "jobs/export/atomic_file.h"
 #include "jobs/report/output_directory.h"
 #include "jobs/study/accuracy_report.h"
-#include "jobs/study/bench_plan.h"
+#include "jobs/study/bench/bench_plan.h"
 #include "jobs/study/tune_report.h"
 
 namespace arbalest::cli {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "dataflow/autodiff.h"
-#include "dataflow/layers/classification.h"
+#include "dataflow/layers/outputs/classification.h"
 #include "engine/nearest_name.h"
 
 namespace arbalest::dataflow {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "dataflow/input/random_sequence.h"
+#include "dataflow/input/batches/random_sequence.h"
 
 namespace arbalest::dataflow {
 

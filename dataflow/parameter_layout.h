@@ -9,7 +9,7 @@
 #include "dataflow/layer.h"
 #include "engine/device.h"
 #include "engine/layout.h"
-#include "engine/ops/weight_update.h"
+#include "engine/passes/weight_update.h"
 
 namespace arbalest::dataflow {
 

@@ -27,7 +27,8 @@ class Collective {
 
   // Sets `values` to the sum over ranks, in place. The sum is bit-identical on every rank, and its order of additions
   // is the same in every run. In memory that order is the pairwise tree over the ranks' numbers
-  // (engine/ops/averaging.h). NCCL has an order of its own, so with three or more GPUs the bits differ from the tree's.
+  // (engine/passes/averaging.h). NCCL has an order of its own, so with three or more GPUs the bits differ from the
+  // tree's.
   //   parts: one per rank of this process, in order of ranks; not kept after the call, except for the streams
   // Allocates only when it meets these parts for the first time.
   //

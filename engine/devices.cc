@@ -5,8 +5,8 @@
 
 #include <fmt/ranges.h>
 
-#include "engine/cpu/device.h"
-#include "engine/cpu/errors.h"
+#include "engine/cpu/device/device.h"
+#include "engine/cpu/device/errors.h"
 #include "engine/cuda_devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"

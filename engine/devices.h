@@ -45,7 +45,7 @@ struct DeviceOptions {
   StreamObserver* observer = nullptr;  // must outlive the device
   bool graphs = true;                  // GPU: recorded work is replayed as CUDA graphs; false: operator by operator
   // CPU without named cores: the waiting thread of a stream lends its core to the stream it waits for
-  // (engine/cpu/core_lending.h). False only to measure the effect.
+  // (engine/cpu/device/core_lending.h). False only to measure the effect.
   bool lend_cores = true;
 };
 

@@ -25,7 +25,7 @@
 #include "engine/ops/softmax.h"
 #include "engine/ops/softmax_cross_entropy.h"
 #include "engine/ops/squared_error.h"
-#include "engine/ops/step_parameters.h"
+#include "engine/passes/step_parameters.h"
 #include "engine/precision.h"
 
 namespace arbalest::engine {

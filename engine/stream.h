@@ -8,14 +8,14 @@
 #include <variant>
 
 #include "engine/event.h"
-#include "engine/ops/averaging.h"
 #include "engine/ops/gather_examples.h"
-#include "engine/ops/gradient_clip.h"
-#include "engine/ops/moving_average.h"
-#include "engine/ops/round_weights.h"
-#include "engine/ops/tensor_sum.h"
-#include "engine/ops/vector_spread.h"
-#include "engine/ops/weight_update.h"
+#include "engine/passes/averaging.h"
+#include "engine/passes/gradient_clip.h"
+#include "engine/passes/moving_average.h"
+#include "engine/passes/round_weights.h"
+#include "engine/passes/tensor_sum.h"
+#include "engine/passes/vector_spread.h"
+#include "engine/passes/weight_update.h"
 #include "engine/task_graph.h"
 
 namespace arbalest::engine {

@@ -1,6 +1,6 @@
 #include "engine/versions.h"
 
-#include "engine/cpu/version.h"
+#include "engine/cpu/onednn/version.h"
 #include "engine/cuda_devices.h"
 #include "engine/host/version.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/input/batch_ring.h"
-#include "dataflow/input/resident_data.h"
+#include "dataflow/input/batches/batch_ring.h"
+#include "dataflow/input/batches/resident_data.h"
 #include "dataflow/plan.h"
 #include "engine/device.h"
 #include "learners/replica.h"
@@ -48,7 +48,7 @@ struct LearnerOptions {
 
 // Vectors that the update reads besides the learner's own; all on its device, [elements of the flat vectors] each.
 struct UpdateSources {
-  // The update may pull the weights towards one of these (engine/ops/weight_update.h); both null: it never does.
+  // The update may pull the weights towards one of these (engine/passes/weight_update.h); both null: it never does.
   const float* references[2] = {nullptr, nullptr};
   // Gradient of the trainable elements; null: the learner's own gradient.
   const float* gradient = nullptr;

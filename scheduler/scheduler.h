@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "dataflow/input/batch_ring.h"
+#include "dataflow/input/batches/batch_ring.h"
 #include "engine/collective.h"
 #include "learners/learner_pool.h"
 #include "scheduler/central_statistics.h"

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "dataflow/input/batch_ring.h"
+#include "dataflow/input/batches/batch_ring.h"
 #include "learners/learner.h"
 #include "scheduler/ring_queue.h"
 

@@ -11,7 +11,7 @@
 #include "engine/bfloat16.h"
 #include "engine/collective.h"
 #include "engine/device.h"
-#include "engine/ops/averaging.h"
+#include "engine/passes/averaging.h"
 
 namespace arbalest::sma {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/device.h"
-#include "engine/ops/vector_spread.h"
+#include "engine/passes/vector_spread.h"
 
 namespace arbalest::sma {
 

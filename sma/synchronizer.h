@@ -80,7 +80,7 @@ class Synchronizer {
     return coupling_ == Coupling::kGradient || (coupling_ == Coupling::kAssign && !right_after_averaging);
   }
   std::span<const engine::Event> gather(std::span<const std::vector<engine::Event>> ready);
-  // Takes the model into `average` (engine/ops/moving_average.h; a weight of 1 makes it a copy) and, unless null,
+  // Takes the model into `average` (engine/passes/moving_average.h; a weight of 1 makes it a copy) and, unless null,
   // rounds the result to `rounded`; both are [elements] on the device. Returns the event after which they are complete.
   engine::Event read_model(std::size_t device, float* average, float weight, engine::BFloat16* rounded);
 

@@ -1,4 +1,4 @@
-"""Requests huge pages for a peer's memory, as Arbalest does with madvise (engine/cpu/device.cc).
+"""Requests huge pages for a peer's memory, as Arbalest does with madvise (engine/cpu/device/device.cc).
 
 glibc requests them when malloc gets memory from the system, PyTorch when it makes a large tensor. Both read the
 environment when a process starts. A process's smaps_rollup tells how much it has got.

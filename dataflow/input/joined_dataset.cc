@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "dataflow/input/stored_images.h"
+#include "dataflow/input/images/stored_images.h"
 #include "engine/error.h"
 
 namespace arbalest::dataflow {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "dataflow/input/random_sequence.h"
+#include "dataflow/input/batches/random_sequence.h"
 #include "engine/error.h"
 
 namespace arbalest::dataflow {

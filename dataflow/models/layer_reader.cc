@@ -4,20 +4,20 @@
 
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
-#include "dataflow/layers/classification.h"
-#include "dataflow/layers/conv2d.h"
+#include "dataflow/layers/branch_layers.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
 #include "dataflow/layers/embedding.h"
 #include "dataflow/layers/flatten.h"
-#include "dataflow/layers/global_average_pool.h"
+#include "dataflow/layers/images/conv2d.h"
+#include "dataflow/layers/images/global_average_pool.h"
+#include "dataflow/layers/images/local_response_norm.h"
+#include "dataflow/layers/images/padded_shortcut.h"
+#include "dataflow/layers/images/pool2d.h"
 #include "dataflow/layers/inner_product.h"
-#include "dataflow/layers/joining.h"
-#include "dataflow/layers/local_response_norm.h"
-#include "dataflow/layers/padded_shortcut.h"
-#include "dataflow/layers/pool2d.h"
-#include "dataflow/layers/softmax.h"
-#include "dataflow/layers/squared_error.h"
+#include "dataflow/layers/outputs/classification.h"
+#include "dataflow/layers/outputs/softmax.h"
+#include "dataflow/layers/outputs/squared_error.h"
 
 namespace arbalest::dataflow {
 
@@ -109,12 +109,9 @@ class LayerReader {
       case Kind::kEmbedding:
         return embedding(message_.embedding());
       case Kind::kInnerProduct:
-        return std::make_shared<InnerProductLayer>(
-            InnerProductLayer::Options{.has_bias = message_.inner_product().use_bias(),
-                                       .bias = bias(message_.inner_product(), "inner_product.bias")});
+        return inner_product(message_.inner_product());
       case Kind::kSquaredError:
-        report("squared_error.weight", out_of_range("weight", message_.squared_error().weight(), kLossWeight));
-        return std::make_shared<SquaredErrorLayer>(message_.squared_error().weight());
+        return squared_error(message_.squared_error());
       case Kind::KIND_NOT_SET:
         break;
     }
@@ -200,6 +197,16 @@ class LayerReader {
     report("leaky_relu.slope", out_of_range("slope", message.slope(), kSlope));
     return std::make_shared<ActivationLayer>(
         engine::ActivationFunction(engine::ActivationKind::kLeakyRelu, message.slope()));
+  }
+
+  std::shared_ptr<const Layer> inner_product(const v1::InnerProduct& message) {
+    return std::make_shared<InnerProductLayer>(
+        InnerProductLayer::Options{.has_bias = message.use_bias(), .bias = bias(message, "inner_product.bias")});
+  }
+
+  std::shared_ptr<const Layer> squared_error(const v1::SquaredError& message) {
+    report("squared_error.weight", out_of_range("weight", message.weight(), kLossWeight));
+    return std::make_shared<SquaredErrorLayer>(message.weight());
   }
 
   std::shared_ptr<const Layer> softmax_cross_entropy(const v1::SoftmaxCrossEntropy& message) {

@@ -1,7 +1,7 @@
 #include "dataflow/models/model_defaults.h"
 
 #include "dataflow/layers/batch_norm.h"
-#include "dataflow/layers/local_response_norm.h"
+#include "dataflow/layers/images/local_response_norm.h"
 #include "dataflow/layers/parameter_options.h"
 #include "dataflow/models/layer_reader.h"
 #include "dataflow/models/zoo/zoo_defaults.h"

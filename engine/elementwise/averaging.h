@@ -1,4 +1,4 @@
-// One element of model averaging (formulas: engine/ops/averaging.h, engine/ops/moving_average.h).
+// One element of model averaging (formulas: engine/passes/averaging.h, engine/passes/moving_average.h).
 #pragma once
 
 #include <cstdint>
@@ -34,10 +34,10 @@ ARBALEST_HOST_DEVICE float moved_average(float average, float value, float weigh
   return weight == 1.0F ? value : average + weight * (value - average);
 }
 
-// The sum of one element over replicas, in the order of the pairwise tree of engine/ops/averaging.h. Each added value
-// is the sum of a group of kSumGroup replicas; only the last group may be smaller. There must be fewer than 2^levels
-// values. All indices are compile-time constants, so that a GPU keeps the partial sums in registers.
-// Value: float, or a group of floats.
+// The sum of one element over replicas, in the order of the pairwise tree of engine/passes/averaging.h. Each added
+// value is the sum of a group of kSumGroup replicas; only the last group may be smaller. There must be fewer than
+// 2^levels values. All indices are compile-time constants, so that a GPU keeps the partial sums in registers. Value:
+// float, or a group of floats.
 template <int levels, typename Value = float>
 struct PairwiseSum {
   Value partial[levels] = {};  // sums of 2^level values each, valid if bit `level` of count is set

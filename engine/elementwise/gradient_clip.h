@@ -1,4 +1,4 @@
-// The last step of engine/ops/gradient_clip.h, once the sum of squares is known.
+// The last step of engine/passes/gradient_clip.h, once the sum of squares is known.
 #pragma once
 
 #include <cmath>

@@ -1,12 +1,13 @@
-// One element of a learner's step (formulas: engine/update_rule.h, engine/ops/weight_update.h). No fused multiply-add
-// is used, and square roots and quotients are rounded as in IEEE 754, because host and device must give the same bits.
+// One element of a learner's step (formulas: engine/update_rule.h, engine/passes/weight_update.h). No fused
+// multiply-add is used, and square roots and quotients are rounded as in IEEE 754, because host and device must give
+// the same bits.
 #pragma once
 
 #include <cmath>
 
 #include "engine/elementwise/finite.h"
 #include "engine/elementwise/portable.h"
-#include "engine/ops/weight_update.h"
+#include "engine/passes/weight_update.h"
 
 namespace arbalest::engine::elementwise {
 

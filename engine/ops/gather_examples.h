@@ -8,7 +8,7 @@
 
 #include "engine/ops/augmentation.h"
 #include "engine/ops/softmax_cross_entropy.h"
-#include "engine/ops/step_parameters.h"
+#include "engine/passes/step_parameters.h"
 
 namespace arbalest::engine {
 

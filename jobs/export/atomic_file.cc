@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/error.h"
-#include "jobs/wording/failure.h"
+#include "jobs/messages/failure.h"
 
 namespace arbalest::jobs {
 

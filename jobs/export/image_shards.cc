@@ -9,15 +9,15 @@
 
 #include <fmt/ranges.h>
 
-#include "dataflow/input/image_decoder.h"
-#include "dataflow/input/image_records.h"
-#include "dataflow/input/record_file.h"
+#include "dataflow/input/formats/image_records.h"
+#include "dataflow/input/formats/record_file.h"
+#include "dataflow/input/images/image_decoder.h"
 #include "engine/error.h"
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
 #include "jobs/export/atomic_file.h"
-#include "jobs/wording/failure.h"
-#include "jobs/wording/text.h"
+#include "jobs/messages/failure.h"
+#include "jobs/messages/text.h"
 
 namespace arbalest::jobs {
 

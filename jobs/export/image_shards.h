@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/input/image_files.h"
+#include "dataflow/input/formats/image_files.h"
 
 namespace arbalest::jobs {
 

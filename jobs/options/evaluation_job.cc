@@ -7,10 +7,10 @@
 
 #include "engine/cuda_devices.h"
 #include "engine/error.h"
-#include "jobs/options/job_reader.h"
-#include "jobs/options/learners_reader.h"
 #include "jobs/options/load_job.h"
-#include "jobs/options/text_format.h"
+#include "jobs/options/readers/job_reader.h"
+#include "jobs/options/readers/learners_reader.h"
+#include "jobs/options/text/text_format.h"
 
 namespace arbalest::jobs {
 

@@ -10,7 +10,7 @@
 
 #include "dataflow/graph.h"
 #include "dataflow/input/dataset.h"
-#include "dataflow/input/encoded_images.h"
+#include "dataflow/input/images/encoded_images.h"
 #include "dataflow/input/validation_split.h"
 #include "dataflow/layer.h"
 #include "engine/devices.h"

@@ -1,7 +1,7 @@
 #include "jobs/options/known_datasets.h"
 
-#include "dataflow/input/cifar.h"
-#include "dataflow/input/digits.h"
+#include "dataflow/input/digits/digits.h"
+#include "dataflow/input/formats/cifar.h"
 #include "engine/error.h"
 
 namespace arbalest::jobs {

@@ -11,14 +11,14 @@
 #include "dataflow/models/model_defaults.h"
 #include "dataflow/models/zoo/zoo.h"
 #include "engine/error.h"
-#include "jobs/options/blame.h"
-#include "jobs/options/data_reader.h"
-#include "jobs/options/issue_report.h"
-#include "jobs/options/job_defaults.h"
-#include "jobs/options/job_reader.h"
-#include "jobs/options/overrides.h"
-#include "jobs/options/text_format.h"
-#include "jobs/options/value_checks.h"
+#include "jobs/options/readers/data_reader.h"
+#include "jobs/options/readers/job_defaults.h"
+#include "jobs/options/readers/job_reader.h"
+#include "jobs/options/readers/value_checks.h"
+#include "jobs/options/text/issue_origin.h"
+#include "jobs/options/text/issue_report.h"
+#include "jobs/options/text/overrides.h"
+#include "jobs/options/text/text_format.h"
 
 namespace arbalest::jobs {
 
@@ -65,13 +65,13 @@ void throw_if_any(const SyntaxReport& syntax, const SourceText& source) {
 }
 
 void throw_if_any(const dataflow::FieldIssues& issues, const SourceText& source, const TextOutline& outline,
-                  const Overrides& applied, Blame blame) {
+                  const Overrides& applied, IssueOrigin origin) {
   IssueReport report(source);
   std::size_t in_file = 0;
   for (const OverrideIssue& issue : applied.issues()) report.add_setting(issue.setting, issue.message);
   for (const dataflow::FieldIssue& issue : issues.all()) {
     if (applied.missed(issue.path)) continue;
-    if (const std::string* setting = blame.setting_for(issue.path); setting != nullptr) {
+    if (const std::string* setting = origin.setting_for(issue.path); setting != nullptr) {
       report.add_setting(*setting, issue.message);
     } else if (++in_file > kMaxShownIssues) {
       report.add_unshown(1);  // a search for each of them would take long
@@ -126,7 +126,7 @@ JobOptions parse_job(const SourceText& source, std::span<const std::string> over
     for (const dataflow::FieldIssue& issue : found.all()) paths.insert(issue.path);
     return paths;
   };
-  throw_if_any(issues, source, outline, applied, Blame(overrides, applied, find_wrong));
+  throw_if_any(issues, source, outline, applied, IssueOrigin(overrides, applied, find_wrong));
   if (options.data.validation) options.data.validation->error = error_at(kFractionPath, source, outline, applied);
   options.resolved_text = kHeader + print_text(job);
   return options;

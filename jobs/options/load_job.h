@@ -5,7 +5,7 @@
 #include <string>
 
 #include "jobs/options/job_options.h"
-#include "jobs/options/source_text.h"
+#include "jobs/options/text/source_text.h"
 
 namespace arbalest::jobs {
 

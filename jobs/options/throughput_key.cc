@@ -7,7 +7,7 @@
 #include "dataflow/models/model_defaults.h"
 #include "dataflow/models/zoo/zoo.h"
 #include "engine/error.h"
-#include "jobs/options/text_format.h"
+#include "jobs/options/text/text_format.h"
 
 namespace arbalest::jobs {
 

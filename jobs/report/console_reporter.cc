@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "jobs/messages/text.h"
 #include "jobs/report/run_directory.h"
-#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "jobs/wording/text.h"
+#include "jobs/messages/text.h"
 
 namespace arbalest::jobs {
 

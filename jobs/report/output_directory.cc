@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "engine/error.h"
-#include "jobs/wording/failure.h"
+#include "jobs/messages/failure.h"
 
 namespace arbalest::jobs {
 

@@ -9,10 +9,10 @@
 
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/messages/failure.h"
 #include "jobs/options/load_job.h"
 #include "jobs/report/json.h"
 #include "jobs/report/trace.h"
-#include "jobs/wording/failure.h"
 
 namespace arbalest::jobs {
 

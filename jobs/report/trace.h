@@ -12,7 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "dataflow/input/input_observer.h"
+#include "dataflow/input/batches/input_observer.h"
 #include "engine/stream_observer.h"
 #include "jobs/report/trace_tracks.h"
 #include "jobs/run/run_observer.h"

@@ -5,19 +5,19 @@
 
 #include <fmt/format.h>
 
-#include "dataflow/input/cifar.h"
-#include "dataflow/input/digits.h"
-#include "dataflow/input/encoded_images.h"
-#include "dataflow/input/idx.h"
-#include "dataflow/input/image_files.h"
-#include "dataflow/input/image_records.h"
-#include "dataflow/input/npy.h"
-#include "dataflow/input/ratings.h"
-#include "dataflow/input/selected_examples.h"
-#include "dataflow/input/stored_images.h"
+#include "dataflow/input/digits/digits.h"
+#include "dataflow/input/formats/cifar.h"
+#include "dataflow/input/formats/idx.h"
+#include "dataflow/input/formats/image_files.h"
+#include "dataflow/input/formats/image_records.h"
+#include "dataflow/input/formats/npy.h"
+#include "dataflow/input/formats/ratings.h"
+#include "dataflow/input/images/encoded_images.h"
+#include "dataflow/input/images/selected_examples.h"
+#include "dataflow/input/images/stored_images.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
-#include "jobs/options/validation_check.h"
+#include "jobs/options/readers/validation_check.h"
 
 namespace arbalest::jobs {
 

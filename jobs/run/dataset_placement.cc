@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "dataflow/input/batch_ring.h"
+#include "dataflow/input/batches/batch_ring.h"
 #include "engine/error.h"
-#include "jobs/options/synchronization_reader.h"
-#include "jobs/wording/text.h"
+#include "jobs/messages/text.h"
+#include "jobs/options/readers/synchronization_reader.h"
 #include "scheduler/scheduler.h"
 
 namespace arbalest::jobs {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "dataflow/input/batches/resident_data.h"
 #include "dataflow/input/dataset.h"
-#include "dataflow/input/resident_data.h"
 #include "engine/device.h"
 #include "jobs/options/job_options.h"
 #include "learners/learner_pool.h"

@@ -6,8 +6,8 @@
 #include "engine/error.h"
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
+#include "jobs/messages/text.h"
 #include "jobs/run/dataset_loading.h"
-#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 

@@ -5,9 +5,9 @@
 
 #include "engine/error.h"
 #include "jobs/export/safetensors.h"
+#include "jobs/messages/text.h"
 #include "jobs/run/model_scores.h"
 #include "jobs/run/session.h"
-#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 

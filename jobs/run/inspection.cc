@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dataflow/input/stored_images.h"
+#include "dataflow/input/images/stored_images.h"
 #include "dataflow/plan.h"
 #include "engine/cuda_devices.h"
 #include "jobs/run/memory_forecast.h"

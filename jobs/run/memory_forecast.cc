@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "engine/host/topology.h"
-#include "jobs/options/learners_reader.h"
-#include "jobs/options/synchronization_reader.h"
-#include "jobs/wording/text.h"
+#include "jobs/messages/text.h"
+#include "jobs/options/readers/learners_reader.h"
+#include "jobs/options/readers/synchronization_reader.h"
 #include "scheduler/scheduler.h"
 
 namespace arbalest::jobs {

@@ -5,7 +5,7 @@
 
 #include "engine/error.h"
 #include "engine/ops/accuracy.h"
-#include "jobs/wording/text.h"
+#include "jobs/messages/text.h"
 
 namespace arbalest::jobs {
 

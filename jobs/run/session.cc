@@ -6,16 +6,16 @@
 #include "dataflow/input/joined_dataset.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
-#include "jobs/options/learners_reader.h"
+#include "jobs/messages/failure.h"
+#include "jobs/messages/text.h"
 #include "jobs/options/load_job.h"
-#include "jobs/options/schedule_check.h"
-#include "jobs/options/synchronization_reader.h"
-#include "jobs/options/validation_check.h"
+#include "jobs/options/readers/learners_reader.h"
+#include "jobs/options/readers/schedule_check.h"
+#include "jobs/options/readers/synchronization_reader.h"
+#include "jobs/options/readers/validation_check.h"
 #include "jobs/run/dataset_loading.h"
 #include "jobs/run/dataset_placement.h"
 #include "jobs/run/memory_forecast.h"
-#include "jobs/wording/failure.h"
-#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/input/batch_order.h"
-#include "dataflow/input/batch_ring.h"
+#include "dataflow/input/batches/batch_order.h"
+#include "dataflow/input/batches/batch_ring.h"
+#include "dataflow/input/batches/resident_data.h"
 #include "dataflow/input/dataset.h"
-#include "dataflow/input/resident_data.h"
 #include "engine/collective.h"
 #include "engine/devices.h"
 #include "engine/host/pool.h"

@@ -11,12 +11,12 @@
 
 #include "engine/error.h"
 #include "jobs/export/safetensors.h"
-#include "jobs/run/learner_changes.h"
+#include "jobs/messages/failure.h"
+#include "jobs/messages/text.h"
+#include "jobs/run/learners/learner_changes.h"
 #include "jobs/run/model_scores.h"
 #include "jobs/run/output_space.h"
 #include "jobs/run/session.h"
-#include "jobs/wording/failure.h"
-#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/input/input_observer.h"
+#include "dataflow/input/batches/input_observer.h"
 #include "engine/devices.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/run_observer.h"

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "jobs/messages/text.h"
 #include "jobs/report/json.h"
 #include "jobs/study/svg_chart.h"
-#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 

@@ -7,11 +7,11 @@
 
 #include "autotuner/search.h"
 #include "engine/error.h"
+#include "jobs/messages/text.h"
 #include "jobs/options/load_job.h"
 #include "jobs/run/accuracy_target.h"
 #include "jobs/run/inspection.h"
-#include "jobs/run/learner_changes.h"
-#include "jobs/wording/text.h"
+#include "jobs/run/learners/learner_changes.h"
 
 namespace arbalest::jobs {
 

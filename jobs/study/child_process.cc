@@ -15,7 +15,7 @@
 
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
-#include "jobs/wording/failure.h"
+#include "jobs/messages/failure.h"
 
 namespace arbalest::jobs {
 

@@ -7,11 +7,11 @@
 #include <numeric>
 
 #include "engine/error.h"
-#include "jobs/run/learner_changes.h"
-#include "jobs/run/lost_counts.h"
+#include "jobs/messages/failure.h"
+#include "jobs/messages/text.h"
+#include "jobs/run/learners/failed_counts.h"
+#include "jobs/run/learners/learner_changes.h"
 #include "jobs/run/session.h"
-#include "jobs/wording/failure.h"
-#include "jobs/wording/text.h"
 
 namespace arbalest::jobs {
 
@@ -192,7 +192,7 @@ class Study {
   std::unique_ptr<Session> session_;
   std::vector<int> present_;          // by device
   std::vector<TunePoint> sweep_;      // numbers that it will measure
-  LostCounts lost_;                   // lost in the sweep
+  FailedCounts lost_;                 // lost in the sweep
   autotuner::Efficiency efficiency_;  // at the end of the search; unknown if throughput decides
   Clock::time_point last_ = Clock::now();
 };

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "tests/architecture/source_rules.h"
@@ -29,6 +30,18 @@ std::vector<fs::path> source_files(const fs::path& root) {
     } else if (is_source(entry->path())) {
       files.push_back(entry->path());
     }
+  }
+  return files;
+}
+
+constexpr int kMostFiles = 30;
+
+// Number of source files directly in each folder outside tests/.
+std::map<std::string, int> files_by_folder(const fs::path& root) {
+  std::map<std::string, int> files;
+  for (const fs::path& file : source_files(root)) {
+    const std::string folder = fs::relative(file.parent_path(), root).generic_string();
+    if (!folder.starts_with("tests")) ++files[folder];
   }
   return files;
 }
@@ -63,6 +76,10 @@ TEST_CASE("architecture: the source tree keeps the rules") {
     violations.insert(violations.end(), found.begin(), found.end());
   }
   CHECK(describe(violations) == "");
+  for (const auto& [folder, files] : files_by_folder(root)) {
+    INFO(folder << " holds " << files << " source files; sort them into subfolders");
+    CHECK(files <= kMostFiles);
+  }
   for (const char* folder :
        {"engine", "dataflow", "learners", "sma", "autotuner", "scheduler", "jobs", "cli", "tests"}) {
     CHECK(folders.contains(folder));  // the walk has found the tree
@@ -86,8 +103,8 @@ TEST_CASE("architecture: includes may only follow the arrows") {
            {"jobs/run/a.cc", "#include \"jobs/report/b.h\"\n", "jobs/run may not know jobs/report"},
            {"jobs/a.cc", "", "in no folder of the design"},
            {"engine/cpu/a.cc", "#include \"conv2d.h\"\n", "not one of our folders"},
-           {"engine/devices.cc", "#include \"engine/cpu/device.h\"\n", nullptr},
-           {"learners/a.cc", "#include \"engine/cpu/device.h\"\n", "only engine knows its backends"},
+           {"engine/devices.cc", "#include \"engine/cpu/device/device.h\"\n", nullptr},
+           {"learners/a.cc", "#include \"engine/cpu/device/device.h\"\n", "only engine knows its backends"},
            {"utilities/a.h", "", "in no folder of the design"},
            {"engine/a.cc", "// #include \"jobs/b.h\"\n/*\n#include \"jobs/c.h\"\n*/\n", nullptr},
        }) {
@@ -107,8 +124,12 @@ TEST_CASE("architecture: vendor headers and the schema stay where they belong") 
            {"engine/cpu/a.cc", "#include \"cuda_runtime.h\"\n", "belongs to engine/cuda"},
            {"engine/a.cc", "#include <nccl.h>\n", "belongs to engine/cuda"},
            {"sma/a.cc", "#include <mpi.h>\n", "belongs to engine/process"},
-           {"jobs/options/a.cc", "#include <google/protobuf/text_format.h>\n", nullptr},
-           {"jobs/run/a.cc", "#include <google/protobuf/text_format.h>\n", "belongs to jobs/options"},
+           {"jobs/options/text/a.cc", "#include <google/protobuf/text_format.h>\n", nullptr},
+           {"jobs/options/readers/a.cc", "#include <google/protobuf/text_format.h>\n", "belongs to jobs/options/text"},
+           {"dataflow/input/images/a.cc", "#include <png.h>\n", nullptr},
+           {"dataflow/input/formats/a.cc", "#include <png.h>\n", "belongs to dataflow/input/images"},
+           {"jobs/run/learners/a.cc", "#include <google/protobuf/text_format.h>\n", "belongs to jobs/options"},
+           {"jobs/run/learners/a.cc", "#include \"jobs/report/b.h\"\n", "jobs/run may not know jobs/report"},
            {"scheduler/a.cc", "#include <google/protobuf/message.h>\n", "protobuf belongs to"},
            {"dataflow/models/a.cc", "#include \"arbalest/v1/model.pb.h\"\n", nullptr},
            {"dataflow/a.cc", "#include \"arbalest/v1/model.pb.h\"\n", "belongs to dataflow/models"},
@@ -143,6 +164,26 @@ TEST_CASE("architecture: conditionals on CUDA, the environment, thread-locals an
            {"engine/a.cc", "static_assert(sizeof(int) == 4);\nauto x = static_cast<int>(1'000);\n", nullptr},
        }) {
     check(example);
+  }
+}
+
+TEST_CASE("architecture: long functions are found") {
+  const auto body = [](int lines) {
+    std::string text;
+    for (int i = 0; i < lines; ++i) text += "  f();\n";
+    return text;
+  };
+  for (const std::string head :
+       {"void a() {\n", "int A::b(int c) const {\n", "auto a() -> int {\n", "A::A(int b) : b_(b), c_(2) {\n",
+        "namespace x {\ntemplate <int n>\nvoid a(const B<n>& b) noexcept {\n"}) {
+    INFO(head);
+    CHECK(check_source("engine/a.cc", head + body(58) + "}\n").empty());
+    CHECK_THAT(describe(check_source("engine/a.cc", head + body(59) + "}\n")), ContainsSubstring("of 61 lines"));
+    CHECK(check_source("tests/a.cc", head + body(59) + "}\n").empty());
+  }
+  for (const std::string head : {"class A {\n", "namespace a {\n", "const auto f = [&](int a) {\n"}) {
+    INFO(head);
+    CHECK(check_source("engine/a.cc", head + body(99) + "}\n").empty());
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/architecture/function_lengths.h"
 #include "tests/architecture/source_text.h"
 
 namespace arbalest::tests {
@@ -16,6 +17,7 @@ namespace arbalest::tests {
 namespace {
 
 constexpr int kMaxLines = 500;
+constexpr int kMaxFunctionLines = 60;
 
 // By folder: other folders that it may include. These are the arrows of design section 2, any number of steps
 // downwards.
@@ -37,12 +39,12 @@ const std::map<std::string, std::set<std::string>>& arrows() {
 // The rules within jobs: reports may know runs, and runs must not know reports.
 const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
   static const std::map<std::string, std::set<std::string>> kArrows = {
-      {"jobs/wording", {}},
-      {"jobs/export", {"jobs/wording"}},
-      {"jobs/options", {"jobs/wording"}},
-      {"jobs/run", {"jobs/options", "jobs/export", "jobs/wording"}},
-      {"jobs/report", {"jobs/run", "jobs/options", "jobs/export", "jobs/wording"}},
-      {"jobs/study", {"jobs/report", "jobs/run", "jobs/options", "jobs/export", "jobs/wording"}},
+      {"jobs/messages", {}},
+      {"jobs/export", {"jobs/messages"}},
+      {"jobs/options", {"jobs/messages"}},
+      {"jobs/run", {"jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/report", {"jobs/run", "jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/study", {"jobs/report", "jobs/run", "jobs/options", "jobs/export", "jobs/messages"}},
   };
   return kArrows;
 }
@@ -59,10 +61,10 @@ const std::vector<VendorRule>& vendor_rules() {
       {R"((oneapi/)?tbb(/|\.h).*)", "oneTBB", {"engine/host"}},
       {R"((cuda|cudnn|cublas|curand|nccl|nvtx).*)", "CUDA", {"engine/cuda"}},
       {R"(mpi\.h)", "MPI", {"engine/process"}},
-      {R"(google/protobuf/(text_format|io/tokenizer)\.h)", "the parser of protobuf text", {"jobs/options"}},
+      {R"(google/protobuf/(text_format|io/tokenizer)\.h)", "the parser of protobuf text", {"jobs/options/text"}},
       {R"(google/protobuf/.*)", "protobuf", {"dataflow/models", "dataflow/input", "jobs", "cli"}},
-      {R"(tensorflow/.*\.pb\.h)", "the schema of TFRecord files", {"dataflow/input"}},
-      {R"((jpeglib|jerror|png)\.h)", "libjpeg-turbo and libpng", {"dataflow/input"}},
+      {R"(tensorflow/.*\.pb\.h)", "the schema of TFRecord files", {"dataflow/input/formats"}},
+      {R"((jpeglib|jerror|png)\.h)", "libjpeg-turbo and libpng", {"dataflow/input/images"}},
       {R"(arbalest/v1/(model|zoo)\.pb\.h)", "the model's schema", {"dataflow/models", "jobs", "cli"}},
       {R"(arbalest/.*\.pb\.h)", "the schema", {"jobs", "cli"}},
   };
@@ -72,7 +74,11 @@ const std::vector<VendorRule>& vendor_rules() {
 bool is_below(const std::string& path, const std::string& folder) { return path.starts_with(folder + "/"); }
 
 std::string top_folder(const std::string& path) { return path.substr(0, path.find('/')); }
-std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+// "jobs/options" for all files below it. A file of a top folder is in that folder.
+std::string folder_of(const std::string& path) {
+  const std::size_t first = path.find('/');
+  return path.substr(0, path.find('/', first + 1) == std::string::npos ? first : path.find('/', first + 1));
+}
 
 bool is_free(const std::string& path) { return is_below(path, "tests") || is_below(path, "bench"); }
 
@@ -84,6 +90,7 @@ class Checker {
     check_place();
     check_length_and_open_work();
     check_lines();
+    if (!is_below(path_, "tests")) check_functions();
     if (!is_free(path_)) check_statics();
     return std::move(violations_);
   }
@@ -166,6 +173,13 @@ class Checker {
                !arrows_of_jobs().at(folder_of(path_)).contains(folder_of(header))) {
       report(line, fmt::format("includes \"{}\", against the arrows: {} may not know {}", header, folder_of(path_),
                                folder_of(header)));
+    }
+  }
+
+  void check_functions() {
+    for (const FunctionLength& function : function_lengths(without_comments_and_strings(text_))) {
+      if (function.lines <= kMaxFunctionLines) continue;
+      report(function.line, fmt::format("a function of {} lines; the limit is {}", function.lines, kMaxFunctionLines));
     }
   }
 

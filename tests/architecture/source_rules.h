@@ -12,9 +12,9 @@ struct Violation {
   std::string reason;
 };
 
-// Checks one file. `path`: relative to the root, such as "engine/cpu/conv2d.cc"; `text`: its content. Checked are:
-// allowed includes, folders that may include a vendor's headers, conditionals on CUDA, length, work left open, access
-// to the environment, thread-locals and singletons.
+// Checks one file. `path`: relative to the root, such as "engine/cpu/operators/conv2d.cc"; `text`: its content. Checked
+// are: allowed includes, folders that may include a vendor's headers, conditionals on CUDA, lengths, work left open,
+// access to the environment, thread-locals and singletons.
 std::vector<Violation> check_source(const std::string& path, const std::string& text);
 
 // "file:line: reason", one per line.

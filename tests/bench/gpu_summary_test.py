@@ -1,4 +1,4 @@
-"""bench/gpu_summary.py: the table of what a GPU was measured at, from what gpu.sh leaves."""
+"""bench/gpu/gpu_summary.py: the table of what a GPU was measured at, from what gpu.sh leaves."""
 
 import json
 import pathlib
@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-SUMMARY = pathlib.Path(__file__).resolve().parents[2] / "bench/gpu_summary.py"
+SUMMARY = pathlib.Path(__file__).resolve().parents[2] / "bench/gpu/gpu_summary.py"
 LENET = "configs/lenet-digits.txtpb"
 
 

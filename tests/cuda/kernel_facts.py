@@ -110,10 +110,10 @@ def parse_accesses(lines):
 
 def block_sizes():
     """Threads of a block: of every kernel, and of those that are launched otherwise."""
-    text = (ROOT / "engine/cuda/launch.h").read_text()
+    text = (ROOT / "engine/cuda/device/launch.h").read_text()
     usual = re.search(r"constexpr int kThreads = (\d+);", text)
     if not usual:
-        raise Failure("engine/cuda/launch.h: no `constexpr int kThreads` any more; teach kernel_facts.py where it is")
+        raise Failure("engine/cuda/device/launch.h: no `constexpr int kThreads` any more; teach kernel_facts.py where it is")
     return int(usual.group(1)), {"report_position: report": 32}  # one warp
 
 

@@ -1,5 +1,5 @@
 // Datasets in the memory of a GPU: gathering there, and datasets that do not fit.
-#include "dataflow/input/resident_data.h"
+#include "dataflow/input/batches/resident_data.h"
 
 #include <cstring>
 #include <numeric>

@@ -1,5 +1,5 @@
 // Number of replicas that one launch can take on a GPU.
-#include "engine/ops/averaging.h"
+#include "engine/passes/averaging.h"
 #include "tests/engine/replicas.h"
 #include "tests/support/catch.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/cuda/layout.h"
+#include "engine/cuda/layout/layout.h"
 #include "engine/ops/window.h"
 #include "engine/precision.h"
 #include "engine/shape.h"

@@ -10,7 +10,7 @@
 
 namespace arbalest::tests::cudnn {
 
-// A convolution with a larger workspace is refused (kLargestWorkspace in engine/cuda/conv2d.cc).
+// A convolution with a larger workspace is refused (kLargestWorkspace in engine/cuda/convolution/conv2d.cc).
 constexpr std::int64_t kAllowedWorkspaceBytes = std::int64_t{256} << 20U;
 
 struct Row {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "dataflow/buffer_lifetimes.h"
-#include "dataflow/input/random_sequence.h"
-#include "dataflow/layers/classification.h"
+#include "dataflow/input/batches/random_sequence.h"
+#include "dataflow/layers/outputs/classification.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::tests {

@@ -3,10 +3,10 @@
 
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
-#include "dataflow/layers/classification.h"
+#include "dataflow/layers/branch_layers.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
-#include "dataflow/layers/joining.h"
+#include "dataflow/layers/outputs/classification.h"
 #include "tests/support/catch.h"
 #include "tests/support/zoo_layers.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "dataflow/input/random_sequence.h"
+#include "dataflow/input/batches/random_sequence.h"
 #include "tests/support/catch.h"
 
 namespace {

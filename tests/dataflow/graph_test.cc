@@ -3,13 +3,13 @@
 
 #include "dataflow/autodiff.h"
 #include "dataflow/layers/activation.h"
-#include "dataflow/layers/classification.h"
-#include "dataflow/layers/conv2d.h"
+#include "dataflow/layers/branch_layers.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/flatten.h"
-#include "dataflow/layers/joining.h"
-#include "dataflow/layers/padded_shortcut.h"
-#include "dataflow/layers/pool2d.h"
+#include "dataflow/layers/images/conv2d.h"
+#include "dataflow/layers/images/padded_shortcut.h"
+#include "dataflow/layers/images/pool2d.h"
+#include "dataflow/layers/outputs/classification.h"
 #include "tests/support/catch.h"
 #include "tests/support/zoo_layers.h"
 

@@ -1,4 +1,4 @@
-#include "dataflow/input/batch_order.h"
+#include "dataflow/input/batches/batch_order.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "dataflow/input/random_sequence.h"
+#include "dataflow/input/batches/random_sequence.h"
 #include "engine/error.h"
 #include "tests/support/catch.h"
 

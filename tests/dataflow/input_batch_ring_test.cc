@@ -1,4 +1,4 @@
-#include "dataflow/input/batch_ring.h"
+#include "dataflow/input/batches/batch_ring.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "dataflow/input/stored_images.h"
+#include "dataflow/input/images/stored_images.h"
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/ops/softmax_cross_entropy.h"

@@ -1,4 +1,4 @@
-#include "dataflow/input/cifar.h"
+#include "dataflow/input/formats/cifar.h"
 
 #include <array>
 #include <cmath>

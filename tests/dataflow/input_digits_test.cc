@@ -1,4 +1,4 @@
-#include "dataflow/input/digits.h"
+#include "dataflow/input/digits/digits.h"
 
 #include <openssl/evp.h>
 

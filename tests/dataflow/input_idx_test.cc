@@ -1,4 +1,4 @@
-#include "dataflow/input/idx.h"
+#include "dataflow/input/formats/idx.h"
 
 #include <string>
 #include <vector>

@@ -1,12 +1,12 @@
-#include "dataflow/input/image_decoder.h"
+#include "dataflow/input/images/image_decoder.h"
 
 #include <zlib.h>
 
 #include <cmath>
 #include <string>
 
-#include "dataflow/input/framing.h"
-#include "dataflow/input/resample.h"
+#include "dataflow/input/images/framing.h"
+#include "dataflow/input/images/resample.h"
 #include "engine/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/image_writer.h"

@@ -1,10 +1,10 @@
 // Folders and lists of images, and the dataset that decodes them.
-#include "dataflow/input/image_files.h"
+#include "dataflow/input/formats/image_files.h"
 
 #include <cstring>
 
-#include "dataflow/input/batch_ring.h"
-#include "dataflow/input/encoded_images.h"
+#include "dataflow/input/batches/batch_ring.h"
+#include "dataflow/input/images/encoded_images.h"
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "tests/support/catch.h"

@@ -1,4 +1,4 @@
-#include "dataflow/input/npy.h"
+#include "dataflow/input/formats/npy.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "dataflow/input/ratings.h"
+#include "dataflow/input/formats/ratings.h"
 
 #include <array>
 #include <bit>
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/input/batch_order.h"
-#include "dataflow/input/batch_ring.h"
+#include "dataflow/input/batches/batch_order.h"
+#include "dataflow/input/batches/batch_ring.h"
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/host/pool.h"

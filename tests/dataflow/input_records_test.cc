@@ -1,5 +1,5 @@
 // TFRecord shards and the images in them.
-#include "dataflow/input/image_records.h"
+#include "dataflow/input/formats/image_records.h"
 
 #include <sys/resource.h>
 
@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "dataflow/input/crc32c.h"
-#include "dataflow/input/record_file.h"
+#include "dataflow/input/formats/crc32c.h"
+#include "dataflow/input/formats/record_file.h"
 #include "engine/error.h"
 #include "tensorflow/example.pb.h"
 #include "tests/support/catch.h"

@@ -1,10 +1,10 @@
-#include "dataflow/input/resident_data.h"
+#include "dataflow/input/batches/resident_data.h"
 
 #include <cstring>
 #include <vector>
 
-#include "dataflow/input/batch_order.h"
-#include "dataflow/input/stored_images.h"
+#include "dataflow/input/batches/batch_order.h"
+#include "dataflow/input/images/stored_images.h"
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "tests/support/catch.h"

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "dataflow/input/batch_order.h"
+#include "dataflow/input/batches/batch_order.h"
+#include "dataflow/input/formats/ratings.h"
+#include "dataflow/input/images/stored_images.h"
 #include "dataflow/input/joined_dataset.h"
-#include "dataflow/input/ratings.h"
-#include "dataflow/input/stored_images.h"
 #include "tests/support/catch.h"
 #include "tests/support/source_directory.h"
 #include "tests/support/temporary_directory.h"

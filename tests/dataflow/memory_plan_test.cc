@@ -1,7 +1,7 @@
 // Tests the memory plan, a pure function, for properties that always hold.
 #include "dataflow/memory_plan.h"
 
-#include "dataflow/input/random_sequence.h"
+#include "dataflow/input/batches/random_sequence.h"
 #include "tests/support/catch.h"
 
 namespace {

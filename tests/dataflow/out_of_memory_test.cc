@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "dataflow/input/batch_ring.h"
+#include "dataflow/input/batches/batch_ring.h"
 #include "engine/collective.h"
 #include "engine/devices.h"
 #include "engine/error.h"

@@ -3,7 +3,7 @@
 
 #include "arbalest/v1/model.pb.h"
 #include "dataflow/graph.h"
-#include "dataflow/input/ratings.h"
+#include "dataflow/input/formats/ratings.h"
 #include "dataflow/models/model_defaults.h"
 #include "dataflow/models/model_reader.h"
 #include "dataflow/models/zoo/zoo.h"

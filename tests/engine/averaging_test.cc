@@ -1,4 +1,4 @@
-#include "engine/ops/averaging.h"
+#include "engine/passes/averaging.h"
 
 #include <limits>
 

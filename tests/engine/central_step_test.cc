@@ -1,7 +1,7 @@
 // Moves the central model, given the replicas' differences, by the heavy-ball rule and by Nesterov's.
 #include <limits>
 
-#include "engine/ops/averaging.h"
+#include "engine/passes/averaging.h"
 #include "tests/engine/replicas.h"
 #include "tests/support/catch.h"
 

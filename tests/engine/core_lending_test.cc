@@ -1,6 +1,6 @@
 // A waiting thread lends its core. The borrower binds itself to another core first, so that nothing else can move it,
 // and checks where it runs until it has moved. The limit of its checks only ends a failing test.
-#include "engine/cpu/core_lending.h"
+#include "engine/cpu/device/core_lending.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/cpu/stream.h"
+#include "engine/cpu/device/stream.h"
 #include "engine/devices.h"
 #include "engine/host/topology.h"
 #include "tests/support/catch.h"

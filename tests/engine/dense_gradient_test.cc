@@ -1,8 +1,8 @@
 // Tests which weights' gradients our own kernel writes; linear_ops_test.cc checks the results.
-#include "engine/cpu/dense_gradient.h"
+#include "engine/cpu/dense_gradient/dense_gradient.h"
 
-#include "engine/cpu/layout.h"
-#include "engine/cpu/primitives.h"
+#include "engine/cpu/onednn/layout.h"
+#include "engine/cpu/onednn/primitives.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"

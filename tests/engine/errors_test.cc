@@ -1,5 +1,5 @@
 // Exceptions of oneDNN, oneTBB and the system on host threads reach callers as engine::Error.
-#include "engine/cpu/errors.h"
+#include "engine/cpu/device/errors.h"
 
 #include <pthread.h>
 

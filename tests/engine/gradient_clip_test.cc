@@ -1,4 +1,4 @@
-#include "engine/ops/gradient_clip.h"
+#include "engine/passes/gradient_clip.h"
 
 #include <cmath>
 #include <limits>

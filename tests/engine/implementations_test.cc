@@ -1,7 +1,7 @@
 // Tests that operators get oneDNN's fast kernels, never its reference loops.
-#include "engine/cpu/lane_kernels.h"
-#include "engine/cpu/lanes.h"
-#include "engine/cpu/primitives.h"
+#include "engine/cpu/lanes/kernels.h"
+#include "engine/cpu/lanes/lanes.h"
+#include "engine/cpu/onednn/primitives.h"
 #include "engine/error.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/alignment.h"
-#include "engine/cpu/lane_kernels.h"
+#include "engine/cpu/lanes/kernels.h"
 #include "engine/elementwise/bfloat16.h"
 #include "engine/shape.h"
 #include "tests/engine/operator_run.h"

@@ -1,12 +1,12 @@
 // Images whose examples lie side by side: the kernels of every instruction set, and which operators choose and keep the
 // layout.
-#include "engine/cpu/lanes.h"
+#include "engine/cpu/lanes/lanes.h"
 
 #include <algorithm>
 
 #include "engine/alignment.h"
-#include "engine/cpu/lane_convolution.h"
-#include "engine/cpu/layout.h"
+#include "engine/cpu/lanes/direct_convolution.h"
+#include "engine/cpu/onednn/layout.h"
 #include "tests/engine/lane_tensors.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"

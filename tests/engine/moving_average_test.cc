@@ -1,4 +1,4 @@
-#include "engine/ops/moving_average.h"
+#include "engine/passes/moving_average.h"
 
 #include <limits>
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/alignment.h"
-#include "engine/cpu/norm_runs.h"
+#include "engine/cpu/normalization/runs.h"
 #include "engine/elementwise/bfloat16.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "engine/elementwise/averaging.h"
-#include "engine/ops/averaging.h"
+#include "engine/passes/averaging.h"
 #include "tests/engine/replicas.h"
 #include "tests/support/catch.h"
 

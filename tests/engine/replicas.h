@@ -18,7 +18,7 @@ inline void run_averaging(engine::Device& device, const engine::FlatTask& task, 
   stream->record().synchronize();
 }
 
-// The sum by the pairwise tree of engine/ops/averaging.h.
+// The sum by the pairwise tree of engine/passes/averaging.h.
 inline float tree_sum(std::span<const float> values) {
   if (values.size() == 1) return values[0];
   const std::size_t half = std::bit_ceil(values.size()) / 2;

@@ -1,4 +1,4 @@
-#include "engine/ops/round_weights.h"
+#include "engine/passes/round_weights.h"
 
 #include <cmath>
 #include <limits>

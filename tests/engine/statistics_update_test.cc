@@ -1,7 +1,7 @@
 // Ranges of running statistics in a learner's step.
 #include <algorithm>
 
-#include "engine/ops/weight_update.h"
+#include "engine/passes/weight_update.h"
 #include "tests/engine/update_vectors.h"
 #include "tests/support/catch.h"
 

@@ -1,6 +1,6 @@
 // Streams, events, recordings. No test reads a clock: where order matters, a latch holds a task until the test has
 // checked that a later task does not run yet.
-#include "engine/cpu/stream.h"
+#include "engine/cpu/device/stream.h"
 
 #include <future>
 #include <latch>

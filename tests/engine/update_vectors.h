@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/elementwise/bfloat16.h"
-#include "engine/ops/weight_update.h"
+#include "engine/passes/weight_update.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/numbers.h"

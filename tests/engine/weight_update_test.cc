@@ -1,4 +1,4 @@
-#include "engine/ops/weight_update.h"
+#include "engine/passes/weight_update.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
 // Winograd's minimal filtering of bfloat16: its results, and when it is used.
-#include "engine/cpu/winograd_convolution.h"
+#include "engine/cpu/winograd/convolution.h"
 
 #include <algorithm>
 
-#include "engine/cpu/lane_steps.h"
-#include "engine/cpu/lanes.h"
+#include "engine/cpu/lanes/convolution_method.h"
+#include "engine/cpu/lanes/lanes.h"
 #include "tests/engine/lane_tensors.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"

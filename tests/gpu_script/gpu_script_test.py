@@ -48,11 +48,11 @@ class Tree:
 
     def __init__(self, directory):
         self.root = pathlib.Path(directory) / "tree"
-        for folder in ("bin", "bench", "tests"):
+        for folder in ("bin", "bench/gpu", "tests"):
             (self.root / folder).mkdir(parents=True)
         for program in ("bin/arbalest", "bench/gpu_bench", "tests/gpu_test"):
             os.symlink(STAND_IN_TREE / program, self.root / program)
-        for file in ("gpu.sh", "gpu_summary.py", "made_up_cifar10.py"):
+        for file in ("gpu.sh", "gpu/gpu_summary.py", "made_up_cifar10.py"):
             shutil.copy(ROOT / "bench" / file, self.root / "bench" / file)
         (self.root / "small.txtpb").write_text(SMALL_JOB)
         (self.root / "large.txtpb").write_text(LARGE_JOB)

@@ -2,12 +2,12 @@
 #include <string>
 #include <vector>
 
-#include "jobs/study/bench_charts.h"
-#include "jobs/study/bench_markdown.h"
-#include "jobs/study/bench_mllog.h"
-#include "jobs/study/bench_page.h"
-#include "jobs/study/bench_report.h"
-#include "jobs/study/bench_tables.h"
+#include "jobs/study/bench/bench_charts.h"
+#include "jobs/study/bench/bench_markdown.h"
+#include "jobs/study/bench/bench_mllog.h"
+#include "jobs/study/bench/bench_page.h"
+#include "jobs/study/bench/bench_report.h"
+#include "jobs/study/bench/bench_tables.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "engine/error.h"
-#include "jobs/study/bench_plan.h"
+#include "jobs/study/bench/bench_plan.h"
 #include "tests/support/catch.h"
 #include "tests/support/source_directory.h"
 

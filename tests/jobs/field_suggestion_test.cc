@@ -1,5 +1,5 @@
 // What a job's author meant by a name that the schema does not have.
-#include "jobs/options/field_suggestion.h"
+#include "jobs/options/text/field_suggestion.h"
 
 #include "tests/jobs/job_text.h"
 

@@ -1,5 +1,5 @@
 // Answers of `arbalest tune` that are stored for later runs.
-#include "jobs/run/learner_cache.h"
+#include "jobs/run/learners/learner_cache.h"
 
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 // Reading a run's job on another machine than the one that trained it.
 #include "engine/host/topology.h"
 #include "jobs/options/evaluation_job.h"
-#include "jobs/options/learners_reader.h"
+#include "jobs/options/readers/learners_reader.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/temporary_directory.h"
 

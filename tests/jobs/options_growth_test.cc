@@ -1,7 +1,7 @@
 // Learners whose number doubles while a job runs.
 #include <utility>
 
-#include "jobs/options/learners_reader.h"
+#include "jobs/options/readers/learners_reader.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {

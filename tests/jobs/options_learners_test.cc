@@ -1,5 +1,5 @@
 // The number of learners in a job: a number, bounds, or a schedule.
-#include "jobs/options/learners_reader.h"
+#include "jobs/options/readers/learners_reader.h"
 
 #include <tuple>
 

@@ -8,7 +8,7 @@
 #include "arbalest/v1/zoo.pb.h"
 #include "engine/devices.h"
 #include "engine/host/topology.h"
-#include "jobs/options/learners_reader.h"
+#include "jobs/options/readers/learners_reader.h"
 #include "tests/jobs/job_text.h"
 #include "tests/jobs/same_synchronization.h"
 #include "tests/support/source_directory.h"

@@ -1,8 +1,8 @@
 // `synchronization` of a job: its schemes, their bounds, and switches between them.
 #include <limits>
 
-#include "jobs/options/learners_reader.h"
-#include "jobs/options/schedule_check.h"
+#include "jobs/options/readers/learners_reader.h"
+#include "jobs/options/readers/schedule_check.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <limits>
 
+#include "jobs/messages/text.h"
 #include "jobs/report/console_reporter.h"
 #include "jobs/report/inspection_report.h"
-#include "jobs/wording/text.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::jobs {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "bench/step_graph.h"
+#include "bench/support/step_graph.h"
 #include "dataflow/plan.h"
 #include "jobs/options/load_job.h"
 #include "jobs/run/session.h"

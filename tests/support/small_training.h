@@ -7,11 +7,11 @@
 
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
-#include "dataflow/layers/classification.h"
-#include "dataflow/layers/conv2d.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
-#include "dataflow/layers/pool2d.h"
+#include "dataflow/layers/images/conv2d.h"
+#include "dataflow/layers/images/pool2d.h"
+#include "dataflow/layers/outputs/classification.h"
 #include "tests/support/catch.h"
 #include "tests/support/training_rig.h"
 

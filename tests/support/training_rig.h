@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/input/batch_order.h"
-#include "dataflow/input/batch_ring.h"
-#include "dataflow/input/random_sequence.h"
-#include "dataflow/input/resident_data.h"
-#include "dataflow/input/stored_images.h"
-#include "dataflow/layers/classification.h"
+#include "dataflow/input/batches/batch_order.h"
+#include "dataflow/input/batches/batch_ring.h"
+#include "dataflow/input/batches/random_sequence.h"
+#include "dataflow/input/batches/resident_data.h"
+#include "dataflow/input/images/stored_images.h"
 #include "dataflow/layers/dense.h"
+#include "dataflow/layers/outputs/classification.h"
 #include "engine/devices.h"
 #include "engine/host/pool.h"
 #include "scheduler/scheduler.h"

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "engine/collective.h"
-#include "engine/cpu/stream.h"
-#include "engine/cpu/task.h"
+#include "engine/cpu/device/stream.h"
+#include "engine/cpu/device/task.h"
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"

@@ -6,8 +6,8 @@
 
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
-#include "dataflow/layers/classification.h"
 #include "dataflow/layers/dropout.h"
+#include "dataflow/layers/outputs/classification.h"
 #include "engine/host/topology.h"
 #include "engine/stream_observer.h"
 #include "tests/support/catch.h"

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "dataflow/layers/classification.h"
-#include "dataflow/layers/conv2d.h"
+#include "dataflow/layers/branch_layers.h"
 #include "dataflow/layers/dense.h"
-#include "dataflow/layers/joining.h"
+#include "dataflow/layers/images/conv2d.h"
+#include "dataflow/layers/outputs/classification.h"
 #include "engine/devices.h"
 #include "tests/support/catch.h"
 #include "tests/support/resident_bytes.h"

@@ -1,8 +1,8 @@
 // A residual sum that batch norm takes over, compared with the definition.
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
-#include "dataflow/layers/classification.h"
-#include "dataflow/layers/joining.h"
+#include "dataflow/layers/branch_layers.h"
+#include "dataflow/layers/outputs/classification.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
 #include "tests/support/reference_ops.h"

@@ -4,9 +4,9 @@
 
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
-#include "dataflow/layers/classification.h"
-#include "dataflow/layers/conv2d.h"
 #include "dataflow/layers/dropout.h"
+#include "dataflow/layers/images/conv2d.h"
+#include "dataflow/layers/outputs/classification.h"
 #include "engine/host/topology.h"
 #include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"

@@ -6,7 +6,7 @@
 
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
-#include "dataflow/layers/classification.h"
+#include "dataflow/layers/outputs/classification.h"
 #include "engine/host/topology.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"

@@ -9,7 +9,7 @@
 
 #include "engine/host/topology.h"
 #include "jobs/run/inspection.h"
-#include "jobs/run/lost_counts.h"
+#include "jobs/run/learners/failed_counts.h"
 #include "jobs/study/accuracy_study.h"
 #include "jobs/study/tune.h"
 #include "tests/support/catch.h"
@@ -104,7 +104,7 @@ TEST_CASE("tune: a sweep leaves out numbers for which there is no memory, and wh
 }
 
 TEST_CASE("numbers that did not fit: more on every device do not either, fewer may") {
-  jobs::LostCounts lost;
+  jobs::FailedCounts lost;
   lost.add({2, 4}, {4, 4});
   CHECK(lost.contain({4, 4}));
   CHECK(lost.contain({4, 8}));

@@ -117,11 +117,11 @@ void ZooBuilder::padded_shortcut(const std::string& name, int channels, int stri
 }
 
 void ZooBuilder::add(const std::string& name, const std::string& a, const std::string& b) {
-  add_joining(name, {a, b}).mutable_add();
+  add_multi_input(name, {a, b}).mutable_add();
 }
 
 void ZooBuilder::concat(const std::string& name, const std::vector<std::string>& inputs) {
-  add_joining(name, inputs).mutable_concat();
+  add_multi_input(name, inputs).mutable_concat();
 }
 
 v1::Embedding& ZooBuilder::embedding(const std::string& name, int width, int column) {
@@ -134,7 +134,7 @@ v1::Embedding& ZooBuilder::embedding(const std::string& name, int width, int col
 }
 
 v1::InnerProduct& ZooBuilder::inner_product(const std::string& name, const std::string& a, const std::string& b) {
-  v1::InnerProduct& product = *add_joining(name, {a, b}).mutable_inner_product();
+  v1::InnerProduct& product = *add_multi_input(name, {a, b}).mutable_inner_product();
   product.set_use_bias(true);
   return product;
 }
@@ -157,7 +157,7 @@ void ZooBuilder::auxiliary_classify(const std::string& name, const std::string& 
   add_loss(loss).set_weight(weight);
 }
 
-v1::Layer& ZooBuilder::add_joining(const std::string& name, const std::vector<std::string>& inputs) {
+v1::Layer& ZooBuilder::add_multi_input(const std::string& name, const std::vector<std::string>& inputs) {
   v1::Layer& layer = add_layer(name);
   layer.mutable_input()->Assign(inputs.begin(), inputs.end());
   return layer;

@@ -99,7 +99,7 @@ class ZooBuilder {
 
  private:
   v1::Layer& add_layer(const std::string& name);
-  v1::Layer& add_joining(const std::string& name, const std::vector<std::string>& inputs);
+  v1::Layer& add_multi_input(const std::string& name, const std::vector<std::string>& inputs);
   v1::SoftmaxCrossEntropy& add_loss(const std::string& name);
   void report_unknown(const std::string& field, int value, const std::vector<int>& known);
 

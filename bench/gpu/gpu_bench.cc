@@ -1,0 +1,14 @@
+// Measures a GPU with learners (bench/README.md). One program holds all questions, so that a copied tree has the engine
+// once.
+#include <CLI/CLI.hpp>
+
+#include "bench/gpu/gpu_questions.h"
+#include "bench/support/harness.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Measures learners on a GPU."};
+  app.require_subcommand(1);
+  arbalest::bench::add_launch(app);
+  arbalest::bench::add_learners(app);
+  return arbalest::bench::run_program(app, argc, argv, [] { return 0; });
+}

@@ -1,0 +1,238 @@
+// How does a GPU's throughput grow with its learners, and what do averaging and the host cost? (Formulas:
+// bench/README.md.)
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "bench/gpu/gpu.h"
+#include "bench/gpu/gpu_averaging.h"
+#include "bench/gpu/gpu_questions.h"
+#include "bench/support/harness.h"
+#include "bench/support/job_arguments.h"
+#include "bench/support/step_clock.h"
+#include "engine/error.h"
+#include "engine/passes/averaging.h"
+#include "jobs/run/session.h"
+
+namespace arbalest::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  JobArguments job;
+  std::string device = "cuda:0";
+  std::string precision = "FP32";
+  int batch = 32;
+  std::vector<int> learners{1, 2, 4, 8, 16, 32};
+  int turns = 15;
+  double seconds = 0.1;  // of a turn
+  bool all_reduce = true;
+};
+
+// Averaging every so many steps shows, beside averaging every step, what averaging costs.
+constexpr int kLongPeriod = 8;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct Speed {
+  double step_seconds = 0.0;  // in which every learner does one step
+  double images_per_second = 0.0;
+  double host_seconds = 0.0;  // CPU time of the scheduler's thread for one step of one learner
+  double host_share = 0.0;    // of a turn
+};
+
+// A job that trains for a while whenever it is told to.
+class Training {
+ public:
+  Training(const jobs::JobOptions& job, const std::string& data_root, engine::StreamObserver* observer)
+      : learners_(job.learners_per_device.front()),
+        session_(job, data_root, jobs::Session::Purpose::kTraining, {.observer = observer}) {}
+
+  Speed run_for(double duration) {
+    scheduler::Progress progress;
+    const auto start = Clock::now();
+    while (seconds_since(start) < duration) progress.add(session_.scheduler().advance(session_.training_ring(), 1));
+    progress.add(session_.scheduler().drain());
+    const double elapsed = seconds_since(start);
+    const auto steps = static_cast<double>(progress.tasks);
+    return {elapsed * learners_ / steps, static_cast<double>(progress.examples) / elapsed,
+            progress.host_seconds / steps, progress.host_seconds / elapsed};
+  }
+
+  // Elements of each averaged vector.
+  std::size_t elements() const { return static_cast<std::size_t>(session_.parameters()); }
+
+  StepClock::Times time_steps(StepClock& clock) {
+    constexpr int kRounds = 100;
+    clock.start(kRounds * learners_);
+    session_.scheduler().advance(session_.training_ring(), kRounds);
+    session_.scheduler().drain();
+    return clock.stop();
+  }
+
+ private:
+  int learners_;
+  jobs::Session session_;
+};
+
+// One number of learners: all contenders with it, and what their turns gave.
+class Point {
+ public:
+  Point(const Arguments& arguments, int learners) : learners_(learners) {
+    const jobs::JobOptions job = load(arguments, 1);
+    const std::string& data_root = arguments.job.data_root;
+    every_step_.emplace(job, data_root, &clock_);
+    if (learners == 1) return;  // averages with nobody
+    const std::int64_t batches = job.data.training_examples.value() / job.training.batch_size;
+    period_ = static_cast<int>(std::min<std::int64_t>(kLongPeriod, batches / learners));
+    if (period_ > 1) seldom_.emplace(load(arguments, period_), data_root, nullptr);
+    if (!arguments.all_reduce) return;
+    all_reduce_.emplace(arguments.device, every_step_->elements() + engine::kAveragingTail);
+    reduced_.emplace(job, data_root, &*all_reduce_);
+  }
+
+  int learners() const { return learners_; }
+
+  void turn(double seconds) {
+    const Speed speed = every_step_->run_for(seconds);
+    images_per_second_.push_back(speed.images_per_second);
+    host_seconds_.push_back(speed.host_seconds);
+    host_shares_.push_back(speed.host_share);
+    if (seldom_) {
+      // (1 - 1 / period) averagings lie between the two.
+      const double saved = 1.0 - seldom_->run_for(seconds).step_seconds / speed.step_seconds;
+      averaging_shares_.push_back(saved * period_ / (period_ - 1));
+    }
+    if (reduced_) all_reduce_shares_.push_back(reduced_->run_for(seconds).step_seconds / speed.step_seconds - 1.0);
+  }
+
+  void forget() {
+    for (auto* values : {&images_per_second_, &host_seconds_, &host_shares_, &averaging_shares_, &all_reduce_shares_}) {
+      values->clear();
+    }
+  }
+
+  void time_steps(const std::string& device) {
+    times_ = every_step_->time_steps(clock_);
+    if (learners_ > 1) averaging_ = time_averaging(device, learners_, every_step_->elements());
+  }
+
+  double images_per_second() const { return summarize(images_per_second_).median; }
+  nlohmann::ordered_json to_json() const {
+    const auto summary = [](const std::vector<double>& values) {
+      return values.empty() ? nlohmann::ordered_json() : bench::to_json(summarize(values));
+    };
+    return {
+        {"learners", learners_},
+        {"images_per_second", summary(images_per_second_)},
+        {"host_seconds_of_step", summary(host_seconds_)},
+        {"host_share", summary(host_shares_)},
+        {"averaging_share", summary(averaging_shares_)},
+        {"all_reduce_share", summary(all_reduce_shares_)},
+        {"averaging_seconds_alone", averaging_ ? nlohmann::ordered_json(averaging_->one_device) : nullptr},
+        {"averaging_seconds_of_several", averaging_ ? nlohmann::ordered_json(averaging_->several_devices) : nullptr},
+        {"streams_busy", times_.busy},
+        {"gap_seconds", times_.gap_seconds},
+        {"step_seconds", times_.step_seconds}};
+  }
+
+ private:
+  jobs::JobOptions load(const Arguments& arguments, int period) const {
+    return arguments.job.load({"devices=" + arguments.device, fmt::format("learners.per_device.fixed={}", learners_),
+                               fmt::format("training.batch_size={}", arguments.batch),
+                               "training.precision=" + arguments.precision,
+                               fmt::format("synchronization.sma.period={}", period),
+                               "learning_rate.base=0.001"});  // a hundred epochs must not diverge
+  }
+
+  int learners_;
+  int period_ = 1;
+  StepClock clock_;
+  std::optional<CopiedAllReduce> all_reduce_;
+  std::optional<Training> every_step_;
+  std::optional<Training> seldom_;   // averaging every period_ steps
+  std::optional<Training> reduced_;  // every step, with the bytes of an all-reduce
+  std::vector<double> images_per_second_, host_seconds_, host_shares_, averaging_shares_, all_reduce_shares_;
+  StepClock::Times times_;
+  std::optional<AveragingSeconds> averaging_;
+};
+
+void print_line(const nlohmann::ordered_json& point) {
+  const auto median = [&](const char* name, double factor) {
+    return point[name].is_null() ? std::string("-")
+                                 : fmt::format("{:.2f}", factor * point[name]["median"].get<double>());
+  };
+  fmt::print(
+      stderr,
+      "{:>3} learners: {:>10} images/s (spread {:.1f} %), host {} us a step and {} % of its time, averaging {} %, "
+      "as many bytes as an all-reduce of two GPUs {} %, streams busy {:.1f} %\n",
+      point["learners"].get<int>(), median("images_per_second", 1.0),
+      100.0 * point["images_per_second"]["spread"].get<double>(), median("host_seconds_of_step", 1e6),
+      median("host_share", 100.0), median("averaging_share", 100.0), median("all_reduce_share", 100.0),
+      100.0 * point["streams_busy"].get<double>());
+}
+
+void run(const Arguments& arguments) {
+  const std::string gpu = gpu_or_skip(arguments.device);
+  std::vector<std::unique_ptr<Point>> points;
+  for (const int learners : arguments.learners) points.push_back(std::make_unique<Point>(arguments, learners));
+  for (const auto& point : points) point->turn(arguments.seconds);
+  for (const auto& point : points) point->forget();  // that was the warm-up
+  for (int turn = 0; turn < arguments.turns; ++turn) {
+    // Every other turn backwards, so that a drift favors none.
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      points[turn % 2 == 0 ? i : points.size() - 1 - i]->turn(arguments.seconds);
+    }
+  }
+  nlohmann::ordered_json curve = nlohmann::ordered_json::array();
+  for (const auto& point : points) {
+    point->time_steps(arguments.device);
+    curve.push_back(point->to_json());
+    print_line(curve.back());
+  }
+  const auto slower = [](const auto& a, const auto& b) { return a->images_per_second() < b->images_per_second(); };
+  const Point& best = **std::ranges::max_element(points, slower);
+  const double gain = best.images_per_second() / points.front()->images_per_second();
+  fmt::print(stderr, "best: {} learners, {:.2f} times the images/s of {}\n", best.learners(), gain,
+             points.front()->learners());
+  const char* connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  print_result("learners of a GPU", {{"job", arguments.job.file},
+                                     {"batch", arguments.batch},
+                                     {"precision", arguments.precision},
+                                     {"gpu", gpu},
+                                     {"connections", connections == nullptr ? "default" : connections},
+                                     {"turns", arguments.turns},
+                                     {"seconds_per_turn", arguments.seconds},
+                                     {"curve", curve},
+                                     {"best_learners", best.learners()},
+                                     {"gain", gain}});
+}
+
+}  // namespace
+
+void add_learners(CLI::App& app) {
+  CLI::App* const command =
+      app.add_subcommand("learners", "Images/s over the number of learners, with and without averaging every step.");
+  const auto arguments = std::make_shared<Arguments>();
+  add_job(*command, arguments->job);
+  command->add_option("--device", arguments->device, "GPU")->capture_default_str();
+  command->add_option("--batch", arguments->batch, "examples of a mini-batch")->capture_default_str();
+  command->add_option("--precision", arguments->precision, "FP32, TF32 or BF16")->capture_default_str();
+  command->add_option("--learners", arguments->learners, "numbers of learners; the first is the control")
+      ->capture_default_str();
+  command->add_option("--turns", arguments->turns, "turns of each")->check(CLI::Range(1, 1000));
+  command->add_option("--seconds", arguments->seconds, "length of a turn")->check(CLI::Range(0.01, 600.0));
+  command->add_flag("!--no-all-reduce", arguments->all_reduce,
+                    "do not measure copies of as many bytes as an all-reduce of two GPUs moves");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace arbalest::bench

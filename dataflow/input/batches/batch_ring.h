@@ -1,0 +1,124 @@
+// A ring of batches in host memory. Tasks of the host pool fill it ahead of use; batches are handed out in sequence.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dataflow/input/batches/batch_order.h"
+#include "dataflow/input/batches/input_observer.h"
+#include "dataflow/input/dataset.h"
+#include "engine/buffer.h"
+#include "engine/device.h"
+#include "engine/host/pool.h"
+
+namespace arbalest::dataflow {
+
+struct Batch {
+  std::uint64_t number = 0;
+  const std::int64_t* indices = nullptr;  // [b] in the dataset; BatchOrder::kNoExample where there is no example
+  // Values are those of Dataset::read and label. The place of a skipped example has the image of the nearest earlier
+  // place that holds an example (the last place comes before the first), so that batch norm's statistics see real
+  // images only.
+  const float* images = nullptr;  // [b, c, h, w] or [b, columns], 64-byte aligned; zeros where there is no example
+  const std::int32_t* labels = nullptr;  // [b]; engine::kNoLabel where there is no example
+  int examples = 0;                      // number of the b places that hold an example
+};
+
+// Batch n lives in slot n mod slots, so next() waits until batch n - slots has been released. A caller that still holds
+// that batch must not call next().
+//
+// A ring of indices leaves images and labels null: steps gather the examples themselves (resident_data.h).
+//
+// Threads: next() and restart() belong to one consumer; release() may be called from any thread.
+class BatchRing {
+ public:
+  // Host memory that the slots take. `pixels`: elements of one image; 0 for a ring of indices.
+  static std::size_t bytes(std::int64_t batch_size, std::int64_t pixels, int slots);
+
+  // Starts to fill at once, from batch `first`. Allocates all slots once, in `device`'s host memory. Objects passed by
+  // reference must outlive the ring.
+  BatchRing(const Dataset& dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,
+            std::uint64_t first = 0);
+  // Makes a ring of indices.
+  BatchRing(BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots, std::uint64_t first = 0);
+  ~BatchRing();  // waits for the ring's tasks
+  BatchRing(const BatchRing&) = delete;
+  BatchRing& operator=(const BatchRing&) = delete;
+
+  // Returns the next batch in sequence and waits until it is filled; returns none after the last batch of a finite
+  // order. Throws the error of reading the batch, and throws it again on every later call. The batch stays valid until
+  // it is released.
+  std::optional<Batch> next();
+  // Returns the batch's slot to the ring for refilling. Each batch must be released once.
+  void release(std::uint64_t number);
+
+  // Takes effect for tasks that start later. `observer` must outlive the ring's tasks; null: no observer.
+  void set_observer(InputObserver* observer);
+
+  // Number of examples missing from the batches handed out so far because they were unreadable and the dataset skips
+  // those.
+  std::int64_t skipped() const noexcept { return skipped_; }
+  // The error of the first skipped example in sequence; empty if none was skipped.
+  const std::string& first_skipped() const noexcept { return first_skipped_; }
+
+  // Restarts the sequence at `first`. All batches must have been released.
+  void restart(std::uint64_t first = 0);
+
+ private:
+  enum class State { kFree, kFilling, kReady, kOut };
+  struct Slot {
+    State state = State::kFree;
+    Batch batch;
+    std::span<std::int64_t> indices;
+    float* images = nullptr;         // null in a ring of indices
+    std::int32_t* labels = nullptr;  // null in a ring of indices
+    std::exception_ptr failure;
+    std::int64_t skipped = 0;   // number of skipped examples in the batch
+    std::string first_skipped;  // error of the first one
+    std::size_t group = 0;      // batches of the task whose first batch lives here
+  };
+
+  BatchRing(const Dataset* dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,
+            std::uint64_t first);
+
+  void allocate_images(engine::Device& device, std::size_t batch_size);
+  Slot& slot_of(std::uint64_t number) { return slots_[number % slots_.size()]; }
+  void submit_fills(std::size_t at_least);
+  std::size_t fillable();
+  void fill_group(std::uint64_t first) noexcept;
+  void fill(Slot& slot, std::uint64_t number) const;
+  void read_examples(Slot& slot) const;
+  void fill_skipped(const Slot& slot, std::size_t row) const;
+  bool read_example(Slot& slot, std::size_t row) const;
+  void stop_fills(std::unique_lock<std::mutex>& lock);
+
+  const Dataset* dataset_;  // null: a ring of indices
+  BatchOrder& order_;
+  engine::host::Pool& pool_;
+  engine::Buffer indices_;
+  engine::Buffer images_;
+  engine::Buffer labels_;
+  std::vector<Slot> slots_;
+  std::size_t group_;  // batches of one task
+  std::int64_t skipped_ = 0;
+  std::string first_skipped_;
+
+  std::mutex mutex_;
+  InputObserver* observer_ = nullptr;
+  std::condition_variable filled_;
+  std::uint64_t next_out_;    // number of the batch that next() returns
+  std::uint64_t next_fill_;   // the first batch that no task has been submitted for
+  std::size_t fillable_ = 0;  // number of batches from next_fill_ on that have a free slot
+  std::size_t batches_filling_ = 0;
+  bool consumer_waits_ = false;
+  bool stopping_ = false;
+};
+
+}  // namespace arbalest::dataflow

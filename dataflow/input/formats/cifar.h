@@ -1,0 +1,32 @@
+// Reads the binary files of CIFAR-10 and CIFAR-100 (https://www.cs.toronto.edu/~kriz/cifar.html). A record holds a
+// label (in CIFAR-100 a coarse and a fine one; the fine one is used) and 32 x 32 pixels in three planes: red, green,
+// blue.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dataflow/input/dataset.h"
+#include "dataflow/input/images/stored_images.h"
+
+namespace arbalest::dataflow {
+
+enum class CifarVersion { k10, k100 };  // number of classes
+
+InputDescription cifar_description(CifarVersion version);
+
+struct CifarSource {
+  CifarVersion version = CifarVersion::k10;
+  // Holds data_batch_1.bin ... data_batch_5.bin and test_batch.bin; for CIFAR-100 train.bin and test.bin.
+  std::filesystem::path directory;
+  Normalization normalization;
+};
+
+// Throws ErrorKind::kData, naming file and record, if a file is missing, unreadable, empty or corrupt, ends within a
+// record, or holds a label that is out of range. Adds a warning for a file whose number of records differs from the
+// published one: it may have been cut short between two records, or made that way on purpose.
+std::unique_ptr<ByteImages> load_cifar(const CifarSource& source, Split split, std::vector<std::string>& warnings);
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,178 @@
+#include "dataflow/input/formats/image_files.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include "dataflow/input/formats/input_file.h"
+#include "engine/error.h"
+
+namespace arbalest::dataflow {
+
+namespace fs = std::filesystem;
+using engine::ErrorKind;
+using engine::fail;
+
+namespace {
+
+constexpr std::uint64_t kMostFileBytes = std::uint64_t{1} << 28;
+
+// The images of a split by class name, before classes have numbers.
+using FilesByClass = std::map<std::string, std::vector<fs::path>>;
+
+// Systems and tools leave such entries in folders: ".DS_Store", "._0.jpg", ".ipynb_checkpoints".
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+bool is_image_name(const fs::path& path) {
+  if (is_hidden(path)) return false;
+  std::string extension = path.extension().string();
+  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+// Sorted, so that the order does not depend on the file system.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> entries;
+  fs::directory_iterator iterator(folder, error);
+  for (; !error && iterator != fs::directory_iterator(); iterator.increment(error)) entries.push_back(iterator->path());
+  if (error) fail(ErrorKind::kData, "{}: cannot be listed: {}", folder.string(), error.message());
+  std::ranges::sort(entries);
+  return entries;
+}
+
+class Lister {
+ public:
+  Lister(const ImageFilesSource& source, std::vector<std::string>& warnings) : source_(source), warnings_(warnings) {}
+
+  FilesByClass list(const std::string& split) {
+    const fs::path path = source_.directory / split;
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) {
+      fail(ErrorKind::kData, "{}: dataset is missing: neither a folder of classes nor a list of images is there; {}",
+           path.string(), source_.if_missing);
+    }
+    return fs::is_directory(status) ? list_tree(path) : read_list(path);
+  }
+
+ private:
+  FilesByClass list_tree(const fs::path& root) {
+    FilesByClass files;
+    std::vector<fs::path> others;
+    for (const fs::path& folder : entries_of(root)) {
+      if (!fs::is_directory(folder) || is_hidden(folder)) {
+        others.push_back(folder);
+        continue;
+      }
+      std::vector<fs::path>& images = files[folder.filename().string()];
+      for (const fs::path& entry : entries_of(folder)) (is_image_name(entry) ? images : others).push_back(entry);
+      if (images.empty()) {
+        fail(ErrorKind::kData, "{}: the class has no image (.jpg, .jpeg, .png); remove the folder or fill it",
+             folder.string());
+      }
+    }
+    if (files.empty()) fail(ErrorKind::kData, "{}: holds no folder, so there is no class", root.string());
+    if (!others.empty()) {
+      warnings_.push_back(fmt::format("{}: {} not named as images are left out; the first: {}", root.string(),
+                                      others.size() == 1 ? "1 entry" : fmt::format("{} entries", others.size()),
+                                      others.front().string()));
+    }
+    return files;
+  }
+
+  FilesByClass read_list(const fs::path& path) const {
+    std::ifstream list(path);
+    if (!list) fail(ErrorKind::kData, "{}: cannot be opened; check its permissions", path.string());
+    FilesByClass files;
+    int number = 0;
+    for (std::string line; std::getline(list, line);) {
+      ++number;
+      if (line.ends_with('\r')) line.pop_back();
+      if (line.empty()) continue;
+      const fs::path image = fs::path(line).lexically_normal();
+      const std::string folder = image.parent_path().filename().string();
+      if (image.is_absolute() || folder.empty() || folder == ".." || *image.begin() == "..") {
+        fail(ErrorKind::kData, "{}:{}: '{}' must be a path below {} that ends in CLASS/IMAGE", path.string(), number,
+             line, source_.directory.string());
+      }
+      files[folder].push_back(source_.directory / image);
+    }
+    if (list.bad()) fail(ErrorKind::kData, "{}: reading failed", path.string());
+    if (files.empty()) fail(ErrorKind::kData, "{}: lists no image", path.string());
+    return files;
+  }
+
+  const ImageFilesSource& source_;
+  std::vector<std::string>& warnings_;
+};
+
+class ImageFiles final : public EncodedExamples {
+ public:
+  explicit ImageFiles(std::vector<ImageFile> files) : files_(std::move(files)) {}
+
+  std::int64_t size() const noexcept override { return std::ssize(files_); }
+  std::int32_t label(std::int64_t example) const override { return file(example).label; }
+  std::vector<std::uint8_t> read(std::int64_t example) const override { return read_whole_file(file(example).path); }
+  std::string record(std::int64_t example) const override { return file(example).path.string(); }
+
+ private:
+  const ImageFile& file(std::int64_t example) const { return files_.at(static_cast<std::size_t>(example)); }
+
+  std::vector<ImageFile> files_;
+};
+
+}  // namespace
+
+ImageFileList list_image_files(const ImageFilesSource& source, Split split, std::vector<std::string>& warnings) {
+  Lister lister(source, warnings);
+  std::vector<std::string> of_training;  // reported when the training split itself is listed
+  const FilesByClass training =
+      split == Split::kTrain ? lister.list(source.train) : Lister(source, of_training).list(source.train);
+  const FilesByClass wanted = split == Split::kTrain ? training : lister.list(source.test);
+  ImageFileList result;
+  std::map<std::string, std::int32_t> labels;
+  for (const auto& [name, files] : training) {
+    labels[name] = static_cast<std::int32_t>(result.classes.size());
+    result.classes.push_back(name);
+  }
+  for (const auto& [name, files] : wanted) {
+    const auto label = labels.find(name);
+    if (label == labels.end()) {
+      fail(ErrorKind::kData, "{}: class '{}' is not among those of the training set, {}",
+           (source.directory / source.test).string(), name, (source.directory / source.train).string());
+    }
+    for (const fs::path& file : files) result.files.push_back({file, label->second});
+  }
+  return result;
+}
+
+std::unique_ptr<const EncodedExamples> open_image_files(const ImageFilesSource& source, Split split,
+                                                        std::int64_t classes, std::vector<std::string>& warnings) {
+  ImageFileList list = list_image_files(source, split, warnings);
+  if (std::cmp_not_equal(list.classes.size(), classes)) {
+    fail(ErrorKind::kData, "{}: has {} classes, but the job says {}: {}", (source.directory / source.train).string(),
+         list.classes.size(), classes, fmt::join(list.classes, ", "));
+  }
+  return std::make_unique<ImageFiles>(std::move(list.files));
+}
+
+std::vector<std::uint8_t> read_whole_file(const fs::path& path) {
+  InputFile file(path, true);
+  if (file.most_left() > kMostFileBytes) {
+    fail(ErrorKind::kData, "{}: is larger than {} bytes, so it is no image to train on", path.string(), kMostFileBytes);
+  }
+  std::vector<std::uint8_t> bytes(file.most_left());
+  file.read(bytes, "file");
+  return bytes;
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,40 @@
+// Reads one array from a NumPy .npy file (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataflow/input/formats/input_file.h"
+
+namespace arbalest::dataflow {
+
+struct NpyHeader {
+  std::string type;  // "|u1"
+  std::vector<std::uint64_t> shape;
+};
+
+struct NpyArray {
+  NpyHeader header;
+  std::vector<std::uint8_t> bytes;
+};
+
+// Both throw ErrorKind::kData, naming the file, if it is not a .npy file, truncated, too long, in Fortran order, or not
+// of a simple type (such as pickled objects).
+NpyHeader read_npy_header(InputFile& file);
+// Reads the rest of the file; `element_bytes`: size of one element.
+std::vector<std::uint8_t> read_npy_content(InputFile& file, const NpyHeader& header, std::uint64_t element_bytes);
+
+// Bytes of an integer of this type; 0 if the type is not a supported integer.
+std::size_t integer_bytes(const std::string& type);
+// An element of an integer array of `bytes` bytes each. Unsigned values above 2^62 are returned as 2^62.
+std::int64_t integer_at(const NpyArray& array, std::size_t bytes, std::size_t index);
+
+// Reads all numbers of an array of type '<f4' or '<f8', with `per_record` numbers per record. Throws ErrorKind::kData
+// for another type, and for a number that is not finite as float32; the error names the record and, if a record has
+// several numbers, the element. `what`: what the numbers are, for errors: "target".
+std::vector<float> read_floats(InputFile& file, const NpyHeader& header, std::string_view what, std::size_t per_record);
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,120 @@
+#include "dataflow/input/formats/ratings.h"
+
+#include <bit>
+#include <cstring>
+
+#include <fmt/ranges.h>
+
+#include "dataflow/input/formats/npy_array.h"
+#include "engine/error.h"
+
+namespace arbalest::dataflow {
+
+using engine::ErrorKind;
+using engine::fail;
+
+namespace {
+
+std::vector<std::int32_t> read_ids(const RatingsSource& source) {
+  InputFile file(source.ids, true);
+  NpyArray array{read_npy_header(file), {}};
+  const std::string path = source.ids.string();
+  const std::size_t bytes = integer_bytes(array.header.type);
+  if (bytes == 0) {
+    fail(ErrorKind::kData, "{}: is of type '{}'; ids are integers, little endian (such as '<i4', numpy.int32)", path,
+         array.header.type);
+  }
+  const std::vector<std::int64_t>& counts = source.expected.ids;
+  const std::vector<std::uint64_t>& shape = array.header.shape;
+  if (shape.size() != 2 || shape[1] != counts.size()) {
+    fail(ErrorKind::kData, "{}: has the shape ({}), but the job's ids need (n, {}): data.ratings.sizes has {} numbers",
+         path, fmt::join(shape, ", "), counts.size(), counts.size());
+  }
+  array.bytes = read_npy_content(file, array.header, bytes);
+  std::vector<std::int32_t> ids(shape[0] * shape[1]);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::int64_t id = integer_at(array, bytes, i);
+    const std::size_t column = i % counts.size();
+    if (id < 0 || id >= counts[column]) {
+      fail(ErrorKind::kData, "{}: record {}: column {}: id {} is not in [0, {}); number the ids from 0, {}", path,
+           i / counts.size(), column, id, counts[column],
+           id < 0 ? "or leave the record out"
+                  : fmt::format("or write how many there are to data.ratings.sizes[{}]", column));
+    }
+    ids[i] = static_cast<std::int32_t>(id);
+  }
+  return ids;
+}
+
+std::vector<float> read_targets(const RatingsSource& source) {
+  InputFile file(source.targets, true);
+  const NpyHeader header = read_npy_header(file);
+  if (header.shape.size() != 1) {
+    fail(ErrorKind::kData, "{}: has the shape ({}), but targets have one dimension", file.path().string(),
+         fmt::join(header.shape, ", "));
+  }
+  return read_floats(file, header, "target", 1);
+}
+
+}  // namespace
+
+InputDescription ratings_description(std::vector<std::int64_t> ids) {
+  return {{static_cast<std::int64_t>(ids.size())}, 1, std::move(ids)};
+}
+
+Ratings::Ratings(std::string name, InputDescription description, std::vector<std::int32_t> ids,
+                 std::vector<float> targets)
+    : name_(std::move(name)), description_(std::move(description)), ids_(std::move(ids)), targets_(std::move(targets)) {
+  ARBALEST_CHECK(ids_.size() == targets_.size() * description_.ids.size());
+}
+
+std::unique_ptr<Ratings> Ratings::split_off(std::string name, std::span<const std::int64_t> ratings) {
+  const std::size_t columns = description_.ids.size();
+  std::vector<std::int32_t> ids[2];  // [0]: kept, [1]: taken out
+  std::vector<float> targets[2];
+  const std::size_t sizes[2] = {targets_.size() - ratings.size(), ratings.size()};
+  for (const std::size_t part : {0U, 1U}) {
+    ids[part].reserve(sizes[part] * columns);
+    targets[part].reserve(sizes[part]);
+  }
+  auto next = ratings.begin();
+  for (std::size_t rating = 0; rating < targets_.size(); ++rating) {
+    const std::size_t part = next != ratings.end() && std::cmp_equal(*next, rating) ? 1 : 0;
+    if (part == 1) ++next;
+    const auto first = ids_.begin() + static_cast<std::ptrdiff_t>(rating * columns);
+    ids[part].insert(ids[part].end(), first, first + static_cast<std::ptrdiff_t>(columns));
+    targets[part].push_back(targets_[rating]);
+  }
+  ARBALEST_CHECK(next == ratings.end());
+  ids_ = std::move(ids[0]);
+  targets_ = std::move(targets[0]);
+  return std::make_unique<Ratings>(std::move(name), description_, std::move(ids[1]), std::move(targets[1]));
+}
+
+void Ratings::read(std::int64_t example, const ExamplePlace& /*place*/, float* ids) const {
+  ARBALEST_CHECK(example >= 0 && example < size());
+  const std::size_t columns = description_.ids.size();
+  std::memcpy(ids, ids_.data() + static_cast<std::size_t>(example) * columns, columns * sizeof(std::int32_t));
+}
+
+std::int32_t Ratings::label(std::int64_t example) const {
+  ARBALEST_CHECK(example >= 0 && example < size());
+  return std::bit_cast<std::int32_t>(targets_[static_cast<std::size_t>(example)]);
+}
+
+std::size_t Ratings::memory_bytes() const noexcept {
+  return ids_.size() * sizeof(std::int32_t) + targets_.size() * sizeof(float);
+}
+
+std::unique_ptr<Ratings> load_ratings(const RatingsSource& source) {
+  std::vector<std::int32_t> ids = read_ids(source);
+  std::vector<float> targets = read_targets(source);
+  const std::size_t records = ids.size() / source.expected.ids.size();
+  if (records != targets.size()) {
+    fail(ErrorKind::kData, "{} holds {} records but {} holds {} targets; the files do not belong together",
+         source.ids.string(), records, source.targets.string(), targets.size());
+  }
+  return std::make_unique<Ratings>(source.name, source.expected, std::move(ids), std::move(targets));
+}
+
+}  // namespace arbalest::dataflow

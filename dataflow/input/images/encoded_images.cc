@@ -1,0 +1,102 @@
+#include "dataflow/input/images/encoded_images.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "dataflow/input/images/framing.h"
+#include "dataflow/input/images/image_decoder.h"
+#include "dataflow/input/images/resample.h"
+#include "engine/error.h"
+
+namespace arbalest::dataflow {
+
+using engine::Error;
+using engine::ErrorKind;
+
+EncodedImages::EncodedImages(std::string name, const InputDescription& description, const Normalization& normalization,
+                             std::unique_ptr<const EncodedExamples> examples, const Framing& framing,
+                             OnUnreadable on_unreadable)
+    : name_(std::move(name)),
+      description_(description),
+      transform_(description.image, normalization),
+      examples_(std::move(examples)),
+      framing_(framing),
+      on_unreadable_(on_unreadable) {}
+
+void EncodedImages::decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const {
+  const std::vector<std::uint8_t> file = examples_->read(example);
+  const ImageSides target{static_cast<int>(description_.image[2]), static_cast<int>(description_.image[1])};
+  CropBox box;
+  // The smallest scale at which the box is not smaller than the target.
+  const auto choose_scale = [&](ImageSides sides) {
+    box = frame(framing_, sides, target, place);
+    return std::min(1.0, std::max(target.width / box.width, target.height / box.height));
+  };
+  const DecodedImage image = decode_image(file, static_cast<int>(description_.image[0]), choose_scale);
+  const double scale = image.scale;
+  resample(image, {box.left * scale, box.top * scale, box.width * scale, box.height * scale}, target.height,
+           target.width, pixels);
+}
+
+void EncodedImages::decode(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const {
+  try {
+    decode_file(example, place, pixels);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    const std::string record = examples_->record(example);
+    const std::string what = error.what();
+    engine::fail(ErrorKind::kData, "{}{}{}", what.starts_with(record) ? "" : record + ": ", what,
+                 skips_unreadable() ? "" : "; on_unreadable: SKIP goes on without it");
+  }
+}
+
+void EncodedImages::read(std::int64_t example, const ExamplePlace& place, float* image) const {
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(description_.image.elements()));
+  decode(example, place, pixels.data());
+  transform_.write(pixels.data(), place, image);
+}
+
+std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
+                                                      std::vector<std::string>& warnings) const {
+  ARBALEST_CHECK(!is_random());
+  const auto examples = static_cast<std::size_t>(size());
+  const auto pixels_per_image = static_cast<std::size_t>(description_.image.elements());
+  std::vector<std::uint8_t> pixels(examples * pixels_per_image);
+  std::vector<std::int32_t> labels(examples);
+  std::atomic<std::int64_t> unreadable = 0;
+  // The first failing example is reported, so that the error is the same in every run.
+  std::mutex mutex;
+  std::size_t first_failed = examples;
+  std::exception_ptr failure;
+  pool.for_each(examples, [&](std::size_t i) {
+    const auto example = static_cast<std::int64_t>(i);
+    labels[i] = label(example);
+    try {
+      decode(example, {}, pixels.data() + i * pixels_per_image);
+    } catch (...) {
+      ++unreadable;
+      const std::lock_guard lock(mutex);
+      if (i > first_failed) return;
+      first_failed = i;
+      failure = std::current_exception();
+    }
+  });
+  if (failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Error& error) {
+      if (!skips_unreadable() || error.kind() != ErrorKind::kData) throw;
+      if (unreadable == size()) engine::fail(ErrorKind::kData, "{}: no image can be read: {}", name_, error.what());
+      warnings.push_back(fmt::format("{}: {} of {} images cannot be read and are left out; the first: {}", name_,
+                                     unreadable.load(), examples, error.what()));
+    }
+    return nullptr;
+  }
+  return std::make_unique<ByteImages>(name_, description_, transform_.normalization(), std::move(pixels),
+                                      std::move(labels));
+}
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,32 @@
+// `max_pool { kernel: 2 stride: 2 ceil_mode: false }` and `average_pool { ... }`: [n, c, h, w] -> [n, c, h', w'].
+#pragma once
+
+#include "dataflow/layer.h"
+#include "dataflow/layers/images/image_shape.h"
+
+namespace arbalest::dataflow {
+
+class Pool2dLayer final : public Layer {
+ public:
+  struct Options {
+    engine::PoolKind kind = engine::PoolKind::kMax;
+    engine::Window window;
+    PaddingMode padding_mode = PaddingMode::kExplicit;
+    bool ceil_mode = false;      // whether a window that begins on the padded image may end behind it
+    bool count_padding = false;  // whether an average counts padding
+  };
+  explicit Pool2dLayer(const Options& options) : options_(options) {}
+
+  std::string_view kind() const override;
+  engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
+  std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
+  engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
+
+ private:
+  // Throws kInvalidJob if the window does not fit into `input`.
+  engine::Window place(const engine::Shape& input) const;
+
+  Options options_;
+};
+
+}  // namespace arbalest::dataflow

@@ -1,0 +1,120 @@
+// A CPU stream: a queue and one worker thread that owns a share of its device's cores.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "engine/cpu/device/core_lending.h"
+#include "engine/cpu/device/task.h"
+#include "engine/stream.h"
+
+namespace arbalest::engine {
+class StreamObserver;
+}
+
+namespace arbalest::engine::cpu {
+
+class CpuTaskGraph final : public TaskGraph {
+ public:
+  struct Entry {
+    std::unique_ptr<Task> task;
+    const char* label = "";
+  };
+
+  std::vector<Entry> entries;
+};
+
+class CpuStream final : public Stream {
+ public:
+  struct Options {
+    std::string name;
+    int threads = 1;
+    std::vector<int> pinned_cores = {};  // empty: unpinned
+    StreamObserver* observer = nullptr;
+    CoreLending* lending = nullptr;  // null: no core lending
+    bool lends = true;               // whether the stream lends its core while it waits
+  };
+
+  explicit CpuStream(Options options);
+  // Returns when all enqueued work has ended.
+  ~CpuStream() override;
+
+  const std::string& name() const noexcept override { return options_.name; }
+
+  void begin_task(std::uint64_t task) override { task_ = task; }
+  void wait(const Event& event, const char* label) override;
+  void copy(void* to, const void* from, std::size_t bytes, const char* label) override;
+  void fill_zero(void* to, std::size_t bytes, const char* label) override;
+  void enqueue(const FlatTask& task, const char* label) override;
+  void launch(const TaskGraph& graph, const char* label) override;
+  Event record() override;
+  void drain() noexcept override;
+  void begin_recording() override;
+  std::unique_ptr<TaskGraph> end_recording() override;
+
+  // Enqueues a task, or keeps it while recording. Allocates, so it is for recordings and set-up, not for steps.
+  void submit(std::unique_ptr<Task> task, const char* label);
+
+ private:
+  struct Copy {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+  };
+  struct FillZero {
+    void* to;
+    std::size_t bytes;
+  };
+  using Work = std::variant<std::monostate, Event, Copy, FillZero, WeightUpdate, GradientClip, ReplicaDifference,
+                            CentralUpdate, LocalAveraging, VectorMean, VectorSpread, MovingAverage, GatherExamples,
+                            RoundWeights, TensorSum, const CpuTaskGraph*, std::unique_ptr<Task>>;
+  struct Command {
+    Work work;
+    const char* label = "";
+    std::optional<std::uint64_t> task = {};
+  };
+  static constexpr std::size_t kQueueCapacity = 1024;
+
+  bool has_passed(std::uint64_t position) const override;
+  void synchronize(std::uint64_t position) override;
+  void push(Work work, const char* label);
+  void work_loop();
+  std::string place_of(const Command& command) const;
+  std::exception_ptr settle() noexcept;  // the worker's thread settings; returns an error, or null
+  void execute(Work& work, const char* label);
+  void abandon(Work& work) noexcept;
+  // Waits without throwing. Returns the error of the work before `position`, or null.
+  std::exception_ptr wait_passed(std::uint64_t position);
+  // The same for this stream's worker, which may lend its core meanwhile.
+  std::exception_ptr wait_for(CpuStream& other, std::uint64_t position);
+
+  const Options options_;
+  CoreLending::Seat* const seat_;  // null without lending
+  // Used by the enqueuing thread only.
+  std::unique_ptr<CpuTaskGraph> recording_;
+  std::optional<std::uint64_t> task_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable pushed_;              // the worker waits here
+  std::condition_variable passed_;              // waiters for events and for room in the queue wait here
+  std::vector<Command> queue_;                  // ring of kQueueCapacity; command p is at p % kQueueCapacity
+  std::uint64_t pushed_count_ = 0;              // guarded by mutex_
+  std::atomic<std::uint64_t> passed_count_{0};  // written under mutex_
+  int waiters_ = 0;                             // threads that wait on passed_
+  bool stopping_ = false;
+  std::exception_ptr error_;          // first error of the stream
+  std::uint64_t error_position_ = 0;  // number of commands up to and including the failed one
+
+  std::thread worker_;
+};
+
+}  // namespace arbalest::engine::cpu

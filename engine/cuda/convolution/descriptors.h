@@ -1,0 +1,30 @@
+// cuDNN's descriptions of tensors. Their makers throw ErrorKind::kDevice where an extent is beyond what cuDNN can
+// count.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/device/check.h"
+#include "engine/cuda/device/handle.h"
+#include "engine/cuda/layout/layout.h"
+#include "engine/dtype.h"
+#include "engine/ops/window.h"
+#include "engine/shape.h"
+
+namespace arbalest::engine::cuda {
+
+using TensorDescriptor = Handle<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
+using FilterDescriptor = Handle<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor>;
+using ConvolutionDescriptor = Handle<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor>;
+
+// `extent` as cuDNN and cuBLAS take it.
+int to_int(std::int64_t extent);
+
+// Images of shape [n, c, h, w], lying in `order`; float32 or bfloat16.
+TensorDescriptor describe_images(const Shape& shape, DType dtype, Order order);
+// Convolution weights of shape [o, c, kernel h, kernel w]; alike.
+FilterDescriptor describe_filters(const Shape& shape, DType dtype, Order order);
+// Cross-correlation that adds in float32, with the same padding on both sides. Its math type is to be set.
+ConvolutionDescriptor describe_convolution(const Window& window, std::int64_t groups);
+
+}  // namespace arbalest::engine::cuda

@@ -1,0 +1,98 @@
+#include "engine/cuda/device/device.h"
+
+#include <type_traits>
+#include <vector>
+
+#include "engine/cuda/device/check.h"
+#include "engine/cuda/device/memory.h"
+#include "engine/cuda/device/stream.h"
+#include "engine/cuda/layout/convert.h"
+#include "engine/cuda/layout/layout.h"
+#include "engine/cuda/operators/operators.h"
+#include "engine/cuda_devices.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+constexpr int kOldestMajor = 8;  // of the compute capabilities that the kernels are compiled for
+
+}  // namespace
+
+CudaDevice::CudaDevice(const DeviceSpec& spec, const DeviceOptions& options)
+    : name_(spec.name),
+      ordinal_(spec.cuda_ordinal),
+      graphs_(options.graphs),
+      observer_(options.observer),
+      questions_(ordinal_, gate_) {
+  const CudaDeviceInfo info = find_cuda_device(spec);
+  if (info.major < kOldestMajor) {
+    fail(ErrorKind::kDevice, "device '{}': {} has compute capability {}.{}; Arbalest needs {}.0 or newer", name_,
+         info.name, info.major, info.minor, kOldestMajor);
+  }
+  make_current();
+  keep_freed_memory(ordinal_);
+}
+
+void CudaDevice::make_current() const { ARBALEST_CUDA(cudaSetDevice(ordinal_)); }
+
+Buffer CudaDevice::allocate(std::size_t bytes) {
+  make_current();
+  return allocate_device(bytes);
+}
+
+Buffer CudaDevice::allocate_host(std::size_t bytes) {
+  make_current();
+  return allocate_mapped(bytes);
+}
+
+std::size_t CudaDevice::free_memory() const {
+  make_current();
+  return free_device_memory(ordinal_);
+}
+
+std::unique_ptr<Stream> CudaDevice::create_stream(const StreamOptions& options) {
+  CudaStream::Options created{.name = name_ + " " + options.name,
+                              .ordinal = ordinal_,
+                              .high_priority = options.floating,
+                              .libraries = !options.floating,
+                              .graphs = graphs_,
+                              .observer = observer_};
+  return std::make_unique<CudaStream>(std::move(created), gate_);
+}
+
+std::size_t CudaDevice::stream_bytes(const StreamOptions& options) const {
+  if (options.floating) return CudaStream::bytes(/*libraries=*/false);
+  return CudaStream::bytes(/*libraries=*/true) + questions_.handle_bytes();
+}
+
+std::unique_ptr<Operator> CudaDevice::prepare(const OperatorSpec& spec, const PrepareOptions& options) {
+  make_current();
+  const auto make = [&](const auto& kind) {
+    if constexpr (std::is_same_v<decltype(kind), const Conv2dSpec&>) {
+      return make_operator(kind, options, questions_);
+    } else {
+      return make_operator(kind, options);
+    }
+  };
+  return std::visit(make, spec);
+}
+
+Layout CudaDevice::plain_layout(const Shape& shape, DType dtype) const {
+  return make_layout(shape, dtype, Order::kCanonical);
+}
+
+void CudaDevice::convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) {
+  make_current();
+  std::vector<std::byte> read(source_layout.bytes()), written(target_layout.bytes());
+  const auto copy = [&](void* to, const void* from, std::size_t bytes) {
+    ARBALEST_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread));
+    ARBALEST_CUDA(cudaStreamSynchronize(cudaStreamPerThread));
+  };
+  copy(read.data(), source, read.size());
+  convert_on_host(source_layout, read.data(), target_layout, written.data());
+  copy(target, written.data(), written.size());
+}
+
+}  // namespace arbalest::engine::cuda

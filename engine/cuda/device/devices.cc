@@ -1,0 +1,77 @@
+#include <cstdlib>
+
+#include "engine/cuda/device/check.h"
+#include "engine/cuda/device/device.h"
+#include "engine/cuda/device/nccl.h"
+#include "engine/cuda_devices.h"
+#include "engine/error.h"
+
+namespace arbalest::engine {
+
+namespace {
+
+// Streams beyond the number of hardware queues share one, and one that waits for an event holds up the others. CUDA
+// takes 8 unless the environment says otherwise, and reads it when it starts: so this runs in every program that holds
+// the CUDA device, before its main(). What the user has set stays.
+[[maybe_unused]] const int kHardwareQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
+
+// 12040 -> "12.4"
+std::string dotted(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+std::string problem_of(cudaError_t result) {
+  int driver = 0;
+  int runtime = 0;
+  static_cast<void>(cudaDriverGetVersion(&driver));  // 0 without a driver
+  static_cast<void>(cudaRuntimeGetVersion(&runtime));
+  if (driver == 0) return "no NVIDIA driver is loaded on this machine; use devices: \"cpu\"";
+  if (result == cudaErrorInsufficientDriver) {
+    return fmt::format("the NVIDIA driver supports CUDA {} and this build needs {}; update the driver", dotted(driver),
+                       dotted(runtime));
+  }
+  if (result == cudaErrorNoDevice) return "this machine has no GPU; use devices: \"cpu\"";
+  return cudaGetErrorString(result);
+}
+
+}  // namespace
+
+CudaMachine find_cuda_devices() {
+  CudaMachine machine;
+  int count = 0;
+  cudaError_t result = cudaGetDeviceCount(&count);
+  for (int ordinal = 0; result == cudaSuccess && ordinal < count; ++ordinal) {
+    cudaDeviceProp properties{};
+    result = cudaGetDeviceProperties(&properties, ordinal);
+    machine.devices.push_back({ordinal, properties.name, properties.major, properties.minor, properties.totalGlobalMem,
+                               properties.multiProcessorCount});
+  }
+  if (result == cudaSuccess && count > 0) return machine;
+  static_cast<void>(cudaGetLastError());  // later calls must not find it
+  return {{}, problem_of(result == cudaSuccess ? cudaErrorNoDevice : result)};
+}
+
+std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOptions& options) {
+  return std::make_unique<cuda::CudaDevice>(spec, options);
+}
+
+std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices) {
+  std::vector<int> ordinals;
+  for (Device* device : devices) ordinals.push_back(static_cast<cuda::CudaDevice&>(*device).ordinal());
+  return cuda::make_nccl_collective(ordinals);
+}
+
+std::vector<std::string> cuda_kernel_choices(const Device& device) {
+  return static_cast<const cuda::CudaDevice&>(device).kernel_choices();
+}
+
+std::vector<LibraryVersion> cuda_library_versions() {
+  int runtime = 0;
+  static_cast<void>(cudaRuntimeGetVersion(&runtime));  // cannot fail
+  const auto cudnn = static_cast<int>(cudnnGetVersion());
+  std::vector<LibraryVersion> versions{
+      {"CUDA runtime", dotted(runtime)},
+      {"cuDNN", fmt::format("{}.{}.{}", cudnn / 10000, cudnn / 100 % 100, cudnn % 100)}};
+  for (LibraryVersion& version : cuda::nccl_versions()) versions.push_back(std::move(version));
+  return versions;
+}
+
+}  // namespace arbalest::engine

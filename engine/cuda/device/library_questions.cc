@@ -1,0 +1,39 @@
+#include "engine/cuda/device/library_questions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/cuda/device/memory.h"
+
+namespace arbalest::engine::cuda {
+
+LibraryQuestions::Turn LibraryQuestions::take_turn() {
+  Turn turn(*this);
+  ARBALEST_CUDA(cudaSetDevice(ordinal_));
+  if (handles_.has_value()) return turn;
+  ARBALEST_CUDA(cudaStreamCreateWithFlags(stream_.put(), cudaStreamNonBlocking));
+  handles_.emplace(ordinal_, stream_.get(), gate_);
+  return turn;
+}
+
+void LibraryQuestions::Turn::note_choice(std::string line) const {
+  if (std::ranges::find(of_.choices_, line) == of_.choices_.end()) of_.choices_.push_back(std::move(line));
+}
+
+std::vector<std::string> LibraryQuestions::choices() {
+  const std::lock_guard lock(mutex_);
+  return choices_;
+}
+
+std::size_t LibraryQuestions::handle_bytes() {
+  const Turn turn = take_turn();  // its handles have loaded what all share
+  if (!handle_bytes_.has_value()) {
+    const std::size_t before = driver_memory();
+    const LibraryHandles more(ordinal_, turn.stream(), gate_);
+    const std::size_t after = driver_memory();
+    handle_bytes_ = before > after ? before - after : 0;  // another process may have freed memory meanwhile
+  }
+  return *handle_bytes_;
+}
+
+}  // namespace arbalest::engine::cuda

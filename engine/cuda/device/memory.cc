@@ -1,0 +1,81 @@
+#include "engine/cuda/device/memory.h"
+
+#include <cstdint>
+#include <cstring>
+
+#include "engine/cuda/device/check.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+// Freeing is reported nowhere: a device that fails has been found out by then.
+void release_device(void* data, std::size_t) noexcept { static_cast<void>(cudaFree(data)); }
+void release_host(void* data, std::size_t) noexcept { static_cast<void>(cudaFreeHost(data)); }
+
+// Of the current device.
+void* take(std::size_t bytes) {
+  void* data = nullptr;
+  const cudaError_t result = cudaMallocAsync(&data, bytes, cudaStreamPerThread);
+  if (result == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());  // not sticky: the next call must not find it
+    int ordinal = 0;
+    ARBALEST_CUDA(cudaGetDevice(&ordinal));
+    fail(ErrorKind::kOutOfMemory, "cuda:{}: cannot allocate {} bytes", ordinal, bytes);
+  }
+  check(result, "cudaMallocAsync");
+  return data;
+}
+
+}  // namespace
+
+Buffer allocate_device(std::size_t bytes) {
+  if (bytes == 0) return {};
+  Buffer buffer(take(bytes), bytes, release_device);
+  void* data = buffer.data();
+  ARBALEST_CUDA(cudaMemsetAsync(data, 0, bytes, cudaStreamPerThread));
+  ARBALEST_CUDA(cudaStreamSynchronize(cudaStreamPerThread));
+  return buffer;
+}
+
+Buffer allocate_mapped(std::size_t bytes) {
+  if (bytes == 0) return {};
+  void* data = nullptr;
+  ARBALEST_CUDA(cudaHostAlloc(&data, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
+  Buffer buffer(data, bytes, release_host);
+  std::memset(data, 0, bytes);
+  return buffer;
+}
+
+void keep_freed_memory(int ordinal) {
+  cudaMemPool_t pool = nullptr;
+  ARBALEST_CUDA(cudaDeviceGetDefaultMemPool(&pool, ordinal));
+  std::uint64_t threshold = UINT64_MAX;
+  ARBALEST_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+}
+
+void release_pool(int ordinal) {
+  cudaMemPool_t pool = nullptr;
+  ARBALEST_CUDA(cudaDeviceGetDefaultMemPool(&pool, ordinal));
+  ARBALEST_CUDA(cudaMemPoolTrimTo(pool, 0));
+}
+
+std::size_t driver_memory() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  ARBALEST_CUDA(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
+std::size_t free_device_memory(int ordinal) {
+  cudaMemPool_t pool = nullptr;
+  ARBALEST_CUDA(cudaDeviceGetDefaultMemPool(&pool, ordinal));
+  std::uint64_t reserved = 0;
+  std::uint64_t used = 0;
+  ARBALEST_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+  ARBALEST_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  return driver_memory() + static_cast<std::size_t>(reserved - used);
+}
+
+}  // namespace arbalest::engine::cuda

@@ -1,0 +1,259 @@
+#include "engine/cuda/device/stream.h"
+
+#include <nvtx3/nvToolsExt.h>
+
+#include <chrono>
+#include <iterator>
+#include <thread>
+
+#include "engine/cuda/device/flat_tasks.h"
+#include "engine/cuda/device/launch.h"
+#include "engine/cuda/device/memory.h"
+#include "engine/cuda/device/report_position.h"
+#include "engine/cuda/device/send_words.h"
+#include "engine/error.h"
+#include "engine/stream_observer.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+// cuBLAS' own size on Hopper; with a workspace of the user its results repeat (cuBLAS, "Results Reproducibility").
+constexpr std::size_t kCublasWorkspace = std::size_t{32} << 20U;
+constexpr std::size_t kTaskName = 40;                      // characters of ", mini-batch N"
+constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;  // the driver's granule, for a learner's recordings
+constexpr int kPolls = 2000;                               // reads of the mapped counter before the host thread sleeps
+constexpr auto kNap = std::chrono::microseconds(20);
+constexpr int kNapsBetweenQuestions = 16;  // to the driver, whether the device still runs
+constexpr const char* kEarlierWork = "this or earlier work";
+
+}  // namespace
+
+std::size_t CudaStream::bytes(bool libraries) {
+  return kPartials * sizeof(float) + kMaxBlocks * sizeof(unsigned) + (libraries ? kCublasWorkspace + kGraphRoom : 0);
+}
+
+CudaStream::CudaStream(Options options, CaptureGate& gate)
+    : options_(std::move(options)), place_(options_.name), gate_(gate) {
+  place_.reserve(options_.name.size() + kTaskName);
+  ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+  int least = 0;
+  int greatest = 0;
+  ARBALEST_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  ARBALEST_CUDA(
+      cudaStreamCreateWithPriority(stream_.put(), cudaStreamNonBlocking, options_.high_priority ? greatest : least));
+  for (EventHandle& event : events_) {
+    // Streams wait for events; the host reads the mapped counter, so nothing is to interrupt it.
+    ARBALEST_CUDA(cudaEventCreateWithFlags(event.put(), cudaEventDisableTiming));
+  }
+  partials_ = allocate_device(kPartials * sizeof(float));
+  arrivals_ = allocate_device(kMaxBlocks * sizeof(unsigned));
+  passed_ = allocate_mapped(sizeof(std::uint64_t));
+  context_.stream = stream_.get();
+  context_.partials = partials_.as<float>();
+  context_.arrivals = arrivals_.as<unsigned>();
+  if (!options_.libraries) return;
+  cublas_workspace_ = allocate_device(kCublasWorkspace);
+  libraries_ = std::make_unique<LibraryHandles>(options_.ordinal, stream_.get(), gate_);
+  ARBALEST_CUDA(cublasSetWorkspace(libraries_->cublas(), cublas_workspace_.data(), kCublasWorkspace));
+  // Else partial sums of bfloat16 products may be rounded before they meet.
+  constexpr int kSumsInFloat32 = CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+  ARBALEST_CUDA(cublasSetMathMode(libraries_->cublas(), static_cast<cublasMath_t>(kSumsInFloat32)));
+  context_.cudnn = libraries_->cudnn();
+  context_.cublas = libraries_->cublas();
+}
+
+CudaStream::~CudaStream() { drain(); }
+
+void CudaStream::begin_task(std::uint64_t task) {
+  place_.resize(options_.name.size());
+  fmt::format_to(std::back_inserter(place_), ", mini-batch {}", task);
+}
+
+void CudaStream::wait(const Event& event, const char* label) {
+  ARBALEST_CHECK(recording_ == nullptr);
+  if (event.stream() == nullptr || event.stream() == this || event.position() == 0) return;
+  if (options_.observer != nullptr && options_.observer->drops_wait(*this, label)) return;
+  const auto* other = static_cast<const CudaStream*>(event.stream());
+  ARBALEST_CHECK(event.position() <= other->position_);  // only a recorded point can be waited for
+  run(label, [&](const StreamContext& context) {
+    ARBALEST_CUDA(cudaStreamWaitEvent(context.stream, other->event_at(event.position()), cudaEventWaitDefault));
+  });
+}
+
+void CudaStream::copy(void* to, const void* from, std::size_t bytes, const char* label) {
+  submit(label, [=](const StreamContext& context) {
+    ARBALEST_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, context.stream));
+  });
+}
+
+void CudaStream::fill_zero(void* to, std::size_t bytes, const char* label) {
+  submit(label, [=](const StreamContext& context) { ARBALEST_CUDA(cudaMemsetAsync(to, 0, bytes, context.stream)); });
+}
+
+void CudaStream::enqueue(const FlatTask& task, const char* label) {
+  std::visit(
+      [&](const auto& flat) { submit(label, [flat](const StreamContext& context) { run_flat(flat, context); }); },
+      task);
+}
+
+void CudaStream::launch(const TaskGraph& graph, const char* label) {
+  ARBALEST_CHECK(recording_ == nullptr);
+  const auto& recorded = static_cast<const CudaTaskGraph&>(graph);
+  if (recorded.executable.get() != nullptr) {
+    run(label, [&](const StreamContext& context) {
+      ARBALEST_CUDA(cudaGraphLaunch(recorded.executable.get(), context.stream));
+    });
+    return;
+  }
+  before(label);
+  for (const CudaTaskGraph::Entry& entry : recorded.entries) run(entry);
+  after(label);
+}
+
+Event CudaStream::record() {
+  ARBALEST_CHECK(recording_ == nullptr);
+  if (!dirty_) return {this, position_};
+  try {
+    ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+    report_position(passed_.as<std::uint64_t>(), position_ + 1, {}, stream_.get());
+  } catch (...) {
+    rethrow_with_place(kEarlierWork);
+  }
+  return next_event();
+}
+
+// A copy of its own would cost the host another call, and the stream the way to a copy engine and back.
+Event CudaStream::deliver(void* to, const void* from, std::size_t bytes, const char* label) {
+  ARBALEST_CHECK(recording_ == nullptr);
+  const Words words{static_cast<std::uint32_t*>(to), static_cast<const std::uint32_t*>(from),
+                    static_cast<std::uint32_t>(bytes / sizeof(std::uint32_t))};
+  ARBALEST_CHECK(words.count * sizeof(std::uint32_t) == bytes);
+  run(label, [&](const StreamContext& context) {
+    report_position(passed_.as<std::uint64_t>(), position_ + 1, words, context.stream);
+  });
+  return next_event();
+}
+
+void CudaStream::fetch(void* to, const void* from, std::size_t bytes, const char* label) {
+  ARBALEST_CHECK(recording_ == nullptr);
+  run(label, [&](const StreamContext& context) { send_words(to, from, bytes, context.stream); });
+}
+
+// After a report of that position.
+Event CudaStream::next_event() {
+  try {
+    ARBALEST_CUDA(cudaEventRecord(event_at(position_ + 1), stream_.get()));
+  } catch (...) {
+    rethrow_with_place(kEarlierWork);
+  }
+  dirty_ = false;
+  return {this, ++position_};
+}
+
+void CudaStream::drain() noexcept {
+  static_cast<void>(cudaSetDevice(options_.ordinal));  // the present one may have failed
+  static_cast<void>(cudaStreamSynchronize(stream_.get()));
+}
+
+void CudaStream::begin_recording() {
+  ARBALEST_CHECK(recording_ == nullptr);
+  recording_ = std::make_unique<CudaTaskGraph>();
+}
+
+std::unique_ptr<TaskGraph> CudaStream::end_recording() {
+  ARBALEST_CHECK(recording_ != nullptr);
+  const std::unique_ptr<CudaTaskGraph> recorded = std::move(recording_);
+  if (!options_.graphs) return std::make_unique<CudaTaskGraph>(std::move(*recorded));
+  ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+  for (const CudaTaskGraph::Entry& entry : recorded->entries) {
+    if (entry.calls_libraries) run(entry);
+  }
+  record().synchronize();
+  capture(*recorded);
+  return std::make_unique<CudaTaskGraph>(std::move(*recorded));
+}
+
+void CudaStream::capture(CudaTaskGraph& recorded) {
+  const auto undisturbed = gate_.enter_capture();
+  ARBALEST_CUDA(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal));
+  Handle<cudaGraph_t, cudaGraphDestroy> graph;
+  try {
+    for (const CudaTaskGraph::Entry& entry : recorded.entries) run(entry);
+  } catch (...) {
+    static_cast<void>(cudaStreamEndCapture(stream_.get(), graph.put()));  // the error under way says more
+    throw;
+  }
+  ARBALEST_CUDA(cudaStreamEndCapture(stream_.get(), graph.put()));
+  if (cudaGraphInstantiate(recorded.executable.put(), graph.get(), 0) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    release_pool(options_.ordinal);  // what freed learners have left there may be what is missing
+    ARBALEST_CUDA(cudaGraphInstantiate(recorded.executable.put(), graph.get(), 0));
+  }
+  ARBALEST_CUDA(cudaGraphUpload(recorded.executable.get(), stream_.get()));
+}
+
+bool CudaStream::has_passed(std::uint64_t position) const {
+  const auto* passed = static_cast<const volatile std::uint64_t*>(passed_.data());
+  if (*passed >= position) return true;
+  // A failed device counts no further.
+  static_cast<void>(cudaSetDevice(options_.ordinal));  // the present one may be another that has failed
+  const cudaError_t state = cudaEventQuery(event_at(position));
+  if (state == cudaErrorNotReady) static_cast<void>(cudaGetLastError());  // no error, but kept as the last one
+  return state != cudaErrorNotReady;
+}
+
+void CudaStream::check() const {
+  try {
+    ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+    const cudaError_t state = cudaEventQuery(event_at(position_));
+    if (state == cudaErrorNotReady) return static_cast<void>(cudaGetLastError());
+    ARBALEST_CUDA(state);
+  } catch (...) {
+    rethrow_with_place(kEarlierWork);
+  }
+}
+
+// A nap costs a few microseconds of the host's time. An event that wakes the host would cost the device an interrupt at
+// every record, waited for or not.
+void CudaStream::synchronize(std::uint64_t position) {
+  const auto* passed = static_cast<const volatile std::uint64_t*>(passed_.data());
+  for (int i = 0; i < kPolls; ++i) {
+    if (*passed >= position) return;
+    __builtin_ia32_pause();
+  }
+  for (int naps = 0; *passed < position; ++naps) {
+    // A device that has failed counts no further.
+    if (naps % kNapsBetweenQuestions == 0) {
+      check();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+}
+
+void CudaStream::before(const char* label) {
+  if (options_.observer != nullptr) options_.observer->before_task(*this, label);
+  nvtxRangePushA(place_.c_str());
+  nvtxRangePushA(label);
+  dirty_ = true;
+}
+
+void CudaStream::after(const char* label) {
+  nvtxRangePop();
+  nvtxRangePop();
+  if (options_.observer != nullptr) options_.observer->after_task(*this, label);
+}
+
+void CudaStream::rethrow_with_place(const char* label) const {
+  try {
+    throw;
+  } catch (const Error& error) {
+    const char* hint = error.kind() == ErrorKind::kDevice && options_.graphs
+                           ? "; run again with --no-graph to see which operator it was"
+                           : "";
+    throw Error(error.kind(), fmt::format("{}: {}: {}{}", place_, label, error.what(), hint));
+  }
+}
+
+}  // namespace arbalest::engine::cuda

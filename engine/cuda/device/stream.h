@@ -1,0 +1,158 @@
+// A CUDA stream with the library handles and the workspace of its learner. Work is enqueued by the calling host thread;
+// its end comes back through a counter in mapped host memory, so that the host learns of it without a driver call.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/buffer.h"
+#include "engine/cuda/device/check.h"
+#include "engine/cuda/device/handle.h"
+#include "engine/cuda/device/library_handles.h"
+#include "engine/stream.h"
+
+namespace arbalest::engine {
+class StreamObserver;
+}
+
+namespace arbalest::engine::cuda {
+
+// What a task needs to enqueue its kernels. The handles are bound to the stream and used by its tasks only.
+struct StreamContext {
+  cudaStream_t stream = nullptr;
+  cudnnHandle_t cudnn = nullptr;    // null on streams without libraries
+  cublasHandle_t cublas = nullptr;  // alike; its workspace is fixed, so that results repeat
+  float* partials = nullptr;        // [kPartials] device memory for sums by block; free between tasks
+  unsigned* arrivals = nullptr;     // [kMaxBlocks] device memory, zeros between kernels (last_block.h)
+};
+
+inline constexpr int kPartials = 6144;
+
+class CudaTaskGraph final : public TaskGraph {
+ public:
+  struct Entry {
+    const char* label = "";
+    std::function<void(const StreamContext&)> run;
+    bool calls_libraries = false;
+  };
+
+  std::vector<Entry> entries;
+  Handle<cudaGraphExec_t, cudaGraphExecDestroy> executable;  // none: the entries are enqueued one by one
+};
+
+class CudaStream final : public Stream {
+ public:
+  struct Options {
+    std::string name;
+    int ordinal = 0;             // of the device
+    bool high_priority = false;  // averaging, which others wait for
+    bool libraries = true;       // cuDNN and cuBLAS
+    bool graphs = true;          // false: recordings are enqueued task by task, and errors name the operator
+    StreamObserver* observer = nullptr;
+  };
+
+  // Device memory of a stream, in bytes. With libraries this includes their workspace and room for the recordings, but
+  // not their handles.
+  static std::size_t bytes(bool libraries);
+
+  // `gate`: the device's; must outlive the stream.
+  CudaStream(Options options, CaptureGate& gate);
+  // Ends when all enqueued work has.
+  ~CudaStream() override;
+
+  const std::string& name() const noexcept override { return options_.name; }
+
+  void begin_task(std::uint64_t task) override;
+  void wait(const Event& event, const char* label) override;
+  void copy(void* to, const void* from, std::size_t bytes, const char* label) override;
+  void fill_zero(void* to, std::size_t bytes, const char* label) override;
+  void enqueue(const FlatTask& task, const char* label) override;
+  void launch(const TaskGraph& graph, const char* label) override;
+  Event record() override;
+  Event deliver(void* to, const void* from, std::size_t bytes, const char* label) override;
+  void fetch(void* to, const void* from, std::size_t bytes, const char* label) override;
+  void drain() noexcept override;
+  void begin_recording() override;
+  std::unique_ptr<TaskGraph> end_recording() override;
+
+  // Throws if the GPU has failed. Does not wait.
+  void check() const;
+
+  // Enqueues what function(const StreamContext&) enqueues, or keeps it while recording. Throws what it threw, with the
+  // stream and the label before it.
+  template <typename Function>
+  void submit(const char* label, Function function) {
+    submit(label, std::move(function), /*calls_libraries=*/false);
+  }
+  // As submit, of what calls cuDNN or cuBLAS. At a first call they may load code or allocate, which a capture does not
+  // survive, so end_recording() runs `function` once before it captures. They may fail to launch and return success,
+  // so the runtime is asked for an error afterwards.
+  template <typename Function>
+  void submit_to_libraries(const char* label, Function function) {
+    submit(label, std::move(function), /*calls_libraries=*/true);
+  }
+
+ private:
+  // Events are reused after so many records: whoever waits for an older one waits for a later point of the stream.
+  static constexpr std::uint64_t kEvents = 64;
+  using EventHandle = Handle<cudaEvent_t, cudaEventDestroy>;
+
+  bool has_passed(std::uint64_t position) const override;
+  void synchronize(std::uint64_t position) override;
+  cudaEvent_t event_at(std::uint64_t position) const { return events_[position % kEvents].get(); }
+
+  template <typename Function>
+  void submit(const char* label, Function function, bool calls_libraries) {
+    if (recording_ != nullptr) {
+      recording_->entries.push_back({label, std::move(function), calls_libraries});
+    } else {
+      run(label, function, calls_libraries);
+    }
+  }
+  template <typename Function>
+  void run(const char* label, const Function& function, bool calls_libraries = false);
+  void run(const CudaTaskGraph::Entry& entry) { run(entry.label, entry.run, entry.calls_libraries); }
+  void capture(CudaTaskGraph& recorded);
+  Event next_event();
+  void before(const char* label);
+  void after(const char* label);
+  [[noreturn]] void rethrow_with_place(const char* label) const;
+
+  const Options options_;
+  std::string place_;  // the stream's name and its mini-batch, for traces and errors
+  Handle<cudaStream_t, cudaStreamDestroy> stream_;
+  CaptureGate& gate_;
+  std::unique_ptr<LibraryHandles> libraries_;
+  Buffer cublas_workspace_;
+  Buffer partials_;
+  Buffer arrivals_;
+  Buffer passed_;  // mapped host memory: uint64_t, the last position that the device has passed
+  StreamContext context_;
+  std::array<EventHandle, kEvents> events_;
+  std::uint64_t position_ = 0;  // of the last record
+  bool dirty_ = false;          // work was enqueued since
+  std::unique_ptr<CudaTaskGraph> recording_;
+};
+
+// The one kind of stream that operators of this backend are given.
+inline CudaStream& as_cuda(Stream& stream) { return static_cast<CudaStream&>(stream); }
+
+template <typename Function>
+void CudaStream::run(const char* label, const Function& function, bool calls_libraries) {
+  before(label);
+  try {
+    ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
+    function(static_cast<const StreamContext&>(context_));
+    if (calls_libraries) ARBALEST_CUDA(cudaGetLastError());
+  } catch (...) {
+    after(label);
+    rethrow_with_place(label);
+  }
+  after(label);
+}
+
+}  // namespace arbalest::engine::cuda

@@ -1,0 +1,42 @@
+#include "engine/cuda/layout/layout.h"
+
+#include "engine/error.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+class CudaLayout final : public NativeLayout {
+ public:
+  explicit CudaLayout(Order native) : order(native) {}
+  bool equals(const NativeLayout& other) const override {
+    const auto* same_kind = dynamic_cast<const CudaLayout*>(&other);
+    return same_kind != nullptr && same_kind->order == order;
+  }
+
+  const Order order;
+};
+
+// Two orders that put every element at the same place are one.
+bool orders_agree(const Shape& shape) { return shape[1] == 1 || (shape[2] == 1 && shape[3] == 1); }
+
+}  // namespace
+
+Layout make_layout(const Shape& shape, DType dtype, Order order) {
+  if (shape.rank() != 4 || orders_agree(shape)) order = Order::kCanonical;
+  return {shape, dtype, static_cast<std::size_t>(shape.elements()) * size_of(dtype),
+          std::make_shared<CudaLayout>(order)};
+}
+
+Order order_of(const Layout& layout) {
+  const auto* native = dynamic_cast<const CudaLayout*>(layout.native());
+  ARBALEST_CHECK(native != nullptr);
+  return native->order;
+}
+
+bool is_bfloat16(const Layout& layout) {
+  ARBALEST_CHECK(layout.dtype() != DType::kInt32);
+  return layout.dtype() == DType::kBFloat16;
+}
+
+}  // namespace arbalest::engine::cuda

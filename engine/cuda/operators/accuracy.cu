@@ -1,0 +1,106 @@
+#include "engine/cuda/kernels/block.h"
+#include "engine/cuda/kernels/rows.h"
+#include "engine/cuda/layout/layout.h"
+#include "engine/cuda/operators/kernel_operator.h"
+#include "engine/cuda/operators/operators.h"
+#include "engine/elementwise/bfloat16.h"
+#include "engine/elementwise/rank.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+static_assert(kMaxBlocks * 2 <= kPartials);
+
+// What has been counted, both below 2^31.
+struct Counts {
+  std::int32_t correct;
+  std::int32_t top;
+};
+
+__device__ Counts block_sum_of(const Counts& counts) { return {block_sum(counts.correct), block_sum(counts.top)}; }
+
+__device__ void write_result(const Counts& counts, float* result) {
+  result[0] = static_cast<float>(counts.correct);
+  result[1] = static_cast<float>(counts.top);
+}
+
+// How many of the lane's logits are larger than the label's.
+template <typename T>
+__device__ std::int32_t rank_of_lane(const T* logits, std::int64_t classes, std::int32_t label, int lane) {
+  const float of_label = elementwise::load(logits[label]);
+  std::int32_t rank = 0;
+  for (std::int64_t c = lane; c < classes; c += kRowLanes) {
+    rank += elementwise::ranks_before(elementwise::load(logits[c]), c, of_label, label) ? 1 : 0;
+  }
+  return rank;
+}
+
+// blocks[block] = examples of the block that are right; with a single block that is the result.
+// `T`: of the logits.
+template <typename T>
+__global__ void count_correct(const T* logits, const std::int32_t* labels, std::int64_t examples, std::int64_t classes,
+                              Counts* blocks, float* result) {
+  __shared__ std::int32_t ranks[kBlockRows][kRowLanes];
+  Counts counts{0, 0};
+  for_rows(examples, [&](const RowPlace& at) {
+    const auto [example, slot, lane] = at;
+    const std::int32_t label = example < examples ? labels[example] : kNoLabel;
+    const bool is_class = label >= 0 && label < classes;
+    const T* row = logits + example * classes;
+    ranks[slot][lane] = is_class ? rank_of_lane(row, classes, label, lane) : 0;
+    __syncthreads();
+    if (lane == 0 && is_class && elementwise::load(row[label]) == elementwise::load(row[label])) {
+      const std::int32_t rank = sum_of_lanes(ranks[slot]);
+      counts.correct += rank == 0 ? 1 : 0;
+      counts.top += rank < kTopRanks ? 1 : 0;
+    }
+  });
+  counts = block_sum_of(counts);
+  if (threadIdx.x != 0) return;
+  if (gridDim.x == 1) {
+    write_result(counts, result);
+  } else {
+    blocks[blockIdx.x] = counts;
+  }
+}
+
+__global__ void sum_correct(const Counts* blocks, std::int64_t count, float* result) {
+  Counts counts{0, 0};
+  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
+    counts.correct += blocks[i].correct;
+    counts.top += blocks[i].top;
+  }
+  counts = block_sum_of(counts);
+  if (threadIdx.x == 0) write_result(counts, result);
+}
+
+template <typename T>
+std::unique_ptr<Operator> make_accuracy(const AccuracySpec& spec) {
+  const Shape& shape = spec.logits.shape();
+  ARBALEST_CHECK(shape.rank() == 2 && spec.labels.shape() == Shape{shape[0]});
+  ARBALEST_CHECK(spec.labels.dtype() == DType::kInt32);
+
+  const auto forward = [examples = shape[0], classes = shape[1]](const ForwardAddresses& addresses,
+                                                                 const StreamContext& context) {
+    const std::int64_t blocks = row_blocks(examples, classes);
+    auto* of_blocks = reinterpret_cast<Counts*>(context.partials);
+    auto* result = static_cast<float*>(addresses.output);
+    launch(count_correct<T>, blocks, context.stream, static_cast<const T*>(addresses.input), addresses.labels, examples,
+           classes, of_blocks, result);
+    if (blocks > 1) launch(sum_correct, 1, context.stream, of_blocks, blocks, result);
+  };
+
+  OperatorTraits traits;
+  traits.output = make_layout({2}, DType::kFloat32, Order::kCanonical);
+  return std::make_unique<KernelOperator>(std::move(traits), forward, nullptr);
+}
+
+}  // namespace
+
+std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& /*options*/) {
+  return is_bfloat16(spec.logits) ? make_accuracy<BFloat16>(spec) : make_accuracy<float>(spec);
+}
+
+}  // namespace arbalest::engine::cuda

@@ -1,0 +1,99 @@
+// The kernels of batch norm: two for forward in training, one at inference, two for backward.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/kernels/channel_rows.h"
+#include "engine/cuda/kernels/channel_sums.h"
+
+namespace arbalest::engine::cuda {
+
+// What backward reads of the mini-batch's statistics; [channels] each.
+struct BatchStatistics {
+  float* mean;
+  float* inverse;  // 1 / sqrt(variance + epsilon), of the biased variance
+};
+
+// What forward measures; [channels] each. The last two are the targets of the running statistics.
+struct MeasuredStatistics {
+  BatchStatistics batch;
+  float* mean;
+  float* unbiased;  // variance
+};
+
+// Parameters and the statistics that are in force; [channels] each. `inverse` is null at inference, else `variance` is.
+struct NormTerms {
+  const float* scale;
+  const float* shift;
+  const float* mean;
+  const float* inverse;
+  const float* variance;
+  float epsilon;
+  std::int32_t relu;  // 1 or 0
+};
+
+// [channels] each. The gradient of scale is the sum of dy times the normalized x, that of shift the sum of dy.
+struct NormGradients {
+  float* scale;
+  float* shift;
+};
+
+// Count, mean and squared distances of some numbers of a channel. They are joined as in Chan, Golub and LeVeque (1979),
+// so that a mean far from zero costs no precision of the variance.
+struct Moments {
+  float count;
+  float mean;
+  float squares;  // sum of (x - mean)^2
+
+  __device__ Moments joined(const Moments& other) const {
+    if (other.count == 0.0F) return *this;
+    const float total = count + other.count;
+    const float distance = other.mean - mean;
+    const float share = other.count / total;
+    return {total, mean + distance * share, squares + other.squares + distance * distance * (count * share)};
+  }
+  static __device__ Moments read(const volatile Moments* from) { return {from->count, from->mean, from->squares}; }
+};
+
+struct GradientSums {
+  float product;  // sum of dy times the normalized x
+  float gradient;
+
+  __device__ GradientSums joined(const GradientSums& other) const {
+    return {product + other.product, gradient + other.gradient};
+  }
+  static __device__ GradientSums read(const volatile GradientSums* from) { return {from->product, from->gradient}; }
+};
+
+// Bytes of BlockSums::partials for a tensor of this geometry and element size; the same for Moments and GradientSums.
+std::size_t norm_partial_bytes(const Geometry& of, std::size_t element_size);
+
+template <typename T>
+void measure(const T* input, const Geometry& of, float epsilon, const MeasuredStatistics& target,
+             const BlockSums<Moments>& shared, cudaStream_t stream);
+
+// output = max(0, y + addend), or y without ReLU. `addend` null: there is none.
+template <typename T>
+void normalize(const T* input, const T* addend, T* output, const Geometry& of, const NormTerms& terms,
+               cudaStream_t stream);
+
+// Of a batch norm with an addend: the output tells which elements ReLU let pass. `gradient` receives the gradient
+// before ReLU, perhaps in the place of the output's gradient. Null: there is no addend.
+template <typename T>
+struct NormAddition {
+  const T* output = nullptr;
+  T* gradient = nullptr;
+};
+
+template <typename T>
+void sum_gradients(const T* input, const T* output_gradient, const NormAddition<T>& addition, const Geometry& of,
+                   const NormTerms& terms, const NormGradients& target, const BlockSums<GradientSums>& shared,
+                   cudaStream_t stream);
+
+// dx = scale / sqrt(v + epsilon) (dy - mean of dy - n mean of (dy n)), where n is the normalized x. `input_gradient`
+// may be `output_gradient`.
+template <typename T>
+void find_input_gradient(const T* input, const T* output_gradient, T* input_gradient, const Geometry& of,
+                         const NormTerms& terms, const NormGradients& sums, cudaStream_t stream);
+
+}  // namespace arbalest::engine::cuda

@@ -1,0 +1,133 @@
+// A dense layer as matrix products. Images are multiplied in the order they lie in, by weights that lie alike.
+#include <algorithm>
+
+#include "engine/alignment.h"
+#include "engine/cuda/convolution/descriptors.h"
+#include "engine/cuda/device/check.h"
+#include "engine/cuda/layout/layout.h"
+#include "engine/cuda/layout/transpose.h"
+#include "engine/cuda/operators/bias.h"
+#include "engine/cuda/operators/linear.h"
+#include "engine/cuda/operators/operators.h"
+#include "engine/error.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+// A row-major matrix [rows, columns] or, transposed, the one it is the transpose of.
+struct Matrix {
+  const void* data = nullptr;
+  int columns = 0;
+  bool transposed = false;
+};
+
+// Of what is multiplied, and how.
+struct Arithmetic {
+  cudaDataType type;
+  cublasComputeType_t compute;
+};
+
+Arithmetic arithmetic_of(Precision precision) {
+  switch (precision) {
+    case Precision::kFloat32:
+      return {CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC};
+    case Precision::kTensorFloat32:
+      return {CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
+    case Precision::kBFloat16:
+      break;
+  }
+  return {CUDA_R_16BF, CUBLAS_COMPUTE_32F};
+}
+
+// product[rows, columns] = a[rows, inner] * b[inner, columns]. cuBLAS is column-major: it sees each matrix transposed,
+// so it is given b and a.
+void multiply(cublasHandle_t cublas, const Arithmetic& in, const Matrix& a, const Matrix& b, void* product,
+              cudaDataType product_type, int rows, int columns, int inner) {
+  constexpr float kOne = 1.0F;
+  constexpr float kZero = 0.0F;
+  const auto operation = [](const Matrix& of) { return of.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  ARBALEST_CUDA(cublasGemmEx(cublas, operation(b), operation(a), columns, rows, inner, &kOne, b.data, in.type,
+                             b.columns, a.data, in.type, a.columns, &kZero, product, product_type, columns, in.compute,
+                             CUBLAS_GEMM_DEFAULT));
+}
+
+class Dense final : public LinearOperator {
+ public:
+  Dense(const DenseSpec& spec, const PrepareOptions& options);
+
+ private:
+  void run_forward(const LinearForward& of, const StreamContext& context) const override;
+  void run_backward(const LinearBackward& of, const StreamContext& context) const override;
+
+  Rows output_rows() const { return {batch_, units_, type_}; }
+  bool copies() const { return input_as_read_ != input_as_it_lies_; }
+  std::size_t images_bytes() const { return aligned(size_of(type_) * static_cast<std::size_t>(images_.elements())); }
+
+  const Arithmetic arithmetic_;
+  const int batch_;
+  const int features_;
+  const int units_;
+  Shape images_;  // the input's, where it or the weights lie with channels last
+  const Arrangement input_as_it_lies_;
+  Arrangement input_as_read_;  // in the order of the weights; the input is copied where it lies otherwise
+  // Scratch: the input or its gradient as read, if needed; then the bias gradient's partial sums.
+  std::size_t partials_at_ = 0;
+};
+
+Dense::Dense(const DenseSpec& spec, const PrepareOptions& options)
+    : LinearOperator(options, spec.bias, spec.activation),
+      arithmetic_(arithmetic_of(options.precision)),
+      batch_(to_int(spec.input.shape()[0])),
+      features_(to_int(spec.input.shape().elements_per_example())),
+      units_(to_int(spec.units)),
+      input_as_it_lies_(arrangement_of(spec.input)) {
+  const Shape& input = spec.input.shape();
+  traits_.output = make_layout({input[0], spec.units}, type_, Order::kCanonical);
+  const bool reads_images = input_as_it_lies_.order == Order::kChannelsLast;
+  const Layout own = reads_images ? make_layout(input.with_batch(spec.units), DType::kFloat32, Order::kChannelsLast)
+                                  : make_layout({spec.units, features_}, DType::kFloat32, Order::kCanonical);
+  set_parameters(options, own, spec.units);
+  const Layout& weights = traits_.parameters[0];
+  input_as_read_ = {type_, order_of(weights)};
+  images_ = reads_images ? input : weights.shape().with_batch(input[0]);
+
+  if (copies() && training_) traits_.saved_bytes = images_bytes();
+  traits_.backward_reads_inputs = training_ && !copies();
+  if (copies() && (!training_ || input_gradient_)) partials_at_ = images_bytes();
+  traits_.scratch_bytes = partials_at_;
+  if (training_ && bias_) traits_.scratch_bytes += aligned(column_sum_bytes(output_rows()));
+}
+
+void Dense::run_forward(const LinearForward& of, const StreamContext& context) const {
+  const void* read = of.input;
+  if (copies()) {
+    void* copy = training_ ? of.saved : of.scratch;
+    transpose(of.input, input_as_it_lies_, copy, input_as_read_, images_, context.stream);
+    read = copy;
+  }
+  multiply(context.cublas, arithmetic_, {read, features_}, {of.weights, features_, true}, of.output, arithmetic_.type,
+           batch_, units_, features_);
+  finish_output(of.output, of.bias, activation_, output_rows(), context.stream);
+}
+
+void Dense::run_backward(const LinearBackward& of, const StreamContext& context) const {
+  begin_gradient(of.output_gradient, of.output, activation_, of.bias_gradient, output_rows(),
+                 reinterpret_cast<float*>(of.scratch + partials_at_), context.stream);
+  multiply(context.cublas, arithmetic_, {of.output_gradient, units_, true}, {of.read, features_}, of.weights_gradient,
+           CUDA_R_32F, units_, features_, batch_);
+  if (of.input_gradient == nullptr) return;
+  void* produced = copies() ? of.scratch : of.input_gradient;
+  multiply(context.cublas, arithmetic_, {of.output_gradient, units_}, {of.weights, features_}, produced,
+           arithmetic_.type, batch_, features_, units_);
+  if (copies()) transpose(produced, input_as_read_, of.input_gradient, input_as_it_lies_, images_, context.stream);
+}
+
+}  // namespace
+
+std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOptions& options) {
+  ARBALEST_CHECK(spec.input.shape().rank() >= 2 && spec.units > 0);
+  return std::make_unique<Dense>(spec, options);
+}
+
+}  // namespace arbalest::engine::cuda

@@ -1,0 +1,75 @@
+// An operator without parameters whose passes are kernels of ours.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "engine/cuda/device/stream.h"
+#include "engine/operator.h"
+
+namespace arbalest::engine::cuda {
+
+// Addresses of one use: those of ForwardOperands and BackwardOperands that such an operator has.
+struct ForwardAddresses {
+  const void* input = nullptr;
+  const std::int32_t* labels = nullptr;
+  void* output = nullptr;
+  void* saved = nullptr;
+  void* scratch = nullptr;
+  const StepParameters* step = nullptr;
+};
+
+struct BackwardAddresses {
+  const void* input = nullptr;  // valid if backward_reads_inputs
+  const std::int32_t* labels = nullptr;
+  const void* output = nullptr;
+  const void* output_gradient = nullptr;
+  void* input_gradient = nullptr;
+  const void* saved = nullptr;
+  void* scratch = nullptr;
+  const StepParameters* step = nullptr;
+};
+
+class KernelOperator final : public Operator {
+ public:
+  // Both enqueue the kernels of one pass.
+  using Forward = std::function<void(const ForwardAddresses& addresses, const StreamContext& context)>;
+  using Backward = std::function<void(const BackwardAddresses& addresses, const StreamContext& context)>;
+
+  // No `backward`: there is no gradient to compute.
+  KernelOperator(OperatorTraits traits, Forward forward, Backward backward)
+      : forward_(std::move(forward)), backward_(std::move(backward)) {
+    traits_ = std::move(traits);
+  }
+
+  void forward(Stream& stream, const char* label, const ForwardOperands& operands) const override {
+    const ForwardAddresses addresses{operands.inputs[0], labels_of(operands.inputs), operands.output,
+                                     operands.saved,     operands.scratch,           operands.step};
+    as_cuda(stream).submit(label, [this, addresses](const StreamContext& context) { forward_(addresses, context); });
+  }
+
+  void backward(Stream& stream, const char* label, const BackwardOperands& operands) const override {
+    if (!backward_) return;
+    const BackwardAddresses addresses{.input = operands.inputs[0],
+                                      .labels = labels_of(operands.inputs),
+                                      .output = operands.output,
+                                      .output_gradient = operands.output_gradient,
+                                      .input_gradient = operands.input_gradients[0],
+                                      .saved = operands.saved,
+                                      .scratch = operands.scratch,
+                                      .step = operands.step};
+    as_cuda(stream).submit(label, [this, addresses](const StreamContext& context) { backward_(addresses, context); });
+  }
+
+ private:
+  static const std::int32_t* labels_of(std::span<const void* const> inputs) {
+    return inputs.size() < 2 ? nullptr : static_cast<const std::int32_t*>(inputs[1]);
+  }
+
+  const Forward forward_;
+  const Backward backward_;
+};
+
+}  // namespace arbalest::engine::cuda

@@ -1,0 +1,99 @@
+// What convolutions and dense layers have in common: weights, perhaps a bias, and three passes over them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "engine/cuda/device/stream.h"
+#include "engine/cuda/layout/layout.h"
+#include "engine/error.h"
+#include "engine/operator.h"
+
+namespace arbalest::engine::cuda {
+
+// Addresses of one use; null where there is nothing: no bias, no gradient wanted.
+struct LinearForward {
+  const void* input = nullptr;
+  const void* weights = nullptr;
+  const float* bias = nullptr;
+  void* output = nullptr;
+  void* saved = nullptr;
+  std::byte* scratch = nullptr;
+};
+
+struct LinearBackward {
+  const void* read = nullptr;  // the input, or where it does not lie as the kernels want it, what forward saved
+  const void* weights = nullptr;
+  const void* output = nullptr;     // valid if there is an activation
+  void* output_gradient = nullptr;  // becomes that of the activation's input
+  float* weights_gradient = nullptr;
+  float* bias_gradient = nullptr;
+  void* input_gradient = nullptr;
+  std::byte* scratch = nullptr;
+};
+
+class LinearOperator : public Operator {
+ public:
+  void forward(Stream& stream, const char* label, const ForwardOperands& operands) const final {
+    const LinearForward addresses{.input = operands.inputs[0],
+                                  .weights = operands.parameters[0],
+                                  .bias = bias_ ? static_cast<const float*>(operands.parameters[1]) : nullptr,
+                                  .output = operands.output,
+                                  .saved = operands.saved,
+                                  .scratch = static_cast<std::byte*>(operands.scratch)};
+    as_cuda(stream).submit_to_libraries(
+        label, [this, addresses](const StreamContext& context) { run_forward(addresses, context); });
+  }
+
+  void backward(Stream& stream, const char* label, const BackwardOperands& operands) const final {
+    ARBALEST_CHECK(training_);
+    const LinearBackward addresses{
+        .read = traits_.backward_reads_inputs ? operands.inputs[0] : operands.saved,
+        .weights = operands.parameters[0],
+        .output = operands.output,
+        .output_gradient = operands.output_gradient,
+        .weights_gradient = static_cast<float*>(operands.parameter_gradients[0]),
+        .bias_gradient = bias_ ? static_cast<float*>(operands.parameter_gradients[1]) : nullptr,
+        .input_gradient = input_gradient_ ? operands.input_gradients[0] : nullptr,
+        .scratch = static_cast<std::byte*>(operands.scratch)};
+    as_cuda(stream).submit_to_libraries(
+        label, [this, addresses](const StreamContext& context) { run_backward(addresses, context); });
+  }
+
+ protected:
+  LinearOperator(const PrepareOptions& options, bool bias, std::optional<ActivationFunction> activation)
+      : type_(options.precision == Precision::kBFloat16 ? DType::kBFloat16 : DType::kFloat32),
+        training_(options.mode == OperatorMode::kTraining),
+        input_gradient_(training_ && options.input_gradient),
+        bias_(bias),
+        activation_(activation) {
+    traits_.backward_reads_output = training_ && activation.has_value();
+    traits_.overwrites_output_gradient = traits_.backward_reads_output;
+    traits_.low_precision_weights = type_ == DType::kBFloat16;
+  }
+
+  // As the options fix them; else `weights`, and a bias of `outputs` elements where there is one.
+  void set_parameters(const PrepareOptions& options, const Layout& weights, std::int64_t outputs) {
+    traits_.parameters = options.parameters;
+    if (traits_.parameters.empty()) {
+      traits_.parameters.push_back(weights);
+      if (bias_) traits_.parameters.push_back(make_layout({outputs}, DType::kFloat32, Order::kCanonical));
+    }
+    ARBALEST_CHECK(traits_.parameters.size() == (bias_ ? 2U : 1U));
+    ARBALEST_CHECK(traits_.parameters[0].shape().elements() == weights.shape().elements());
+  }
+
+  const DType type_;  // of the output, its gradient, and whatever is multiplied
+  const bool training_;
+  const bool input_gradient_;
+  const bool bias_;
+  const std::optional<ActivationFunction> activation_;
+
+ private:
+  // Both enqueue one pass.
+  virtual void run_forward(const LinearForward& of, const StreamContext& context) const = 0;
+  virtual void run_backward(const LinearBackward& of, const StreamContext& context) const = 0;
+};
+
+}  // namespace arbalest::engine::cuda

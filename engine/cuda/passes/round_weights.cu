@@ -1,0 +1,23 @@
+#include "engine/passes/round_weights.h"
+
+#include "engine/cuda/device/flat_tasks.h"
+#include "engine/cuda/kernels/block.h"
+#include "engine/cuda/kernels/wide.h"
+
+namespace arbalest::engine::cuda {
+
+namespace {
+
+__global__ void round_elements(const RoundWeights task) {
+  for_groups<kWideFloats>(task.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
+    store_group(load_group<kNumbers>(task.weights, group), task.rounded, group);
+  });
+}
+
+}  // namespace
+
+void run_flat(const RoundWeights& task, const StreamContext& context) {
+  launch(round_elements, blocks_for_groups<kWideFloats>(task.elements), context.stream, task);
+}
+
+}  // namespace arbalest::engine::cuda

@@ -1,0 +1,81 @@
+#include "jobs/messages/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace arbalest::jobs {
+
+std::string grouped(std::int64_t value) {
+  std::string text = std::to_string(value);
+  const std::size_t first_digit = value < 0 ? 1 : 0;
+  for (std::size_t at = text.size(); at > first_digit + 3;) {
+    at -= 3;
+    text.insert(at, 1, ',');
+  }
+  return text;
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  const char* plural = count == 1 ? "" : noun.ends_with("tch") ? "es" : "s";
+  return fmt::format("{} {}{}", grouped(count), noun, plural);
+}
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::lround(std::max(0.0, seconds)));
+  const std::int64_t minutes = whole / 60;
+  if (minutes < 60) return fmt::format("{}:{:02}", minutes, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", minutes / 60, minutes % 60, whole % 60);
+}
+
+std::string percent(double fraction) {
+  // Rounded down, so that a shortfall of the target shows: 0.98999 is not "99.00 %". The small addend absorbs binary
+  // fractions such as 0.29 * 100 = 28.999999999999996.
+  return fmt::format("{:.2f} %", std::floor(fraction * 1e4 + 1e-7) / 1e2);
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, kUnits[unit]);
+}
+
+std::string loss_text(double loss) {
+  constexpr double kReadable = 1e6;
+  return std::abs(loss) < kReadable ? fmt::format("{:.4f}", loss) : fmt::format("{:.4g}", unsigned_nan(loss));
+}
+
+std::string epochs_text(double epochs) {
+  if (epochs == std::floor(epochs)) return counted(static_cast<std::int64_t>(epochs), "epoch");
+  return epochs < 0.1 ? fmt::format("{:.1g} epochs", epochs) : fmt::format("{:.1f} epochs", epochs);
+}
+
+double unsigned_nan(double value) { return std::isnan(value) ? std::abs(value) : value; }
+
+std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t left_columns) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      widths[column] = std::max(widths[column], row[column].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      if (column > 0) line += "  ";
+      line += column < left_columns ? fmt::format("{:<{}}", row[column], widths[column])
+                                    : fmt::format("{:>{}}", row[column], widths[column]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+}  // namespace arbalest::jobs

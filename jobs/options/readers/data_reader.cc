@@ -1,0 +1,277 @@
+#include "jobs/options/readers/data_reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "dataflow/input/formats/ratings.h"
+#include "jobs/options/known_datasets.h"
+#include "jobs/options/readers/validation_check.h"
+
+namespace arbalest::jobs {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+namespace {
+
+// Bounds of mean and stddev for pixels that are bytes, and for numbers of any size. With a smaller stddev the values
+// that the model reads are too large to learn from.
+constexpr dataflow::Range<float> kPixelMean{0.0F, 1.0F};
+constexpr dataflow::Range<float> kPixelStddev{1e-6F, 1000.0F};
+constexpr dataflow::Range<float> kNumberMean{-1e6F, 1e6F};
+constexpr dataflow::Range<float> kNumberStddev{1e-6F, 1e6F};
+
+constexpr int kMostIds = 1'000'000'000;
+constexpr int kMostClasses = 1'000'000;
+constexpr int kMostChannels = 1024;
+constexpr int kLongestSide = 4096;
+
+using Floats = google::protobuf::RepeatedField<float>;
+
+class DataReader {
+ public:
+  DataReader(const v1::Data& data, dataflow::FieldIssues& issues)
+      : data_(data), known_(known_dataset(data)), issues_(issues) {}
+
+  DataOptions read() {
+    options_.kind = known_.kind;
+    options_.input = known_.input;
+    options_.test_examples = known_.test_examples;
+    read_directory();
+    read_validation();
+    if (data_.has_images()) read_encoded(data_.images());
+    if (data_.has_tfrecord()) read_tfrecord(data_.tfrecord());
+    if (data_.has_npy()) read_npy(data_.npy());
+    if (data_.has_ratings()) {
+      read_ratings(data_.ratings());
+      return std::move(options_);  // the other fields are for images
+    }
+    if (options_.input.classes == 0) return std::move(options_);  // the size of the images is unknown
+    read_augmentation();
+    const bool are_numbers = known_.kind == DataOptions::Kind::kFloatNpy;
+    options_.normalization.mean =
+        read_list("mean", data_.normalization().mean(), are_numbers ? kNumberMean : kPixelMean);
+    options_.normalization.stddev =
+        read_list("stddev", data_.normalization().stddev(), are_numbers ? kNumberStddev : kPixelStddev);
+    return std::move(options_);
+  }
+
+ private:
+  void read_directory() {
+    const FieldDescriptor* field = directory_field(data_);
+    if (field == nullptr) return;
+    const Message& source = data_.GetReflection()->GetMessage(data_, source_field(data_));
+    options_.directory = source.GetReflection()->GetString(source, field);
+    if (options_.directory.empty() && known_.directory.empty()) {
+      issues_.add(path_of("directory"),
+                  "directory is missing: what holds the files, below the data root; '.' is the data root itself");
+    } else if (options_.directory.empty()) {
+      issues_.add(path_of("directory"), "directory is empty; '.' is the data root itself");
+    }
+  }
+
+  // Subtracts the validation examples from the known number of training examples.
+  void read_validation() {
+    const std::vector<std::int64_t>& sizes = known_.class_sizes;
+    if (!sizes.empty()) {
+      options_.training_examples = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+      options_.validation_examples = 0;
+    }
+    if (!data_.has_validation()) return;
+    const v1::Validation& validation = data_.validation();
+    options_.validation = {{validation.fraction(), validation.seed()}, {}};
+    if (!require(kFractionPath, validation.has_fraction(), "the part of each class that validates, such as 0.1")) {
+      return;
+    }
+    const dataflow::ValidationRule& rule = options_.validation->rule;
+    std::string problem = dataflow::out_of_range("fraction", rule.fraction, dataflow::above(0.0, 0.5));
+    if (!problem.empty() && rule.fraction > 1.0 && rule.fraction <= 50.0) {
+      problem += fmt::format("; did you mean {}?", rule.fraction / 100.0);
+    }
+    if (problem.empty() && !sizes.empty()) problem = validation_problem(rule, sizes);
+    issues_.add(kFractionPath, problem);
+    if (!problem.empty() || sizes.empty()) return;
+    options_.validation_examples = validation_size(rule, sizes);
+    *options_.training_examples -= *options_.validation_examples;
+  }
+
+  // Reads the name of a file or folder, or of several, in the directory.
+  std::string read_name(const std::string& field, const std::string& name) {
+    if (name.empty()) issues_.add(path_of(field), fmt::format("{} is empty; leave it out to get its default", field));
+    return name;
+  }
+
+  template <typename Source>
+  bool read_classes(const Source& source) {
+    return require(path_of("classes"), source.has_classes(), "how many classes the images have") &&
+           check(path_of("classes"), source.classes(), {1, kMostClasses});
+  }
+
+  // Source: Images or Tfrecord.
+  template <typename Source>
+  void read_encoded(const Source& source) {
+    options_.train = read_name("train", source.train());
+    options_.test = read_name("test", source.test());
+    const bool has_classes = read_classes(source);
+    const v1::Decoding& decoding = source.decoding();
+    const bool has_size = read_decoding(decoding, path_of("decoding."));
+    if (has_classes && has_size) {
+      options_.input = {{decoding.channels(), decoding.height(), decoding.width()}, source.classes()};
+    }
+  }
+
+  void read_tfrecord(const v1::Tfrecord& source) {
+    read_encoded(source);
+    check(path_of("first_label"), source.first_label(), {0, kMostClasses});
+    options_.first_label = source.first_label();
+  }
+
+  void read_npy(const v1::Npy& source) {
+    options_.train = read_name("train_images", source.train_images());
+    options_.train_labels = read_name("train_labels", source.train_labels());
+    options_.test = read_name("test_images", source.test_images());
+    options_.test_labels = read_name("test_labels", source.test_labels());
+    const bool has_classes = read_classes(source);
+    const bool has_size = read_size(source, path_of(""));
+    const bool has_channels = check(path_of("channels"), source.channels(), {1, kMostChannels});
+    if (has_classes && has_size && has_channels) {
+      options_.input = {{source.channels(), source.height(), source.width()}, source.classes()};
+    }
+  }
+
+  void read_ratings(const v1::Ratings& source) {
+    options_.train = read_name("train_ids", source.train_ids());
+    options_.train_labels = read_name("train_targets", source.train_targets());
+    options_.test = read_name("test_ids", source.test_ids());
+    options_.test_labels = read_name("test_targets", source.test_targets());
+    if (data_.has_augmentation()) issues_.add("data.augmentation", "augmentation is for images, and ratings are none");
+    if (data_.has_normalization())
+      issues_.add("data.normalization", "normalization is for images, and ratings are none");
+    bool are_sound = require(path_of("sizes"), source.sizes_size() > 0,
+                             "how many ids each column has, such as sizes: 1000 sizes: 500 for users and items");
+    std::vector<std::int64_t> sizes;
+    for (int k = 0; k < source.sizes_size(); ++k) {
+      are_sound &= check(path_of(fmt::format("sizes[{}]", k)), source.sizes(k), {1, kMostIds});
+      sizes.push_back(source.sizes(k));
+    }
+    if (are_sound) options_.input = dataflow::ratings_description(std::move(sizes));
+  }
+
+  template <typename Size>
+  bool read_size(const Size& size, const std::string& path) {
+    const bool has_height = require(path + "height", size.has_height(), "that of the model's images") &&
+                            check(path + "height", size.height(), {1, kLongestSide});
+    const bool has_width = require(path + "width", size.has_width(), "that of the model's images") &&
+                           check(path + "width", size.width(), {1, kLongestSide});
+    return has_height && has_width;
+  }
+
+  // Returns whether the images' size is known.
+  bool read_decoding(const v1::Decoding& decoding, const std::string& path) {
+    const bool has_size = read_size(decoding, path);
+    const bool has_channels = decoding.channels() == 1 || decoding.channels() == 3;
+    if (!has_channels) {
+      issues_.add(path + "channels", fmt::format("channels must be 1 or 3, not {}", decoding.channels()));
+    }
+    if (has_size && decoding.has_resize()) {
+      check(path + "resize", decoding.resize(), {std::max(decoding.height(), decoding.width()), kLongestSide});
+      options_.resize = decoding.resize();
+    }
+    options_.on_unreadable =
+        decoding.on_unreadable() == v1::Decoding::SKIP ? dataflow::OnUnreadable::kSkip : dataflow::OnUnreadable::kStop;
+    return has_size && has_channels;
+  }
+
+  // Path of a field of the dataset's message.
+  std::string path_of(const std::string& field) const { return fmt::format("data.{}.{}", known_.name, field); }
+
+  static std::string last_name(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+  bool require(const std::string& path, bool is_there, const std::string& what) {
+    if (!is_there) issues_.add(path, fmt::format("{} is missing: {}", last_name(path), what));
+    return is_there;
+  }
+
+  bool check(const std::string& path, int value, const dataflow::Range<int>& range) {
+    const std::string problem = dataflow::out_of_range(last_name(path), value, range);
+    issues_.add(path, problem);
+    return problem.empty();
+  }
+
+  void read_random_crop(const std::string& path) {
+    const v1::RandomResizedCrop& crop = data_.augmentation().random_resized_crop();
+    const std::string area_problem = dataflow::out_of_range("min_area", crop.min_area(), {0.01, 1.0});
+    const std::string aspect_problem = dataflow::out_of_range("max_aspect", crop.max_aspect(), {1.0, 10.0});
+    issues_.add(path + ".min_area", area_problem);
+    issues_.add(path + ".max_aspect", aspect_problem);
+    const engine::RandomResizedCrop random_crop{.min_area = static_cast<float>(crop.min_area()),
+                                                .log_max_aspect = static_cast<float>(std::log(crop.max_aspect()))};
+    if (!data_.has_images() && !data_.has_tfrecord()) {
+      options_.augmentation.random_crop = random_crop;
+      if (area_problem.empty() && aspect_problem.empty()) check_crop_fits(path, crop);
+      return;
+    }
+    if (!options_.resize) {
+      issues_.add(path, fmt::format("random_resized_crop needs {}, which test images are brought to",
+                                    path_of("decoding.resize")));
+    }
+    options_.random_crop = random_crop;
+  }
+
+  void check_crop_fits(const std::string& path, const v1::RandomResizedCrop& crop) {
+    const auto [shorter, longer] = std::minmax({options_.input.image[1], options_.input.image[2]});
+    const double most = crop.max_aspect() * static_cast<double>(shorter) / static_cast<double>(longer);
+    if (crop.min_area() <= most) return;
+    issues_.add(
+        path, fmt::format("of images of {} x {} pixels a rectangle of max_aspect {} is at most {:.3g} of the "
+                          "area, which is below min_area, {}; raise max_aspect or lower min_area",
+                          options_.input.image[1], options_.input.image[2], crop.max_aspect(), most, crop.min_area()));
+  }
+
+  void read_augmentation() {
+    const v1::Augmentation& augmentation = data_.augmentation();
+    const auto height = static_cast<int>(options_.input.image[1]);
+    const auto width = static_cast<int>(options_.input.image[2]);
+    const std::string path = "data.augmentation.";
+    issues_.add(path + "padding",
+                dataflow::out_of_range("padding", augmentation.padding(), {0, std::min(height, width) - 1}));
+    issues_.add(path + "cutout", dataflow::out_of_range("cutout", augmentation.cutout(),
+                                                        {0, height * width == 1 ? 0 : 2 * std::max(height, width)}));
+    options_.augmentation = {.padding = augmentation.padding(),
+                             .cutout = augmentation.cutout(),
+                             .horizontal_flip = augmentation.horizontal_flip()};
+    if (augmentation.has_random_resized_crop()) read_random_crop(path + "random_resized_crop");
+  }
+
+  std::vector<float> read_list(const std::string& name, const Floats& values, const dataflow::Range<float>& range) {
+    const std::string path = "data.normalization." + name;
+    const std::int64_t channels = options_.input.image[0];
+    for (int i = 0; i < values.size(); ++i) {
+      issues_.add(fmt::format("{}[{}]", path, i), dataflow::out_of_range(name, values[i], range));
+    }
+    if (values.size() != 1 && values.size() != channels) {
+      issues_.add(
+          path, fmt::format("{} has {} numbers, but the images have {}; give one for each channel, or one for "
+                            "all",
+                            name, values.size(), channels == 1 ? "one channel" : fmt::format("{} channels", channels)));
+    }
+    return {values.begin(), values.end()};
+  }
+
+  const v1::Data& data_;
+  const KnownDataset known_;
+  dataflow::FieldIssues& issues_;
+  DataOptions options_;
+};
+
+}  // namespace
+
+DataOptions read_data(const v1::Data& data, dataflow::FieldIssues& issues) { return DataReader(data, issues).read(); }
+
+}  // namespace arbalest::jobs

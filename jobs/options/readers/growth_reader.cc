@@ -1,0 +1,56 @@
+#include "jobs/options/readers/growth_reader.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "jobs/messages/text.h"
+#include "jobs/options/readers/learners_reader.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+constexpr const char* kPath = "learners.per_device.growth";
+constexpr double kDefaultShare = 0.6;  // fraction of the run's epochs; docs/synchronization.md has the measurement
+
+// from, 2 from, 4 from, ..., to
+std::vector<int> doublings(int from, int to) {
+  std::vector<int> counts{from};
+  while (counts.back() < to) counts.push_back(std::min(2 * counts.back(), to));
+  return counts;
+}
+
+}  // namespace
+
+void read_growth(v1::Learners::Growth& growth, JobOptions& options, dataflow::FieldIssues& issues) {
+  const std::string path(kPath);
+  const int max_epochs = options.training.max_epochs;
+  if (!growth.has_to()) {
+    issues.add(path, "to is missing: how many learners there are in the end, such as 16");
+    return;
+  }
+  if (!growth.has_from()) growth.set_from(1);
+  if (!growth.has_epochs()) growth.set_epochs(kDefaultShare * max_epochs);
+  const std::string bad_to = dataflow::out_of_range("to", growth.to(), kLearnersPerDevice);
+  issues.add(path + ".to", bad_to);
+  if (growth.from() < 1 || (bad_to.empty() && growth.from() > growth.to())) {
+    issues.add(path + ".from",
+               fmt::format("from must be in [1, {}], the learners in the end, not {}", growth.to(), growth.from()));
+    return;
+  }
+  if (!bad_to.empty()) return;
+  if (!(growth.epochs() > 0.0 && growth.epochs() < max_epochs)) {
+    issues.add(path + ".epochs", fmt::format("epochs must be above 0 and below training.max_epochs, {}, not {}",
+                                             max_epochs, growth.epochs()));
+  }
+  const std::vector<int> counts = doublings(growth.from(), growth.to());
+  const double interval = growth.epochs() / std::max(1.0, static_cast<double>(counts.size() - 1));
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    options.schedule.push_back({.per_device = std::vector<int>(options.devices.size(), counts[i]),
+                                .at_epoch = static_cast<double>(i) * interval});
+  }
+  options.learners_per_device = options.schedule.front().per_device;
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,253 @@
+#include "jobs/options/readers/job_reader.h"
+
+#include <algorithm>
+
+#include "engine/cuda_devices.h"
+#include "jobs/messages/text.h"
+#include "jobs/options/known_datasets.h"
+#include "jobs/options/readers/data_reader.h"
+#include "jobs/options/readers/graph_reader.h"
+#include "jobs/options/readers/learners_reader.h"
+#include "jobs/options/readers/learning_rate_reader.h"
+#include "jobs/options/readers/optimizer_reader.h"
+#include "jobs/options/readers/schedule_check.h"
+#include "jobs/options/readers/synchronization_reader.h"
+#include "jobs/options/readers/validation_check.h"
+
+namespace arbalest::jobs {
+
+using dataflow::above;
+using dataflow::below;
+using dataflow::out_of_range;
+using engine::Error;
+
+namespace {
+
+constexpr int kMaxEpochs = 1000000;
+constexpr int kMostStatisticsExamples = 1000000000;
+
+std::string check_target(double accuracy) {
+  std::string problem = out_of_range("target_accuracy", accuracy, above(0.0, 1.0));
+  const bool is_percentage = accuracy > 1.0 && accuracy <= 100.0;
+  if (is_percentage) problem += fmt::format("; did you mean {}?", accuracy / 100.0);
+  return problem;
+}
+
+class JobReader {
+ public:
+  JobReader(v1::Job& job, dataflow::FieldIssues& issues) : job_(job), issues_(issues) {}
+
+  JobOptions read() {
+    read_name();
+    read_data();
+    read_training();
+    options_.optimizer = read_optimizer(job_.optimizer(), issues_);
+    options_.learning_rate = read_learning_rate(job_.learning_rate(), job_.training().max_epochs(), issues_);
+    read_devices();
+    read_precision();
+    const std::size_t issues_before = issues_.all().size();
+    read_learners(*job_.mutable_learners(), options_, issues_);
+    learners_are_sound_ = issues_.all().size() == issues_before && !options_.devices.empty();
+    read_synchronization();
+    read_model();
+    read_round();
+    if (issues_.empty()) add_warnings();
+    return std::move(options_);
+  }
+
+ private:
+  void read_name() {
+    options_.name = job_.name();
+    const bool is_plain = std::ranges::all_of(options_.name, is_name_character);
+    if (options_.name.empty() || options_.name[0] == '.' || !is_plain) {
+      issues_.add("name", fmt::format("name names a directory: letters, digits, '-', '_' and '.', not starting with "
+                                      "'.'; '{}' is not of that form",
+                                      options_.name));
+    }
+  }
+
+  void read_data() {
+    const v1::Data& data = job_.data();
+    if (data.source_case() == v1::Data::SOURCE_NOT_SET) {
+      issues_.add("data", "no data is chosen; add data { digits {} } (part of the program) or data { mnist {} }");
+      return;
+    }
+    options_.data = jobs::read_data(data, issues_);
+    const std::optional<std::int64_t> examples = options_.data.training_examples;
+    if (examples && job_.training().batch_size() > *examples) {
+      issues_.add("training.batch_size",
+                  fmt::format("batch_size {} is larger than the training set of {} ({} examples{})",
+                              job_.training().batch_size(), known_dataset(data).name, *examples,
+                              options_.data.validation ? " without those that validate" : ""));
+    }
+  }
+
+  void read_training() {
+    const v1::Training& training = job_.training();
+    if (training.batch_size() < 1) {
+      issues_.add("training.batch_size", fmt::format("batch_size must be at least 1, not {}", training.batch_size()));
+    }
+    issues_.add("training.max_epochs", out_of_range("max_epochs", training.max_epochs(), {1, kMaxEpochs}));
+    issues_.add("training.batch_norm_examples",
+                out_of_range("batch_norm_examples", training.batch_norm_examples(), {1, kMostStatisticsExamples}));
+    issues_.add("training.moving_average_epochs",
+                out_of_range("moving_average_epochs", training.moving_average_epochs(), {0.0, double{kMaxEpochs}}));
+    options_.data.augmentation.seed = training.seed();
+    options_.training = {.batch_size = training.batch_size(),
+                         .max_epochs = training.max_epochs(),
+                         .target_accuracy = std::nullopt,
+                         .seed = training.seed(),
+                         .precision = jobs::from_proto(training.precision()),
+                         .reestimates_statistics = training.batch_norm_statistics() == v1::Training::REESTIMATED,
+                         .statistics_examples = training.batch_norm_examples(),
+                         .moving_average = {.epochs = training.moving_average_epochs()}};
+    if (training.has_mean_from_epoch()) {
+      const double most = training.max_epochs();
+      issues_.add("training.mean_from_epoch",
+                  out_of_range("mean_from_epoch", training.mean_from_epoch(), below(0.0, most)));
+      if (training.moving_average_epochs() > 0.0) {
+        issues_.add("training.mean_from_epoch",
+                    "mean_from_epoch and moving_average_epochs exclude each other; remove one of them");
+      }
+      options_.training.moving_average.mean_from_epoch = training.mean_from_epoch();
+    }
+    if (training.has_target_accuracy()) {
+      options_.training.target_accuracy = training.target_accuracy();
+      issues_.add("training.target_accuracy", check_target(training.target_accuracy()));
+      if (options_.data.kind == DataOptions::Kind::kRatings) {
+        issues_.add("training.target_accuracy",
+                    "target_accuracy is for classifiers, and ratings are numbers; remove it: the job trains for "
+                    "max_epochs and reports test_rmse");
+      }
+    }
+  }
+
+  void read_devices() {
+    for (int i = 0; i < job_.devices_size(); ++i) {
+      try {
+        std::vector<engine::DeviceSpec> devices = options_.devices;
+        devices.push_back(engine::parse_device(job_.devices(i)));
+        if (devices.back().is_cuda()) engine::find_cuda_device(devices.back());
+        engine::check_disjoint(devices);
+        options_.devices = std::move(devices);
+      } catch (const Error& error) {
+        issues_.add(fmt::format("devices[{}]", i), error.what());
+      }
+    }
+  }
+
+  void read_precision() {
+    for (const engine::DeviceSpec& device : options_.devices) {
+      const std::string problem = engine::precision_problem(device, options_.training.precision);
+      if (problem.empty()) continue;
+      issues_.add("training.precision", problem);
+      return;  // the devices are all of one kind
+    }
+  }
+
+  void read_synchronization() {
+    jobs::read_synchronization(job_.synchronization(), options_, issues_);
+    synchronization_is_sound_ = !issues_.has_within("synchronization");
+    // Stability depends on all parameters and on the number of learners.
+    if (synchronization_is_sound_ && learners_are_sound_) check_stability(job_.learners(), options_, issues_);
+  }
+
+  void read_model() {
+    if (!job_.has_model()) {
+      issues_.add("model", "no model is chosen; add one, as in model { zoo { lenet {} } }, or list its layers");
+      return;
+    }
+    GraphContext context{.input = std::nullopt, .batch_size = std::nullopt};
+    if (options_.data.input.classes > 0) context.input = options_.data.input;
+    if (!issues_.has("training.batch_size")) context.batch_size = options_.training.batch_size;
+    options_.graph = read_graph(job_.model(), context, issues_);
+  }
+
+  void read_round() {
+    // Consequences of another mistake are not reported.
+    if (issues_.has("training.batch_size") || !synchronization_is_sound_ || !learners_are_sound_) return;
+    std::optional<std::int64_t> batches;  // batches of an epoch, unless only the files tell
+    if (options_.data.training_examples) batches = *options_.data.training_examples / options_.training.batch_size;
+    if (!batches || *batches > 0) check_steps(options_, batches, issues_);
+    if (batches) check_rounds(job_.learners(), *batches, options_, issues_);
+  }
+
+  void add_warnings() {
+    const auto warn = [&](std::string text) {
+      if (!text.empty()) options_.warnings.push_back(std::move(text));
+    };
+    for (std::string& text : synchronization_warnings(options_)) warn(std::move(text));
+    warn(optimizer_warning(options_.optimizer));
+    for (std::string& text : learning_rate_warnings(options_.learning_rate, options_.training.max_epochs)) {
+      warn(std::move(text));
+    }
+    if (options_.data.training_examples) {
+      const std::int64_t batches = *options_.data.training_examples / options_.training.batch_size;
+      warn(unreached_steps(options_, batches));
+      warn(unreached_switches(options_, batches));
+    }
+    if (options_.data.validation && options_.data.validation_examples) {
+      warn(validation_warning(*options_.data.validation_examples, options_.training.target_accuracy));
+    }
+    warn_of_softmax();
+    for (std::size_t i = 0; i < options_.devices.size(); ++i) {
+      const int cores = engine::core_count(options_.devices[i]);
+      int most = options_.learners_per_device[i];
+      for (const LearnerStep& step : options_.schedule) most = std::max(most, step.per_device[i]);
+      if (!options_.devices[i].is_cuda() && most > cores) {
+        warn(fmt::format("{} learners share the {} of '{}'", most, counted(cores, "core"), options_.devices[i].name));
+      }
+    }
+  }
+
+  void warn_of_softmax() {
+    if (options_.graph == nullptr) return;
+    const auto& nodes = options_.graph->nodes();
+    for (const auto& loss : nodes) {
+      if (loss.layer->kind() != "softmax_cross_entropy") continue;
+      const auto before = std::ranges::find(nodes, loss.inputs[0], &dataflow::Graph::Node::output);
+      if (before == nodes.end() || before->layer->kind() != "softmax") continue;
+      options_.warnings.push_back(fmt::format(
+          "the loss '{}' takes logits and applies softmax itself; remove layer '{}'", loss.name, before->name));
+    }
+  }
+
+  v1::Job& job_;
+  dataflow::FieldIssues& issues_;
+  JobOptions options_;
+  bool learners_are_sound_ = false;        // whether the numbers of learners are right
+  bool synchronization_is_sound_ = false;  // whether the synchronization is right
+};
+
+}  // namespace
+
+JobOptions read_job(v1::Job& job, dataflow::FieldIssues& issues) { return JobReader(job, issues).read(); }
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+}
+
+v1::Training::Precision to_proto(engine::Precision precision) {
+  switch (precision) {
+    case engine::Precision::kTensorFloat32:
+      return v1::Training::TF32;
+    case engine::Precision::kBFloat16:
+      return v1::Training::BF16;
+    case engine::Precision::kFloat32:
+      break;
+  }
+  return v1::Training::FP32;
+}
+
+engine::Precision from_proto(v1::Training::Precision precision) {
+  switch (precision) {
+    case v1::Training::TF32:
+      return engine::Precision::kTensorFloat32;
+    case v1::Training::BF16:
+      return engine::Precision::kBFloat16;
+    default:
+      return engine::Precision::kFloat32;
+  }
+}
+
+}  // namespace arbalest::jobs

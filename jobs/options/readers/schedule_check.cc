@@ -1,0 +1,129 @@
+#include "jobs/options/readers/schedule_check.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "jobs/messages/text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+int total(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
+
+// Tracks where a run's strides begin, in mini-batches, while its learners and schemes change.
+class Strides {
+ public:
+  Strides(const JobOptions& options, std::int64_t batches_per_epoch)
+      : switches_(options.switches),
+        batches_per_epoch_(static_cast<double>(batches_per_epoch)),
+        learners_(total(options.learners_per_device)),
+        steps_(options.synchronization.steps_per_stride()) {}
+
+  // Carries out the switches up to mini-batch `batch`. A switch takes place where the first stride begins at or after
+  // its epoch.
+  void advance(std::uint64_t batch) {
+    for (; next_ < switches_.size(); ++next_) {
+      const std::uint64_t at = start_of(switches_[next_].at_epoch);
+      if (at > batch) return;
+      if (next_ > 0 && at == begin_ && !overtaken_) overtaken_ = next_ - 1;
+      begin_ = at;
+      steps_ = switches_[next_].to.steps_per_stride();
+      const std::vector<int>& learners = switches_[next_].learners_per_device;
+      if (!learners.empty()) learners_ = total(learners);
+    }
+  }
+  // From mini-batch `batch` on there are `learners` learners.
+  void resize(std::uint64_t batch, int learners) {
+    begin_ = batch;
+    learners_ = learners;
+  }
+
+  // Index of the first switch that the next one followed before a stride began; nothing if there is none.
+  std::optional<std::size_t> overtaken() const { return overtaken_; }
+  // Index of the first switch that has not taken place.
+  std::size_t next_switch() const { return next_; }
+  std::uint64_t begin() const { return begin_; }
+  int learners() const { return learners_; }
+  int steps() const { return steps_; }
+  std::uint64_t batches() const { return static_cast<std::uint64_t>(learners_) * static_cast<std::uint64_t>(steps_); }
+
+ private:
+  // The same value as Scheduler::progress().
+  double epoch_of(std::uint64_t batch) const { return static_cast<double>(batch) / batches_per_epoch_; }
+
+  std::uint64_t start_of(double epoch) const {
+    const double left = epoch * batches_per_epoch_ - static_cast<double>(begin_);
+    std::uint64_t strides = left > 0.0 ? static_cast<std::uint64_t>(left / static_cast<double>(batches())) : 0;
+    while (epoch_of(begin_ + strides * batches()) < epoch) ++strides;
+    return begin_ + strides * batches();
+  }
+
+  const std::vector<SynchronizationSwitch>& switches_;
+  double batches_per_epoch_;
+  std::size_t next_ = 0;  // index in switches_
+  std::optional<std::size_t> overtaken_;
+  std::uint64_t begin_ = 0;  // a stride begins here, and all following strides have one length
+  int learners_;
+  int steps_;
+};
+
+bool changes_stride(const JobOptions& options) {
+  return std::ranges::any_of(options.switches, [&](const SynchronizationSwitch& each) {
+    return each.to.steps_per_stride() != options.synchronization.steps_per_stride();
+  });
+}
+
+}  // namespace
+
+void check_steps(const JobOptions& options, std::optional<std::int64_t> batches, dataflow::FieldIssues& issues) {
+  if (options.schedule.empty() || options.schedule.front().at_epoch) return;  // at_epoch waits for the next stride
+  if (!batches && changes_stride(options)) return;
+  // If all strides have the same length, the positions of the switches do not matter.
+  Strides strides(options, batches.value_or(1));
+  for (std::size_t i = 1; i < options.schedule.size(); ++i) {
+    const std::uint64_t at = options.schedule[i].at_batch;
+    if (batches) strides.advance(at);
+    const std::uint64_t round = strides.batches();
+    const std::uint64_t too_late = (at - strides.begin()) % round;
+    if (too_late != 0) {
+      const std::uint64_t earlier = at - too_late;
+      issues.add(
+          fmt::format("learners.per_device.schedule.step[{}].at_batch", i),
+          fmt::format("learners change between rounds, and from mini-batch {} on each round of {} with period {} "
+                      "has {} mini-batches: {} lies within one; did you mean {}{}?",
+                      strides.begin(), counted(strides.learners(), "learner"), strides.steps(), round, at,
+                      earlier == strides.begin() ? "" : fmt::format("{} or ", earlier), earlier + round));
+    }
+    strides.resize(at, total(options.schedule[i].per_device));
+  }
+}
+
+std::string unreached_switches(const JobOptions& options, std::int64_t batches) {
+  const bool knows_strides = !options.tuned && (options.schedule.empty() || !options.schedule.front().at_epoch);
+  if (options.switches.empty() || batches <= 0 || !knows_strides) return "";
+  const auto end = static_cast<std::uint64_t>(batches) * static_cast<std::uint64_t>(options.training.max_epochs);
+  Strides strides(options, batches);
+  for (std::size_t i = 1; i < options.schedule.size() && options.schedule[i].at_batch < end; ++i) {
+    strides.advance(options.schedule[i].at_batch);
+    strides.resize(options.schedule[i].at_batch, total(options.schedule[i].per_device));
+  }
+  strides.advance(end - 1);
+  if (const auto lost = strides.overtaken()) {
+    return fmt::format(
+        "synchronization.switch[{}]: no round begins between epoch {} and epoch {}, where switch[{}] follows: it has "
+        "no "
+        "effect",
+        *lost, options.switches[*lost].at_epoch, options.switches[*lost + 1].at_epoch, *lost + 1);
+  }
+  const std::size_t unreached = strides.next_switch();
+  if (unreached == options.switches.size()) return "";
+  return fmt::format(
+      "synchronization.switch[{}]: no round begins between epoch {} and the end of the run ({}), as a round of {} with "
+      "period {} has {} of the {} mini-batches of an epoch: it {} no effect",
+      unreached, options.switches[unreached].at_epoch, counted(options.training.max_epochs, "epoch"),
+      counted(strides.learners(), "learner"), strides.steps(), strides.batches(), batches,
+      unreached + 1 == options.switches.size() ? "has" : "and what follows it have");
+}
+
+}  // namespace arbalest::jobs

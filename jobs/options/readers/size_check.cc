@@ -1,0 +1,57 @@
+#include "jobs/options/readers/size_check.h"
+
+#include <algorithm>
+
+#include "jobs/messages/text.h"
+
+namespace arbalest::jobs {
+
+using engine::Shape;
+
+namespace {
+
+constexpr double kMaxElements = 1 << 30;
+
+// A floating-point number, because a product of extents may exceed every integer.
+double elements(const Shape& shape) {
+  double product = 1.0;
+  for (const std::int64_t extent : shape) product *= static_cast<double>(extent);
+  return product;
+}
+
+}  // namespace
+
+std::vector<SizeIssue> check_sizes(const dataflow::Graph& graph, std::int64_t batch_size) {
+  std::vector<SizeIssue> issues;
+  const auto is_too_large = [](const Shape& shape) { return elements(shape) > kMaxElements; };
+  const auto check = [&](const std::string& layer, const std::string& what, const Shape& shape) {
+    if (!is_too_large(shape)) return;
+    issues.push_back({layer, fmt::format("layer '{}': its {} would be {} numbers, more than 2^30; make the layer, its "
+                                         "input or batch_size smaller",
+                                         layer, what, to_string(shape))});
+  };
+  const std::vector<Shape> shapes = graph.shapes(batch_size);
+  for (const dataflow::Graph::Node& node : graph.nodes()) {
+    const std::vector<Shape> inputs = dataflow::Graph::input_shapes(node, shapes);
+    // Outputs behind one that is too large are too large for the same reason.
+    if (std::ranges::none_of(inputs, is_too_large)) {
+      check(node.name, "output", shapes[static_cast<std::size_t>(node.output)]);
+    }
+    for (const dataflow::ParameterSpec& parameter : node.layer->parameters(inputs)) {
+      check(node.name, parameter.name, parameter.shape);
+    }
+  }
+  return issues;
+}
+
+std::string check_round(int learners, int period, std::int64_t batches) {
+  const std::int64_t needed = std::int64_t{learners} * period;
+  if (needed <= batches) return "";
+  return fmt::format(
+      "a round of {} with period {} needs {}, but an epoch has {}; use {}fewer learners or smaller "
+      "mini-batches",
+      counted(learners, "learner"), period, counted(needed, "mini-batch"), grouped(batches),
+      period > 1 ? "a shorter period, " : "");
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,28 @@
+// Charts of a bench that compare its cases.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "jobs/study/bench/bench.h"
+#include "jobs/study/bench/bench_statistics.h"
+#include "jobs/study/svg_chart.h"
+
+namespace arbalest::jobs {
+
+enum class BenchAccuracy { kTest, kValidation };
+
+// "test accuracy", "validation accuracy"
+const char* to_string(BenchAccuracy accuracy);
+// The accuracy that the target refers to: on the validation set if there is one.
+BenchAccuracy target_accuracy_of(const BenchResult& result);
+bool has_validation(const BenchResult& result);
+
+// One curve per case: the median over its runs at the end of each epoch, with the range as a band.
+LineChart accuracy_over_epochs(const BenchResult& result, BenchAccuracy accuracy);
+
+// One curve per series of cases: the median test accuracy at the end of training over the number of learners of all
+// devices, with the range as whiskers. None if all runs have the same number of learners.
+std::optional<LineChart> accuracy_over_learners(const BenchResult& result);
+
+}  // namespace arbalest::jobs

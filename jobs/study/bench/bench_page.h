@@ -1,0 +1,17 @@
+// Writes a bench as one self-contained HTML page, with charts as inline SVG, readable on light and dark background.
+#pragma once
+
+#include <string>
+
+#include "jobs/study/bench/bench.h"
+
+namespace arbalest::jobs {
+
+std::string to_page(const BenchResult& result);
+
+// "Time to 99.00 % test accuracy", or "Test accuracy" if there is no target.
+std::string bench_title(const BenchResult& result);
+// "0.25, 0.50, 1.00"
+std::string load_text(const LoadAverage& load);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,240 @@
+#include "jobs/study/bench/bench_plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "engine/error.h"
+#include "jobs/export/sha256.h"
+#include "jobs/options/load_job.h"
+#include "jobs/study/bench/bench_names.h"
+
+namespace arbalest::jobs {
+
+using engine::ErrorKind;
+using engine::fail;
+
+namespace {
+
+constexpr std::size_t kMostSeeds = 1000;
+constexpr const char* kSeedPath = "training.seed";
+constexpr const char* kTargetPath = "training.target_accuracy";
+
+struct Variation {
+  std::string path;
+  std::vector<std::string> values;
+};
+
+std::uint64_t parse_seed(std::string_view word, const std::string& all) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), seed);
+  if (error != std::errc() || end != word.data() + word.size() || word.empty()) {
+    fail(ErrorKind::kUsage, "--seeds '{}': '{}' is no seed; write a range as 1..5 or a list as 1,2,7", all, word);
+  }
+  return seed;
+}
+
+// Splits at commas outside of brackets and quotes.
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  char quote = 0;
+  for (const char c : text) {
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    } else if (c == ',' && depth == 0) {
+      parts.emplace_back();
+      continue;
+    }
+    parts.back() += c;
+  }
+  return parts;
+}
+
+std::vector<std::uint64_t> parse_seeds(const std::string& text) {
+  if (text.empty()) fail(ErrorKind::kUsage, "--seeds is empty; write a range as 1..5 or a list as 1,2,7");
+  std::vector<std::uint64_t> seeds;
+  for (const std::string& word : split(text)) {
+    const std::size_t dots = word.find("..");
+    const std::uint64_t first = parse_seed(word.substr(0, dots), text);
+    const std::uint64_t last = dots == std::string::npos ? first : parse_seed(word.substr(dots + 2), text);
+    if (last < first) fail(ErrorKind::kUsage, "--seeds '{}': {} is empty; the first seed is the smaller", text, word);
+    if (last - first >= kMostSeeds || seeds.size() + (last - first) >= kMostSeeds) {
+      fail(ErrorKind::kUsage, "--seeds '{}': more than {} seeds", text, kMostSeeds);
+    }
+    for (std::uint64_t i = 0; i <= last - first; ++i) seeds.push_back(first + i);
+  }
+  std::vector<std::uint64_t> sorted = seeds;
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+    fail(ErrorKind::kUsage, "--seeds '{}': {} stands there twice, and would train to the same bytes", text, *twice);
+  }
+  return seeds;
+}
+
+std::string path_of(const std::string& setting) { return setting.substr(0, setting.find('=')); }
+
+// Seeds and target have options of their own, which would silently win.
+void check_path(const std::string& option, const std::string& setting) {
+  const std::string path = path_of(setting);
+  if (path == kSeedPath) fail(ErrorKind::kUsage, "{} {}: give the seeds with --seeds", option, setting);
+  if (path == kTargetPath) fail(ErrorKind::kUsage, "{} {}: give the target with --target", option, setting);
+}
+
+std::vector<Variation> parse_variations(const std::vector<std::string>& texts) {
+  std::vector<Variation> variations;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      fail(ErrorKind::kUsage, "--vary {}: expected path=value,value, as in training.batch_size=16,32", text);
+    }
+    check_path("--vary", text);
+    Variation variation{text.substr(0, equals), split(std::string_view(text).substr(equals + 1))};
+    const auto is_same = [&](const Variation& other) { return other.path == variation.path; };
+    if (std::ranges::any_of(variations, is_same)) {
+      fail(ErrorKind::kUsage, "--vary {}: {} varies already; list all its values at once", text, variation.path);
+    }
+    std::vector<std::string> sorted = variation.values;
+    std::ranges::sort(sorted);
+    if (sorted.front().empty()) fail(ErrorKind::kUsage, "--vary {}: a value is missing", text);
+    if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+      fail(ErrorKind::kUsage, "--vary {}: {} stands there twice", text, *twice);
+    }
+    variations.push_back(std::move(variation));
+  }
+  return variations;
+}
+
+// All combinations, the last variation fastest; one empty combination if there are no variations.
+std::vector<std::vector<std::pair<std::string, std::string>>> combine(const std::vector<Variation>& variations) {
+  std::vector<std::vector<std::pair<std::string, std::string>>> combinations(1);
+  for (const Variation& variation : variations) {
+    std::vector<std::vector<std::pair<std::string, std::string>>> longer;
+    for (const auto& shorter : combinations) {
+      for (const std::string& value : variation.values) {
+        longer.push_back(shorter);
+        longer.back().emplace_back(variation.path, value);
+      }
+    }
+    combinations = std::move(longer);
+  }
+  return combinations;
+}
+
+// Rewrites load_job's message about a --set that the user has written as a --vary.
+std::string name_variation(std::string message, const BenchCase& of) {
+  for (const auto& [path, value] : of.varied) {
+    const std::string wrong = fmt::format("--set {}={}: error: ", path, value);
+    for (std::size_t at = 0; (at = message.find(wrong, at)) != std::string::npos;) message.replace(at, 5, "--vary");
+  }
+  return message;
+}
+
+JobOptions load_case(const BenchCase& of) {
+  try {
+    return load_job(of.job_path, of.settings);
+  } catch (const engine::Error& error) {
+    throw engine::Error(error.kind(), name_variation(error.what(), of));
+  }
+}
+
+BenchCase make_case(const BenchRequest& request, const std::string& path,
+                    const std::vector<std::pair<std::string, std::string>>& varied) {
+  BenchCase made{.job_path = path,
+                 .job = {},
+                 .label = {},
+                 .name = {},
+                 .series_name = {},
+                 .directory = {},
+                 .settings = request.settings,
+                 .varied = varied,
+                 .batch_size = 0,
+                 .job_sha256 = {}};
+  for (const auto& [varied_path, value] : varied) made.settings.push_back(fmt::format("{}={}", varied_path, value));
+  if (request.target) made.settings.push_back(fmt::format("{}={}", kTargetPath, *request.target));
+  if (request.no_target) made.settings.push_back(fmt::format("{}=default", kTargetPath));
+  return made;
+}
+
+void name_case(BenchCase& named, const std::vector<BenchCase>& before) {
+  named.label = named.job;
+  for (const auto& [path, value] : named.varied) named.label += fmt::format(" {}={}", path, value);
+  const auto same = [&](const BenchCase& other) { return other.job == named.job && other.varied == named.varied; };
+  if (const auto copies = std::ranges::count_if(before, same); copies > 0) {
+    named.label += fmt::format(" ({})", copies + 1);
+  }
+  named.directory = fmt::format("{}-{}", before.size() + 1, named.job);
+}
+
+std::string target_text(std::optional<double> target) { return target ? fmt::format("{}", *target) : "none"; }
+
+// All jobs must have the same target; `first`: the first job's.
+void check_same_target(std::optional<double> first, std::optional<double> target) {
+  if (first == target) return;
+  fail(
+      ErrorKind::kUsage,
+      "the jobs have different target accuracies ({} and {}): give one for all with --target, or none with --no-target",
+      target_text(first), target_text(target));
+}
+
+std::string sha256_of(const std::string& text) {
+  Sha256 sum;
+  sum.update(std::as_bytes(std::span(text)));
+  return sum.finish();
+}
+
+}  // namespace
+
+void check_target(double target) {
+  if (target > 0.0 && target <= 1.0) return;
+  const std::string hint =
+      target >= 2.0 && target <= 100.0 ? fmt::format("; did you mean {:.6g}?", target / 100.0) : std::string();
+  fail(ErrorKind::kUsage, "--target {}: an accuracy lies above 0 and not above 1{}", target, hint);
+}
+
+std::string BenchPlan::accuracy_text() const {
+  const auto is_alike = [&](const BenchCase& of) { return of.accuracy_set == cases.front().accuracy_set; };
+  if (!std::ranges::all_of(cases, is_alike)) return "accuracy";
+  return fmt::format("{} accuracy", to_string(cases.empty() ? EvaluationSet::kTest : cases.front().accuracy_set));
+}
+
+BenchPlan plan_bench(const BenchRequest& request) {
+  if (request.target) check_target(*request.target);
+  for (const std::string& setting : request.settings) check_path("--set", setting);
+  BenchPlan plan;
+  plan.seeds = parse_seeds(request.seeds);
+  const auto combinations = combine(parse_variations(request.variations));
+  std::vector<std::size_t> devices;
+  for (const std::string& path : request.jobs) {
+    for (const auto& combination : combinations) {
+      BenchCase made = make_case(request, path, combination);
+      const JobOptions job = load_case(made);
+      if (job.data.kind == DataOptions::Kind::kRatings) {
+        fail(ErrorKind::kUsage, "'{}' trains on ratings, which have no accuracy: bench is for classifiers", path);
+      }
+      if (!plan.cases.empty()) check_same_target(plan.target, job.training.target_accuracy);
+      plan.target = job.training.target_accuracy;
+      made.job = job.name;
+      made.batch_size = job.training.batch_size;
+      made.job_sha256 = sha256_of(job.resolved_text);
+      if (job.data.validation) made.accuracy_set = EvaluationSet::kValidation;
+      name_case(made, plan.cases);
+      plan.cases.push_back(std::move(made));
+      devices.push_back(job.devices.size());
+    }
+  }
+  const bool has_one_device = std::ranges::all_of(devices, [](std::size_t count) { return count == 1; });
+  shorten_names(plan, has_one_device);
+  return plan;
+}
+
+}  // namespace arbalest::jobs
