@@ -217,8 +217,9 @@ void ConsoleReporter::on_epoch(const EpochRow& row) {
   if (options_.quiet) return;
   next_line_seconds_ = row.elapsed_seconds + kLineIntervalSeconds;
   const double score = row.test_rmse.value_or(row.test_accuracy);
-  say(fmt::format("epoch {}/{}  train loss {}{}  test loss {}  {} {}{}  {}  {:.1f} s\n", row.epoch, start_.max_epochs,
-                  loss_text(row.train_loss), validation_text(start_.metric, row), loss_text(row.test_loss),
+  const std::string train = row.train_accuracy ? fmt::format("  accuracy {}", percent(*row.train_accuracy)) : "";
+  say(fmt::format("epoch {}/{}  train loss {}{}{}  test loss {}  {} {}{}  {}  {:.1f} s\n", row.epoch, start_.max_epochs,
+                  loss_text(row.train_loss), train, validation_text(start_.metric, row), loss_text(row.test_loss),
                   metric_text(start_.metric, EvaluationSet::kTest), score_text(start_.metric, score),
                   top5_text(start_, row.test_top5_accuracy), rate(start_, row.images_per_second), row.elapsed_seconds));
   const std::string note = options_.epoch_note ? options_.epoch_note() : std::string();

@@ -89,9 +89,9 @@ ordered_json to_json(const RunStart& start) {
 }
 
 ordered_json to_json(const EpochRow& row) {
-  const ordered_json losses = {{"epoch", row.epoch},
-                               {"train_loss", null_unless_finite(row.train_loss)},
-                               {"test_loss", null_unless_finite(row.test_loss)}};
+  ordered_json losses = {{"epoch", row.epoch}, {"train_loss", null_unless_finite(row.train_loss)}};
+  if (row.train_accuracy) losses["train_accuracy"] = finite("train_accuracy", *row.train_accuracy);
+  losses["test_loss"] = null_unless_finite(row.test_loss);
   const ordered_json scores = row.test_rmse ? ordered_json{{"test_rmse", null_unless_finite(*row.test_rmse)}}
                                             : accuracies(row.test_accuracy, row.test_top5_accuracy);
   ordered_json validation = ordered_json::object();

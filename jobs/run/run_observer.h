@@ -61,7 +61,10 @@ struct RunProgress {
 // One row of metrics.jsonl (names: design section 8).
 struct EpochRow {
   int epoch = 0;  // 1 after the first
+  // Means over the epoch's mini-batches, augmented, each with the weights of its step. No accuracy if it is not the
+  // metric.
   double train_loss = 0.0;
+  std::optional<double> train_accuracy{};
   double test_loss = 0.0;
   double test_accuracy = 0.0;
   std::optional<double> test_top5_accuracy{};  // only with more than five classes

@@ -108,9 +108,8 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
   check_steps(job, batches, issues);
   if (!issues.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", issues.all().front().message);
   if (job.data.training_examples) return;  // the job reader has reported this already
-  for (std::string& unreached : std::vector{unreached_steps(job, batches), unreached_switches(job, batches)}) {
-    if (!unreached.empty()) warnings_.push_back(std::move(unreached));
-  }
+  if (std::string steps = unreached_steps(job, batches); !steps.empty()) warnings_.push_back(std::move(steps));
+  for (std::string& unreached : unreached_switches(job, batches)) warnings_.push_back(std::move(unreached));
   if (!job.data.validation) return;
   std::string few = validation_warning(validation_examples(), job.training.target_accuracy);
   if (!few.empty()) warnings_.push_back(std::move(few));

@@ -281,6 +281,7 @@ class Trainer {
                  .training_seconds = epoch_seconds_,
                  .evaluation_seconds = evaluation_seconds,
                  .host_microseconds_per_step = mean_of(1e6 * epoch_.host_seconds, epoch_.tasks)};
+    if (summary_.metric == Metric::kAccuracy) row.train_accuracy = mean_of(epoch_.correct, epoch_.examples);
     scores_.write_to(row);
     if (job_.reports_loss_gap) row.averaging_loss_gap = scores_.loss_gap(*session_);
     for (RunObserver* observer : context_.observers) observer->on_epoch(row);

@@ -53,6 +53,7 @@ class Study {
                       .chosen = {},
                       .reason = {},
                       .objective = job_.tuned->objective,
+                      .synchronization = std::string(sma::name_of(job_.synchronization.scheme)),
                       .points = {},
                       .sweep = {}};
     for (const engine::DeviceSpec& device : job_.devices) result.devices.push_back(device.name);

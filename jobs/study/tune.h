@@ -35,7 +35,8 @@ struct TuneResult {
   std::string reason;       // one sentence
   double images_per_second = 0.0;
   TuningObjective objective = TuningObjective::kThroughput;
-  std::optional<double> noise_scale{};  // in examples, at the end of the search; none if unknown or not asked for
+  std::string synchronization = "s_sgd";  // scheme under which it was measured
+  std::optional<double> noise_scale{};    // in examples, at the end of the search; none if unknown or not asked for
   int probes = 0;
   double seconds = 0.0;  // duration of the search
   // Points of the search, ascending. If there are several kinds of devices, which are tuned one kind after the other:

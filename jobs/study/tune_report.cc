@@ -16,6 +16,9 @@ namespace arbalest::jobs {
 
 namespace {
 
+// Scheme whose learners compute their gradients at one point (autotuner/noise_scale.h).
+constexpr std::string_view kUnbiased = "s_sgd";
+
 nlohmann::ordered_json null_unless_known(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
@@ -73,6 +76,7 @@ nlohmann::ordered_json to_json(const TuneResult& result) {
           {"reason", result.reason},
           {"images_per_second", result.images_per_second},
           {"objective", name_of(result.objective)},
+          {"synchronization", result.synchronization},
           {"noise_scale", null_unless_known(result.noise_scale)},
           {"regret", null_unless_known(result.regret)},
           {"probes", result.probes},
@@ -98,7 +102,15 @@ std::string to_text(const TuneResult& result) {
     row.push_back(point.learners == result.chosen ? "chosen" : "");
   }
   std::string text = table(rows, 0);
-  if (result.noise_scale) text += fmt::format("\ngradient noise scale: {:.0f} examples\n", *result.noise_scale);
+  if (result.noise_scale) {
+    text += fmt::format("\ngradient noise scale: {:.0f} examples\n", *result.noise_scale);
+    if (result.synchronization != kUnbiased) {
+      text += fmt::format(
+          "under {} it comes out too large, as its learners stand at different points: efficiency and goodput of many "
+          "learners are too high. Under {} it is unbiased.\n",
+          result.synchronization, kUnbiased);
+    }
+  }
   text += fmt::format("\n{}: {}\n", chosen_text(result), result.reason);
   if (result.regret) {
     text += fmt::format("{:.1f} % {} than the best of the sweep\n", 100.0 * *result.regret,

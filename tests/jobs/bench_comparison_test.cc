@@ -30,6 +30,7 @@ BenchRun run_of(std::size_t case_index, std::uint64_t seed, int learners, const 
     BenchEpoch& row = run.rows.emplace_back();
     row.epoch = static_cast<int>(run.rows.size());
     row.elapsed_seconds = row.epoch;
+    row.train_accuracy = accuracy / 2.0;
     row.test_accuracy = accuracy;
     run.test_accuracy = accuracy;
     run.best_test_accuracy = std::max(run.best_test_accuracy.value_or(0.0), accuracy);
@@ -120,6 +121,7 @@ TEST_CASE("bench comparison: without a target nothing is said of one") {
   CHECK(json["cases"][1]["series"] == "sma");
   CHECK(json["cases"][1]["replica_distance"]["median"] == 2.0);
   CHECK(json["cases"][1]["epoch_accuracy"][1]["test_accuracy"]["most"].get<double>() == Approx(0.65));
+  CHECK(json["cases"][1]["epoch_accuracy"][1]["train_accuracy"]["most"].get<double>() == Approx(0.325));
   CHECK(json["cases"][1]["runs"][0]["outcome"] == "completed");
   CHECK(to_mllog(result, result.runs[0]).find("quality_target") == std::string::npos);
 }

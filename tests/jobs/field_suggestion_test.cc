@@ -34,11 +34,14 @@ TEST_CASE("a name that other frameworks use leads to ours in the same message") 
 TEST_CASE("a name that other frameworks use leads to its place in a job") {
   for (const auto& [setting, meant] : std::vector<std::pair<std::string, std::string>>{
            {"epochs=3", "no field 'epochs' in the job; its place in a job is 'training.max_epochs'"},
+           {"LR=0.1", "no field 'LR' in the job; its place in a job is 'learning_rate.base'"},
+           {"synchronization=diloco{lr: 0.7}", "no field 'lr' in diloco; did you mean 'rate'?"},
+           {"learning_rate.scheduler=cosine", "no field 'scheduler' in learning_rate; its fields are"},
            {"lr=0.1", "no field 'lr' in the job; its place in a job is 'learning_rate.base'"},
            {"training.learning_rate=0.1",
             "no field 'learning_rate' in training; its place in a job is "
             "'learning_rate.base'"},
-           {"training.weight_decay=0", "its place in a job is 'optimizer.sgd.weight_decay'"},
+           {"training.weight_decay=0", "its place in a job is 'optimizer.<kind>.weight_decay'"},
            {"training.with_learners=SQRT", "its place in a job is 'learning_rate.with_learners'"}}) {
     CAPTURE(setting);
     CHECK_THAT(refusal(std::string(kGoodJob), {setting}, engine::ErrorKind::kUsage), ContainsSubstring(meant));
@@ -64,8 +67,11 @@ TEST_CASE("a word in place of a message leads to the message") {
   CHECK_THAT(refusal(std::string(kGoodJob) + "synchronization: s_sgd\n"),
              ContainsSubstring("job.txtpb:7:18: error: synchronization is a message, and not s_sgd; did you mean "
                                "synchronization { s_sgd {} }?"));
-  CHECK_THAT(refusal(changed("learners { per_device { fixed: 2 } }", "learners: 4")),
-             ContainsSubstring("learners is a message: expected '{' and its fields, not 4"));
+  CHECK_THAT(
+      refusal(changed("learners { per_device { fixed: 2 } }", "learners: 4")),
+      ContainsSubstring("learners is a message, and not a number; did you mean learners { per_device { fixed: 4 } }?"));
+  CHECK_THAT(refusal(std::string(kGoodJob), {"learning_rate=0.1"}, engine::ErrorKind::kUsage),
+             ContainsSubstring("did you mean learning_rate { base: 0.1 }?"));
 }
 
 TEST_CASE("a setting does not replace an alternative of which it names one field only") {
@@ -73,6 +79,16 @@ TEST_CASE("a setting does not replace an alternative of which it names one field
   CHECK(refusal(text, {"synchronization.sma.period=3"}, engine::ErrorKind::kUsage) ==
         "--set synchronization.sma.period=3: error: the job has s_sgd and not sma; to replace it, write "
         "synchronization.kind=sma{period: 3}");
+  // What it says to write can be written.
+  CHECK(refusal(std::string(kGoodJob), {"data.mnist.directory=/data/x"}, engine::ErrorKind::kUsage) ==
+        "--set data.mnist.directory=/data/x: error: the job has digits and not mnist; to replace it, write "
+        "data.source=mnist{directory: \"/data/x\"}");
+  CHECK(parse(std::string(kGoodJob), {"data.source=mnist{directory: \"/data/x\"}"}).data.directory == "/data/x");
+  CHECK(refusal(text, {"synchronization.sma.period=default"}, engine::ErrorKind::kUsage) ==
+        "--set synchronization.sma.period=default: error: the job has s_sgd and not sma; to replace it, write "
+        "synchronization.kind=sma");
+  CHECK_THAT(refusal(text, {"synchronization.sma.perod=3"}, engine::ErrorKind::kUsage),
+             ContainsSubstring("no field 'perod' in sma; did you mean 'period'?"));
   CHECK(parse(text, {"synchronization.kind=sma{period: 3}"}).synchronization.period == 3);
   CHECK(parse(text, {"synchronization.s_sgd.bucket_mb=1"}).synchronization.bucket_bytes == 1 << 20);
 }

@@ -190,7 +190,8 @@ TEST_CASE("a gain on top of LINEAR is warned of unless the learning rate warms u
   const std::string gain = "diloco { period: 20 }";
   REQUIRE(warnings(gain, "with_learners: LINEAR").size() == 1);
   CHECK(warnings(gain, "with_learners: LINEAR").front() ==
-        "diloco multiplies the effective learning rate by rate / (1 - momentum) = 7, and with_learners: LINEAR by 2 "
+        "synchronization.diloco: diloco multiplies the effective learning rate by rate / (1 - momentum) = 7, and "
+        "with_learners: LINEAR by 2 "
         "more, without a warm-up; set with_learners: KEEP or learning_rate.warm_up if the loss rises");
   CHECK(warnings(gain, "with_learners: LINEAR warm_up { epochs: 1 }").empty());
   CHECK(warnings(gain, "with_learners: LINEAR one_cycle {}").empty());
@@ -313,6 +314,13 @@ TEST_CASE("a switch after the begin of the last round is told") {
   REQUIRE(both.size() == 1);
   CHECK_THAT(both.front(), ContainsSubstring("synchronization.switch[0]: no round begins between epoch 2 and epoch "
                                              "2.0001, where switch[1] follows: it has no effect"));
+  const std::vector<std::string> fewer_learners = warnings(
+      "sma { period: 5 } switch { at_epoch: 2 learners: 1 swap {} } switch { at_epoch: 2.0001 sma {} } "
+      "switch { at_epoch: 9.9999 swap {} }",
+      four);
+  REQUIRE(fewer_learners.size() == 2);
+  CHECK_THAT(fewer_learners.front(), ContainsSubstring("where switch[1] follows: its scheme has no effect"));
+  CHECK_THAT(fewer_learners.back(), ContainsSubstring("synchronization.switch[2]: no round begins"));
   // A step of the schedule is the same to the strides.
   const std::string scheduled = "schedule { step { learners: 4 } step { at_batch: 6240 learners: 1 } }";
   CHECK(warnings("sma { period: 5 } switch { at_epoch: 9.992 local_sgd {} }", scheduled).empty());

@@ -182,12 +182,14 @@ TEST_CASE("console: without a terminal one plain line per interval and one per e
   CHECK(count(console.messages.text(), "\n") - before == 3);  // at 0, 10 and 20 s
   EpochRow row;
   row.epoch = 1;
+  row.train_accuracy = 0.25;
   row.test_accuracy = 0.5;
   row.elapsed_seconds = 25;
   console.reporter.on_epoch(row);
   console.reporter.on_progress(progress_at(26));  // too soon after the epoch's line
   CHECK(count(console.messages.text(), "\n") - before == 4);
-  CHECK_THAT(console.messages.text(), ContainsSubstring("epoch 1/10") && ContainsSubstring("test accuracy 50.00 %"));
+  CHECK_THAT(console.messages.text(), ContainsSubstring("epoch 1/10  train loss 0.0000  accuracy 25.00 %  test loss") &&
+                                          ContainsSubstring("test accuracy 50.00 %"));
   CHECK(count(console.messages.text(), "\r") + count(console.messages.text(), "\x1b") == 0);
 }
 

@@ -67,8 +67,12 @@ TEST_CASE("tune report: by goodput it has throughput, efficiency and goodput of 
              ContainsSubstring("efficiency") && ContainsSubstring("0.75") && ContainsSubstring(" 75 ") &&
                  ContainsSubstring("gradient noise scale: 128 examples") &&
                  ContainsSubstring("20.0 % less goodput than the best of the sweep") && !ContainsSubstring("unknown"));
+  CHECK_THAT(to_text(result), !ContainsSubstring("too large"));
+  result.synchronization = "sma";
+  CHECK_THAT(to_text(result), ContainsSubstring("under sma it comes out too large"));
   const auto json = to_json(result);
   CHECK(json["objective"] == "goodput");
+  CHECK(json["synchronization"] == "sma");
   CHECK(json["noise_scale"] == 128.0);
   CHECK(json["points"][1]["efficiency"] == 0.4);
   CHECK(json["points"][1]["goodput"].get<double>() == Approx(60.0));

@@ -77,6 +77,21 @@ const std::string kDivision = "data.validation.fraction=0.1";
 
 }  // namespace
 
+TEST_CASE("the accuracy of training is reported by epoch, beside that of the test set") {
+  const TemporaryDirectory directory;
+  write_contrary(directory.path());
+  const Listener trained = listen(contrary_job(directory, {"training.target_accuracy=default"}));
+  REQUIRE(trained.rows_.size() == 6);
+  CHECK(trained.rows_.back().train_accuracy.value() > 0.95);
+  CHECK(trained.rows_.back().test_accuracy < 0.05);
+  // Without any step the test set's images are those of the training set, with the other label.
+  const Listener still =
+      listen(contrary_job(directory, {"training.target_accuracy=default", "learning_rate.base=1e-30"}));
+  for (const jobs::EpochRow& row : still.rows_) {
+    CHECK(row.train_accuracy.value() == Approx(1.0 - row.test_accuracy).margin(1e-12));
+  }
+}
+
 TEST_CASE("the stop rule and the time to accuracy read the validation set where there is one", "[training]") {
   const TemporaryDirectory directory;
   write_contrary(directory.path());

@@ -184,7 +184,7 @@ class JobReader {
     if (options_.data.training_examples) {
       const std::int64_t batches = *options_.data.training_examples / options_.training.batch_size;
       warn(unreached_steps(options_, batches));
-      warn(unreached_switches(options_, batches));
+      for (std::string& text : unreached_switches(options_, batches)) warn(std::move(text));
     }
     if (options_.data.validation && options_.data.validation_examples) {
       warn(validation_warning(*options_.data.validation_examples, options_.training.target_accuracy));

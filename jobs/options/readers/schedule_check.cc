@@ -99,9 +99,9 @@ void check_steps(const JobOptions& options, std::optional<std::int64_t> batches,
   }
 }
 
-std::string unreached_switches(const JobOptions& options, std::int64_t batches) {
+std::vector<std::string> unreached_switches(const JobOptions& options, std::int64_t batches) {
   const bool knows_strides = !options.tuned && (options.schedule.empty() || !options.schedule.front().at_epoch);
-  if (options.switches.empty() || batches <= 0 || !knows_strides) return "";
+  if (options.switches.empty() || batches <= 0 || !knows_strides) return {};
   const auto end = static_cast<std::uint64_t>(batches) * static_cast<std::uint64_t>(options.training.max_epochs);
   Strides strides(options, batches);
   for (std::size_t i = 1; i < options.schedule.size() && options.schedule[i].at_batch < end; ++i) {
@@ -109,21 +109,26 @@ std::string unreached_switches(const JobOptions& options, std::int64_t batches) 
     strides.resize(options.schedule[i].at_batch, total(options.schedule[i].per_device));
   }
   strides.advance(end - 1);
+  std::vector<std::string> warnings;
   if (const auto lost = strides.overtaken()) {
-    return fmt::format(
-        "synchronization.switch[{}]: no round begins between epoch {} and epoch {}, where switch[{}] follows: it has "
-        "no "
+    // The next switch keeps the number of learners unless it names one.
+    const bool changes_learners =
+        !options.switches[*lost].learners_per_device.empty() && options.switches[*lost + 1].learners_per_device.empty();
+    warnings.push_back(fmt::format(
+        "synchronization.switch[{}]: no round begins between epoch {} and epoch {}, where switch[{}] follows: {} no "
         "effect",
-        *lost, options.switches[*lost].at_epoch, options.switches[*lost + 1].at_epoch, *lost + 1);
+        *lost, options.switches[*lost].at_epoch, options.switches[*lost + 1].at_epoch, *lost + 1,
+        changes_learners ? "its scheme has" : "it has"));
   }
   const std::size_t unreached = strides.next_switch();
-  if (unreached == options.switches.size()) return "";
-  return fmt::format(
+  if (unreached == options.switches.size()) return warnings;
+  warnings.push_back(fmt::format(
       "synchronization.switch[{}]: no round begins between epoch {} and the end of the run ({}), as a round of {} with "
       "period {} has {} of the {} mini-batches of an epoch: it {} no effect",
       unreached, options.switches[unreached].at_epoch, counted(options.training.max_epochs, "epoch"),
       counted(strides.learners(), "learner"), strides.steps(), strides.batches(), batches,
-      unreached + 1 == options.switches.size() ? "has" : "and what follows it have");
+      unreached + 1 == options.switches.size() ? "has" : "and what follows it have"));
+  return warnings;
 }
 
 }  // namespace arbalest::jobs

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dataflow/models/field_issues.h"
 #include "jobs/options/job_options.h"
@@ -15,8 +16,8 @@ namespace arbalest::jobs {
 // epoch) such jobs are not checked.
 void check_steps(const JobOptions& options, std::optional<std::int64_t> batches, dataflow::FieldIssues& issues);
 
-// A warning if no stride begins between a switch and the end of the run, for epochs of `batches` mini-batches; else "".
-// Numbers of learners that depend on the run (a search, or a growth by epochs) are not looked at.
-std::string unreached_switches(const JobOptions& options, std::int64_t batches);
+// Warnings if no stride begins between a switch and the next one, or the end of the run, for epochs of `batches`
+// mini-batches. Numbers of learners that depend on the run (a search, or a growth by epochs) are not looked at.
+std::vector<std::string> unreached_switches(const JobOptions& options, std::int64_t batches);
 
 }  // namespace arbalest::jobs

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "jobs/messages/text.h"
 #include "jobs/options/readers/learners_reader.h"
@@ -319,10 +322,13 @@ void read_synchronization(const v1::Synchronization& synchronization, JobOptions
 
 std::vector<std::string> synchronization_warnings(const JobOptions& options) {
   std::vector<std::string> warnings;
+  bool is_first = true;
   for (const SchemePhase& phase : scheme_phases(options, most_learners(options))) {
-    std::string text = sma::warning(phase.scheme, phase.learners, engine::momentum_of(options.optimizer.rule),
-                                    phase.scaling == scheduler::LearnerScaling::kLinear, rises(options.learning_rate));
-    if (!text.empty()) warnings.push_back(std::move(text));
+    // The learning rate rises at the start of the run, not at a switch.
+    const bool warms_up = std::exchange(is_first, false) && rises(options.learning_rate);
+    const std::string text = sma::warning(phase.scheme, phase.learners, engine::momentum_of(options.optimizer.rule),
+                                          phase.scaling == scheduler::LearnerScaling::kLinear, warms_up);
+    if (!text.empty()) warnings.push_back(fmt::format("{}: {}", phase.path, text));
   }
   return warnings;
 }

@@ -32,13 +32,12 @@ constexpr std::array kPlaces{
     Synonym{"learning_rate", "learning_rate.base"},
     Synonym{"base_lr", "learning_rate.base"},
     Synonym{"warmup", "learning_rate.warm_up"},
-    Synonym{"momentum", "optimizer.sgd.momentum"},
-    Synonym{"weight_decay", "optimizer.sgd.weight_decay"},
+    Synonym{"momentum", "optimizer.<kind>.momentum"},
+    Synonym{"weight_decay", "optimizer.<kind>.weight_decay"},
     Synonym{"max_norm", "optimizer.clip_gradient_norm"},
     Synonym{"clip_grad_norm", "optimizer.clip_gradient_norm"},
     Synonym{"clipnorm", "optimizer.clip_gradient_norm"},
     Synonym{"num_learners", "learners.per_device.fixed"},
-    Synonym{"num_workers", "learners.per_device.fixed"},
     Synonym{"gpus", "devices"},
     Synonym{"scheduler", "learning_rate"},
     Synonym{"lr_scheduler", "learning_rate"},
@@ -48,6 +47,13 @@ constexpr std::array kPlaces{
 // Ours: a name that several messages may have.
 constexpr std::array kNames{
     Synonym{"eps", "epsilon"},
+    Synonym{"lr", "rate"},
+    Synonym{"outer_lr", "rate"},
+    Synonym{"k", "period"},
+    Synonym{"tau", "period"},
+    Synonym{"inner_steps", "period"},
+    Synonym{"split", "fraction"},
+    Synonym{"validation_split", "validation"},
     Synonym{"milestones", "drop"},
     Synonym{"kernel_size", "kernel"},
     Synonym{"pool_size", "kernel"},
@@ -128,7 +134,7 @@ std::string suggested_name(std::string_view word, std::span<const std::string> n
 }
 
 std::string known_place(std::string_view word) {
-  const auto found = std::ranges::find(kPlaces, word, &Synonym::word);
+  const auto found = std::ranges::find(kPlaces, as_field_name(word), &Synonym::word);
   return found == kPlaces.end() ? "" : std::string(found->ours);
 }
 

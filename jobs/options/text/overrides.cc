@@ -50,23 +50,6 @@ Message& descend(Message& parent, const FieldPathPart& part) {
   return *reflection.MutableRepeatedMessage(&parent, &field, part.index);
 }
 
-// Refuses a field within an alternative that the job does not have: setting it would replace the one that it has.
-// parts[index] names the alternative in `parent`; `value`: of the last part.
-void check_chosen(const Message& parent, const std::vector<FieldPathPart>& parts, std::size_t index,
-                  const std::string& value) {
-  const FieldDescriptor* field = parent.GetDescriptor()->FindFieldByName(parts[index].name);
-  const OneofDescriptor* oneof = field == nullptr ? nullptr : field->real_containing_oneof();
-  if (oneof == nullptr) return;
-  const FieldDescriptor* chosen = parent.GetReflection()->GetOneofFieldDescriptor(parent, oneof);
-  if (chosen == nullptr || chosen == field) return;
-  std::string around;
-  for (const FieldPathPart& part : std::span(parts).first(index)) around += to_string(part) + ".";
-  const bool is_innermost = index + 2 == parts.size();
-  fail(ErrorKind::kUsage, "the job has {} and not {}; to replace it, write {}{}={}{{{}}}", chosen->name(),
-       field->name(), around, oneof->name(), field->name(),
-       is_innermost ? fmt::format("{}: {}", parts.back().name, value) : "...");
-}
-
 // Whether the word `default` cannot be a value of the field.
 bool can_be_default(const FieldDescriptor& field) {
   return !field.is_repeated() && field.cpp_type() != FieldDescriptor::CPPTYPE_STRING;
@@ -77,6 +60,29 @@ bool is_bare_text(const FieldDescriptor& field, std::string_view value) {
   if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) return false;
   if (value.empty()) return true;
   return value[0] != '"' && value[0] != '\'' && !(field.is_repeated() && value[0] == '[');
+}
+
+// `field: value` as it stands within the braces of a setting's value; "" for the field's default.
+std::string written_in_braces(const FieldDescriptor& field, const std::string& value) {
+  if (value == kDefault && can_be_default(field)) return "";
+  return fmt::format("{}: {}", field.name(), is_bare_text(field, value) ? fmt::format("\"{}\"", value) : value);
+}
+
+// Refuses a field within an alternative that the job does not have: setting it would replace the one that it has.
+// parts[index] names the alternative in `parent`; `value`: of the last part. Other mistakes are left to descend().
+void check_chosen(const Message& parent, const std::vector<FieldPathPart>& parts, std::size_t index,
+                  const std::string& value) {
+  const FieldDescriptor* field = parent.GetDescriptor()->FindFieldByName(parts[index].name);
+  const OneofDescriptor* oneof = field == nullptr ? nullptr : field->real_containing_oneof();
+  if (oneof == nullptr || !is_message(*field)) return;
+  const FieldDescriptor* inner = field->message_type()->FindFieldByName(parts[index + 1].name);
+  const FieldDescriptor* chosen = parent.GetReflection()->GetOneofFieldDescriptor(parent, oneof);
+  if (inner == nullptr || chosen == nullptr || chosen == field) return;
+  std::string around;
+  for (const FieldPathPart& part : std::span(parts).first(index)) around += to_string(part) + ".";
+  const std::string body = index + 2 == parts.size() ? written_in_braces(*inner, value) : "...";
+  fail(ErrorKind::kUsage, "the job has {} and not {}; to replace it, write {}{}={}{}", chosen->name(), field->name(),
+       around, oneof->name(), field->name(), body.empty() ? "" : fmt::format("{{{}}}", body));
 }
 
 // A message on the command line, written as `name` or `name{...}`; `body` is the text behind the name, "{...}".

@@ -125,12 +125,31 @@ std::string no_such_field(const Descriptor& type, std::string_view name) {
   }
   std::string place = known_place(name);
   if (place.empty()) place = only_path(*v1::Job::descriptor(), name);
-  if (!place.empty()) return fmt::format("{}; its place in a job is '{}'", text, place);
+  if (!place.empty() && place != describe_type(type)) return fmt::format("{}; its place in a job is '{}'", text, place);
   return fields.empty() ? text + "; it has no fields" : fmt::format("{}; its fields are {}", text, fields);
 }
 
+namespace {
+
+// The fields of the message `name` that a number in its place means; "" if there are none, or `word` is no number.
+std::string fields_of_number(std::string_view name, std::string_view word) {
+  if (word.empty() || std::isdigit(static_cast<unsigned char>(word.front())) == 0) return "";
+  if (name == "learners") return fmt::format("per_device {{ fixed: {} }}", word);
+  if (name == "per_device") return fmt::format("fixed: {}", word);
+  if (name == "learning_rate") return fmt::format("base: {}", word);
+  if (name == "validation") return fmt::format("fraction: {}", word);
+  return "";
+}
+
+}  // namespace
+
 std::string no_message(const FieldDescriptor& field, std::string_view word) {
   const Descriptor& type = *field.message_type();
+  const std::string fields = fields_of_number(field.name(), word);
+  if (!fields.empty()) {
+    return fmt::format("{} is a message, and not a number; did you mean {} {{ {} }}?", field.name(), field.name(),
+                       fields);
+  }
   const std::string meant = suggested_name(word, field_names(type));
   const FieldDescriptor* inner = meant.empty() ? nullptr : type.FindFieldByName(meant);
   if (inner == nullptr || inner->message_type() == nullptr) {

@@ -62,6 +62,7 @@ ordered_json to_json(const BenchRun& run) {
   for (const BenchEpoch& row : run.rows) {
     rows.push_back({{"epoch", row.epoch},
                     {"elapsed_seconds", row.elapsed_seconds},
+                    {"train_accuracy", null_unless_set(row.train_accuracy)},
                     {"test_accuracy", row.test_accuracy},
                     {"replica_distance", null_unless_set(row.replica_distance)},
                     {"training_seconds", row.training_seconds},
@@ -108,6 +109,7 @@ ordered_json to_json(const BenchResult& result, std::size_t index) {
   for (const BenchEpochSpread& epoch : spreads_by_epoch(runs)) {
     epochs.push_back({{"epoch", epoch.epoch},
                       {"runs", epoch.runs},
+                      {"train_accuracy", to_json(epoch.train_accuracy)},
                       {"test_accuracy", to_json(epoch.test_accuracy)},
                       {"validation_accuracy", to_json(epoch.validation_accuracy)}});
   }

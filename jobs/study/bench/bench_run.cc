@@ -45,6 +45,7 @@ void read_metrics(const std::filesystem::path& path, BenchRun& run) {
     if (event != "epoch") continue;
     run.rows.push_back({.epoch = row.at("epoch"),
                         .elapsed_seconds = row.at("elapsed_seconds"),
+                        .train_accuracy = number_if_there(row, "train_accuracy"),
                         .test_accuracy = row.at("test_accuracy"),
                         .validation_accuracy = number_if_there(row, "validation_accuracy"),
                         .replica_distance = number_if_there(row, "replica_distance"),

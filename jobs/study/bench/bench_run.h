@@ -25,6 +25,7 @@ enum class BenchOutcome {
 struct BenchEpoch {
   int epoch = 0;
   double elapsed_seconds = 0.0;
+  std::optional<double> train_accuracy{};
   double test_accuracy = 0.0;
   std::optional<double> validation_accuracy;  // if the job has a validation set
   std::optional<double> replica_distance;     // none if not finite

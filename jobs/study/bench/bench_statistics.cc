@@ -106,6 +106,7 @@ BenchStatistics summarize(const std::vector<BenchRun>& runs) {
 
 std::vector<BenchEpochSpread> spreads_by_epoch(const std::vector<BenchRun>& runs) {
   struct Values {
+    std::vector<double> train;
     std::vector<double> test;
     std::vector<double> validation;
   };
@@ -114,14 +115,15 @@ std::vector<BenchEpochSpread> spreads_by_epoch(const std::vector<BenchRun>& runs
     if (!run.is_measured()) continue;
     for (const BenchEpoch& row : run.rows) {
       Values& values = by_epoch[row.epoch];
+      if (row.train_accuracy) values.train.push_back(*row.train_accuracy);
       values.test.push_back(row.test_accuracy);
       if (row.validation_accuracy) values.validation.push_back(*row.validation_accuracy);
     }
   }
   std::vector<BenchEpochSpread> spreads;
   for (const auto& [epoch, values] : by_epoch) {
-    spreads.push_back(
-        {epoch, static_cast<int>(values.test.size()), spread_of(values.test), spread_of(values.validation)});
+    spreads.push_back({epoch, static_cast<int>(values.test.size()), spread_of(values.train), spread_of(values.test),
+                       spread_of(values.validation)});
   }
   return spreads;
 }

@@ -43,6 +43,7 @@ struct BenchStatistics {
 struct BenchEpochSpread {
   int epoch = 0;
   int runs = 0;  // runs that have completed it; a run ends when it reaches the target or diverges
+  BenchSpread train_accuracy;
   BenchSpread test_accuracy;
   BenchSpread validation_accuracy;
 };
