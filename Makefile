@@ -1,20 +1,20 @@
-# The two commands of the README are `make demo` and `make test`; the rest is for those who work on Arbalest.
-# What is done is not done again: a second `make demo` only trains.
+# Users need `make demo` and `make test`. The other targets are for developers of Arbalest.
+# Finished steps are not repeated: a second `make demo` only trains.
 
 PRESET  ?= release
 CORES   := $(shell nproc)
 PROGRAM := build/release/arbalest
-# Sources of ours, for the formatter and the linter.
+# Our sources, for the formatter and the linter.
 SOURCES := $(shell find autotuner bench cli dataflow engine jobs learners scheduler sma tests \
              -name '*.h' -o -name '*.cc' -o -name '*.cuh' -o -name '*.cu')
 
-.PHONY: demo test build asan tsan format format-check tidy clean bootstrap
+.PHONY: demo test build asan tsan sanitize format format-check tidy clean bootstrap
 
 demo: build/release/build.ninja
 	@cmake --build --preset release --target arbalest
 	$(PROGRAM) train configs/lenet-digits.txtpb
 
-# Everything is built, then every test runs. What cannot run here (a dataset is absent) is listed as skipped.
+# Builds everything and runs every test. Tests that cannot run here (such as without a dataset) are listed as skipped.
 test: build
 	@ctest --preset $(PRESET) --parallel $(CORES)
 	@echo "make test: every test that can run here has passed ($(PRESET))"
@@ -22,7 +22,7 @@ test: build
 build: build/$(PRESET)/build.ninja
 	@cmake --build --preset $(PRESET)
 
-# Ninja configures again by itself when a CMake file changes.
+# Ninja repeats the configuration by itself when a CMake file changes.
 build/%/build.ninja: | bootstrap
 	@echo "configuring build/$*"
 	@mkdir -p build
@@ -34,11 +34,16 @@ bootstrap:
 asan tsan:
 	@$(MAKE) --no-print-directory test PRESET=$@
 
+# Runs the programs labelled `sanitized` with AddressSanitizer and UndefinedBehaviorSanitizer, then ThreadSanitizer.
+sanitize:
+	@$(MAKE) --no-print-directory test PRESET=asan-ci
+	@$(MAKE) --no-print-directory test PRESET=tsan-ci
+
 format:
 	@scripts/bootstrap.sh clang-format
 	clang-format -i $(SOURCES)
 
-# Names what `make format` would change, and fails if there is any.
+# Lists the changes that `make format` would make, and fails if there are any.
 format-check:
 	@scripts/bootstrap.sh clang-format
 	@clang-format --dry-run -Werror $(SOURCES)

@@ -12,7 +12,7 @@ namespace {
 
 void require_sound(const Bounds& bounds) {
   if (bounds.min < 1 || bounds.max < bounds.min) {
-    throw std::invalid_argument(fmt::format("no count of learners lies between {} and {}", bounds.min, bounds.max));
+    throw std::invalid_argument(fmt::format("no learner count is between {} and {}", bounds.min, bounds.max));
   }
 }
 

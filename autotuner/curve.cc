@@ -23,8 +23,8 @@ std::span<const Configuration> between(std::span<const Configuration> space, int
   return first < last ? std::span(first, last) : std::span<const Configuration>();
 }
 
-// Whether point i is lower than both neighbors by more than noise. A chord that ends in a valley says little, because
-// the true valley may lie anywhere.
+// Whether point i is lower than both neighbors by more than noise. A chord that ends in a valley bounds nothing
+// reliably, because the true minimum may be anywhere.
 bool is_valley(std::span<const Point> points, std::size_t i) {
   if (i == 0 || i + 1 >= points.size()) return false;
   constexpr double kClearly = 0.97;

@@ -45,13 +45,13 @@ struct Promise {
 // no count between them.
 //
 // The bound assumes diminishing returns: on logarithmic axes the curve is concave, so it stays below the line through
-// the two points to the left and below the line through the two points to the right. Such a line gets the slope 1 (no
-// learner works faster for having company) or -1 if its second point is missing or lies in a valley, or if the curve is
-// not concave there. All lines bound rates; the objective weighs the bound at each count.
+// the two points to the left and below the line through the two points to the right. If a line's second point is
+// missing or in a valley, or if the curve is not concave there, the line gets the slope 1 (no learner gets faster when
+// others are added) or -1. All lines bound rates; the objective weighs the bound at each count.
 //
 // If `left` is the last point, the counts are those up to the end of `space`, which ends below the first count that did
-// not fit in memory. The promise is then the bound of the most promising of them (without weights the last one), and
-// the count to try is the middle one of the counts up to it.
+// not fit in memory. The promise is then the bound of the most promising count (without weights the last one). The
+// count to try is the middle one of the counts up to it.
 std::optional<Promise> promise_right_of(const Curve& curve, std::size_t left, std::span<const Configuration> space,
                                         const Objective& objective = {});
 

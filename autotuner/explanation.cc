@@ -21,6 +21,14 @@ double goodput(const Point& point, const Objective& objective) {
 
 const char* better(const Objective& objective) { return objective.weighs() ? "better" : "faster"; }
 
+// "4 learners are slower", "4 learners are hardly faster": a point compared with one that it does not clearly beat.
+std::string compared(const Point& point, const Point& with, const Objective& objective) {
+  const bool is_lower = goodput(point, objective) < goodput(with, objective);
+  const char* lower = objective.weighs() ? "worse" : "slower";
+  return fmt::format("{} are {}", describe(point.configuration),
+                     is_lower ? lower : fmt::format("hardly {}", better(objective)));
+}
+
 std::string reached(const Point& point, const Objective& objective) {
   return fmt::format("{} reached {}", describe(point.configuration), speed(point, objective));
 }
@@ -45,10 +53,10 @@ std::string why(const Probe& probe, const Curve& curve, const Objective& objecti
     case ProbeKind::kBelow:
       return fmt::format("trying {}, the octave below all so far", next);
     case ProbeKind::kLowest:
-      return fmt::format("{} are hardly {} than {}, so trying {}", describe(curve.points()[1].configuration),
-                         better(objective), describe(curve.points()[0].configuration), next);
+      return fmt::format("{} than {}, so trying {}", compared(curve.points()[1], curve.points()[0], objective),
+                         describe(curve.points()[0].configuration), next);
     case ProbeKind::kBeside:
-      return fmt::format("comparing with {}, about an octave aside", next);
+      return fmt::format("comparing with {}, about an octave away", next);
     case ProbeKind::kBetween:
       break;
   }
@@ -78,7 +86,7 @@ std::string explain_outcome(const Outcome& outcome, const Curve& curve, const Se
   const bool is_best = outcome.chosen.configuration == best.configuration;
   const double hysteresis = 100.0 * options.hysteresis;
   if (outcome.incumbent && outcome.chosen.configuration == outcome.incumbent->configuration) {
-    if (is_best) return fmt::format("{}, no count beside it more: no change", reached(best, objective));
+    if (is_best) return fmt::format("{}, and no neighboring count reached more: no change", reached(best, objective));
     return fmt::format("{}, {} {:.0f}, which is not surely {:.0f} % more: no change",
                        reached(outcome.chosen, objective), describe(best.configuration), goodput(best, objective),
                        hysteresis);

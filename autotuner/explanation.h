@@ -12,14 +12,15 @@ namespace arbalest::autotuner {
 std::string explain_probe(const Probe& probe, const Configuration& present, const Curve& curve,
                           const Objective& objective);
 
-// Explains why a search begins: "the noise scale has moved from 250 to 1900 examples".
+// Explains a search that begins because the noise scale has moved or is now known: "the gradient noise scale has moved
+// from 250 to 1900 examples". `to` must be known.
 std::string explain_move(const Efficiency& from, const Efficiency& to);
 
 struct Outcome {
   Point chosen;
   std::optional<Point> incumbent;  // the choice before this search, if it is not the first one
   Extent extent = Extent::kEverywhere;
-  bool more_to_try = false;  // whether the limit of probes ended the search
+  bool more_to_try = false;  // whether another count was still worth a probe at the end
   int probes = 0;
 };
 

@@ -1,4 +1,4 @@
-// The tuner of a run. Devices that are alike get one count; if they differ, each kind of device gets its own.
+// The tuner of a run. Equal devices get one count; if devices differ, each kind of device gets its own.
 //
 // A round ends with its slowest device, so the effect of one device shows in the throughput of all. With several kinds,
 // the first search therefore gives every device the same count. Then the kinds take turns: each searches around the
@@ -26,7 +26,7 @@ struct DeviceKind {
 
 struct FleetDecision {
   Decision step;                  // `done` and `reason` concern the devices whose turn it is
-  std::vector<Configuration> to;  // by kind: what each of its devices should run with
+  std::vector<Configuration> to;  // by kind: the configuration for each of its devices
   bool done = false;              // whether all searches have ended
 };
 
@@ -37,7 +37,7 @@ class FleetTuner {
   FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses = {},
              Extent extent = Extent::kEverywhere);
 
-  // By kind: what should run now; before the first decision, what the run begins with.
+  // By kind: the configuration to run now; before the first decision, the configuration that the run begins with.
   const std::vector<Configuration>& present() const noexcept { return present_; }
 
   std::optional<FleetDecision> add(std::int64_t tasks, std::int64_t examples, double seconds);
@@ -49,7 +49,7 @@ class FleetTuner {
   bool searching() const noexcept { return turns_left_ > 0 || turn_is_over_ || tuner_.searching(); }
   // The tuner of the present or last turn. `arbalest tune` prints its measurements.
   const Tuner& tuner() const noexcept { return tuner_; }
-  // By kind: what runs while the devices whose turn it is have `learners`, which must be in their space.
+  // By kind: the configurations while the devices whose turn it is have `learners`, which must be in their space.
   std::vector<Configuration> beside_others(int learners) const;
 
  private:

@@ -19,10 +19,9 @@ void require_sound(const GradientSample& sample) {
   if (sample.gradients < 2) {
     throw std::invalid_argument(fmt::format("gradient noise needs two gradients, not {}", sample.gradients));
   }
-  if (!(sample.mini_batch > 0.0) || sample.rounds < 1 || sample.examples < 0 || !(sample.spread_factor > 0.0)) {
-    throw std::invalid_argument(
-        fmt::format("a gradient sample of {} rounds, {} examples, mini-batches of {} and spread factor {}",
-                    sample.rounds, sample.examples, sample.mini_batch, sample.spread_factor));
+  if (!(sample.mini_batch > 0.0) || sample.rounds < 1 || sample.examples < 0) {
+    throw std::invalid_argument(fmt::format("a gradient sample of {} rounds, {} examples and mini-batches of {}",
+                                            sample.rounds, sample.examples, sample.mini_batch));
   }
   constexpr double kRounding = 1e-3;
   if (sample.square_mean < 0.0 || sample.mean_square < 0.0 ||
@@ -40,8 +39,8 @@ NoiseScale::NoiseScale(double memory_examples) : memory_examples_(memory_example
   }
 }
 
-// A round of k gradients has k - 1 degrees of freedom for S, and is weighted by them; |G|^2 gains at least as much from
-// more gradients.
+// A round of k gradients has k - 1 degrees of freedom for S, and is weighted by them. The precision of |G|^2 grows at
+// least as fast with k.
 void NoiseScale::add(const GradientSample& sample) {
   if (!std::isfinite(sample.square_mean) || !std::isfinite(sample.mean_square)) {
     ++dropped_;
@@ -52,7 +51,7 @@ void NoiseScale::add(const GradientSample& sample) {
   const double k = sample.gradients;
   const double small = sample.square_mean / rounds;
   const double big = sample.mean_square / rounds;
-  const double noise = std::max(0.0, small - big) * sample.mini_batch * k / (k - 1.0) / sample.spread_factor;
+  const double noise = std::max(0.0, small - big) * sample.mini_batch * k / (k - 1.0);
   const double signal = big - noise / (k * sample.mini_batch);
   for (Averages* averages : {&learners_, &successive_}) {
     averages->sums.decay(std::exp(-static_cast<double>(sample.examples) / memory_examples_));
@@ -102,8 +101,8 @@ void NoiseScale::Sums::add(double a, double s, double g) {
 }
 
 // The standard errors treat every sample as one draw of unknown variance. The standard error of the mean of x is
-// sqrt(sum a^2 (x - mean)^2) / sum a. That of the ratio R = S / |G|^2 follows from the residuals S - R |G|^2, whose
-// mean is zero (Cochran, "Sampling Techniques", 1977, section 6.4).
+// sqrt(sum a^2 (x - mean)^2) / sum a. The standard error of the ratio R = S / |G|^2 follows from the residuals S - R
+// |G|^2, whose mean is zero (Cochran, "Sampling Techniques", 1977, section 6.4).
 NoiseScaleEstimate NoiseScale::Sums::estimate() const {
   NoiseScaleEstimate estimate;
   if (weight2 <= 0.0) return estimate;

@@ -10,16 +10,16 @@
 namespace arbalest::autotuner {
 
 struct SearchOptions {
-  // Part of goodput: a smaller gain is no reason to train more learners, or to change the count.
+  // Fraction of goodput. A smaller gain does not justify more learners or a change of the count.
   double hysteresis = 0.03;
-  // Part of goodput that may stay hidden between two counts. 5 % is the target; 3 %, because both bounds have errors.
+  // Fraction of goodput that may stay hidden between two counts. The target is 5 %; 3 % allows for the bounds' errors.
   double tolerance = 0.03;
   Objective objective{};  // defines goodput; by default the throughput
 };
 
 enum class Extent {
   kEverywhere,  // tries every octave that could be best, so that a second peak of that width is found
-  kAround,      // climbs: tries the octaves beside the best so far
+  kAround,      // climbs: tries the octaves next to the best so far
 };
 
 enum class ProbeKind { kAbove, kBelow, kLowest, kBeside, kBetween };
@@ -32,7 +32,7 @@ struct Probe {
 
 // Counts of `space` one octave apart, or the next smaller count that exists, from its first to its last.
 std::vector<Configuration> octaves_of(std::span<const Configuration> space);
-// Does the same upwards and downwards from `through`, a count of the space.
+// As above, but with octaves upwards and downwards from `through`, a count of the space.
 std::vector<Configuration> octaves_of(std::span<const Configuration> space, const Configuration& through);
 
 // Limit of probes in a search: 6 for up to 16 learners, 8 for up to 32, one more per further octave.
@@ -40,11 +40,11 @@ int probe_limit(std::span<const Configuration> space);
 
 // Returns the next count worth a probe; none if nothing can beat the best by more than the tolerance.
 //
-// Extent::kEverywhere: octaves upwards from the measured counts, as long as learners that do not slow each other down
-// further could make up for the best. Then octaves downwards, as long as a speed-up in proportion to fewer learners
-// could. The first octave (1 learner) is tried only if the second is not worse than the third, because one learner is
-// the slowest to measure. Extent::kAround: the octaves beside the best. Afterwards both try the count between two
-// measured ones that can hide most.
+// Extent::kEverywhere: octaves upwards from the measured counts, while a higher count could beat the best if its
+// learners did not slow each other down further. Then octaves downwards, while a lower count could beat the best if its
+// learners sped up in proportion. The first octave (1 learner) is tried only if the second is not worse than the third,
+// because one learner is the slowest to measure. Extent::kAround: the octaves next to the best. Afterwards both try the
+// count between two measured ones that can hide most.
 //
 // `space`: counts that may be tried, without those that did not fit in memory. `octaves`: octaves_of() the space before
 // such counts were removed. `curve`: the measurements, at least that of the count at which the search began.

@@ -1,9 +1,10 @@
 // Turns completed tasks and seconds into windows, and windows into a throughput and its error.
 //
-// The median of m windows that are normally distributed with relative deviation s errs by about s sqrt(pi / (2 m)); it
-// needs half as many windows more than their mean, and does not see stragglers. The deviation is estimated by 1.4826
-// times the median of |window / median - 1|, without the window that is the median (Rousseeuw and Croux, "Alternatives
-// to the median absolute deviation", JASA 1993; leaving one out corrects for few windows, tests/autotuner measures it).
+// The median of m windows that are normally distributed with relative deviation s has a standard error of about s
+// sqrt(pi / (2 m)). It needs about 1.5 times as many windows as the mean, and ignores stragglers. The deviation is
+// estimated by 1.4826 times the median of |window / median - 1|, without the window that is the median (Rousseeuw and
+// Croux, "Alternatives to the median absolute deviation", JASA 1993; leaving one out corrects for few windows,
+// tests/autotuner measures it).
 #pragma once
 
 #include <cmath>

@@ -210,7 +210,7 @@ Decision Tuner::follow_throughput(double moved) {
 }
 
 // Uses the rates of the last search, scaled by the change of the present count's rate, so only counts that were not
-// measured need a probe. Whether these rates still hold shows at the count that is chosen, as after every search.
+// measured need a probe. Later windows at the chosen count show whether these rates still hold, as after every search.
 Decision Tuner::follow_efficiency() {
   const std::string cause = explain_move(chosen_by_, objective().known());
   const Curve last = curve_;
@@ -241,7 +241,7 @@ Decision Tuner::look_back() {
   probes_ = 1;
   state_ = State::kProbing;
   return go(remembered_->configuration, false,
-            fmt::format("{} reached {:.0f} examples/s before the change: trying whether they do again",
+            fmt::format("{} reached {:.0f} examples/s before the change: trying them again",
                         describe(remembered_->configuration), remembered_->rate));
 }
 

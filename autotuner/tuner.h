@@ -1,19 +1,19 @@
-// Finds the number of learners per device with the highest throughput or goodput while a run trains, and follows when
-// it changes. The tuner is a pure state machine: it owns no clock, no thread and no device, so the same calls give the
-// same decisions.
+// Finds the number of learners per device with the highest throughput or goodput while a run trains, and adapts when
+// that number changes. The tuner is a pure state machine: it owns no clock, no thread and no device, so the same calls
+// give the same decisions.
 //
 // Who calls what (jobs/run/Trainer):
 //   1. Before the run: give the constructor the space, which follows from the job's bounds, the memory forecast's
 //      largest count and the batches of an epoch. The run begins with first(), or is refused if that does not fit.
 //   2. After every scheduler.advance() and drain() of training: call add() with the Progress they returned and the
 //      seconds they took. The seconds of evaluations, checkpoints and resizes are left out.
-//   3. If add() returns a decision: log it, and unless it keeps, resize at the next averaging point to decision.to.
-//      A resize that works need not be reported. Windows count again after a settling time.
+//   3. If add() returns a decision: log it. Unless its action is kKeep, resize at the next averaging point to
+//      decision.to. A resize that works need not be reported. Windows count again after a settling time.
 //   4. If a resize runs out of memory: call out_of_memory(), and carry out and log its decision instead. That decision
 //      goes back to a count that has trained before.
 //   5. For goodput: call set_efficiency() whenever the run's gradients give a new estimate.
 //   6. With several processes rank 0 does all this and broadcasts the decisions.
-// A resize that worked is worth a line in the recorded schedule, which a run can follow without a Tuner.
+// A resize that worked becomes a step of the recorded schedule, which a run can follow without a Tuner.
 //
 // A search tries octaves and then counts between them (search.h), each for as many windows as the comparison needs. The
 // first search tries all octaves that could be the best, wherever it begins, unless it begins at the choice of an
@@ -48,7 +48,7 @@ struct TunerOptions {
   WindowOptions window;
   SearchOptions search;
   int devices = 1;            // number of devices that change together; `learners` is per device
-  int other_learners = 0;     // learners of the devices that train beside them
+  int other_learners = 0;     // learners of the other devices
   int fewest_windows = 5;     // fewest windows of a probe; the first probe takes nine, to learn the noise
   int most_windows = 40;      // most windows of a probe, however noisy
   double precision = 0.0125;  // relative standard error at which a probe is exact enough
@@ -134,8 +134,8 @@ class Tuner {
 
   std::optional<Watch> watch_;       // set once there is a choice
   Efficiency chosen_by_;             // the efficiency known at that choice
-  bool more_to_try_ = false;         // whether the limit of probes ended the last search
-  std::optional<Point> remembered_;  // a former choice that was faster than what runs now
+  bool more_to_try_ = false;         // whether another count was still worth a probe when the last search ended
+  std::optional<Point> remembered_;  // an earlier choice that was faster than the present one
   int next_look_;                    // windows of watching until a search without cause
   int next_look_back_;
   int windows_since_choice_ = 0;  // since the first choice

@@ -1,8 +1,8 @@
 // Detects that the throughput of the chosen count has moved and stays moved.
 // The first windows after the choice are the baseline; blocks of later windows are compared with it by their medians. A
 // move is lasting when two blocks in a row differ from the baseline in the same direction, each by more than 8 % and by
-// more than four standard errors. A move is also lasting when the baseline itself differs as much from what the search
-// measured, and later blocks do not differ from the baseline.
+// more than four standard errors. A move is also lasting when the baseline itself differs as much from the search's
+// measurement, and later blocks do not differ from the baseline.
 #pragma once
 
 #include <optional>

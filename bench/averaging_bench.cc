@@ -22,7 +22,7 @@ using engine::UpdateRange;
 using engine::WeightUpdate;
 using engine::cpu::TaskContext;
 
-// The vectors of one device with k learners, and the passes' arguments.
+// The vectors of one device with several learners, which are the arguments of the passes.
 struct Vectors {
   Vectors(Device& device, std::int64_t count, int replicas) : elements(count) {
     const auto vector = [&](std::int64_t extra = 0) {
@@ -51,7 +51,7 @@ struct Vectors {
 
 struct Pass {
   std::string name;
-  double bytes_per_element;  // bytes that the pass must move; a vector that is only written is fetched first
+  double bytes_per_element;  // bytes that the pass must move, including the fetch of vectors that are only written
   std::function<void(Vectors&)> run;
 };
 
@@ -112,7 +112,7 @@ class Passes {
   std::vector<const float*> addresses_;
 };
 
-// `sets` sets of vectors take turns: one set stays in the caches, many come from memory.
+// Passes use `sets` sets of vectors in turns. A single set stays in the caches, and many sets come from memory.
 void measure(Device& device, std::int64_t elements, int replicas, int threads, int sets) {
   std::vector<Vectors> vectors;
   for (int i = 0; i < sets; ++i) vectors.emplace_back(device, elements, replicas);

@@ -22,7 +22,7 @@ from peers.command_line import say
 from peers.job_file import JobError, parse as parse_job
 
 QUICK_SECONDS = 570
-SHARE_OF_TURNS = 0.5  # as a part of these
+SHARE_OF_TURNS = 0.5  # fraction of this time
 
 
 def is_taken(path):
@@ -30,8 +30,8 @@ def is_taken(path):
 
 
 def free_places(root, name):
-    """Returns (folder, page) below `root`, neither of which exists: with that name, or with the first free number
-    added."""
+    """Returns (folder, page) below `root` that do not exist yet. They have this name, with the first free number added
+    if needed."""
     for number in itertools.count(1):
         numbered = name if number == 1 else f"{name}-{number}"
         folder, page_path = root / "runs" / f"compare-{numbered}", root / "bench" / "results" / f"{numbered}.md"
@@ -40,7 +40,7 @@ def free_places(root, name):
 
 
 def fastest_first(pairs):
-    """Returns (contender, side) of our fastest, then the peers, then our others, which only took turns."""
+    """Returns (contender, side) for our fastest, then the peers, then our others, which only took turns."""
     ours = sorted(
         (pair for pair in pairs if pair[1]["is_ours"]),
         key=lambda pair: statistics.median(pair[1]["rates"] or [0.0]),
@@ -52,7 +52,7 @@ def fastest_first(pairs):
 def says_precision(job):
     try:
         return "precision" in parse_job(job.read_text()).message("training").values
-    except JobError:  # Arbalest reports the mistake itself, and the peers are skipped with the reason
+    except JobError:  # Arbalest reports the error itself, and the peers are skipped with the reason
         return False
 
 
@@ -108,8 +108,8 @@ class Comparison:
         return max(1.0, QUICK_SECONDS - (time.monotonic() - self.start)) if self.arguments.quick else None
 
     def ours(self, model):
-        """Returns Arbalest in every precision of the CPU, just as PyTorch gets every arrangement, unless the job or
-        --set names one."""
+        """Returns Arbalest in every precision of the CPU, unless the job or --set names one. PyTorch gets every
+        arrangement in the same way."""
         arguments = self.arguments
         device = "cuda:0" if arguments.device == "cuda" else "cpu"
         is_said = any(one.partition("=")[0] in ("training", "training.precision") for one in arguments.set)
@@ -123,12 +123,12 @@ class Comparison:
         self.result["skipped"].append(what)
 
     def guarded(self, what, work, *arguments):
-        """Returns the result of `work(*arguments)`; None if its run died, which is counted, or if the time was over."""
+        """Returns the result of `work(*arguments)`, or None if its run died or the time was over. Counts dead runs."""
         try:
             return work(*arguments)
         except OutOfTime:
             self.skip(f"{what}: stopped, the time was over")
-        except (RunDied, OSError, ValueError, LookupError) as error:  # the others: what it has left behind is no result
+        except (RunDied, OSError, ValueError, LookupError) as error:  # other than RunDied: its output is invalid
             say(f"died: {what}: {error}")
             self.result["died"].append(f"{what}: {error}")
         return None
@@ -181,9 +181,9 @@ class Comparison:
         return None
 
     def take_turns(self, model, pairs):
-        """Takes turns; every other one runs backwards, so that a drift of the machine favors none. If one dies, the
-        turns end."""
-        for turn in range(-1, self.arguments.turns):  # the first warms up, and a peer that fails in it is left out
+        """Runs the contenders in turns. The order alternates, so that a drift of the machine favors none. If one of
+        them dies, the turns end."""
+        for turn in range(-1, self.arguments.turns):  # turn -1 is the warm-up; a peer that fails in it is left out
             rates = self.one_turn(model, pairs if turn % 2 == 0 else list(reversed(pairs)))
             if turn < 0:
                 pairs = [pair for pair in pairs if rates[pair[1]["name"]] is not None]
@@ -201,7 +201,7 @@ class Comparison:
         self.save()
 
     def one_turn(self, model, pairs):
-        """Returns {name of a side: images/s, or None}."""
+        """Returns {name of a side: images/s or None}."""
         seconds = turn_seconds(self.arguments, model)
         rates = {}
         for contender, side in pairs:
@@ -250,7 +250,7 @@ def main():
     arguments = parse()
     os.chdir(ROOT)
     comparison = Comparison(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the trainings are ended, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the trainings are also ended
     stopped_with = None
     try:
         for model in arguments.model:

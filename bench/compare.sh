@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Arbalest beside PyTorch and TensorFlow on this machine: speed in turns, and time to an accuracy (compare.py --help).
+# Compares Arbalest with PyTorch and TensorFlow on this machine: speed in turns, and time to an accuracy (see
+# compare.py --help).
 #
 #   bench/peers/environment.sh build/peers && bench/compare.sh [--quick] [--model lenet]... [--seeds 1..3] [--output DIR]
 command -v python3 >/dev/null || { echo "$0: python3 is not installed" >&2; exit 2; }

@@ -1,5 +1,5 @@
-// Which of oneDNN's convolution algorithms is faster, direct or Winograd's, for the 3 x 3 convolutions of common
-// networks? engine/cpu/operators/convolution_kernels.cc chooses by these measurements.
+// Is oneDNN's direct or its Winograd algorithm faster for the 3 x 3 convolutions of common networks?
+// engine/cpu/operators/convolution_kernels.cc chooses by these measurements.
 #include <random>
 #include <string>
 #include <utility>
@@ -31,7 +31,7 @@ const Images kImages[] = {
     {8, 64, 64, 56},   {8, 128, 128, 28}, {8, 256, 256, 14},  {8, 512, 512, 7},  {32, 512, 512, 7},  // ResNet-50
 };
 
-// One pass of a convolution by one algorithm, with its own buffers.
+// One pass of a convolution with one algorithm, and its buffers.
 class Pass {
  public:
   template <typename Primitive, typename Description>
@@ -56,7 +56,7 @@ class Pass {
   std::unordered_map<int, memory> arguments_;
 };
 
-// Forward, gradient of the input, gradient of the weights.
+// Returns the forward pass, the gradient of the input and the gradient of the weights.
 std::vector<Pass> passes(const dnnl::engine& engine, const Images& of, dnnl::algorithm algorithm) {
   const memory::dims one{1, 1};
   const memory::desc input({of.examples, of.channels, of.side, of.side}, kFloat, Tag::nChw16c);

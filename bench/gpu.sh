@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, from an installed tree (cmake --install, components program and measure).
+# Runs all tests and benchmarks that need a GPU, from an installed tree (cmake --install, components program, measure).
 #
 #   bench/gpu.sh OUT [tests|bench|curves|peers|sanitize|all]...
 #
-# tests     operators and training against the CPU; a failing case is run again alone in a fresh process
+# tests     operators and training compared with the CPU; a failing case runs again alone in a new process
 # bench     launch floor, images/s over learners with LeNet, durations of one step's kernels (ncu)
-# curves    images/s over learners for several mini-batches of LeNet and ResNet-32, each point saved when it is measured
+# curves    images/s over learners for several mini-batches of LeNet and ResNet-32; each point is saved at once
 # peers     PyTorch on the same GPU
 # sanitize  compute-sanitizer on our own kernels
 #
 # Each part ends within ARBALEST_GPU_SECONDS (540), and leaves at most eight files in OUT: summary.md, steps.tsv,
-# results.jsonl (one object per measurement), machine.txt, log.txt, and where there is something to tell kernels.csv,
-# sanitizer.txt and cudnn.txt (cuDNN's log of the first failing call). CIFAR-10 lies below $ARBALEST_DATA, else data/; where
-# it is absent, made-up images take its place. Exit codes: 0 all is well, 1 a step failed, 2 usage, 4 there is no GPU.
+# results.jsonl (one object per measurement), machine.txt, log.txt, and if they have content kernels.csv, sanitizer.txt
+# and cudnn.txt (cuDNN's log of the first failing call). CIFAR-10 is searched below $ARBALEST_DATA, by default data/. If
+# it is missing, random images replace it. Exit codes: 0 success, 1 a step failed, 2 usage, 4 there is no GPU.
 set -uo pipefail
 
 usage() {
-  sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
   exit 2
 }
 
@@ -32,14 +32,14 @@ done
 parts=" $* "
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
-# Jobs and settings to measure; the test of this script names smaller jobs.
+# Jobs and settings to measure. The test of this script sets smaller jobs.
 small_job=${ARBALEST_GPU_SMALL_JOB:-configs/lenet-digits.txtpb}
 large_job=${ARBALEST_GPU_LARGE_JOB:-configs/resnet32-cifar10.txtpb}
 data=${ARBALEST_DATA:-data}
 read -ra learners <<<"${ARBALEST_GPU_LEARNERS:-1 2 4 8 16 32}"
-read -ra small_batches <<<"${ARBALEST_GPU_SMALL_BATCHES:-16 64}"  # 32 is among the benches
+read -ra small_batches <<<"${ARBALEST_GPU_SMALL_BATCHES:-16 64}"  # 32 is measured by the benches
 read -ra large_batches <<<"${ARBALEST_GPU_LARGE_BATCHES:-16 32 64 128}"
-made_up_records=${ARBALEST_GPU_MADE_UP_RECORDS:-10000}  # of each of CIFAR-10's files
+made_up_records=${ARBALEST_GPU_MADE_UP_RECORDS:-10000}  # records in each of CIFAR-10's files
 read -ra measuring <<<"${ARBALEST_GPU_MEASURING:---turns 7}"  # options of `gpu_bench learners`
 
 deadline=$((SECONDS + ${ARBALEST_GPU_SECONDS:-540}))
@@ -58,8 +58,8 @@ stop() {
 
 wanted() { [[ $parts == *" $1 "* || $parts == *" all "* ]]; }
 
-# Tells the loader if CUDA's libraries are only in Python packages (nvidia-cublas, nvidia-cudnn-cu13, ...). The
-# output of ldd is read to its end: a pipe that is closed early would look like a failure under pipefail.
+# If CUDA's libraries are only in Python packages (nvidia-cublas, nvidia-cudnn-cu13, ...), sets the loader's path. The
+# output of ldd is read to its end, because with pipefail a pipe that is closed early would look like a failure.
 find_cuda_libraries() {
   local libraries folders
   libraries=$(ldd bin/arbalest 2>&1)
@@ -75,7 +75,7 @@ PYTHON
   printf '%s\n' "$libraries" | sed -n '/not found/s/^/missing:/p' >&2
 }
 
-# A program that cannot start is a failure and no missing GPU.
+# A program that cannot start is a failure, not a missing GPU.
 require_gpu() {
   local environment devices
   environment=$(bin/arbalest env 2>&1) || stop 1 "error: bin/arbalest does not start: $environment"
@@ -104,8 +104,8 @@ record() {
   say "$(printf '%-28s %s %s%s' "$1" "$2" "${3:+after $3 s}" "${4:+: $4}")"
 }
 
-# attempt LIMIT COMMAND...: its output goes to $scratch/{stdout,stderr} and log.txt, JSON lines of stdout to results.jsonl,
-# too. Returns its exit code.
+# attempt LIMIT COMMAND...: runs the command and returns its exit code. The output goes to $scratch/{stdout,stderr} and
+# log.txt, and JSON lines of stdout also to results.jsonl.
 attempt() {
   local limit=$1 code left
   shift
@@ -123,9 +123,9 @@ attempt() {
 skip_reason() { cat "$scratch/stdout" "$scratch/stderr" | sed -n '/^skipped: /{s///p;q}'; }
 last_line() { cat "$scratch/stdout" "$scratch/stderr" | tail -n 1 | cut -c 1-160; }
 
-# step NAME LIMIT COMMAND...: records how the command ended. Where it succeeds and `judge` names a function, that one's
-# output is the note, and its exit code decides. A program that exits with 4 is skipped only if it says why: the program
-# arbalest exits so, too, where data is missing.
+# step NAME LIMIT COMMAND...: runs the command and records how it ended. If it succeeds and `judge` names a function,
+# the function's output is the note, and its exit code decides. A program that exits with 4 counts as skipped only if it
+# prints a reason, because arbalest also exits with 4 if data is missing.
 judge=
 step() {
   local name=$1 limit=$2 start=$SECONDS status=passed note='' reason code
@@ -149,7 +149,8 @@ step() {
   record "$name" "$status" $((SECONDS - start)) "$note"
 }
 
-# Names of the test cases that a specification matches, one a line. Catch2 2 and 3 have different options for it.
+# Prints the names of the test cases that a specification matches, one per line. Catch2 2 and 3 have different options
+# for this.
 list_cases() {
   local names left
   left=$(seconds_left)
@@ -158,17 +159,17 @@ list_cases() {
   printf '%s' "$names"
 }
 
-# escape < NAMES: as Catch2 wants them in a file, where a comma would end a name.
+# escape < NAMES: escapes names for a file that Catch2 reads, where a comma would end a name.
 escape() { sed 's/[\\,]/\\&/g'; }
 
-# The test program tells on stderr when a case begins and how it ends (tests/gpu/case_listener.cc).
+# The test program prints on stderr when a case begins and how it ends (tests/gpu/case_listener.cc).
 cases_that() { sed -n "s/^case $1: //p" "$scratch/stderr"; }
 
-# take_out FILE < NAMES: removes lines from the file.
+# take_out FILE < NAMES: removes these lines from the file.
 take_out() { grep -vxFf - "$1" >"$scratch/kept"; mv "$scratch/kept" "$1"; }
 
-# cases NAME LIMIT SPECIFICATION...: runs test cases in one process, and in another one what is left when it ends early.
-# Cases that failed, or in which a process ended, run again alone.
+# cases NAME LIMIT SPECIFICATION...: runs test cases in one process. If it ends early, the remaining cases run in
+# another process. Cases that failed, or in which a process ended, run again alone.
 cases() {
   local name=$1 limit=$2 start=$SECONDS code running skipped=0 reason='' ended=0 first_note=''
   shift 2
@@ -231,7 +232,7 @@ finish_cases() {
   fi
 }
 
-# The first failing cases, each in a process of its own under cuDNN's log.
+# Runs the first failing cases again, each in a separate process with cuDNN's log enabled.
 run_alone() {
   local case result count=0
   while read -r case; do
@@ -279,7 +280,8 @@ report_accuracy() {
   [[ $(cat "$scratch/run/summary.json") == *'"target_reached"'* ]]
 }
 
-# point NAME JOB DATA OPTIONS...: one number of learners in a process of its own, so that a failure costs one point.
+# point NAME JOB DATA OPTIONS...: measures one number of learners in a separate process, so that a failure costs one
+# point only.
 point() {
   local name=$1 job=$2 data=$3 judge=report_point
   shift 3
@@ -302,7 +304,7 @@ run_benches() {
   run_kernel_durations
 }
 
-# Durations of the kernels of one learner's step, a while after it has begun.
+# Measures the durations of the kernels of one learner's step, some time after the start.
 run_kernel_durations() {
   local nodes
   if ! command -v ncu >/dev/null; then
@@ -316,7 +318,7 @@ run_kernel_durations() {
   rm -rf "$scratch/run"
 }
 
-# Sets `large_data` to the root of a data set for the large job: CIFAR-10, or made-up images where it is absent.
+# Sets `large_data` to the root of a dataset for the large job: CIFAR-10, or random images if it is missing.
 large_data=
 find_large_data() {
   [ -z "$large_data" ] || return 0
@@ -346,7 +348,7 @@ run_peers() {
   step compiled_peers 110 "${pick[@]}" --only compiled
 }
 
-# Kernels of cuDNN and cuBLAS are not looked at.
+# Counts findings in our own kernels only. Kernels of cuDNN and cuBLAS are not checked.
 count_findings() {
   local report=$scratch/sanitizer-$1 found
   cat "$report" >>"$out/sanitizer.txt"

@@ -1,5 +1,5 @@
-// How many images per second does the input pipeline deliver, and how close is it to the decoder's own speed?
-// (Formulas: bench/README.md.)
+// How many images per second does the input pipeline deliver, and how close is this to the decoder's speed? (Formulas:
+// bench/README.md.)
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -27,7 +27,7 @@ struct Arguments {
   int turns = 15;
 };
 
-// The training set through a ring, as learners read it.
+// Reads the training set through a ring, like learners.
 class Pipeline {
  public:
   Pipeline(const jobs::JobOptions& job, const std::string& data_root)
@@ -36,8 +36,8 @@ class Pipeline {
         order_(data_->size(), batch_, job.training.seed),
         ring_(*data_, order_, *device_, pool_, kSlots) {}
 
-  // Batches per call of deliver(): many times the slots, because slots that were filled during other turns cost
-  // nothing.
+  // Batches per call of deliver(). The number is many times the number of slots, because slots that were filled during
+  // other turns cost no time.
   static constexpr int kBatches = 128;
   std::int64_t images() const { return kBatches * batch_; }
 
@@ -57,7 +57,7 @@ class Pipeline {
   dataflow::BatchRing ring_;
 };
 
-// Some of a job's JPEG files on one thread: read by the dataset, decoded by our code and by the bare library.
+// Reads some of a job's JPEG files on one thread: by the dataset, by our decoder and by the bare library.
 class Decoding {
  public:
   Decoding(const jobs::DataOptions& data, const std::string& data_root)
@@ -95,7 +95,7 @@ class Decoding {
   static constexpr std::int64_t kFiles = 64;
   static constexpr double kEighths = 8.0;
 
-  // The scale at which the dataset decodes the file.
+  // Returns the scale at which the dataset decodes the file.
   unsigned eighths(std::span<const std::uint8_t> file) const {
     const auto choose_scale = [&](dataflow::ImageSides sides) {
       const dataflow::CropBox box = frame(framing_, sides, target_, {});

@@ -1,4 +1,4 @@
-// Does a run that tunes its number of learners follow other load that comes and goes? (bench/README.md)
+// Does a run that tunes its number of learners adapt to another load that starts and ends? (bench/README.md)
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -27,7 +27,7 @@ struct Arguments {
   int turns = 3;
 };
 
-// Threads that compute until they are destroyed.
+// Threads that compute until the object is destroyed.
 class Load {
  public:
   explicit Load(int threads) {
@@ -49,7 +49,7 @@ struct Phase {
 };
 constexpr Phase kPhases[] = {{"alone", false}, {"with load", true}, {"alone again", false}};
 
-// The runs of one job: one with a search, and some with fixed numbers.
+// The runs of one job: one with a search, and several with fixed numbers of learners.
 class Runs {
  public:
   explicit Runs(const Arguments& arguments) : arguments_(arguments) {
@@ -93,7 +93,7 @@ class Runs {
     return phases;
   }
 
-  // Measures every number once, alone and with the load.
+  // Measures every number of learners once, without and with the load.
   void measure_fixed() {
     jobs::JobOptions job = job_;
     const auto session = open(job);
@@ -110,7 +110,7 @@ class Runs {
     }
   }
 
-  // The number that is fastest over all turns, and its images/s by turn.
+  // Returns the number of learners that is fastest over all turns, and its images/s by turn.
   std::pair<int, std::vector<double>> best(bool is_loaded) const {
     const auto& fixed = fixed_.at(is_loaded);
     return *std::ranges::max_element(fixed, {}, [](const auto& of) { return summarize(of.second).median; });

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Files of CIFAR-10's form with random images, for measuring speed where the data set is absent: made_up_cifar10.py DIR [RECORDS].
+"""Writes random images in CIFAR-10's format, to measure speed without the dataset: made_up_cifar10.py DIR [RECORDS].
 
-RECORDS is the number of images of each of the six files; the real ones have 10,000."""
+RECORDS is the number of images in each of the six files. The real files have 10,000."""
 
 import pathlib
 import random
 import sys
 
 FILES = [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]
-PIXELS = 3 * 32 * 32  # of a record, behind one byte of label
+PIXELS = 3 * 32 * 32  # per record, after one byte of label
 
 
 def main():

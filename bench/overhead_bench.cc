@@ -1,4 +1,4 @@
-// How much of the speed of bare oneDNN primitives does one learner keep? (Formulas: bench/README.md.)
+// Which fraction of the speed of bare oneDNN primitives does one learner reach? (Formulas: bench/README.md.)
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// CPU seconds that the whole process uses per second while one learner trains.
+// Returns the CPU seconds per second of the whole process while one learner trains.
 double cpu_seconds_per_second(jobs::Session& session, double duration) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
@@ -42,20 +42,20 @@ struct Arguments {
   std::string data_root = "data";
   int core = 0;
   int turns = 15;
-  int batch = 0;  // 0: the model's
+  int batch = 0;  // 0: the model's default
 };
 
 struct Model {
   const char* name;
   const char* job;
   int batch;
-  // Steps per turn: hides the filling and draining of the pipeline behind real work.
+  // Steps per turn. They hide the filling and draining of the pipeline.
   int steps;
   BareNetwork (*bare)(std::int64_t batch);
 };
 
 const Model kModels[] = {
-    // With a multiple of 16 the learner uses convolutions of our own.
+    // With a multiple of 16 the learner would use our own convolutions.
     {"lenet", "configs/lenet-digits.txtpb", 24, 16, &BareNetwork::lenet},
     {"resnet20", "configs/resnet20-cifar10.txtpb", 64, 2,
      [](std::int64_t batch) { return BareNetwork::resnet_cifar(20, batch); }},

@@ -27,18 +27,18 @@ constexpr double kWarmUpSeconds = 1.0;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Adds up how long the averaging streams work and wait.
+// Sums the times in which the averaging streams work and wait.
 class AveragingClock final : public engine::StreamObserver {
  public:
-  void before_task(const engine::Stream& stream, const char*) override {
-    if (stream.name().ends_with("averaging")) start_ = Clock::now();
+  void before_task(const engine::Stream& stream, const engine::TaskInfo&) override {
+    if (stream.role() == engine::StreamRole::kSynchronization) start_ = Clock::now();
   }
-  void after_task(const engine::Stream& stream, const char* label) override {
-    if (!stream.name().ends_with("averaging")) return;
-    (std::strncmp(label, "wait", 4) == 0 ? waiting : working) += seconds_since(start_);
+  void after_task(const engine::Stream& stream, const engine::TaskInfo& task) override {
+    if (stream.role() != engine::StreamRole::kSynchronization) return;
+    (task.kind == engine::TaskKind::kWait ? waiting : working) += seconds_since(start_);
   }
 
-  double working = 0.0;  // seconds; written by the averaging thread, read after it has drained
+  double working = 0.0;  // seconds; written by the averaging thread, read after the stream has drained
   double waiting = 0.0;
 
  private:
@@ -52,7 +52,7 @@ struct Speed {
   double averaging_waiting_seconds = 0.0;  // per round
 };
 
-// A session that trains for a while whenever it is told to.
+// A session that trains for a given time per call.
 class Training {
  public:
   Training(const JobArguments& job, const std::vector<std::string>& changes, bool lend_cores)
@@ -78,7 +78,7 @@ class Training {
   jobs::Session session_;
 };
 
-// A Training in a child process that sleeps between its turns. It is forked before this process has threads.
+// A Training in a child process that sleeps between its turns. The child is forked before this process has threads.
 class Child {
  public:
   explicit Child(const JobArguments& job, const std::vector<std::string>& changes, bool lend_cores = true) {
@@ -109,7 +109,7 @@ class Child {
   }
 
   [[noreturn]] void serve(const JobArguments& job, const std::vector<std::string>& changes, bool lend_cores) const {
-    close(turns_[1]);  // otherwise the end of the parent would not be noticed
+    close(turns_[1]);  // otherwise the child would not notice the end of the parent
     Training training(job, changes, lend_cores);
     double duration = 0.0;
     while (read(turns_[0], &duration, sizeof duration) == sizeof duration) {
@@ -123,7 +123,7 @@ class Child {
   int speeds_[2];  // from the child: its result
 };
 
-// Runs one turn of all `children` at once and returns the sum of their speeds.
+// Runs one turn of all `children` concurrently and returns the sum of their speeds.
 double run_all(std::vector<Child>& children, double duration) {
   for (Child& child : children) child.start(duration);
   double sum = 0.0;
@@ -133,12 +133,12 @@ double run_all(std::vector<Child>& children, double duration) {
 
 // Results of one turn of every contender.
 struct Turn {
-  double processes = 0.0;  // images/s, summed over all processes
+  double processes = 0.0;  // sum of images/s over all processes
   Speed learners;
   Speed without_lending;
 };
 
-// k equals the number of cores of this machine.
+// The benchmark for k equal to the number of cores of this machine.
 class Contest {
  public:
   explicit Contest(const JobArguments& job)
@@ -181,7 +181,7 @@ nlohmann::ordered_json summary(const std::vector<Turn>& turns, const Value& valu
 }
 
 int run(const JobArguments& job, int count, double duration) {
-  job.load();  // reports a wrong job once, not from every process
+  job.load();  // reports an invalid job once, not from every process
   Contest contest(job);
   const int learners = contest.learners();
   const auto theirs = [](const Turn& turn) { return turn.processes; };
@@ -200,7 +200,7 @@ int run(const JobArguments& job, int count, double duration) {
   contest.run(kWarmUpSeconds, false);
   std::vector<Turn> turns;
   for (int i = 0; i < count; ++i) {
-    // Every other turn runs in the other order, so that a drift of the machine favors none.
+    // The order of turns alternates, so that a drift of the machine favors none.
     const Turn& turn = turns.emplace_back(contest.run(duration, i % 2 != 0));
     fmt::print(stderr,
                "turn {}: {} processes {:.0f}, {} learners {:.0f} images/s, ratio {:.3f}; without lending {:.0f}, ratio "

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Which synchronization recipe learns most from the same epochs? Accuracy by epoch, scheme and number of learners.
+"""Which synchronization recipe reaches the best accuracy in the same epochs, by scheme and number of learners?
 
-The script trains recipes of synchronization and learning rate. It appends one JSON object to --results when a run ends
-and skips runs that the file has already, so an interrupted grid goes on with the same command. All learners of a run
-may share one core (--cores 0,1 trains two runs at a time, one on each core): that changes times, not accuracies.
+The script trains recipes of synchronization and learning rate. It appends one JSON object to --results when a run ends,
+and skips runs that the file already has. So an interrupted grid continues with the same command. All learners of a run
+may share one core: --cores 0,1 trains two runs at a time, one on each core. This changes times, not accuracies.
 
     bench/schemes.py --program build/release/arbalest --results runs.jsonl --learners 4,16 --seeds 1 --epochs 10
     bench/schemes.py --results runs.jsonl --table [--target 0.99]
 
-Recipes are chosen on a validation split (--validation 0.1); figures to be reported come from runs without it. With
---target the table has the epochs to that accuracy: the lower median of the last five epochs' accuracies reaches it.
+Recipes are chosen on a validation split (--validation 0.1). Reported figures come from runs without it. With --target
+the table has the epochs until the lower median of the last five epochs' accuracies reaches this accuracy.
 """
 import argparse
 import concurrent.futures
@@ -26,7 +26,7 @@ LINEAR = 'learning_rate.with_learners=LINEAR'
 SQRT = 'learning_rate.with_learners=SQRT'
 KEEP = 'learning_rate.with_learners=KEEP'
 
-# Name -> settings; {at:x} is the fraction x of the epochs. One-cycle schedules of the jobs rise at first: a warm-up.
+# Name -> settings. {at:x} is the fraction x of the epochs. The jobs' one-cycle schedules begin with a warm-up.
 RECIPES = {
     'one': ['synchronization=sma', KEEP],
     'sma_sqrt': ['synchronization=sma', SQRT],
@@ -50,7 +50,7 @@ RECIPES = {
 
 
 def settings_of(recipe, learners, epochs):
-    """The --set arguments of a recipe for so many learners and epochs."""
+    """Returns the --set arguments of a recipe for these numbers of learners and epochs."""
     settings = []
     for setting in RECIPES[recipe]:
         while '{at:' in setting:
@@ -62,7 +62,7 @@ def settings_of(recipe, learners, epochs):
 
 
 def train(options, recipe, learners, seed, core):
-    """Trains once, on one core or (None) on the job's devices; returns the row for the results file."""
+    """Trains once, on one core or (None) on the job's devices. Returns the row for the results file."""
     settings = [f'learners.per_device.fixed={learners}', f'training.seed={seed}',
                 f'training.max_epochs={options.epochs}']
     settings += settings_of(recipe, learners, options.epochs) + options.settings
@@ -89,14 +89,14 @@ def train(options, recipe, learners, seed, core):
 
 
 def key_of(options, recipe, learners, seed):
-    """What tells one run from another."""
+    """Returns the fields that identify a run."""
     return {'job': os.path.basename(options.job), 'recipe': recipe, 'learners': learners, 'epochs': options.epochs,
             'seed': seed, 'validation': options.validation, 'set': options.settings,
             'recipe_settings': settings_of(recipe, learners, options.epochs)}
 
 
 def read(path):
-    """All rows of a results file, in order; none if it is not there."""
+    """Returns all rows of a results file in order, or none if it does not exist."""
     if not os.path.exists(path):
         return []
     with open(path) as lines:
@@ -104,7 +104,7 @@ def read(path):
 
 
 def run(options):
-    """Trains what the results file does not have yet, seed by seed."""
+    """Trains the runs that the results file does not have yet, seed by seed."""
     cores = queue.Queue()
     for core in options.cores or [None]:
         cores.put(core)
@@ -136,7 +136,7 @@ def run(options):
 
 
 def epochs_to(target, accuracies):
-    """First epoch at which the lower median of the last five accuracies is at the target, or None."""
+    """Returns the first epoch at which the lower median of the last five accuracies reaches the target, or None."""
     for epoch in range(1, len(accuracies) + 1):
         last = sorted(accuracies[max(0, epoch - 5):epoch])
         if last[(len(last) - 1) // 2] >= target:

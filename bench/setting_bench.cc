@@ -1,4 +1,4 @@
-// How much faster or slower does a setting, or a trace, make a run? (Formula: bench/README.md.)
+// How much faster or slower is a run with a setting, or with a trace? (Formula: bench/README.md.)
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -40,7 +40,7 @@ class Run {
   }
 
   jobs::Session& session() { return session_; }
-  // Examples of a turn.
+  // Returns the number of examples per turn.
   double examples() const { return examples_; }
 
  private:
@@ -54,8 +54,8 @@ int run(const Arguments& arguments) {
   const jobs::JobOptions changed_job = arguments.job.load(arguments.changes);
   std::optional<jobs::Trace> trace;
   if (arguments.trace) {
-    // A trace keeps spans while there is room; this room is enough for all turns. The file is written at the end of a
-    // run, and this run has none.
+    // A trace keeps spans up to a limit. This limit is enough for all turns. A trace's file is written at the end of a
+    // run, but a benchmark has no such end.
     trace.emplace(std::filesystem::temp_directory_path() / fmt::format("setting-bench-{}.json", getpid()),
                   std::size_t{1} << 22U);
   }

@@ -1,4 +1,4 @@
-// Measures the price that a run pays to find its number of learners. (Formulas: bench/README.md.)
+// Measures the cost of finding the number of learners in a run. (Formulas: bench/README.md.)
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -35,8 +35,9 @@ std::unique_ptr<jobs::Session> open(jobs::JobOptions& job, const std::string& da
   return jobs::open_session(job, data_root, jobs::Session::Purpose::kTraining, {});
 }
 
-// One turn: rounds with one number, as many with a resize in the middle, as many with the other number. Each part ends
-// drained, so the cost of the resize is the time of the middle part minus half of the others together.
+// A turn has three parts with equally many rounds: with one number of learners, with a resize in the middle, and with
+// the other number. Each part ends drained. So the cost of the resize is the time of the middle part minus half the sum
+// of the other parts.
 class Resizing {
  public:
   Resizing(jobs::JobOptions job, const std::string& data_root) : session_(open(job, data_root)) {}
@@ -48,12 +49,12 @@ class Resizing {
     session_->scheduler().drain();
   }
 
-  // Cost of a resize, in rounds. The learners are new, like those of a number that was not tried just before.
+  // Returns the cost of a resize in rounds. The learners are new, as for a number that was not tried just before.
   double turn(int to) {
     session_->release_idle();
     const double before = plain();
     const std::vector<int> counts{to};
-    session_->prepare(counts);  // a run does this beside the training
+    session_->prepare(counts);  // a run does this during training
     const double with_resize = seconds_of([&] {
       rounds(kRounds);
       session_->scheduler().drain();

@@ -105,7 +105,8 @@ void check_directory(const jobs::OutputDirectory& directory, bool resume) {
 
 int bench(const BenchArguments& arguments) {
   check(arguments);
-  const std::atomic<int>& stop_signal = catch_stop_signals();
+  const std::atomic<int>& stop_signal =
+      catch_stop_signals("arbalest: stopped at once; the runs that have ended are kept\n");
   const jobs::BenchPlan plan = jobs::plan_bench(arguments.request);
   const jobs::OutputDirectory directory(arguments.output, "bench-" + plan.cases.front().job);
   check_directory(directory, arguments.resume);
@@ -154,38 +155,37 @@ Command add_bench(CLI::App& program) {
       "      --vary synchronization=sma,sma{period:4} --vary learners.per_device.fixed=4,16\n"
       "                                                                   accuracies, by scheme and learners\n"
       "\n"
-      "Every run is a process of its own, `arbalest train` with that seed; runs follow one another, the\n"
-      "jobs in turn. The clock covers preparation, training and evaluation; the target is reached when\n"
-      "the lower median of the last five test accuracies (of a job with data.validation: of the last five\n"
-      "validation accuracies) is at it. A run that does not reach it counts as slower than all that do.\n"
-      "Without a target every run trains all its epochs, and accuracies are compared. What has been\n"
-      "measured is written after every run; Ctrl-C stops the run under way, and a second one ends both at\n"
-      "once. The same command with --resume goes on: runs that have ended are kept, and those that died or\n"
-      "were stopped run again.\n"
+      "Every run is a separate process, `arbalest train` with one seed; runs follow one another, and the\n"
+      "jobs take turns. The clock covers preparation, training and evaluation. The target is reached when\n"
+      "the lower median of the last five test accuracies is at it (with data.validation: of the last five\n"
+      "validation accuracies). A run that does not reach the target counts as slower than all that do.\n"
+      "Without a target every run trains all its epochs, and accuracies are compared. Results are written\n"
+      "after every run. Ctrl-C stops the current run; a second Ctrl-C ends both at once. The same command\n"
+      "with --resume continues: finished runs are kept, and runs that failed or were stopped run again.\n"
       "\n" +
       std::string(kExitCodesHelp));
   command->add_option("JOB", arguments->request.jobs, "Job files (*.txtpb)")->required()->check(check_name);
   add_settings(*command, arguments->request.settings);
   command
       ->add_option("--vary", arguments->request.variations,
-                   "Run the jobs with each of these values of a field; given several times, with every combination")
+                   "Run the jobs with each of these values of a field; repeatable: every combination")
       ->type_name("PATH=VALUE,VALUE")
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--seeds", arguments->request.seeds, "Seeds, as 1..5 or 1,2,7; 1..5 if not given")
+  command->add_option("--seeds", arguments->request.seeds, "Seeds, such as 1..5 or 1,2,7 (default: 1..5)")
       ->type_name("SEEDS");
-  command->add_option("--target", arguments->request.target, "Accuracy to be reached, such as 0.99; else the jobs' own")
+  command->add_option("--target", arguments->request.target, "Accuracy to reach, such as 0.99 (default: the jobs' own)")
       ->type_name("ACCURACY");
   command->add_flag("--no-target", arguments->request.no_target, "Train all epochs, whatever target the jobs have");
   command
       ->add_option("--output", arguments->output,
-                   "New directory for bench.html, bench.md, bench.json and the runs; else one below runs/")
+                   "New directory for bench.html, bench.md, bench.json and the runs (default: one in runs/)")
       ->type_name("DIR")
       ->check(check_name);
-  command->add_flag("--resume", arguments->resume, "Go on with the bench in the --output directory, if there is one");
+  command->add_flag("--resume", arguments->resume, "Continue the bench in the --output directory, if there is one");
   add_data_root(*command, arguments->data_root);
-  command->add_flag("--trace", arguments->trace, "Trace every run, and divide its training by what the learners do");
+  command->add_flag("--trace", arguments->trace, "Trace every run, and report how busy the learners were");
   command->add_flag("--json", arguments->json, "Print JSON");
   return {command, [arguments] { return bench(*arguments); }};
 }

@@ -14,6 +14,7 @@ struct Command {
 
 Command add_train(CLI::App& program);
 Command add_evaluate(CLI::App& program);
+Command add_runs(CLI::App& program);
 Command add_validate(CLI::App& program);
 Command add_inspect(CLI::App& program);
 Command add_tune(CLI::App& program);

@@ -39,7 +39,7 @@ struct VerifyArguments {
 };
 
 int convert(const ConvertArguments& arguments) {
-  const std::atomic<int>& stop_signal = catch_stop_signals();
+  const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once; the shards are incomplete\n");
   const jobs::ImageShardsReport report =
       jobs::write_image_shards({.source = {arguments.source, arguments.train, arguments.test},
                                 .output = arguments.output,
@@ -79,20 +79,23 @@ void add_convert(CLI::App& data, Command& chosen) {
       "Example:\n"
       "  arbalest data convert photos photo-records --train train.txt --test test.txt\n"
       "\n"
-      "Reads JPEG and PNG files in folders that are named after their classes, decodes each of them to see\n"
-      "that it can be read, and writes train-*, test-* and classes.txt, for jobs with\n"
-      "data { tfrecord { directory: ... } }.");
+      "Reads JPEG and PNG files in folders that are named after their classes, decodes each file to check\n"
+      "it, and writes train-*, test-* and classes.txt for jobs with data { tfrecord { directory: ... } }.\n"
+      "\n" +
+      std::string(kExitCodesHelp));
   command->add_option("SOURCE", arguments->source, "Folder of the images")->required()->check(check_name);
-  command->add_option("OUTPUT", arguments->output, "Folder to make")->required()->check(check_name);
-  command->add_option("--train", arguments->train, "Training images: a folder or a list in SOURCE; else train")
+  command->add_option("OUTPUT", arguments->output, "New folder for the shards")->required()->check(check_name);
+  command->add_option("--train", arguments->train, "Training images: a folder or a list in SOURCE (default: train)")
       ->type_name("NAME")
       ->check(check_name);
-  command->add_option("--test", arguments->test, "Test images alike; else test")->type_name("NAME")->check(check_name);
-  command->add_option("--images-per-shard", arguments->images_per_shard, "Of each file; else 1000")
+  command->add_option("--test", arguments->test, "Test images, likewise (default: test)")
+      ->type_name("NAME")
+      ->check(check_name);
+  command->add_option("--images-per-shard", arguments->images_per_shard, "Images per file (default: 1000)")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
   command->add_flag("--no-verify", arguments->no_verify,
-                    "Do not decode the images first: only their headers are looked at, and a damaged one goes in");
+                    "Check only the headers of the images; damaged images are then included");
   chosen = {command, [arguments] { return convert(*arguments); }};
 }
 
@@ -103,11 +106,13 @@ void add_verify(CLI::App& data, Command& chosen) {
       "Example:\n"
       "  arbalest data verify configs/lenet-mnist.txtpb\n"
       "\n"
-      "Names the examples that cannot be read (of arrays and of MNIST's and CIFAR's files the first), and\n"
-      "exits with 4 if there are any.");
+      "Lists the examples that cannot be read (the first one in an array or in a file of MNIST or CIFAR).\n"
+      "Exits with 4 if there are any.\n"
+      "\n" +
+      std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);
   add_data_root(*command, arguments->data_root);
-  command->add_flag("--all", arguments->all, "Name all examples that cannot be read, not only the first 20 of a split");
+  command->add_flag("--all", arguments->all, "List all unreadable examples, not only the first 20 of a split");
   chosen = {command, [arguments] { return verify(*arguments); }};
 }
 

@@ -1,23 +1,13 @@
-// The program's exit codes. --help prints them, and scripts rely on them.
+// The exit code of an error or of a run, and the text about exit codes in --help.
 #pragma once
 
 #include "engine/error.h"
+#include "jobs/messages/exit_codes.h"
 #include "jobs/run/run_observer.h"
 
 namespace arbalest::cli {
 
-inline constexpr int kOk = 0;
-inline constexpr int kInternalError = 1;
-inline constexpr int kUsageError = 2;
-inline constexpr int kJobInvalid = 3;
-inline constexpr int kDataMissing = 4;
-inline constexpr int kCheckpointUnusable = 5;
-inline constexpr int kOutOfMemory = 6;  // memory or disk
-inline constexpr int kDiverged = 7;
-inline constexpr int kPeerFailed = 8;
-inline constexpr int kTargetNotReached = 9;  // from bench, and from tune --objective time-to-accuracy
-inline constexpr int kDeviceFailed = 10;
-inline constexpr int kSignalBase = 128;  // 129 after SIGHUP, 130 after SIGINT, 143 after SIGTERM
+using namespace jobs::exit_codes;
 
 inline constexpr const char* kExitCodesHelp =
     "Exit codes: 0 done, whether or not a target accuracy was reached; 1 internal error; 2 usage,\n"

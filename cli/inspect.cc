@@ -44,7 +44,8 @@ Command add_inspect(CLI::App& program) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = program.add_subcommand(
       "inspect", "Show a job's layers, shapes, parameters, FLOPs, bytes, how many learners fit, and learning rate");
-  command->footer("Example:\n  arbalest inspect configs/lenet-mnist.txtpb --set training.batch_size=64");
+  command->footer("Example:\n  arbalest inspect configs/lenet-mnist.txtpb --set training.batch_size=64\n\n" +
+                  std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);
   CLI::Option* json = command->add_flag("--json", arguments->json, "Print JSON");
   command

@@ -13,9 +13,8 @@ void add_job_arguments(CLI::App& command, JobArguments& arguments) {
 }
 
 void add_settings(CLI::App& command, std::vector<std::string>& settings) {
-  command
-      .add_option("--set", settings,
-                  "Replace a field of the job, such as training.batch_size=16; may be given several times")
+  command.add_option("--set", settings,
+                     "Replace a field of the job, such as training.batch_size=16; repeatable")
       ->type_name("PATH=VALUE")
       ->expected(1)
       ->allow_extra_args(false)  // one value each; the next word is the job file
@@ -23,7 +22,7 @@ void add_settings(CLI::App& command, std::vector<std::string>& settings) {
 }
 
 void add_data_root(CLI::App& command, std::string& data_root) {
-  command.add_option("--data-root", data_root, "Where datasets lie; else $ARBALEST_DATA, else data/")
+  command.add_option("--data-root", data_root, "Directory of the datasets (default: $ARBALEST_DATA, or data/)")
       ->type_name("DIR")
       ->check(check_name);
 }

@@ -16,10 +16,16 @@ namespace {
 // A signal handler can only reach statics.
 std::atomic<int> received{0};
 static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<const char*> farewell{""};
+static_assert(std::atomic<const char*>::is_always_lock_free);
 
 extern "C" void note_signal(int signal) {
   int none = 0;
-  if (!received.compare_exchange_strong(none, signal) && signal != SIGHUP) _exit(kSignalBase + signal);
+  if (received.compare_exchange_strong(none, signal) || signal == SIGHUP) return;
+  const char* text = farewell.load();
+  // The process ends anyway if its standard error is gone.
+  static_cast<void>(write(STDERR_FILENO, text, std::strlen(text)) == 0);
+  _exit(kSignalBase + signal);
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -38,7 +44,8 @@ bool is_ignored(int signal) {
 
 }  // namespace
 
-const std::atomic<int>& catch_stop_signals() {
+const std::atomic<int>& catch_stop_signals(const char* second_signal) {
+  farewell = second_signal;
   handle(SIGINT, note_signal);
   handle(SIGTERM, note_signal);
   if (!is_ignored(SIGHUP)) handle(SIGHUP, note_signal);

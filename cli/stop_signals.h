@@ -1,14 +1,16 @@
-// Catches SIGINT, SIGTERM and SIGHUP as a flag that a run checks between rounds.
+// Turns SIGINT, SIGTERM and SIGHUP into a flag. Commands check the flag where they can stop cleanly; training checks it
+// between rounds.
 #pragma once
 
 #include <atomic>
 
 namespace arbalest::cli {
 
-// From now on the first of these signals sets the flag to its number (0 before), and a second one ends the process at
-// once with 128 + signal. A second SIGHUP does not, because a closing terminal sends several. SIGHUP stays ignored if
-// it is (nohup). SIGPIPE and SIGXFSZ become errors of the write that causes them, because the reader of our output may
-// be gone before the model has been saved.
-const std::atomic<int>& catch_stop_signals();
+// Installs the handlers. The first signal sets the flag, until then 0, to its number. A later SIGINT or SIGTERM writes
+// `second_signal`, a string literal that says what is lost, to stderr and ends the process at once with 128 + signal. A
+// later SIGHUP is ignored, because a closing terminal sends several. Under nohup SIGHUP stays ignored. SIGPIPE and
+// SIGXFSZ are ignored: the write fails with EPIPE or EFBIG instead, so a closed pipe on stdout does not stop a run
+// before it saves its model.
+const std::atomic<int>& catch_stop_signals(const char* second_signal);
 
 }  // namespace arbalest::cli

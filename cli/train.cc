@@ -58,8 +58,21 @@ void watch(jobs::Trace& trace, jobs::RunContext& context) {
   context.observers.insert(context.observers.begin(), &trace);
 }
 
+// Names the settings of a diverged run that change the length of its steps.
+void suggest_smaller_steps(const std::vector<std::string>& overrides) {
+  for (const std::string& setting : overrides) {
+    const bool is_step = setting.starts_with("training.batch_size") || setting.starts_with("learning_rate") ||
+                         setting.starts_with("optimizer") || setting.starts_with("learners");
+    if (is_step) {
+      spdlog::warn(
+          "this run has --set {}, which changes the length of the steps; a smaller learning_rate.base may help",
+          setting);
+    }
+  }
+}
+
 int train(const TrainArguments& arguments) {
-  const std::atomic<int>& stop_signal = catch_stop_signals();
+  const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once; the model was not saved\n");
   const jobs::JobOptions job = load(arguments.job);
   jobs::RunContext context;
   context.data_root = data_root(arguments.data_root);
@@ -83,6 +96,7 @@ int train(const TrainArguments& arguments) {
     directory.follow(*trace);
   }
   const jobs::RunSummary summary = jobs::train(job, context);
+  if (summary.status == jobs::RunStatus::kDiverged) suggest_smaller_steps(arguments.job.overrides);
   if (trace && trace->dropped() > 0) {
     spdlog::warn("'{}' lacks {} spans: of each stream it has the first {}", arguments.trace, trace->dropped(),
                  jobs::Trace::kSpansPerTrack);
@@ -100,27 +114,28 @@ Command add_train(CLI::App& program) {
       "  arbalest train configs/lenet-digits.txtpb\n"
       "  arbalest train configs/lenet-mnist.txtpb --set training.batch_size=16 --output runs/small-batch\n"
       "\n"
-      "Ctrl-C, SIGTERM and a closed terminal end the round and save the model; a second Ctrl-C or\n"
-      "SIGTERM ends the program at once.\n"
+      "On Ctrl-C, SIGTERM or a closed terminal the run ends its round and saves the model. A second\n"
+      "Ctrl-C or SIGTERM ends the program at once, without saving.\n"
       "\n" +
       std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);
-  command->add_option("--output", arguments->output, "Directory of the run; else a new one below runs/")
+  command->add_option("--output", arguments->output, "Directory of the run (default: a new one in runs/)")
       ->type_name("DIR")
       ->check(check_name);
   add_data_root(*command, arguments->data_root);
   command
-      ->add_option("--trace", arguments->trace,
-                   "New file for what ran when, for ui.perfetto.dev; each epoch then tells how busy the devices were")
+      ->add_option(
+          "--trace", arguments->trace,
+          "Write a timeline of all tasks for ui.perfetto.dev to this new file, and report how busy the devices were")
       ->type_name("FILE")
       ->check(check_name);
   command->add_flag("-n,--dry-run", arguments->dry_run,
-                    "Run one step of each phase, and keep nothing; not with --output or --trace");
+                    "Train one round, evaluate once, and keep nothing; not with --output or --trace");
   command->add_flag("-q,--quiet", arguments->quiet, "Show no progress");
   command->add_flag("--no-graph", arguments->no_graph,
-                    "GPU: run operator by operator and not as CUDA graphs, so that an error names the operator");
+                    "GPU: do not use CUDA graphs, so that an error names the operator");
   command->add_flag("--no-cache", arguments->no_cache,
-                    "With learners { per_device { auto {} } }: do not begin where 'arbalest tune' has ended");
+                    "With learners { per_device { auto {} } }: ignore what 'arbalest tune' has found before");
   return {command, [arguments] { return arguments->dry_run ? dry_run(*arguments) : train(*arguments); }};
 }
 

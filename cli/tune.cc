@@ -17,6 +17,7 @@
 #include "jobs/report/output_directory.h"
 #include "jobs/study/accuracy_report.h"
 #include "jobs/study/bench/bench_plan.h"
+#include "jobs/study/seed_list.h"
 #include "jobs/study/tune_report.h"
 
 namespace arbalest::cli {
@@ -33,6 +34,7 @@ struct TuneArguments {
   JobArguments job;
   std::string objective;  // "": the job's own
   std::optional<double> target;
+  std::string seeds;  // "": the job's own
   std::string output;
   std::string data_root;
   bool sweep = false;
@@ -96,7 +98,7 @@ void save(const auto& found, const std::filesystem::path& directory) {
 void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
   const auto cache = learner_cache();
   if (!cache) {
-    spdlog::warn("neither XDG_CACHE_HOME nor HOME names a directory, so runs with 'auto {{}}' do not learn of this");
+    spdlog::warn("neither XDG_CACHE_HOME nor HOME names a directory, so runs with 'auto {}' do not learn of this");
     return;
   }
   try {
@@ -131,25 +133,29 @@ void tell_where(const std::filesystem::path& directory) {
 }
 
 int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& job, jobs::RunContext context) {
-  const jobs::AccuracyStudyOptions options{.target = target_of(arguments, job), .every_count = arguments.sweep};
+  jobs::AccuracyStudyOptions options{.target = target_of(arguments, job), .every_count = arguments.sweep};
+  if (!arguments.seeds.empty()) options.seeds = jobs::parse_seeds(arguments.seeds);
   const jobs::OutputDirectory directory(arguments.output, "tune-" + job.name);
   check_is_free(directory.path());
-  context.stop_signal = &catch_stop_signals();
+  context.stop_signal = &catch_stop_signals("arbalest: stopped at once; nothing more is kept\n");
   const jobs::AccuracyStudy study = jobs::study_accuracy(job, context, options, tell);
   print(study, arguments);  // first, so that a full disk does not lose it
   save(study, directory.path());
   tell_where(directory.path());
   if (study.signal != 0) return kSignalBase + study.signal;
-  return study.chosen ? kOk : kTargetNotReached;
+  return study.reached ? kOk : kTargetNotReached;
 }
 
 int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job, jobs::RunContext context) {
   if (arguments.target) {
     engine::fail(engine::ErrorKind::kUsage, "--target is for --objective {}", kTimeToAccuracy);
   }
+  if (!arguments.seeds.empty()) {
+    engine::fail(engine::ErrorKind::kUsage, "--seeds is for --objective {}", kTimeToAccuracy);
+  }
   const jobs::OutputDirectory directory(arguments.output, "tune-" + job.name);
   check_is_free(directory.path());
-  context.stop_signal = &catch_stop_signals();
+  context.stop_signal = &catch_stop_signals("arbalest: stopped at once; nothing more is kept\n");
   std::optional<jobs::TuneResult> found;
   const auto keep = [&](const jobs::TuneResult& result) {
     found = result;
@@ -191,36 +197,44 @@ Command add_tune(CLI::App& program) {
       "Examples:\n"
       "  arbalest tune configs/lenet-mnist.txtpb\n"
       "  arbalest tune configs/lenet-mnist.txtpb --sweep --output tuning   # tuning/tune.json and tune.svg\n"
-      "  arbalest tune configs/lenet-mnist.txtpb --objective time-to-accuracy --target 0.99\n"
+      "  arbalest tune configs/lenet-mnist.txtpb --objective time-to-accuracy --target 0.99 --seeds 1..3\n"
       "\n"
-      "Ctrl-C ends a search by time to accuracy with the trainings that have ended, one by throughput\n"
-      "with nothing, and its sweep with what the search has found.\n"
+      "On Ctrl-C a time-to-accuracy study keeps the numbers of learners that are finished, a throughput\n"
+      "search keeps nothing, and a sweep keeps the result of its search.\n"
       "\n"
-      "What it finds can be written into the job: learners { per_device { fixed: 4 } }.\n"
-      "With learners { per_device { auto {} } } a training run searches by itself. It begins where a\n"
-      "tune of the same model, data, mini-batch, precision and devices has ended, by the same version:\n"
-      "that is remembered below $XDG_CACHE_HOME (else ~/.cache) in arbalest/learners/, but for answers\n"
-      "by time to accuracy, which say nothing of throughput.\n");
+      "Write the result into the job: learners { per_device { fixed: 4 } }. A job with\n"
+      "learners { per_device { auto {} } } searches while it trains. Its search starts at the result of an\n"
+      "earlier tune with the same model, data, mini-batch size, precision, devices and version of\n"
+      "Arbalest. These results are stored in arbalest/learners/ below $XDG_CACHE_HOME (default: ~/.cache);\n"
+      "results by time to accuracy are not.\n"
+      "\n" +
+      std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);
-  command->add_option("--output", arguments->output, "Directory for tune.json and tune.svg; else a new one below runs/")
+  command
+      ->add_option("--output", arguments->output, "Directory for tune.json and tune.svg (default: a new one in runs/)")
       ->type_name("DIR")
       ->check(check_name);
   add_data_root(*command, arguments->data_root);
   command
       ->add_option("--objective", arguments->objective,
-                   "throughput: images/s; goodput: images/s, times what an image is worth in a round of so many "
-                   "learners, by the gradient noise scale; time-to-accuracy: which number reaches --target first in "
-                   "trainings of "
-                   "training.max_epochs epochs, and the accuracy that each ends with. Else the objective of the job's "
-                   "auto {}")
+                   "throughput: examples/s. goodput: examples/s times their statistical efficiency. time-to-accuracy: "
+                   "trains with every number and compares the time to --target (default: the objective of the job's "
+                   "auto {}, or throughput)")
       ->check(CLI::IsMember({kThroughput, kGoodput, kTimeToAccuracy}))
       ->type_name("WHAT");
-  command->add_option("--target", arguments->target, "Accuracy, in (0, 1]; else training.target_accuracy of the job")
+  command
+      ->add_option("--target", arguments->target, "Accuracy in (0, 1] (default: training.target_accuracy of the job)")
       ->type_name("A");
+  command
+      ->add_option(
+          "--seeds", arguments->seeds,
+          "With time-to-accuracy: train with each of these seeds, such as 1..3 or 1,2,7, and choose a number only "
+          "if the spread over them allows it (default: the job's seed)")
+      ->type_name("LIST");
   command->add_flag("--sweep", arguments->sweep,
-                    "Measure every number, and by how much the chosen one is slower; with time-to-accuracy: train "
-                    "with every number, not only 1, 2, 4 ...");
-  command->add_flag("--no-cache", arguments->no_cache, "Do not remember what was found");
+                    "Measure every number of learners, not only those that the search needs (time-to-accuracy: 1, 2, 4 "
+                    "...)");
+  command->add_flag("--no-cache", arguments->no_cache, "Do not store the result for later runs with auto {}");
   command->add_flag("--json", arguments->json, "Print JSON");
   return {command, [arguments] { return tune(*arguments); }};
 }

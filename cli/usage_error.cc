@@ -116,7 +116,27 @@ const CLI::App* find_command(const CLI::App& program, std::string_view name) {
   return found == commands.end() ? nullptr : *found;
 }
 
+namespace {
+
+// Commands that users of other programs expect, and what there is instead.
+std::string instead_of(std::string_view name) {
+  if (name == "resume") return "runs cannot be resumed yet; 'arbalest train JOB' starts a new run";
+  if (name == "predict" || name == "infer") {
+    return "there is no prediction for single examples yet; 'arbalest evaluate RUN --per-class' scores a dataset";
+  }
+  if (name == "export" || name == "save") return "a run saves its weights as model.safetensors in its directory";
+  if (name == "test" || name == "eval") return "'arbalest evaluate RUN' measures a saved model";
+  if (name == "fit" || name == "run") return "'arbalest train JOB' trains a model";
+  if (name == "list" || name == "ls") return "'arbalest runs' lists runs";
+  return "";
+}
+
+}  // namespace
+
 std::string unknown_command(const CLI::App& program, std::string_view name) {
+  if (const std::string instead = instead_of(name); !instead.empty() && program.get_parent() == nullptr) {
+    return fmt::format("there is no command '{}': {}", name, instead);
+  }
   std::vector<std::string> names;
   for (const CLI::App* command : commands_of(program)) names.push_back(command->get_name());
   return fmt::format("unknown command '{}'{}{}", name, engine::did_you_mean(name, names), where_to_look(program));

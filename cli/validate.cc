@@ -16,8 +16,10 @@ Command add_validate(CLI::App& program) {
       "Example:\n"
       "  arbalest validate configs/lenet-mnist.txtpb --set learning_rate.base=0.1\n"
       "\n"
-      "Checks the fields, the shapes of all layers, and the devices against those of this machine. Data\n"
-      "files and free memory are not looked at: 'arbalest train JOB --dry-run' does that, too.");
+      "Checks the fields, the shapes of all layers, and that this machine has the devices. It does not\n"
+      "check data files and free memory; 'arbalest train JOB --dry-run' does.\n"
+      "\n" +
+      std::string(kExitCodesHelp));
   add_job_arguments(*command, *arguments);
   return {command, [arguments] {
             log_warnings(load(*arguments).warnings);

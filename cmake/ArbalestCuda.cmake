@@ -1,5 +1,5 @@
-# Whether the CUDA device is built: AUTO where the toolkit and cuDNN are found, ON to insist, OFF never. Without NCCL a job
-# runs on one GPU.
+# Decides whether the CUDA device is built. AUTO: if the toolkit and cuDNN are found. ON: always, with an error if they
+# are missing. OFF: never. Without NCCL a job can use only one GPU.
 set(ARBALEST_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO, ON or OFF")
 set_property(CACHE ARBALEST_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(ARBALEST_HAS_CUDA FALSE)
@@ -15,13 +15,13 @@ if(ARBALEST_CUDA)  # AUTO counts as true
       set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
     endif()
     enable_language(CUDA)
-    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that CUDA 13 has C++20
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that CUDA 13 supports C++20
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     endif()
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     set(CMAKE_CUDA_EXTENSIONS OFF)
-    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # as CUDA::cudart: two copies of the runtime would not know of each other
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # like CUDA::cudart, because two copies of the runtime would be independent
     set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -DNDEBUG")
     set(ARBALEST_HAS_CUDA TRUE)
     set(nccl "no NCCL 2.18 or newer (hint: NCCL_ROOT), so one GPU a job")

@@ -1,18 +1,18 @@
-# `cmake --install BUILD --prefix DIR` makes a tree that runs wherever it is carried: bin/, configs/, and in lib/ every
-# shared library that is not part of a base system. `--component measure` adds what bench/gpu.sh runs on a machine with
-# a GPU. CUDA's own libraries stay outside: that machine must have them.
+# `cmake --install BUILD --prefix DIR` makes a tree that can be copied to other machines: bin/, configs/, and in lib/
+# every shared library that is not part of a base system. `--component measure` adds the programs that bench/gpu.sh runs
+# on a machine with a GPU. CUDA's own libraries are not copied, so that machine must have them.
 
-# Also for what the libraries in lib/ need themselves, which only the old kind of tag (DT_RPATH) covers.
+# This path must also apply to dependencies of the libraries in lib/. Only the old kind of tag (DT_RPATH) covers them.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
 
-# The C and C++ runtimes belong to the machine: this one's libstdc++ asks for a newer glibc than all the rest, so taking it
-# along would help no machine and bar some.
+# The C and C++ runtimes come from the machine. The build machine's libstdc++ needs a newer glibc than all other files.
+# So copying it would not help any machine, and some machines could not run it.
 set(ARBALEST_LIBRARIES_OF_THE_MACHINE
   "^(linux-vdso|ld-linux.*|lib(anl|c|dl|gcc_s|m|mvec|nsl|pthread|resolv|rt|stdc\\+\\+|util))\\.so"
   "^lib(cublas|cublasLt|cuda|cudart|cudnn|cudnn_[a-z_]+|nccl|nvJitLink|nvrtc)\\.so")
 
 # arbalest_install(<programs>... DESTINATION <folder of the tree> [COMPONENT <component>])
-# The programs and the libraries that they need. A named component is installed only when it is asked for.
+# Installs the programs and the libraries that they need. A named component is installed only if requested.
 function(arbalest_install)
   cmake_parse_arguments(ARG "" "DESTINATION;COMPONENT" "" ${ARGN})
   set(component COMPONENT program)

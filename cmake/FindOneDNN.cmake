@@ -1,4 +1,4 @@
-# oneDNN as OneDNN::dnnl. Debian's own CMake file insists on OpenCL's headers, which nothing here uses.
+# oneDNN as OneDNN::dnnl. Debian's CMake file for it requires OpenCL's headers, which we do not use.
 # Hint: OneDNN_ROOT.
 include(${CMAKE_CURRENT_LIST_DIR}/FoundLibrary.cmake)
 find_path(OneDNN_INCLUDE_DIR dnnl.hpp)

@@ -1,9 +1,9 @@
-# What our find modules have in common once header and library are looked for.
+# The common part of our find modules after the search for header and library.
 include(FindPackageHandleStandardArgs)
 
 # arbalest_found_library(<name> <target> <version header> <version macros>)
-# From <name>_INCLUDE_DIR and <name>_LIBRARY: <name>_FOUND, <name>_VERSION and, if found, <target>. The macros of the
-# version (a regular expression) stand in the header in the order major, minor, patch.
+# Sets <name>_FOUND and <name>_VERSION from <name>_INCLUDE_DIR and <name>_LIBRARY, and creates <target> if found. The
+# version macros (a regular expression) must be in the header in the order major, minor, patch.
 macro(arbalest_found_library name target version_header version_macros)
   if(${name}_INCLUDE_DIR)
     file(STRINGS ${${name}_INCLUDE_DIR}/${version_header} version_lines REGEX "define ${version_macros}")

@@ -1,6 +1,6 @@
-# Run by the build: writes OUTPUT, the C++ file that names the commit of the checkout in SOURCE, if it has changed.
+# Run by the build. Writes OUTPUT, a C++ file with the commit of the checkout in SOURCE, if the commit has changed.
 #   cmake -DSOURCE=dir -DOUTPUT=file.cc -P SourceCommit.cmake
-# No git, a source that is no checkout, or one that lies within another project's checkout: "unknown".
+# The commit is "unknown" without git, if SOURCE is not a checkout, or if it is inside another project's checkout.
 set(commit "")
 find_program(GIT git)
 if(GIT)

@@ -9,12 +9,14 @@ namespace {
 class Finder {
  public:
   Finder(const Graph& graph, const std::vector<engine::Layout>& layouts,
-         const std::vector<engine::OperatorTraits>& traits, const std::vector<bool>& forward, const Backward& backward)
+         const std::vector<engine::OperatorTraits>& traits, const std::vector<bool>& forward, const Backward& backward,
+         int kept)
       : graph_(graph),
         layouts_(layouts),
         traits_(traits),
         forward_(forward),
         backward_(backward),
+        kept_(kept),
         last_use_(layouts.size(), 0) {}
 
   BufferLifetimes find() {
@@ -51,6 +53,7 @@ class Finder {
       int& last = last_use_[static_cast<std::size_t>(tensor)];
       last = std::max(last, time);
     };
+    if (kept_ != kNoTensor) use(kept_, backward_time(0));
     for (int n = 0; n < nodes(); ++n) {
       if (!runs(n)) continue;
       use(node(n).output, forward_time(n));
@@ -68,7 +71,7 @@ class Finder {
   std::size_t bytes(int tensor) const { return layout(tensor).bytes(); }
   int last_use(int tensor) const { return last_use_[static_cast<std::size_t>(tensor)]; }
 
-  // The input whose buffer the output can take over, because nobody reads the input later; -1: none.
+  // The input whose buffer the output can take over, because no node reads the input later; -1: none.
   int find_place(int n) const {
     if (!traits(n).in_place_forward) return -1;
     const int output = node(n).output;
@@ -129,6 +132,7 @@ class Finder {
   const std::vector<engine::OperatorTraits>& traits_;
   const std::vector<bool>& forward_;
   const Backward& backward_;
+  int kept_;
   std::vector<int> last_use_;  // by tensor
   BufferLifetimes result_;
 };
@@ -137,8 +141,8 @@ class Finder {
 
 BufferLifetimes find_lifetimes(const Graph& graph, const std::vector<engine::Layout>& layouts,
                                const std::vector<engine::OperatorTraits>& traits, const std::vector<bool>& forward,
-                               const Backward& backward) {
-  return Finder(graph, layouts, traits, forward, backward).find();
+                               const Backward& backward, int kept) {
+  return Finder(graph, layouts, traits, forward, backward, kept).find();
 }
 
 }  // namespace arbalest::dataflow

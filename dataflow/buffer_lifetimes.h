@@ -26,10 +26,12 @@ struct BufferLifetimes {
   std::size_t bytes_without_reuse = 0;
 };
 
+inline constexpr int kNoTensor = -1;
+
 // `traits`: by node, of the prepared operators. `forward`: by node, whether it runs. `backward`: all false for
-// inference.
+// inference. `kept`: number of a tensor that must hold its data until the end of the pass, or kNoTensor.
 BufferLifetimes find_lifetimes(const Graph& graph, const std::vector<engine::Layout>& layouts,
                                const std::vector<engine::OperatorTraits>& traits, const std::vector<bool>& forward,
-                               const Backward& backward);
+                               const Backward& backward, int kept = kNoTensor);
 
 }  // namespace arbalest::dataflow

@@ -1,6 +1,6 @@
 // Fusion saves passes over memory. An activation that is the only reader of a layer's output becomes part of that
-// layer. A layer whose output is only added to another tensor takes over the sum and the activation behind it, if there
-// is an operator for both.
+// layer. If a layer's output is only added to another tensor, the layer takes over the sum and the activation after it,
+// if there is an operator for both.
 #pragma once
 
 #include "dataflow/graph.h"
@@ -8,7 +8,7 @@
 namespace arbalest::dataflow {
 
 // Returns a graph that computes the same function of the same parameters. A fused node keeps the producer's name, so
-// parameters keep their names. A node that takes over a sum moves to the sum's place in the order, behind the other
+// parameters keep their names. A node that takes over a sum moves to the sum's place in the order, after the other
 // addend.
 Graph fuse(const Graph& graph);
 

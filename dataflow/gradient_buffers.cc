@@ -65,7 +65,7 @@ class Placer {
     NodeGradients result;
     result.output = read(node.output);
     ARBALEST_CHECK((result.output < 0) == (node.layer->role() == LayerRole::kLoss));
-    release(node.output);  // nobody reads it later
+    release(node.output);  // no node reads it later
     if (traits.overwrites_output_gradient && !is_free(result.output, node.output)) {
       result.copied_from = result.output;
       result.output = add_buffer(bytes(node.output));

@@ -1,5 +1,5 @@
-// The backward pass cut into parts, so that what a part has computed can be reduced over learners while the next part
-// runs (PyTorch's DistributedDataParallel calls the elements of a part a bucket).
+// Cuts the backward pass into parts. The gradient of one part can be reduced over learners while the next part runs.
+// (PyTorch's DistributedDataParallel calls the elements of a part a bucket.)
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct GradientPart {
 // Parts in the order in which they run. They cover each node and each of the `trainable` elements exactly once.
 // first_element: by node, the first element of its trainable parameters; none if it has none. Ascending.
 //   bytes: a part is closed once its elements, as float32, take this many bytes. The first part is closed at an eighth
-//          of them, so that reducing starts early. 0: there is one part.
+//          of `bytes`, so that reducing starts early. 0: there is one part.
 // The parts depend on nothing else, so all processes of a run compute the same parts.
 std::vector<GradientPart> gradient_parts(std::span<const std::optional<std::int64_t>> first_element,
                                          std::int64_t trainable, std::int64_t bytes);

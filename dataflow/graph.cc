@@ -97,7 +97,7 @@ class Builder {
       const int given = static_cast<int>(description.inputs.size());
       if (description.layer != nullptr && !takes(*description.layer, description.inputs.size())) {
         const int expected = description.layer->input_count();
-        report(i, -1, "layer '{}': a {} layer reads {}{} input{}, not {}", description.name, description.layer->kind(),
+        report(i, -1, "layer '{}': {} reads {}{} input{}, not {}", description.name, description.layer->kind(),
                expected, description.layer->takes_more_inputs() ? " or more" : "", expected == 1 ? "" : "s", given);
       }
       for (int k = 0; k < given; ++k) {
@@ -131,11 +131,39 @@ class Builder {
         progress = true;
       }
     }
-    for (int i = 0; i < count(); ++i) {
-      if (!placed[static_cast<std::size_t>(i)]) {
-        report(i, -1, "layer '{}' is part of a cycle, or reads from one: it depends on its own output", layer(i).name);
+    report_cycles(std::move(placed));
+  }
+
+  // Reports each cycle once. Layers that only read from a cycle are not reported. `placed`: by layer, false for the
+  // members of cycles and for layers that depend on one.
+  void report_cycles(std::vector<bool> placed) {
+    const auto is_placed = [&](int i) { return i < 0 || placed[static_cast<std::size_t>(i)]; };
+    for (int first = 0; first < count(); ++first) {
+      std::vector<int> path;
+      int at = first;
+      while (!is_placed(at) && std::ranges::find(path, at) == path.end()) {
+        path.push_back(at);
+        const std::vector<int>& sources = sources_[static_cast<std::size_t>(at)];
+        const auto next = std::ranges::find_if_not(sources, is_placed);
+        at = next == sources.end() ? kUnknownSource : *next;
       }
+      const auto cycle = std::ranges::find(path, at);
+      if (cycle != path.end()) report_cycle({cycle, path.end()});
+      for (const int member : path) placed[static_cast<std::size_t>(member)] = true;
     }
+  }
+
+  // `cycle`: each layer reads from the next, and the last from the first.
+  void report_cycle(std::vector<int> cycle) {
+    std::ranges::rotate(cycle, std::ranges::min_element(cycle));
+    constexpr std::size_t kMostNames = 8;
+    std::string names;
+    for (std::size_t i = 0; i < std::min(cycle.size(), kMostNames); ++i) {
+      names += fmt::format("'{}' reads ", layer(cycle[i]).name);
+    }
+    if (cycle.size() > kMostNames)
+      names += fmt::format("{} more layers, of which the last reads ", cycle.size() - kMostNames);
+    report(cycle.front(), -1, "layers form a cycle: {}'{}'", names, layer(cycle.front()).name);
   }
 
   // Skips layers that read from a layer without a shape or from an unknown name.
@@ -264,7 +292,7 @@ class Builder {
   }
 
   // Results must not be read; every other output must be. `are_resolved`: all names and inputs are right. If one is
-  // wrong, a layer without readers may be the one that was meant, so it is not reported.
+  // wrong, a layer without readers may be the intended input, so it is not reported.
   void check_readers(bool are_resolved) {
     std::vector<bool> is_read(layers_.size(), false);
     for (const std::vector<int>& sources : sources_) {

@@ -52,14 +52,14 @@ class Graph {
     std::shared_ptr<const Layer> layer;
     std::vector<int> inputs;     // tensor numbers
     int output = -1;             // tensor number: kLabel + 1 + index of the node
-    std::uint32_t key = 0;       // key of its random numbers: its number before fusion
+    std::uint32_t key = 0;       // key of the node's random numbers: its number before fusion
     std::string label{};         // name in errors and traces: "dense1+relu1" after fusion, else `name`
     bool training_only = false;  // a loss that is not the main one
   };
 
   // Sorts the layers so that each follows its inputs (in the given order otherwise) and infers shapes. The last loss
-  // given is the main one. If it compares with classes and the model has no accuracy layer, build() adds one beside it.
-  // Training minimizes the weighted sum of all losses; at inference only the main loss runs.
+  // given is the main one. If it compares with classes and the model has no accuracy layer, build() adds one. Training
+  // minimizes the weighted sum of all losses; at inference only the main loss runs.
   //
   // Throws GraphError with all issues at once, but without issues that follow from others: a missing or repeated name,
   // an unknown input, a cycle, shapes that do not fit, an output that no layer reads, no loss, logits that do not match

@@ -1,4 +1,5 @@
-// Initial values of a parameter. They depend on (seed, parameter, element) only, not on device, layout or thread count.
+// Initial values of a parameter. For one initializer and fan they depend only on the seed, the parameter's index and
+// the element's position, not on device, layout or thread count.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,9 @@ namespace arbalest::dataflow {
 
 struct Initializer {
   enum class Kind {
-    kConstant,  // value
-    kUniform,   // [low, high)
-    kGaussian,  // mean, stddev
+    kConstant,  // every element is `value`
+    kUniform,   // uniform in [low, high)
+    kGaussian,  // normal with `mean` and `stddev`
     kXavier,    // uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010)
     kHe,        // Gaussian with stddev sqrt(2 / fan_in) (He et al., 2015)
   };
@@ -22,13 +23,14 @@ struct Initializer {
   float stddev = 0.0F;
 };
 
-// `in`: how many inputs reach one output element through the parameter. `out`: how many outputs one input reaches.
+// fan_in and fan_out as in PyTorch: (channels / groups) * taps and (filters / groups) * taps. An embedding uses its
+// width for both.
 struct Fan {
   std::int64_t in = 1;
   std::int64_t out = 1;
 };
 
-// Fills `values`, which are in canonical order.
+// Fills a whole parameter in canonical order. `parameter`: its index in the model.
 void initialize(const Initializer& initializer, const Fan& fan, std::uint64_t seed, std::uint32_t parameter,
                 std::span<float> values);
 

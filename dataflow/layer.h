@@ -18,7 +18,7 @@
 
 namespace arbalest::dataflow {
 
-// Classes of parameters that a job can treat alike, whatever the layer.
+// Kinds of parameters, for job options that apply to one kind in all layers.
 enum class ParameterKind {
   kWeight,
   kBias,

@@ -51,7 +51,7 @@ class ParameterLayout {
   void from_canonical(engine::Device& device, std::span<const NamedTensor> tensors, float* weights) const;
 
  private:
-  // Gives the statistics, or all others, their offsets.
+  // Sets the offsets of the statistics, or of all other parameters.
   void place(bool statistics);
   void extend_ranges(const ParameterSpec& spec, std::int64_t end);
 

@@ -12,6 +12,15 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
+// The output of a layer that runs and whose output is a tensor.
+int tensor_of(const Graph& graph, const std::vector<bool>& runs, const std::string& name) {
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Graph::Node& node = graph.nodes()[n];
+    if (node.name == name && runs[n] && node.layer->role() == LayerRole::kHidden) return node.output;
+  }
+  engine::fail(engine::ErrorKind::kInternal, "internal error: no layer '{}' has an output that can be read", name);
+}
+
 std::byte* address(std::byte* arena, std::size_t offset, std::size_t nowhere) {
   return offset == nowhere ? nullptr : arena + offset;
 }
@@ -27,7 +36,7 @@ Plan::Plan(const Graph& graph, engine::Device& device, const PlanOptions& option
     backward.tensor_gradient.assign(backward.tensor_gradient.size(), false);
   }
   prepare_operators(device, options, forward, backward);
-  place_buffers(forward, backward);
+  place_buffers(forward, backward, options.output);
 }
 
 void Plan::prepare_operators(engine::Device& device, const PlanOptions& options, const std::vector<bool>& forward,
@@ -82,15 +91,17 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
   parameters_ = ParameterLayout(std::move(parameters));
 }
 
-void Plan::place_buffers(const std::vector<bool>& forward, const Backward& backward) {
+void Plan::place_buffers(const std::vector<bool>& forward, const Backward& backward, const std::string& output) {
   std::vector<engine::OperatorTraits> traits;
   for (const Step& step : steps_) traits.push_back(step.op->traits());
-  const BufferLifetimes buffers = find_lifetimes(graph_, layouts_, traits, forward, backward);
+  const int kept = output.empty() ? kNoTensor : tensor_of(graph_, forward, output);
+  const BufferLifetimes buffers = find_lifetimes(graph_, layouts_, traits, forward, backward, kept);
   const MemoryPlan memory = plan_memory(buffers.lifetimes);
   arena_bytes_ = memory.bytes;
   bytes_without_reuse_ = buffers.bytes_without_reuse;
   const auto offset = [&](int buffer) { return buffer < 0 ? kNowhere : memory.offsets[at(buffer)]; };
   for (const int buffer : buffers.value) values_.push_back(offset(buffer));
+  if (kept != kNoTensor) output_ = Output{layouts_[at(kept)], values_[at(kept)]};
   for (std::size_t n = 0; n < steps_.size(); ++n) {
     steps_[n].saved_offset = offset(buffers.saved[n]);
     steps_[n].forward_scratch_offset = offset(buffers.forward_scratch[n]);

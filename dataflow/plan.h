@@ -1,9 +1,11 @@
 // A graph prepared for one device, batch size and thread count: operators, parameter layout, and the place of every
-// tensor in an arena. Immutable; learners with the same device kind, batch size and thread count share it.
+// tensor in an arena. A plan is immutable. The learners of one device with the same batch
+// size and thread count share it.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,8 @@ struct PlanOptions {
   engine::Precision precision = engine::Precision::kFloat32;
   const ParameterLayout* parameters = nullptr;    // layouts of parameters to use; null: the operators choose
   std::vector<ParameterKind> without_decay = {};  // these kinds get no weight decay, whatever their decay_multiplier
+  // Inference: name of a layer whose output the caller reads after forward() (Plan::output); "": none.
+  std::string output = {};
 };
 
 // Addresses of one learner's buffers. All must outlive the work enqueued with them.
@@ -38,7 +42,8 @@ struct PlanBuffers {
 
 class Plan {
  public:
-  // Throws engine::Error naming the layer that the device cannot run.
+  // Throws engine::Error naming the layer that the device cannot run, and kInternal if PlanOptions::output is not the
+  // name of a layer with an output that runs.
   Plan(const Graph& graph, engine::Device& device, const PlanOptions& options);
 
   // The graph that runs: the given graph after fusion.
@@ -60,6 +65,13 @@ class Plan {
   float* images(std::byte* arena) const;
   std::int32_t* labels(std::byte* arena) const;
 
+  // Where the output of PlanOptions::output is after forward(), until the arena is written again.
+  struct Output {
+    engine::Layout layout;
+    std::size_t offset = 0;  // in the arena, in bytes
+  };
+  const std::optional<Output>& output() const noexcept { return output_; }
+
   // Both enqueue (or record) on `stream` and return; the stream orders them. forward() writes result->loss_sum (in
   // training the weighted sum of all losses), for classifiers also ->correct and ->correct_top5, and in training the
   // statistics' part of the gradient (engine/ops/batch_norm.h). backward() overwrites the rest of the gradient. It must
@@ -67,8 +79,8 @@ class Plan {
   void forward(engine::Stream& stream, const PlanBuffers& buffers) const;
   void backward(engine::Stream& stream, const PlanBuffers& buffers) const;
 
-  // The backward pass in parts of about `bytes` bytes of gradient; 0: one part. Running backward() on all parts in
-  // order equals the backward() of the whole pass.
+  // The backward pass in parts of about `bytes` bytes of gradient, the first of about an eighth (gradient_parts.h); 0:
+  // one part. Running backward() on all parts in order equals the backward() of the whole pass.
   std::vector<GradientPart> gradient_parts(std::int64_t bytes) const;
   void backward(engine::Stream& stream, const PlanBuffers& buffers, const GradientPart& part) const;
 
@@ -102,7 +114,7 @@ class Plan {
 
   void prepare_operators(engine::Device& device, const PlanOptions& options, const std::vector<bool>& forward,
                          const Backward& backward);
-  void place_buffers(const std::vector<bool>& forward, const Backward& backward);
+  void place_buffers(const std::vector<bool>& forward, const Backward& backward, const std::string& output);
   void* forward_output(const Graph::Node& node, const PlanBuffers& buffers) const;
   std::vector<const void*> input_addresses(const Graph::Node& node, std::byte* arena) const;
   std::vector<const void*> parameter_addresses(const Step& step, const PlanBuffers& buffers) const;
@@ -116,6 +128,7 @@ class Plan {
   std::vector<Step> steps_;              // by node
   std::vector<engine::Layout> layouts_;  // by tensor
   std::vector<std::size_t> values_;      // by tensor: arena offset
+  std::optional<Output> output_;
   std::size_t arena_bytes_ = 0;
   std::size_t bytes_without_reuse_ = 0;
 };

@@ -1,4 +1,4 @@
-// Alignment of buffers and of the parts that a buffer is divided into: a cache line, and the widest vectors.
+// Alignment of buffers and of the parts of a buffer. It suits cache lines and the widest vectors.
 #pragma once
 
 #include <cstddef>

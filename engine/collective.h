@@ -26,8 +26,8 @@ class Collective {
   virtual int ranks() const noexcept = 0;
 
   // Sets `values` to the sum over ranks, in place. The sum is bit-identical on every rank, and its order of additions
-  // is the same in every run. In memory that order is the pairwise tree over the ranks' numbers
-  // (engine/passes/averaging.h). NCCL has an order of its own, so with three or more GPUs the bits differ from the
+  // is the same in every run. The memory collective adds in the order of the pairwise tree over rank numbers
+  // (engine/passes/averaging.h). NCCL adds in another order, so with three or more GPUs its bits differ from the
   // tree's.
   //   parts: one per rank of this process, in order of ranks; not kept after the call, except for the streams
   // Allocates only when it meets these parts for the first time.
@@ -36,14 +36,14 @@ class Collective {
   // that stream's values. The collective must outlive the task.
   //
   // Errors: throws ErrorKind::kOutOfMemory with nothing enqueued. After any other error (kInternal: a stream is
-  // recording, or the number of parts is wrong; kDevice; kPeer: NCCL) the streams can only be drained. If a stream has
-  // failed before its part, the other ranks fail with kPeer instead of waiting forever: by themselves on CPU devices,
-  // in wait() on GPUs.
+  // recording, or the number of parts is wrong; kDevice; kPeer: NCCL) the streams can only be drained. If a stream
+  // fails before its part, the other ranks fail with kPeer instead of waiting forever. CPU ranks then fail on their
+  // streams; GPU ranks fail in wait().
   virtual void all_reduce_sum(std::span<const CollectivePart> parts, std::size_t elements, const char* label) = 0;
 
   // Blocks the host until `event` has passed; the event may follow an all-reduce. Throws the first error of the work
-  // before it, like Event::synchronize, or the error of a rank for which it would have waited forever. Afterwards all
-  // streams of the ranks can only be drained.
+  // before the event, like Event::synchronize. If a rank failed and the event would never pass, throws that rank's
+  // error. Afterwards all streams of the ranks can only be drained.
   virtual void wait(const Event& event) = 0;
 };
 

@@ -39,8 +39,8 @@ std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOpt
 // A collective over NCCL, one rank per device. All devices must come from open_cuda_device.
 std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices);
 
-// For logs: the algorithms that the convolutions prepared on `device` so far have been given, one line a pass of each,
-// and which failed before them. The device must come from open_cuda_device.
+// For logs: the algorithms of all convolutions prepared on `device` so far, one line per pass, with the algorithms that
+// failed before. The device must come from open_cuda_device.
 std::vector<std::string> cuda_kernel_choices(const Device& device);
 
 std::vector<LibraryVersion> cuda_library_versions();

@@ -12,13 +12,11 @@
 
 namespace arbalest::engine {
 
-class StreamObserver;
-
 struct StreamOptions {
-  std::string name;       // appended to the device's name: "learner 0"
-  int threads = 1;        // CPU: threads of the stream's primitives
-  int first_core = 0;     // CPU with pinned cores: index, on the device, of the first of `threads` cores
-  bool floating = false;  // CPU: the stream may run on any core of the device (for averaging)
+  std::string name;    // appended to the device's name: "learner 0"
+  int threads = 1;     // CPU: threads of the stream's primitives
+  int first_core = 0;  // CPU with pinned cores: the stream uses `threads` cores of the device, from this index on
+  StreamRole role = StreamRole::kLearner;
 };
 
 class Device {
@@ -34,24 +32,25 @@ class Device {
   // Memory of the device, zeroed, 64-byte aligned. Both allocate functions throw ErrorKind::kOutOfMemory and then leave
   // the device unchanged.
   virtual Buffer allocate(std::size_t bytes) = 0;
-  // Host memory for copies from and to the device at full speed.
+  // Host memory, zeroed; pinned if the device is a GPU, so that copies run at full speed.
   virtual Buffer allocate_host(std::size_t bytes) = 0;
-  // Bytes that allocate() could provide now; others may take them first.
+  // Bytes that allocate() could provide now; other threads or programs may take them first.
   virtual std::size_t free_memory() const = 0;
 
   virtual std::unique_ptr<Stream> create_stream(const StreamOptions& options) = 0;
-  // Bytes of the device's memory that such a stream takes, with the libraries' handles and room for recordings. May
-  // block the host the first time. Throws kOutOfMemory if too little memory is free to find out.
+  // Bytes of device memory that a stream with these options takes, including library handles and CUDA graphs; 0 on a
+  // CPU. The first call on a GPU creates handles to measure them: it may block the host. Throws kOutOfMemory if too
+  // little memory is free to find out.
   virtual std::size_t stream_bytes(const StreamOptions& options) const = 0;
 
   // Throws ErrorKind::kDevice if the device cannot run the operator.
   virtual std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options) = 0;
 
-  // The dense layout in canonical order.
+  // The contiguous layout in canonical order (NCHW), without padding.
   virtual Layout plain_layout(const Shape& shape, DType dtype) const = 0;
-  // Copies `source` to `target` and converts between two layouts of a shape (for weights of a dense layer: of equal
-  // element count, in canonical order), and between float32 and bfloat16. Padding of the target becomes zero. Blocks
-  // the host until the copy is complete.
+  // Copies `source` to `target`, and converts the layout and between float32 and bfloat16. Both may be memory of the
+  // host or of the device, and have the same shape; CUDA also takes weights of a dense layer in another shape with as
+  // many elements in canonical order. Padding of the target becomes zero. Blocks the host until the copy is complete.
   virtual void convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) = 0;
 };
 

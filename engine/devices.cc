@@ -137,7 +137,7 @@ std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions&
 }
 
 std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Device>> devices) {
-  // A single device averages without a collective, whatever its kind.
+  // A single device averages without a collective, so its kind does not matter.
   if (devices.size() == 1 || !devices.front()->is_cuda()) {
     return make_memory_collective(static_cast<int>(devices.size()));
   }

@@ -34,12 +34,14 @@ void check_disjoint(const std::vector<DeviceSpec>& devices);
 
 // Returns why the device does not support `precision`, and what to do about it; "" if it does. GPUs of compute
 // capability 8.0 and newer, which Arbalest requires, support every precision. A CPU supports BF16 if it has
-// instructions for it. The job reader refuses jobs by this function. A device from open_device() computes in BF16
+// instructions for it. The job reader rejects jobs with this message. A device from open_device() computes in BF16
 // wherever oneDNN does, but without such instructions BF16 takes many times as long as FP32.
 std::string precision_problem(const DeviceSpec& device, Precision precision);
-// The same for a processor with these instruction sets (host::instruction_sets()).
+// As above, for a processor with these instruction sets (host::instruction_sets()).
 std::string precision_problem(const DeviceSpec& device, Precision precision,
                               std::span<const std::string> instruction_sets);
+
+class StreamObserver;
 
 struct DeviceOptions {
   StreamObserver* observer = nullptr;  // must outlive the device
@@ -54,7 +56,7 @@ std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions&
 // Makes the all-reduce between a job's devices, one rank each. The devices must be of one kind and outlive it.
 std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Device>> devices);
 
-// The devices of a job that names none: the GPUs of this machine, or else its CPU.
+// The devices of a job that names none: the GPUs of this machine, or its CPU if it has no GPU.
 std::vector<DeviceSpec> list_devices();
 
 }  // namespace arbalest::engine

@@ -10,7 +10,7 @@ namespace arbalest::engine {
 
 // Each kind maps to one exit code of the program (cli/exit_codes.h).
 enum class ErrorKind {
-  kInternal,     // a broken invariant of ours
+  kInternal,     // a broken invariant: a bug in Arbalest
   kUsage,        // command line
   kInvalidJob,   // job file or a value in it
   kData,         // dataset missing or corrupt
@@ -40,6 +40,6 @@ template <typename... Args>
 
 }  // namespace arbalest::engine
 
-// Checks an invariant of our own: a failure is a bug, never a user's mistake. The argument is evaluated once.
+// Checks an internal invariant: a failure is a bug, never a user's mistake. The argument is evaluated once.
 #define ARBALEST_CHECK(condition) \
   (static_cast<bool>(condition) ? static_cast<void>(0) : ::arbalest::engine::fail_check(#condition, __FILE__, __LINE__))

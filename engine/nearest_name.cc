@@ -29,7 +29,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last.back();
 }
 
-// Largest edit distance of a name that may have been meant; small for short names, because all of those are close.
+// Largest edit distance of a likely typo; small for short names, because all short names are close to each other.
 std::size_t most_edits(std::size_t length) {
   if (length <= 1) return 0;
   return length <= 3 ? 1 : std::max<std::size_t>(2, length / 3);

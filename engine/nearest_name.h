@@ -7,8 +7,8 @@
 
 namespace arbalest::engine {
 
-// The candidate closest to `name` by edit distance, or "" if none is close: at most one edit for names of up to 3
-// letters, else 2 or a third of the name's length.
+// The candidate closest to `name` by edit distance, or "" if none is close. At most one edit is close for names of up
+// to 3 letters; for longer names 2 edits, or a third of the length.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
 // "; did you mean 'x'?", or "" if none is close.

@@ -45,11 +45,11 @@ struct PrepareOptions {
   int threads = 1;  // CPU: thread count of the stream that will run the operator
   // False for layers that read only the mini-batch: backward then computes no input gradient.
   bool input_gradient = true;
-  // By input: true for an input without gradient, though another one has it. Empty: no such input.
+  // Per input: true if it needs no gradient although another input does. Empty: no such input.
   std::vector<bool> no_gradient = {};
   // Fixed layouts in which to read the parameters; empty: the operator chooses.
   std::vector<Layout> parameters = {};
-  bool adds_to_loss = false;                  // for a loss: adds to what an earlier loss of the same step has written
+  bool adds_to_loss = false;                  // for a loss: adds to the result of an earlier loss of the same step
   Precision precision = Precision::kFloat32;  // for convolutions and dense layers; others compute in their input's type
 
   // Whether backward computes the gradient of input k.
@@ -65,7 +65,7 @@ struct OperatorTraits {
   // The operator reads its weights (parameters[0], not the bias) rounded to bfloat16, in the same order of elements.
   bool low_precision_weights = false;
   std::size_t saved_bytes = 0;    // written by forward, read by backward; 64-byte aligned
-  std::size_t scratch_bytes = 0;  // free between tasks; the larger of what forward and backward need
+  std::size_t scratch_bytes = 0;  // free between tasks; the larger need of forward and backward
   bool backward_reads_inputs = false;
   bool backward_reads_first_input_only = false;  // restricts backward_reads_inputs to input 0
   bool backward_reads_output = false;
@@ -77,7 +77,7 @@ struct OperatorTraits {
   // inputs are equal: they may share one buffer, which backward writes once.
   bool symmetric_inputs = false;
   // The gradient of an input that may share the output gradient's buffer equals that gradient. In place, backward then
-  // writes nothing, so others may still read the buffer.
+  // writes nothing, so other tasks may still read the buffer.
   bool passes_gradient = false;
   bool overwrites_output_gradient = false;  // backward destroys the gradient of its output
 };
@@ -97,12 +97,12 @@ struct ForwardOperands {
 struct BackwardOperands {
   std::span<const void* const> inputs;  // valid if backward_reads_inputs; labels are always valid
   const void* output = nullptr;         // valid if backward_reads_output
-  // Null for a loss. Others may still read this buffer. It is written only in place (an input's gradient has the same
-  // address), or if traits().overwrites_output_gradient.
+  // Null for a loss. Other tasks may still read this buffer. Backward writes it only in place (an input's gradient has
+  // the same address), or if traits().overwrites_output_gradient.
   void* output_gradient = nullptr;
   std::span<void* const> input_gradients;  // overwritten; null if not wanted
   std::span<const void* const> parameters;
-  // Overwritten, padding zero. Those of statistics were written by forward and are not touched.
+  // Overwritten, padding zero. Gradients of running statistics were written by forward and are not touched.
   std::span<void* const> parameter_gradients;
   const void* saved = nullptr;
   void* scratch = nullptr;

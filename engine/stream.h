@@ -17,6 +17,7 @@
 #include "engine/passes/vector_spread.h"
 #include "engine/passes/weight_update.h"
 #include "engine/task_graph.h"
+#include "engine/task_info.h"
 
 namespace arbalest::engine {
 
@@ -32,8 +33,10 @@ class Stream {
   // "cpu:0-1 learner 0"
   virtual const std::string& name() const noexcept = 0;
 
-  // Assigns the work enqueued from now on to mini-batch `task`, which errors and traces name.
-  virtual void begin_task(std::uint64_t task) = 0;
+  virtual StreamRole role() const noexcept = 0;
+
+  // Assigns the work enqueued from now on to mini-batch `number` and to a phase. Errors and traces name both.
+  virtual void begin_task(std::uint64_t number, WorkPhase phase) = 0;
 
   // Each of these enqueues a task and returns; the host does not block unless the queue is full. Pointers must stay
   // valid until the stream has passed the task. After an error the stream skips everything that follows.
@@ -60,8 +63,8 @@ class Stream {
   // Blocks the host until all work enqueued so far has ended. Errors stay with the events.
   virtual void drain() noexcept = 0;
 
-  // Between these calls, tasks are kept for a TaskGraph instead of being run. end_recording() may run some of them
-  // once, on whatever their operands hold, to warm up libraries, and the host waits for that; so write the data for a
+  // Between these calls, tasks are kept for a TaskGraph instead of being run. To warm up libraries, end_recording() may
+  // run some tasks once, with the current contents of their operands, and waits for them. So write the data for a
   // replay afterwards. wait, record, deliver, fetch and launch are not allowed while recording.
   virtual void begin_recording() = 0;
   virtual std::unique_ptr<TaskGraph> end_recording() = 0;

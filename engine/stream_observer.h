@@ -2,6 +2,8 @@
 // delay, hold or drop a task. Without an observer the cost is one pointer comparison per task.
 #pragma once
 
+#include "engine/task_info.h"
+
 namespace arbalest::engine {
 
 class Stream;
@@ -9,8 +11,8 @@ class Stream;
 class StreamObserver {
  public:
   virtual ~StreamObserver() = default;
-  virtual void before_task(const Stream& stream, const char* label) = 0;
-  virtual void after_task(const Stream& stream, const char* label) = 0;
+  virtual void before_task(const Stream& stream, const TaskInfo& task) = 0;
+  virtual void after_task(const Stream& stream, const TaskInfo& task) = 0;
   // Returns true to make the stream ignore this wait for an event. Tests use it to prove that the wait is needed.
   virtual bool drops_wait(const Stream& /*stream*/, const char* /*label*/) { return false; }
 };

@@ -7,8 +7,8 @@
 
 namespace arbalest::engine {
 
-// What a thread did before publish_to_sanitizer(object) happens before what another thread does after
-// receive_from_sanitizer(object). The functions order nothing themselves and are empty without ThreadSanitizer.
+// Everything before publish_to_sanitizer(object) in one thread happens before everything after
+// receive_from_sanitizer(object) in another. Without ThreadSanitizer the functions are empty.
 inline void publish_to_sanitizer([[maybe_unused]] const void* object) {
 #if defined(__SANITIZE_THREAD__)
   __tsan_release(const_cast<void*>(object));

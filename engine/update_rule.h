@@ -1,6 +1,6 @@
-// The optimizers of a learner. With g the gradient of one element (scaled by clipping), w the weight, gamma the
-// learning rate, lambda the weight decay, each with its range's multiplier, the step is w <- w + d - c. Here c is the
-// correction of model averaging (ops/weight_update.h), and d is given below.
+// The optimizers of a learner: w <- w + d - c. Here w is the weight, c the correction of model averaging
+// (engine/passes/weight_update.h), and d is given below. g is the gradient of one element (scaled by clipping). gamma
+// is the learning rate and lambda the weight decay, each with its range's multiplier.
 #pragma once
 
 #include <array>
@@ -47,8 +47,8 @@ using UpdateRule = std::variant<Sgd, RmsProp, AdamW>;
 
 inline constexpr std::size_t kMaxStateSlots = 2;
 
-// Names of the vectors that the rule keeps beside the weights, such as "momentum"; at most kMaxStateSlots. They start
-// at 0.
+// Names of the vectors that the rule keeps in addition to the weights, such as "momentum"; at most kMaxStateSlots. They
+// start at 0.
 std::span<const std::string_view> state_slots(const UpdateRule& rule);
 
 // m of Sgd and RmsProp; 0 for AdamW, whose moments are means.

@@ -37,7 +37,7 @@ std::size_t Learner::device_bytes(const engine::Device& device, const dataflow::
 }
 
 Learner::Learner(engine::Device& device, const dataflow::Plan& training, const dataflow::Plan& inference,
-                 const LearnerOptions& options)
+                 const LearnerPlace& place, const LearnerOptions& options)
     : options_(options),
       training_(training),
       inference_(inference),
@@ -49,9 +49,9 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
       step_ring_(device.allocate_host(slots_bytes(options.result_slots, step_bytes_))),
       result_ring_(device.allocate_host(slots_bytes(options.result_slots, sizeof(StepResult)))),
       done_(static_cast<std::size_t>(options.result_slots)),
-      stream_(device.create_stream({.name = fmt::format("learner {}", options.number),
-                                    .threads = options.threads,
-                                    .first_core = options.first_core})) {
+      stream_(device.create_stream({.name = fmt::format("learner {}", place.number),
+                                    .threads = place.threads,
+                                    .first_core = place.first_core})) {
   const dataflow::PlanBuffers buffers{replica_.weights(),         replica_.gradient(),      arena_.as<std::byte>(),
                                       step_.as<StepParameters>(), result_.as<StepResult>(), replica_.rounded()};
   gradient_parts_ = training_.gradient_parts(options_.gradient_part_bytes);
@@ -67,8 +67,8 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   update_graph_ = record_update(sources_);
 
   dataflow::PlanBuffers evaluation = buffers;
-  evaluation.weights = options_.evaluation_weights;
-  evaluation.low_precision_weights = options_.rounded_evaluation_weights;
+  evaluation.weights = place.shared.evaluation_weights;
+  evaluation.low_precision_weights = place.shared.rounded_evaluation_weights;
   evaluation.gradient = nullptr;
   evaluation_graph_ = record_evaluation(evaluation);
   if (options_.evaluates_own_weights) {
@@ -171,7 +171,7 @@ Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& par
   check_slot();
   StepParameters step = parameters;
   std::ranges::copy(engine::moment_corrections(options_.rule, ++steps_), step.moment_corrections);
-  stream_->begin_task(batch.number);
+  stream_->begin_task(batch.number, engine::WorkPhase::kTraining);
   copy_in(training_, options_.training_data, batch, &step, "parameters");
   const Ticket ticket{.task = batch.number, .examples = batch.examples};
   for (std::size_t part = 0; part < gradient_graphs_.size(); ++part) {
@@ -188,6 +188,7 @@ void Learner::update(Ticket& ticket, const engine::Event& after) {
 }
 
 Ticket Learner::evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready) {
+  stream_->begin_task(batch.number, engine::WorkPhase::kEvaluation);
   stream_->wait(weights_ready, "wait for the central model's copy");
   return evaluate(*evaluation_graph_, batch);
 }
@@ -199,7 +200,7 @@ Ticket Learner::evaluate_own_weights(const dataflow::Batch& batch) {
 
 Ticket Learner::evaluate(const engine::TaskGraph& graph, const dataflow::Batch& batch) {
   check_slot();
-  stream_->begin_task(batch.number);
+  stream_->begin_task(batch.number, engine::WorkPhase::kEvaluation);
   copy_in(inference_, options_.evaluation_data, batch, nullptr, "indices");
   Ticket ticket{.task = batch.number, .examples = batch.examples};
   stream_->launch(graph, "evaluate");
@@ -211,7 +212,7 @@ Ticket Learner::measure_statistics(const dataflow::Batch& batch, const StepParam
                                    const engine::Event& weights_ready) {
   ARBALEST_CHECK(statistics_graph_ != nullptr);
   check_slot();
-  stream_->begin_task(batch.number);
+  stream_->begin_task(batch.number, engine::WorkPhase::kStatistics);
   stream_->wait(weights_ready, "wait for the central model's copy");
   copy_in(training_, options_.training_data, batch, &parameters, "parameters for statistics");
   Ticket ticket{.task = batch.number, .examples = batch.examples};

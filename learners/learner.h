@@ -1,4 +1,4 @@
-// A learner: trains one replica on a stream of its own, one mini-batch after the other.
+// A learner: trains one replica on its own stream, one mini-batch at a time.
 #pragma once
 
 #include <cstdint>
@@ -23,27 +23,36 @@ struct Ticket {
   // Passes when *result is written.
   engine::Event done = {};
   const engine::StepResult* result = nullptr;  // host memory, valid until result_slots more tasks were enqueued
-  // [statistic_elements()], equally valid; set by measure_statistics() only: what running statistics are to move to.
+  // [statistic_elements()], valid as long as `result`: targets of the running statistics. Set by measure_statistics().
   const float* statistics = nullptr;
 };
 
+// Options that all learners of a device have in common.
 struct LearnerOptions {
-  int number = 0;      // the learner's number on its device
-  int first_core = 0;  // number of its first core within the device
-  int threads = 1;
   int result_slots = 4;  // tasks that may be enqueued before the oldest one's ticket has been waited for
   engine::UpdateRule rule = {};
   std::optional<float> clip_gradient_norm = {};  // limit to which a gradient's norm is clipped
   // The backward pass is recorded in parts of about this many bytes of gradient (Plan::gradient_parts); 0: in one part.
   std::int64_t gradient_part_bytes = 0;
-  // The device's weights for evaluation, and their copy in low precision if the plans read one.
-  float* evaluation_weights = nullptr;
-  const engine::BFloat16* rounded_evaluation_weights = nullptr;
   // Data from which gradient() and evaluate() gather their mini-batches; null: the batch brings its images.
   const dataflow::ResidentData* training_data = nullptr;
   const dataflow::ResidentData* evaluation_data = nullptr;
   bool measures_statistics = false;    // whether measure_statistics() will be called
   bool evaluates_own_weights = false;  // whether evaluate_own_weights() will be called
+};
+
+// Memory of a device that its learners share.
+struct SharedVectors {
+  float* evaluation_weights = nullptr;                           // the weights that evaluate() reads
+  const engine::BFloat16* rounded_evaluation_weights = nullptr;  // their copy in low precision, if the plans read one
+};
+
+// What distinguishes a learner from the others of its device, and the memory that it shares with them.
+struct LearnerPlace {
+  int number = 0;      // the learner's number on its device
+  int first_core = 0;  // number of its first core within the device
+  int threads = 1;
+  SharedVectors shared = {};
 };
 
 // Vectors that the update reads besides the learner's own; all on its device, [elements of the flat vectors] each.
@@ -71,7 +80,7 @@ class Learner {
   // Records the learner's task graphs, with an update that reads its own vectors only. Plans, data and buffers must
   // outlive the learner. Throws kOutOfMemory.
   Learner(engine::Device& device, const dataflow::Plan& training, const dataflow::Plan& inference,
-          const LearnerOptions& options);
+          const LearnerPlace& place, const LearnerOptions& options);
 
   float* weights() const noexcept { return replica_.weights(); }
   float* gradient() const noexcept { return replica_.gradient(); }
@@ -87,9 +96,9 @@ class Learner {
   // A training step is a call of gradient() followed by one of update(). Both enqueue on stream() and return without
   // waiting.
   //
-  // Each task, evaluation included, reuses the host memory of the task enqueued result_slots tasks earlier: that task's
-  // ticket must have been waited for and read (kInternal if it is still under way). The batch's images [b, c, h, w] and
-  // labels [b], if it brings them, must stay until Ticket::done.
+  // Each task, evaluation included, reuses the host memory of the task enqueued result_slots tasks earlier. The ticket
+  // of that task must have been waited for and read (kInternal if the task is still under way). The batch's images [b,
+  // c, h, w] and labels [b], if it brings them, must stay until Ticket::done.
   //
   // parts: empty, or one event per part of gradient_parts(); each is set to the event after which that part's gradient
   // is final.
@@ -112,7 +121,7 @@ class Learner {
   Ticket measure_statistics(const dataflow::Batch& batch, const engine::StepParameters& parameters,
                             const engine::Event& weights_ready);
 
-  // Must be called when the host has written weights(), before any work is enqueued that reads them. Returns when the
+  // Must be called after the host has written weights(), before any work is enqueued that reads them. Returns when the
   // host may write them again.
   void weights_were_set();
 
@@ -146,7 +155,7 @@ class Learner {
   const dataflow::Plan& inference_;
   Replica replica_;
   engine::Buffer arena_;             // large enough for either plan
-  std::size_t step_bytes_;           // bytes of StepParameters and the indices of the larger mini-batch behind them
+  std::size_t step_bytes_;           // bytes of StepParameters plus the indices of the larger mini-batch
   engine::Buffer step_;              // both of them, at the address that the recordings read
   engine::Buffer result_;            // StepResult, at the address that the recordings write
   engine::Buffer step_ring_;         // host: [result_slots, step_bytes_]

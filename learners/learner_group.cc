@@ -23,27 +23,14 @@ LearnerGroup::LearnerGroup(const dataflow::Graph& graph, engine::Device& device,
                   .parameters = &training_.parameters()}) {}
 
 std::size_t LearnerGroup::learner_bytes(const PoolOptions& options) const {
-  return Learner::device_bytes(device_, training_, inference_, options.rule);
+  return Learner::device_bytes(device_, training_, inference_, options.learner.rule);
 }
 
 void LearnerGroup::grow(int count, const PoolOptions& options, const SharedVectors& shared) {
   std::vector<std::unique_ptr<Learner>> created;
   for (int number = static_cast<int>(learners_.size()); number < count; ++number) {
-    created.push_back(
-        std::make_unique<Learner>(device_, training_, inference_,
-                                  LearnerOptions{.number = number,
-                                                 .first_core = number * threads_,
-                                                 .threads = threads_,
-                                                 .result_slots = options.result_slots,
-                                                 .rule = options.rule,
-                                                 .clip_gradient_norm = options.clip_gradient_norm,
-                                                 .gradient_part_bytes = options.gradient_part_bytes,
-                                                 .evaluation_weights = shared.evaluation_weights,
-                                                 .rounded_evaluation_weights = shared.rounded_evaluation_weights,
-                                                 .training_data = options.training_data,
-                                                 .evaluation_data = options.evaluation_data,
-                                                 .measures_statistics = options.measures_statistics,
-                                                 .evaluates_own_weights = options.evaluates_own_weights}));
+    const LearnerPlace place{.number = number, .first_core = number * threads_, .threads = threads_, .shared = shared};
+    created.push_back(std::make_unique<Learner>(device_, training_, inference_, place, options.learner));
   }
   learners_.insert(learners_.end(), std::make_move_iterator(created.begin()), std::make_move_iterator(created.end()));
 }

@@ -14,28 +14,14 @@
 
 namespace arbalest::learners {
 
-// Options that all learners of a device have in common.
+// Options of a device's plans and learners.
 struct PoolOptions {
   std::int64_t batch = 1;  // training examples per mini-batch
   std::int64_t evaluation_batch = 1;
   engine::Precision precision = engine::Precision::kFloat32;
-  int result_slots = 4;
-  engine::UpdateRule rule = {};
-  std::optional<float> clip_gradient_norm = {};  // limit to which a learner's gradient is clipped
   // Parameters without weight decay.
   std::vector<dataflow::ParameterKind> without_decay = {};
-  // Data on the pool's device from which training and evaluation gather their mini-batches; null: batches bring images.
-  const dataflow::ResidentData* training_data = nullptr;
-  const dataflow::ResidentData* evaluation_data = nullptr;
-  bool measures_statistics = false;      // whether running statistics are estimated for the central model
-  std::int64_t gradient_part_bytes = 0;  // see LearnerOptions
-  bool evaluates_own_weights = false;    // see LearnerOptions
-};
-
-// Memory of a device that its learners share.
-struct SharedVectors {
-  float* evaluation_weights = nullptr;
-  const engine::BFloat16* rounded_evaluation_weights = nullptr;
+  LearnerOptions learner = {};
 };
 
 class LearnerGroup {

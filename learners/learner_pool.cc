@@ -15,7 +15,7 @@ LearnerPool::LearnerPool(const dataflow::Graph& graph, engine::Device& device, c
   active_ = groups_[threads].get();
 }
 
-// Learners of a GPU have no threads of their own, so they form one group.
+// Learners on a GPU have no compute threads, so they form one group.
 int LearnerPool::threads_for(int count) const { return device_.is_cuda() ? 1 : std::max(1, device_.cores() / count); }
 
 std::size_t LearnerPool::evaluation_weights_bytes() const {

@@ -1,4 +1,4 @@
-// The learners of one device. Their number can change; learners that exist already are used again.
+// The learners of one device. Their number can change; existing learners are reused.
 #pragma once
 
 #include <map>
@@ -49,15 +49,15 @@ class LearnerPool {
     return active().learners().first(static_cast<std::size_t>(count_));
   }
   int count() const noexcept { return count_; }
-  // Threads of each of `count` learners. Numbers of learners with the same threads share their learners.
+  // Threads of each of `count` learners. Learner counts with equal threads per learner share their learners.
   int threads_for(int count) const;
-  int result_slots() const noexcept { return options_.result_slots; }
+  int result_slots() const noexcept { return options_.learner.result_slots; }
   // Number of vectors that each learner's optimizer keeps.
-  std::size_t state_slots() const { return engine::state_slots(options_.rule).size(); }
+  std::size_t state_slots() const { return engine::state_slots(options_.learner.rule).size(); }
   const dataflow::Plan& training_plan() const noexcept { return active().training_plan(); }
   float* evaluation_weights() const noexcept { return evaluation_weights_.as<float>(); }
-  // The evaluation weights in low precision, as of the last evaluation: whoever changes the weights updates them. Null
-  // if the plans do not read them.
+  // The evaluation weights in low precision, as of the last evaluation. Code that changes the weights must update this
+  // copy. Null if the plans do not read it.
   engine::BFloat16* rounded_evaluation_weights() const noexcept {
     return rounded_evaluation_weights_.as<engine::BFloat16>();
   }

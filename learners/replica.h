@@ -44,7 +44,7 @@ class Replica {
   float* gradient() const noexcept { return gradient_.as<float>(); }
   // Slots of the optimizer's state, in the order of engine::state_slots.
   const std::vector<StateSlot>& state() const noexcept { return state_; }
-  // The weights in low precision; whoever writes the weights must update them. Null if there is no such copy.
+  // The weights in low precision; code that writes the weights must update them. Null if there is no such copy.
   engine::BFloat16* rounded() const noexcept { return rounded_.as<engine::BFloat16>(); }
 
  private:

@@ -1,7 +1,7 @@
-// Running statistics of batch normalization for the central model: the mean of the statistics that training
-// mini-batches have under the central model itself, as torch.optim.swa_utils.update_bn computes it for averaged
-// weights. Averaging alone would give the central model the replicas' statistics, although it equals none of the
-// replicas.
+// Running statistics of batch normalization for the central model: the mean of the statistics of training mini-batches
+// under the evaluation weights, which are the central model or its moving average. torch.optim.swa_utils.update_bn does
+// the same for averaged weights. Averaging alone would give the central model the replicas' statistics, although it
+// equals none of the replicas.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,14 @@ class CentralStatistics {
   // Any pool of the run will do: all pools have the same parameters.
   explicit CentralStatistics(const learners::LearnerPool& pool);
 
-  // Forgets everything added. The events of copies() must have passed.
+  // Forgets all that was added, the finished statistics and copies(); are_of() is then false. The events of copies()
+  // must have passed.
   void start();
-  // Adds the statistics of one mini-batch, [statistic_elements()]. Sums depend on the order of the calls.
+  // Adds the statistics of one mini-batch, [statistic_elements()] in host memory. Sums depend on the order of the
+  // calls.
   void add(const float* of_batch);
-  // Takes the mean of all that was added, as the statistics of the model after `batches` mini-batches. If a number is
-  // not finite, there are no statistics.
+  // Sets the statistics to the mean of all that was added. They belong to the model after `batches` mini-batches. If
+  // nothing was added or a sum is not finite, there are no statistics, but are_of() is true.
   void finish(std::uint64_t batches);
 
   // Whether finish() was called for the model after `batches` mini-batches.

@@ -94,6 +94,18 @@ int LearningRateSchedule::drops_before(double progress) const {
   return count;
 }
 
+double factor_of(RateScaling scaling, double ratio) {
+  switch (scaling) {
+    case RateScaling::kSqrt:
+      return std::sqrt(ratio);
+    case RateScaling::kLinear:
+      return ratio;
+    case RateScaling::kKeep:
+      break;
+  }
+  return 1.0;
+}
+
 std::optional<double> LearningRateSchedule::epoch_of_drop(int number) const {
   if (number < 1) return std::nullopt;
   if (const auto* step = std::get_if<StepDrops>(&curve)) return warm_up.epochs + number * step->epochs;
@@ -109,16 +121,9 @@ float LearningRateSchedule::at(double progress, int learners) const {
   if (progress < warm_up.epochs) {
     rate *= warm_up.start_factor + (1.0 - warm_up.start_factor) * progress / warm_up.epochs;
   }
-  switch (with_learners) {
-    case LearnerScaling::kKeep:
-      break;
-    case LearnerScaling::kSqrt:
-      rate *= std::sqrt(static_cast<double>(learners));
-      break;
-    case LearnerScaling::kLinear:
-      rate *= learners;
-      break;
-  }
+  const double factor = factor_of(with_learners, learners);
+  rate *= factor;
+  if (limit && base * factor > *limit) rate *= *limit / (base * factor);
   return static_cast<float>(rate);
 }
 

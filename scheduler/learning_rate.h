@@ -1,7 +1,7 @@
 // Learning-rate schedules: pure functions of progress (examples seen / examples of the training set), never of a step
 // count, because the number of learners may change.
 //
-// A schedule multiplies the base rate by a factor in [0, 1], so the base is the largest rate of all. With e the epochs
+// A schedule multiplies the base learning rate by a factor in [0, 1], so the base is the maximum. With e the epochs
 // since the end of the warm-up, x clamped to [0, 1], and the formulas of Caffe's learning-rate policies (caffe.proto,
 // SolverParameter.lr_policy) and of torch.optim.lr_scheduler, both with iterations or epochs in place of fractions:
 //   fixed        1
@@ -25,8 +25,10 @@
 
 namespace arbalest::scheduler {
 
-// How the learning rate of a learner follows the number of learners k: k learners take 1/k as many steps each.
-enum class LearnerScaling { kKeep, kSqrt, kLinear };  // times 1, sqrt(k), k
+// How the learning rate scales with the number of learners, or with the mini-batch size.
+enum class RateScaling { kKeep, kSqrt, kLinear };
+// The factor of the learning rate if the number grows by `ratio`: 1, sqrt(ratio) or ratio.
+double factor_of(RateScaling scaling, double ratio);
 
 struct FixedRate {};
 
@@ -53,7 +55,7 @@ struct ExponentialDecay {
   double factor = 1.0;  // of one epoch
 };
 
-// In the curves below, the rate stays at its last value once their epochs are over.
+// In the curves below, the learning rate stays at its last value once their epochs are over.
 struct PolynomialDecay {
   double epochs = 1.0;
   double power = 1.0;
@@ -85,8 +87,8 @@ using LearningRateCurve = std::variant<FixedRate, InverseDecay, StepDrops, Multi
 // The curve's name in a job file: "one_cycle".
 std::string_view name_of(const LearningRateCurve& curve);
 
-// A linear rise before the curve begins, from start_factor times the curve's first rate to that rate (Goyal et al.
-// 2017).
+// A linear rise before the curve begins, from start_factor times the curve's first learning rate to that learning rate
+// (Goyal et al. 2017).
 struct WarmUp {
   double epochs = 0.0;  // 0: none
   double start_factor = 0.1;
@@ -96,7 +98,8 @@ struct LearningRateSchedule {
   double base = 0.0;
   LearningRateCurve curve = FixedRate{};
   WarmUp warm_up = {};
-  LearnerScaling with_learners = LearnerScaling::kSqrt;
+  RateScaling with_learners = RateScaling::kSqrt;
+  std::optional<double> limit = {};  // largest value of the base scaled to the number of learners
 
   // The learning rate of each of `learners` learners. progress: at least 0.
   float at(double progress, int learners) const;

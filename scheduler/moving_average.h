@@ -1,5 +1,5 @@
-// Decides when the moving average takes in the model, and with which weight. Both depend on progress, not on rounds, so
-// the number of learners makes no difference. The average is evaluated and saved, and never fed back into training.
+// Decides when the model is added to the moving average, and with which weight. Both depend on progress, not on rounds,
+// so the number of learners makes no difference. The average is evaluated and saved, and never fed back into training.
 #pragma once
 
 #include <optional>
@@ -18,11 +18,11 @@ class MovingAverage {
  public:
   explicit MovingAverage(const MovingAverageOptions& options) : options_(options) {}
 
-  // Whether enough progress has passed to take in the model. Taking it in every round would cost a pass over the
-  // weights each time, and neighboring states are much alike. An evaluation takes it in anyway.
+  // Whether enough progress has passed to add the model. Adding it in every round would cost a pass over the weights
+  // each time, and successive states differ little. An evaluation always adds it.
   bool is_due(double progress) const;
 
-  // Returns the weight of the model at `progress`, which stands for all states since the last call.
+  // Returns the weight of the model at `progress`, which represents all states since the last call.
   //   exponential: of an average over the time since the start of the run, in which a state's weight is exp(-its age /
   //                epochs)
   //   Polyak's:    of the mean over the time since mean_from_epoch (Polyak and Juditsky 1992)

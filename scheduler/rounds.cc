@@ -1,4 +1,4 @@
-// Enqueues the learners' work, as the coupling of their rounds demands.
+// Enqueues the learners' work, as required by the coupling of their rounds.
 #include <algorithm>
 
 #include "engine/error.h"
@@ -29,7 +29,7 @@ void Scheduler::enqueue_stride(dataflow::BatchRing& ring) {
   }
   strides_.push(
       {.tasks = tasks_.size() - tasks, .averages = averagings_.size() > averagings, .measures = measure_gradients()});
-  // Within a round there is no center that the average could take in.
+  // Within a round there is no center to add to the average.
   if (!moving_average_.is_due(progress()) || steps_left_ > 0) return;
   gather_model();
   move_averages(false);

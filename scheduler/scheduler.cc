@@ -327,7 +327,7 @@ void Scheduler::resize(std::span<const int> learners) {
   regroup(synchronizer_.options(), learners, false);
 }
 
-void Scheduler::switch_to(const sma::Options& synchronization, LearnerScaling scaling, std::span<const int> learners) {
+void Scheduler::switch_to(const sma::Options& synchronization, RateScaling scaling, std::span<const int> learners) {
   options_.learning_rate.with_learners = scaling;
   const bool are_same = std::ranges::equal(learners, pools_, {}, {}, [](const auto& pool) { return pool->count(); });
   regroup(synchronization, learners, are_same && synchronization.keeps_state_at_switch());
@@ -335,7 +335,7 @@ void Scheduler::switch_to(const sma::Options& synchronization, LearnerScaling sc
 
 void Scheduler::regroup(const sma::Options& synchronization, std::span<const int> learners, bool keeps_state) {
   ARBALEST_CHECK(tasks_.empty() && learners.size() == pools_.size());
-  if (statistics_) forget_statistics();                          // its events belong to streams that may be destroyed
+  if (statistics_) forget_statistics();                          // the copies' events belong to streams that may go
   for (Learner* learner : learners_) learner->stream().drain();  // the last updates have not been waited for
   record_ready();
   const std::span<const engine::Event> restarted = synchronizer_.restart(ready_, is_right_after_averaging());

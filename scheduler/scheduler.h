@@ -1,8 +1,7 @@
-// Decides what runs when: mini-batches to learners in rounds, averaging beside them, evaluation, restarts. The
-// scheduler is the only place where a host thread waits for a device.
+// Decides what runs when: mini-batches on learners in rounds, concurrent averaging, evaluation, restarts. The scheduler
+// is the only place where a host thread waits for a device.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "scheduler/learning_rate.h"
 #include "scheduler/moving_average.h"
 #include "scheduler/ring_queue.h"
+#include "scheduler/ring_slots.h"
 #include "sma/synchronizer.h"
 
 namespace arbalest::scheduler {
@@ -36,43 +36,6 @@ struct Options {
   // evaluated or saved. Null: the model keeps the mean of the replicas' statistics, or the loaded ones.
   dataflow::BatchRing* statistics_ring = nullptr;
 };
-
-// A *stride* is the unit of enqueued work. A run can stop, be evaluated or be regrouped only between strides. With
-// pulled replicas a stride is a whole round of several steps, so that a round has one learning rate; otherwise it is
-// one step of every learner.
-
-// Strides that may be enqueued before the oldest has ended; enough to keep every stream busy.
-inline constexpr int kRunAhead = 2;
-
-// Tasks of one learner that may be under way at a time, for strides of `steps` steps (sma::longest_stride). This must
-// be the value of PoolOptions::result_slots.
-constexpr int result_slots(int steps) { return (kRunAhead + 1) * steps; }
-// Slots that a batch ring needs: all tasks under way, and one stride that is being filled.
-constexpr int needed_ring_slots(int learners, int steps) { return (kRunAhead + 2) * learners * steps; }
-// Slots of a ring of small batches. More slots wake the thread pool less often (measured: 4 slots of MNIST cost 6.5 %
-// of a core, 16 cost 2 to 3.5 %).
-constexpr int slots_of_small_ring(std::int64_t batch_bytes) {
-  constexpr std::int64_t kSmallRing = std::int64_t{16} << 20U;  // bytes that may be used without need
-  return static_cast<int>(std::clamp<std::int64_t>(kSmallRing / batch_bytes, 1, 16));
-}
-constexpr int ring_slots(int learners, int steps, std::int64_t batch_bytes) {
-  return std::max(needed_ring_slots(learners, steps), slots_of_small_ring(batch_bytes));
-}
-// Slots of a ring of indices. Indices take few bytes, so the thread pool is woken only every few hundred batches. The
-// ring is not longer than an epoch, because a BatchOrder caches only two epochs.
-constexpr int slots_of_index_ring(std::int64_t batches_per_epoch) {
-  return static_cast<int>(std::min<std::int64_t>(batches_per_epoch, 1024));
-}
-constexpr int index_ring_slots(int learners, int steps, std::int64_t batches_per_epoch) {
-  return std::max(needed_ring_slots(learners, steps), slots_of_index_ring(batches_per_epoch));
-}
-// Slots of a finite ring (evaluation, statistics) that is read repeatedly from start to end: the batches under way on
-// the learners and one per learner that is being filled, but no more than the pass has. `wanted`: result of
-// slots_of_small_ring or slots_of_index_ring.
-constexpr int pass_ring_slots(int learners, std::int64_t batches, int wanted) {
-  const std::int64_t most = std::max<std::int64_t>(batches, 1);
-  return static_cast<int>(std::min<std::int64_t>(std::max((kRunAhead + 1) * learners, wanted), most));
-}
 
 // Results of the tasks that ended between two calls, in task order.
 struct Progress {
@@ -138,20 +101,20 @@ class Scheduler {
   float learning_rate() const noexcept;
 
   // Enqueues `strides` strides from `ring` and returns the results that have ended meanwhile; streams are not drained.
-  // Throws kDiverged, naming learner and task, when a loss, gradient or weight is not finite: the model is then the
+  // Throws kDiverged, naming learner and task, when a loss, gradient or weight is not finite. The model is then the
   // last finite one and can still be evaluated and saved. Passes on errors of streams and of the input.
   Progress advance(dataflow::BatchRing& ring, int strides);
   // Waits for all enqueued work and returns its results.
   Progress drain();
 
   // Returns loss and accuracy of the model, or of its moving average, over all batches of `ring`, which are spread over
-  // all learners. Leaves the ring at its start. The model is the center z if replicas are pulled to it, and otherwise
-  // the mean of the replicas, in a vector of its own that is never fed back; right after an averaging that assigns z,
-  // both are equal. Call only when drained. Throws kData if no example can be read.
+  // all learners. Leaves the ring at its start. If replicas are pulled to the center z, the model is z. Otherwise it is
+  // the mean of the replicas, in a separate vector; right after an averaging that assigns z, this mean equals z. Call
+  // only when drained. Throws kData if no example can be read.
   Evaluation evaluate(dataflow::BatchRing& ring);
 
-  // Returns the mean over learners of the loss of their own weights, itself the mean over the labeled examples of
-  // `ring`. Leaves the ring at its start. Call only when drained, and only if Options::evaluates_replicas.
+  // Evaluates each learner's own weights and returns the mean over learners of the mean loss over the labeled examples
+  // of `ring`. Leaves the ring at its start. Call only when drained, and only if Options::evaluates_replicas.
   double evaluate_replicas(dataflow::BatchRing& ring);
 
   // From the next stride on, `learners[d]` learners train on device d; they must be prepared (LearnerPool::prepare).
@@ -159,11 +122,11 @@ class Scheduler {
   // sequence of mini-batches continues; pull and learning rate follow from the new number. Call only when drained, and
   // only if Options::may_resize. The ring must have enough slots (needed_ring_slots).
   void resize(std::span<const int> learners);
-  // From the next stride on, `synchronization`, which must be one of Options::switches, keeps the learners together,
-  // and their number scales the learning rate by `scaling`. The model becomes the center and the weights of every
-  // learner. The optimizers' state is kept if the scheme says so (sma::Options::keeps_state_at_switch) and the number
-  // of learners does not change; else it is zeroed. Call only when drained. `learners`: as for resize().
-  void switch_to(const sma::Options& synchronization, LearnerScaling scaling, std::span<const int> learners);
+  // Switches to `synchronization`, one of Options::switches, from the next stride on. `scaling`: how the learning rate
+  // then scales with the number of learners. The model becomes the center and the weights of every learner. The
+  // optimizers' state is kept if the scheme says so (sma::Options::keeps_state_at_switch) and the number of learners
+  // does not change; else it is zeroed. Call only when drained. `learners`: as for resize().
+  void switch_to(const sma::Options& synchronization, RateScaling scaling, std::span<const int> learners);
 
   // Returns the model, or its moving average, in canonical order; by default with the statistics that evaluate() uses.
   // Waits for all enqueued work and drops its Progress.
@@ -215,8 +178,8 @@ class Scheduler {
   bool is_right_after_averaging() const noexcept { return steps_left_ == 0; }
 
   void regroup(const sma::Options& synchronization, std::span<const int> learners, bool keeps_state);
-  // Takes the present model into every pool's evaluation weights, which no work may be reading. If `rounds_them`, also
-  // updates their copies in low precision.
+  // Averages the current model into every pool's evaluation weights, which no work may be reading. If `rounds_them`,
+  // also updates their copies in low precision.
   void move_averages(bool rounds_them);
   void pop_stride(Progress& progress);
   void pop_averaging(Progress& progress);

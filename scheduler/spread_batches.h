@@ -9,9 +9,9 @@
 
 namespace arbalest::scheduler {
 
-// Calls enqueue(number of a learner, batch) for every batch of `ring`, with the learners taking turns, and take(ticket)
-// once that work is done, in the order of the batches. Up to `ahead` batches may be under way per learner. wait(event)
-// must block the host. Leaves the ring at its start.
+// Calls enqueue(number of a learner, batch) for every batch of `ring`; the learners take turns. Calls take(ticket) once
+// that work is done, in the order of the batches. Up to `ahead` batches may be under way per learner. wait(event) must
+// block the host. Leaves the ring at its start.
 template <typename Enqueue, typename Wait, typename Take>
 void spread_batches(dataflow::BatchRing& ring, std::size_t learners, std::size_t ahead, const Enqueue& enqueue,
                     const Wait& wait, const Take& take) {

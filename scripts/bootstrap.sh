@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt that are missing, and those named as arguments. Does nothing when
-# all are there. Needs root or sudo only if one is missing; without either it prints the command to run and exits 2.
+# Installs the Debian packages of packages.txt and of the arguments that are missing. Does nothing if none is missing.
+# Otherwise it needs root or sudo. Without either, it prints the command to run and exits 2.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -11,7 +11,7 @@ installed() {
   [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# The packages of packages.txt and of "$@" that are not there, one a line.
+# Prints the missing packages of packages.txt and of "$@", one per line.
 missing_packages() {
   { cat "$here/packages.txt"; printf '%s\n' "$@"; } | while read -r package program _; do
     case $package in '' | '#'*) continue ;; esac
@@ -30,7 +30,7 @@ mapfile -t missing < <(missing_packages "$@")
 
 become_root=()
 if [ "$(id -u)" -ne 0 ]; then
-  # Without a terminal sudo cannot ask for a password.
+  # Without a terminal, sudo cannot ask for a password.
   if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
     become_root=(sudo)
   else

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs cuobjdump and nvdisasm below build/cuda-tools where a CUDA toolkit lacks them (tests/cuda/kernel_facts.py).
-# Does nothing where both are on the PATH or there already. Exits 1 where they cannot be installed; tests then skip.
+# Installs cuobjdump and nvdisasm below build/cuda-tools if the CUDA toolkit lacks them (tests/cuda/kernel_facts.py).
+# Does nothing if both are on the PATH or already installed there. Exits 1 if they cannot be installed. Tests that need
+# them are skipped.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -8,7 +8,7 @@ static_assert(sizeof(AveragingResult) == engine::kAveragingTail * sizeof(float))
 
 namespace {
 
-engine::StreamOptions stream_options() { return {.name = "averaging", .floating = true}; }
+engine::StreamOptions stream_options() { return {.name = "averaging", .role = engine::StreamRole::kSynchronization}; }
 
 std::size_t bytes_of(std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); }
 
@@ -155,8 +155,8 @@ void Center::drain() noexcept {
     try {
       wait(entry.stream->record());
     } catch (const std::exception&) {
-      // Whoever waits for a result gets this error; draining goes on, so that no stream is left waiting for the failed
-      // device.
+      // The next wait for a result throws this error. Draining continues, so that no stream keeps waiting for the
+      // failed device.
     }
   }
   for (const PerDevice& entry : devices_) entry.stream->drain();

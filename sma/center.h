@@ -27,7 +27,7 @@ struct AveragingTicket {
   const AveragingResult* result = nullptr;  // valid until result_slots more averagings were enqueued
 };
 
-// Vectors beside z that a scheme needs.
+// Vectors that a scheme needs in addition to z.
 struct CenterVectors {
   bool velocity = false;        // for Nesterov's rule
   bool mean = false;            // the replicas' mean, if it is not z
@@ -48,7 +48,7 @@ struct ReplicaVectors {
   std::vector<std::vector<const float*>> state;  // by slot, then replica
 };
 
-// Each device keeps a copy of z in two buffers: round t reads z^t in one and writes z^{t+1} over z^{t-1} in the other,
+// Each device keeps a copy of z in two buffers. Round t reads z^t in one and writes z^{t+1} over z^{t-1} in the other,
 // so learners read z^t while its successor is computed. All copies are bit-identical.
 class Center {
  public:
@@ -102,10 +102,10 @@ class Center {
   // Sets state(d, slot) to the mean of all replicas' optimizer vectors.
   void average_state();
 
-  // Blocks the host until `event`, which may lie behind an averaging, has passed: Collective::wait.
+  // Blocks the host until `event`, which may follow an averaging, has passed: Collective::wait.
   void wait(const engine::Event& event) { collective_.wait(event); }
   // Blocks the host until all averaging streams have finished. Must be called before learners' streams are drained:
-  // those would wait forever for a device that has failed.
+  // those streams would wait forever for a device that has failed.
   void drain() noexcept;
 
   std::size_t vector_bytes() const { return static_cast<std::size_t>(sizes_.elements) * sizeof(float); }

@@ -56,8 +56,8 @@ bool GradientSpread::enqueue(std::span<engine::Stream* const> streams) {
 
 SpreadSample GradientSpread::take(const std::function<void(const engine::Event&)>& wait) {
   ARBALEST_CHECK(taken_ < enqueued_);
-  // Per device, of n gradients: E mean|g|^2 = G + S and E |mean g|^2 = G + S / n, with G the squared norm of the true
-  // gradient and S the variance of one. From the devices' mean of G and S follows what all k gradients would give.
+  // n gradients of a device give E mean|g|^2 = G + S and E |mean g|^2 = G + S / n. G is the squared norm of the true
+  // gradient, S the variance of one gradient. The devices' means of G and S give the values for all k gradients.
   double signal = 0.0;
   double variance = 0.0;
   int devices = 0;

@@ -18,8 +18,8 @@
 //   diloco      new   0.7   0.9        Nesterov    500            Douillard et al., 2023
 //   lookahead   new   0.5   0          -           5              Zhang et al., NeurIPS 2019
 //   swap        new   1     0          -           never          Gupta et al., ICLR 2020
-// The gain G = eta / (1 - mu) is what outer momentum multiplies the effective learning rate by; for sma and ea_sgd it
-// is about 1 whatever mu is, since replicas keep their own position.
+// Outer momentum multiplies the effective learning rate by the gain G = eta / (1 - mu). For sma and ea_sgd the gain is
+// about 1 for every mu, because replicas keep their own positions.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,9 @@ enum class Scheme { kSma, kEaSgd, kSSgd, kLocalSgd, kBmuf, kSlowMo, kDiloco, kLo
 // The scheme's name in a job file: "s_sgd".
 std::string_view name_of(Scheme scheme);
 
-// The coupling between the replicas' rounds. A scheduler needs to know nothing else of a scheme.
+// The coupling between the replicas' rounds. A scheduler needs to know nothing else about a scheme.
 enum class Coupling {
-  // There is one replica, or replicas train independently: nobody waits.
+  // There is one replica, and averaging would not change it: it never waits.
   kNone,
   // A round's last update pulls towards the old center: it waits until averaging has read the weights.
   kPull,
@@ -95,7 +95,7 @@ Options defaults_of(Scheme scheme);
 //   kPull: k a < (1 + mu)(2 - a)
 void check(const Options& options, int learners);
 
-// Describes a combination that is stable but seldom wanted; "" if there is none. local_momentum: the optimizer's;
+// Describes a combination that is stable but rarely wanted; "" if there is none. local_momentum: the optimizer's;
 // scales_linearly: the learning rate is multiplied by k; warms_up: it has a warm-up.
 std::string warning(const Options& options, int learners, float local_momentum, bool scales_linearly, bool warms_up);
 

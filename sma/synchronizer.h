@@ -12,7 +12,7 @@
 
 namespace arbalest::sma {
 
-// The synchronizer's view of one replica; everything lies on one device.
+// The synchronizer's view of one replica; all vectors are on one device.
 struct ReplicaView {
   engine::Stream* stream = nullptr;      // stream that writes the weights
   const float* weights = nullptr;        // [elements]
@@ -35,12 +35,14 @@ struct SynchronizerNeeds {
   bool measures_gradients = false;
 };
 
-// Vectors that the center of such a run keeps; none if its replicas never meet.
+// Vectors that the center keeps besides z; nullopt if the run needs no center: it always has one learner, and one
+// scheme that leaves a single learner's weights and state unchanged.
 std::optional<CenterVectors> center_vectors(const SynchronizerNeeds& needs);
 
 class Synchronizer {
  public:
-  // The devices and the collective (one rank per device) must outlive it.
+  // The devices and the collective (one rank per device) must outlive it. result_slots: a ticket's result stays valid
+  // until this many more averagings are enqueued; also the limit of measurements that are not taken yet.
   Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices, const CenterSizes& sizes,
                engine::Collective& collective, int result_slots);
 
@@ -51,7 +53,8 @@ class Synchronizer {
   const Options& options() const noexcept { return options_; }
   UpdateOperands operands(std::size_t device) const;
 
-  // kPull: the values for a pulled update's StepParameters. The reference is that of the next round.
+  // kPull: StepParameters::pull and ::reference (an index into operands().references) of the last update of this round.
+  // Read both before the round's synchronize().
   float pull() const { return options_.pull_for(count_); }
   int reference() const { return center_->parity(); }
 
@@ -60,8 +63,8 @@ class Synchronizer {
   // per device.
   //   kPull: after it the weights may change. Each update of the round waits for it, and must have ended before the
   //          next round's `ready`.
-  //   kAssign: after it center(d) and, with LocalState::kAverage, mean_state(d, slot) are complete, and are to be
-  //          copied to the replicas.
+  //   kAssign: after it center(d) and, with LocalState::kAverage, mean_state(d, slot) are complete and must be copied
+  //          to the replicas.
   std::span<const engine::Event> synchronize(std::span<const std::vector<engine::Event>> ready, float learning_rate);
   AveragingTicket ticket() const { return center_->ticket(); }
   const float* center(std::size_t device) const { return center_->present(device); }
@@ -74,19 +77,21 @@ class Synchronizer {
   std::span<const engine::Event> reduced() { return center_->record(); }
 
   // The model of a run is z under kPull, the replica under kNone, and otherwise the replicas' mean, which equals z
-  // right after an averaging. If must_gather(), gather() has to compute the mean before read_model(). It waits for
-  // `ready` as synchronize() does, and returns by device the event after which the weights may change.
+  // right after an averaging. If must_gather(), call gather() before read_model(), and not otherwise. gather() enqueues
+  // the replicas' mean. It waits for `ready` as synchronize() does, and returns by device the event after which the
+  // weights may change.
   bool must_gather(bool right_after_averaging) const noexcept {
     return coupling_ == Coupling::kGradient || (coupling_ == Coupling::kAssign && !right_after_averaging);
   }
   std::span<const engine::Event> gather(std::span<const std::vector<engine::Event>> ready);
-  // Takes the model into `average` (engine/passes/moving_average.h; a weight of 1 makes it a copy) and, unless null,
+  // Averages the model into `average` (engine/passes/moving_average.h; a weight of 1 makes it a copy) and, unless null,
   // rounds the result to `rounded`; both are [elements] on the device. Returns the event after which they are complete.
   engine::Event read_model(std::size_t device, float* average, float weight, engine::BFloat16* rounded);
 
   // Enqueues a measurement of the gradients' spread (SynchronizerNeeds::measures_gradients) after `ready`, as for
-  // synchronize(). The gradients must stay until the returned events, by device, have passed. No events: nothing is
-  // measured, or the gradients may change at once. is_measured(): take_spread() will have one more sample.
+  // synchronize(). The gradients must stay until the returned events, by device, have passed. Returns no events if
+  // nobody has to wait: nothing is measured, or the only learner's own stream measures. is_measured(): take_spread()
+  // will have one more sample.
   std::span<const engine::Event> measure_gradients(std::span<const std::vector<engine::Event>> ready);
   bool is_measured() const noexcept { return is_measured_; }
   // Returns the oldest measurement that was not taken; blocks the host until it is complete.
@@ -98,17 +103,18 @@ class Synchronizer {
     if (spread_) spread_->forget();
   }
 
-  // Sets z to the model, as gather() computed it, and zeroes the center's momentum. Returns by device the event after
-  // which center(d) may be copied. Call only with a center.
+  // Sets z to the model and zeroes the center's momentum; averages the replicas first if must_gather(). Returns by
+  // device the event after which center(d) may be copied. Requires has_center().
   std::span<const engine::Event> restart(std::span<const std::vector<engine::Event>> ready, bool right_after_averaging);
-  // Sets z to `weights` on every device ([elements] of host-readable memory there). Blocks the host; call before the
-  // first round.
+  // Sets the device's copy of z to `weights`: [elements], in host memory or on the device. Call it for every device,
+  // with equal values, before the first round. Blocks the host.
   void set_center(std::size_t device, const float* weights);
   bool has_center() const noexcept { return center_.has_value(); }
 
-  // Blocks the host until `event`, which may lie behind a synchronization, has passed: Collective::wait.
+  // Blocks the host until `event`, which may follow a synchronization, has passed: Collective::wait.
   void wait(const engine::Event& event);
-  // Blocks the host until the averaging streams have finished. Must be called before learners' streams are drained.
+  // Blocks the host until the averaging streams have finished. Call it before the learners' streams are
+  // drained: if a device has failed, they would wait forever for an averaging.
   void drain() noexcept;
 
  private:

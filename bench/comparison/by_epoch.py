@@ -1,4 +1,4 @@
-"""Compares accuracies of every epoch, ours and the peers', over runs with the same seeds."""
+"""Compares our accuracies of every epoch with the peers', over runs with the same seeds."""
 
 import statistics
 
@@ -11,7 +11,7 @@ def table(header, rows):
 
 
 def accuracy_read(sides):
-    """Returns which accuracy is compared and judged: "validation" if the job has such a set, else "test"."""
+    """Returns the accuracy that is compared: "validation" if the job has a validation set, otherwise "test"."""
     rows = [row for side in sides for run in side["runs"] for curve in run["curves"].values() for row in curve]
     return "validation" if rows and all("validation_accuracy" in row for row in rows) else "test"
 
@@ -26,7 +26,7 @@ def curves_of(side):
 
 
 def at(curves, epoch):
-    """Returns {seed: accuracy} of the runs that have reached this epoch; epochs count from 1."""
+    """Returns {seed: accuracy} of the runs that have reached this epoch. Epochs count from 1."""
     return {seed: accuracies[epoch - 1] for seed, accuracies in curves.items() if len(accuracies) >= epoch}
 
 
@@ -43,8 +43,8 @@ def of_seeds(values):
 
 
 def by_epoch(sides):
-    """Returns a table: one row per epoch, one column per curve. Behind each peer's column is ours minus the peer's, for
-    equal seeds."""
+    """Returns a table with one row per epoch and one column per curve. After each peer's column is the difference, ours
+    minus the peer's, for equal seeds."""
     ours, *others = (side for side in sides if side["runs"])
     if not ours["is_ours"]:
         return []

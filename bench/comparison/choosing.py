@@ -1,4 +1,4 @@
-"""Chooses the peers that compete and their arrangements, measured anew on each machine."""
+"""Chooses the competing peers and their arrangements, by measurements on each machine."""
 
 from comparison import machine
 from comparison.contenders import Peer, readable
@@ -17,7 +17,7 @@ class Choosing:
         self.model, self.entry = model, entry
 
     def contenders(self):
-        """Returns PyTorch's best, its upper bound, and TensorFlow's best, each also with its best mini-batch, as far as
+        """Returns PyTorch's best, its upper bound, and TensorFlow's best, and each of them with its best mini-batch, if
         they exist."""
         comparison, model = self.comparison, self.model
         if comparison.python is None:
@@ -70,7 +70,7 @@ class Choosing:
         return found
 
     def pick(self, peer, *more):
-        """Returns the answer of the peer's `pick`; None if that fails or nothing that trains one model runs."""
+        """Returns the answer of the peer's `pick`, or None if it fails or no arrangement that trains one model runs."""
         comparison = self.comparison
         options = [*pick_options(self.arguments, self.model, peer.name), *more]
         say(f"{self.model}: {peer.name}'s arrangements, one after another")
@@ -92,8 +92,8 @@ class Choosing:
         return picked
 
     def with_best_mini_batch(self, peer, picked):
-        """Returns the peer with the mini-batch that reaches the highest target soonest with one seed, as Crossbow's
-        authors chose. The contender with the job's own mini-batch stays beside it. The arrangement is picked anew."""
+        """Returns the peer with the mini-batch that reaches the highest target first with one seed, as Crossbow's
+        authors chose it. The arrangement is picked again. The contender with the job's mini-batch also competes."""
         results = {one["name"]: one for one in picked["results"]}
         usual = results[picked["winner"]]["got"]["mini_batch"]
         tried = []

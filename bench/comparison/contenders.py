@@ -13,8 +13,8 @@ from comparison import got
 from peers import huge_pages
 
 NOT_REACHED = 9
-GRACE = 10  # seconds from asking a process to end to ending it
-WARM_UP = 0.2  # of a turn; precedes it in a peer's new process
+GRACE = 10  # seconds between asking a process to end and killing it
+WARM_UP = 0.2  # fraction of a turn, which precedes the turn in a peer's new process
 
 
 class RunDied(Exception):
@@ -66,7 +66,7 @@ class Log:
 
 
 def run_to_end(command, log, seconds_left, allowed=(0,)):
-    """Returns its stdout. A process that takes longer than the remaining time is ended."""
+    """Returns the process's stdout. Ends a process that takes longer than the remaining time."""
     with log.open() as stderr:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr)
         try:
@@ -88,7 +88,7 @@ def run_to_end(command, log, seconds_left, allowed=(0,)):
 
 @contextlib.contextmanager
 def ended_after(process, seconds):
-    """In this context, a process that takes longer is ended, and its RunDied becomes OutOfTime. None: no limit."""
+    """In this context, a process that exceeds the limit is ended, and its RunDied becomes OutOfTime. None: no limit."""
     is_over, is_done = threading.Event(), threading.Event()
 
     def watch():
@@ -96,7 +96,7 @@ def ended_after(process, seconds):
             return
         is_over.set()
         process.terminate()
-        if not is_done.wait(GRACE):  # Python receives no signal while a library computes
+        if not is_done.wait(GRACE):  # Python handles no signal while a library computes
             process.kill()
 
     if seconds is not None:
@@ -123,7 +123,7 @@ class Arbalest:
     is_upper_bound = False
 
     def __init__(self, program, job, settings, device, data_root, folder, precision=None):
-        """`device`: used if the settings name none, in place of the job's own devices. `precision`: replaces the job's.
+        """`device`: replaces the job's devices if the settings name none. `precision`: replaces the job's.
         """
         self.name = f"Arbalest, {precision}" if precision else "Arbalest"
         self.job, self.folder, self.log = job, folder, Log(folder / "arbalest.log")
@@ -137,10 +137,10 @@ class Arbalest:
         self.options += ["--data-root", data_root]
         self.turns = 0
         self.versions = {}
-        self.got = None  # what it was given, in its latest turn
+        self.got = None  # its resources in the latest turn
 
     def training(self, target, seed, max_epochs):
-        goal = str(target or 1)  # None: never, as nearly as `bench` can express it
+        goal = str(target or 1)  # None means never, and 1 is the closest value that `bench` accepts
         command = [self.program, "bench", self.job, *self.options, "--target", goal, "--seeds", str(seed)]
         return command + (["--set", f"training.max_epochs={max_epochs}"] if max_epochs else [])
 
@@ -148,7 +148,7 @@ class Arbalest:
         return [self.program, "train", self.job, *self.options, "--quiet"]
 
     def turn(self, seconds, seconds_left):
-        """Returns images/s of training, from a run that is stopped that many seconds after its preparation."""
+        """Returns images/s of training, from a run that is stopped `seconds` after its preparation."""
         self.turns += 1
         output = self.folder / "turns" / f"arbalest-{self.turns}"
         command = [*self.of_turns(), "--output", str(output)]
@@ -196,11 +196,11 @@ class Peer:
         self.arrangement, self.is_upper_bound, self.mini_batch = arrangement, is_upper_bound, mini_batch
         self.log = Log(folder / f"{pathlib.Path(basic_command[1]).stem}.log")
         self.process = None
-        self.versions = {}  # filled in from its answers, as is:
-        self.got = None  # what it was given, in its latest turn or training
+        self.versions = {}  # from its answers
+        self.got = None  # its resources in the latest turn or training, also from its answers
 
     def arranged(self, arrangement, is_upper_bound=False, mini_batch=None):
-        """`mini_batch`: examples of a step; replaces the job's for each rank."""
+        """`mini_batch`: examples per step. It replaces the job's mini-batch for each rank."""
         name = f"{self.name}, {arrangement}" + (" (upper bound)" if is_upper_bound else "")
         name += f", mini-batch {mini_batch}" if mini_batch else ""
         return Peer(name, self.basic_command, self.folder, arrangement, is_upper_bound, mini_batch)
@@ -220,7 +220,7 @@ class Peer:
         return self.words("turns")
 
     def start(self, seconds_left):
-        """Starts the process that then waits for turns, with its data loaded and, if it compiles, compiled."""
+        """Starts a process that waits for turns, with data loaded and, if it compiles, the model compiled."""
         with self.log.open() as stderr:
             self.process = subprocess.Popen(
                 self.of_turns(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
@@ -237,7 +237,7 @@ class Peer:
         return json.loads(line)
 
     def turn(self, seconds, seconds_left):
-        """Returns images/s of training, from a process of its own, like Arbalest's: processes differ in speed."""
+        """Returns images/s of training from a separate process, like Arbalest's, because processes differ in speed."""
         try:
             self.start(seconds_left)
             self.measure(WARM_UP * seconds, seconds_left)

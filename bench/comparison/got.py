@@ -1,10 +1,10 @@
-"""Describes what each contender of a comparison was given: its share of the machine, its mini-batch, its memory."""
+"""Describes the resources of each contender of a comparison: its share of the machine, mini-batch and memory."""
 
 from peers.job_file import parse
 
 
 def ours(job_text, learners, huge_page_bytes):
-    """Describes a run of Arbalest, from the job file with all defaults in its directory, and its number of learners."""
+    """Describes a run of Arbalest from its number of learners and the job file with all defaults in its directory."""
     job = parse(job_text)
     training, rate = job.message("training"), job.message("learning_rate")
     batch = training.take("batch_size")
@@ -21,7 +21,7 @@ def ours(job_text, learners, huge_page_bytes):
 
 
 def text_of(got):
-    """Returns text for a page; "" for a contender that has not reported it."""
+    """Returns text for a page, or "" if the contender has not reported its resources."""
     if not got:
         return ""
     parts = [

@@ -10,7 +10,7 @@ import time
 from peers.command_line import machine
 
 
-QUIET = 0.1  # part of the cores' time that others may use
+QUIET = 0.1  # fraction of the cores' time that other programs may use
 
 
 class NotArbalest(Exception):
@@ -18,7 +18,7 @@ class NotArbalest(Exception):
 
 
 def environment(program):
-    """Returns the output of `arbalest env` as a dictionary of its lines."""
+    """Returns the lines of `arbalest env` as a dictionary."""
     try:
         out = subprocess.run([str(program), "env"], capture_output=True, text=True, check=True).stdout
     except OSError as error:
@@ -38,15 +38,15 @@ def precisions(program):
 
 
 def busy_between(before, after):
-    """Returns the busy part of the cores' time between two readings of /proc/stat; time taken by the host does not
-    count."""
+    """Returns the busy fraction of the cores' time between two readings of /proc/stat. Time that a virtual machine's
+    host takes does not count."""
     spent = [int(b) - int(a) for a, b in zip(before.split()[1:9], after.split()[1:9])]
     idle = spent[3] + spent[4]  # includes waiting for a disk
     return 1.0 - idle / sum(spent)
 
 
 def busy_share(seconds=1.0):
-    """Returns the busy part of this machine's cores while the caller waits."""
+    """Waits, and returns the busy fraction of this machine's cores in the meantime."""
     stat = pathlib.Path("/proc/stat")
     before = stat.read_text().splitlines()[0]
     time.sleep(seconds)
@@ -58,13 +58,13 @@ def slug(text):
 
 
 def name():
-    """Returns this machine's name for a file: "intel-xeon-2.50ghz-4-cores"."""
+    """Returns a file name for this machine, such as "intel-xeon-2.50ghz-4-cores"."""
     here = machine()
     return f"{slug(here['processor'])}-{here['cores']}-cores"
 
 
 def find_python(directory):
-    """Returns the Python of an environment that peers/environment.sh has made, or None."""
+    """Returns the Python of an environment that peers/environment.sh created, or None."""
     python = pathlib.Path(directory) / "bin" / "python"
     return str(python) if os.access(python, os.X_OK) else None
 

@@ -18,7 +18,7 @@ from comparison.pairing import (
     times_to_accuracy,
 )
 
-JUDGED = 0.05  # a control with a larger spread is no evidence
+JUDGED = 0.05  # maximum spread of a control whose results can be judged
 FEWEST_TURNS = 3  # fewer turns have no meaningful spread
 
 
@@ -104,7 +104,7 @@ def other_work(busy):
 
 
 def of_seeds(text, seeds, side):
-    """Says so if some of a side's runs are missing."""
+    """Returns a note if some of a side's runs are missing."""
     return text if len(seeds) == len(side["runs"]) else f"{text}, {len(seeds)} of {len(side['runs'])} seeds"
 
 

@@ -6,7 +6,7 @@ from peers.accuracy_target import epochs_to, judged
 
 
 def summarize(values):
-    """Returns median and quartiles; None if there are no values."""
+    """Returns median and quartiles, or None if there are no values."""
     if not values:
         return None
     if len(values) == 1:
@@ -16,17 +16,17 @@ def summarize(values):
 
 
 def spread(summary):
-    """(third quartile - first) / median."""
+    """Returns (third quartile - first quartile) / median."""
     return (summary["third_quartile"] - summary["first_quartile"]) / summary["median"]
 
 
 def ratios(numerators, denominators):
-    """Returns ratios turn by turn."""
+    """Returns the ratio of each turn."""
     return [a / b for a, b in zip(numerators, denominators)]
 
 
 def median_with_missing(values):
-    """Returns the median, where None counts as larger than any number: None if half of the values or more are missing.
+    """Returns the median, with None counting as larger than any number. It is None if at least half of the values are.
     """
     if not values:
         return None
@@ -53,12 +53,12 @@ def reached(target, run):
 
 
 def all_reach(target, runs, count):
-    """Returns whether there are `count` runs and each reaches the target; a run that was cut off is missing."""
+    """Returns whether there are `count` runs and each reaches the target. A run that was cut off does not count."""
     return len(runs) == count and all(reached(target, run) for run in runs)
 
 
 def overhead(run, hit):
-    """Returns the seconds of an epoch in a run / those of its training: evaluation and everything else add the rest.
+    """Returns the seconds of an epoch divided by the seconds of its training. The rest is evaluation and other work.
     Uses the curve that reached the target (`hit`), or the first one if none did."""
     rows = run["curves"][hit[2]] if hit else next(iter(run["curves"].values()))
     training = sum(row["training_seconds"] for row in rows)
@@ -66,7 +66,7 @@ def overhead(run, hit):
 
 
 def epochs_of(side, target):
-    """Returns epochs to the target: the median over the runs, where runs that do not reach it count as slower than all
+    """Returns epochs to the target: the median over the runs. A run that does not reach it counts as slower than all
     others."""
     return median_with_missing([hit[0] if (hit := reached(target, run)) else None for run in side["runs"]])
 
@@ -78,7 +78,7 @@ def times_by_seed(side, target, examples):
     `side`: {"rates": images/s of each turn, "runs": [...]}. Preparation, and the time beside training, are medians over
     the runs.
     """
-    runs = [run for run in side["runs"] if any(run["curves"].values())]  # the others diverged in their first epoch
+    runs = [run for run in side["runs"] if any(run["curves"].values())]  # other runs diverged in their first epoch
     if not runs:
         return {}
     hits = [reached(target, run) for run in runs]
@@ -92,15 +92,15 @@ def times_by_seed(side, target, examples):
 
 
 def times_to_accuracy(side, target, examples):
-    """Returns the times of all seeds; None if half of the runs or more do not reach the target."""
+    """Returns the times of all seeds, or None if at least half of the runs do not reach the target."""
     if epochs_of(side, target) is None or not side["rates"]:
         return None
     return [seconds for times in times_by_seed(side, target, examples).values() for seconds in times]
 
 
 def time_ratios(ours, theirs, target, examples):
-    """Returns our times over theirs, turn by turn, for every seed that reaches the target on both sides; an empty list
-    if half of the runs of either side do not reach it."""
+    """Returns our times divided by theirs, for each turn and each seed that reaches the target on both sides. The list
+    is empty if half of the runs of either side do not reach it."""
     if any(times_to_accuracy(side, target, examples) is None for side in (ours, theirs)):
         return []
     mine, others = (times_by_seed(side, target, examples) for side in (ours, theirs))
@@ -108,13 +108,13 @@ def time_ratios(ours, theirs, target, examples):
 
 
 def seeds_of_ratios(ours, theirs, target):
-    """Returns the seeds with which both sides have reached the target."""
+    """Returns the seeds for which both sides have reached the target."""
     mine, others = ({run["seed"] for run in side["runs"] if reached(target, run)} for side in (ours, theirs))
     return sorted(mine & others)
 
 
 def end_to_end(ours, theirs, target):
-    """Returns (seed, our seconds, theirs) of the runs of each seed; None where the target was not reached."""
+    """Returns (seed, our seconds, their seconds) for the runs of each seed, with None if the target was not reached."""
     pairs = []
     for mine in ours["runs"]:
         for other in theirs["runs"]:

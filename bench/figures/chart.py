@@ -1,4 +1,8 @@
-"""Draws charts as SVG files, readable on light and dark background; they look like those of `arbalest bench`."""
+"""Draws charts as SVG files, readable on light and dark background; they look like those of `arbalest bench`.
+
+`arbalest bench` draws its own runs (jobs/study/svg_chart.h). This module draws figures of bench/results, whose rows come
+from several programs and from peers, so it needs no build.
+"""
 
 import math
 from xml.sax.saxutils import escape
@@ -6,7 +10,7 @@ from xml.sax.saxutils import escape
 WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, TOP, BOTTOM = 80, 580, 40, 360
 
-# Colors that can be distinguished with any color vision (Okabe and Ito 2008); lighter on dark background.
+# Colors that can be distinguished with any color vision (Okabe and Ito 2008). They are lighter on dark background.
 LIGHT = ("#0072b2", "#b84a00", "#007a5a", "#a8457f", "#8a6d00", "#666", "#6b4fa3", "#2b7fb8")
 DARK = ("#5ab4f0", "#f08a3c", "#2fc79a", "#e08bbd", "#e6c229", "#aaa", "#b39ddb", "#8fd0f5")
 
@@ -29,7 +33,7 @@ def tick_text(value):
 
 
 class Axis:
-    """Values from `low` to `high`; `doubling`: logarithmic, with ticks at powers of two."""
+    """An axis from `low` to `high`. `doubling`: logarithmic, with ticks at powers of two."""
 
     def __init__(self, title, values, doubling=False, from_zero=False, text=tick_text):
         low, high = min(values), max(values)
@@ -74,9 +78,9 @@ def axes(x, y):
     content = []
     for tick in y.ticks:
         at = BOTTOM - (BOTTOM - TOP) * y.share(tick)
-        content += [f'<path class="grid" d="M{LEFT} {at:.1f}H{RIGHT}"/>', label(LEFT - 8, at + 4, y.text(tick), "end")]
+        content += [f'<path class="grid" d="M{LEFT} {at:.1f}H{RIGHT}" {line("#888")} stroke-opacity=".25"/>', label(LEFT - 8, at + 4, y.text(tick), "end")]
     content += [label(LEFT + (RIGHT - LEFT) * x.share(tick), BOTTOM + 20, x.text(tick)) for tick in x.ticks]
-    content.append(f'<path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}"/>')
+    content.append(f'<path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}" {line("#888")}/>')
     content.append(label((LEFT + RIGHT) / 2, BOTTOM + 44, x.title))
     middle = (TOP + BOTTOM) / 2
     content.append(
@@ -85,8 +89,13 @@ def axes(x, y):
     return content
 
 
+def line(color, width=1):
+    """Attributes for viewers without CSS variables; the style sheet overrides them in browsers."""
+    return f'fill="none" stroke="{color}" stroke-width="{width}"'
+
+
 def line_chart(title, x, y, series, level=None, notes=()):
-    """`series`: {name: [(x, y), ...]}; `level`: y of a dashed line; `notes`: lines below all."""
+    """`series`: {name: [(x, y), ...]}. `level`: y of a dashed line. `notes`: lines of text below the chart."""
     content = axes(x, y)
     content += [label(16, HEIGHT + 18 * (line + 1), note, "start") for line, note in enumerate(notes)]
 
@@ -94,21 +103,21 @@ def line_chart(title, x, y, series, level=None, notes=()):
         return LEFT + (RIGHT - LEFT) * x.share(point[0]), BOTTOM - (BOTTOM - TOP) * y.share(point[1])
 
     if level is not None:
-        content.append(f'<path class="level" d="M{LEFT} {place((x.low, level))[1]:.1f}H{RIGHT}"/>')
+        content.append(f'<path class="level" d="M{LEFT} {place((x.low, level))[1]:.1f}H{RIGHT}" {line("#000")}/>')
     for number, (name, points) in enumerate(series.items()):
         places = [place(point) for point in points]
-        color = f"s{number % len(LIGHT)}"
+        color, light = f"s{number % len(LIGHT)}", LIGHT[number % len(LIGHT)]
         path = "L".join(f"{a:.1f} {b:.1f}" for a, b in places)
-        content.append(f'<path class="curve {color}" d="M{path}"/>')
-        content += [f'<circle class="dot {color}" cx="{a:.1f}" cy="{b:.1f}" r="3"/>' for a, b in places]
+        content.append(f'<path class="curve {color}" d="M{path}" {line(light, 2)}/>')
+        content += [f'<circle class="dot {color}" cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{light}"/>' for a, b in places]
         top = TOP + 20 * number
-        content.append(f'<rect class="dot {color}" x="{RIGHT + 20}" y="{top}" width="14" height="10"/>')
+        content.append(f'<rect class="dot {color}" x="{RIGHT + 20}" y="{top}" width="14" height="10" fill="{light}"/>')
         content.append(label(RIGHT + 40, top + 10, name, "start"))
     return document(title, content, HEIGHT + (18 * len(notes) + 10 if notes else 0))
 
 
 def bar_chart(title, bars, level=None):
-    """`bars`: [(name, color, (low, value, high))], each from 0 to value, with a line from low to high."""
+    """`bars`: [(name, color, (low, value, high))]. Each bar goes from 0 to value and has a line from low to high."""
     left, right, pitch = 16, RIGHT, 46
     scale = (right - left) / max([high for _, _, (_, _, high) in bars] + ([level] if level else []))
     height = TOP + pitch * len(bars) + 10
@@ -118,12 +127,13 @@ def bar_chart(title, bars, level=None):
         content.append(label(left, y + 10, name, "start"))
         content.append(
             f'<rect class="dot s{color}" x="{left}" y="{y + 16}" width="{scale * value:.1f}" height="14" '
-            'fill-opacity=".7"/>'
+            f'fill-opacity=".7" fill="{LIGHT[color]}"/>'
         )
         content.append(
-            f'<path class="range s{color}" d="M{left + scale * low:.1f} {y + 23}H{left + scale * high:.1f}"/>'
+            f'<path class="range s{color}" d="M{left + scale * low:.1f} {y + 23}H{left + scale * high:.1f}" '
+            f'{line("#000", 1.5)}/>'
         )
         content.append(label(left + scale * high + 8, y + 28, f"{value:.2f}", "start"))
     if level:
-        content.append(f'<path class="level" d="M{left + scale * level:.1f} {TOP}V{height - 10}"/>')
+        content.append(f'<path class="level" d="M{left + scale * level:.1f} {TOP}V{height - 10}" {line("#000")}/>')
     return document(title, content, height)

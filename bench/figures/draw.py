@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""The paper's figures from runs of ours, as SVG on stdout.
+"""Draws the paper's figures from our runs, as SVG on stdout.
 
     draw.py gain BENCH.json...                throughput gain of many learners over batch size
     draw.py time BENCH.json...                time to accuracy over batch size
     draw.py accuracy --by batch_size|learners BENCH.json...      test accuracy over epochs
     draw.py speedup COMPARE.json...           speed-up over the peers, of each model
 
-bench.json is what `arbalest bench --vary training.batch_size=... --vary learners.per_device.fixed=...` writes (any
-number of them together: a case takes the place of the same batch size and learners in the files before; --learners
-and --batch-size choose among them; --note says how the recipes of these files differ). compare.json is what
-bench/compare.sh writes. Exit codes: 0 done, 2 the files do not hold what a figure needs.
+bench.json comes from `arbalest bench --vary training.batch_size=... --vary learners.per_device.fixed=...`. With several
+files, a case replaces the case of the same batch size and learners in earlier files. --learners and --batch-size select
+cases. --note says how the recipes of these files differ. compare.json comes from bench/compare.sh. Exit codes: 0 done,
+2 the files lack what a figure needs.
 """
 
 import argparse
@@ -42,7 +42,7 @@ class Case:
         return self.batch_size, self.learners
 
     def accuracies(self):
-        """By epoch, the median over the runs that have come so far."""
+        """Returns [(epoch, median accuracy over the runs that reached this epoch)]."""
         longest = max(len(curve) for curve in self.curves)
         return [
             (epoch + 1, statistics.median(curve[epoch] for curve in self.curves if len(curve) > epoch))
@@ -51,7 +51,7 @@ class Case:
 
 
 def read(path, what):
-    """`what` of the JSON in a file."""
+    """Returns what(JSON of the file)."""
     try:
         return what(json.loads(pathlib.Path(path).read_text()))
     except OSError as error:
@@ -82,7 +82,7 @@ def plural(learners):
 
 
 def series_by_learners(cases, value):
-    """{name: [(batch size, value)]} of the cases that have a value."""
+    """Returns {name: [(batch size, value)]} for the cases that have a value."""
     series = {}
     for case in sorted(cases, key=lambda case: (case.learners, case.batch_size)):
         number = value(case)

@@ -1,4 +1,4 @@
-// Kernels that do nothing: the cost of launching them is the lower bound for all work that launches kernels.
+// Kernels that do nothing. The cost of launching them is the lower bound for all work that launches kernels.
 #pragma once
 
 #include <cstddef>

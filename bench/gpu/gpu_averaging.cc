@@ -14,7 +14,7 @@ namespace arbalest::bench {
 
 namespace {
 
-constexpr int kAveragings = 64;  // of a call: hides how long the first takes to start
+constexpr int kAveragings = 64;  // per call; hides the time until the first one starts
 constexpr int kTurns = 11;
 
 std::size_t bytes_of(std::size_t elements) { return elements * sizeof(float); }
@@ -29,7 +29,7 @@ AveragingSeconds time_averaging(const std::string& device, int learners, std::si
   for (int j = 0; j < learners; ++j) replicas.push_back(take(elements));
   float* central[2] = {take(elements), take(elements)};
   float* sum = take(elements + engine::kAveragingTail);
-  const auto stream = gpu->create_stream({.name = "averaging", .floating = true});
+  const auto stream = gpu->create_stream({.name = "averaging", .role = engine::StreamRole::kSynchronization});
   const auto count = static_cast<std::int64_t>(elements);
   const engine::CentralStep by{.step = 1.0F / static_cast<float>(learners),
                                .momentum = 0.9F,
@@ -65,13 +65,13 @@ CopiedAllReduce::CopiedAllReduce(const std::string& device, std::size_t elements
       from_(device_->allocate(bytes_)),
       to_(device_->allocate(bytes_)) {}
 
-void CopiedAllReduce::before_task(const engine::Stream& stream, const char* label) {
-  if (copies_) return;
-  if (std::string_view(label) == "averaging") due_ = true;
-  if (!due_ || std::string_view(label) != "wait for updated replicas") return;  // the next round's first task
+void CopiedAllReduce::before_task(const engine::Stream& stream, const engine::TaskInfo& task) {
+  if (copies_ || stream.role() != engine::StreamRole::kSynchronization) return;
+  if (task.kind == engine::TaskKind::kPass) due_ = true;
+  if (!due_ || task.kind != engine::TaskKind::kWait) return;  // the next round's first task is a wait
   due_ = false;
   copies_ = true;
-  // An observer is given the stream to look at; this one must enqueue on it.
+  // An observer gets a const stream, but this one must enqueue on it.
   auto& on = const_cast<engine::Stream&>(stream);
   on.copy(to_.data(), from_.data(), bytes_, "what is sent");
   on.copy(from_.data(), to_.data(), bytes_, "what is received");

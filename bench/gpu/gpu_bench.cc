@@ -1,5 +1,5 @@
-// Measures a GPU with learners (bench/README.md). One program holds all questions, so that a copied tree has the engine
-// once.
+// Measures a GPU with learners (bench/README.md). One program answers all questions, so that a copied tree contains the
+// engine only once.
 #include <CLI/CLI.hpp>
 
 #include "bench/gpu/gpu_questions.h"

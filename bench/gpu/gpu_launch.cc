@@ -1,5 +1,5 @@
-// How far is a learner's step from its launch floor: as many empty kernels in sequence as the step has nodes?
-// (Formulas: bench/README.md.)
+// How much longer does a learner's step take than its launch floor, which is a sequence of as many empty kernels as the
+// step has nodes? (Formulas: bench/README.md.)
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -45,15 +45,15 @@ void run(const Arguments& arguments) {
   const auto training = jobs::Session::Purpose::kTraining;
   jobs::Session with_graphs(job, data_root, training, {});
   jobs::Session without_graphs(job, data_root, training, {.graphs = false});
-  // A third session, whose step is captured with everything that belongs to it: copies, kernels, and the report to the
-  // host. Its scheduler assumes that the step was enqueued, which the first replay makes true.
+  // The step of a third session is captured completely: copies, kernels, and the report to the host. The session's
+  // scheduler assumes that the step was enqueued, so the first replay completes it.
   StreamFinder finder;
   jobs::Session captured(job, data_root, training, {.observer = &finder, .graphs = false});
   train(captured, 1);
   StepGraph step(*finder.learner, [&] { captured.scheduler().advance(captured.training_ring(), 1); });
   step.replay(1);
   captured.scheduler().drain();
-  // Runs once outside of a capture, so that the kernel is loaded.
+  // The kernel runs once outside a capture, so that it is loaded.
   finder.learner->submit("nothing", [](const StreamContext& context) { enqueue_empty_kernels(1, context.stream); });
   StepGraph empty(*finder.learner, [&] {
     finder.learner->submit("nothing",

@@ -33,23 +33,23 @@ struct Arguments {
   int batch = 32;
   std::vector<int> learners{1, 2, 4, 8, 16, 32};
   int turns = 15;
-  double seconds = 0.1;  // of a turn
+  double seconds = 0.1;  // per turn
   bool all_reduce = true;
 };
 
-// Averaging every so many steps shows, beside averaging every step, what averaging costs.
+// Comparing this averaging period with averaging in every step shows the cost of averaging.
 constexpr int kLongPeriod = 8;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 struct Speed {
-  double step_seconds = 0.0;  // in which every learner does one step
+  double step_seconds = 0.0;  // time in which every learner does one step
   double images_per_second = 0.0;
-  double host_seconds = 0.0;  // CPU time of the scheduler's thread for one step of one learner
-  double host_share = 0.0;    // of a turn
+  double host_seconds = 0.0;  // CPU time of the scheduler's thread per step of one learner
+  double host_share = 0.0;    // CPU time of the scheduler's thread as a fraction of a turn
 };
 
-// A job that trains for a while whenever it is told to.
+// A session that trains for a given time per call.
 class Training {
  public:
   Training(const jobs::JobOptions& job, const std::string& data_root, engine::StreamObserver* observer)
@@ -83,14 +83,14 @@ class Training {
   jobs::Session session_;
 };
 
-// One number of learners: all contenders with it, and what their turns gave.
+// All contenders with one number of learners, and the results of their turns.
 class Point {
  public:
   Point(const Arguments& arguments, int learners) : learners_(learners) {
     const jobs::JobOptions job = load(arguments, 1);
     const std::string& data_root = arguments.job.data_root;
     every_step_.emplace(job, data_root, &clock_);
-    if (learners == 1) return;  // averages with nobody
+    if (learners == 1) return;  // a single learner is not averaged
     const std::int64_t batches = job.data.training_examples.value() / job.training.batch_size;
     period_ = static_cast<int>(std::min<std::int64_t>(kLongPeriod, batches / learners));
     if (period_ > 1) seldom_.emplace(load(arguments, period_), data_root, nullptr);
@@ -107,7 +107,7 @@ class Point {
     host_seconds_.push_back(speed.host_seconds);
     host_shares_.push_back(speed.host_share);
     if (seldom_) {
-      // (1 - 1 / period) averagings lie between the two.
+      // The two differ by (1 - 1 / period) averagings per step.
       const double saved = 1.0 - seldom_->run_for(seconds).step_seconds / speed.step_seconds;
       averaging_shares_.push_back(saved * period_ / (period_ - 1));
     }
@@ -159,7 +159,7 @@ class Point {
   std::optional<CopiedAllReduce> all_reduce_;
   std::optional<Training> every_step_;
   std::optional<Training> seldom_;   // averaging every period_ steps
-  std::optional<Training> reduced_;  // every step, with the bytes of an all-reduce
+  std::optional<Training> reduced_;  // averaging every step, with the copies of an all-reduce
   std::vector<double> images_per_second_, host_seconds_, host_shares_, averaging_shares_, all_reduce_shares_;
   StepClock::Times times_;
   std::optional<AveragingSeconds> averaging_;
@@ -185,9 +185,9 @@ void run(const Arguments& arguments) {
   std::vector<std::unique_ptr<Point>> points;
   for (const int learners : arguments.learners) points.push_back(std::make_unique<Point>(arguments, learners));
   for (const auto& point : points) point->turn(arguments.seconds);
-  for (const auto& point : points) point->forget();  // that was the warm-up
+  for (const auto& point : points) point->forget();  // the turn was the warm-up
   for (int turn = 0; turn < arguments.turns; ++turn) {
-    // Every other turn backwards, so that a drift favors none.
+    // The order of turns alternates, so that a drift of the machine favors none.
     for (std::size_t i = 0; i < points.size(); ++i) {
       points[turn % 2 == 0 ? i : points.size() - 1 - i]->turn(arguments.seconds);
     }

@@ -6,10 +6,10 @@
 
 namespace arbalest::bench {
 
-// launch: how far is a learner's step from its launch floor: as many empty kernels in sequence as the step has nodes?
+// launch: how much longer does a learner's step take than as many empty kernels as it has nodes?
 void add_launch(CLI::App& app);
 
-// learners: how does a GPU's throughput grow with its learners, and what do averaging and the host cost?
+// learners: how does a GPU's throughput grow with the number of learners, and what do averaging and the host cost?
 void add_learners(CLI::App& app);
 
 }  // namespace arbalest::bench

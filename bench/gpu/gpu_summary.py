@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One table of what Arbalest is to reach on a GPU and what bench/gpu.sh has measured: gpu_summary.py OUT."""
+"""Prints a table of Arbalest's targets on a GPU and of bench/gpu.sh's measurements: gpu_summary.py OUT."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ def make_curve(key, points):
 
 
 class Results:
-    """What lies in gpu.sh's output directory."""
+    """The contents of gpu.sh's output directory."""
 
     def __init__(self, directory):
         self.steps = {}  # name -> (status, note)
@@ -31,9 +31,9 @@ class Results:
         return [result for result in self.all if result["question"] == question]
 
     def curves(self, **fields):
-        """Images/s over learners, where the results have these fields. gpu.sh measures each point by itself; the points
-        of a job, batch size, precision and number of hardware queues make a curve. A point measured again replaces
-        the one before."""
+        """Returns curves of images/s over learners from the results that have these fields. gpu.sh measures each point
+        separately. The points of a job, batch size, precision and number of hardware queues make a curve. A point that
+        is measured again replaces the earlier one."""
         found = {}
         for result in self.of("learners of a GPU"):
             if all(result[name] == value for name, value in fields.items()):
@@ -42,7 +42,7 @@ class Results:
         return [make_curve(key, [points[learners] for learners in sorted(points)]) for key, points in found.items()]
 
     def curve(self):
-        """Points of the learners' curve by number of learners, and the best of them: LeNet b = 32, as users run it."""
+        """Returns {number of learners: point} and the best point, for LeNet with batch size 32 in FP32."""
         found = self.curves(job=LENET, batch=32, precision="FP32")
         if not found:
             return {}, None
@@ -54,7 +54,7 @@ class Results:
         return found[0] if found else None
 
     def peer(self, prefix):
-        """The fastest of PyTorch's contenders whose name begins so."""
+        """Returns the fastest of PyTorch's contenders whose name begins with `prefix`."""
         found = [peer for result in self.of("PyTorch peers") for peer in result["results"]
                  if peer["name"].startswith(prefix)]
         return max(found, key=lambda peer: peer["images_per_second"], default=None)
@@ -65,7 +65,7 @@ def rate(point):
 
 
 def percent(summary):
-    """A summary of shares, with its quartiles."""
+    """Formats a summary of fractions as percentages with quartiles."""
     return f"{100 * summary['median']:.1f} % ({100 * summary['first_quartile']:.1f} to {100 * summary['third_quartile']:.1f})"
 
 
@@ -74,7 +74,7 @@ class Table:
         self.rows = []
 
     def add(self, what, target, measured, met):
-        """`met`: True, False, or None where there is no target or nothing was measured."""
+        """`met`: True, False, or None if there is no target or no measurement."""
         verdict = "" if met is None else "met" if met else "**missed**"
         self.rows.append((what, target, measured or "not measured", verdict))
 
@@ -180,7 +180,7 @@ def gain_of(curve):
 
 
 def print_gains(results):
-    """The gain of many learners over one, by model and batch size, beside the paper's."""
+    """Prints the gain of many learners over one, by model and batch size, and the paper's gain."""
     curves = sorted(results.curves(precision="FP32"), key=lambda c: (c["job"], c["batch"]))
     if not curves:
         return
@@ -193,7 +193,7 @@ def print_gains(results):
 
 
 def print_failures(results):
-    """All steps that failed, with what the script noted."""
+    """Prints all failed steps with the script's notes."""
     for name, (status, note) in results.steps.items():
         if status == "failed":
             print(f"\nFailed: {name}: {note}")

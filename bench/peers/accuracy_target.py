@@ -2,14 +2,14 @@
 
 
 def judged(row):
-    """Returns the accuracy that is compared with a target: on the validation set if there is one, else on the test set.
+    """Returns the accuracy that is compared with a target, on the validation set if there is one, or on the test set.
     """
     return row.get("validation_accuracy", row["test_accuracy"])
 
 
 class AccuracyTarget:
-    """The target is reached when the lower median of the last five accuracies (fewer during the first five) is at or
-    above it."""
+    """The target is reached when the lower median of the last five accuracies is at or above it. Before five epochs
+    there are fewer accuracies."""
 
     def __init__(self, target):
         self.target = target
@@ -22,7 +22,7 @@ class AccuracyTarget:
 
 
 def epochs_to(target, accuracies):
-    """Returns the epoch, from 1, at which the target is reached; None if it is not."""
+    """Returns the epoch, counted from 1, at which the target is reached, or None."""
     rule = AccuracyTarget(target)
     for epoch, accuracy in enumerate(accuracies, 1):
         if rule.add(accuracy):

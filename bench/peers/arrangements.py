@@ -17,26 +17,26 @@ class Arrangement:
     device: str = "cpu"  # or "cuda"
     processes: int = 1
     threads: int = 1  # per process
-    is_parallel: bool = False  # the processes train one model together (DistributedDataParallel); False: one model each
+    is_parallel: bool = False  # the processes train one model together (DistributedDataParallel), not one model each
     channels_last: bool = False
     compile_mode: str = None  # mode of torch.compile
     bfloat16: bool = False
     is_graphed: bool = False  # forward, backward and update as one CUDA graph
-    huge_pages: bool = True  # requested, as Arbalest does
+    huge_pages: bool = True  # requests huge pages, like Arbalest
 
     @property
     def trains_one_model(self):
-        """Whether one model is trained. Models that are trained separately reach no accuracy together: their speed is
-        an upper bound."""
+        """Whether one model is trained. Models that are trained separately do not reach an accuracy together, so their
+        speed is an upper bound."""
         return self.processes == 1 or self.is_parallel
 
     @property
     def ranks(self):
-        """Number of processes that share a mini-batch."""
+        """The number of processes that share a mini-batch."""
         return self.processes if self.is_parallel else 1
 
     def described(self):
-        """Describes its resources, for a page."""
+        """Describes the arrangement's resources for a page."""
         what = "ranks" if self.is_parallel else "processes"
         division = f"{self.processes} {what} x " if self.processes > 1 else ""
         return {
@@ -67,13 +67,13 @@ def reason_against_bfloat16():
 
 
 def reason_against_cuda():
-    import torch  # imported here, so that other functions work without it
+    import torch  # imported here, so that other functions work without PyTorch
 
     return None if torch.cuda.is_available() else "PyTorch finds no GPU"
 
 
 def types_on_cpu(precision):
-    """Returns ([whether in bfloat16], [(name, reason)]) for a job of that precision; None leaves it open."""
+    """Returns ([whether in bfloat16], [(name, reason)]) for a job of this precision. None leaves the precision open."""
     if precision == "TF32":
         return [], [("TF32", "for GPUs only")]
     reason = reason_against_bfloat16() if precision != "FP32" else "the job says FP32"
@@ -83,7 +83,7 @@ def types_on_cpu(precision):
 
 
 def divisions(count):
-    """Returns every division of the cores among ranks of one model, and one process with its own model per core."""
+    """Returns every division of the cores among ranks of one model, and one process with a separate model per core."""
     found = []
     for ranks in (n for n in range(1, count + 1) if count % n == 0):
         threads = count // ranks
@@ -120,7 +120,7 @@ def on_cpu(compiles, precision=None):
 
 
 def on_cuda(compiles, precision=None, processes=(2, 4, 8)):
-    """Returns the same for one GPU, in FP32 unless the job says otherwise; `processes`: number that shares the GPU."""
+    """Returns the same for one GPU, in FP32 unless the job says otherwise. `processes`: how many share the GPU."""
     if reason := reason_against_cuda():
         return [], [(name, reason) for name in ("eager", "CUDA graph", "compiled", "processes sharing the GPU")]
     kinds = [Arrangement("eager"), Arrangement("CUDA graph", is_graphed=True)]
@@ -142,7 +142,7 @@ def arrangements(device, compiles=True, precision=None):
 
 
 def with_other_pages(arrangement):
-    """Returns the same arrangement without huge pages, or with them again."""
+    """Returns the same arrangement with huge pages turned off, or on again."""
     name = arrangement.name.removesuffix(SMALL_PAGES) if not arrangement.huge_pages else arrangement.name + SMALL_PAGES
     return dataclasses.replace(arrangement, name=name, huge_pages=not arrangement.huge_pages)
 
@@ -154,7 +154,7 @@ def reason_against_other_pages(arrangement):
 
 
 def named(found, name):
-    """Returns the arrangement of that name, also one without huge pages; None if there is none."""
+    """Returns the arrangement with this name, also one without huge pages, or None."""
     for one in found:
         for variant in (one, with_other_pages(one)):
             if variant.name == name:

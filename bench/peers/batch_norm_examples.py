@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""On how many training examples should the batch norm statistics of a model that Arbalest has trained be estimated?
+"""How many training examples are needed to estimate the batch norm statistics of a model that Arbalest has trained?
 
     batch_norm_examples.py RUN --model resnet20 --examples 2048,4096 --choices 3
 

@@ -1,4 +1,4 @@
-"""The command line that the programs of all peers share, and their answers."""
+"""The common command line of all peers' programs, and their answers."""
 
 import argparse
 import json
@@ -102,7 +102,7 @@ def machine():
 
 
 def serve_turns(measure, steps_of_second, described):
-    """Answers each line of stdin, a number of seconds, with the result of `measure(steps)` for as many steps."""
+    """Answers each line of stdin, a number of seconds, with measure(steps) for the steps that take this time."""
     answer({"ready": True} | described)
     for line in sys.stdin:
         steps = max(1, round(float(line) * steps_of_second()))
@@ -115,8 +115,8 @@ def tell_epoch(row):
 
 
 def finish_training(target, described, result):
-    """Answers with the result of `train_to_target` and returns the exit code. `described`: the peer, its arrangement,
-    its versions."""
+    """Answers with the result of `train_to_target` and returns the exit code. `described`: the peer, its arrangement
+    and its versions."""
     answer(described | {"target_accuracy": target} | result)
     if result["status"] == "target_reached":
         say(
@@ -131,7 +131,7 @@ def finish_training(target, described, result):
 
 
 def guarded(work):
-    """Returns the exit code of `work`, which may find that a job or its data are wrong."""
+    """Returns the exit code of `work`, including the codes for an invalid job or invalid data."""
     try:
         return work()
     except JobError as error:

@@ -1,4 +1,4 @@
-"""Reads MNIST and CIFAR-10 from the files that Arbalest reads, as bytes, and normalizes them for a model."""
+"""Reads MNIST and CIFAR-10 from the same files as Arbalest, as bytes, and normalizes them for a model."""
 
 import dataclasses
 import gzip
@@ -38,7 +38,7 @@ class Bytes:
         return len(self.labels)
 
     def chosen(self, indices):
-        """Returns the examples with these numbers, in that order."""
+        """Returns the examples with these numbers, in this order."""
         size = len(self.images) // len(self.labels)
         images, labels = bytearray(len(indices) * size), bytearray(len(indices))
         for to, index in enumerate(indices):
@@ -49,7 +49,7 @@ class Bytes:
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """The sets that a run reads; only `train` is trained on."""
+    """The sets that a run reads. Only `train` is trained on."""
 
     train: Bytes
     test: Bytes
@@ -62,11 +62,11 @@ class Parts:
 
 
 def load_parts(dataset, validation, data_root):
-    """`validation`: None, or fraction and seed of the split."""
+    """`validation`: None, or (fraction, seed) of the split."""
     train, test = (load(dataset, split, data_root) for split in ("train", "test"))
     if validation is None:
         return Parts(train, test)
-    from peers.validation import left_out  # Arbalest's own rule; only such jobs need it
+    from peers.validation import left_out  # only jobs with a validation split need Arbalest's rule
 
     chosen = left_out(train.labels, *validation)
     kept = sorted(set(range(len(train))).difference(chosen))
@@ -84,7 +84,7 @@ def load(dataset, split, data_root):
 
 
 def synthetic(dataset, examples):
-    """Returns noise in the shape of a dataset, which is enough to measure speed."""
+    """Returns random data in the shape of a dataset, which is enough to measure speed."""
     pixels = examples
     for side in SOURCES[dataset].image:
         pixels *= side

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes a Python environment with the peers in it: PyTorch, and TensorFlow where it can be had.
+# Makes a Python environment with the peers: PyTorch, and TensorFlow if it can be installed.
 #
 #   bench/peers/environment.sh DIR       # then: bench/compare.sh --peers DIR
 #
-# Nothing of it is needed to build, test or run Arbalest. Exit codes: 0 PyTorch is there, 1 it cannot be had, 2 usage or DIR
-# is there already.
+# The environment is not needed to build, test or run Arbalest. Exit codes: 0 PyTorch is installed, 1 PyTorch cannot be
+# installed, 2 usage, or DIR exists.
 set -euo pipefail
 
 PYTORCH=torch==2.15.0

@@ -4,7 +4,7 @@ import torch
 
 
 class Examples:
-    """Normalized images as float32; if they will be cropped, padded images as bytes, normalized on use."""
+    """Stores normalized images as float32. Images to be cropped are stored padded, as bytes, and normalized on use."""
 
     def __init__(self, split, device, layout, padding=0, flip=False):
         channels, height, width = split.source.image
@@ -14,7 +14,7 @@ class Examples:
         self.shift = (-torch.tensor(split.source.mean) / torch.tensor(split.source.stddev)).view(-1, 1, 1).to(device)
         pixels = torch.frombuffer(split.images, dtype=torch.uint8).view(-1, channels, height, width).to(device)
         self.changes = padding > 0 or flip
-        if self.changes:  # examples, rows, columns, channels: a pixel's channels are copied together
+        if self.changes:  # [examples, rows, columns, channels], so that a pixel's channels are copied together
             self.images = torch.nn.functional.pad(pixels, (padding,) * 4).permute(0, 2, 3, 1).contiguous()
         else:
             self.images = self.normalized(pixels)
@@ -26,12 +26,12 @@ class Examples:
         return torch.addcmul(self.shift, pixels.float(), self.scale).contiguous(memory_format=self.layout)
 
     def batch(self, indices):
-        """Returns images and labels; the images are augmented at random."""
+        """Returns randomly augmented images, and labels."""
         images = self.augmented(indices) if self.changes else self.images[indices].contiguous(memory_format=self.layout)
         return images, self.labels[indices]
 
     def augmented(self, indices):
-        """Crops each image at random, and mirrors it with an even chance."""
+        """Crops each image at random, and mirrors it with a probability of one half."""
         count, device = len(indices), indices.device
         rows = self.offsets(count, device) + torch.arange(self.size[0], device=device)
         columns = torch.arange(self.size[1], device=device).expand(count, -1)

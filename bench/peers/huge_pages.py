@@ -1,4 +1,4 @@
-"""Requests huge pages for a peer's memory, as Arbalest does with madvise (engine/cpu/device/device.cc).
+"""Requests huge pages for a peer's memory, like Arbalest with madvise (engine/cpu/device/device.cc).
 
 glibc requests them when malloc gets memory from the system, PyTorch when it makes a large tensor. Both read the
 environment when a process starts. A process's smaps_rollup tells how much it has got.
@@ -14,8 +14,8 @@ FIRST_GLIBC = (2, 35)
 
 
 def environment(before, asked_for):
-    """Returns the environment variables of a process that requests huge pages, or does not: {name: value}, with None
-    for a name that must not be set. `before`: the environment, from which everything else is kept."""
+    """Returns {name: value} of environment variables for a process that requests huge pages, or does not. None: the
+    variable must not be set. `before`: the environment, whose other settings are kept."""
     tunables = [one for one in before.get("GLIBC_TUNABLES", "").split(":") if one and not one.startswith(f"{TUNABLE}=")]
     if asked_for:
         tunables.append(f"{TUNABLE}=1")
@@ -24,7 +24,7 @@ def environment(before, asked_for):
 
 @contextlib.contextmanager
 def asked_for_by_children(asked_for):
-    """In this context, new processes request huge pages, or do not."""
+    """In this context, new processes request huge pages if `asked_for`, or do not."""
     changes = environment(os.environ, asked_for)
     before = {name: os.environ.get(name) for name in changes}
     set_all(changes)
@@ -55,7 +55,7 @@ def system_mode():
 
 
 def reason_against_choosing(current=None, glibc=None):
-    """Returns why processes with and without huge pages cannot be compared here; None if they can."""
+    """Returns the reason why processes with and without huge pages cannot be compared here, or None if they can."""
     current = current or system_mode()
     if current == "never":
         return f"the system gives nobody huge pages ({SETTING})"
@@ -69,7 +69,7 @@ def reason_against_choosing(current=None, glibc=None):
 
 
 def resident_bytes(process="self"):
-    """Returns the bytes of a process's memory that lie in huge pages."""
+    """Returns the bytes of a process's memory in huge pages."""
     for line in pathlib.Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
         if line.startswith("AnonHugePages:"):
             return 1024 * int(line.split()[1])

@@ -1,4 +1,4 @@
-"""Reads job files: the part of protobuf's text format that jobs for peers need."""
+"""Reads the part of protobuf's text format that is needed for peers' jobs."""
 
 import re
 
@@ -14,7 +14,7 @@ TOKEN = re.compile(
 
 
 class JobError(Exception):
-    """A job file is wrong, or asks for something that a peer cannot do. `at`: line and column of the field, if known.
+    """A job file is invalid, or needs a feature that a peer lacks. `at`: line and column of the field, if known.
     """
 
     def __init__(self, message, at=None):
@@ -23,7 +23,7 @@ class JobError(Exception):
 
 
 def tokens_of(text):
-    """Yields (kind, text, (line, column)) for each token; ends with ("end", "", ...)."""
+    """Yields (kind, text, (line, column)) for each token. The last one is ("end", "", ...)."""
     at = 0
     while at < len(text):
         place = (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
@@ -37,7 +37,7 @@ def tokens_of(text):
 
 
 class Fields:
-    """A message. A reader takes the fields out one by one, so that finish() finds every field that nobody has read."""
+    """A message. A reader takes the fields out one by one, so that finish() finds every field that was not read."""
 
     def __init__(self, path, at=None):
         self.path, self.at = path, at
@@ -72,7 +72,7 @@ class Fields:
         return value
 
     def message(self, name):
-        """Takes the message of that name; an empty one if there is none."""
+        """Takes the message with this name, or an empty message if there is none."""
         place = self.place(name)
         value = self.take(name, Fields(f"{self.path}{name}.", self.at))
         if not isinstance(value, Fields):
@@ -80,7 +80,7 @@ class Fields:
         return value
 
     def finish(self):
-        """Reports the remaining fields: a peer that ignores a field would not train the job."""
+        """Reports the remaining fields as errors, because a peer that ignores a field would not train the job."""
         for name in self.values:
             raise JobError(
                 f"the peers do not know {self.path}{name}; remove it, or compare without the peers", self.place(name)

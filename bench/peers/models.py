@@ -1,4 +1,4 @@
-"""Arbalest's LeNet and ResNets for CIFAR in PyTorch, with the initial weights of dataflow/models/zoo."""
+"""Arbalest's LeNet and CIFAR ResNets in PyTorch, initialized like dataflow/models/zoo."""
 
 import json
 
@@ -7,7 +7,7 @@ from torch import nn
 
 
 def with_xavier(layer):
-    """Sets Xavier's weights and zero biases: dataflow/initializer.cc, kXavier."""
+    """Sets Xavier weights and zero biases, like kXavier in dataflow/initializer.cc."""
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer
@@ -28,7 +28,7 @@ def lenet():
 
 
 def conv(inputs, filters, stride=1):
-    """Returns a 3 x 3 convolution with He's weights from a Gaussian: dataflow/initializer.cc, kHe."""
+    """Returns a 3 x 3 convolution with Gaussian He weights, like kHe in dataflow/initializer.cc."""
     layer = nn.Conv2d(inputs, filters, 3, stride, 1, bias=False)
     nn.init.kaiming_normal_(layer.weight, mode="fan_in", nonlinearity="relu")
     return layer
@@ -69,7 +69,7 @@ def make_model(name, seed):
 
 
 def load_weights(model, path):
-    """Loads the weights of a model.safetensors of Arbalest, whose tensors are in PyTorch's order."""
+    """Loads the weights of Arbalest's model.safetensors. Its tensors are in PyTorch's order."""
     content = path.read_bytes()
     length = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:length])

@@ -1,4 +1,4 @@
-"""Finds the fastest arrangement of a peer on this machine, by measuring one after another."""
+"""Finds the fastest arrangement of a peer on this machine, by measuring all of them."""
 
 import statistics
 import time
@@ -9,8 +9,8 @@ from peers.job_file import JobError
 from peers.workers import WorkerFailed
 
 WARM_UP_STEPS = 3
-PARTS = 5  # parts of a measurement's steps, which give its spread
-FINALISTS, FINALS = 3, 2  # the fastest that train one model are measured this often again, because processes differ
+PARTS = 5  # a measurement's steps are divided into parts, which give its spread
+FINALISTS, FINALS = 3, 2  # fastest arrangements of one model, and how often they are measured again
 
 
 class Picking:
@@ -23,8 +23,8 @@ class Picking:
     def __init__(self, workers, steps, budget):
         self.workers, self.steps = workers, steps
         self.end = time.monotonic() + budget
-        self.rates = {}  # by arrangement that ran: images/s of the parts of all its measurements
-        self.got = {}  # likewise: resources of the latest measurement's processes
+        self.rates = {}  # for each arrangement that ran: images/s of the parts of all its measurements
+        self.got = {}  # for each arrangement that ran: resources of the latest measurement's processes
         self.skipped = []  # (name, reason)
 
     def measure(self, arrangement):
@@ -37,7 +37,7 @@ class Picking:
                 workers.images_per_second(WARM_UP_STEPS)
                 parts = [workers.images_per_second(max(1, self.steps(arrangement) // PARTS)) for _ in range(PARTS)]
                 self.got[arrangement] = workers.got()
-        except (WorkerFailed, JobError) as failure:  # a mini-batch may not be divisible among some ranks
+        except (WorkerFailed, JobError) as failure:  # such as a mini-batch that cannot be divided among the ranks
             self.skipped.append((arrangement.name, str(failure)))
             return
         self.rates.setdefault(arrangement, []).extend(parts)
@@ -45,13 +45,13 @@ class Picking:
         say(f"{arrangement.name:<44} {median:>10,.0f} images/s  spread {100 * (third - first) / median:.1f} %")
 
     def ranked(self, arrangements):
-        """Returns them with the fastest first."""
+        """Returns the arrangements, fastest first."""
         ran = [arrangement for arrangement in arrangements if arrangement in self.rates]
         return sorted(ran, key=lambda arrangement: -statistics.median(self.rates[arrangement]))
 
     def run(self, found):
-        """Measures all of `found`, then in turns those that may win. Returns the latter, fastest first. One of them is
-        the fastest of the first pass with the other kind of pages."""
+        """Measures all of `found`, and then the finalists in turns. Returns the finalists, fastest first. One finalist
+        is the fastest of the first pass with the other kind of pages."""
         for arrangement in found:
             self.measure(arrangement)
         finalists = self.ranked(one for one in found if one.trains_one_model)[:FINALISTS]
@@ -79,8 +79,8 @@ class Picking:
         }
 
     def best_of_divisions(self):
-        """Returns the names of the fastest arrangement for each division of the cores that trains one model: with
-        another mini-batch another division may be the best."""
+        """Returns the names of the fastest arrangement for each division of the cores that trains one model. The best
+        division may depend on the mini-batch."""
         best = {}
         for one in self.ranked(one for one in self.rates if one.trains_one_model):
             best.setdefault((one.processes, one.threads), one.name)
@@ -88,7 +88,7 @@ class Picking:
 
 
 def chosen_among(found, names, text):
-    """Returns those of `names` (all if empty) that contain `text`. LookupError: a name does not exist."""
+    """Returns the arrangements in `names` (all if empty) that contain `text`. LookupError: a name does not exist."""
     if unknown := [name for name in names if named(found, name) is None]:
         raise LookupError(f"there is no arrangement '{unknown[0]}'; there are: {'; '.join(one.name for one in found)}")
     among = [named(found, name) for name in names] or found
@@ -96,7 +96,7 @@ def chosen_among(found, names, text):
 
 
 def pick(picking, found, left_out):
-    """Measures `found` and returns the result for programs; None if nothing ran. `left_out`: [(name, reason)] of
+    """Measures `found` and returns the result for programs, or None if nothing ran. `left_out`: [(name, reason)] of
     arrangements that cannot run here."""
     finalists = picking.run(found)
     skipped = left_out + picking.skipped

@@ -1,4 +1,4 @@
-"""The program of a peer, whatever its framework: the commands pick, turns and train."""
+"""The program of a peer in any framework: the commands pick, turns and train."""
 
 import argparse
 import dataclasses
@@ -41,7 +41,7 @@ class Program:
         return self.recipe.arranged(arrangement.ranks, self.arguments.mini_batch, self.arguments.rate_rule)
 
     def described(self):
-        """Returns the fields that every answer has."""
+        """Returns the common fields of all answers."""
         recipe = {
             "model": self.recipe.model,
             "job": self.recipe.job,
@@ -69,7 +69,7 @@ class Program:
     def pick(self):
         arguments = self.arguments
         if not arguments.synthetic:
-            read_parts(self.recipe, arguments.data_root)  # once here, so that not every worker reports its mistakes
+            read_parts(self.recipe, arguments.data_root)  # once here, so that errors are not reported by every worker
         found, left_out = self.found(arguments.compile)
         try:
             among = chosen_among(found, arguments.among, arguments.only)
@@ -77,7 +77,7 @@ class Program:
             say(f"error: {error.args[0]}")
             return 2
 
-        def steps(arrangement):  # as many images with every mini-batch
+        def steps(arrangement):  # the same number of images with every mini-batch
             return round(arguments.steps * self.recipe.batch / self.arranged(arrangement).batch)
 
         result = pick(Picking(self.workers, steps, arguments.budget), among, left_out)
@@ -108,7 +108,7 @@ class Program:
             return 2
         target = None if self.arguments.all_epochs else self.arguments.target or self.recipe.target
         with tempfile.TemporaryDirectory() as cache:
-            # Compiling counts as time: the workers must not find results of an earlier process.
+            # Compiling counts as training time, so the workers must not find results of an earlier process.
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
             with self.workers(arrangement) as workers:
                 result = workers.train(target, self.recipe.max_epochs, command_line.tell_epoch)
@@ -142,7 +142,7 @@ def parse(framework, description):
 
 def main(framework, description):
     arguments = parse(framework, description)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the workers are ended, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the workers are also ended
     try:
         sys.exit(command_line.guarded(lambda: getattr(Program(framework, arguments), arguments.command)()))
     except WorkerFailed as failure:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch trains what a job file of Arbalest's says, arranged as fast as it goes.
+"""Trains an Arbalest job file with PyTorch, in its fastest arrangement.
 
     pytorch_peer.py pick --model lenet          images/s of every arrangement on 200 steps, the fastest several times
     pytorch_peer.py train --model lenet --arrangement "4 ranks" --target 0.99 --seed 1

@@ -21,7 +21,8 @@ def prepare(arrangement, rank, meeting_place, allow_tf32):
 
 
 def serve(pipe, rank, meeting_place, arrangement, recipe, options):
-    """Does what the pipe asks (workers.py). The clock starts when the framework is loaded and the ranks have met."""
+    """Executes the pipe's commands (workers.py). The clock starts when PyTorch is loaded and all ranks are connected.
+    """
 
     def make_learner():
         prepare(arrangement, rank, meeting_place, options["tf32"])

@@ -1,4 +1,4 @@
-"""The training recipe of a peer. It is read from the job file of Arbalest's run, so that neither can differ unnoticed.
+"""The training recipe of a peer. It is read from the job file of Arbalest's run, so that both always train the same.
 """
 
 import dataclasses
@@ -9,34 +9,34 @@ from peers.job_file import JobError, parse
 from peers.schedule import Schedule, read_schedule
 
 AVERAGE_EPOCHS = 0.5  # if the job has no moving average
-SOURCES = {"mnist": "mnist", "cifar10": "cifar-10"}  # a job's name of a dataset -> its folder below the data root
+SOURCES = {"mnist": "mnist", "cifar10": "cifar-10"}  # name of a dataset in jobs -> its folder below the data root
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     job: str
     model: str  # "lenet", "resnet20"
-    dataset: str  # its folder below the data root: "mnist", "cifar-10"
-    padding: int  # pixels around an image before it is cropped to its size at random
+    dataset: str  # folder below the data root: "mnist", "cifar-10"
+    padding: int  # pixels that are added around an image before it is cropped to its size at random
     flip: bool  # mirrors half of the images left to right
-    validation: tuple  # (fraction, seed) of the validation split, which is not trained on; None: there is none
-    batch: int  # examples of a step, per rank
+    validation: tuple  # (fraction, seed) of the validation split, which is not trained on; None: no split
+    batch: int  # examples per step and rank
     max_epochs: int
-    target: float  # None: the job has none
-    precision: str  # "FP32", "TF32" or "BF16"; None: the job leaves it open, so each side uses its fastest
+    target: float  # None: the job has no target
+    precision: str  # "FP32", "TF32" or "BF16"; None: the job names none, so each side uses its fastest
     batch_norm_examples: (
-        int  # from which batch norm's statistics of an average are estimated, as Arbalest does it for z
+        int  # examples for estimating the average's batch norm statistics, as Arbalest does for z
     )
-    average_epochs: float  # memory of the average of the weights, which is evaluated beside them
+    average_epochs: float  # time constant of the average of the weights, which is evaluated besides the weights
     momentum: float
     nesterov: bool
     weight_decay: float
     schedule: Schedule
-    coupling: dict  # how Arbalest trains the job with many learners, as text: a peer trains in its own way
+    coupling: dict  # text on how Arbalest couples many learners; a peer does not use it
 
     def arranged(self, ranks, mini_batch=None, rule="LINEAR"):
-        """Returns the recipe of one of `ranks`, which share every step of `mini_batch` examples (None: each has the
-        job's). The learning rate follows the mini-batch by `rule`."""
+        """Returns the recipe of one of `ranks` that share every step of `mini_batch` examples (None: each rank has the
+        job's mini-batch). The learning rate is scaled with the mini-batch by `rule`."""
         total = mini_batch or self.batch * ranks
         if total % ranks:
             raise JobError(f"a mini-batch of {total} examples cannot be divided among {ranks} ranks")
@@ -45,7 +45,7 @@ class Recipe:
 
 
 def read_recipe(path, max_epochs=None):
-    """`max_epochs`: replaces the job's; schedules that last as long as the job follow it."""
+    """`max_epochs`: replaces the job's. Schedules that end with the job are adapted."""
     try:
         return recipe_of(pathlib.Path(path).read_text(), max_epochs)
     except OSError as error:
@@ -62,8 +62,9 @@ def recipe_of(text, max_epochs=None):
     coupling = coupling_of(job, rate)
     epochs_of_job = training.take("max_epochs")
     max_epochs = max_epochs or epochs_of_job
-    training.take("seed")  # a peer gets it from --seed
+    training.take("seed")  # a peer gets the seed from --seed
     dataset, padding, flip, validation = data_of(data)
+    batch = training.take("batch_size")
     training.take_one_of("batch_norm_statistics", (None, "REESTIMATED"))
     recipe = Recipe(
         job=job.take("name"),
@@ -72,7 +73,7 @@ def recipe_of(text, max_epochs=None):
         padding=padding,
         flip=flip,
         validation=validation,
-        batch=training.take("batch_size"),
+        batch=batch,
         max_epochs=max_epochs,
         target=training.take("target_accuracy"),
         precision=training.take_one_of("precision", (None, "FP32", "TF32", "BF16")),
@@ -81,7 +82,7 @@ def recipe_of(text, max_epochs=None):
         momentum=sgd.take("momentum", 0.0),
         nesterov=sgd.take("nesterov", False),
         weight_decay=sgd.take("weight_decay", 0.0),
-        schedule=read_schedule(rate, max_epochs),
+        schedule=read_schedule(rate, max_epochs, batch),
         coupling=coupling,
     )
     for message in (training, sgd, job):
@@ -93,8 +94,8 @@ def recipe_of(text, max_epochs=None):
 
 
 def coupling_of(job, rate):
-    """Returns how Arbalest keeps its learners together. A peer trains by plain or data-parallel SGD in any case, so any
-    synchronization is accepted, and the results name it beside the peer's."""
+    """Returns how Arbalest synchronizes its learners. A peer always trains by plain or data-parallel SGD, so any
+    synchronization is accepted, and the results name it next to the peer's."""
     synchronization = job.message("synchronization")
     learners = job.message("learners")
     devices = job.take_all("devices")
@@ -149,7 +150,7 @@ def data_of(data):
 
 
 def validation_of(data):
-    """Returns (fraction, seed); data.proto has the bounds, the default and the rule."""
+    """Returns (fraction, seed). data.proto has the bounds, the default and the rule."""
     split = data.message("validation")
     fraction, seed = split.take("fraction"), split.take("seed", 1)
     split.finish()
@@ -159,7 +160,7 @@ def validation_of(data):
 
 
 def check_normalization(data, source):
-    """Checks that the job has the default normalization of Arbalest, which is the peers' only one."""
+    """Checks that the job has Arbalest's default normalization, which is the only one that peers support."""
     place = data.place("normalization")
     normalization = data.message("normalization")
     for name, usual in (("mean", source.mean), ("stddev", source.stddev)):

@@ -1,11 +1,11 @@
-"""Learning rates by progress, as in scheduler/learning_rate.h, and how they follow the mini-batch."""
+"""Learning rates by progress, as in scheduler/learning_rate.h, and their scaling with the mini-batch."""
 
 import dataclasses
 import math
 
 from peers.job_file import JobError
 
-# How the learning rate follows a mini-batch that is `factor` times the job's: names and rules of learning_rate.proto.
+# The scaling of the learning rate for a mini-batch `factor` times the job's, with the names of learning_rate.proto.
 RULES = {"LINEAR": lambda factor: factor, "SQRT": math.sqrt, "KEEP": lambda factor: 1.0}
 
 
@@ -17,7 +17,7 @@ class Schedule:
     drops: tuple = ()  # multistep: (epoch, factor)
     one_cycle: tuple = ()  # (epochs, rising, start_factor, final_factor)
     warm_up_epochs: float = 0.0
-    warm_up_start: float = 1.0  # factor of the rate with which the warm-up begins
+    warm_up_start: float = 1.0  # factor of the learning rate at the start of the warm-up
 
     def at(self, progress):
         rate = self.base
@@ -49,7 +49,7 @@ class Schedule:
 
     @property
     def rise(self):
-        """Describes how the rate rises at first, for a page."""
+        """Describes the warm-up of the learning rate for a page."""
         if self.warm_up_epochs > 0.0:
             return f"warm-up of {self.warm_up_epochs:g} epochs"
         if self.one_cycle:
@@ -59,12 +59,25 @@ class Schedule:
 
 
 def anneal(first, last, share):
-    """Half a cosine from `first` to `last`."""
+    """Returns a value on half a cosine from `first` to `last`."""
     return last + (first - last) * (1.0 + math.cos(math.pi * share)) / 2.0
 
 
-def read_schedule(rate, max_epochs):
-    """Returns the schedule of the job's `learning_rate`, from which the caller has taken with_learners."""
+def base_of(rate, batch):
+    """Returns the base learning rate of one learner with mini-batches of `batch` examples; None if it is missing."""
+    base = rate.take("base")
+    for_batch_size = rate.take("for_batch_size")
+    rule = rate.take("with_batch_size", "LINEAR")
+    limit = rate.take("limit", math.inf)
+    if base is None or batch is None:
+        return base
+    return min(base * RULES[rule](batch / (for_batch_size or batch)), limit)
+
+
+def read_schedule(rate, max_epochs, batch):
+    """Returns the schedule of the job's `learning_rate` for mini-batches of `batch` examples. The caller must have taken
+    with_learners before.
+    """
     at = rate.at
     warm_up = rate.message("warm_up")
     warm_up_epochs = warm_up.take("epochs", 0.0)
@@ -84,7 +97,7 @@ def read_schedule(rate, max_epochs):
             one_cycle.take("final_factor", 4e-6),
         )
         one_cycle.finish()
-    schedule = Schedule(rate.take("base"), tuple(drops), cycle, warm_up_epochs, warm_up_start)
+    schedule = Schedule(base_of(rate, batch), tuple(drops), cycle, warm_up_epochs, warm_up_start)
     for message in (rate.message("fixed"), warm_up, multistep, rate):
         message.finish()
     if schedule.base is None:

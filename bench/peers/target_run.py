@@ -1,4 +1,4 @@
-"""Trains to an accuracy with a clock, whatever the framework."""
+"""Trains to an accuracy and measures the time, in any framework."""
 
 import math
 import time
@@ -7,7 +7,7 @@ from peers.accuracy_target import AccuracyTarget, judged
 
 
 class Candidate:
-    """A candidate for evaluation: the weights, or their average. Its clock leaves out the evaluation of the other one.
+    """A candidate for evaluation: the weights, or their average. Its time excludes the evaluation of the other one.
     """
 
     def __init__(self, name, averaged, target):
@@ -32,7 +32,7 @@ def train_to_target(learner, target, max_epochs, start, tell):
     "validation_accuracy": ...}, finish(loss) -> float after waiting for the device. `start`: when the clock started.
     `tell`: called with the row of each epoch.
     """
-    loss = learner.step()  # compiles if asked to, and so belongs to the preparation
+    loss = learner.step()  # belongs to the preparation, because it compiles if requested
     learner.finish(loss)
     preparation = time.perf_counter() - start
     candidates = [Candidate("weights", False, target)]

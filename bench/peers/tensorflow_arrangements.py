@@ -1,4 +1,4 @@
-"""The ways in which TensorFlow can use a machine: one process with all threads."""
+"""TensorFlow's arrangements on a machine: one process with all threads, in several variants."""
 
 import dataclasses
 import itertools
@@ -10,16 +10,16 @@ from peers.arrangements import cores, types_on_cpu
 class Arrangement:
     name: str
     threads: int  # per operator
-    operators: int = 0  # operators at a time; 0: TensorFlow chooses
-    is_compiled: bool = False  # forward, backward and update by XLA
+    operators: int = 0  # concurrent operators; 0: TensorFlow chooses
+    is_compiled: bool = False  # XLA compiles forward, backward and update
     bfloat16: bool = False  # Keras's mixed_bfloat16
-    huge_pages: bool = True  # requested, as Arbalest does
+    huge_pages: bool = True  # requests huge pages, like Arbalest
 
     processes = ranks = 1
     trains_one_model = True
 
     def described(self):
-        """Describes its resources, for a page."""
+        """Describes the arrangement's resources for a page."""
         at_a_time = ", one operator at a time" if self.operators == 1 else ""
         return {
             "division": f"{self.threads} thread{'s' if self.threads > 1 else ''}{at_a_time}",

@@ -1,4 +1,4 @@
-"""Arbalest's LeNet and ResNets for CIFAR in TensorFlow, with the initial weights of dataflow/models/zoo."""
+"""Arbalest's LeNet and CIFAR ResNets in TensorFlow, initialized like dataflow/models/zoo."""
 
 import tensorflow as tf
 
@@ -36,7 +36,7 @@ class ResNet:
 
     def conv_bn(self, x, filters, stride=1):
         self.seed += 1
-        padded = LAYERS.ZeroPadding2D(1)(x)  # "same" would pad a strided convolution on one side only
+        padded = LAYERS.ZeroPadding2D(1)(x)  # for a strided convolution "same" would pad on one side only
         x = LAYERS.Conv2D(filters, 3, stride, use_bias=False, kernel_initializer=he(self.seed))(padded)
         return LAYERS.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TensorFlow trains what a job file of Arbalest's says: one process with all threads, whose step is one tf.function.
+"""Trains an Arbalest job file with TensorFlow: one process with all threads, and each step is one tf.function.
 
     tensorflow_peer.py pick --model lenet       images/s with and without XLA and bfloat16
     tensorflow_peer.py train --model lenet --arrangement "2 threads, bfloat16" --target 0.99 --seed 1

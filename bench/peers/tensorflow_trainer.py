@@ -9,7 +9,7 @@ TEST_BATCH = 500
 
 
 class Images:
-    """A split in resident tensors; images as rows, columns, channels, padded bytes if they will be cropped."""
+    """A split in resident tensors. Images are [rows, columns, channels], and padded bytes if they will be cropped."""
 
     def __init__(self, split, padding=0, flip=False):
         self.size, self.padding, self.flip = split.source.image, padding, flip
@@ -35,7 +35,7 @@ class Images:
         return images, tf.gather(self.labels, indices)
 
     def augmented(self, images, count):
-        """Crops each image at random, and mirrors it with an even chance."""
+        """Crops each image at random, and mirrors it with a probability of one half."""
         _, height, width = self.size
         columns = tf.tile(tf.range(width)[None], (count, 1))
         if self.flip:
@@ -48,7 +48,7 @@ class Images:
 
 
 class Trainer:
-    """step() trains on the next mini-batch; implements the learner of train_to_target."""
+    """The learner of train_to_target. step() trains on the next mini-batch."""
 
     has_average = False
 
@@ -63,7 +63,7 @@ class Trainer:
         self.evaluated = {name: Images(part) for name, part in parts.evaluated.items()}
         self.rate = tf.Variable(0.0)
         self.velocity = [tf.Variable(tf.zeros_like(w)) for w in self.model.trainable_variables]
-        # XLA, if asked for, compiles everything behind the choice and augmentation of the examples.
+        # If requested, XLA compiles everything after the choice and augmentation of the examples.
         self.update = tf.function(self.forward_backward_update, jit_compile=arrangement.is_compiled)
         self.order, self.step_of_epoch, self.seen = None, 0, 0
         self.steps_of_epoch = len(self.examples) // recipe.batch
@@ -101,7 +101,7 @@ class Trainer:
         return self.train(self.order[first : first + self.recipe.batch])
 
     def evaluate(self, _averaged):
-        """Returns {"test_accuracy": ...}, with a validation set "validation_accuracy", too."""
+        """Returns {"test_accuracy": ...}, and also "validation_accuracy" if there is a validation set."""
         return {f"{name}_accuracy": self.accuracy(part) for name, part in self.evaluated.items()}
 
     def accuracy(self, examples):

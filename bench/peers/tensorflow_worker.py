@@ -7,11 +7,11 @@ from peers.workers import obey, read_parts
 
 
 def serve(pipe, rank, _meeting_place, arrangement, recipe, options):
-    """Does what the pipe asks (workers.py). The clock starts when the framework is loaded."""
+    """Executes the pipe's commands (workers.py). The clock starts when the framework is loaded."""
 
     def make_learner():
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-        import tensorflow as tf  # imported here, so that the parent process does without it
+        import tensorflow as tf  # imported here, so that the parent process does not load it
 
         from peers.tensorflow_trainer import Trainer
 

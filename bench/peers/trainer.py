@@ -1,4 +1,4 @@
-"""One rank of a peer: a model that is trained, and evaluated with its weights and with their average."""
+"""One rank of a peer. Its model is trained, and evaluated with its weights and with their average."""
 
 import math
 import warnings
@@ -15,10 +15,10 @@ TEST_BATCH = 500
 
 
 class Trainer:
-    """step() trains on the next mini-batch of an endless sequence; every epoch is a shuffle of its own.
+    """step() trains on the next mini-batch of an endless sequence. Every epoch is shuffled separately.
 
     With several ranks every mini-batch is divided among them, and DistributedDataParallel averages the gradients.
-    `recipe`: that of one rank (Recipe.arranged). `parts`: datasets.Parts.
+    `recipe`: the recipe of one rank (Recipe.arranged). `parts`: datasets.Parts.
     """
 
     has_average = True
@@ -33,7 +33,7 @@ class Trainer:
         self.average = AveragedModel(self.plain_model, multi_avg_fn=get_ema_multi_avg_fn(self.decay(parts.train)))
         self.model = self.plain_model
         if arrangement.is_parallel:
-            with warnings.catch_warnings():  # newer versions call it forward_sync_buffers
+            with warnings.catch_warnings():  # newer versions of PyTorch name the option forward_sync_buffers
                 warnings.simplefilter("ignore", FutureWarning)
                 self.model = torch.nn.parallel.DistributedDataParallel(
                     self.model, broadcast_buffers=False, gradient_as_bucket_view=True
@@ -56,7 +56,7 @@ class Trainer:
         self.order, self.step_of_epoch, self.seen, self.steps = None, 0, 0, 0
 
     def decay(self, train):
-        """Decay of the average, which sets its memory to the recipe's number of epochs."""
+        """Returns the decay of the average, so that its time constant is the recipe's number of epochs."""
         between = STEPS_BETWEEN_AVERAGINGS * self.recipe.batch * self.ranks
         return math.exp(-between / (self.recipe.average_epochs * len(train)))
 
@@ -70,11 +70,11 @@ class Trainer:
 
     @property
     def steps_of_epoch(self):
-        """The last examples, which do not fill a mini-batch, are left out."""
+        """Steps per epoch. The last examples are left out if they do not fill a mini-batch."""
         return len(self.examples) // self.examples_of_step
 
     def indices(self):
-        """Indices of this rank's part of the next mini-batch."""
+        """Returns the indices of this rank's part of the next mini-batch."""
         if self.order is None or self.step_of_epoch == self.steps_of_epoch:
             self.order = torch.randperm(len(self.examples), generator=self.orders).to(self.examples.labels.device)
             self.step_of_epoch = 0
@@ -83,7 +83,7 @@ class Trainer:
         return self.order[first : first + self.recipe.batch]
 
     def step(self):
-        """Returns the loss, which may not have been computed yet."""
+        """Returns the loss. The device may not have computed it yet."""
         self.set_rate(self.recipe.schedule.at(self.seen / len(self.examples)))
         loss = self.train(*self.examples.batch(self.indices()))
         self.seen += self.examples_of_step
@@ -105,13 +105,13 @@ class Trainer:
         return loss
 
     def finish(self, loss):
-        """Returns the mean of the ranks' losses, so that all ranks judge it alike; waits for the device."""
+        """Waits for the device and returns the mean of the ranks' losses, so that all ranks make the same decision."""
         loss = loss.detach().float().clone()
         self.add_up(loss)
         return loss.item() / self.ranks
 
     def evaluate(self, averaged=False):
-        """Returns {"test_accuracy": ...}, with a validation set "validation_accuracy", too."""
+        """Returns {"test_accuracy": ...}, and also "validation_accuracy" if there is a validation set."""
         if averaged:
             self.estimate_statistics()
             model = self.average.module
@@ -124,7 +124,7 @@ class Trainer:
         return accuracies
 
     def accuracy(self, model, examples):
-        """Returns the accuracy on all examples, which the ranks share."""
+        """Returns the accuracy on all examples. The ranks share the work."""
         right = torch.zeros((), dtype=torch.long, device=self.arrangement.device)
         with torch.inference_mode(), torch.autocast(self.arrangement.device, torch.bfloat16, self.arrangement.bfloat16):
             for first in range(self.rank * TEST_BATCH, len(examples), self.ranks * TEST_BATCH):
@@ -139,14 +139,14 @@ class Trainer:
             torch.distributed.all_reduce(tensor)
 
     def agree_on_statistics(self):
-        """Sets batch norm's running statistics to the mean of the ranks'."""
+        """Sets batch norm's running statistics to the ranks' mean."""
         for buffer in self.plain_model.buffers():
             if self.arrangement.is_parallel and buffer.is_floating_point():
                 self.add_up(buffer)
                 buffer /= self.ranks
 
     def estimate_statistics(self):
-        """Estimates batch norm's statistics for the average; each rank uses its share of the same examples."""
+        """Estimates batch norm's statistics for the average. Each rank uses its share of the same examples."""
         device = self.examples.labels.device
         count = min(self.recipe.batch_norm_examples, len(self.examples)) // self.ranks
         mine = torch.arange(self.rank * count, (self.rank + 1) * count, device=device)
@@ -159,8 +159,8 @@ class Trainer:
 
 
 class GraphedTrainer(Trainer):
-    """A trainer with forward, backward and update in one CUDA graph, which reads mini-batch and rate at fixed
-    addresses."""
+    """A trainer with forward, backward and update in one CUDA graph. The graph reads mini-batch and learning rate at
+    fixed addresses."""
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)

@@ -1,4 +1,4 @@
-"""Runs an arrangement: its processes, each of which trains, and their commands."""
+"""Runs the training processes of an arrangement, and their commands."""
 
 import math
 import multiprocessing
@@ -11,15 +11,15 @@ from peers.job_file import JobError
 from peers.target_run import train_to_target
 
 SYNTHETIC_EXAMPLES = 20_000
-OF_THE_USER = {error.__name__: error for error in (datasets.DataMissing, JobError)}  # passed on unchanged
+OF_THE_USER = {error.__name__: error for error in (datasets.DataMissing, JobError)}  # raised unchanged in the parent
 
 
 class WorkerFailed(Exception):
-    """A process of an arrangement could not do its part."""
+    """A process of an arrangement failed."""
 
 
 def read_parts(recipe, data_root):
-    """`data_root`: None for noise instead of the dataset."""
+    """`data_root`: None for random data instead of the dataset."""
     if data_root is None:
         split = datasets.synthetic(recipe.dataset, SYNTHETIC_EXAMPLES)
         return datasets.Parts(split, split)
@@ -36,8 +36,8 @@ def seconds_of(learner, steps):
 
 
 def obey(pipe, rank, make_learner):
-    """Executes commands from the pipe until one is None. `make_learner()`: returns (learner for train_to_target, when
-    its clock started)."""
+    """Executes commands from the pipe until one is None. `make_learner()`: returns (learner for train_to_target, start
+    time of its clock)."""
     try:
         learner, start = make_learner()
         pipe.send(("ready", None))
@@ -52,7 +52,7 @@ def obey(pipe, rank, make_learner):
                 pipe.send(("done", train_to_target(learner, target, max_epochs, start, tell)))
     except tuple(OF_THE_USER.values()) as error:
         pipe.send((type(error).__name__, str(error)))
-    except Exception as error:  # the parent reports any error; EOFError: the parent is gone
+    except Exception as error:  # the parent reports any error; EOFError: the parent has ended
         lines = str(error).strip().splitlines()
         pipe.send(("failed", f"{type(error).__name__}: {lines[0] if lines else ''}"))
 
@@ -87,7 +87,7 @@ class Workers:
                     ),
                 )
                 child.start()
-                theirs.close()  # so that the end of the child is noticed
+                theirs.close()  # so that the parent notices the end of the child
                 self.children.append((ours, child))
         try:
             self.replies()
@@ -98,7 +98,7 @@ class Workers:
 
     def __exit__(self, error_type, *_):
         for pipe, child in self.children:
-            if error_type is not None:  # it may still train, or wait for a rank that is gone
+            if error_type is not None:  # a process may still train, or wait for a rank that has ended
                 child.kill()
             else:
                 pipe.send(None)
@@ -132,12 +132,12 @@ class Workers:
             pipe.send(what)
 
     def images_per_second(self, steps):
-        """Returns images/s of all processes together, while each does this many steps."""
+        """Returns the total images/s of all processes while each does this many steps."""
         self.order("steps", steps)
         return sum(steps * self.recipe.batch / seconds for seconds in self.replies())
 
     def got(self):
-        """Returns the peer's resources for a page; memory is the present one."""
+        """Returns the peer's resources for a page, with the current memory."""
         self.order("memory")
         return self.arrangement.described() | {
             "mini_batch": self.recipe.batch * self.arrangement.ranks,

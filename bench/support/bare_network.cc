@@ -76,7 +76,7 @@ void BareNetwork::step() {
 dnnl::memory BareNetwork::allocate(const Description& description) {
   memories_.emplace_back(description, engine_);
   auto* values = static_cast<float*>(memories_.back().get_data_handle());
-  // Values of ordinary size, because denormal numbers would slow the primitives down.
+  // Fills with values of ordinary size, because denormal numbers would slow the primitives down.
   std::fill_n(values, description.get_size() / sizeof(float), 0.01F);
   return memories_.back();
 }
@@ -204,7 +204,7 @@ void BareNetwork::pooling(Tensor& input, Tensor& output, dnnl::algorithm algorit
 }
 
 void BareNetwork::dense(Tensor& input, Tensor& output, std::int64_t units) {
-  // Features in canonical order, as the weights [units, features] require.
+  // The features must be in canonical order, as the weights [units, features] require.
   const memory::dims given = input.value.get_desc().dims();
   std::int64_t features = 1;
   for (std::size_t axis = 1; axis < given.size(); ++axis) features *= given[axis];

@@ -1,5 +1,5 @@
-// A network's forward and backward pass as bare oneDNN primitives, called one after the other: no engine, loss or
-// update. The engine's overhead is measured against it. Single-threaded; oneDNN chooses every layout.
+// A network's forward and backward pass as a sequence of bare oneDNN primitives, without engine, loss or update. It is
+// the reference for the engine's overhead. It is single-threaded, and oneDNN chooses every layout.
 #pragma once
 
 #include <vector>
@@ -10,11 +10,12 @@ namespace arbalest::bench {
 
 class BareNetwork {
  public:
-  // Primitives keep the OpenMP thread count of the thread that makes them. Images are 28 x 28 and 32 x 32 x 3.
+  // Primitives keep the OpenMP thread count of the thread that creates them. Images are 28 x 28 here, and 32 x 32 x 3
+  // for resnet_cifar.
   static BareNetwork lenet(std::int64_t batch);
   // He et al. (2015), section 4.2: convolutions and batch norms, each with its ReLU. oneDNN has no primitive that adds
-  // a shortcut in the same pass, so neither shortcuts nor their gradients are added: this is less work than the
-  // model's.
+  // a shortcut in the same pass, so neither shortcuts nor their gradients are added. This is less work than in the
+  // model.
   static BareNetwork resnet_cifar(int depth, std::int64_t batch);
 
   // Runs one mini-batch: forward and backward of all layers.
@@ -35,8 +36,8 @@ class BareNetwork {
   };
   Memory allocate(const Description& description);
   Memory allocate_workspace(const Description& description);
-  void begin_backward();                                       // for the layer whose forward has been added
-  Memory as(const Memory& source, const Description& wanted);  // itself or a reordered copy
+  void begin_backward();                                       // for the layer whose forward pass was added
+  Memory as(const Memory& source, const Description& wanted);  // `source` or a reordered copy
   void add(const dnnl::primitive& primitive, const std::vector<std::pair<int, Memory>>& arguments);
 
   struct Kernel {
@@ -48,7 +49,7 @@ class BareNetwork {
 
   BareNetwork() = default;
   Tensor image(const Memory::dims& dims);
-  // Appends backward, which add() has kept by layer, to forward.
+  // Appends the backward calls, which add() has collected by layer, to the forward calls.
   void finish();
 
   void convolution(Tensor& input, Tensor& output, std::int64_t filters, const Kernel& kernel, bool first = false);
@@ -61,8 +62,8 @@ class BareNetwork {
   dnnl::stream stream_{engine_};
   std::vector<Memory> memories_;             // owns all memory
   std::vector<Call> calls_;                  // forward, then backward
-  std::vector<std::vector<Call>> backward_;  // by layer, until they are appended
-  bool in_backward_ = false;                 // whether add() adds to backward
+  std::vector<std::vector<Call>> backward_;  // by layer, until finish() appends them
+  bool in_backward_ = false;                 // whether add() adds to backward_
 };
 
 }  // namespace arbalest::bench

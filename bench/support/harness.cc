@@ -22,7 +22,7 @@ double seconds_of(const std::function<void()>& work, int calls) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The value below which `fraction` of the sorted samples lie, interpolated.
+// Returns the interpolated value below which `fraction` of the sorted samples are.
 double quantile(const std::vector<double>& sorted, double fraction) {
   const double position = fraction * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(position);

@@ -1,5 +1,5 @@
 // Measures contenders in turns (A B A B ...), so that disturbances of the machine affect all of them. A contender's
-// result is the median of its turns; its spread tells whether the run can be judged.
+// result is the median of its turns. Its spread tells whether the result is reliable.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ struct Summary {
   double spread() const { return (third_quartile - first_quartile) / median; }
 };
 
-// `values` must not be empty; quartiles and median are interpolated.
+// `values` must not be empty. Quartiles and median are interpolated.
 Summary summarize(std::vector<double> values);
 
 struct Contender {
@@ -31,7 +31,7 @@ struct Measurement {
   std::string name;
   double seconds = 0.0;          // per call of the work: median over the turns
   double fastest_seconds = 0.0;  // per call, in the fastest turn, which a shared machine disturbs least
-  // (third quartile - first quartile) / median. Judge no ratio whose control has more than 0.05.
+  // (third quartile - first quartile) / median. Do not judge a ratio whose control has a spread above 0.05.
   double spread = 0.0;
   int turns = 0;
   int calls_per_turn = 0;
@@ -49,10 +49,10 @@ std::vector<Measurement> measure_in_turns(const std::vector<Contender>& contende
 // threads, other programs were computing.
 nlohmann::ordered_json describe_machine();
 
-// Prints one object on one line of stdout: the question and the machine first, then `fields`.
+// Prints one JSON object on one line of stdout: the question and the machine first, then `fields`.
 void print_result(const std::string& question, const nlohmann::ordered_json& fields);
 
-// The body of main: parses the options, runs the callbacks of subcommands and `work`, and returns the result of `work`.
+// The body of main. Parses the options, runs the callbacks of subcommands and `work`, and returns the result of `work`.
 // Errors go to stderr, with the exit codes of arbalest (cli/exit_codes.h).
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& work);
 

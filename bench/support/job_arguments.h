@@ -1,4 +1,4 @@
-// The job that a benchmark trains, as its command line names it.
+// The command-line arguments that define a benchmark's job.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ struct JobArguments {
   std::string data_root = "data";
   std::vector<std::string> overrides = {};  // --set options, for all contenders
 
-  // Loads the job with further changes of a benchmark or of one of its contenders. Throws as jobs::load_job does.
+  // Loads the job with additional changes of a benchmark or of one of its contenders. Throws like jobs::load_job.
   jobs::JobOptions load(const std::vector<std::string>& changes = {}) const;
 };
 
-// Adds JOB, --data-root and --set.
+// Adds the arguments JOB, --data-root and --set.
 void add_job(CLI::App& app, JobArguments& job);
 
 }  // namespace arbalest::bench

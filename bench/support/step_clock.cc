@@ -1,7 +1,6 @@
 #include "bench/support/step_clock.h"
 
 #include <cstddef>
-#include <string_view>
 #include <utility>
 
 #include "bench/support/harness.h"
@@ -42,18 +41,18 @@ StepClock::Times StepClock::stop() {
 }
 
 bool StepClock::times(const engine::Stream& stream) const {
-  return running_ && !marking_ && stream.name().find(" learner ") != std::string::npos;
+  return running_ && !marking_ && stream.role() == engine::StreamRole::kLearner;
 }
 
-void StepClock::before_task(const engine::Stream& stream, const char* /*label*/) {
+void StepClock::before_task(const engine::Stream& stream, const engine::TaskInfo& /*task*/) {
   if (!times(stream)) return;
   std::vector<Step>& steps = steps_[&stream];
   if (steps.empty() || steps.back().end.get() != nullptr) steps.push_back({mark(stream), {}});
 }
 
-void StepClock::after_task(const engine::Stream& stream, const char* label) {
+void StepClock::after_task(const engine::Stream& stream, const engine::TaskInfo& task) {
   // the last task of a step
-  if (times(stream) && std::string_view(label) == "result") steps_[&stream].back().end = mark(stream);
+  if (times(stream) && task.kind == engine::TaskKind::kResult) steps_[&stream].back().end = mark(stream);
 }
 
 StepClock::Moment StepClock::mark(const engine::Stream& stream) {
@@ -65,7 +64,7 @@ StepClock::Moment StepClock::mark(const engine::Stream& stream) {
     spare_.pop_back();
   }
   marking_ = true;
-  // An observer may only look at a stream, but this one must enqueue on it.
+  // An observer gets a const stream, but this one must enqueue on it.
   engine::cuda::as_cuda(const_cast<engine::Stream&>(stream))
       .submit("mark", [event = moment.get()](const engine::cuda::StreamContext& context) {
         ARBALEST_CUDA(cudaEventRecord(event, context.stream));

@@ -1,5 +1,4 @@
-// Measures when the steps of learners begin and end on a GPU, by its own clock: does one host thread keep every stream
-// busy?
+// Measures with the GPU's clock when the steps of learners begin and end. Does one host thread keep every stream busy?
 #pragma once
 
 #include <map>
@@ -15,19 +14,19 @@ namespace arbalest::bench {
 class StepClock final : public engine::StreamObserver {
  public:
   struct Times {
-    // Part of the time from a learner's first to its last step that lies within steps.
+    // The fraction of the time from a learner's first to its last step in which a step runs.
     double busy = 0.0;
-    double gap_seconds = 0.0;   // median from the end of a step to the begin of its learner's next step
-    double step_seconds = 0.0;  // median from the begin of a step to its end
+    double gap_seconds = 0.0;   // median time from the end of a step to the start of its learner's next step
+    double step_seconds = 0.0;  // median time from the start of a step to its end
   };
 
-  // From here on, about `steps` enqueued steps are timed. Two events in each step make it slightly longer.
+  // Times about `steps` steps that are enqueued from now on. Two events in each step make it slightly longer.
   void start(int steps);
   // Returns the times of the steps since start(), at least two per learner. All streams must have been drained.
   Times stop();
 
-  void before_task(const engine::Stream& stream, const char* label) override;
-  void after_task(const engine::Stream& stream, const char* label) override;
+  void before_task(const engine::Stream& stream, const engine::TaskInfo& task) override;
+  void after_task(const engine::Stream& stream, const engine::TaskInfo& task) override;
 
  private:
   using Moment = engine::cuda::Handle<cudaEvent_t, cudaEventDestroy>;
@@ -40,7 +39,7 @@ class StepClock final : public engine::StreamObserver {
   Moment mark(const engine::Stream& stream);
 
   bool running_ = false;
-  bool marking_ = false;  // an event is being enqueued, which is not a task of the learner
+  bool marking_ = false;  // an event is being enqueued, which the observer must ignore
   std::vector<Moment> spare_;
   std::map<const engine::Stream*, std::vector<Step>> steps_;
 };

@@ -13,14 +13,16 @@
 
 namespace arbalest::bench {
 
-// Finds the stream of the one learner.
+// Finds the stream of the only learner.
 class StreamFinder final : public engine::StreamObserver {
  public:
-  void before_task(const engine::Stream& stream, const char*) override {
-    // An observer is given the stream to look at; this one captures what is enqueued there.
-    if (stream.name().ends_with("learner 0")) learner = &engine::cuda::as_cuda(const_cast<engine::Stream&>(stream));
+  void before_task(const engine::Stream& stream, const engine::TaskInfo&) override {
+    // An observer gets a const stream, but the caller captures this one.
+    if (stream.role() == engine::StreamRole::kLearner) {
+      learner = &engine::cuda::as_cuda(const_cast<engine::Stream&>(stream));
+    }
   }
-  void after_task(const engine::Stream&, const char*) override {}
+  void after_task(const engine::Stream&, const engine::TaskInfo&) override {}
 
   engine::cuda::CudaStream* learner = nullptr;
 };
@@ -28,7 +30,7 @@ class StreamFinder final : public engine::StreamObserver {
 // The work of one learner on its stream for one step, as one CUDA graph.
 class StepGraph {
  public:
-  // Captures what `enqueue` enqueues on the stream.
+  // Captures the work that `enqueue` enqueues on the stream.
   template <typename Function>
   StepGraph(engine::cuda::CudaStream& stream, const Function& enqueue) : stream_(stream) {
     engine::cuda::Handle<cudaGraph_t, cudaGraphDestroy> graph;

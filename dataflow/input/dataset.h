@@ -60,8 +60,8 @@ class Dataset {
   virtual const InputDescription& description() const noexcept = 0;
   virtual std::int64_t size() const noexcept = 0;
 
-  // Writes `example`, in [0, size()), in the form that the model reads: the normalized image as float32 [c, h, w],
-  // augmented if the dataset augments; or its ids as int32 [columns], stored in the same 4 bytes each.
+  // Writes `example`, in [0, size()), in the form that the model reads. An image is normalized, float32 [c, h, w], and
+  // augmented if the dataset augments. Ids are int32 [columns], stored in the same 4 bytes each.
   virtual void read(std::int64_t example, const ExamplePlace& place, float* image) const = 0;
   // The example's class; or the bits of the float32 to be predicted (kNoLabel is the bit pattern of a NaN).
   virtual std::int32_t label(std::int64_t example) const = 0;

@@ -1,4 +1,4 @@
-// Joins two datasets: a model is evaluated on the test set and, behind it, the validation set.
+// Joins two datasets: a model may be evaluated on the test set followed by the validation set.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace arbalest::dataflow {
 
 // Returns a dataset with the examples of `first`, then those of `second`, which must have the same description. Two
-// datasets of bytes are copied into one, so that steps can gather from both. Other datasets stay two, behind one
+// datasets of bytes are copied into one, so that steps can gather from both. Other datasets stay separate, behind one
 // interface.
 std::unique_ptr<Dataset> join(std::unique_ptr<Dataset> first, std::unique_ptr<Dataset> second);
 

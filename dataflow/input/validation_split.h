@@ -1,5 +1,5 @@
 // Chooses the training examples that a job sets aside for validation. The choice depends on the labels, the fraction
-// and a seed of its own, not on the job's seed, the machine or the number of learners.
+// and the rule's own seed, not on the job's seed, the machine or the number of learners.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// `relu {}`, `tanh {}`, `sigmoid {}`, `leaky_relu {}`, `gelu {}`, `silu {}`, `relu6 {}`: elementwise, any shape.
+// `relu {}`, `tanh {}`, `sigmoid {}`, `leaky_relu { slope: 0.01 }`, `gelu {}`, `silu {}`, `relu6 {}`: elementwise, any
+// shape.
 #pragma once
 
 #include "dataflow/layer.h"

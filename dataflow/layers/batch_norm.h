@@ -15,7 +15,7 @@ class BatchNormLayer final : public Layer {
     ParameterOptions scale{.initializer = {.kind = Initializer::Kind::kConstant, .value = 1.0F}};
     ParameterOptions shift{.initializer = {.kind = Initializer::Kind::kConstant}};
   };
-  // Operations that fusion has added behind the normalization.
+  // Operations that fusion has added after the normalization.
   enum class Behind { kNothing, kRelu, kAddendAndRelu };
   explicit BatchNormLayer(const Options& options, Behind behind = Behind::kNothing)
       : options_(options), behind_(behind) {}

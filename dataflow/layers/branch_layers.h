@@ -19,7 +19,7 @@ class AddLayer final : public Layer {
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 
  private:
-  std::optional<engine::ActivationKind> activation_;  // fused behind the sum
+  std::optional<engine::ActivationKind> activation_;  // fused after the sum
 };
 
 class ConcatLayer final : public Layer {

@@ -24,12 +24,14 @@ inline ParameterSpec parameter_spec(const char* name, const engine::Shape& shape
           .decay_multiplier = options.decay_multiplier};
 }
 
+// Not for batch norm's shift, which is also named "bias": its kind is kNormalization.
 inline ParameterSpec bias_spec(const engine::Shape& shape, const Fan& fan, const ParameterOptions& options) {
   ParameterSpec spec = parameter_spec("bias", shape, fan, options);
   spec.kind = ParameterKind::kBias;
   return spec;
 }
 
+// A running statistic, which is not trained. `momentum` is the weight of the newest mini-batch, as in PyTorch.
 inline ParameterSpec statistic_spec(const char* name, const engine::Shape& shape, float initial, float momentum) {
   return {.name = name,
           .shape = shape,

@@ -288,7 +288,7 @@ class LayerReader {
                                   message.padding_height(), message.has_padding_width(), message.padding_width());
     engine::Window window;
     window.kernel = extent(kernel, field, kKernelLength);
-    // A missing stride was to be taken from the kernel, which is wrong; its issue has been reported already.
+    // A missing stride defaults to the kernel. If the kernel is wrong, its issue has been reported already.
     if (stride.both || stride.height || stride.width) window.stride = extent(stride, field, kStrideLength);
     if (message.padding_mode() != v1::Padding::SAME) {
       window.padding = extent(padding, field, kPaddingLength);
@@ -347,7 +347,7 @@ class LayerReader {
       case Kind::KIND_NOT_SET:
         break;
     }
-    engine::fail(engine::ErrorKind::kInternal, "layer '{}' has not got its defaults", message_.name());
+    engine::fail(engine::ErrorKind::kInternal, "layer '{}' lacks its defaults", message_.name());
   }
 
   const v1::Layer& message_;

@@ -52,7 +52,7 @@ ARBALEST_HOST_DEVICE AugmentedView augmented_view(const Augmentation& augmentati
 }
 
 // Position in the stored image of a row or column of the scaled rectangle: `part` of the way from place `first` to
-// `second`. The middle of a pixel is half a pixel behind its edge.
+// `second`. The middle of a pixel is half a pixel after its edge.
 struct Between {
   std::int32_t first;
   std::int32_t second;

@@ -1,5 +1,5 @@
-// Converts between numbers in memory and float32, in which all arithmetic is done. Integer operations make host and
-// device round alike.
+// Converts between numbers in memory and float32, in which all arithmetic is done. Integer operations give host and
+// device the same rounding.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Tests for infinity and NaN by the exponent bits, which works whatever a compiler assumes about floating point.
+// Tests for infinity and NaN by the exponent bits, so fast-math options of compilers do not matter.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ ARBALEST_HOST_DEVICE PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) 
   return counter;
 }
 
-// Uses of the generator outside of layers take numbers of layers that no model reaches (compare dropout.h).
+// Uses of the generator outside of layers take layer numbers that no model reaches (compare dropout.h).
 inline constexpr std::uint32_t kAugmentationLayer = 0xFFFFFFFFU;
 inline constexpr std::uint32_t kCropLayer = kAugmentationLayer - 1;  // for the first attempt; later attempts use the
                                                                      // numbers below

@@ -7,7 +7,7 @@
 #define ARBALEST_HOST_DEVICE inline __attribute__((always_inline))
 #endif
 
-// Unrolls the next loop, of at most 16 rounds. CUDA sources are also compiled by a host compiler, which has its own
+// Unrolls the next loop, of at most 16 iterations. CUDA sources are also compiled by a host compiler, which has its own
 // pragma.
 #if defined(__CUDA_ARCH__)
 #define ARBALEST_UNROLL _Pragma("unroll")

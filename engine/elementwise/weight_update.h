@@ -11,7 +11,8 @@
 
 namespace arbalest::engine::elementwise {
 
-// A step, or a gradient that will be squared, of this size or more counts as divergence: its square may overflow.
+// A step of this size or more counts as divergence, and so does a gradient of this size that the rule squares: the
+// square of a smaller gradient is finite.
 constexpr float kTooLarge = 1e18F;
 
 // NaN counts as too large, because comparisons with it are false.
@@ -42,7 +43,8 @@ ARBALEST_HOST_DEVICE float decayed(float weight, float gradient, const RangeTerm
 // Each step below is made for one range and has
 //   kSlots      number of vectors that it keeps
 //   kSquares    slot that holds squares, whose overflow the step does not show; -1: none
-//   refuses     whether the step of this element indicates divergence
+//   refuses     whether this element's step indicates divergence; asked only if nothing pulls, and one
+//               such element stops the whole step
 //   move        returns d and updates the state
 
 struct PlainSgdStep {
@@ -149,8 +151,8 @@ struct AdamWStep {
   }
 };
 
-// Moves a running statistic towards that of the mini-batch, which is stored in place of a gradient. Refuses a
-// mini-batch that is not finite.
+// Moves a running statistic towards the mini-batch's statistic, which is stored in place of a gradient. Refuses a
+// change that is not finite, or of size kTooLarge or more.
 struct StatisticStep {
   static constexpr int kSlots = 0;
   static constexpr int kSquares = -1;
@@ -170,7 +172,7 @@ struct MovedElement {
   std::int32_t non_finite;  // 1: the weight or the state is not finite
 };
 
-// The step of one element. reference: what the weight is pulled towards; unused unless `corrected`.
+// The step of one element. reference: the value that the weight is pulled towards; unused unless `corrected`.
 template <bool corrected, typename Step>
 ARBALEST_HOST_DEVICE MovedElement move_element(const Step& step, float weight, float gradient, float reference,
                                                float pull, ElementState& state) {

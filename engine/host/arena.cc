@@ -15,8 +15,8 @@
 namespace arbalest::engine::host {
 namespace {
 
-// oneTBB counts the caller as one of its threads, but here the caller never works. The smallest request of the process
-// wins, so a small arena must not ask for less than a large one.
+// oneTBB counts the caller as one of its threads, but here the caller never works. The smallest limit in the process
+// applies, so a small arena must not ask for less than a large one.
 std::size_t allowed_threads(int threads) {
   return static_cast<std::size_t>(std::max(threads, tbb::info::default_concurrency())) + 1;
 }

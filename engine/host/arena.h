@@ -1,4 +1,4 @@
-// The only access to oneTBB, whose headers stay behind this file.
+// The only access to oneTBB; no header includes oneTBB's headers.
 #pragma once
 
 #include <memory>

@@ -12,8 +12,8 @@
 
 namespace arbalest::engine::host {
 
-// Tasks wait in a queue of our own. oneTBB only gets "runners", each of which empties the queue, so that a burst of
-// tasks wakes a worker once. One mutex orders everything that a submitter wrote before what its task reads.
+// Tasks wait in our own queue. oneTBB only gets "runners", each of which empties the queue, so that a burst of tasks
+// wakes a worker once. One mutex makes a submitter's writes visible to its task.
 struct Pool::Impl {
   explicit Impl(int threads) : limit(threads), arena(threads) {}
 
@@ -71,7 +71,7 @@ Pool::~Pool() { drain(); }
 void Pool::submit(std::function<void()> task) {
   const std::lock_guard lock(impl_->mutex);
   if (impl_->runners < impl_->limit) {
-    publish_to_sanitizer(impl_.get());  // a worker gets to know the object through oneTBB
+    publish_to_sanitizer(impl_.get());  // tells the sanitizer that a worker gets the object through oneTBB
     impl_->arena.enqueue(
         [](void* impl) noexcept {
           receive_from_sanitizer(impl);

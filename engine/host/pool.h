@@ -1,4 +1,5 @@
-// The thread pool of the host, which prepares input. It runs on oneTBB; its tasks must not block.
+// Thread pool that reads and decodes input; it runs on oneTBB. A task may read files, but must not wait for another
+// task.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +16,12 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // Runs `task` some time later on a thread of the pool. The task must not throw and must not wait for other tasks.
+  // Queues `task`, which must not throw.
   void submit(std::function<void()> task);
-  // Runs body(i) for every i in [0, count), each as a task, and returns when all tasks of the pool have ended. If it
-  // throws because a task could not be submitted, the submitted tasks have ended, too.
+  // Runs body(i) for every i in [0, count), one task each, then waits as drain() does, also if submit() throws. body
+  // must not throw. Do not call from a task of the pool: that would deadlock.
   void for_each(std::size_t count, const std::function<void(std::size_t)>& body);
-  // Returns when all submitted tasks have ended.
+  // Blocks until the pool has no task left, whoever submitted it. Do not call from a task of the pool.
   void drain() noexcept;
 
  private:

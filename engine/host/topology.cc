@@ -54,7 +54,7 @@ std::optional<std::uint64_t> address_space_unused() {
 }  // namespace
 
 std::vector<int> allowed_cores() {
-  // The kernel refuses a mask that is smaller than its own, so the mask grows until it fits.
+  // The kernel rejects a mask that is smaller than its own, so the mask grows until it fits.
   for (std::size_t words = 16;; words *= 2) {
     std::vector<unsigned long> mask(words, 0);
     const std::size_t bytes = words * sizeof(unsigned long);

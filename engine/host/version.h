@@ -4,7 +4,7 @@
 
 namespace arbalest::engine::host {
 
-// Version of the loaded library.
+// Version of the oneTBB library that is loaded at run time.
 std::string onetbb_version();
 
 }  // namespace arbalest::engine::host

@@ -2,9 +2,9 @@
 //   y = scale[c] (x - m[c]) / sqrt(v[c] + epsilon) + shift[c]
 // In training m and v are the batch's mean and (biased, / N) variance, at inference the running ones. Parameters:
 // scale, shift, running mean, running variance, [c] each.
-// An addend, a second input of the input's shape, with ReLU gives the end of a residual block in one pass:
+// An optional addend, a second input of the input's shape, computes with ReLU the end of a residual block in one pass:
 //   output = max(0, y + addend)
-// The gradient behind ReLU is the addend's. Backward then reads the output.
+// The addend's gradient is the gradient of ReLU's input. Backward then reads the output.
 //
 // Forward does not write the running statistics, because other streams may be reading them. It writes their targets,
 // the batch's mean and unbiased (/ (N - 1)) variance, into their "gradients". The update (ops/weight_update.h) then

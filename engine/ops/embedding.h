@@ -1,5 +1,5 @@
 // Looks up rows of a table by id: y[n] = w[ids[n, column]]. The gradient of the table is dense. A row that is looked up
-// more than once gets the sum in the order of the mini-batch, so the bits are the same each time; other rows get zero.
+// more than once gets the sum in the order of the mini-batch, so the bits are always the same. Other rows get zero.
 // Inputs: ids. The ids have no gradient.
 #pragma once
 

@@ -1,7 +1,7 @@
-// Gathers a mini-batch by indices from a dataset that lies in the device's memory as bytes:
+// Gathers a mini-batch by indices from a dataset that is stored as bytes in the device's memory:
 //   images[i, c, y, x] = normalized[c, pixels[indices[i], c, y, x]]     labels[i] = classes[indices[i]]
 // An index kNoExample (in a padded batch) gives zeros and kNoLabel. If images are augmented, (y, x) is another pixel or
-// lies between pixels (elementwise/augmentation.h).
+// a point between pixels (elementwise/augmentation.h).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct GatherExamples {
   const std::uint8_t* pixels = nullptr;   // [examples, channels, height, width]; aligned to 4 bytes on a GPU
   const std::int32_t* classes = nullptr;  // [examples]
   const float* normalized = nullptr;      // [channels, 256]: normalized value of each byte
-  // [batch] in [0, examples), or kNoExample; read at run time, so a recorded task gathers what was copied there. 64
-  // bits each, as on the host: a mini-batch's indices take a few hundred bytes, and copying half of that takes as long.
+  // [batch] in [0, examples), or kNoExample. Read at run time, so a recorded task gathers the current indices. 64 bits
+  // each, as on the host: a mini-batch's indices take a few hundred bytes, and copying half of that takes as long.
   const std::int64_t* indices = nullptr;
   float* images = nullptr;         // [batch, channels, height, width]; aligned to 16 bytes on a GPU
   std::int32_t* labels = nullptr;  // [batch]

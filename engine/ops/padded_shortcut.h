@@ -1,6 +1,6 @@
 // The shortcut without parameters between residual blocks of different shape (He et al., 2015, option A). It takes
-// every stride-th pixel in both directions, beginning with the first, and adds (channels - c) / 2 channels of zeros
-// before the input's channels and the rest of the zeros behind them.
+// every stride-th pixel in both directions, beginning with the first. It adds (channels - c) / 2 channels of zeros
+// before the input's channels and the rest of the zeros after them.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // The passes that combine the replicas' flat vectors. `sum` has kAveragingTail more elements than the model; the tail
 // is reduced with it.
 //
-// Every sum over replicas follows a pairwise tree over their numbers: the sum of a range is that of its first part, the
-// largest power of two below its length, plus that of the rest. So the sums of replicas 0..3 and 4..7 on two devices
-// add up to the same bits as one device's sum of 0..7.
+// Every sum over replicas follows a pairwise tree over their numbers. The sum of a range is the sum of its first part
+// plus the sum of the rest; the first part is the largest power of two below the range's length. So the sums of
+// replicas 0..3 and 4..7 on two devices add up to the same bits as one device's sum of 0..7.
 //
 // The last `statistics` elements are running statistics (ops/batch_norm.h). The center's statistics are always the mean
 // of the replicas',

@@ -2,7 +2,7 @@
 // torch.nn.utils.clip_grad_norm_:
 //   scale = min(1, max_norm / (|g| + 1e-6)),     |g| = sqrt(sum_i g_i^2)
 // Sums are in double and in one order, whatever the number of threads. The update multiplies by the scale
-// (ops/weight_update.h), so the gradient is read once more and not written. Padding is zero and adds nothing.
+// (engine/passes/weight_update.h), so the gradient is read once more and not written. Padding is zero and adds nothing.
 #pragma once
 
 #include <cstdint>

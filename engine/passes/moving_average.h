@@ -5,7 +5,7 @@
 
 namespace arbalest::engine {
 
-// average += weight (values - average). Weight 1 copies, whatever `average` holds; weight 0 changes nothing.
+// average += weight (values - average). Weight 1 copies, even if `average` is not finite; weight 0 changes nothing.
 struct MovingAverage {
   const float* values = nullptr;
   float* average = nullptr;

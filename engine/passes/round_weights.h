@@ -1,5 +1,5 @@
-// Rounds a flat vector to low precision, after something other than an update (engine/passes/weight_update.h) has
-// written it.
+// Rounds a flat vector to low precision. An update (engine/passes/weight_update.h) rounds its own result, so this pass
+// is for vectors that other tasks have written.
 #pragma once
 
 #include <cstdint>

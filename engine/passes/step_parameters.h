@@ -6,9 +6,9 @@
 
 namespace arbalest::engine {
 
-// The host writes a block, and the mini-batch's indices behind it, into a ring as deep as the scheduler's run-ahead;
-// the learner's stream copies them to the recording's fixed address before the replay. The host never rewrites a block
-// that an enqueued replay may still read.
+// The host writes a block, followed by the mini-batch's indices, into a ring as deep as the scheduler's run-ahead. The
+// learner's stream copies them to the recording's fixed address before the replay. The host never rewrites a block that
+// an enqueued replay may still read.
 struct StepParameters {
   std::uint64_t task = 0;       // number of the mini-batch over the whole run, from 0
   std::uint64_t seed = 0;       // the job's seed; randomness is keyed on (seed, task, layer, element)

@@ -38,14 +38,14 @@ struct WeightUpdate {
   // [elements], holds the mini-batch's statistics in ranges of running statistics; null: they are in `gradient`.
   const float* statistics = nullptr;
   // The two vectors r towards which the weights may be pulled; step->reference selects one if step->pull is not 0. Both
-  // are null if nothing pulls: the weights are then a model of their own, so a step with an element that is not finite
-  // (or about to overflow) is refused as a whole, and weights and state stay as they were.
+  // are null if nothing pulls: the replica is then independent, so a step with an element that is not finite (or about
+  // to overflow) is refused as a whole. Weights and state then stay unchanged.
   const float* references[2] = {nullptr, nullptr};
   std::span<const UpdateRange> ranges;  // must outlive the task
   UpdateRule rule;
   const float* gradient_scale = nullptr;  // factor of the gradient (ops/gradient_clip.h); null: 1
   const StepParameters* step = nullptr;
-  std::int32_t* non_finite = nullptr;  // out: number of refused elements, or of those whose weight or state is not
+  std::int32_t* non_finite = nullptr;  // out: number of refused elements, or of elements whose weight or state is not
                                        // finite
 };
 

@@ -97,7 +97,7 @@ struct SynchronizationSwitch {
   double at_epoch = 0.0;
   sma::Options to;
   std::vector<int> learners_per_device;  // by device; empty: as many as before
-  scheduler::LearnerScaling with_learners = scheduler::LearnerScaling::kSqrt;
+  scheduler::RateScaling with_learners = scheduler::RateScaling::kSqrt;
   std::string path;  // path of the scheme in the job: "synchronization.switch[0].local_sgd"
 };
 

@@ -48,7 +48,8 @@ std::string to_text(const Inspection& inspection) {
   std::vector<std::vector<std::string>> plan = {{"epochs done", "learning rate", "learners", "synchronization"}};
   std::vector<std::string> shown;
   for (const PlanRow& row : inspection.plan) {
-    std::vector<std::string> now = {fmt::format("{:.4g}", row.rate), grouped(row.learners), row.synchronization};
+    std::vector<std::string> now = {fmt::format("{:.4g}", row.learning_rate), grouped(row.learners),
+                                    row.synchronization};
     if (now == shown) continue;  // only rows in which something changes
     plan.push_back({fmt::format("{:.4g}", row.epoch), now[0], now[1], now[2]});
     shown = std::move(now);
@@ -82,7 +83,7 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
   auto plan = nlohmann::ordered_json::array();
   for (const PlanRow& row : inspection.plan) {
     plan.push_back({{"epoch", row.epoch},
-                    {"rate", row.rate},
+                    {"rate", row.learning_rate},
                     {"learners", row.learners},
                     {"synchronization", row.synchronization}});
   }

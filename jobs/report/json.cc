@@ -5,6 +5,7 @@
 
 #include "engine/error.h"
 #include "jobs/messages/text.h"
+#include "jobs/report/class_report.h"
 
 namespace arbalest::jobs {
 
@@ -76,12 +77,13 @@ ordered_json to_json(const RunStart& start) {
   return {{"job", start.job},
           {"model", start.model},
           {"data", start.data},
+          {"data_root", start.data_root},
           {"devices", start.devices},
           {"learners_per_device", per_device(start.learners_per_device)},
           {"batch_size", start.batch_size},
           {"precision", engine::to_string(start.precision)},
           {"max_epochs", start.max_epochs},
-          {"target_accuracy", null_unless_set(start.target_accuracy)},
+          {"target_accuracy", finite_if_set("target_accuracy", start.target_accuracy)},
           {"accuracy_set", to_string(start.accuracy_set)},
           {"dropped_examples", start.dropped_examples},
           {"elapsed_seconds", finite("elapsed_seconds", start.elapsed_seconds)},
@@ -123,11 +125,11 @@ ordered_json to_json(const ResizeRow& row) {
                        {"reason", row.reason}};
   if (row.evidence) {
     const autotuner::Evidence& evidence = *row.evidence;
-    json["evidence"] = {{"images_per_second", evidence.rate},
+    json["evidence"] = {{"images_per_second", finite("images_per_second", evidence.rate)},
                         {"windows", evidence.windows},
-                        {"noise", evidence.noise},
+                        {"noise", finite("noise", evidence.noise)},
                         {"best_learners", evidence.best_learners},
-                        {"best_images_per_second", evidence.best_rate},
+                        {"best_images_per_second", finite("best_images_per_second", evidence.best_rate)},
                         {"probes", evidence.probes},
                         {"probe_limit", evidence.probe_limit},
                         {"measured_windows", evidence.measured_windows},
@@ -158,20 +160,21 @@ ordered_json to_json(const RunSummary& summary) {
           : joined({accuracies(summary.test_accuracy, summary.test_top5_accuracy),
                     {{"best_test_accuracy", finite_if_set("best_test_accuracy", summary.best_test_accuracy)}}});
   const bool validates = summary.accuracy_set == EvaluationSet::kValidation;
-  const ordered_json rest = {{"test_loss", summary.test_loss ? null_unless_finite(*summary.test_loss) : ordered_json()},
-                             {"epochs", summary.epochs},
-                             {"examples", summary.examples},
-                             {"skipped_examples", summary.skipped_examples},
-                             {"train_seconds", finite("train_seconds", summary.train_seconds)},
-                             {"time_to_accuracy_seconds", null_unless_set(summary.time_to_accuracy_seconds)},
-                             {"accuracy_set", to_string(summary.accuracy_set)},
-                             {"images_per_second", finite("images_per_second", summary.images_per_second)},
-                             {"learners", summary.learners},
-                             {"learners_per_device", per_device(summary.learners_per_device)},
-                             {"devices", summary.devices},
-                             {"precision", engine::to_string(summary.precision)},
-                             {"seed", summary.seed},
-                             {"model_sha256", summary.model_sha256}};
+  const ordered_json rest = {
+      {"test_loss", summary.test_loss ? null_unless_finite(*summary.test_loss) : ordered_json()},
+      {"epochs", summary.epochs},
+      {"examples", summary.examples},
+      {"skipped_examples", summary.skipped_examples},
+      {"train_seconds", finite("train_seconds", summary.train_seconds)},
+      {"time_to_accuracy_seconds", finite_if_set("time_to_accuracy_seconds", summary.time_to_accuracy_seconds)},
+      {"accuracy_set", to_string(summary.accuracy_set)},
+      {"images_per_second", finite("images_per_second", summary.images_per_second)},
+      {"learners", summary.learners},
+      {"learners_per_device", per_device(summary.learners_per_device)},
+      {"devices", summary.devices},
+      {"precision", engine::to_string(summary.precision)},
+      {"seed", summary.seed},
+      {"model_sha256", summary.model_sha256}};
   return joined({outcome, scores, validates ? validation_scores(summary) : ordered_json::object(), rest});
 }
 
@@ -186,6 +189,7 @@ ordered_json to_json(const EvaluationResult& result) {
   }
   json[set + "_loss"] = null_unless_finite(result.loss);
   json["examples"] = result.examples;
+  if (result.classes) json.update(to_json(*result.classes));
   return json;
 }
 

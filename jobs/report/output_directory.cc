@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <system_error>
@@ -41,7 +42,8 @@ std::vector<fs::path> make_directories(const fs::path& path) {
     if (fs::create_directory(part, error)) made.push_back(part);
     if (!error) continue;
     remove_empty(made);
-    fail_directory("create", path, error.value());
+    // A file in the place of a directory counts as existing.
+    fail_directory("create", path, error.value() == EEXIST ? ENOTDIR : error.value());
   }
   return made;
 }

@@ -1,6 +1,7 @@
 #include "jobs/report/run_directory.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -43,6 +44,8 @@ int claim(const fs::path& directory) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0 && errno == EEXIST) fail_used(directory, kMetricsFile);
   if (file < 0) fail_directory("write to", directory, errno);
+  // Shows other processes that the run is alive (is_running). A file system without locks only lacks that answer.
+  static_cast<void>(flock(file, LOCK_EX | LOCK_NB));
   return file;
 }
 
@@ -94,6 +97,23 @@ void RunDirectory::on_finish(const RunSummary& summary) {
   metrics_->append("finish", to_json(summary));
   metrics_->sync();
   write_file(path() / kSummaryFile, to_json(summary).dump(2) + "\n");
+}
+
+std::string saved_data_root(const fs::path& directory) {
+  std::ifstream file(directory / kMetricsFile);
+  std::string line;
+  std::getline(file, line);  // the start of the run
+  const auto start = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const bool is_told = start.is_object() && start.contains("data_root") && start["data_root"].is_string();
+  return is_told ? start["data_root"].get<std::string>() : "";
+}
+
+bool is_running(const fs::path& directory) {
+  const int file = open((directory / kMetricsFile).c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool is_locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  return is_locked;
 }
 
 std::optional<SavedSummary> read_summary(const fs::path& directory) {

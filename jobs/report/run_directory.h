@@ -57,6 +57,13 @@ class RunDirectory final : public RunObserver {
   std::vector<LearnerStep> learners_;  // learners that the run had
 };
 
+// The data root of the run in `directory`, an absolute path; "" if its metrics.jsonl does not tell.
+std::string saved_data_root(const std::filesystem::path& directory);
+
+// Whether a process is training in `directory` at present: it holds a lock on metrics.jsonl while it lives. False on
+// file systems without locks.
+bool is_running(const std::filesystem::path& directory);
+
 // The part of a summary.json about the saved model.
 struct SavedSummary {
   std::string model_sha256;

@@ -18,7 +18,6 @@ namespace arbalest::jobs {
 namespace {
 
 constexpr double kNanoseconds = 1e9;
-constexpr const char* kLearner = " learner ";
 
 TraceTime nanoseconds(double seconds) { return static_cast<TraceTime>(kNanoseconds * seconds); }
 double seconds(TraceTime time) { return static_cast<double>(time) / kNanoseconds; }
@@ -28,11 +27,40 @@ bool is_on_gpu(std::string_view stream) { return stream.starts_with("cuda"); }
 // Identifies the calling thread, which must live as long as the trace.
 const void* this_thread() { return reinterpret_cast<const void*>(pthread_self()); }
 
-const char* category_of(std::string_view track, std::string_view span) {
-  if (span.starts_with("wait")) return "wait";
-  if (track.find("input") != std::string_view::npos) return "input";
-  if (track.ends_with("averaging")) return "averaging";
-  return span == "evaluate" || span == "statistics" ? "evaluation" : "training";
+TrackKind kind_of(engine::StreamRole role) {
+  switch (role) {
+    case engine::StreamRole::kLearner:
+    case engine::StreamRole::kInference:
+      return TrackKind::kLearner;
+    case engine::StreamRole::kSynchronization:
+      return TrackKind::kAveraging;
+    case engine::StreamRole::kTransfer:
+      break;
+  }
+  return TrackKind::kInput;
+}
+
+SpanKind kind_of(const engine::TaskInfo& task, TrackKind track) {
+  if (task.kind == engine::TaskKind::kWait) return SpanKind::kWait;
+  if (track == TrackKind::kAveraging) return SpanKind::kAveraging;
+  if (track == TrackKind::kInput) return SpanKind::kInput;
+  return task.phase == engine::WorkPhase::kTraining ? SpanKind::kTraining : SpanKind::kEvaluation;
+}
+
+const char* to_string(SpanKind kind) {
+  switch (kind) {
+    case SpanKind::kTraining:
+      return "training";
+    case SpanKind::kEvaluation:
+      return "evaluation";
+    case SpanKind::kAveraging:
+      return "averaging";
+    case SpanKind::kInput:
+      return "input";
+    case SpanKind::kWait:
+      break;
+  }
+  return "wait";
 }
 
 // Writes one span in Chrome's format, whose times are microseconds.
@@ -82,28 +110,37 @@ TraceTime Trace::now() const {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
 }
 
-void Trace::before_task(const engine::Stream& stream, const char* /*label*/) {
-  if (TraceTrack* track = tracks_.find(&stream, stream.name())) track->begin(now());
+TraceTrack* Trace::track_of(const engine::Stream& stream) {
+  return tracks_.find(&stream, kind_of(stream.role()), stream.name());
 }
 
-void Trace::after_task(const engine::Stream& stream, const char* label) {
-  if (TraceTrack* track = tracks_.find(&stream, stream.name())) track->end(label, now());
+void Trace::before_task(const engine::Stream& stream, const engine::TaskInfo& /*task*/) {
+  if (TraceTrack* track = track_of(stream)) track->begin(now());
 }
+
+void Trace::after_task(const engine::Stream& stream, const engine::TaskInfo& task) {
+  TraceTrack* track = track_of(stream);
+  if (track == nullptr) return;
+  track->end(task.label, kind_of(task, track->kind()), task.phase != engine::WorkPhase::kTraining, now());
+}
+
+TraceTrack* Trace::Input::fills() const { return trace_.tracks_.find(this_thread(), TrackKind::kInput, name_); }
+TraceTrack* Trace::Input::waits() const { return trace_.tracks_.find(this_thread(), wait_kind_, wait_name_); }
 
 void Trace::Input::before_fill() {
-  if (TraceTrack* track = trace_.tracks_.find(this_thread(), name_)) track->begin(trace_.now());
+  if (TraceTrack* track = fills()) track->begin(trace_.now());
 }
 
 void Trace::Input::after_fill() {
-  if (TraceTrack* track = trace_.tracks_.find(this_thread(), name_)) track->end("fill", trace_.now());
+  if (TraceTrack* track = fills()) track->end("fill", SpanKind::kInput, /*in_evaluation=*/false, trace_.now());
 }
 
 void Trace::Input::before_wait() {
-  if (TraceTrack* track = trace_.tracks_.find(this_thread(), wait_name_)) track->begin(trace_.now());
+  if (TraceTrack* track = waits()) track->begin(trace_.now());
 }
 
 void Trace::Input::after_wait() {
-  if (TraceTrack* track = trace_.tracks_.find(this_thread(), wait_name_)) track->end("wait for input", trace_.now());
+  if (TraceTrack* track = waits()) track->end("wait for input", SpanKind::kWait, /*in_evaluation=*/false, trace_.now());
 }
 
 void Trace::on_prepare() { last_ = now(); }
@@ -113,16 +150,14 @@ void Trace::on_start(const RunStart& start) {
   const TraceTime at = now();
   phases_.push_back({"preparation", last_, at});
   last_ = at;
-  learners_before_ = sums_of(kLearner);
-  input_before_ = sums_of(training_input_.wait_name());
+  learners_before_ = sums_of(TrackKind::kLearner);
+  input_before_ = sums_of(TrackKind::kInputWait);
 }
 
-TraceSums Trace::sums_of(std::string_view part_of_name) const {
+TraceSums Trace::sums_of(TrackKind kind) const {
   TraceSums sums;
   tracks_.for_each([&](const TraceTrack& track) {
-    // "evaluation input wait" contains "input wait", but is another track.
-    const bool is_whole = part_of_name == training_input_.wait_name();
-    if (is_whole ? track.name() != part_of_name : track.name().find(part_of_name) == std::string::npos) return;
+    if (track.kind() != kind) return;
     sums.busy += track.sums().busy;
     sums.waiting += track.sums().waiting;
   });
@@ -137,8 +172,8 @@ void Trace::on_resize(const ResizeRow& row) {
 }
 
 void Trace::measure(const EpochRow& row, TraceTime begin, TraceTime end) {
-  const TraceSums learners = sums_of(kLearner);
-  const TraceSums input = sums_of(training_input_.wait_name());
+  const TraceSums learners = sums_of(TrackKind::kLearner);
+  const TraceSums input = sums_of(TrackKind::kInputWait);
   const int count = std::reduce(row.learners_per_device.begin(), row.learners_per_device.end());
   const double whole = seconds(learner_time_ + count * (end - std::min(end, std::max(begin, resized_))));
   learner_time_ = 0;
@@ -167,7 +202,8 @@ void Trace::on_epoch(const EpochRow& row) {
   epochs_.push_back({training, *shares_});
 }
 
-void Trace::on_finish(const RunSummary& /*summary*/) {
+void Trace::on_finish(const RunSummary& summary) {
+  if (summary.status == RunStatus::kFailed) return;
   phases_.push_back({"end of the run", last_, now()});
   write_file(path_, to_json());
 }
@@ -200,7 +236,7 @@ std::string Trace::to_json() const {
   for (const TraceTrack* track : tracks) {
     text += name_text("thread_name", ++id, track->name());
     for (const TraceSpan& span : track->spans()) {
-      text += span_text(span.name, category_of(track->name(), span.name), id, span.begin, span.end);
+      text += span_text(span.name, to_string(span.kind), id, span.begin, span.end);
     }
   }
   text += name_text("thread_name", kRun, "run");

@@ -36,15 +36,16 @@ class Trace final : public engine::StreamObserver, public RunObserver {
  public:
   static constexpr std::size_t kSpansPerTrack = std::size_t{1} << 17U;  // 3 MB; minutes of a small model
 
-  // Keeps the first `spans_per_track` spans of each stream or thread. The file is written when the run ends, however it
-  // ends. Throws kUsage if the file exists or its directory does not.
+  // Keeps the first `spans_per_track` spans of each stream or thread. The file is written when the run ends; a
+  // run that fails writes none, so the same command can be repeated. Throws kUsage if the file exists or its directory
+  // does not.
   explicit Trace(std::filesystem::path path, std::size_t spans_per_track = kSpansPerTrack);
 
   dataflow::InputObserver& training_input() { return training_input_; }
   dataflow::InputObserver& evaluation_input() { return evaluation_input_; }
 
-  void before_task(const engine::Stream& stream, const char* label) override;
-  void after_task(const engine::Stream& stream, const char* label) override;
+  void before_task(const engine::Stream& stream, const engine::TaskInfo& task) override;
+  void after_task(const engine::Stream& stream, const engine::TaskInfo& task) override;
 
   void on_prepare() override;
   void on_start(const RunStart& start) override;
@@ -63,15 +64,20 @@ class Trace final : public engine::StreamObserver, public RunObserver {
  private:
   class Input final : public dataflow::InputObserver {
    public:
-    Input(Trace& trace, std::string name) : trace_(trace), name_(std::move(name)), wait_name_(name_ + " wait") {}
+    Input(Trace& trace, TrackKind wait_kind, std::string name)
+        : trace_(trace), wait_kind_(wait_kind), name_(std::move(name)), wait_name_(name_ + " wait") {}
     void before_fill() override;
     void after_fill() override;
     void before_wait() override;
     void after_wait() override;
-    const std::string& wait_name() const noexcept { return wait_name_; }
 
    private:
+    // Null if there are too many tracks.
+    TraceTrack* fills() const;
+    TraceTrack* waits() const;
+
     Trace& trace_;
+    const TrackKind wait_kind_;
     const std::string name_;
     const std::string wait_name_;
   };
@@ -86,7 +92,9 @@ class Trace final : public engine::StreamObserver, public RunObserver {
   };
 
   TraceTime now() const;
-  TraceSums sums_of(std::string_view part_of_name) const;
+  TraceTrack* track_of(const engine::Stream& stream);
+  // Sums over all tracks of a kind.
+  TraceSums sums_of(TrackKind kind) const;
   // begin, end: of the epoch's training.
   void measure(const EpochRow& row, TraceTime begin, TraceTime end);
   std::string to_json() const;
@@ -94,8 +102,8 @@ class Trace final : public engine::StreamObserver, public RunObserver {
   const std::filesystem::path path_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   TraceTracks tracks_;
-  Input training_input_{*this, "input"};
-  Input evaluation_input_{*this, "evaluation input"};
+  Input training_input_{*this, TrackKind::kInputWait, "input"};
+  Input evaluation_input_{*this, TrackKind::kEvaluationInputWait, "evaluation input"};
   std::vector<Phase> phases_;
   std::vector<Epoch> epochs_;
   TraceTime last_ = 0;  // end of the last phase

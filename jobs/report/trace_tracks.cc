@@ -5,8 +5,9 @@
 
 namespace arbalest::jobs {
 
-TraceTrack::TraceTrack(std::string name, std::size_t capacity)
-    : name_(std::move(name)),
+TraceTrack::TraceTrack(TrackKind kind, std::string name, std::size_t capacity)
+    : kind_(kind),
+      name_(std::move(name)),
       capacity_(capacity),
       // the system provides pages when they are first written
       spans_(std::make_unique_for_overwrite<TraceSpan[]>(capacity)) {}
@@ -26,16 +27,9 @@ void TraceTrack::keep(const TraceSpan& span) noexcept {
   count_.store(count + 1, std::memory_order_release);
 }
 
-void TraceTrack::end(const char* name, TraceTime now) noexcept {
-  const std::string_view text = name;
-  // These labels begin a learner's training step, its evaluation of a mini-batch, and its measurement of statistics.
-  // With a single learner, the latter two begin without a wait (learners/learner.cc).
-  if (text == "parameters") evaluates_ = false;
-  constexpr std::string_view kEvaluates[] = {"evaluate", "parameters for statistics",
-                                             "wait for the central model's copy"};
-  if (std::ranges::count(kEvaluates, text) > 0) evaluates_ = true;
-  if (!evaluates_) add(text.starts_with("wait") ? waiting_ : busy_, now - begin_);
-  keep({begin_, now, name});
+void TraceTrack::end(const char* name, SpanKind kind, bool in_evaluation, TraceTime now) noexcept {
+  if (!in_evaluation) add(kind == SpanKind::kWait ? waiting_ : busy_, now - begin_);
+  keep({begin_, now, name, kind});
 }
 
 TraceSums TraceTrack::sums() const noexcept {
@@ -46,7 +40,7 @@ TraceTracks::~TraceTracks() {
   for (std::atomic<Entry*>& place : places_) delete place.load();
 }
 
-TraceTrack* TraceTracks::find(const void* key, std::string_view name) {
+TraceTrack* TraceTracks::find(const void* key, TrackKind kind, std::string_view name) {
   const std::size_t first = std::hash<const void*>()(key) >> 4U;  // addresses are multiples of 16
   const auto probe = [&](std::size_t& at) -> Entry* {
     for (std::size_t i = 0; i < kPlaces; ++i) {
@@ -65,7 +59,7 @@ TraceTrack* TraceTracks::find(const void* key, std::string_view name) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     return nullptr;
   }
-  auto* entry = new Entry{key, TraceTrack(std::string(name), spans_per_track_)};
+  auto* entry = new Entry{key, TraceTrack(kind, std::string(name), spans_per_track_)};
   places_[at].store(entry, std::memory_order_release);
   return &entry->track;
 }

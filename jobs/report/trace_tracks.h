@@ -18,28 +18,41 @@ namespace arbalest::jobs {
 // Nanoseconds since the trace began.
 using TraceTime = std::int64_t;
 
+// What a track shows.
+enum class TrackKind {
+  kLearner,     // the stream of a learner
+  kAveraging,   // the stream of a central model
+  kInput,       // fills mini-batches, or copies data to a device
+  kInputWait,   // training waits for mini-batches
+  kEvaluationInputWait
+};
+
+enum class SpanKind { kTraining, kEvaluation, kAveraging, kInput, kWait };
+
 struct TraceSpan {
   TraceTime begin = 0;
   TraceTime end = 0;
   const char* name = "";
+  SpanKind kind = SpanKind::kTraining;
 };
 
-// Sums over all spans of a track, including those that were not kept.
+// Sums over all spans of a track outside of evaluation, including the spans that were not kept.
 struct TraceSums {
-  TraceTime busy = 0;     // in training
-  TraceTime waiting = 0;  // in training
+  TraceTime busy = 0;
+  TraceTime waiting = 0;
 };
 
 // A track is written by one thread at a time and read by any. Its spans do not overlap.
 class TraceTrack {
  public:
-  TraceTrack(std::string name, std::size_t capacity);
+  TraceTrack(TrackKind kind, std::string name, std::size_t capacity);
 
+  TrackKind kind() const noexcept { return kind_; }
   const std::string& name() const noexcept { return name_; }
 
   void begin(TraceTime now) noexcept { begin_ = now; }
-  // `name` must outlive the track. A name that begins with "wait" marks waiting.
-  void end(const char* name, TraceTime now) noexcept;
+  // `name` must outlive the track. Spans within evaluation are kept, but not added to the sums.
+  void end(const char* name, SpanKind kind, bool in_evaluation, TraceTime now) noexcept;
 
   // The first spans; later ones are only counted if there is no room.
   std::span<const TraceSpan> spans() const noexcept { return {spans_.get(), count_.load(std::memory_order_acquire)}; }
@@ -50,6 +63,7 @@ class TraceTrack {
   void add(std::atomic<TraceTime>& sum, TraceTime time) noexcept;
   void keep(const TraceSpan& span) noexcept;
 
+  const TrackKind kind_;
   const std::string name_;
   const std::size_t capacity_;
   const std::unique_ptr<TraceSpan[]> spans_;
@@ -58,7 +72,6 @@ class TraceTrack {
   std::atomic<TraceTime> busy_{0};
   std::atomic<TraceTime> waiting_{0};
   TraceTime begin_ = 0;
-  bool evaluates_ = false;  // whether the spans belong to an evaluation
 };
 
 class TraceTracks {
@@ -68,9 +81,9 @@ class TraceTracks {
   TraceTracks(const TraceTracks&) = delete;
   TraceTracks& operator=(const TraceTracks&) = delete;
 
-  // Returns the track of `key` and `name`, and creates (allocates) it if missing. The address `key` may later be that
-  // of another object. Returns null if there are too many tracks.
-  TraceTrack* find(const void* key, std::string_view name);
+  // Returns the track of `key` and `name`, and creates (allocates) it if missing. A destroyed stream's address may
+  // return as the key of another stream, which has another name. Returns null if there are too many tracks.
+  TraceTrack* find(const void* key, TrackKind kind, std::string_view name);
   void for_each(const std::function<void(const TraceTrack&)>& visit) const;
   // Number of calls of find() that returned null.
   std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }

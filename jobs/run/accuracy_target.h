@@ -1,5 +1,5 @@
 // Decides when a target accuracy counts as reached: when the lower median of the last five accuracies (of fewer, during
-// the first five evaluations) is at or above the target (design section 8; Koliousis et al., VLDB 2019).
+// the first five evaluations) is at or above the target (Koliousis et al., VLDB 2019).
 #pragma once
 
 #include <optional>

@@ -6,23 +6,20 @@
 #include "engine/error.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/readers/synchronization_reader.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/ring_slots.h"
 
 namespace arbalest::jobs {
 
 int RingSize::slots(int learners) const {
-  const std::int64_t batch_bytes = batch_size * pixels * std::int64_t{sizeof(float)};
-  if (!stride) {
-    const int wanted =
-        is_resident ? scheduler::slots_of_index_ring(batches_per_epoch) : scheduler::slots_of_small_ring(batch_bytes);
-    return scheduler::pass_ring_slots(learners, batches_per_epoch, wanted);
-  }
-  if (is_resident) return scheduler::index_ring_slots(learners, *stride, batches_per_epoch);
-  return scheduler::ring_slots(learners, *stride, batch_bytes);
+  const std::int64_t batch_bytes = batch_size * elements_per_example * std::int64_t{sizeof(float)};
+  const int wanted =
+      is_resident ? scheduler::index_ring_slots(batches_per_pass) : scheduler::image_ring_slots(batch_bytes);
+  return steps_per_stride ? scheduler::training_ring_slots(learners, *steps_per_stride, wanted)
+                          : scheduler::pass_ring_slots(learners, batches_per_pass, wanted);
 }
 
 std::size_t RingSize::bytes(int learners) const {
-  return dataflow::BatchRing::bytes(batch_size, is_resident ? 0 : pixels, slots(learners));
+  return dataflow::BatchRing::bytes(batch_size, is_resident ? 0 : elements_per_example, slots(learners));
 }
 
 std::int64_t evaluation_batch_size(const JobOptions& job) {

@@ -22,10 +22,10 @@ namespace arbalest::jobs {
 struct SplitSize {
   std::int64_t examples = 0;
   bool is_resident = false;  // whether it lies on all devices
-  std::size_t bytes = 0;     // host memory that it keeps
+  std::size_t bytes = 0;     // host memory of the split, also if devices hold copies
 };
 
-// The sets that a job reads. The validation set follows the test set in one dataset.
+// Sizes of the splits that a job uses; unset if it does not use a split.
 struct SplitSizes {
   std::optional<SplitSize> training{};
   std::optional<SplitSize> test{};
@@ -34,12 +34,13 @@ struct SplitSizes {
 
 // Size of a ring of mini-batches. The number of slots depends on the number of learners.
 struct RingSize {
-  bool is_resident = false;  // a ring of indices
+  // True: slots hold the examples' indices, and the device gathers the examples. False: slots hold the examples.
+  bool is_resident = false;
   std::int64_t batch_size = 1;
-  std::int64_t pixels = 1;             // elements of one image
-  std::int64_t batches_per_epoch = 1;  // or batches of one pass
-  // Steps that the scheduler enqueues at once; none: a finite ring that is not trained on.
-  std::optional<int> stride{};
+  std::int64_t elements_per_example = 1;
+  std::int64_t batches_per_pass = 1;  // mini-batches of one pass over the ring's data; for training, of one epoch
+  // Steps of each learner in the scheduler's longest stride; unset for a finite ring (evaluation, statistics).
+  std::optional<int> steps_per_stride{};
 
   int slots(int learners) const;
   std::size_t bytes(int learners) const;  // host memory that it takes
@@ -62,8 +63,9 @@ RingSize evaluation_ring_size(const JobOptions& job, const SplitSize& split);
 // memory, because learners need the rest. A CPU device reads the dataset's own memory, so there it always may.
 bool may_reside(const engine::Device& device, std::size_t bytes);
 
-// Places the dataset on every device. Returns nothing if the dataset is not held as bytes, or does not fit on one of
-// the devices: mini-batches then come through a ring, which costs time, and a warning says so.
+// Places the dataset on every device. Returns an empty vector if the dataset is not held as bytes, or if it does not
+// fit on some device; only the second case adds a warning. Mini-batches are then copied through a ring, which is
+// slower.
 std::vector<dataflow::ResidentData> place_dataset(const dataflow::Dataset& dataset,
                                                   std::span<const std::unique_ptr<engine::Device>> devices,
                                                   std::vector<std::string>& warnings);

@@ -12,11 +12,15 @@
 namespace arbalest::jobs {
 
 EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
-                              const RunContext& context, EvaluationSet set) {
+                              const RunContext& context, const EvaluationOptions& options) {
+  const EvaluationSet set = options.set;
   const bool validates = set == EvaluationSet::kValidation;
   if (validates && !job.data.validation) {
     engine::fail(engine::ErrorKind::kUsage,
                  "the job '{}' has no validation set (data.validation); evaluate it on the test set", job.name);
+  }
+  if (options.per_class && job.data.input.has_ids()) {
+    engine::fail(engine::ErrorKind::kUsage, "the job '{}' predicts numbers and has no classes", job.name);
   }
   const std::vector<dataflow::NamedTensor> model = read_safetensors(model_path, sha256);
   JobOptions fitting = job;
@@ -26,7 +30,7 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   fitting.schedule.clear();
   const auto session =
       open_session(fitting, context.data_root, validates ? Session::Purpose::kValidation : Session::Purpose::kTest,
-                   context.device_options);
+                   context.device_options, options.per_class ? Session::Input::kRing : Session::Input::kResident);
   for (const dataflow::NamedTensor& tensor : model) {
     if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); })) {
       engine::fail(engine::ErrorKind::kCheckpoint,
@@ -38,8 +42,8 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   } catch (const engine::Error& error) {
     throw engine::Error(error.kind(), fmt::format("'{}' does not fit the run's job: {}", model_path, error.what()));
   }
-  const scheduler::Evaluation evaluation =
-      session->scheduler().evaluate(validates ? *session->validation_ring() : session->test_ring());
+  dataflow::BatchRing& ring = validates ? *session->validation_ring() : session->test_ring();
+  const scheduler::Evaluation evaluation = session->scheduler().evaluate(ring);
   if (!std::isfinite(evaluation.loss)) {
     engine::fail(engine::ErrorKind::kDiverged,
                  "'{}' is of no use: its loss on the {} set is {}, so what it predicts means nothing; the run that "
@@ -51,7 +55,9 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
           .accuracy = evaluation.accuracy,
           .top5_accuracy = top5_accuracy(evaluation, job.data.input.classes),
           .rmse = rmse(evaluation, job.data.input),
-          .examples = evaluation.examples};
+          .examples = evaluation.examples,
+          .classes =
+              options.per_class ? std::optional(score_classes(fitting, model, session->device(), ring)) : std::nullopt};
 }
 
 }  // namespace arbalest::jobs

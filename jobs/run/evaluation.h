@@ -6,6 +6,7 @@
 #include <string>
 
 #include "jobs/options/job_options.h"
+#include "jobs/run/class_scores.h"
 #include "jobs/run/trainer.h"
 
 namespace arbalest::jobs {
@@ -17,11 +18,18 @@ struct EvaluationResult {
   std::optional<double> top5_accuracy;  // only with more than five classes
   std::optional<double> rmse;           // replaces the accuracies if it is the metric
   std::int64_t examples = 0;
+  std::optional<ClassScores> classes{};  // if asked for
 };
 
-// Evaluates the model with the run's own job.txtpb. Throws kUsage if the run has no such set, kCheckpoint if the model
-// is unusable or its SHA-256 differs from `sha256` ("" if unknown), and kDiverged if its loss is not finite.
+struct EvaluationOptions {
+  EvaluationSet set = EvaluationSet::kTest;
+  bool per_class = false;  // for classifiers: also counts predictions by class, in a second pass over the set
+};
+
+// Evaluates the model with the run's own job.txtpb. Throws kUsage if the run has no such set, or no classes and
+// per_class is asked for, kCheckpoint if the model is unusable or its SHA-256 differs from `sha256` ("" if unknown),
+// and kDiverged if its loss is not finite.
 EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
-                              const RunContext& context, EvaluationSet set = EvaluationSet::kTest);
+                              const RunContext& context, const EvaluationOptions& options = {});
 
 }  // namespace arbalest::jobs

@@ -5,14 +5,13 @@
 #include "dataflow/input/images/stored_images.h"
 #include "dataflow/plan.h"
 #include "engine/cuda_devices.h"
+#include "jobs/messages/signed_bytes.h"
 #include "jobs/run/memory_forecast.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::jobs {
 
 namespace {
-
-std::int64_t signed_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
 
 constexpr std::int64_t kManyExamples = std::int64_t{1} << 40U;  // no ring is as long as this
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/host/topology.h"
+#include "jobs/messages/signed_bytes.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/readers/learners_reader.h"
 #include "jobs/options/readers/synchronization_reader.h"
@@ -17,11 +18,6 @@ namespace arbalest::jobs {
 namespace {
 
 constexpr const char* kHost = "host memory";
-
-std::int64_t signed_bytes(std::size_t bytes) {
-  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
-  return std::cmp_less(bytes, kMost) ? static_cast<std::int64_t>(bytes) : kMost;
-}
 
 int total(std::span<const int> counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 

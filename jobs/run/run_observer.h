@@ -44,6 +44,7 @@ struct RunStart {
   std::int64_t dropped_examples = 0;                  // per epoch: the last partial mini-batch
   double elapsed_seconds = 0.0;                       // since the clock started; reading data and preparing learners
   std::vector<std::string> warnings;
+  std::string data_root;  // absolute path below which datasets were looked for
   std::string output_directory;
   std::string job_text;  // JobOptions::resolved_text of the job
 };
@@ -58,7 +59,7 @@ struct RunProgress {
   double remaining_seconds = 0.0;  // estimate up to max_epochs
 };
 
-// One row of metrics.jsonl (names: design section 8).
+// One epoch: a line of metrics.jsonl.
 struct EpochRow {
   int epoch = 0;  // 1 after the first
   // Means over the epoch's mini-batches, augmented, each with the weights of its step. No accuracy if it is not the

@@ -42,15 +42,15 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
     const learners::PoolOptions options{.batch = job.training.batch_size,
                                         .evaluation_batch = evaluation_batch_size(job),
                                         .precision = job.training.precision,
-                                        .result_slots = scheduler::result_slots(longest_stride(job)),
-                                        .rule = job.optimizer.rule,
-                                        .clip_gradient_norm = job.optimizer.clip_gradient_norm,
                                         .without_decay = job.optimizer.without_decay,
-                                        .training_data = data_on(d, training_data),
-                                        .evaluation_data = data_on(d, evaluation_data),
-                                        .measures_statistics = job.training.reestimates_statistics,
-                                        .gradient_part_bytes = gradient_part_bytes(job),
-                                        .evaluates_own_weights = job.reports_loss_gap};
+                                        .learner = {.result_slots = scheduler::result_slots(longest_stride(job)),
+                                                    .rule = job.optimizer.rule,
+                                                    .clip_gradient_norm = job.optimizer.clip_gradient_norm,
+                                                    .gradient_part_bytes = gradient_part_bytes(job),
+                                                    .training_data = data_on(d, training_data),
+                                                    .evaluation_data = data_on(d, evaluation_data),
+                                                    .measures_statistics = job.training.reestimates_statistics,
+                                                    .evaluates_own_weights = job.reports_loss_gap}};
     const dataflow::ParameterLayout* layout = d == 0 ? nullptr : &pools.front()->training_plan().parameters();
     pools.push_back(
         std::make_unique<learners::LearnerPool>(*job.graph, *devices[d], options, job.learners_per_device[d], layout));
@@ -225,7 +225,7 @@ void Session::make_statistics_ring(const JobOptions& job, const SplitSize& train
   const RingSize size = statistics_ring_size(job, training);
   statistics_examples_ =
       std::make_unique<dataflow::ShuffledOrder>(training.examples, job.training.batch_size, job.training.seed);
-  statistics_order_ = std::make_unique<dataflow::FirstBatches>(*statistics_examples_, size.batches_per_epoch);
+  statistics_order_ = std::make_unique<dataflow::FirstBatches>(*statistics_examples_, size.batches_per_pass);
   statistics_ring_ = make_ring(*training_data_, *statistics_order_, size, learners);
 }
 
@@ -244,11 +244,11 @@ bool lower_bound(JobOptions& job, const std::exception& error) {
 }  // namespace
 
 std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
-                                      const engine::DeviceOptions& device_options) {
+                                      const engine::DeviceOptions& device_options, Session::Input input) {
   for (;;) {
     const int most = std::ranges::max(job.learners_per_device);
     try {
-      auto session = std::make_unique<Session>(job, data_root, purpose, device_options);
+      auto session = std::make_unique<Session>(job, data_root, purpose, device_options, input);
       job.warnings.insert(job.warnings.end(), session->warnings().begin(), session->warnings().end());
       return session;
     } catch (const std::exception& error) {

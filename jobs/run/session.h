@@ -43,6 +43,7 @@ class Session {
   Session(const JobOptions& job, const std::string& data_root, Purpose purpose,
           const engine::DeviceOptions& device_options, Input input = Input::kResident);
 
+  engine::Device& device() const { return *devices_.front(); }  // the first of the job
   const dataflow::Dataset& training_data() const { return *training_data_; }
   // The test set followed by the validation set, without those that the purpose does not read.
   const dataflow::Dataset& evaluation_data() const { return *evaluation_data_; }
@@ -115,6 +116,7 @@ class Session {
 // session's warnings, too. Throws DoesNotFit, or the error of an allocation, if the user has set the number (for a
 // tuned job: the minimum), or if not even one learner fits.
 std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
-                                      const engine::DeviceOptions& device_options);
+                                      const engine::DeviceOptions& device_options,
+                                      Session::Input input = Session::Input::kResident);
 
 }  // namespace arbalest::jobs

@@ -34,6 +34,11 @@ std::string signal_name(int signal) {
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }
 
+// The absolute path; "" for "".
+std::string absolute(const std::string& path) {
+  return path.empty() ? "" : std::filesystem::absolute(path).lexically_normal().string();
+}
+
 class Trainer {
  public:
   Trainer(const JobOptions& job, const RunContext& context) : job_(job), context_(context), scores_(job) {
@@ -104,6 +109,7 @@ class Trainer {
         .dropped_examples = session_->training_order().dropped_examples(),
         .elapsed_seconds = seconds_since(start_),
         .warnings = job_.warnings,
+        .data_root = absolute(context_.data_root),
         .output_directory = context_.output_directory,
         .job_text = job_.resolved_text};
     for (RunObserver* observer : context_.observers) observer->on_start(start);

@@ -15,7 +15,41 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string percent_or_dash(const std::optional<double>& fraction) { return fraction ? percent(*fraction) : "-"; }
+using Value = std::optional<double>;
+
+Value seconds_of(const AccuracyRun& run) { return run.seconds; }
+Value epochs_of(const AccuracyRun& run) { return run.epochs ? Value(*run.epochs) : std::nullopt; }
+Value images_of(const AccuracyRun& run) { return run.images_per_second; }
+
+// The values of one run, or of a point: get(value) returns either value(run) or its median over the point's runs.
+ordered_json values_of(const AccuracyStudy& study, const auto& get) {
+  const Value epochs = get(epochs_of);
+  ordered_json values = {{"time_to_accuracy_seconds", null_unless_set(get(seconds_of))},
+                         {"epochs_to_accuracy", epochs ? ordered_json(std::lround(*epochs)) : ordered_json()}};
+  const auto add = [&](const char* name, const auto& value) { values[name] = null_unless_set(get(value)); };
+  add("test_accuracy", [](const AccuracyRun& run) { return run.accuracy; });
+  add("best_test_accuracy", [](const AccuracyRun& run) { return run.best_accuracy; });
+  add("train_seconds", [](const AccuracyRun& run) { return Value(run.total_seconds); });
+  add("images_per_second", images_of);
+  if (study.accuracy_set == EvaluationSet::kTest) return values;
+  add("validation_accuracy", [](const AccuracyRun& run) { return run.validation_accuracy; });
+  add("best_validation_accuracy", [](const AccuracyRun& run) { return run.best_validation_accuracy; });
+  return values;
+}
+
+// "12.3 (11.9 to 12.8)": the median and the range of the runs that have the value; "12.3" for one run, "-" if the
+// median is missing.
+std::string spread_text(const AccuracyPoint& point, const auto& value, const auto& text) {
+  const Value middle = median(point, value);
+  std::vector<double> all;
+  for (const AccuracyRun& run : point.runs) {
+    if (const Value each = value(run)) all.push_back(*each);
+  }
+  const std::string median_text = middle ? text(*middle) : "-";
+  if (point.runs.size() < 2 || all.empty()) return median_text;
+  const std::string most = all.size() < point.runs.size() ? "never" : text(std::ranges::max(all));
+  return fmt::format("{} ({} to {})", median_text, text(std::ranges::min(all)), most);
+}
 
 // A chart over learners of the points for which `value_of` has a value. The caller sets the y axis.
 LineChart chart_over_learners(const AccuracyStudy& study, std::string title, const auto& value_of) {
@@ -37,18 +71,16 @@ LineChart chart_over_learners(const AccuracyStudy& study, std::string title, con
 ordered_json to_json(const AccuracyStudy& study) {
   auto points = ordered_json::array();
   for (const AccuracyPoint& point : study.points) {
-    points.push_back({{"learners", point.learners},
-                      {"threads", point.threads},
-                      {"time_to_accuracy_seconds", null_unless_set(point.seconds)},
-                      {"epochs_to_accuracy", null_unless_set(point.epochs)},
-                      {"test_accuracy", null_unless_set(point.accuracy)},
-                      {"best_test_accuracy", null_unless_set(point.best_accuracy)},
-                      {"train_seconds", point.total_seconds},
-                      {"images_per_second", point.images_per_second},
-                      {"learner_bytes", point.learner_bytes}});
-    if (study.accuracy_set == EvaluationSet::kTest) continue;
-    points.back()["validation_accuracy"] = null_unless_set(point.validation_accuracy);
-    points.back()["best_validation_accuracy"] = null_unless_set(point.best_validation_accuracy);
+    const ordered_json medians = values_of(study, [&](const auto& value) { return median(point, value); });
+    ordered_json entry = {{"learners", point.learners}, {"threads", point.threads}};
+    entry.update(medians);
+    entry["learner_bytes"] = point.learner_bytes;
+    entry["runs"] = ordered_json::array();
+    for (const AccuracyRun& run : point.runs) {
+      ordered_json& each = entry["runs"].emplace_back(ordered_json{{"seed", run.seed}});
+      each.update(values_of(study, [&](const auto& value) { return value(run); }));
+    }
+    points.push_back(std::move(entry));
   }
   const auto chosen =
       study.chosen ? ordered_json(std::vector<int>(study.devices.size(), *study.chosen)) : ordered_json();
@@ -58,7 +90,7 @@ ordered_json to_json(const AccuracyStudy& study) {
           {"devices", study.devices},
           {"batch_size", study.batch_size},
           {"precision", study.precision},
-          {"seed", study.seed},
+          {"seeds", study.seeds},
           {"target_accuracy", study.target},
           {"accuracy_set", to_string(study.accuracy_set)},
           {"max_epochs", study.max_epochs},
@@ -70,29 +102,35 @@ ordered_json to_json(const AccuracyStudy& study) {
 std::string to_text(const AccuracyStudy& study) {
   const EvaluationSet set = study.accuracy_set;
   std::vector<std::vector<std::string>> rows = {{"learners", "threads each", "seconds to target", "epochs",
-                                                 fmt::format("final {} accuracy", to_string(set)), "best", "images/s",
+                                                 fmt::format("final {} accuracy", to_string(set)), "best", "examples/s",
                                                  "memory", ""}};
   for (const AccuracyPoint& point : study.points) {
+    const auto percents = [&](const auto& value) { return spread_text(point, value, percent); };
     rows.push_back({std::to_string(point.learners), std::to_string(point.threads),
-                    point.seconds ? fmt::format("{:.1f}", *point.seconds) : "-",
-                    point.epochs ? std::to_string(*point.epochs) : "-", percent_or_dash(final_accuracy(point, set)),
-                    percent_or_dash(best_accuracy(point, set)), grouped(std::llround(point.images_per_second)),
+                    spread_text(point, seconds_of, [](double value) { return fmt::format("{:.1f}", value); }),
+                    spread_text(point, epochs_of, [](double value) { return fmt::format("{:.0f}", value); }),
+                    percents([&](const AccuracyRun& run) { return final_accuracy(run, set); }),
+                    percents([&](const AccuracyRun& run) { return best_accuracy(run, set); }),
+                    spread_text(point, images_of, [](double value) { return grouped(std::llround(value)); }),
                     bytes_text(point.learner_bytes), point.learners == study.chosen ? "chosen" : ""});
   }
-  return fmt::format("{}\n{}\n", table(rows, 0), study.reason);
+  const char* note = study.seeds.size() > 1 ? "median over the seeds (least to most)\n" : "";
+  return fmt::format("{}{}\n{}\n", table(rows, 0), note, study.reason);
 }
 
 std::string to_svg(const AccuracyStudy& study) {
   const std::string accuracy = fmt::format("{} accuracy", to_string(study.accuracy_set));
   LineChart times = chart_over_learners(
       study, fmt::format("{}: seconds to {} {} over learners per device", study.job, percent(study.target), accuracy),
-      [](const AccuracyPoint& point) { return point.seconds; });
+      [](const AccuracyPoint& point) { return point.seconds(); });
   double most_seconds = 0.0;
   for (const ChartPoint& point : times.series.front().points) most_seconds = std::max(most_seconds, point.y);
   times.y = linear_axis("seconds to target", 0.0, most_seconds, tick_text);
-  LineChart accuracies =
-      chart_over_learners(study, fmt::format("{} after {}, and the target", accuracy, epochs_text(study.max_epochs)),
-                          [&](const AccuracyPoint& point) { return final_accuracy(point, study.accuracy_set); });
+  LineChart accuracies = chart_over_learners(
+      study, fmt::format("{} after {}, and the target", accuracy, epochs_text(study.max_epochs)),
+      [&](const AccuracyPoint& point) {
+        return median(point, [&](const AccuracyRun& run) { return final_accuracy(run, study.accuracy_set); });
+      });
   double least = study.target;
   double most = study.target;
   for (const ChartPoint& point : accuracies.series.front().points) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -20,105 +21,190 @@ namespace {
 // Records when the target was reached, but lets the training go on.
 class Watcher final : public RunObserver {
  public:
-  Watcher(AccuracyPoint& point, double target, int max_epochs, const std::function<void(const std::string&)>& tell)
-      : point_(point), target_(target), max_epochs_(max_epochs), tell_(tell) {}
+  // `name`: what the lines of `tell` begin with.
+  Watcher(AccuracyRun& run, std::string name, double target, int max_epochs,
+          const std::function<void(const std::string&)>& tell)
+      : run_(run), name_(std::move(name)), target_(target), max_epochs_(max_epochs), tell_(tell) {}
 
   void on_start(const RunStart& /*start*/) override {}
   void on_progress(const RunProgress& /*progress*/) override {}
   void on_epoch(const EpochRow& row) override {
     // The accuracy of a model without a finite loss does not count.
     const bool reached = std::isfinite(row.decisive_loss()) && target_.add(row.decisive_accuracy());
-    const bool first = reached && !point_.seconds;
+    const bool first = reached && !run_.seconds;
     if (first) {
-      point_.seconds = row.elapsed_seconds;
-      point_.epochs = row.epoch;
+      run_.seconds = row.elapsed_seconds;
+      run_.epochs = row.epoch;
     }
     const EvaluationSet set = row.validation_accuracy ? EvaluationSet::kValidation : EvaluationSet::kTest;
-    tell_(fmt::format("{}: epoch {}/{}, {} accuracy {}, {:.1f} s{}", counted(point_.learners, "learner"), row.epoch,
-                      max_epochs_, to_string(set), percent(row.decisive_accuracy()), row.elapsed_seconds,
-                      first ? ", the target is reached" : ""));
+    tell_(fmt::format("{}: epoch {}/{}, {} accuracy {}, {:.1f} s{}", name_, row.epoch, max_epochs_, to_string(set),
+                      percent(row.decisive_accuracy()), row.elapsed_seconds, first ? ", the target is reached" : ""));
   }
   void on_finish(const RunSummary& summary) override {
-    point_.accuracy = summary.test_accuracy;
-    point_.best_accuracy = summary.best_test_accuracy;
-    point_.validation_accuracy = summary.validation_accuracy;
-    point_.best_validation_accuracy = summary.best_validation_accuracy;
-    point_.total_seconds = summary.train_seconds;
-    point_.images_per_second = summary.images_per_second;
+    run_.accuracy = summary.test_accuracy;
+    run_.best_accuracy = summary.best_test_accuracy;
+    run_.validation_accuracy = summary.validation_accuracy;
+    run_.best_validation_accuracy = summary.best_validation_accuracy;
+    run_.total_seconds = summary.train_seconds;
+    run_.images_per_second = summary.images_per_second;
   }
 
  private:
-  AccuracyPoint& point_;
+  AccuracyRun& run_;
+  const std::string name_;
   AccuracyTarget target_;
   int max_epochs_;
   const std::function<void(const std::string&)>& tell_;
 };
 
-// Returns none if a signal stopped the training.
-std::optional<AccuracyPoint> train_point(const JobOptions& job, RunContext context, const autotuner::Configuration& at,
-                                         double target, const std::function<void(const std::string&)>& tell) {
-  const std::string learners = fmt::format("learners.per_device.fixed={}", at.learners);
-  JobOptions fixed = parse_job(SourceText(job.name, job.resolved_text), {&learners, 1});
+// "2 learners", or with several seeds "2 learners, seed 3".
+std::string name_of(int learners, std::uint64_t seed, std::size_t seeds) {
+  const std::string name = counted(learners, "learner");
+  return seeds == 1 ? name : fmt::format("{}, seed {}", name, seed);
+}
+
+// The job with a fixed number of learners and a seed. It trains to its last epoch, because the accuracy at the end is
+// wanted, too.
+JobOptions fixed_job(const JobOptions& job, int learners, std::uint64_t seed) {
+  const std::string settings[] = {fmt::format("learners.per_device.fixed={}", learners),
+                                  fmt::format("training.seed={}", seed)};
+  JobOptions fixed = parse_job(SourceText(job.name, job.resolved_text), settings);
   fixed.data.validation = job.data.validation;  // its errors point into the user's text
-  fixed.training.target_accuracy.reset();       // the training must not stop early, because the accuracy at the end is
-                                                // wanted, too
+  fixed.training.target_accuracy.reset();
+  return fixed;
+}
+
+// Trains once for each seed. Returns none if a signal stopped a training.
+std::optional<AccuracyPoint> train_point(const JobOptions& job, RunContext context, const autotuner::Configuration& at,
+                                         const AccuracyStudyOptions& options,
+                                         const std::function<void(const std::string&)>& tell) {
   AccuracyPoint point{.learners = at.learners, .threads = at.threads};
-  const Inspection inspection = inspect(fixed);
-  point.learner_bytes = inspection.learner_bytes * at.learners * static_cast<std::int64_t>(job.devices.size());
-  Watcher watcher(point, target, fixed.training.max_epochs, tell);
-  context.observers = {&watcher};
   context.output_directory.clear();
   context.learner_cache = nullptr;
-  const RunSummary summary = train(fixed, context);
-  if (summary.status == RunStatus::kStopped) return std::nullopt;
-  if (summary.status == RunStatus::kDiverged) {
-    tell(fmt::format("{}: {}", counted(at.learners, "learner"), summary.message));
+  for (const std::uint64_t seed : options.seeds) {
+    const JobOptions fixed = fixed_job(job, at.learners, seed);
+    if (point.runs.empty()) {
+      const auto learners = std::int64_t{at.learners} * static_cast<std::int64_t>(job.devices.size());
+      point.learner_bytes = inspect(fixed).learner_bytes * learners;
+    }
+    AccuracyRun& run = point.runs.emplace_back(AccuracyRun{.seed = seed});
+    const std::string name = name_of(at.learners, seed, options.seeds.size());
+    Watcher watcher(run, name, options.target, fixed.training.max_epochs, tell);
+    context.observers = {&watcher};
+    const RunSummary summary = train(fixed, context);
+    if (summary.status == RunStatus::kStopped) return std::nullopt;
+    if (summary.status == RunStatus::kDiverged) tell(fmt::format("{}: {}", name, summary.message));
   }
   return point;
 }
 
-std::string explain(const AccuracyPoint* chosen, const AccuracyStudy& study) {
+std::string range_text(const AccuracyPoint& point) {
+  const double most = point.most_seconds();
+  return fmt::format("{}: {:.1f} to {}", counted(point.learners, "learner"), point.least_seconds(),
+                     std::isfinite(most) ? fmt::format("{:.1f} s", most) : "never");
+}
+
+// Why no number is chosen although some reached the target.
+std::string explain_undecided(const AccuracyChoice& choice, const AccuracyStudy& study) {
+  std::string ranges = range_text(*choice.first);
+  for (const AccuracyPoint* other : choice.indistinct) ranges += "; " + range_text(*other);
+  return fmt::format(
+      "no number of learners is first: over {} the times to {} {} accuracy overlap ({}); more seeds or a "
+      "higher target may tell them apart",
+      counted(static_cast<std::int64_t>(study.seeds.size()), "seed"), percent(study.target),
+      to_string(study.accuracy_set), ranges);
+}
+
+// The epochs of the run whose time is the median.
+int median_epochs(const AccuracyPoint& point) {
+  const auto epochs = median(
+      point, [](const AccuracyRun& run) { return run.epochs ? std::optional<double>(*run.epochs) : std::nullopt; });
+  return static_cast<int>(epochs.value_or(0.0));
+}
+
+std::string explain(const AccuracyChoice& choice, const AccuracyStudy& study) {
   const std::string stopped = study.signal == 0 ? "" : "stopped before all trainings had ended: ";
-  if (chosen == nullptr) {
+  if (choice.first == nullptr) {
     return fmt::format("{}no number of learners reached {} {} accuracy within {}", stopped, percent(study.target),
                        to_string(study.accuracy_set), epochs_text(study.max_epochs));
   }
-  const auto tried = static_cast<std::int64_t>(study.points.size());
-  std::string reason = fmt::format(
-      "{}{} on each device reached {} {} accuracy after {:.1f} s ({}), the fewest learners within 3 % of the first of "
-      "{}",
-      stopped, counted(chosen->learners, "learner"), percent(study.target), to_string(study.accuracy_set),
-      chosen->seconds.value_or(0.0), epochs_text(chosen->epochs.value_or(0)), counted(tried, "training"));
-  if (const auto& accuracy = final_accuracy(*chosen, study.accuracy_set)) {
-    reason += fmt::format(", and ended at {}", percent(*accuracy));
-  }
+  if (choice.chosen == nullptr) return stopped + explain_undecided(choice, study);
+  const bool has_spread = study.seeds.size() > 1;
+  const std::string why = has_spread ? fmt::format("median of {}, before every other number in each of them",
+                                                   counted(static_cast<std::int64_t>(study.seeds.size()), "seed"))
+                                     : fmt::format("the fewest learners within 3 % of the first of {}",
+                                                   counted(static_cast<std::int64_t>(study.points.size()), "training"));
+  std::string reason =
+      fmt::format("{}{} on each device reached {} {} accuracy after {:.1f} s ({}), {}", stopped,
+                  counted(choice.chosen->learners, "learner"), percent(study.target), to_string(study.accuracy_set),
+                  choice.chosen->seconds().value_or(0.0), epochs_text(median_epochs(*choice.chosen)), why);
+  const auto accuracy =
+      median(*choice.chosen, [&](const AccuracyRun& run) { return final_accuracy(run, study.accuracy_set); });
+  if (accuracy) reason += fmt::format(", and ended at {}", percent(*accuracy));
   return reason;
 }
 
 }  // namespace
 
-const std::optional<double>& final_accuracy(const AccuracyPoint& point, EvaluationSet set) {
-  return set == EvaluationSet::kTest ? point.accuracy : point.validation_accuracy;
-}
-
-const std::optional<double>& best_accuracy(const AccuracyPoint& point, EvaluationSet set) {
-  return set == EvaluationSet::kTest ? point.best_accuracy : point.best_validation_accuracy;
-}
-
-const AccuracyPoint* choose(const std::vector<AccuracyPoint>& points) {
-  constexpr double kAlike = 1.03;
-  const AccuracyPoint* first = nullptr;
-  for (const AccuracyPoint& point : points) {
-    if (point.seconds && (first == nullptr || *point.seconds < *first->seconds)) first = &point;
+std::optional<double> median(const AccuracyPoint& point,
+                             const std::function<std::optional<double>(const AccuracyRun&)>& value) {
+  std::vector<double> values;
+  for (const AccuracyRun& run : point.runs) {
+    if (const std::optional<double> each = value(run)) values.push_back(*each);
   }
-  if (first == nullptr) return nullptr;
-  const AccuracyPoint* chosen = first;
+  const std::size_t middle = (point.runs.size() - 1) / 2;  // missing values come last
+  if (point.runs.empty() || middle >= values.size()) return std::nullopt;
+  std::ranges::sort(values);
+  return values[middle];
+}
+
+std::optional<double> AccuracyPoint::seconds() const {
+  return median(*this, [](const AccuracyRun& run) { return run.seconds; });
+}
+
+double AccuracyPoint::least_seconds() const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const AccuracyRun& run : runs) least = std::min(least, run.seconds.value_or(least));
+  return least;
+}
+
+double AccuracyPoint::most_seconds() const {
+  double most = 0.0;
+  for (const AccuracyRun& run : runs) {
+    most = std::max(most, run.seconds.value_or(std::numeric_limits<double>::infinity()));
+  }
+  return most;
+}
+
+const std::optional<double>& final_accuracy(const AccuracyRun& run, EvaluationSet set) {
+  return set == EvaluationSet::kTest ? run.accuracy : run.validation_accuracy;
+}
+
+const std::optional<double>& best_accuracy(const AccuracyRun& run, EvaluationSet set) {
+  return set == EvaluationSet::kTest ? run.best_accuracy : run.best_validation_accuracy;
+}
+
+AccuracyChoice choose(const std::vector<AccuracyPoint>& points) {
+  AccuracyChoice choice;
   for (const AccuracyPoint& point : points) {
-    if (point.seconds && *point.seconds <= kAlike * *first->seconds && point.learners < chosen->learners) {
-      chosen = &point;
+    const bool is_sooner = choice.first == nullptr || point.seconds() < choice.first->seconds();
+    if (point.seconds() && is_sooner) choice.first = &point;
+  }
+  if (choice.first == nullptr) return choice;
+  choice.chosen = choice.first;
+  const bool has_spread = choice.first->runs.size() > 1;
+  for (const AccuracyPoint& point : points) {
+    if (&point == choice.first) continue;
+    if (has_spread) {
+      if (point.least_seconds() <= choice.first->most_seconds()) choice.indistinct.push_back(&point);
+      continue;
     }
+    constexpr double kAlike = 1.03;
+    const bool is_alike = point.seconds() && *point.seconds() <= kAlike * *choice.first->seconds();
+    if (is_alike && point.learners < choice.chosen->learners) choice.chosen = &point;
   }
-  return chosen;
+  if (!choice.indistinct.empty()) choice.chosen = nullptr;
+  return choice;
 }
 
 std::vector<autotuner::Configuration> studied_counts(const JobOptions& job, bool every_count) {
@@ -127,14 +213,16 @@ std::vector<autotuner::Configuration> studied_counts(const JobOptions& job, bool
   return autotuner::octaves_of(autotuner::common_counts(counts_on(job.devices, bounds)));
 }
 
-AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, const AccuracyStudyOptions& options,
+AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, const AccuracyStudyOptions& given,
                              const std::function<void(const std::string&)>& tell) {
   ARBALEST_CHECK(job.tuned.has_value());
+  AccuracyStudyOptions options = given;
+  if (options.seeds.empty()) options.seeds = {job.training.seed};
   AccuracyStudy study{.job = job.name,
                       .devices = {},
                       .batch_size = job.training.batch_size,
                       .precision = to_string(job.training.precision),
-                      .seed = job.training.seed,
+                      .seeds = options.seeds,
                       .target = options.target,
                       .accuracy_set = job.data.validation ? EvaluationSet::kValidation : EvaluationSet::kTest,
                       .max_epochs = job.training.max_epochs,
@@ -144,7 +232,7 @@ AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, c
   for (const engine::DeviceSpec& device : job.devices) study.devices.push_back(device.name);
   for (const autotuner::Configuration& at : studied_counts(job, options.every_count)) {
     try {
-      const auto point = train_point(job, context, at, options.target, tell);
+      const auto point = train_point(job, context, at, options, tell);
       if (!point) {
         study.signal = *context.stop_signal;
         break;
@@ -159,9 +247,10 @@ AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, c
       break;
     }
   }
-  const AccuracyPoint* chosen = choose(study.points);
-  if (chosen != nullptr) study.chosen = chosen->learners;
-  study.reason = explain(chosen, study);
+  const AccuracyChoice choice = choose(study.points);
+  if (choice.chosen != nullptr) study.chosen = choice.chosen->learners;
+  study.reached = choice.first != nullptr;
+  study.reason = explain(choice, study);
   return study;
 }
 

@@ -19,7 +19,11 @@ constexpr double kRight = 640.0;
 constexpr double kTop = 40.0;
 constexpr double kBottom = 320.0;
 constexpr double kHeight = 380.0;
-constexpr int kColors = 8;
+
+// Colors on light background. Viewers that do not know CSS variables get them as attributes, which CSS overrides.
+constexpr std::array kLightColors = {"#0072b2", "#b84a00", "#007a5a", "#a8457f",
+                                     "#8a6d00", "#666666", "#6b4fa3", "#2b7fb8"};
+constexpr int kColors = static_cast<int>(kLightColors.size());
 
 // Colors that can be distinguished with any color vision (Okabe and Ito 2008); lighter on dark background.
 constexpr const char* kStyle =
@@ -43,6 +47,8 @@ double share(const ChartAxis& axis, double value) {
   return (value - axis.from) / (axis.to - axis.from);
 }
 
+const char* light_color(int color) { return kLightColors[static_cast<std::size_t>(color % kColors)]; }
+
 // Geometry of the legend, below the titles of the axes.
 constexpr double kLegendTop = kHeight + 4.0;
 constexpr double kLegendPitch = 20.0;
@@ -62,7 +68,7 @@ std::string axes_of(const LineChart& chart) {
   std::string svg;
   for (const ChartTick& tick : chart.y.ticks) {
     const double y = y_of(chart.y, tick.at);
-    svg += fmt::format("<path class=\"grid\" d=\"M{} {:.1f}H{}\"/>\n", kLeft, y, kRight);
+    svg += fmt::format("<path class=\"grid\" d=\"M{} {:.1f}H{}\" stroke=\"#888\" stroke-opacity=\"0.25\"/>\n", kLeft, y, kRight);
     svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8.0, y + 4.0,
                        escaped(tick.text));
   }
@@ -70,7 +76,7 @@ std::string axes_of(const LineChart& chart) {
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x_of(chart.x, tick.at),
                        kBottom + 20.0, escaped(tick.text));
   }
-  svg += fmt::format("<path class=\"axis\" d=\"M{0} {1}V{2}H{3}\"/>\n", kLeft, kTop, kBottom, kRight);
+  svg += fmt::format("<path class=\"axis\" d=\"M{0} {1}V{2}H{3}\" stroke=\"#888\" fill=\"none\"/>\n", kLeft, kTop, kBottom, kRight);
   svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + kRight) / 2.0,
                      kBottom + 44.0, escaped(chart.x.title));
   svg += fmt::format("<text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
@@ -97,10 +103,12 @@ std::string dot(int color, bool marked, double x, double y) {
   constexpr std::array<DotShape, 7> kShapes = {DotShape{},    {4, kHalfTurn / 4.0},     {3}, {4}, {3, kHalfTurn},
                                                {5, 0.0, 0.4}, {4, kHalfTurn / 4.0, 0.3}};
   const std::string look = color_class(color) + (marked ? " marked" : "");
+  const std::string fallback = fmt::format("fill=\"{}\"{}", light_color(color),
+                                           marked ? " stroke=\"#000\" stroke-width=\"2\"" : "");
   const double radius = marked ? 5.0 : 4.0;
   const DotShape& shape = kShapes[static_cast<std::size_t>(color) % kShapes.size()];
   if (shape.points == 0) {
-    return fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>\n", look, x, y, radius);
+    return fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" {}/>\n", look, x, y, radius, fallback);
   }
   const double reach = (shape.notch < 1.0 ? 1.5 : 1.25) * radius;  // otherwise it would look smaller than a circle
   std::string points;
@@ -113,11 +121,12 @@ std::string dot(int color, bool marked, double x, double y) {
     add(shape.turn + step * i, reach);
     if (shape.notch < 1.0) add(shape.turn + step * (i + 0.5), shape.notch * reach);
   }
-  return fmt::format("<polygon class=\"{}\" points=\"{}\"/>\n", look, points);
+  return fmt::format("<polygon class=\"{}\" points=\"{}\" {}/>\n", look, points, fallback);
 }
 
 std::string curve(int color, const std::string& path) {
-  return fmt::format("<path class=\"curve {}\"{} d=\"{}\"/>\n", color_class(color), dashes_of(color), path);
+  return fmt::format("<path class=\"curve {}\"{} d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n",
+                     color_class(color), dashes_of(color), path, light_color(color));
 }
 
 // A path along the upper ends of the ranges and back along the lower ends; points without a range are skipped.
@@ -131,7 +140,8 @@ std::string band_of(const LineChart& chart, const ChartSeries& series) {
     back.insert(0, fmt::format("L{:.1f} {:.1f}", x, y_of(chart.y, *point.least)));
   }
   return forth.empty() ? ""
-                       : fmt::format("<path class=\"band {}\" d=\"{}{}Z\"/>\n", color_class(series.color), forth, back);
+                       : fmt::format("<path class=\"band {}\" d=\"{}{}Z\" fill=\"{}\" fill-opacity=\"0.14\"/>\n",
+                                     color_class(series.color), forth, back, light_color(series.color));
 }
 
 std::string whiskers_of(const LineChart& chart, const ChartSeries& series) {
@@ -143,9 +153,9 @@ std::string whiskers_of(const LineChart& chart, const ChartSeries& series) {
     const double bottom = y_of(chart.y, *point.least);
     const double top = y_of(chart.y, *point.most);
     svg += fmt::format(
-        "<path class=\"whisker {0}\" d=\"M{1:.1f} {3:.1f}H{2:.1f}M{5:.1f} {3:.1f}V{4:.1f}M{1:.1f} "
-        "{4:.1f}H{2:.1f}\"/>\n",
-        color_class(series.color), x - kHalfCap, x + kHalfCap, bottom, top, x);
+        "<path class=\"whisker {0}\" d=\"M{1:.1f} {3:.1f}H{2:.1f}M{5:.1f} {3:.1f}V{4:.1f}M{1:.1f} {4:.1f}H{2:.1f}\" "
+        "fill=\"none\" stroke=\"{6}\" stroke-width=\"1.5\"/>\n",
+        color_class(series.color), x - kHalfCap, x + kHalfCap, bottom, top, x, light_color(series.color));
   }
   return svg;
 }
@@ -217,7 +227,7 @@ std::string to_svg(const LineChart& chart) {
     if (series.ranges == ChartRanges::kBand) svg += band_of(chart, series);
   }
   if (chart.level) {
-    svg += fmt::format("<path class=\"level\" d=\"M{} {:.1f}H{}\"/>\n", kLeft, y_of(chart.y, *chart.level), kRight);
+    svg += fmt::format("<path class=\"level\" d=\"M{} {:.1f}H{}\" stroke=\"#000\" stroke-dasharray=\"6 4\"/>\n", kLeft, y_of(chart.y, *chart.level), kRight);
   }
   for (const ChartSeries& series : chart.series) svg += series_of(chart, series);
   return svg + legend_of(chart, legend) + "</svg>\n";
@@ -243,8 +253,9 @@ std::string to_svg(const BarChart& chart) {
     double sum = 0.0;
     for (std::size_t i = 0; i < bar.parts.size(); ++i) {
       const double width = scale * bar.parts[i];
-      svg += fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\"/>\n",
-                         color_class(static_cast<int>(i)), x, y + 16.0, width, kBarHeight);
+      svg += fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"/>\n",
+                         color_class(static_cast<int>(i)), x, y + 16.0, width, kBarHeight,
+                         light_color(static_cast<int>(i)));
       x += width;
       sum += bar.parts[i];
     }

@@ -1,4 +1,5 @@
-// Draws charts as SVG, readable on light and dark background.
+// Draws charts of the program's own results as SVG, readable on light and dark background. bench/figures/chart.py draws
+// figures of results pages, whose rows come from several programs.
 #pragma once
 
 #include <functional>

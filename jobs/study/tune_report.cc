@@ -87,7 +87,7 @@ nlohmann::ordered_json to_json(const TuneResult& result) {
 
 std::string to_text(const TuneResult& result) {
   const bool by_goodput = result.objective == TuningObjective::kGoodput;
-  std::vector<std::vector<std::string>> rows = {{"learners", "threads each", "images/s", "error"}};
+  std::vector<std::vector<std::string>> rows = {{"learners", "threads each", "examples/s", "error"}};
   if (by_goodput) rows.front().insert(rows.front().end(), {"efficiency", "goodput"});
   rows.front().insert(rows.front().end(), {"memory", ""});
   for (const TunePoint& point : curve_of(result)) {
@@ -141,9 +141,9 @@ std::string to_svg(const TuneResult& result) {
   }
   const std::string over = each ? "learners per device" : "learners of all devices";
   const LineChart chart{
-      .title = fmt::format("{}: images/s over {}, mini-batches of {}", result.job, over, result.batch_size),
+      .title = fmt::format("{}: examples/s over {}, mini-batches of {}", result.job, over, result.batch_size),
       .x = doubling_axis(each ? over : fmt::format("{}; chosen: {}", over, chosen_text(result)), most_learners),
-      .y = linear_axis("images/s", 0.0, most, tick_text),
+      .y = linear_axis("examples/s", 0.0, most, tick_text),
       .series = {curve, beside},
       .level = {}};
   return as_document(to_svg(chart));

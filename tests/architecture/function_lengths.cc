@@ -7,7 +7,7 @@ namespace arbalest::tests {
 
 namespace {
 
-// `head`: the code between the previous statement or block and an opening brace.
+// Whether an opening brace begins a function. `head`: the code between the previous statement or block and the brace.
 bool is_function(const std::string& head) {
   static const std::regex kOther(
       R"(^\s*(?:if|for|while|switch|else|do|try|catch|return|namespace|class|struct|union|enum|extern)\b)");

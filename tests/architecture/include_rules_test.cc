@@ -19,7 +19,7 @@ bool is_source(const fs::path& path) {
   return kEndings.contains(path.extension().string());
 }
 
-// All files except those in hidden folders and in CMake's build folders.
+// Lists all files, except in hidden folders and in CMake's build folders.
 std::vector<fs::path> source_files(const fs::path& root) {
   std::vector<fs::path> files;
   for (auto entry = fs::recursive_directory_iterator(root); entry != fs::recursive_directory_iterator(); ++entry) {
@@ -36,7 +36,7 @@ std::vector<fs::path> source_files(const fs::path& root) {
 
 constexpr int kMostFiles = 30;
 
-// Number of source files directly in each folder outside tests/.
+// Counts the source files directly in each folder outside tests/.
 std::map<std::string, int> files_by_folder(const fs::path& root) {
   std::map<std::string, int> files;
   for (const fs::path& file : source_files(root)) {
@@ -49,7 +49,7 @@ std::map<std::string, int> files_by_folder(const fs::path& root) {
 struct Example {
   const char* path;
   const char* text;
-  const char* reason;  // part of the message; nullptr: the text is right
+  const char* reason;  // part of the message; nullptr: the text follows the rules
 };
 
 void check(const Example& example) {
@@ -65,7 +65,7 @@ void check(const Example& example) {
 
 }  // namespace
 
-TEST_CASE("architecture: the source tree keeps the rules") {
+TEST_CASE("architecture: the source tree follows the rules") {
   const fs::path root = tests::source_directory();
   std::vector<Violation> violations;
   std::set<std::string> folders;
@@ -82,7 +82,7 @@ TEST_CASE("architecture: the source tree keeps the rules") {
   }
   for (const char* folder :
        {"engine", "dataflow", "learners", "sma", "autotuner", "scheduler", "jobs", "cli", "tests"}) {
-    CHECK(folders.contains(folder));  // the walk has found the tree
+    CHECK(folders.contains(folder));  // the tree was found
   }
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("architecture: includes may only follow the arrows") {
   }
 }
 
-TEST_CASE("architecture: vendor headers and the schema stay where they belong") {
+TEST_CASE("architecture: vendor headers and the schema are included in their folders only") {
   for (const Example& example : std::vector<Example>{
            {"engine/cpu/a.cc", "#include <dnnl.hpp>\n#include <oneapi/dnnl/dnnl_types.h>\n#include <omp.h>\n", nullptr},
            {"engine/host/a.cc", "#include <tbb/task_group.h>\n#include <oneapi/tbb/version.h>\n", nullptr},
@@ -187,13 +187,13 @@ TEST_CASE("architecture: long functions are found") {
   }
 }
 
-TEST_CASE("architecture: long files and work left open are found") {
+TEST_CASE("architecture: long files and unfinished work are found") {
   const std::string line = "int x;\n";
   std::string text;
   for (int i = 0; i < 500; ++i) text += line;
   CHECK(check_source("engine/a.cc", text).empty());
   CHECK_THAT(describe(check_source("engine/a.cc", text + line)), ContainsSubstring("501 lines"));
-  // Split, so that a search for work left open does not find this line.
+  // The word is split, so that a search for unfinished work does not find this line.
   check({"tests/a.cc",
          "// TO"
          "DO: later\n",
@@ -205,7 +205,7 @@ TEST_CASE("architecture: long files and work left open are found") {
   check({"engine/a.cc", "int todo = 1;\n", nullptr});
 }
 
-TEST_CASE("architecture: comments and strings are told from code, and lines keep their numbers") {
+TEST_CASE("architecture: comments and strings are distinguished from code, and lines keep their numbers") {
   const std::string source = "a/*b\nc*/d\"e//f\"'\"'g//h\ni R\"x(j\n)\"k)x\"l\n";
   CHECK(without_comments(source) == "a   \n   d\"e//f\"'\"'g   \ni R\"x(j\n)\"k)x\"l\n");
   CHECK(without_comments_and_strings(source) == "a   \n   d         g   \ni      \n      l\n");

@@ -19,8 +19,7 @@ namespace {
 constexpr int kMaxLines = 500;
 constexpr int kMaxFunctionLines = 60;
 
-// By folder: other folders that it may include. These are the arrows of design section 2, any number of steps
-// downwards.
+// Returns, for each folder, the other folders that it may include, directly or through other folders.
 const std::map<std::string, std::set<std::string>>& arrows() {
   static const std::map<std::string, std::set<std::string>> kArrows = {
       {"engine", {}},
@@ -30,13 +29,13 @@ const std::map<std::string, std::set<std::string>>& arrows() {
       {"sma", {"engine"}},
       {"learners", {"dataflow", "engine"}},
       {"scheduler", {"learners", "sma", "dataflow", "engine"}},
-      {"jobs", {"scheduler", "learners", "sma", "autotuner", "dataflow", "engine"}},
+      {"jobs", {"scheduler", "learners", "sma", "autotuner", "proto", "dataflow", "engine"}},
       {"cli", {"jobs", "scheduler", "learners", "sma", "autotuner", "dataflow", "engine"}},
   };
   return kArrows;
 }
 
-// The rules within jobs: reports may know runs, and runs must not know reports.
+// Returns the rules within jobs: reports may include runs, but runs must not include reports.
 const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
   static const std::map<std::string, std::set<std::string>> kArrows = {
       {"jobs/messages", {}},
@@ -74,7 +73,7 @@ const std::vector<VendorRule>& vendor_rules() {
 bool is_below(const std::string& path, const std::string& folder) { return path.starts_with(folder + "/"); }
 
 std::string top_folder(const std::string& path) { return path.substr(0, path.find('/')); }
-// "jobs/options" for all files below it. A file of a top folder is in that folder.
+// Returns "jobs/options" for all files below it. For a file directly in a top-level folder, returns that folder.
 std::string folder_of(const std::string& path) {
   const std::size_t first = path.find('/');
   return path.substr(0, path.find('/', first + 1) == std::string::npos ? first : path.find('/', first + 1));
@@ -105,7 +104,7 @@ class Checker {
   }
 
   void check_length_and_open_work() {
-    // Split, so that a search for work left open does not find this line.
+    // The word is split, so that a search for unfinished work does not find this line.
     static const std::regex kOpenWork(
         "\\b(TO"
         "DO|FIX"
@@ -183,7 +182,7 @@ class Checker {
     }
   }
 
-  // Finds static variables that can change, and the usual names of a singleton.
+  // Finds mutable static variables, and the usual names of a singleton.
   void check_statics() {
     static const std::regex kStaticVariable(
         R"(\bstatic\s+(?!.*\b(?:const|constexpr)\b)(?:inline\s+)?[A-Za-z_][\w:<>,\s*&]*?[\s*&>]\w+\s*(?:\[[^\]]*\]\s*)*[;={])");

@@ -1,4 +1,4 @@
-// The rules of design sections 2 and 4 that a program can check in source files.
+// The rules for folders, names and functions that a program can check in source files.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ struct Violation {
   std::string reason;
 };
 
-// Checks one file. `path`: relative to the root, such as "engine/cpu/operators/conv2d.cc"; `text`: its content. Checked
-// are: allowed includes, folders that may include a vendor's headers, conditionals on CUDA, lengths, work left open,
-// access to the environment, thread-locals and singletons.
+// Checks one file: allowed includes, folders that may include a vendor's headers, conditionals on CUDA, lengths,
+// unfinished work, access to the environment, thread-locals and singletons. `path` is relative to the root, such as
+// "engine/cpu/operators/conv2d.cc". `text` is the content of the file.
 std::vector<Violation> check_source(const std::string& path, const std::string& text);
 
-// "file:line: reason", one per line.
+// Returns one line "file:line: reason" per violation.
 std::string describe(const std::vector<Violation>& violations);
 
 }  // namespace arbalest::tests

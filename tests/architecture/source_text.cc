@@ -6,7 +6,7 @@ namespace arbalest::tests {
 
 namespace {
 
-// The end (one past it) of the comment or literal that begins at `at`; `at` if none begins there.
+// Finds the comment or literal that begins at `at`. Its end is one past the last character, or `at` if there is none.
 struct Token {
   std::size_t end;
   bool comment;

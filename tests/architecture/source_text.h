@@ -1,4 +1,4 @@
-// C++ source with comments, or comments and strings, blanked out; line numbers are kept.
+// C++ source with comments, or comments and strings, replaced by blanks. Line numbers do not change.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The tuner while the device changes: competing load, lack of memory, wrong guesses.
+// The tuner on a device that changes: competing load, lack of memory, wrong guesses.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kPhase = 2500;  // windows
 
-// Throughput of the count at the end of a phase, as a fraction of the best.
+// Returns the throughput of the number of learners at the end of a phase, as a fraction of the best.
 double share_at_end(const SimulatedDevice& device, const SimulatedRun& run, int phase) {
   const int window = (phase + 1) * kPhase - 1;
   return device.throughput(run.learners[static_cast<std::size_t>(window)], window) / best_of(device, window).throughput;
@@ -22,7 +22,7 @@ double share_at_end(const SimulatedDevice& device, const SimulatedRun& run, int 
 
 }  // namespace
 
-TEST_CASE("tuner: follows a competing load that arrives and leaves") {
+TEST_CASE("tuner: adapts to a competing load that starts and ends") {
   constexpr int kCases = 300;
   int followed = 0;
   double least_share = 1.0;
@@ -42,7 +42,7 @@ TEST_CASE("tuner: follows a competing load that arrives and leaves") {
   CHECK(followed >= 0.95 * kCases);
 }
 
-TEST_CASE("tuner: however often throughput moves a little, searches take no more than 3 % of it") {
+TEST_CASE("tuner: searches cost at most 3 % of throughput, even if it changes a little often") {
   constexpr int kCases = 300;
   constexpr int kWindows = 620;  // ten epochs of LeNet on two fast cores
   const int steady = GENERATE(32, 64, 128);
@@ -65,7 +65,7 @@ TEST_CASE("tuner: however often throughput moves a little, searches take no more
   CHECK(lost <= 0.03 * kCases);
 }
 
-TEST_CASE("tuner: a right guess from an earlier search saves probes, and a wrong one is found out") {
+TEST_CASE("tuner: a right guess from an earlier search saves probes, and a wrong one is corrected") {
   constexpr int kCases = 1000;
   int good = 0;
   int windows = 0;
@@ -88,7 +88,7 @@ TEST_CASE("tuner: a right guess from an earlier search saves probes, and a wrong
   CHECK(windows_with_guess < 0.75 * windows);
 }
 
-TEST_CASE("tuner: what did not fit in memory is not tried again") {
+TEST_CASE("tuner: numbers that did not fit in memory are not tried again") {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     const SimulatedDevice device = draw_device(Family::kCliff, seed);
     const SimulatedRun run = simulate(device, seed, 2500);
@@ -101,7 +101,7 @@ TEST_CASE("tuner: what did not fit in memory is not tried again") {
       ceiling = decision.to.learners - 1;
       const autotuner::Decision& back = run.decisions.at(i + 1);
       CHECK(back.from == decision.to);
-      CHECK(back.to == decision.from);  // the last good count
+      CHECK(back.to == decision.from);  // the last number that fit
       CHECK(back.action == autotuner::Action::kShrink);
       CHECK_THAT(back.reason, ContainsSubstring("do not fit in memory"));
     }

@@ -14,30 +14,30 @@ constexpr int kCases = 1000;
 constexpr int kWindows = 2500;
 constexpr double kGoodEnough = 0.95;  // as a fraction of the best throughput
 
-// The beginning of runs: the counts to choose among, and the first count.
+// The start of a run: the candidates and the first guess.
 struct Start {
   std::string name;
-  // Cores of a CPU device, whose counts go up to twice as many; 0: all counts that the device is drawn with.
+  // Cores of a CPU device, with candidates up to twice this number. 0: all candidates of the drawn device.
   int cores = 0;
   std::optional<int> guess = {};
-  bool remembers_best = false;  // the guess is an earlier choice of a perfect search
+  bool remembers_best = false;  // the guess is the best number, from a perfect earlier search
 };
 
 struct Tally {
   int good = 0;
   int runs = 0;
   int most_probes = 0;
-  bool stays_within_limits = true;  // limits of probes
+  bool stays_within_limits = true;  // no search exceeds its limit of probes
   int most_windows = 0;
   double windows = 0.0;
   double lost_windows = 0.0;
   double worst_restlessness = 0.0;  // resizes per 100 windows after the choice or the drift
   double resizes = 0.0;
-  int changed_choices = 0;  // later searches that chose another count
+  int changed_choices = 0;  // later searches that chose another number
   double hundreds = 0.0;
 };
 
-// Judges the first choice; for a drifting device the count at the end.
+// Judges the first choice, or for a drifting device the number of learners at the end.
 bool is_good(const SimulatedDevice& device, const SimulatedRun& run, Family family) {
   if (run.chosen == 0) return false;
   const bool drifts = family == Family::kDrifting;
@@ -57,7 +57,7 @@ int changed_choices(const SimulatedRun& run) {
   return changed;
 }
 
-// Limit of probes: 6 for up to 16 learners, 8 for up to 32, one more per further octave.
+// Returns the limit of probes: 6 for up to 16 learners, 8 for up to 32, and one more per further octave.
 int probes_allowed(const SimulatedDevice& device) {
   int allowed = 6;
   if (device.space.back().learners > 16) allowed = 8;
@@ -73,7 +73,7 @@ void count(const SimulatedDevice& device, const SimulatedRun& run, Family family
   tally.most_windows = std::max(tally.most_windows, run.windows_to_choice);
   tally.windows += run.windows_to_choice;
   tally.lost_windows += run.lost_windows;
-  // Leaves out the resize to the choice, and for a drifting device the last search.
+  // Excludes the resize to the choice, and for a drifting device the last search.
   const int rests_from = family == Family::kDrifting ? kDriftEnds + 100 : run.windows_to_choice + 1;
   const double hundreds = (kWindows - rests_from) / 100.0;
   const int after = resizes(run, rests_from, kWindows);
@@ -83,8 +83,8 @@ void count(const SimulatedDevice& device, const SimulatedRun& run, Family family
   tally.hundreds += hundreds;
 }
 
-// Begins a run as jobs::TunedChanges does: if the guess does not fit into memory, with half as many learners and the
-// counts below.
+// Starts a run as jobs::TunedChanges does. If the guess does not fit in memory, the run starts with half as many
+// learners, and only smaller numbers are candidates.
 SimulatedRun run_from(const Start& start, SimulatedDevice& device, std::uint64_t seed) {
   if (start.remembers_best) {
     return simulate(device, seed, kWindows, {}, {best_of(device, 0).learners, autotuner::Extent::kAround});
@@ -118,7 +118,8 @@ std::string describe(const Start& start, Family family, const Tally& tally) {
       static_cast<double>(tally.changed_choices) / tally.runs);
 }
 
-// Windows that a search may lose on average. Few counts can lose little; the first of many counts are slow.
+// Returns the windows that a search may lose on average. With few candidates the loss is small. With many candidates
+// the first ones are slow.
 double windows_to_lose(const Start& start, Family family) {
   const double windows = start.cores == 0 ? 20.0 : 5.0 * std::log2(2.0 * start.cores);
   return family == Family::kNoisy ? 2.0 * windows : windows;
@@ -146,18 +147,18 @@ void check_families(const Start& start) {
 
 }  // namespace
 
-TEST_CASE("tuner: chooses within 5 % of the best of every family, in few probes, and then rests") {
+TEST_CASE("tuner: for every family, chooses within 5 % of the best in few probes and then stays") {
   check_families({.name = "no guess"});
 }
 
-TEST_CASE("tuner: so it does from the number of cores, which says only where the search begins") {
+TEST_CASE("tuner: the same for every family, with the number of cores as the start of the search") {
   for (const int cores : {4, 16, 64}) {
     check_families({.name = fmt::format("{} cores", cores), .cores = cores, .guess = cores});
   }
   check_families({.name = "64 cores, from 8", .cores = 64, .guess = 8});
 }
 
-TEST_CASE("tuner: so it does from the best count, remembered from an earlier search") {
+TEST_CASE("tuner: the same for every family, with the best number from an earlier search as the guess") {
   check_families({.name = "remembered best", .remembers_best = true});
 }
 

@@ -10,7 +10,7 @@
 namespace arbalest::autotuner {
 namespace {
 
-// Seconds per round of a device: a fixed part, and one per learner beyond what runs at once.
+// Seconds per round of a device: a fixed latency, or the time of all learners if this is longer.
 struct Speed {
   double latency = 1.0;
   double per_learner = 0.1;
@@ -18,7 +18,7 @@ struct Speed {
   double round_seconds(int learners) const { return std::max(latency, per_learner * learners); }
 };
 
-// Learners per second over all devices: a round ends with the slowest device.
+// Returns learners per second over all devices. A round ends with the slowest device.
 double throughput(const std::vector<Speed>& speeds, const std::vector<int>& counts) {
   double slowest = 0.0;
   double learners = 0.0;
@@ -35,7 +35,7 @@ std::vector<int> counts_of(const FleetTuner& tuner) {
   return counts;
 }
 
-// Runs until all searches have ended, for at most `windows` windows.
+// Runs until all searches have ended, but at most `windows` windows. Returns the number of resizes.
 int play(FleetTuner& tuner, const std::vector<Speed>& speeds, int windows, std::uint64_t seed = 1) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> noise(1.0, 0.02);
@@ -61,14 +61,14 @@ TEST_CASE("fleet tuner: devices of one kind are tuned together") {
   CHECK(throughput(speeds, counts_of(tuner)) >= 0.95 * 8.0);
 }
 
-TEST_CASE("fleet tuner: devices that differ in speed get counts of their own") {
+TEST_CASE("fleet tuner: devices of different speed get different numbers of learners") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    // The second device takes three times as long per learner.
+    // The second device takes three times as much time per learner.
     const std::vector<Speed> speeds = {{1.0, 0.0625}, {1.0, 0.1875}};
     FleetTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}});
     const int resizes = play(tuner, speeds, 3000, seed);
     CHECK_FALSE(tuner.searching());
-    CHECK(resizes <= 3 * 7);  // one search together and two turns: six probes and the choice each
+    CHECK(resizes <= 3 * 7);  // a common search and one turn per device, each with six probes and a choice
     double best = 0.0;
     double best_together = 0.0;
     for (int a = 1; a <= 16; ++a) {
@@ -81,23 +81,23 @@ TEST_CASE("fleet tuner: devices that differ in speed get counts of their own") {
   }
 }
 
-TEST_CASE("fleet tuner: on CPU devices every kind has the threads of its own cores") {
+TEST_CASE("fleet tuner: on CPU devices, threads per learner depend on the cores of each kind") {
   FleetTuner tuner({}, {{1, counts_of_cores({1, 2}, 2)}, {1, counts_of_cores({1, 4}, 4)}});
   CHECK(tuner.present() == std::vector<Configuration>{{2, 1}, {2, 2}});
   play(tuner, {{1.0, 0.5}, {1.0, 0.25}}, 1000);
   CHECK(tuner.present() == std::vector<Configuration>{{2, 1}, {4, 1}});
-  // The second kind was tuned last: its points were measured beside the first kind's choice.
+  // The second kind was tuned last, so its points were measured with the first kind's choice.
   CHECK(tuner.beside_others(1) == std::vector<Configuration>{{2, 1}, {1, 4}});
 }
 
-TEST_CASE("fleet tuner: a choice that does not fit gives the turn back") {
+TEST_CASE("fleet tuner: if a choice does not fit in memory, its kind continues to search") {
   FleetTuner tuner({}, {{1, all_counts({1, 4})}, {1, all_counts({1, 4})}}, {4, 4});
   const std::vector<Speed> speeds = {{1.0, 0.25}, {1.0, 0.25}};
   std::optional<FleetDecision> decision;
   while (!decision || !decision->step.done) {
     decision = tuner.add(1'000'000, std::llround(1e6 * throughput(speeds, counts_of(tuner))), 1.0);
   }
-  REQUIRE(decision->step.action == Action::kGrow);  // back to 4 after a look at 2
+  REQUIRE(decision->step.action == Action::kGrow);  // back to 4 after trying 2
   const FleetDecision back = tuner.out_of_memory();
   CHECK_FALSE(back.done);
   CHECK(back.to == tuner.present());
@@ -106,14 +106,14 @@ TEST_CASE("fleet tuner: a choice that does not fit gives the turn back") {
   CHECK_FALSE(tuner.searching());
 }
 
-TEST_CASE("fleet tuner: what did not fit in a turn is not tried in a later one either") {
+TEST_CASE("fleet tuner: numbers that did not fit in memory are not tried in later turns") {
   constexpr int kDoesNotFit = 7;
   constexpr int kSlowsDown = 1000;
   FleetTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, {5, 4});
   int least_that_failed = 17;
   int resizes_later = 0;
   for (int window = 0; window < 3 * kSlowsDown; ++window) {
-    // Then the second device needs more learners, and the first gets another turn.
+    // From window kSlowsDown on, the second device needs more learners, so the first gets another turn.
     const std::vector<Speed> speeds = {{1.0, 0.0625}, window < kSlowsDown ? Speed{1.0, 0.1875} : Speed{2.0, 0.25}};
     const int before = counts_of(tuner).front();
     const auto examples = std::llround(1e6 * throughput(speeds, counts_of(tuner)));
@@ -131,7 +131,7 @@ TEST_CASE("fleet tuner: what did not fit in a turn is not tried in a later one e
   CHECK(counts_of(tuner).front() == kDoesNotFit - 1);
 }
 
-TEST_CASE("fleet tuner: every kind begins where an earlier search has ended for it") {
+TEST_CASE("fleet tuner: every kind begins with its own guess from an earlier search") {
   const auto fleet = [](const std::vector<int>& guesses) {
     return FleetTuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, guesses);
   };
@@ -139,7 +139,7 @@ TEST_CASE("fleet tuner: every kind begins where an earlier search has ended for 
   FleetTuner tuner = fleet({15, 5});
   CHECK(counts_of(tuner) == std::vector<int>{15, 5});
   CHECK(tuner.searching());
-  CHECK(play(tuner, speeds, 3000) <= 2 * 4);  // two turns, around a good count
+  CHECK(play(tuner, speeds, 3000) <= 2 * 4);  // two turns, each around a good number
   CHECK_FALSE(tuner.searching());
   CHECK(throughput(speeds, counts_of(tuner)) >= 0.9 * throughput(speeds, {15, 5}));
   CHECK(counts_of(fleet({40, 1})) == std::vector<int>{16, 1});
@@ -147,7 +147,7 @@ TEST_CASE("fleet tuner: every kind begins where an earlier search has ended for 
   CHECK_THROWS_AS(fleet({3}), std::invalid_argument);
 }
 
-TEST_CASE("fleet tuner: no device, and kinds without a common count, are refused") {
+TEST_CASE("fleet tuner: no devices, or kinds without a common candidate, are refused") {
   CHECK_THROWS_AS(FleetTuner({}, {}), std::invalid_argument);
   CHECK_THROWS_AS(FleetTuner({}, {{1, all_counts({1, 2})}, {1, all_counts({3, 4})}}), std::invalid_argument);
 }

@@ -1,4 +1,4 @@
-// The tuner with goodput while the noise scale changes, or seems to change.
+// The tuner with goodput when the noise scale changes or seems to change.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,14 +12,14 @@
 namespace arbalest::tests {
 namespace {
 
-// Throughput rises with a slope of 0.8 up to 16 learners and is flat from there.
+// A device whose throughput rises with a logarithmic slope of 0.8 up to 16 learners and is constant above.
 SimulatedDevice rising_device() {
   return {.space = autotuner::all_counts({1, 32}),
           .throughput = [](int learners, int) { return std::pow(std::min(learners, 16), 0.8); },
           .noise = 0.02};
 }
 
-// Mean number of learners in the windows [begin, end).
+// Returns the mean number of learners in windows [begin, end).
 double mean_learners(const SimulatedRun& run, int begin, int end) {
   double sum = 0.0;
   for (int window = begin; window < end; ++window) sum += run.learners[static_cast<std::size_t>(window)];
@@ -28,7 +28,7 @@ double mean_learners(const SimulatedRun& run, int begin, int end) {
 
 }  // namespace
 
-TEST_CASE("goodput: when the noise scale grows thirtyfold while training, the count grows late") {
+TEST_CASE("goodput: if the noise scale grows thirtyfold during training, the number of learners grows late") {
   constexpr int kCases = 100;
   constexpr int kWindows = 3000;
   int followed = 0;
@@ -52,7 +52,7 @@ TEST_CASE("goodput: when the noise scale grows thirtyfold while training, the co
   CHECK(followed >= 0.95 * kCases);
 }
 
-TEST_CASE("goodput: a noise scale that is hard to measure, but steady, does not lead to oscillation") {
+TEST_CASE("goodput: a constant noise scale with large measurement errors does not cause oscillation") {
   constexpr int kCases = 200;
   constexpr int kWindows = 3000;
   double searches = 0.0;
@@ -62,7 +62,7 @@ TEST_CASE("goodput: a noise scale that is hard to measure, but steady, does not 
     SimulatedDevice device = rising_device();
     SimulatedDevice throughput_only = device;
     device.noise_scale = [=](int) { return std::exp2(static_cast<double>(seed % 8)); };
-    device.gradient_dimensions = 3;  // the square of a mean gradient deviates by 80 %
+    device.gradient_dimensions = 3;  // the square of a mean gradient has a standard deviation of 80 %
     const SimulatedRun run = simulate(device, seed, kWindows);
     const int rested = resizes(run, run.windows_to_choice + 1, kWindows);
     CHECK(rested <= kWindows / 100);
@@ -113,7 +113,7 @@ TEST_CASE("goodput: a choice made before the noise scale was known is corrected 
 
 namespace {
 
-// Feeds `windows` windows without noise at `rate` of the present learners. Returns how often the count changed.
+// Feeds `windows` windows without noise at rate(current learners). Returns how often the number of learners changed.
 int feed(autotuner::Tuner& tuner, int windows, const std::function<double(int learners)>& rate) {
   int changes = 0;
   for (int window = 0; window < windows; ++window) {
@@ -126,7 +126,7 @@ int feed(autotuner::Tuner& tuner, int windows, const std::function<double(int le
 
 }  // namespace
 
-TEST_CASE("goodput: however often the noise scale jumps, there is no more than one resize per 100 windows") {
+TEST_CASE("goodput: frequent jumps of the noise scale cause at most one resize per 100 windows") {
   const SimulatedDevice device = rising_device();
   const auto rate = [&](int learners) { return device.throughput(learners, 0); };
   autotuner::Tuner tuner({}, device.space);
@@ -142,12 +142,12 @@ TEST_CASE("goodput: however often the noise scale jumps, there is no more than o
   CHECK(changes <= 50 * 60 / 100);
 }
 
-TEST_CASE("goodput: rates of the last search are corrected by what has moved the present one") {
+TEST_CASE("goodput: rates of the last search are corrected by the change of the current rate") {
   autotuner::Tuner tuner({}, {{2, 1}, {4, 1}});
   tuner.set_efficiency({32.0, 0.0, 32.0});
   feed(tuner, 100, [](int learners) { return learners == 2 ? 1.0 : 1.5; });
   REQUIRE(tuner.present().learners == 2);  // 64 / 96 against 1.5 x 64 / 160
-  // All counts become 6 % faster, which alone is no reason to search.
+  // All numbers become 6 % faster, which alone does not start a search.
   const auto faster = [](int learners) { return learners == 2 ? 1.06 : 1.59; };
   CHECK(feed(tuner, 400, faster) == 0);
   // 4 learners are now 8 % better: 1.5 x (100 + 64) / (100 + 128).
@@ -156,7 +156,7 @@ TEST_CASE("goodput: rates of the last search are corrected by what has moved the
   CHECK(tuner.present().learners == 4);
 }
 
-TEST_CASE("goodput: a count between, not worth a probe before, is tried when the noise scale has made it promising") {
+TEST_CASE("goodput: an intermediate number is tried once the noise scale has made it promising") {
   constexpr double kRates[] = {0.25, 0.5, 0.75, 1.0, 1.15, 1.3, 1.15, 1.0};
   const auto rate = [&](int learners) { return kRates[learners - 1]; };
   autotuner::Tuner tuner({}, autotuner::all_counts({1, 8}));

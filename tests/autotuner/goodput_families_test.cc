@@ -1,4 +1,4 @@
-// Runs the tuner with goodput against simulated devices of every family whose gradients show a noise scale.
+// Runs the tuner with goodput on simulated devices of every family, whose gradients have a noise scale.
 #include <algorithm>
 #include <cmath>
 
@@ -31,7 +31,7 @@ bool is_good(const SimulatedDevice& device, int learners, int window) {
   return device.worth(learners, window) >= kGoodEnough * best_of(device, window).throughput;
 }
 
-// Number of decisions before the first choice, plus the count that the run begins with.
+// Returns the number of decisions before the first choice, plus one for the first number of learners.
 double probes_of_first_search(const SimulatedRun& run) {
   const auto choice = std::ranges::find_if(run.decisions, &autotuner::Decision::done);
   return static_cast<double>(choice - run.decisions.begin()) + 1.0;
@@ -54,7 +54,7 @@ Tally play(Family family) {
     tally.probes += probes_of_first_search(run) / kCases;
     tally.probes_by_throughput += probes_of_first_search(by_throughput) / kCases;
     tally.share += share_of_best(device, run, 0, kWindows) / kCases;
-    // A single learner's gradients are averaged over 200 windows.
+    // After a drift the run gets more time, because a single learner's gradients are averaged over 200 windows.
     const int rests_from = family == Family::kDrifting ? kDriftEnds + 300 : run.windows_to_choice + 1;
     const double restlessness = 100.0 * resizes(run, rests_from, kWindows) / (kWindows - rests_from);
     tally.worst_restlessness = std::max(tally.worst_restlessness, restlessness);
@@ -74,7 +74,7 @@ std::string describe(Family family, const Tally& tally) {
 
 }  // namespace
 
-TEST_CASE("goodput: the tuner chooses within 5 % of the best of every family, in as few probes, and then rests") {
+TEST_CASE("goodput: for every family, the tuner chooses within 5 % of the best, in as few probes, and then stays") {
   int good = 0;
   int good_by_throughput = 0;
   std::string report;
@@ -93,7 +93,7 @@ TEST_CASE("goodput: the tuner chooses within 5 % of the best of every family, in
   }
   INFO(report);
   CHECK(good >= 0.95 * kCases * static_cast<double>(std::size(kFamilies)));
-  // shows that goodput makes a difference
+  // Tuning by throughput alone is worse.
   CHECK(good_by_throughput <= 0.75 * kCases * static_cast<double>(std::size(kFamilies)));
 }
 

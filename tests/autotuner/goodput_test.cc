@@ -34,11 +34,11 @@ TEST_CASE("goodput: the efficiency of a mini-batch, by hand") {
   CHECK(Efficiency(1e12, 0.0, 32.0).of(8) == Approx(1.0));
   CHECK(Efficiency().of(8) == 1.0);
   CHECK_FALSE(Efficiency().is_known());
-  // Two devices of 3 learners beside one other: a round of seven.
+  // Two devices with 3 learners each and one other learner make a round of seven.
   CHECK(Objective(efficiency, 2, 1).goodput({3, 1}, 700.0) == Approx(700.0 * 128.0 / (96.0 + 7 * 32.0)));
 }
 
-TEST_CASE("goodput: the error of an efficiency follows from that of the noise scale") {
+TEST_CASE("goodput: the error of an efficiency follows from the error of the noise scale") {
   const Efficiency efficiency(200.0, 0.01, 32.0);
   const auto ratio = [](double scale) {
     return Efficiency(scale, 0.0, 32.0).of(8) / Efficiency(scale, 0.0, 32.0).of(2);
@@ -50,7 +50,7 @@ TEST_CASE("goodput: the error of an efficiency follows from that of the noise sc
   CHECK(Efficiency().error_between(8, 2) == 0.0);
 }
 
-TEST_CASE("goodput: on logarithmic axes the efficiency is concave and falls by less than one octave an octave") {
+TEST_CASE("goodput: on logarithmic axes, efficiency is concave and falls by at most one octave per octave") {
   for (const double scale : {0.0, 1.0, 32.0, 500.0, 1e5}) {
     const Efficiency efficiency(scale, 0.0, 32.0);
     const auto slope = [&](int a, int b) {
@@ -64,11 +64,11 @@ TEST_CASE("goodput: on logarithmic axes the efficiency is concave and falls by l
   }
 }
 
-TEST_CASE("goodput: where the throughput has diminishing returns no promise is too low") {
+TEST_CASE("goodput: if throughput has diminishing returns, no promise is too low") {
   const std::vector<Configuration> space = all_counts({1, 32});
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     std::mt19937_64 random(seed);
-    // Concave on logarithmic axes, with slopes from 1 down to -1.
+    // A curve that is concave on logarithmic axes, with slopes from 1 down to -1.
     const double peak = tests::uniform(random, 0.0, 5.0);
     const double curvature = tests::uniform(random, 0.02, 0.1);
     const auto rate = [&](int learners) {
@@ -90,21 +90,21 @@ TEST_CASE("goodput: where the throughput has diminishing returns no promise is t
   }
 }
 
-TEST_CASE("goodput: best, choice and the ends of a search go by goodput") {
+TEST_CASE("goodput: the best, the choice and the end of a search are decided by goodput") {
   const Curve curve = curve_of({{1, 100.0}, {2, 190.0}, {4, 340.0}, {8, 500.0}});
   CHECK(curve.best().configuration.learners == 8);
   // 100, 190 (64 + 32) / (64 + 64) = 142.5, 340 x 96 / 192 = 170, 500 x 96 / 320 = 150
   CHECK(curve.best(objective_of(64.0)).configuration.learners == 4);
   CHECK(choose(curve, {}, {.objective = objective_of(64.0)}).configuration.learners == 4);
   CHECK(choose(curve, {}, {}).configuration.learners == 8);
-  // Without any noise only one learner makes sense, and larger counts are not even tried.
+  // Without noise only one learner is useful, and larger numbers are not tried.
   const std::vector<Configuration> space = all_counts({1, 8});
   const SearchOptions no_noise{.objective = objective_of(0.0)};
   CHECK_FALSE(next_probe(space, octaves_of(space), curve_of({{1, 100.0}, {2, 150.0}}), Extent::kEverywhere, no_noise));
   CHECK(next_probe(space, octaves_of(space), curve_of({{1, 100.0}, {2, 150.0}}), Extent::kEverywhere, {}));
 }
 
-TEST_CASE("goodput: the present count is only left for one whose efficiency is surely good enough") {
+TEST_CASE("goodput: the current number changes only if the other one's efficiency is certainly good enough") {
   const Curve curve = curve_of({{2, 100.0}, {4, 150.0}});
   // 150 x (64 + 64) / (64 + 128) = 100; with a scale of 128: 150 x 192 / 256 = 112.5.
   CHECK(choose(curve, 2, {.objective = objective_of(128.0)}).configuration.learners == 4);
@@ -112,7 +112,7 @@ TEST_CASE("goodput: the present count is only left for one whose efficiency is s
   CHECK(choose(curve, 4, {.objective = objective_of(64.0)}).configuration.learners == 4);
 }
 
-TEST_CASE("goodput: what is learned of the noise scale, and when it has moved") {
+TEST_CASE("goodput: updates of the noise scale, and when it counts as changed") {
   const Efficiency nothing;
   const Efficiency known = learned_from({.scale = 100.0, .error = 0.05}, nothing, 32.0);
   CHECK(known.noise_scale() == 100.0);
@@ -128,13 +128,13 @@ TEST_CASE("goodput: what is learned of the noise scale, and when it has moved") 
   CHECK_FALSE(known.has_moved_to({110.0, 0.05, 32.0}));
   CHECK(known.has_moved_to({200.0, 0.05, 32.0}));
   CHECK(known.has_moved_to({40.0, 0.05, 32.0}));
-  CHECK_FALSE(known.has_moved_to({200.0, 0.5, 32.0}));                       // not certain
+  CHECK_FALSE(known.has_moved_to({200.0, 0.5, 32.0}));                       // not certain enough
   CHECK_FALSE(Efficiency(1.0, 0.01, 32.0).has_moved_to({4.0, 0.01, 32.0}));  // small compared with a mini-batch
   CHECK(nothing.has_moved_to(known));
   CHECK_FALSE(known.has_moved_to(nothing));
 }
 
-TEST_CASE("goodput: a fleet's kinds are judged by the learners of all devices") {
+TEST_CASE("goodput: the efficiency of a fleet counts the learners of all devices") {
   // The first kind has its turn while the other kind runs three learners.
   FleetTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, {2, 3});
   tuner.set_efficiency({64.0, 0.0, 32.0});
@@ -148,7 +148,7 @@ TEST_CASE("goodput: a fleet's kinds are judged by the learners of all devices") 
   CHECK(tuner.tuner().objective().efficiency({3, 1}) == Approx(96.0 / (64.0 + (first + 3) * 32.0)));
 }
 
-TEST_CASE("goodput: decisions carry efficiency and noise scale, and say them") {
+TEST_CASE("goodput: decisions have efficiency and noise scale, and mention them in the reason") {
   Tuner tuner({}, all_counts({1, 4}));
   tuner.set_efficiency({32.0, 0.01, 32.0});
   std::optional<Decision> decision;
@@ -161,7 +161,7 @@ TEST_CASE("goodput: decisions carry efficiency and noise scale, and say them") {
   CHECK(decision->evidence.best_goodput().value() == Approx(2000.0 / 3.0));
 }
 
-TEST_CASE("goodput: a scale that cannot be one is refused") {
+TEST_CASE("goodput: an invalid noise scale is refused") {
   CHECK_THROWS_AS(Efficiency(-1.0, 0.0, 32.0), std::invalid_argument);
   CHECK_THROWS_AS(Efficiency(1.0, -0.1, 32.0), std::invalid_argument);
   CHECK_THROWS_AS(Efficiency(1.0, 0.0, 0.0), std::invalid_argument);

@@ -6,7 +6,7 @@ namespace arbalest::tests {
 
 namespace {
 
-// The sum of squares of `degrees` normal numbers of mean 0 and deviation 1.
+// Returns the sum of squares of `degrees` normal numbers with mean 0 and standard deviation 1.
 double chi_square(int degrees, std::mt19937_64& random) {
   return std::gamma_distribution<double>(0.5 * degrees, 2.0)(random);
 }
@@ -15,7 +15,7 @@ double chi_square(int degrees, std::mt19937_64& random) {
 
 autotuner::GradientSample draw_sample(const GradientModel& model, int learners, double mini_batch, int rounds,
                                       std::mt19937_64& random) {
-  const double variance = model.noise / (model.dimensions * mini_batch);  // per direction of a learner's gradient
+  const double variance = model.noise / (model.dimensions * mini_batch);  // in each direction of a learner's gradient
   autotuner::GradientSample sample{.gradients = learners, .mini_batch = mini_batch, .rounds = rounds};
   std::normal_distribution<double> normal;
   for (int round = 0; round < rounds; ++round) {

@@ -1,4 +1,4 @@
-// Gradient samples of a known noise scale, for tests of goodput.
+// Gradient samples with a known noise scale, for tests of goodput.
 #pragma once
 
 #include <random>
@@ -7,7 +7,7 @@
 
 namespace arbalest::tests {
 
-// Examples' gradients are normally distributed around G with covariance S / dimensions in every direction.
+// The gradients of examples are normally distributed around G, with the variance S / dimensions in every direction.
 struct GradientModel {
   double signal = 1.0;  // |G|^2
   double noise = 1.0;   // S
@@ -16,8 +16,8 @@ struct GradientModel {
   double noise_scale() const { return noise / signal; }
 };
 
-// The measurements of k `learners` with mini-batches of b in `rounds` rounds, drawn from their exact distribution. The
-// mean gradient and the spread around it are independent, and their squares are sums of squares of normal numbers.
+// Draws the measurements of `learners` learners in `rounds` rounds from their exact distribution. The mean gradient and
+// the spread around it are independent, and their squares are sums of squares of normal numbers.
 autotuner::GradientSample draw_sample(const GradientModel& model, int learners, double mini_batch, int rounds,
                                       std::mt19937_64& random);
 

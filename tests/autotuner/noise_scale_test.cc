@@ -25,7 +25,8 @@ double square(const Vector& v) {
   return sum;
 }
 
-// Gradients equal to `center` plus noise. In direction i the noise of one example has the deviation deviation[i].
+// Gradients equal to `center` plus noise. In direction i the noise of one example has the standard deviation
+// deviation[i].
 struct Gaussian {
   Vector center;
   Vector deviation;
@@ -76,7 +77,7 @@ GradientSample scaled(GradientSample sample, double rounds) {
 
 }  // namespace
 
-TEST_CASE("noise scale: unbiased for Gaussian gradients, whatever the number of learners") {
+TEST_CASE("noise scale: unbiased for Gaussian gradients with any number of learners") {
   constexpr int kSamples = 4000;
   constexpr double kMiniBatch = 16.0;
   for (const int learners : {2, 4, 16}) {
@@ -110,7 +111,7 @@ TEST_CASE("noise scale: unbiased for Gaussian gradients, whatever the number of 
   }
 }
 
-TEST_CASE("noise scale: the standard error is the deviation between repetitions") {
+TEST_CASE("noise scale: the standard error equals the standard deviation over repetitions") {
   constexpr int kRepetitions = 400;
   const tests::GradientModel model{.signal = 1.0, .noise = 100.0};
   for (const int learners : {2, 8}) {
@@ -147,7 +148,7 @@ TEST_CASE("noise scale: the two numbers by hand") {
   CHECK(estimate.error == Approx(0.0).margin(1e-6));
 }
 
-TEST_CASE("noise scale: several rounds in one sample count as so many") {
+TEST_CASE("noise scale: a sample of several rounds counts as this number of rounds") {
   std::mt19937_64 random(3);
   const tests::GradientModel model{.signal = 1.0, .noise = 50.0};
   NoiseScale one_by_one(kForever);
@@ -168,7 +169,7 @@ TEST_CASE("noise scale: several rounds in one sample count as so many") {
   CHECK(together.estimate().samples < one_by_one.estimate().samples);
 }
 
-TEST_CASE("noise scale: it is forgotten by examples, not by calls") {
+TEST_CASE("noise scale: old samples are forgotten by examples, not by calls") {
   const auto sample = [](double noise, std::int64_t examples) {
     return GradientSample{.gradients = 2,
                           .mini_batch = 1.0,
@@ -176,8 +177,8 @@ TEST_CASE("noise scale: it is forgotten by examples, not by calls") {
                           .mean_square = 1.0 + noise / 2.0,
                           .examples = examples};
   };
-  // 100 samples before and 100 after a change of S from 10 to 30, or half as many samples with twice the examples
-  // between them.
+  // S changes from 10 to 30 after 100 samples, followed by 100 more. The second case has half as many samples with
+  // twice the examples between them.
   const auto after = [&](int samples, std::int64_t examples) {
     NoiseScale scale(10'000.0);
     for (int i = 0; i < samples; ++i) scale.add(sample(10.0, examples));
@@ -186,12 +187,13 @@ TEST_CASE("noise scale: it is forgotten by examples, not by calls") {
   };
   const double often = after(100, 100);
   CHECK(often == Approx(after(50, 200)).epsilon(0.01));
-  // One memory before and one after the change, with weights e^-(examples since): the old fraction is 1 / (1 + e).
+  // One time constant before and one after the change, with weights e^-(examples since): the old fraction is
+  // 1 / (1 + e).
   CHECK(often == Approx(30.0 - 20.0 / (1.0 + std::exp(1.0))));
   CHECK(after(1000, 100) == Approx(30.0).epsilon(0.001));
 }
 
-TEST_CASE("noise scale: a gradient that drowns in noise leaves it unknown, and bounds it from below") {
+TEST_CASE("noise scale: a gradient hidden by noise leaves the scale unknown and gives a lower bound") {
   const tests::GradientModel model{.signal = 1e-4, .noise = 1000.0};  // B_noise is 10^7
   int unknown = 0;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
@@ -212,7 +214,7 @@ TEST_CASE("noise scale: a gradient that drowns in noise leaves it unknown, and b
   CHECK(unknown >= 90);
 }
 
-TEST_CASE("noise scale: without noise it is zero, and without any gradient unknown") {
+TEST_CASE("noise scale: zero without noise, and unknown without a gradient") {
   NoiseScale silent(kForever);
   NoiseScale still(kForever);
   for (int i = 0; i < 20; ++i) {
@@ -225,46 +227,10 @@ TEST_CASE("noise scale: without noise it is zero, and without any gradient unkno
   CHECK(still.estimate().least == 0.0);
 }
 
-TEST_CASE("noise scale: the spread of replicas is taken out by the factor that was measured for it") {
-  // Learner j at a distance d_j from the mean: H d_j has a variance of 60 % of the noise of a mini-batch of 16.
-  std::mt19937_64 random(5);
-  Gaussian model = Gaussian::draw(random);
-  for (double& x : model.center) x *= 4.0;
-  constexpr double kMiniBatch = 16.0;
-  constexpr double kFactor = 1.6;
-  std::normal_distribution<double> normal;
-  NoiseScale uncorrected(kForever);
-  NoiseScale corrected(kForever);
-  for (int i = 0; i < 4000; ++i) {
-    std::vector<Vector> gradients;
-    Vector mean_offset(model.center.size());
-    for (int j = 0; j < 4; ++j) {
-      Vector g = model.gradient(kMiniBatch, random);
-      for (std::size_t n = 0; n < g.size(); ++n) {
-        const double offset = std::sqrt(0.6 / kMiniBatch) * model.deviation[n] * normal(random);
-        g[n] += offset;
-        mean_offset[n] += offset / 4.0;
-      }
-      gradients.push_back(g);
-    }
-    for (Vector& g : gradients) {  // distances from the replicas' mean
-      for (std::size_t n = 0; n < g.size(); ++n) g[n] -= mean_offset[n];
-    }
-    GradientSample sample = sample_of(gradients, kMiniBatch);
-    uncorrected.add(sample);
-    sample.spread_factor = kFactor;
-    corrected.add(sample);
-  }
-  const double truth = model.noise() / model.signal();
-  CHECK(uncorrected.estimate().scale.value() > 1.5 * truth);
-  CHECK(corrected.estimate().scale.value() == Approx(truth).epsilon(4.0 * corrected.estimate().error));
-  CHECK(corrected.estimate().error < 0.05);
-}
-
-TEST_CASE("noise scale: successive gradients are calibrated by those of several learners") {
+TEST_CASE("noise scale: gradients of several learners calibrate successive gradients") {
   std::mt19937_64 random(11);
   const tests::GradientModel model{.signal = 1.0, .noise = 60.0};
-  const tests::GradientModel biased{.signal = 0.25, .noise = 60.0};  // successive gradients see four times as much
+  const tests::GradientModel biased{.signal = 0.25, .noise = 60.0};  // successive gradients give 4 times the scale
   const auto add = [&](NoiseScale& to, GradientSource source, int samples, double growth) {
     const tests::GradientModel& first = source == GradientSource::kSuccessive ? biased : model;
     for (int i = 0; i < samples; ++i) {
@@ -285,7 +251,7 @@ TEST_CASE("noise scale: successive gradients are calibrated by those of several 
   CHECK(scale.estimate().scale.value() == Approx(180.0).epsilon(0.25));
 }
 
-TEST_CASE("noise scale: what no gradients can give is refused, and what is not finite is dropped and counted") {
+TEST_CASE("noise scale: impossible samples are refused, and non-finite ones are dropped and counted") {
   NoiseScale scale(1000.0);
   const GradientSample good{.gradients = 2, .mini_batch = 4.0, .square_mean = 2.0, .mean_square = 1.5};
   const auto refused = [&](auto change) {
@@ -297,7 +263,6 @@ TEST_CASE("noise scale: what no gradients can give is refused, and what is not f
   refused([](GradientSample& s) { s.mini_batch = 0.0; });
   refused([](GradientSample& s) { s.rounds = 0; });
   refused([](GradientSample& s) { s.examples = -1; });
-  refused([](GradientSample& s) { s.spread_factor = 0.0; });
   refused([](GradientSample& s) { s.mean_square = 2.1; });
   refused([](GradientSample& s) { s.square_mean = -1.0; });
   CHECK_THROWS_AS(NoiseScale(0.0), std::invalid_argument);

@@ -35,7 +35,7 @@ TEST_CASE("search: octaves of a space") {
   CHECK(learners(octaves_of(counts_of_cores({1, 7}, 7))) == std::vector{1, 2, 3, 7});
 }
 
-TEST_CASE("search: octaves through a count of the space") {
+TEST_CASE("search: octaves through a given number of the space") {
   CHECK(learners(octaves_of(all_counts({1, 16}), {6, 1})) == std::vector{1, 2, 3, 6, 12, 16});
   CHECK(learners(octaves_of(all_counts({1, 16}), {16, 1})) == std::vector{1, 2, 4, 8, 16});
   CHECK(learners(octaves_of(all_counts({3, 7}), {7, 1})) == std::vector{3, 4, 7});
@@ -44,7 +44,7 @@ TEST_CASE("search: octaves through a count of the space") {
   CHECK(learners(octaves_of(counts_of_cores({1, 7}, 7), {7, 1})) == std::vector{1, 2, 3, 7});
 }
 
-TEST_CASE("search: the octaves fit into the limit of probes, whatever the space") {
+TEST_CASE("search: the octaves of any space fit into the limit of probes") {
   for (int most = 1; most <= 256; ++most) {
     const std::vector<Configuration> all = all_counts({1, most});
     CHECK(std::ssize(octaves_of(all)) <= probe_limit(all));
@@ -59,25 +59,26 @@ TEST_CASE("search: the octaves fit into the limit of probes, whatever the space"
   CHECK(probe_limit(all_counts({1, 64})) == 9);
 }
 
-TEST_CASE("search: where returns diminish the peak is where the lines meet") {
-  // A tent with its peak of 1,200 at 12 learners and slopes 1 and -1: both lines lie on it.
+TEST_CASE("search: with diminishing returns, the promised peak is where the lines meet") {
+  // A tent with its peak of 1,200 at 12 learners and slopes 1 and -1. Both lines coincide with it.
   const Curve curve = curve_of({{4, 400.0}, {8, 800.0}, {16, 900.0}, {32, 450.0}});
   const std::vector<Configuration> space = all_counts({1, 32});
   const auto promise = promise_right_of(curve, 1, space);
   REQUIRE(promise);
   CHECK(promise->configuration.learners == 12);
   CHECK(promise->goodput == Approx(1200.0));
-  // Between 4 and 8 nothing lies above the chord.
+  // Between 4 and 8 nothing is above the chord.
   CHECK(promise_right_of(curve, 0, space)->goodput < 800.0);
-  // 32 learners are the last count.
+  // 32 learners are the largest number.
   CHECK_FALSE(promise_right_of(curve, 3, space));
 }
 
-TEST_CASE("search: no chord beyond, or one into a valley, leaves room for the steepest") {
+TEST_CASE("search: without a chord beyond, or with one into a valley, the promise assumes the steepest slopes") {
   const std::vector<Configuration> space = all_counts({1, 32});
-  // 4 and 8 are equal and nothing else is known: up with slope 1, down with slope -1, half an octave each.
+  // 4 and 8 are equal and nothing more is known. The promise goes up with slope 1 and down with slope -1, for half an
+  // octave each.
   CHECK(promise_right_of(curve_of({{4, 100.0}, {8, 100.0}}), 0, space)->goodput == Approx(100.0 * 8 / 6));
-  // The chord from 8 down to 16 is flat because the valley lies before 16.
+  // The chord from 8 down to 16 is flat because the valley is before 16.
   const double with_valley =
       promise_right_of(curve_of({{4, 100.0}, {8, 100.0}, {16, 90.0}, {32, 100.0}}), 0, space)->goodput;
   const double without =
@@ -86,7 +87,7 @@ TEST_CASE("search: no chord beyond, or one into a valley, leaves room for the st
   CHECK(without < 110.0);
 }
 
-TEST_CASE("search: below a count that did not fit, the promise is that of the last that may") {
+TEST_CASE("search: below a number that did not fit, the promise extends to the largest that may fit") {
   const auto promise = promise_right_of(curve_of({{4, 100.0}, {8, 200.0}}), 1, all_counts({1, 15}));
   REQUIRE(promise);
   CHECK(promise->goodput == Approx(375.0));
@@ -94,12 +95,12 @@ TEST_CASE("search: below a count that did not fit, the promise is that of the la
   CHECK_FALSE(promise_right_of(curve_of({{4, 100.0}, {8, 200.0}}), 1, all_counts({1, 8})));
 }
 
-TEST_CASE("search: octave after octave, then one learner if it may be worth it, then between") {
+TEST_CASE("search: tries octave after octave, then one learner if it is promising, then numbers between") {
   CHECK(next(curve_of({{2, 100.0}}), 16)->configuration.learners == 4);
   CHECK(next(curve_of({{2, 100.0}, {4, 150.0}, {8, 180.0}}), 16)->configuration.learners == 16);
-  // A second peak is looked for although 4 are slower than 2 ...
+  // The search looks for a second peak although 4 are slower than 2 ...
   CHECK(next(curve_of({{2, 100.0}, {4, 80.0}}), 16)->configuration.learners == 8);
-  // ... but not where it could not be the higher one: 8 learners as fast as 4 times 2 of them are 40.
+  // ... but not where a second peak could not be higher: 8 learners reach at most twice the 40 of 4 learners.
   const auto lowest = next(curve_of({{2, 100.0}, {4, 40.0}}), 8);
   REQUIRE(lowest);
   CHECK(lowest->kind == ProbeKind::kLowest);
@@ -109,12 +110,12 @@ TEST_CASE("search: octave after octave, then one learner if it may be worth it, 
   REQUIRE(between);
   CHECK(between->kind == ProbeKind::kBetween);
   CHECK(between->promise > 1.03 * 200.0);
-  // Nothing is left to find on a plateau.
+  // On a plateau there is nothing more to find.
   CHECK_FALSE(next(curve_of({{1, 100.0}, {2, 100.0}, {4, 100.0}, {8, 100.0}}), 8));
   CHECK_FALSE(next(curve_of({{1, 100.0}}), 1));
 }
 
-TEST_CASE("search: from a guess in the middle all octaves are looked at, first those above, then those below") {
+TEST_CASE("search: from a guess in the middle, tries all octaves, first those above, then those below") {
   const auto above = next(curve_of({{4, 100.0}}), 16);
   REQUIRE(above);
   CHECK(above->kind == ProbeKind::kAbove);
@@ -124,29 +125,29 @@ TEST_CASE("search: from a guess in the middle all octaves are looked at, first t
   REQUIRE(below);
   CHECK(below->kind == ProbeKind::kBelow);
   CHECK(below->configuration.learners == 2);
-  // 16 could be as fast as 2 times 8, and 1 as 2 times 2 learners; neither would be enough.
+  // 16 learners reach at most twice the rate of 8, and 1 learner at most that of 2. Neither would be enough.
   CHECK(next(curve_of({{4, 100.0}, {8, 49.0}}), 16)->configuration.learners == 2);
   CHECK_FALSE(next(curve_of({{2, 49.0}, {4, 100.0}, {8, 49.0}}), 16));
-  // 1 learner is the only count below: nothing shows yet that it is not worth a probe.
+  // 1 learner is the only number below, and nothing shows yet that it is not worth a probe.
   CHECK(next(curve_of({{2, 100.0}}), 2)->kind == ProbeKind::kBelow);
 }
 
-TEST_CASE("search: around a guess the octaves beside the best are looked at") {
+TEST_CASE("search: around a guess, tries only the octaves next to the best") {
   CHECK(next(curve_of({{6, 100.0}}), 16, Extent::kAround)->configuration.learners == 4);
   CHECK(next(curve_of({{4, 50.0}, {6, 100.0}}), 16, Extent::kAround)->configuration.learners == 8);
   CHECK(next(curve_of({{4, 50.0}, {6, 100.0}, {8, 120.0}}), 16, Extent::kAround)->configuration.learners == 16);
-  // 1 and 16 are not next to the best
+  // 1 and 16 are not next to the best number.
   CHECK_FALSE(next(curve_of({{2, 98.0}, {4, 100.0}, {8, 98.0}}), 16, Extent::kAround));
 }
 
-TEST_CASE("search: the fewest learners within the hysteresis are chosen, if that is sure") {
+TEST_CASE("search: chooses the fewest learners within the hysteresis, if this is certain") {
   CHECK(choose(curve_of({{2, 98.0}, {4, 100.0}, {8, 99.0}}), {}, {}).configuration.learners == 2);
   CHECK(choose(curve_of({{2, 96.0}, {4, 100.0}, {8, 99.0}}), {}, {}).configuration.learners == 4);
   CHECK(choose(curve_of({{2, 98.0}, {4, 100.0}, {8, 99.0}}, 0.02), {}, {}).configuration.learners == 4);
   CHECK(choose(curve_of({{2, 50.0}, {4, 70.0}, {8, 80.0}}), {}, {}).configuration.learners == 8);
 }
 
-TEST_CASE("search: the present count is only left for one that is surely better") {
+TEST_CASE("search: the current number changes only for one that is certainly better") {
   const Curve curve = curve_of({{4, 100.0}, {8, 102.0}});
   CHECK(choose(curve, 4, {}).configuration.learners == 4);
   CHECK(choose(curve, 8, {}).configuration.learners == 8);  // also if fewer learners are as good

@@ -50,7 +50,7 @@ Shape draw_two_peaks(std::mt19937_64& random, double last) {
   const double left_fall = uniform(random, 0.2, 1.0);
   const double right_rise = uniform(random, 0.2, 1.0);
   const double right_fall = uniform(random, 0.2, 1.0);
-  // Halfway down to the valley a peak is half as wide as at the bottom, where its width is descent (1 + fall / rise).
+  // At the bottom, a peak's width is descent (1 + fall / rise). Halfway down to the valley it is half of this.
   const double descent = std::max(uniform(random, 0.5, 1.5), 2.0 / (1.0 + left_fall / left_rise));
   const double climb = std::max(uniform(random, 0.5, 1.5), 2.0 / (1.0 + right_rise / right_fall));
   const double valley = first + descent;
@@ -149,7 +149,7 @@ SimulatedDevice draw_device(Family family, std::uint64_t seed, const std::vector
   return draw(family, random, space);
 }
 
-// Pollux's formula, written out.
+// Pollux's formula for goodput.
 double SimulatedDevice::worth(int learners, int window) const {
   const double rate = throughput(learners, window);
   if (!noise_scale) return rate;

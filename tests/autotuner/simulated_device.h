@@ -1,10 +1,10 @@
-// Simulated devices for tests of the tuner: a curve of throughput over learners with measurement noise. Everything is
-// drawn from a seed.
+// Simulated devices for tests of the tuner. A device is a curve of throughput over learners with measurement noise, and
+// everything is drawn from a seed.
 //
-// x = log2 of the count, s = the space's last. All throughputs are relative. No learner works faster for having
-// company: no curve rises by more than one octave of throughput an octave of learners.
+// x is log2 of the number of learners, and s is the largest x of the space. Throughputs are relative. Adding learners
+// never makes each of them faster, so no curve rises by more than one octave of throughput per octave of learners.
 //   law        universal scalability law (Gunther): n / (1 + a (n - 1) + b n (n - 1)), a in [0, 0.3], b such that the
-//              peak lies at an x uniform in [0, s + 0.3]
+//              peak is at an x uniform in [0, s + 0.3]
 //   tent       rises with slope [0.3, 1] to a peak at an x uniform in [0, s], falls with slope [0.05, 1]
 //   plateau    rises with slope [0.4, 1] to a knee at an x uniform in [0, s], falls with slope [0, 0.03] from there
 //   two peaks  two tents, slopes in [0.2, 1], the first peak at [0, s / 2], down to the valley and up to the second 0.5
@@ -21,7 +21,7 @@
 
 namespace arbalest::tests {
 
-// Throughput of a count at a time, given in windows since the beginning.
+// Returns the throughput of a number of learners at a time, given in windows since the beginning.
 using ThroughputCurve = std::function<double(int learners, int window)>;
 
 struct SimulatedDevice {
@@ -30,11 +30,11 @@ struct SimulatedDevice {
   double noise = 0.0;                                  // relative deviation of a window's rate, normally distributed
   double straggler_chance = 0.0;                       // chance per window that a burst of slow windows begins
   int does_not_fit = std::numeric_limits<int>::max();  // from this number of learners on, memory runs out
-  // B_noise in mini-batches of one learner, at a time in windows; none: only throughput counts.
+  // B_noise in mini-batches of one learner, at a time in windows. Empty: only throughput counts.
   std::function<double(int window)> noise_scale = {};
   int gradient_dimensions = 64;  // fewer dimensions make the gradients' estimate noisier
 
-  // The value of a count: its goodput, or its throughput.
+  // Returns the goodput of a number of learners, or its throughput if there is no noise scale.
   double worth(int learners, int window) const;
 };
 
@@ -44,7 +44,7 @@ inline constexpr Family kFamilies[] = {Family::kUnimodal, Family::kPlateau,    F
                                        Family::kDrifting, Family::kStragglers, Family::kCliff};
 std::string name_of(Family family);
 
-// Windows in which the curve of kDrifting begins and ends to change into another.
+// Windows in which the curve of kDrifting starts and stops changing into another.
 inline constexpr int kDriftBegins = 300;
 inline constexpr int kDriftEnds = 900;
 
@@ -62,15 +62,15 @@ SimulatedDevice draw_device(Family family, std::uint64_t seed);
 // Draws a device with these counts.
 SimulatedDevice draw_device(Family family, std::uint64_t seed, const std::vector<autotuner::Configuration>& space);
 
-// Draws a device of `cores` cores. Between two windows another program takes half of the cores: throughput above half
-// the cores is halved then.
+// Draws a device. From window `arrives` to window `leaves` another program takes half of the cores: the throughput of
+// more learners than half the cores is halved.
 SimulatedDevice draw_shared_device(std::uint64_t seed, int arrives, int leaves);
 
-// Draws a device of the family with a noise scale of 2^y mini-batches, y uniform in [-1, s + 2], which gradients of 16
-// to 256 dimensions show. The noise scale of a drifting device grows by a factor of 1 to 30 meanwhile.
+// Draws a device of the family with gradients of 16 to 256 dimensions. Their noise scale is 2^y mini-batches, with y
+// uniform in [-1, s + 2]. The noise scale of a drifting device grows by a factor of 1 to 30 during the drift.
 SimulatedDevice draw_learning_device(Family family, std::uint64_t seed);
 
-// The best count at that time, and its value.
+// The best number of learners at a time, and its throughput or goodput.
 struct Best {
   int learners = 0;
   double throughput = 0.0;  // or goodput

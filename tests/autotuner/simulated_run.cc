@@ -15,7 +15,7 @@ class Noise {
  public:
   Noise(const SimulatedDevice& device, std::uint64_t seed) : device_(device), random_(seed) {}
 
-  // Factor of the next window's rate.
+  // Returns the noise factor of the next window's rate.
   double next() {
     if (slow_windows_ == 0 && uniform(random_, 0.0, 1.0) < device_.straggler_chance) {
       slow_windows_ = 1 + static_cast<int>(uniform(random_, 0.0, 3.0));

@@ -7,21 +7,21 @@
 
 namespace arbalest::autotuner {
 
-TEST_CASE("throughput: a window closes after its seconds and its rounds, the first ones unseen") {
+TEST_CASE("throughput: a window closes after its seconds and rounds, and the first windows are ignored") {
   WindowMeter meter({.seconds = 0.5, .rounds = 2, .settling = 1});
   meter.restart(4);
   CHECK_FALSE(meter.add(8, 800, 0.25));      // too short
-  CHECK_FALSE(meter.add(8, 800, 0.25));      // settles
+  CHECK_FALSE(meter.add(8, 800, 0.25));      // a window for settling
   CHECK_FALSE(meter.add(4, 400, 0.75));      // long enough, but only one round
   CHECK(meter.add(4, 600, 0.25) == 1000.0);  // 1,000 examples in one second
   CHECK(meter.add(8, 200, 0.5) == 400.0);
   meter.add(8, 1'000'000, 0.25);
   meter.restart(2);
   CHECK_FALSE(meter.add(4, 100, 0.5));
-  CHECK(meter.add(4, 100, 0.5) == 200.0);  // counts nothing from before the restart
+  CHECK(meter.add(4, 100, 0.5) == 200.0);  // does not count examples from before the restart
 }
 
-TEST_CASE("throughput: nothing completed, and no time, are no window") {
+TEST_CASE("throughput: without completed rounds or elapsed time there is no window") {
   WindowMeter meter({.seconds = 0.5, .rounds = 0, .settling = 0});
   meter.restart(1);
   CHECK_FALSE(meter.add(0, 0, 2.0));
@@ -38,7 +38,7 @@ TEST_CASE("throughput: the median, by hand") {
   CHECK(median({1.0, 1.0, 1.0, 100.0, 100.0}) == 1.0);
 }
 
-TEST_CASE("throughput: the estimated noise and error are those of normal windows") {
+TEST_CASE("throughput: the estimated noise and error agree with normally distributed windows") {
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal(1.0, 0.1);
   constexpr int kProbes = 4000;
@@ -58,7 +58,7 @@ TEST_CASE("throughput: the estimated noise and error are those of normal windows
   }
 }
 
-TEST_CASE("throughput: the noise of counts of different throughput is that of each") {
+TEST_CASE("throughput: the noise is relative to the throughput of each number of learners") {
   NoiseEstimate noise;
   noise.add(std::vector<double>{99.0, 100.0, 101.0});
   noise.add(std::vector<double>{990.0, 1000.0, 1010.0});

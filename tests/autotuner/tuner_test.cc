@@ -11,13 +11,13 @@
 namespace arbalest::autotuner {
 namespace {
 
-// A device without noise; 8 learners are the best of up to 16.
+// A device without noise and up to 16 learners, of which 8 are the best number.
 tests::SimulatedDevice tent_of_16() {
   return {.space = all_counts({1, 16}),
           .throughput = [](int learners, int) { return learners <= 8 ? learners / 8.0 : 1.0 - 0.06 * (learners - 8); }};
 }
 
-// Feeds windows of one second at a rate per learner until there is a decision.
+// Feeds windows of one second with `examples` examples until there is a decision.
 std::optional<Decision> feed(Tuner& tuner, std::int64_t examples, int windows) {
   for (int i = 0; i < windows; ++i) {
     if (const auto decision = tuner.add(4 * tuner.present().learners, examples, 1.0)) return decision;
@@ -36,17 +36,17 @@ std::vector<int> tried(const tests::SimulatedRun& run) {
 
 }  // namespace
 
-TEST_CASE("tuner: doubles, leaves one learner out, and returns to the best") {
+TEST_CASE("tuner: doubles the learners, skips one learner, and returns to the best") {
   const tests::SimulatedDevice device = tent_of_16();
   const tests::SimulatedRun run = tests::simulate(device, 1, 100);
   CHECK(run.chosen == 8);
-  // Begins at 2. Nothing between 8 and 16 can be better, because 16 are so much worse.
+  // The search begins at 2. No number between 8 and 16 can be better, because 16 are much worse.
   CHECK(tried(run) == std::vector{4, 8, 16, 8});
-  // 9 windows to learn the noise, 5 for each other count, and two to settle after each resize.
+  // The search takes 9 windows to learn the noise, 5 for each other number, and two to settle after each resize.
   CHECK(run.windows_to_choice == 9 + 3 * 5 + 4 * 2);
 }
 
-TEST_CASE("tuner: a decision brings its reason and its numbers") {
+TEST_CASE("tuner: a decision has its reason and its numbers") {
   const tests::SimulatedRun run = tests::simulate(tent_of_16(), 1, 100);
   const Decision& probe = run.decisions.at(1);
   CHECK(probe.action == Action::kGrow);
@@ -82,7 +82,7 @@ TEST_CASE("tuner: the same calls give the same decisions") {
   }
 }
 
-TEST_CASE("tuner: what an earlier search has chosen is compared with the octaves beside it and kept") {
+TEST_CASE("tuner: an earlier search's choice is compared with the neighboring octaves and kept") {
   const tests::SimulatedRun run = tests::simulate(tent_of_16(), 1, 100, {}, {8, Extent::kAround});
   CHECK(run.chosen == 8);
   CHECK(run.learners.front() == 8);
@@ -93,8 +93,8 @@ TEST_CASE("tuner: what an earlier search has chosen is compared with the octaves
   CHECK(Tuner({}, all_counts({2, 6}), 40).first().learners == 6);  // the nearest
 }
 
-TEST_CASE("tuner: any other guess only says where the search begins") {
-  // A plain at 4 and 8 learners hides the second peak at 32 from a search that only tries neighbors.
+TEST_CASE("tuner: any other guess is only the start of the search") {
+  // A plateau at 4 and 8 learners hides the second peak at 32 from a search that only tries neighbors.
   const tests::SimulatedDevice device{.space = all_counts({1, 32}), .throughput = [](int learners, int) {
                                         return learners <= 4 ? 0.5 : learners <= 16 ? 0.45 : learners / 32.0;
                                       }};
@@ -109,7 +109,7 @@ TEST_CASE("tuner: any other guess only says where the search begins") {
   CHECK(tests::simulate(device, 1, 200, {}, {4, Extent::kAround}).chosen <= 4);
 }
 
-TEST_CASE("tuner: four cores cost few windows, with the cores as a guess and without") {
+TEST_CASE("tuner: on four cores the search takes few windows, with and without the cores as a guess") {
   const tests::SimulatedDevice device{.space = counts_of_cores({1, 4}, 4),
                                       .throughput = [](int learners, int) { return learners / 4.0; }};
   const tests::SimulatedRun guessed = tests::simulate(device, 1, 100, {}, {4});
@@ -122,7 +122,7 @@ TEST_CASE("tuner: four cores cost few windows, with the cores as a guess and wit
   CHECK(unguessed.lost_windows <= 8.0);
 }
 
-TEST_CASE("tuner: one count is a choice that needs no probe of another, and is never left") {
+TEST_CASE("tuner: a single candidate is chosen without probes and never changes") {
   const tests::SimulatedDevice device{.space = all_counts({3, 3}),
                                       .throughput = [](int, int window) { return window < 500 ? 1.0 : 0.2; }};
   const tests::SimulatedRun run = tests::simulate(device, 1, 3000);
@@ -131,7 +131,7 @@ TEST_CASE("tuner: one count is a choice that needs no probe of another, and is n
   CHECK(run.decisions.front().action == Action::kKeep);
 }
 
-TEST_CASE("tuner: a short slump is waited out, a lasting one is followed") {
+TEST_CASE("tuner: a short slowdown is ignored, a lasting one leads to a new choice") {
   for (const int slump : {20, 600}) {
     INFO("a slump of " << slump << " windows");
     const tests::SimulatedDevice device{.space = all_counts({1, 16}), .throughput = [=](int learners, int window) {
@@ -146,7 +146,7 @@ TEST_CASE("tuner: a short slump is waited out, a lasting one is followed") {
   }
 }
 
-TEST_CASE("tuner: a small move is followed 300 windows after the search, whenever it has come") {
+TEST_CASE("tuner: a small change leads to a new search 300 windows after the last one, whenever it came") {
   const auto simulate = [](int arrives) {
     const tests::SimulatedDevice device{.space = all_counts({1, 16}), .throughput = [=](int learners, int window) {
                                           if (learners <= 4) return 0.85 * learners / 4;
@@ -164,7 +164,7 @@ TEST_CASE("tuner: a small move is followed 300 windows after the search, wheneve
   }
 }
 
-TEST_CASE("tuner: out of memory goes back to the last good count, and the search goes on below") {
+TEST_CASE("tuner: out of memory returns to the last number that fit, and the search continues below") {
   Tuner tuner({}, all_counts({1, 16}));
   CHECK(feed(tuner, 2000, 20)->to.learners == 4);
   CHECK(feed(tuner, 4000, 20)->to.learners == 8);
@@ -177,18 +177,18 @@ TEST_CASE("tuner: out of memory goes back to the last good count, and the search
   CHECK(back.reason == "8 learners do not fit in memory: back to 4 learners, and no more than 7 learners from now on");
   const auto next = feed(tuner, 4000, 20);
   REQUIRE(next);
-  CHECK(next->to.learners == 6);  // halfway to the ceiling
+  CHECK(next->to.learners == 6);  // halfway to the limit
   CHECK(tuner.probes() == 4);     // the failed probe counts
 }
 
-TEST_CASE("tuner: a choice that no longer fits is given up for the next best") {
+TEST_CASE("tuner: a choice that no longer fits in memory is replaced by the next best") {
   Tuner tuner({}, all_counts({1, 8}), 4, Extent::kAround);
   CHECK(feed(tuner, 4000, 20)->to.learners == 2);
   CHECK(feed(tuner, 2000, 20)->to.learners == 8);
   std::optional<Decision> decision = feed(tuner, 3000, 20);
   while (!decision->done) decision = feed(tuner, 3000, 20);
   CHECK(decision->to.learners == 4);
-  const Decision back = tuner.out_of_memory();  // fewer learners, but new ones: with two threads each, for example
+  const Decision back = tuner.out_of_memory();  // fewer learners, but new ones, with two threads each for example
   CHECK(back.action == Action::kGrow);
   CHECK(back.to == decision->from);
   CHECK(back.reason ==
@@ -206,7 +206,7 @@ TEST_CASE("tuner: a choice that no longer fits is given up for the next best") {
   CHECK(tuner.present().learners == 8);
 }
 
-TEST_CASE("tuner: out of memory on the way back to the best is a choice among the rest") {
+TEST_CASE("tuner: out of memory on the way back to the best leads to a choice among the rest") {
   Tuner tuner({}, all_counts({1, 4}), 4);
   CHECK(feed(tuner, 4000, 20)->to.learners == 2);
   std::optional<Decision> decision = feed(tuner, 1000, 20);
@@ -222,7 +222,7 @@ TEST_CASE("tuner: out of memory on the way back to the best is a choice among th
   CHECK(tuner.curve().find(4) == nullptr);
 }
 
-TEST_CASE("tuner: a space that cannot be one is refused") {
+TEST_CASE("tuner: an invalid space is refused") {
   CHECK_THROWS_AS(Tuner({}, {}), std::invalid_argument);
   CHECK_THROWS_AS(Tuner({}, {{2, 1}, {2, 1}}), std::invalid_argument);
   CHECK_THROWS_AS(Tuner({}, {{4, 1}, {2, 1}}), std::invalid_argument);

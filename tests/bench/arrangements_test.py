@@ -1,4 +1,4 @@
-"""The ways in which the peers can use a machine: bench/peers/arrangements.py, tensorflow_arrangements.py."""
+"""Tests how the peers can use a machine: bench/peers/arrangements.py, tensorflow_arrangements.py."""
 
 import unittest
 from unittest import mock

@@ -10,7 +10,7 @@ import unittest
 from comparison.choosing import Choosing
 from comparison.contenders import Peer, RunDied
 
-# A peer whose epochs and seconds follow from its mini-batch, with the answers of bench/peers/program.py.
+# A fake peer with the answers of bench/peers/program.py. Its epochs and seconds depend only on its mini-batch.
 PROGRAM = """import json, sys
 words = sys.argv[1:]
 size = int(words[words.index("--mini-batch") + 1]) if "--mini-batch" in words else 32
@@ -78,7 +78,7 @@ class MiniBatches(unittest.TestCase):
         self.assertEqual([(one["mini_batch"], one["seconds"], one["is_chosen"]) for one in tried],
                          [(64, 9, False), (128, 4, True), (256, 6, False)])  # fmt: skip
         self.assertEqual({one["seed"] for one in tried}, {5})
-        self.assertEqual(len(self.entry["picked"]), 4)  # anew for each mini-batch
+        self.assertEqual(len(self.entry["picked"]), 4)  # once for each mini-batch
         self.assertIn("--target 0.9", " ".join(self.entry["commands"]))
         self.assertEqual(self.comparison.died, [])
         json.dumps(self.entry)

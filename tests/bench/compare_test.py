@@ -1,4 +1,4 @@
-"""Runs bench/compare.sh as a user does, with Arbalest and without peers."""
+"""Runs bench/compare.sh like a user, with Arbalest and without peers."""
 
 import json
 import os

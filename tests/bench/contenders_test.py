@@ -1,4 +1,4 @@
-"""Contenders of a comparison, and those that do not answer: bench/comparison/contenders.py."""
+"""Tests contenders of a comparison, including ones that do not answer: bench/comparison/contenders.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""Peers read the files that Arbalest reads: bench/peers/datasets.py."""
+"""Tests that peers read the same files as Arbalest: bench/peers/datasets.py."""
 
 import gzip
 import importlib.util

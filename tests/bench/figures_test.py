@@ -1,4 +1,4 @@
-"""The paper's figures: bench/figures."""
+"""Tests the drawing of the paper's figures: bench/figures."""
 
 import json
 import pathlib
@@ -122,7 +122,7 @@ class Figures(unittest.TestCase):
         level = re.search(
             r"M80 ([\d.]+)H", next(p.get("d") for p in svg.iter(f"{SVG}path") if p.get("class") == "level")
         )
-        self.assertLess(float(level.group(1)), small[0][1])  # the target, 90 %, lies above 60 %
+        self.assertLess(float(level.group(1)), small[0][1])  # the target, 90 %, is drawn above 60 %
         self.assertEqual(len(self.dots(self.draw("accuracy", "--by", "learners", "--batch-size", "16", path))), 2)
         self.assertIn("--learners", self.draw("accuracy", "--by", "batch_size", path, exit_code=2))
 

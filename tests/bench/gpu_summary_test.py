@@ -1,4 +1,4 @@
-"""bench/gpu/gpu_summary.py: the table of what a GPU was measured at, from what gpu.sh leaves."""
+"""Tests bench/gpu/gpu_summary.py: the table of a GPU's measurements, made from gpu.sh's output."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Huge pages for the peers' memory: bench/peers/huge_pages.py."""
+"""Tests huge pages for the peers' memory: bench/peers/huge_pages.py."""
 
 import os
 import subprocess
@@ -48,7 +48,7 @@ class HugePages(unittest.TestCase):
             with huge_pages.asked_for_by_children(asked_for):
                 found = int(subprocess.run([sys.executable, "-c", MEASURED], capture_output=True, check=True).stdout)
             if asked_for:
-                self.assertGreater(found, 32 << 20)  # the system may lack some
+                self.assertGreater(found, 32 << 20)  # the system may not have enough for all
             else:
                 self.assertEqual(found, 0)
 

@@ -1,4 +1,4 @@
-"""Opens bench.html in a real browser, in light and in dark: everything drawn can be seen. Skipped (4) without Chromium.
+"""Opens bench.html in a real browser, in light and dark mode, and checks contrast. Skipped (4) without Chromium.
 """
 
 import base64

@@ -1,5 +1,5 @@
-"""Statistics of turns and runs: bench/comparison/pairing.py, page.py and machine.py, bench/peers/accuracy_target.py and
-target_run.py."""
+"""Tests statistics of turns and runs: bench/comparison/pairing.py, page.py and machine.py,
+bench/peers/accuracy_target.py and target_run.py."""
 
 import itertools
 import time
@@ -39,7 +39,7 @@ def run(seed=1, **curves):
 class Targets(unittest.TestCase):
     def test_the_lower_median_of_the_last_five_counts(self):
         self.assertEqual(epochs_to(0.9, [0.9]), 1)
-        self.assertEqual(epochs_to(0.9, [0.8, 0.95]), None)  # the lower one of two
+        self.assertEqual(epochs_to(0.9, [0.8, 0.95]), None)  # the lower median of two is the smaller one
         self.assertEqual(epochs_to(0.9, [0.8, 0.95, 0.9]), 3)
         self.assertEqual(epochs_to(0.9, [0.1, 0.1, 0.1, 0.9, 0.9, 0.9]), 6)  # the first one is dropped
         self.assertEqual(epochs_to(0.9, [0.1, 0.1, 0.1, 0.9, 0.9, 0.1]), None)
@@ -69,7 +69,7 @@ class Summaries(unittest.TestCase):
         self.assertEqual(spread(both), 0.5)
 
     def test_ratios_are_taken_turn_by_turn(self):
-        """A machine that slows down by half changes no ratio."""
+        """If the machine slows down by half, ratios do not change."""
         self.assertEqual(ratios([20.0, 10.0], [10.0, 5.0]), [2.0, 2.0])
 
     def test_a_run_that_does_not_reach_the_target_is_slower_than_all_that_do(self):
@@ -85,7 +85,7 @@ class Summaries(unittest.TestCase):
         one = run(weights=curve(0.1, 0.9, 0.9))
         self.assertEqual(overhead(one, None), 1.25)  # an epoch of 10 s, 8 of them training
         both = run(weights=curve(0.1), average=curve(0.9, epoch=16.0))
-        self.assertEqual(overhead(both, reached(0.9, both)), 2.0)  # of the average, which reached the target
+        self.assertEqual(overhead(both, reached(0.9, both)), 2.0)  # for the average, which reached the target
         side = {"runs": [one], "rates": [100.0, 50.0]}
         # 3 epochs: the lower median of two is the worse one.
         self.assertEqual(times_to_accuracy(side, 0.9, 1000), [5.0 + 3 * 1.25 * 10.0, 5.0 + 3 * 1.25 * 20.0])
@@ -94,7 +94,7 @@ class Summaries(unittest.TestCase):
     def test_the_spread_of_a_ratio_is_that_of_turns_and_seeds(self):
         ours = {"runs": [run(1, z=curve(0.9)), run(2, z=curve(0.1, 0.9, 0.9))], "rates": [100.0, 50.0]}
         theirs = {"runs": [run(2, w=curve(0.9)), run(1, w=curve(0.9)), run(3, w=curve(0.1))], "rates": [50.0, 50.0]}
-        # 5 s of preparation, then 12.5 s an epoch at 100 images/s and 25 s at 50.
+        # 5 s of preparation, then 12.5 s per epoch at 100 images/s and 25 s at 50.
         self.assertEqual(times_to_accuracy(ours, 0.9, 1000), [17.5, 30.0, 42.5, 80.0])
         self.assertEqual(time_ratios(ours, theirs, 0.9, 1000), [17.5 / 30, 1.0, 42.5 / 30, 80.0 / 30])
         theirs["runs"][1]["curves"]["w"] = curve(0.1)
@@ -157,7 +157,7 @@ class ByEpoch(unittest.TestCase):
 
 
 class Learner:
-    """A learner with given accuracies; evaluating the average takes long."""
+    """A learner with given accuracies, which takes long to evaluate the average."""
 
     steps_of_epoch = 3
 
@@ -192,7 +192,7 @@ class TargetRuns(unittest.TestCase):
         self.assertEqual(
             (result["status"], result["counts"], result["epochs_to_target"]), ("target_reached", "average", 3)
         )
-        self.assertEqual(learner.steps, 9)  # the preparation's step is one of the first epoch
+        self.assertEqual(learner.steps, 9)  # the step in the preparation counts for the first epoch
 
     def test_each_clock_leaves_out_the_evaluation_of_the_other_candidate(self):
         rows = self.train(Learner(itertools.repeat(0.1), itertools.repeat(0.1)), max_epochs=3)["epoch_rows"]

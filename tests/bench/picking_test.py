@@ -21,7 +21,7 @@ ALL = [THREADS, COMPILED, RANKS, APART]
 
 
 class Measured:
-    """Processes with given speed."""
+    """Fake processes with given speeds."""
 
     def __init__(self, rates):
         self.rates, self.order = rates, []

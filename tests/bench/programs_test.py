@@ -1,4 +1,4 @@
-"""The C++ programs in bench/ answer bad input as arbalest does."""
+"""Tests that the C++ programs in bench/ handle invalid input like arbalest."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual(done.stdout, "")
 
     def test_a_job_file_that_is_not_there(self):
-        with tempfile.TemporaryDirectory() as folder:  # where the repository's jobs are not found
+        with tempfile.TemporaryDirectory() as folder:  # a folder without the repository's jobs
             self.check(3, "error: configs/lenet-digits.txtpb: ", "overhead_bench", cwd=folder)
             for program in ("input_bench", "load_bench", "scaling_bench", "tuning_bench"):
                 self.check(3, "error: none.txtpb: ", program, "none.txtpb", cwd=folder)

@@ -1,4 +1,4 @@
-"""The peer in PyTorch: bench/peers/models.py, examples.py, trainer.py, and the program. Skipped without PyTorch."""
+"""Tests the PyTorch peer: bench/peers/models.py, examples.py, trainer.py and the program. Skipped without PyTorch."""
 
 import importlib.util
 import json
@@ -41,7 +41,7 @@ def trainer_of(model, examples, arrangement=ONE):
 
 class Models(unittest.TestCase):
     def test_have_the_parameters_of_arbalest(self):
-        """Counted by `arbalest inspect`."""
+        """Compares with the counts of `arbalest inspect`."""
         for name, count in (("lenet", 431080), ("resnet20", 269722), ("resnet32", 464154)):
             self.assertEqual(sum(p.numel() for p in make_model(name, 1).parameters()), count, name)
 
@@ -67,7 +67,7 @@ class SameModel(unittest.TestCase):
                     "learners.per_device.fixed=1",
                     "devices=cpu",
                     "training.batch_size=8",
-                    "learning_rate.base=0.001",  # so that losses are not all rounding
+                    "learning_rate.base=0.001",  # otherwise differences of losses are only rounding
                 ]
                 rows = arbalest_rows(ROOT / "configs" / f"{job}.txtpb", output, folder, settings)
                 model = make_model(name, 1)
@@ -273,7 +273,7 @@ class Program(unittest.TestCase):
             command = [str(ROOT / "bench" / "compare.sh"), "--program", os.environ["ARBALEST_PROGRAM"], "--quick"]
             command += ["--data-root", self.root, "--output", f"{self.root}/{output}", "--peers", sys.prefix]
             command += ["--turns", "2", "--seconds", "0.2", "--target", "0.9", "--arrangement", arrangement]
-            command += ["--set", "training.precision=FP32"]  # only one side of ours
+            command += ["--set", "training.precision=FP32"]  # so that Arbalest has one side only
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             (page,) = pathlib.Path(self.root, output).glob("*.md")
             result = json.loads(pathlib.Path(self.root, output, "compare.json").read_text())
@@ -292,7 +292,7 @@ class Program(unittest.TestCase):
         done, result, page = compare("none", "bad")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(len(result["died"]), 2)  # its turns and its training
-        self.assertEqual(len(result["models"][0]["sides"][0]["runs"]), 1)  # ours continues
+        self.assertEqual(len(result["models"][0]["sides"][0]["runs"]), 1)  # Arbalest continues
         self.assertIn("there is no arrangement 'none'", page)
 
     def test_says_what_is_wrong(self):

@@ -1,4 +1,4 @@
-"""Peers train what the job file says: bench/peers/job_file.py, recipe.py."""
+"""Tests that peers train what the job file says: bench/peers/job_file.py, recipe.py."""
 
 import dataclasses
 import pathlib
@@ -11,6 +11,7 @@ from peers.schedule import Schedule
 from tiny_data import ROOT, arbalest_rows, write_mnist
 
 CURVE = "one_cycle { epochs: 2 final_factor: 0.02 }"  # of this job
+FOLLOWS = "for_batch_size: 32 limit: 0.04"  # of this job
 JOB = (ROOT / "configs" / "lenet-mnist.txtpb").read_text()
 
 
@@ -50,9 +51,9 @@ class Recipes(unittest.TestCase):
             ("seed: 1", "precision: FP16", "training.precision: FP16; they know FP32, TF32, BF16"),
             ("seed: 1", "batch_norm_statistics: AVERAGED", "training.batch_norm_statistics: AVERAGED"),
             ("name:", "initialize { } name:", "do not know initialize"),
-            ("batch_size: 32", "batch_size: 32 batch_size: 64", "training.batch_size is there 2 times"),
-            ("batch_size: 32", "batch_size: }", "no value"),
-            ("batch_size: 32", "", "batch"),
+            ("{ batch_size: 32", "{ batch_size: 32 batch_size: 64", "training.batch_size is there 2 times"),
+            ("{ batch_size: 32", "{ batch_size: }", "no value"),
+            ("{ batch_size: 32", "{", "batch"),
         ):
             with self.subTest(new), self.assertRaisesRegex(JobError, complaint):
                 recipe_of(JOB.replace(old, new))
@@ -115,7 +116,7 @@ class Recipes(unittest.TestCase):
             )
 
     def test_the_job_with_all_defaults_written_out_is_the_same(self):
-        """The job in a run's directory."""
+        """Reads the job in a run's directory."""
         with tempfile.TemporaryDirectory() as folder:
             write_mnist(folder, train=64, test=10)
             output = pathlib.Path(folder) / "run"
@@ -154,21 +155,24 @@ class Recipes(unittest.TestCase):
             recipe.arranged(3, 64)
 
     def test_rates_are_those_of_arbalest(self):
-        """Rates of the last round of each epoch with one learner, which Arbalest reports."""
+        """Compares with the learning rate of each epoch's last round, which Arbalest reports for one learner."""
         curves = (
             "multistep { drop { epoch: 1 factor: 0.5 } drop { epoch: 2.5 factor: 0.1 } }",
             "one_cycle {}",
             "one_cycle { rising: 0.5 start_factor: 0.1 final_factor: 0.01 }",
             "warm_up { epochs: 2 start_factor: 0.2 }",
             "warm_up { epochs: 1 } one_cycle {}",
+            "one_cycle {} with_batch_size: SQRT",
         )
+        self.assertIn(FOLLOWS, JOB)
         with tempfile.TemporaryDirectory() as folder:
             write_mnist(folder, train=128, test=10)
             for number, curve in enumerate(curves):
                 job = pathlib.Path(folder) / "job.txtpb"
                 text = JOB.replace("target_accuracy: 0.99", "")
                 self.assertIn(CURVE, text)
-                job.write_text(text.replace(CURVE, curve))
+                follows = "for_batch_size: 8 limit: 0.05" if number % 2 == 0 else FOLLOWS
+                job.write_text(text.replace(CURVE, curve).replace(FOLLOWS, follows))
                 output = pathlib.Path(folder) / str(number)
                 settings = ["training.max_epochs=6", "learners.per_device.fixed=1", "devices=cpu"]
                 rows = arbalest_rows(job, output, folder, settings)

@@ -1,4 +1,4 @@
-"""The peer in TensorFlow: bench/peers/tensorflow_models.py, tensorflow_peer.py. Skipped without TensorFlow."""
+"""Tests the TensorFlow peer: bench/peers/tensorflow_models.py, tensorflow_peer.py. Skipped without TensorFlow."""
 
 import dataclasses
 import importlib.util
@@ -59,7 +59,7 @@ class Arrangements(unittest.TestCase):
     def step(self, **how):
         recipe = read_recipe(ROOT / "configs" / "resnet32-cifar10.txtpb")
         split = datasets.synthetic("cifar-10", 64)
-        plain = dataclasses.replace(recipe, padding=0, flip=False)  # so that all of them get the same images
+        plain = dataclasses.replace(recipe, padding=0, flip=False)  # so that all runs get the same images
         trainer = Trainer(plain, datasets.Parts(split, split), Arrangement("it", 1, **how), seed=1)
         loss = trainer.finish(trainer.step())
         return loss, trainer

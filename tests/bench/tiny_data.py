@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def write_mnist(root, train, test):
-    """Each class is a bright row of its own, under noise."""
+    """Each class has a different bright row, with noise added."""
     numbers = random.Random(7)
     folder = pathlib.Path(root) / "mnist"
     folder.mkdir(parents=True)

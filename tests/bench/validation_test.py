@@ -1,4 +1,4 @@
-"""Peers leave out the examples that Arbalest leaves out: bench/peers/validation.py."""
+"""Tests that peers set aside the same validation examples as Arbalest: bench/peers/validation.py."""
 
 import collections
 import json

@@ -1,4 +1,4 @@
-"""The worker process of workers_test.py and picking_test.py: a learner in pure Python."""
+"""The worker process for workers_test.py and picking_test.py. Its learner is in pure Python."""
 
 from peers.datasets import DataMissing
 from peers.job_file import JobError

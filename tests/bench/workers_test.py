@@ -1,4 +1,4 @@
-"""The processes of a peer: bench/peers/workers.py. Their learners are in pure Python (worker.py)."""
+"""Tests the processes of a peer: bench/peers/workers.py. Their learners are in pure Python (worker.py)."""
 
 import unittest
 
@@ -32,7 +32,7 @@ class Processes(unittest.TestCase):
         if reason := huge_pages.reason_against_choosing():
             self.skipTest(reason)
         with self.workers() as workers:
-            self.assertGreater(workers.got()["huge_page_bytes"], worker.HELD)  # over two processes
+            self.assertGreater(workers.got()["huge_page_bytes"], worker.HELD)  # sum over two processes
         with self.workers(with_other_pages(RANKS)) as workers:
             self.assertEqual(workers.got()["huge_page_bytes"], 0)
 

@@ -16,7 +16,7 @@ namespace arbalest::tests {
 namespace {
 
 namespace fs = std::filesystem;
-using json = nlohmann::ordered_json;  // keeps the order of a file that is written again
+using json = nlohmann::ordered_json;  // keeps the order of fields when a file is rewritten
 
 // Arguments for a linear model without a target.
 std::vector<std::string> bench(const std::vector<std::string>& more) {
@@ -33,7 +33,7 @@ void write_result(const Program& program, const json& result) { write_text(progr
 const std::vector<std::string> kTwoRuns = {
     "--seeds", "3", "--set", "training.max_epochs=1", "--vary", "learners.per_device.fixed=1,2"};
 
-// Changes the directory to that of a bench that was stopped in its second run.
+// Changes the result file to that of a bench that was stopped in its second run.
 void make_unfinished(const Program& program) {
   json result = result_in(program);
   json& run = result["cases"][1]["runs"][0];
@@ -54,7 +54,7 @@ std::vector<std::string> joined(std::vector<std::string> first, const std::vecto
 
 }  // namespace
 
-TEST_CASE("bench: without a target, schemes are compared by the accuracies of all epochs") {
+TEST_CASE("bench: without a target, schemes are compared by their accuracies in all epochs") {
   const Program program;
   const Completed done =
       program.run(bench({"--seeds", "1,2", "--set", "training.max_epochs=2", "--vary",
@@ -107,7 +107,7 @@ TEST_CASE("bench: --no-target trains past the target of the job") {
   CHECK(run_in("goes-on")["outcome"] == "completed");
 }
 
-TEST_CASE("bench: a run that diverges exits 7 where there is no target to miss") {
+TEST_CASE("bench: without a target, a run that diverges exits 7") {
   const Program program;
   const Completed done =
       program.run({"bench", Program::config("lenet-digits"), "--no-target", "--seeds", "1", "--set",
@@ -118,7 +118,7 @@ TEST_CASE("bench: a run that diverges exits 7 where there is no target to miss")
   CHECK_THAT(done.out, ContainsSubstring("0 of 1, 1 diverged"));
 }
 
-TEST_CASE("bench: --resume keeps runs that have ended, and runs again what has not") {
+TEST_CASE("bench: --resume keeps finished runs and repeats unfinished ones") {
   const Program program;
   // A directory that does not exist is a new bench.
   REQUIRE(program.run(bench(joined(kTwoRuns, {"--resume"}))).exit_code == 0);
@@ -142,7 +142,7 @@ TEST_CASE("bench: --resume keeps runs that have ended, and runs again what has n
   CHECK(second["started"] == first["started"]);
   CHECK(second["cases"][0]["runs"] == first["cases"][0]["runs"]);
   CHECK(second["cases"][1]["runs"][0]["outcome"] == "completed");
-  CHECK(second["cases"][1]["test_accuracy"] == first["cases"][1]["test_accuracy"]);  // the same seed
+  CHECK(second["cases"][1]["test_accuracy"] == first["cases"][1]["test_accuracy"]);  // because the seed is the same
   REQUIRE(second["resumptions"].size() == 1);
   CHECK(second["resumptions"][0]["runs_kept"] == 1);
   CHECK(second["resumptions"][0]["changed"].empty());
@@ -166,7 +166,7 @@ TEST_CASE("bench: --resume keeps runs that have ended, and runs again what has n
   CHECK(result_in(program)["resumptions"].size() == 2);
 }
 
-TEST_CASE("bench: --resume of another plan, or of what is no bench, is refused and touches nothing") {
+TEST_CASE("bench: --resume of another plan, or of a directory without a bench, is refused and changes nothing") {
   const Program program;
   write_text(program / "job.txtpb", read_text(Program::config("logistic-digits")));
   const std::vector<std::string> without_seeds = {"bench", "job.txtpb", "--output",
@@ -217,7 +217,7 @@ TEST_CASE("bench: --resume of another plan, or of what is no bench, is refused a
   }
 }
 
-TEST_CASE("bench: a bench that was killed is gone on with, by one call at a time") {
+TEST_CASE("bench: a killed bench can be resumed, by one process at a time") {
   const Program program;
   REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // so that this process becomes the parent of the run that is left
                                                    // behind
@@ -239,7 +239,7 @@ TEST_CASE("bench: a bench that was killed is gone on with, by one call at a time
 
   Subprocess resumed = program.start(endless);
   REQUIRE(resumed.wait_for_message("run 1 of 1"));
-  // The earlier run's files have been removed by then.
+  // By now the files of the earlier run have been removed.
   while (!fs::exists(begun)) REQUIRE(resumed.is_running());
   CHECK_FALSE(fs::exists(program / "out/1-logistic-digits/seed-1/summary.json"));
   resumed.send(SIGINT);

@@ -32,7 +32,7 @@ json result_in(const Program& program) { return json::parse(read_text(program / 
 
 }  // namespace
 
-TEST_CASE("bench: trains every seed of every variation in a process of its own, and keeps and tells all of it") {
+TEST_CASE("bench: trains every seed of every variation in a separate process, and keeps and prints all results") {
   const Program program;
   const Completed done =
       program.run(bench({"--target", "0.5", "--seeds", "2,1", "--vary", "training.batch_size=32,64", "--json"}));
@@ -86,7 +86,7 @@ TEST_CASE("bench: trains every seed of every variation in a process of its own, 
   CHECK(fs::exists(program / "new/other/bench.json"));
 }
 
-TEST_CASE("bench: a target that is not reached exits 9, and says so") {
+TEST_CASE("bench: a target that is not reached exits 9 with a message") {
   const Program program;
   const Completed done = program.run(bench({"--target", "1", "--seeds", "4", "--trace"}));
   INFO(done.err);
@@ -104,7 +104,7 @@ TEST_CASE("bench: a target that is not reached exits 9, and says so") {
   CHECK_THAT(read_text(program / "out/bench.html"), ContainsSubstring("training: they wait for averaging"));
 }
 
-TEST_CASE("bench: a run that dies is counted and named with its log, and does not end the others") {
+TEST_CASE("bench: a run that dies is counted and reported with its log, and other runs continue") {
   const Program program;
   write_text(program / "absent.txtpb",
              "name: 'absent' model { zoo { logistic_regression {} } } data { mnist {} } training { max_epochs: 1 }\n"
@@ -123,7 +123,7 @@ TEST_CASE("bench: a run that dies is counted and named with its log, and does no
   CHECK_THAT(read_text(program / "out/1-absent/seed-1.log"), ContainsSubstring("mnist"));
 }
 
-TEST_CASE("bench: what is wrong is told before anything runs, and leaves nothing") {
+TEST_CASE("bench: errors in the arguments are reported before anything runs, and leave no files") {
   const Program program;
   for (const std::vector<std::string>& wrong :
        std::vector<std::vector<std::string>>{{"--target", "0.5", "--vary", "training.bach_size=16,32"},
@@ -146,7 +146,7 @@ TEST_CASE("bench: what is wrong is told before anything runs, and leaves nothing
   CHECK(fs::is_empty(program.directory()));
 }
 
-TEST_CASE("bench: Ctrl-C stops the run under way, and keeps what has been measured") {
+TEST_CASE("bench: Ctrl-C stops the current run and keeps the results so far") {
   const Program program;
   Subprocess running =
       program.start(bench({"--target", "1", "--seeds", "1..3", "--set", "training.max_epochs=1000000"}));
@@ -172,9 +172,9 @@ TEST_CASE("bench: Ctrl-C stops the run under way, and keeps what has been measur
   CHECK_THAT(read_text(program / "out/bench.html"), ContainsSubstring("was stopped before all of its runs"));
 }
 
-TEST_CASE("bench: what has been measured is kept after every run, and told even if it cannot be kept in the end") {
+TEST_CASE("bench: results are saved after every run, and printed even if they cannot be saved at the end") {
   const Program program;
-  // The second run goes on until it is stopped.
+  // The second run continues until it is stopped.
   Subprocess running =
       program.start({"bench", Program::config("logistic-digits"), "--target", "1", "--seeds", "1", "--set",
                      "learners.per_device.fixed=1", "--vary", "training.max_epochs=1,1000000", "--output", "out"});
@@ -200,7 +200,7 @@ TEST_CASE("bench: what has been measured is kept after every run, and told even 
   CHECK_THAT(done.out, ContainsSubstring("training.max_epochs=1 ") && ContainsSubstring("0 of 1"));
 }
 
-TEST_CASE("bench: a second signal, or one that nobody can catch, leaves no run behind") {
+TEST_CASE("bench: a second signal, or SIGKILL, leaves no run behind") {
   const Program program;
   REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // so that this process becomes the parent of what would be left
                                                    // behind
@@ -213,13 +213,13 @@ TEST_CASE("bench: a second signal, or one that nobody can catch, leaves no run b
     const int code = running.wait().exit_code;
     CHECK((code == -SIGKILL || code == 128 + SIGINT || code == 128 + SIGTERM));
     int status = 0;
-    while (waitpid(-1, &status, 0) > 0) {  // the run is our child now, unless it has ended before
+    while (waitpid(-1, &status, 0) > 0) {  // if the run is still alive, it is now our child
       CHECK(WIFEXITED(status));
       const int ended = WEXITSTATUS(status);
       CHECK((ended == 128 + SIGINT || ended == 128 + SIGTERM));
     }
     CHECK(errno == ECHILD);
-    if (signals.front() == SIGKILL) {  // it got no other signal before, and has saved its model
+    if (signals.front() == SIGKILL) {  // the run itself got no second signal, so it has saved its model
       CHECK(json::parse(read_text(program / (output + "/1-logistic-digits/seed-1/summary.json")))["status"] ==
             "stopped");
     }

@@ -60,7 +60,7 @@ TEST_CASE("data convert: the shards train the same model as the folder") {
     INFO(trained.err);
     CHECK(trained.exit_code == 0);
   }
-  // The file without its beginning, which holds the name in the metadata.
+  // Compares the files without their beginning, which has the name in the metadata.
   const auto weights = [&](const std::string& run) {
     const std::string file = read_text(program / (run + "/model.safetensors"));
     return file.substr(file.size() - 2 * 193 * 4);
@@ -68,7 +68,7 @@ TEST_CASE("data convert: the shards train the same model as the folder") {
   CHECK(weights("folder") == weights("shards"));
 }
 
-TEST_CASE("data convert: nothing is overwritten, and nothing incomplete is left under the name") {
+TEST_CASE("data convert: overwrites nothing, and leaves no incomplete output") {
   const Program program;
   write_photos(program / "photos");
   fs::create_directory(program / "records");
@@ -94,7 +94,7 @@ TEST_CASE("data convert: nothing is overwritten, and nothing incomplete is left 
   CHECK(fs::exists(program / "others/classes.txt"));
 }
 
-TEST_CASE("data convert: an image that cannot be decoded is named, whatever its header says") {
+TEST_CASE("data convert: the error for an image that cannot be decoded names it, even if its header is valid") {
   const Program program;
   write_photos(program / "photos");
   const std::string image = read_text(program / "photos/train/light/3.png");
@@ -105,14 +105,14 @@ TEST_CASE("data convert: an image that cannot be decoded is named, whatever its 
   CHECK_THAT(damaged.err, ContainsSubstring("2 of 7 images cannot be read") && ContainsSubstring("--no-verify") &&
                               ContainsSubstring("photos/train/light/3.png: is no valid PNG image: it is truncated") &&
                               ContainsSubstring("photos/test/dark/5.png: is empty"));
-  CHECK(std::distance(fs::directory_iterator(program.directory()), {}) == 1);  // nothing was started
-  // If only headers are read, the truncated image is stored, and only reading the shards shows it.
+  CHECK(std::distance(fs::directory_iterator(program.directory()), {}) == 1);  // no output was created
+  // With --no-verify only headers are read, so the truncated image is stored.
   write_text(program / "photos/test/dark/5.png", image);
   CHECK(program.run({"data", "convert", "photos", "records"}).exit_code == 4);
   CHECK(program.run({"data", "convert", "photos", "records", "--no-verify"}).exit_code == 0);
 }
 
-TEST_CASE("data convert: stopped while it decodes or writes, it leaves nothing behind") {
+TEST_CASE("data convert: leaves no files if it is stopped while decoding or writing") {
   const Program program;
   write_photos(program / "photos");
   std::string list = "train/dark/0.png\n";
@@ -134,7 +134,7 @@ TEST_CASE("data convert: stopped while it decodes or writes, it leaves nothing b
   CHECK_FALSE(is_writing());
 }
 
-TEST_CASE("data convert: a folder that cannot be made is a mistake of usage") {
+TEST_CASE("data convert: a folder that cannot be created is a usage error") {
   const Program program;
   write_photos(program / "photos");
   for (const char* output : {"none/records", "/proc/records"}) {
@@ -144,7 +144,7 @@ TEST_CASE("data convert: a folder that cannot be made is a mistake of usage") {
   }
 }
 
-TEST_CASE("data verify: names the first examples that cannot be read, and all of them when asked") {
+TEST_CASE("data verify: names the first unreadable examples, or all of them if requested") {
   const Program program;
   write_photos(program / "photos");
   for (int i = 0; i < 25; ++i) write_text(program / ("photos/train/dark/bad" + std::to_string(i) + ".png"), "no image");
@@ -164,7 +164,7 @@ TEST_CASE("data verify: names the first examples that cannot be read, and all of
   CHECK_THAT(all.err, !ContainsSubstring("more of"));
 }
 
-TEST_CASE("data verify: every example that cannot be read is named") {
+TEST_CASE("data verify: names every unreadable example") {
   const Program program;
   write_photos(program / "photos");
   write_text(program / "job.txtpb", job("images { directory: \"photos\" " + std::string(kDecoding) + "}"));
@@ -187,7 +187,7 @@ TEST_CASE("data verify: every example that cannot be read is named") {
              ContainsSubstring("photos/test/dark/5.png: is neither a JPEG nor a PNG image"));
 }
 
-TEST_CASE("data verify: damaged shards are named with their record") {
+TEST_CASE("data verify: the errors for damaged shards name the records") {
   const Program program;
   write_photos(program / "photos");
   REQUIRE(program.run({"data", "convert", "photos", "records"}).exit_code == 0);
@@ -212,7 +212,7 @@ TEST_CASE("data verify: damaged shards are named with their record") {
   }
 }
 
-TEST_CASE("data verify: all damaged records of a shard are named, and a job may go without them") {
+TEST_CASE("data verify: names all damaged records of a shard, and a job may skip them") {
   const Program program;
   write_photos(program / "photos");
   REQUIRE(program.run({"data", "convert", "photos", "records"}).exit_code == 0);
@@ -232,7 +232,7 @@ TEST_CASE("data verify: all damaged records of a shard are named, and a job may 
   CHECK(trained.exit_code == 0);
 }
 
-TEST_CASE("data verify: arrays of NumPy train, too") {
+TEST_CASE("data verify: NumPy arrays of bytes can be trained on") {
   const Program program;
   fs::create_directory(program / "own");
   for (const char* split : {"train", "test"}) {
@@ -256,7 +256,7 @@ TEST_CASE("data verify: arrays of NumPy train, too") {
   CHECK(program.run({"train", "job.txtpb", "--data-root", "."}).exit_code == 4);
 }
 
-TEST_CASE("data verify: arrays of numbers train, evaluate to the last digit, and are refused with their record") {
+TEST_CASE("data verify: floating-point arrays train, evaluate exactly, and are refused with the record") {
   const Program program;
   fs::create_directory(program / "own");
   std::vector<double> features;
@@ -274,28 +274,38 @@ TEST_CASE("data verify: arrays of numbers train, evaluate to the last digit, and
     write_text(program / ("own/" + split + "_labels.npy"), npy("|i1", count + ",", labels));
   }
   write_text(program / "job.txtpb",
-             job("npy { directory: \"own\" classes: 2 channels: 5 height: 1 width: 1 pixels: FLOAT32 } "
-                 "normalization { stddev: 1000 }"));
-  CHECK(program.run({"data", "verify", "job.txtpb", "--data-root", "."}).out ==
-        "own train: 40 examples, 2 classes of 20 to 20\nown test: 20 examples, 2 classes of 10 to 10\n");
-  const Completed trained = program.run({"train", "job.txtpb", "--data-root", ".", "--output", "run"});
+             job("npy { directory: \"./own\" classes: 2 features: 5 pixels: FLOAT32 } normalization { stddev: 1000 }"));
+  // "./own" is beside the job file, whatever the data root is.
+  const Completed verified = program.run({"data", "verify", "job.txtpb"});
+  CHECK_THAT(verified.out, ContainsSubstring("own train: 40 examples, 2 classes of 20 to 20\n") &&
+                               ContainsSubstring("own test: 20 examples, 2 classes of 10 to 10\n"));
+  const Completed trained = program.run({"train", "job.txtpb", "--output", "run"});
   INFO(trained.err);
   CHECK(trained.exit_code == 0);
   const auto summary = nlohmann::json::parse(read_text(program / "run/summary.json"));
   CHECK(summary["test_accuracy"] == 1.0);
-  const Completed evaluated = program.run({"evaluate", "run", "--data-root", ".", "--json"});
+  const Completed evaluated = program.run({"evaluate", "run", "--json"});
   CHECK(nlohmann::json::parse(evaluated.out)["test_loss"] == summary["test_loss"]);
+
+  const auto per_class = nlohmann::json::parse(program.run({"evaluate", "run", "--json", "--per-class"}).out);
+  CHECK(per_class["test_accuracy"] == 1.0);
+  CHECK(per_class["confusion_matrix"].dump() == "[[10,0],[0,10]]");
+  for (const char* excluded : {"height=1", "width=1", "channels=5"}) {
+    const Completed refused = program.run({"validate", "job.txtpb", "--set", std::string("data.npy.") + excluded});
+    CHECK(refused.exit_code == 2);
+    CHECK_THAT(refused.err, ContainsSubstring("is for images, and features for rows of numbers; remove one of them"));
+  }
+  CHECK(program.run({"validate", "job.txtpb", "--set", "data.npy.features=0"}).exit_code == 2);
 
   features.back() = std::nan("");
   write_text(program / "own/test_images.npy", npy("<f8", "20, 5", bytes_of(features)));
-  for (const Completed& refused : {program.run({"train", "job.txtpb", "--data-root", "."}),
-                                   program.run({"data", "verify", "job.txtpb", "--data-root", "."})}) {
+  for (const Completed& refused : {program.run({"train", "job.txtpb"}), program.run({"data", "verify", "job.txtpb"})}) {
     CHECK(refused.exit_code == 4);
     CHECK_THAT(refused.err, ContainsSubstring("test_images.npy: record 19: element 4: pixel nan is no finite number"));
   }
 }
 
-TEST_CASE("data verify: ratings train, evaluate to the last digit, and are refused with their record") {
+TEST_CASE("data verify: ratings train, evaluate exactly, and are refused with the record") {
   const Program program;
   write_ratings(program / "ratings");
   const std::vector<std::string> job{Program::config("matrix-factorization-ratings"), "--data-root", "."};
@@ -316,6 +326,9 @@ TEST_CASE("data verify: ratings train, evaluate to the last digit, and are refus
   const Completed evaluated = program.run({"evaluate", "run", "--data-root", ".", "--json"});
   CHECK(nlohmann::json::parse(evaluated.out)["test_rmse"] == summary["test_rmse"]);
   CHECK_THAT(program.run({"evaluate", "run", "--data-root", "."}).out, Catch::Matchers::StartsWith("test_rmse "));
+  const Completed per_class = program.run({"evaluate", "run", "--per-class"});
+  CHECK(per_class.exit_code == 2);
+  CHECK_THAT(per_class.err, ContainsSubstring("predicts numbers and has no classes"));
 
   std::string ids = read_text(program / "ratings/train_ids.npy");
   ids.back() = '\x7F';  // in the last item's id
@@ -327,7 +340,7 @@ TEST_CASE("data verify: ratings train, evaluate to the last digit, and are refus
   }
 }
 
-TEST_CASE("data: mistakes on the command line are told within the group of commands") {
+TEST_CASE("data: command-line errors refer to the group of commands") {
   const Program program;
   const auto said = [&](const std::vector<std::string>& arguments) {
     const Completed result = program.run(arguments);

@@ -51,7 +51,7 @@ class OwnImages {
 
 }  // namespace
 
-TEST_CASE("own images: a folder of JPEG and PNG files trains, and the model is evaluated again") {
+TEST_CASE("own images: a folder of JPEG and PNG files trains, and the model evaluates to the same accuracy") {
   const OwnImages own;
   const Completed result = own.train();
   INFO(result.err);
@@ -59,12 +59,12 @@ TEST_CASE("own images: a folder of JPEG and PNG files trains, and the model is e
   const nlohmann::json summary = summary_of(own.program() / "run");
   CHECK(summary["test_accuracy"] == 1.0);
   CHECK(summary["skipped_examples"] == 0);
-  const Completed again = own.program().run({"evaluate", "run", "--data-root", "data", "--json"});
+  const Completed again = own.program().run({"evaluate", "run", "--json"});  // the run knows its data root
   INFO(again.err);
   CHECK(nlohmann::json::parse(again.out)["test_accuracy"] == 1.0);
 }
 
-TEST_CASE("own images: an image that cannot be read in the middle of an epoch ends the run, and is named") {
+TEST_CASE("own images: an unreadable image in the middle of an epoch ends the run, and the error names it") {
   const OwnImages own;
   write_text(own.file("train/light/5.jpg"), read_text(own.file("train/light/5.jpg")).substr(0, 200));
   const Completed result = own.train();
@@ -73,7 +73,7 @@ TEST_CASE("own images: an image that cannot be read in the middle of an epoch en
   CHECK(summary_of(own.program() / "run")["status"] == "failed");
 }
 
-TEST_CASE("own images: a job may go without those that cannot be read, and counts them") {
+TEST_CASE("own images: a job may skip unreadable images, and counts them") {
   const OwnImages own;
   write_text(own.file("train/light/5.jpg"), "");
   write_text(own.file("test/dark/12.jpg"), "no image");
@@ -90,7 +90,7 @@ TEST_CASE("own images: a job may go without those that cannot be read, and count
   CHECK(summary["test_accuracy"] == 1.0);
 }
 
-TEST_CASE("own images: a job that can read none of them trains nothing and says so") {
+TEST_CASE("own images: a job without readable images is an error") {
   const OwnImages own;
   for (int i = 0; i < 12; ++i) {
     const std::string name = "train/" + std::string(i % 2 == 0 ? "dark/" : "light/") + std::to_string(i);
@@ -102,7 +102,7 @@ TEST_CASE("own images: a job that can read none of them trains nothing and says 
   CHECK(summary_of(own.program() / "run")["status"] == "failed");
 }
 
-TEST_CASE("own images: a dataset that is not as the job says is refused") {
+TEST_CASE("own images: a dataset that differs from the job's description is refused") {
   const OwnImages own;
   CHECK_THAT(own.train({"--set", "data.images.classes=3"}).err, ContainsSubstring("has 2 classes, but the job says 3"));
   const Completed no_resize =

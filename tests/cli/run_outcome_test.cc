@@ -1,4 +1,4 @@
-// Runs that do not succeed, and what the program tells the user about them.
+// Runs that do not succeed, and the program's messages about them.
 #include <csignal>
 #include <filesystem>
 
@@ -31,7 +31,7 @@ std::string explosive_job() {
 
 }  // namespace
 
-TEST_CASE("outcome: a model that evaluates to no finite loss is no success, in a run, a dry run or afterwards") {
+TEST_CASE("outcome: a model with a non-finite loss is a failure in train, in a dry run and in evaluate") {
   const Program program;
   write_text(program / "job.txtpb", explosive_job());
   const Completed trained = program.run({"train", "job.txtpb", "--output", "run"});
@@ -52,7 +52,7 @@ TEST_CASE("outcome: a model that evaluates to no finite loss is no success, in a
   CHECK(dry.out.empty());
 }
 
-TEST_CASE("outcome: evaluate says when a run gives another accuracy than it had") {
+TEST_CASE("outcome: evaluate warns if the accuracy differs from the run's") {
   const Program program;
   REQUIRE(program.run(kSmall).exit_code == 0);
   const Completed same = program.run({"evaluate", "run"});
@@ -73,7 +73,60 @@ TEST_CASE("outcome: evaluate says when a run gives another accuracy than it had"
   CHECK_THAT(damaged.err, ContainsSubstring("'run/summary.json' is damaged"));
 }
 
-TEST_CASE("outcome: of two runs into the same directory at once, one is refused and the other is whole") {
+TEST_CASE("outcome: evaluate says why a run has no model") {
+  const Program program;
+  Subprocess run = program.start(
+      {"train", Program::config("logistic-digits"), "--set", "training.max_epochs=100000", "--output", "run"});
+  REQUIRE(run.wait_for_message("\nepoch "));
+  const Completed early = program.run({"evaluate", "run"});
+  CHECK(early.exit_code == 5);
+  CHECK_THAT(early.err, ContainsSubstring("the run 'run' has no model: it is still training"));
+  CHECK_THAT(program.run({"runs", "."}).out, ContainsSubstring("running"));
+  run.send(SIGKILL);
+  run.wait();
+  const Completed late = program.run({"evaluate", "run"});
+  CHECK(late.exit_code == 5);
+  CHECK_THAT(late.err, ContainsSubstring("it was killed before it saved one; train again"));
+  CHECK_THAT(program.run({"runs", "."}).out, ContainsSubstring("killed"));
+}
+
+TEST_CASE("outcome: a run that fails leaves no trace, so the same command can be repeated") {
+  const Program program;
+  const std::vector<std::string> command = {
+      "train", Program::config("lenet-mnist"), "--data-root", "nowhere", "--trace", "trace.json"};
+  CHECK(program.run(command).exit_code == 4);
+  const Completed again = program.run(command);
+  CHECK(again.exit_code == 4);
+  CHECK_THAT(again.err, !ContainsSubstring("trace.json"));
+}
+
+TEST_CASE("outcome: a diverged run names the settings that changed the length of its steps") {
+  const Program program;
+  write_text(program / "job.txtpb", explosive_job());
+  const Completed result = program.run(
+      {"train", "job.txtpb", "--output", "run", "--set", "learning_rate.base=20", "--set", "training.seed=3"});
+  CHECK(result.exit_code == 7);
+  CHECK_THAT(result.err, ContainsSubstring("this run has --set learning_rate.base=20") &&
+                             !ContainsSubstring("this run has --set training.seed"));
+}
+
+TEST_CASE("outcome: a second Ctrl-C says that the model was not saved") {
+  const Program program;
+  // One round of one mini-batch takes long enough for two signals.
+  Subprocess run = program.start({"train", Program::config("lenet-digits"), "--set", "training.batch_size=20000",
+                                  "--set", "learners.per_device.fixed=1", "--output", "run"});
+  REQUIRE(run.wait_for_message("preparing data"));
+  run.send(SIGINT);
+  run.send(SIGTERM);
+  const Completed result = run.wait();
+  // Either signal may come first.
+  const bool at_once = result.exit_code == 128 + SIGTERM || result.exit_code == 128 + SIGINT;
+  CHECK(at_once);
+  CHECK_THAT(result.err, ContainsSubstring("arbalest: stopped at once; the model was not saved\n"));
+  CHECK_FALSE(fs::exists(program / "run/model.safetensors"));
+}
+
+TEST_CASE("outcome: of two simultaneous runs into a directory, one is refused and the other is complete") {
   const Program program;
   Subprocess one = program.start(kSmall);
   Subprocess two = program.start(kSmall);
@@ -87,13 +140,13 @@ TEST_CASE("outcome: of two runs into the same directory at once, one is refused 
   CHECK(program.run({"evaluate", "run"}).exit_code == 0);
 }
 
-TEST_CASE("outcome: a run that never began leaves no runs/ either") {
+TEST_CASE("outcome: a run that never started leaves no runs/") {
   const Program program;
   CHECK(program.run({"train", Program::config("lenet-mnist"), "--data-root", "nowhere"}).exit_code == 4);
   CHECK(fs::is_empty(program.directory()));
 }
 
-TEST_CASE("outcome: Ctrl-C is answered, and the end names the signal and how far the run came") {
+TEST_CASE("outcome: Ctrl-C is answered at once, and the last message names the signal and the epochs") {
   const Program program;
   Subprocess run = program.start(
       {"train", Program::config("lenet-digits"), "--set", "training.max_epochs=100000", "--output", "run"});

@@ -1,4 +1,4 @@
-// Schemes of synchronization through the program.
+// Synchronization schemes, tested through the program.
 #include <csignal>
 #include <sstream>
 
@@ -25,7 +25,7 @@ std::vector<std::string> training(const std::string& synchronization, std::vecto
   return arguments;
 }
 
-// The rows of a run's metrics with that event.
+// Returns the rows of a run's metrics with this event.
 std::vector<json> rows_of(const Program& program, const std::string& event) {
   std::vector<json> rows;
   std::istringstream lines(read_text(program / "run/metrics.jsonl"));
@@ -36,7 +36,7 @@ std::vector<json> rows_of(const Program& program, const std::string& event) {
   return rows;
 }
 
-// `arbalest evaluate` warns if its accuracy differs from the run's.
+// Checks that `arbalest evaluate` gives no warning, which it would if its accuracy differed from the run's.
 void check_evaluates_as_reported(const Program& program) {
   const Completed evaluated = program.run({"evaluate", "run"});
   CHECK(evaluated.exit_code == 0);
@@ -45,7 +45,7 @@ void check_evaluates_as_reported(const Program& program) {
 
 }  // namespace
 
-TEST_CASE("schemes: a switch is told while the run goes on, and kept with its metrics") {
+TEST_CASE("schemes: a switch is reported during the run and stored in its metrics") {
   const Program program;
   const Completed trained = program.run(training("s_sgd {} switch { at_epoch: 1 local_sgd {} }"));
   INFO(trained.err);
@@ -53,7 +53,7 @@ TEST_CASE("schemes: a switch is told while the run goes on, and kept with its me
   CHECK_THAT(trained.out + trained.err, ContainsSubstring("epoch 1.00: local_sgd instead of s_sgd, 2 learners\n"));
   const std::vector<json> switches = rows_of(program, "switch");
   REQUIRE(switches.size() == 1);
-  CHECK(switches[0]["batch"] == 626);  // an epoch has 625, in steps of two
+  CHECK(switches[0]["batch"] == 626);  // the first step of two at or after the epoch's 625 mini-batches
   CHECK(switches[0]["from"] == "s_sgd");
   CHECK(switches[0]["to"] == "local_sgd");
   CHECK(switches[0]["learners_per_device"] == json::array({2}));
@@ -68,7 +68,7 @@ TEST_CASE("schemes: a switch is told while the run goes on, and kept with its me
   check_evaluates_as_reported(program);
 }
 
-TEST_CASE("schemes: a run ends with the fewer learners of its last switch") {
+TEST_CASE("schemes: a run ends with the reduced number of learners of its last switch") {
   const Program program;
   const Completed trained = program.run(training("sma {} switch { at_epoch: 1 learners: 1 lookahead {} }"));
   INFO(trained.err);
@@ -82,7 +82,7 @@ TEST_CASE("schemes: a run ends with the fewer learners of its last switch") {
   check_evaluates_as_reported(program);
 }
 
-TEST_CASE("schemes: a model saved in the midst of a round evaluates to the accuracy that was reported") {
+TEST_CASE("schemes: a model saved in the middle of a round evaluates to the reported accuracy") {
   for (const std::string scheme : {"s_sgd {}", "local_sgd { period: 7 }", "swap {}"}) {
     CAPTURE(scheme);
     const Program program;
@@ -91,7 +91,7 @@ TEST_CASE("schemes: a model saved in the midst of a round evaluates to the accur
   }
 }
 
-TEST_CASE("schemes: Ctrl-C in a long round ends it at a step, and the mean of the learners is saved") {
+TEST_CASE("schemes: Ctrl-C in a long round ends the run after a step, and the learners' mean is saved") {
   const Program program;
   // A round is an epoch of 20,000 mini-batches of one image.
   std::vector<std::string> arguments = training("diloco { period: 10000 }");
@@ -107,11 +107,11 @@ TEST_CASE("schemes: Ctrl-C in a long round ends it at a step, and the mean of th
   const json summary = summary_of(program / "run");
   CHECK(summary["status"] == "stopped");
   CHECK(summary["examples"] > 0);
-  CHECK(summary["examples"] < 20000);  // the run has not waited for the end of the round
+  CHECK(summary["examples"] < 20000);  // the run did not wait for the end of the round
   check_evaluates_as_reported(program);
 }
 
-TEST_CASE("schemes: a job with a wrong synchronization ends with exit code 3 and the place") {
+TEST_CASE("schemes: a job with an invalid synchronization exits 3 and shows the position") {
   const Program program;
   write_text(program / "job.txtpb",
              "model { zoo { logistic_regression {} } } data { digits {} } learning_rate { base: 0.01 }\n"

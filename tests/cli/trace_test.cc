@@ -20,7 +20,7 @@ std::vector<std::string> small_and(const std::vector<std::string>& more) {
 
 }  // namespace
 
-TEST_CASE("trace: each epoch tells how busy the devices were, and the file is there at the end") {
+TEST_CASE("trace: each epoch shows how busy the devices were, and the file exists at the end") {
   const Program program;
   const Completed done = program.run(small_and({"--trace", "trace.json"}));
   INFO(done.err);
@@ -51,7 +51,7 @@ TEST_CASE("trace: each epoch tells how busy the devices were, and the file is th
   CHECK_THAT(dry.err, ContainsSubstring("--trace and --dry-run cannot stand together"));
 }
 
-TEST_CASE("trace: a run that is stopped leaves one, too") {
+TEST_CASE("trace: a stopped run also writes its trace") {
   const Program program;
   Subprocess running = program.start({"train", Program::config("logistic-digits"), "--set",
                                       "training.max_epochs=100000", "--output", "run", "--trace", "trace.json"});

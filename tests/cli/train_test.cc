@@ -27,7 +27,7 @@ std::vector<std::string> with(std::vector<std::string> arguments, const std::vec
 
 }  // namespace
 
-TEST_CASE("train: leaves job, metrics, summary and model, and evaluate gives the same accuracy to the last digit") {
+TEST_CASE("train: leaves job, metrics, summary and model, and evaluate gives exactly the same accuracy") {
   const Program program;
   const Completed trained = program.run(kSmall);
   INFO(trained.err);
@@ -45,6 +45,22 @@ TEST_CASE("train: leaves job, metrics, summary and model, and evaluate gives the
   REQUIRE(evaluated.exit_code == 0);
   CHECK(json::parse(evaluated.out)["test_accuracy"].get<double>() == summary["test_accuracy"].get<double>());
 
+  const Completed by_class = program.run({"evaluate", "run", "--json", "--per-class"});
+  REQUIRE(by_class.exit_code == 0);
+  double correct = 0.0;
+  double examples = 0.0;
+  for (std::size_t label = 0; label < 10; ++label) {
+    for (std::size_t predicted = 0; predicted < 10; ++predicted) {
+      const double count = json::parse(by_class.out)["confusion_matrix"][label][predicted];
+      examples += count;
+      if (label == predicted) correct += count;
+    }
+  }
+  CHECK(examples == json::parse(by_class.out)["examples"]);
+  CHECK(correct / examples == summary["test_accuracy"].get<double>());
+  CHECK_THAT(program.run({"evaluate", "run", "--per-class"}).out,
+             ContainsSubstring("most mistaken for") && ContainsSubstring("confusion matrix"));
+
   const Completed hash =
       Subprocess({"/usr/bin/sha256sum", "run/model.safetensors"}, program.environment(), program.directory()).wait();
   CHECK(hash.out.starts_with(summary["model_sha256"].get<std::string>()));
@@ -56,7 +72,7 @@ TEST_CASE("train: leaves job, metrics, summary and model, and evaluate gives the
   CHECK_THAT(again.err, ContainsSubstring("holds a run already"));
   CHECK(read_text(program / "run/summary.json") == before);
 
-  // Evaluation on other devices gives the same model's accuracy; the job's devices may be missing.
+  // Evaluation on other devices gives the model's accuracy, even if the job's devices are missing.
   const std::string job = read_text(program / "run/job.txtpb");
   const Completed elsewhere = program.run({"evaluate", "run", "--json", "--devices", "cpu"});
   CHECK(elsewhere.exit_code == 0);
@@ -98,7 +114,7 @@ TEST_CASE("train: leaves job, metrics, summary and model, and evaluate gives the
   CHECK_THAT(killed.err, ContainsSubstring("warning: 'run' was cut short"));
 }
 
-TEST_CASE("train: a dry run steps through each phase and leaves nothing") {
+TEST_CASE("train: a dry run runs a step of each phase and leaves no files") {
   const Program program;
   const Completed result = program.run({"train", Program::config("lenet-digits"), "--dry-run"});
   INFO(result.err);
@@ -118,7 +134,7 @@ TEST_CASE("train: an output directory that cannot be written is refused before t
   }
 }
 
-TEST_CASE("train: missing data exits 4, says where it was looked for, and leaves nothing") {
+TEST_CASE("train: missing data exits 4, names the searched path, and leaves no files") {
   Program program;
   const std::vector<std::string> arguments = {"train", Program::config("lenet-mnist"), "--output", "run"};
   Completed result = program.run(with(arguments, {"--data-root", "here"}));
@@ -131,7 +147,7 @@ TEST_CASE("train: missing data exits 4, says where it was looked for, and leaves
   CHECK(fs::is_empty(program.directory()));
 }
 
-TEST_CASE("train: corrupt data exits 4, names the file, and leaves nothing") {
+TEST_CASE("train: corrupt data exits 4, names the file, and leaves no files") {
   const Program program;
   fs::create_directories(program / "data/mnist");
   const std::string images = idx_images(10, 28, 28);
@@ -169,7 +185,7 @@ TEST_CASE("train: corrupt data exits 4, names the file, and leaves nothing") {
   }
 }
 
-TEST_CASE("train: a signal ends the round, and the model is saved") {
+TEST_CASE("train: a signal ends the run after the round, and the model is saved") {
   for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
     const Program program;
     Subprocess run = program.start(
@@ -185,7 +201,7 @@ TEST_CASE("train: a signal ends the round, and the model is saved") {
   }
 }
 
-TEST_CASE("train: the several hangups of a closed terminal count as one") {
+TEST_CASE("train: several SIGHUPs of a closed terminal count as one") {
   const Program program;
   Subprocess run = program.start(
       {"train", Program::config("lenet-digits"), "--set", "training.max_epochs=100000", "--output", "run"});
@@ -222,7 +238,7 @@ TEST_CASE("train: a signal ends a dry run at once") {
   CHECK(run.wait().exit_code == -SIGINT);
 }
 
-TEST_CASE("train: a failure keeps its exit code where the result cannot be written") {
+TEST_CASE("train: a failure keeps its exit code even if the result cannot be written") {
   const Program program;
   const std::string command =
       ARBALEST_PROGRAM " train " + Program::config("lenet-digits") +
@@ -244,7 +260,7 @@ TEST_CASE("train: a run that diverges exits 7 and keeps the last finite model") 
   CHECK(fs::exists(program / "run/model.safetensors"));
 }
 
-TEST_CASE("train: a second signal ends a run that does not get to its next round") {
+TEST_CASE("train: a second signal ends a run that does not reach the end of its round") {
 #if defined(__SANITIZE_THREAD__)
   skip_test("ThreadSanitizer keeps signals back while a thread waits in open()");
 #endif

@@ -20,7 +20,7 @@ std::vector<std::string> tune(std::vector<std::string> more) {
 
 }  // namespace
 
-TEST_CASE("tune: measures every number of a sweep, chooses one and keeps curve and picture") {
+TEST_CASE("tune: measures every number of a sweep, chooses one, and saves curve and chart") {
   const Program program;
   const Completed result =
       program.run(tune({"--set", "learners.per_device.auto={max: 2}", "--sweep", "--output", "tuning", "--json"}));
@@ -55,7 +55,7 @@ TEST_CASE("tune: measures every number of a sweep, chooses one and keeps curve a
   CHECK(nlohmann::json::parse(read_text(program / "tuning/tune.json")) == tuned);
 }
 
-TEST_CASE("tune: --objective goodput adds efficiency and goodput, also to a job that fixes its learners") {
+TEST_CASE("tune: --objective goodput adds efficiency and goodput, also for a job with a fixed number") {
   const Program program;
   const std::vector<std::string> fixed = {"--set", "learners.per_device.fixed=1", "--set", "training.batch_size=2000"};
   const auto objective_of = [&](std::vector<std::string> more) {
@@ -79,7 +79,7 @@ TEST_CASE("tune: --objective goodput adds efficiency and goodput, also to a job 
   CHECK_THAT(overruled.out, !ContainsSubstring("efficiency"));
 }
 
-TEST_CASE("tune: without --output it keeps what it found in a directory of its own below runs/") {
+TEST_CASE("tune: without --output the result is saved in a new directory below runs/") {
   const Program program;
   const std::vector<std::string> arguments = tune({"--set", "learners.per_device.auto={max: 1}", "--json"});
   std::vector<std::string> kept;
@@ -108,7 +108,7 @@ TEST_CASE("tune: without --output it keeps what it found in a directory of its o
   }
 }
 
-TEST_CASE("tune: what was found is printed even if it cannot be kept") {
+TEST_CASE("tune: the result is printed even if it cannot be saved") {
   const Program program;
   for (const std::vector<std::string>& more :
        std::vector<std::vector<std::string>>{{}, {"--sweep"}, {"--objective", "time-to-accuracy", "--target", "0.1"}}) {
@@ -119,11 +119,11 @@ TEST_CASE("tune: what was found is printed even if it cannot be kept") {
     INFO(result.err);
     CHECK(result.exit_code == 1);
     CHECK_THAT(result.err, ContainsSubstring("cannot write '/proc/tune.json"));
-    CHECK_THAT(result.out, ContainsSubstring("images/s") && ContainsSubstring("chosen"));
+    CHECK_THAT(result.out, ContainsSubstring("examples/s") && ContainsSubstring("chosen"));
   }
 }
 
-TEST_CASE("tune: what it found is remembered, and a run with auto begins there") {
+TEST_CASE("tune: the result is cached, and a run with auto begins there") {
   Program program;
   const auto home = program / "home";
   program.set_environment("HOME=" + home.string());
@@ -178,7 +178,7 @@ TEST_CASE("tune: what it found is remembered, and a run with auto begins there")
   CHECK_THAT(blocked.err, ContainsSubstring("warning: runs with 'auto {}' do not learn of this: cannot write"));
 }
 
-TEST_CASE("tune: by time to accuracy, each number trains as a run with it does") {
+TEST_CASE("tune: for time to accuracy, each number trains like a run with this number") {
   Program program;
   program.set_environment("HOME=" + (program / "home").string());
   const std::vector<std::string> short_job = {"--set", "training.max_epochs=2", "--set",
@@ -215,6 +215,15 @@ TEST_CASE("tune: by time to accuracy, each number trains as a run with it does")
   CHECK_FALSE(std::filesystem::exists(program / "home"));  // this study says nothing about throughput, so nothing is
                                                            // remembered
 
+  const auto seeds = nlohmann::json::parse(study({"--target", "0.5", "--seeds", "1,2"}).out);
+  CHECK(seeds["seeds"] == std::vector<int>{1, 2});
+  int different = 0;  // two models of one learner count may have the same accuracy
+  for (const auto& point : seeds["points"]) {
+    REQUIRE(point["runs"].size() == 2);
+    if (point["runs"][0]["test_accuracy"] != point["runs"][1]["test_accuracy"]) ++different;
+  }
+  CHECK(different > 0);
+
   const Completed hard = study({"--target", "1"});
   CHECK(hard.exit_code == 9);
   CHECK(nlohmann::json::parse(hard.out)["chosen"].is_null());
@@ -222,6 +231,7 @@ TEST_CASE("tune: by time to accuracy, each number trains as a run with it does")
 
   for (const auto& [more, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{}, "needs an accuracy: --target 0.99"},
+           {{"--target", "0.5", "--seeds", "1,1"}, "1 stands there twice"},
            {{"--target", "0"}, "--target 0: an accuracy lies above 0"},
            {{"--target", "99"}, "--target 99: an accuracy lies above 0 and not above 1; did you mean 0.99?"},
            {{"--target", "nan"}, "--target nan: an accuracy lies above 0"}}) {
@@ -239,7 +249,7 @@ TEST_CASE("tune: by time to accuracy, each number trains as a run with it does")
   CHECK_THAT(numbers.err, ContainsSubstring("has no accuracy"));
 }
 
-TEST_CASE("tune: Ctrl-C keeps the trainings that have ended") {
+TEST_CASE("tune: Ctrl-C keeps finished trainings") {
   const Program program;
   Subprocess running =
       program.start(tune({"--objective", "time-to-accuracy", "--target", "0.5", "--set", "training.max_epochs=20",
@@ -256,13 +266,13 @@ TEST_CASE("tune: Ctrl-C keeps the trainings that have ended") {
   CHECK(tuned["chosen"] == std::vector<int>{1});
 }
 
-TEST_CASE("tune: Ctrl-C in the search leaves nothing, in the sweep what the search has found") {
+TEST_CASE("tune: Ctrl-C in the search keeps nothing, and in the sweep keeps the search's result") {
   Program program;
   const auto home = program / "home";
   program.set_environment("HOME=" + home.string());
   Subprocess searching =
       program.start({"tune", Program::config("lenet-digits"), "--set", "learners.per_device.auto={max: 4}"});
-  REQUIRE(searching.wait_for_message(" examples/s"));  // a number of learners is measured, and others will be tried
+  REQUIRE(searching.wait_for_message(" examples/s"));  // one number of learners is measured, others are not
   searching.send(SIGINT);
   Completed done = searching.wait();
   INFO(done.err);
@@ -286,15 +296,15 @@ TEST_CASE("tune: Ctrl-C in the search leaves nothing, in the sweep what the sear
   CHECK_FALSE(tuned["points"].empty());
   CHECK(tuned["sweep"].empty());
   CHECK(tuned["regret"].is_null());
-  CHECK(std::filesystem::exists(home / ".cache/arbalest/learners"));  // the search's result is remembered
+  CHECK(std::filesystem::exists(home / ".cache/arbalest/learners"));  // the search's result is cached
 }
 
-TEST_CASE("tune: a job's own number is no bound, and wrong bounds are refused") {
+TEST_CASE("tune: a job's fixed number is no bound, and invalid bounds are refused") {
   const Program program;
   const Completed result = program.run(tune({"--set", "learners.per_device.fixed=1"}));
   INFO(result.err);
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out, ContainsSubstring("images/s") && ContainsSubstring("chosen"));
+  CHECK_THAT(result.out, ContainsSubstring("examples/s") && ContainsSubstring("chosen"));
   const Completed wrong = program.run(tune({"--set", "learners.per_device.auto={min: 3 max: 2}"}));
   CHECK(wrong.exit_code == 2);
   CHECK_THAT(wrong.err, ContainsSubstring("min must not be above max"));

@@ -1,4 +1,4 @@
-// Help, mistakes on the command line, and commands that train nothing.
+// Help, command-line errors, and commands that do not train.
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -8,9 +8,12 @@
 #include "tests/support/source_directory.h"
 
 namespace arbalest::tests {
+
+using Catch::Matchers::StartsWith;
+
 namespace {
 
-// A correct job, short enough to read at a glance.
+// A short valid job.
 constexpr const char* kJob =
     "name: \"small\"\n"
     "model { zoo { lenet {} } }\n"
@@ -35,7 +38,7 @@ TEST_CASE("usage: help and version go to stdout and succeed") {
   CHECK(help.out.starts_with("Examples:"));
   CHECK_THAT(help.out, ContainsSubstring("129, 130 or 143 stopped by SIGHUP, SIGINT or SIGTERM"));
   for (const char* command :
-       {"train", "evaluate", "validate", "inspect", "tune", "bench", "data", "devices", "env", "help"}) {
+       {"train", "evaluate", "validate", "inspect", "runs", "tune", "bench", "data", "devices", "env", "help"}) {
     INFO(command);
     CHECK_THAT(help.out, ContainsSubstring(std::string("\n  ") + command + " "));
     const Completed of_command = program.run({command, "--help"});
@@ -53,7 +56,27 @@ TEST_CASE("usage: help and version go to stdout and succeed") {
   CHECK_THAT(version.out, ContainsSubstring("(" + env["source_commit"].get<std::string>() + ")\n"));
 }
 
-TEST_CASE("usage: the help of train and evaluate tells the exit codes") {
+TEST_CASE("usage: help describes fields of a job") {
+  const Program program;
+  const Completed field = program.run({"help", "learning_rate.base"});
+  CHECK(field.exit_code == 0);
+  CHECK_THAT(field.out, StartsWith("learning_rate.base: number\n"));
+  const Completed unknown = program.run({"help", "learning_rate.bass"});
+  CHECK(unknown.exit_code == 2);
+  CHECK_THAT(unknown.err, ContainsSubstring("jobs have no field 'learning_rate.bass' either"));
+}
+
+TEST_CASE("usage: a command that users of other programs expect is answered with what there is instead") {
+  const Program program;
+  for (const auto& [command, instead] : std::vector<std::pair<std::string, std::string>>{
+           {"resume", "runs cannot be resumed yet"}, {"predict", "evaluate RUN"}, {"export", "model.safetensors"}}) {
+    const Completed result = program.run({command});
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, ContainsSubstring("there is no command '" + command + "': ") && ContainsSubstring(instead));
+  }
+}
+
+TEST_CASE("usage: the help of train and evaluate lists the exit codes") {
   const Program program;
   for (const char* command : {"train", "evaluate", "bench"}) {
     const std::string help = program.run({command, "--help"}).out;
@@ -64,14 +87,14 @@ TEST_CASE("usage: the help of train and evaluate tells the exit codes") {
   CHECK_THAT(help, ContainsSubstring("--set PATH=VALUE  ") && ContainsSubstring("Ctrl-C"));
 }
 
-TEST_CASE("usage: no command shows the help, and is no success") {
+TEST_CASE("usage: without a command the program prints the help and fails") {
   const Completed result = Program().run({});
   CHECK(result.exit_code == 2);
   CHECK(result.out.empty());
   CHECK_THAT(result.err, ContainsSubstring("Examples:"));
 }
 
-TEST_CASE("usage: a mistake on the command line exits 2 and names the fix") {
+TEST_CASE("usage: a command-line error exits 2 and names the fix") {
   struct Case {
     std::vector<std::string> arguments;
     const char* message;
@@ -79,7 +102,7 @@ TEST_CASE("usage: a mistake on the command line exits 2 and names the fix") {
   const Program program;
   for (const Case& test : std::vector<Case>{
            {{"trian", "x.txtpb"}, "unknown command 'trian'; did you mean 'train'?"},
-           {{"export"}, "unknown command 'export'"},
+           {{"export"}, "there is no command 'export'"},
            {{"help", "trian"}, "unknown command 'trian'; did you mean 'train'?"},
            {{"train", "x.txtpb", "--outptu", "y"}, "unknown option '--outptu'; did you mean '--output'?"},
            {{"train", "x.txtpb", "--outptu=y"}, "unknown option '--outptu'; did you mean '--output'?"},
@@ -120,7 +143,7 @@ TEST_CASE("usage: a mistake on the command line exits 2 and names the fix") {
   }
 }
 
-TEST_CASE("usage: devices and env say the same as JSON") {
+TEST_CASE("usage: devices and env print the same as JSON") {
   const Program program;
   const Completed devices = program.run({"devices", "--json"});
   REQUIRE(devices.exit_code == 0);
@@ -150,7 +173,7 @@ TEST_CASE("usage: devices and env say the same as JSON") {
   CHECK(text.find("null") == std::string::npos);
 }
 
-TEST_CASE("usage: devices says why there is no GPU, in the words of env") {
+TEST_CASE("usage: devices says why there is no GPU, with the same message as env") {
   const Program program;
   const Completed devices = program.run({"devices"});
   const bool has_gpu = devices.out.find("name: cuda:") != std::string::npos;
@@ -159,7 +182,7 @@ TEST_CASE("usage: devices says why there is no GPU, in the words of env") {
   CHECK(program.run({"devices", "--json"}).err == devices.err);
 }
 
-TEST_CASE("usage: a result that cannot be written is no success") {
+TEST_CASE("usage: a result that cannot be written is a failure") {
   const Program program;
   const Completed result = Subprocess({"/bin/sh", "-c", std::string(ARBALEST_PROGRAM) + " env > /dev/full"},
                                       program.environment(), program.directory())
@@ -168,7 +191,7 @@ TEST_CASE("usage: a result that cannot be written is no success") {
   CHECK_THAT(result.err, ContainsSubstring("cannot write to standard output"));
 }
 
-TEST_CASE("validate: a good job is valid, and nothing is left behind") {
+TEST_CASE("validate: a valid job is accepted, and no files are left") {
   const Program program;
   write_text(program / "job.txtpb", kJob);
   const Completed result = program.run({"validate", "job.txtpb"});
@@ -178,7 +201,7 @@ TEST_CASE("validate: a good job is valid, and nothing is left behind") {
   CHECK(std::distance(std::filesystem::directory_iterator(program.directory()), {}) == 1);
 }
 
-TEST_CASE("validate: every ready job is valid") {
+TEST_CASE("validate: every job in configs is valid") {
   const Program program;
   for (const auto& entry : std::filesystem::directory_iterator(tests::source_directory() + "/configs")) {
     const Completed result = program.run({"validate", entry.path()});
@@ -187,7 +210,7 @@ TEST_CASE("validate: every ready job is valid") {
   }
 }
 
-TEST_CASE("validate: a bad job exits 3 and says where and what to do") {
+TEST_CASE("validate: an invalid job exits 3 with the position and a remedy") {
   const Program program;
   write_text(program / "job.txtpb", replaced(kJob, "batch_size", "batchsize"));
   Completed result = program.run({"validate", "job.txtpb"});
@@ -207,7 +230,7 @@ TEST_CASE("validate: a bad job exits 3 and says where and what to do") {
   CHECK_FALSE(std::filesystem::exists(program / "runs"));
 }
 
-TEST_CASE("validate: --set changes the job, and its mistakes exit 2") {
+TEST_CASE("validate: --set changes the job, and errors in it exit 2") {
   const Program program;
   write_text(program / "job.txtpb", kJob);
   CHECK(program.run({"validate", "job.txtpb", "--set", "training.batch_size=16"}).exit_code == 0);

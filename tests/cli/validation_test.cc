@@ -17,7 +17,7 @@ std::vector<std::string> small_run(const std::vector<std::string>& more) {
 
 }  // namespace
 
-TEST_CASE("validation: train tells of it, and evaluate gives both accuracies again to the last digit") {
+TEST_CASE("validation: train reports it, and evaluate gives exactly the same accuracies on both sets") {
   const Program program;
   const Completed trained =
       program.run(small_run({"--set", "data.validation.fraction=0.1", "--set", "training.target_accuracy=0.5"}));
@@ -35,7 +35,7 @@ TEST_CASE("validation: train tells of it, and evaluate gives both accuracies aga
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Completed done = program.run(arguments);
     CHECK(done.exit_code == 0);
-    CHECK(done.err.empty());  // it would warn of another accuracy
+    CHECK(done.err.empty());  // no warning about a different accuracy
     return nlohmann::json::parse(done.out);
   };
   CHECK(score({})["test_accuracy"] == summary["test_accuracy"]);
@@ -54,7 +54,7 @@ TEST_CASE("validation: train tells of it, and evaluate gives both accuracies aga
              ContainsSubstring("validation_accuracy is") && ContainsSubstring("was 0.125 when"));
 }
 
-TEST_CASE("validation: a split that is none, or that the run does not have, is refused") {
+TEST_CASE("validation: an unknown split, or a split that the run does not have, is refused") {
   const Program program;
   REQUIRE(program.run(kSmall).exit_code == 0);
   CHECK(program.run({"evaluate", "run", "--split", "training"}).exit_code == 2);
@@ -64,7 +64,7 @@ TEST_CASE("validation: a split that is none, or that the run does not have, is r
   CHECK(none.out.empty());
 }
 
-TEST_CASE("validation: a fraction that cannot be ends with exit code 3 and its place in the job") {
+TEST_CASE("validation: an impossible fraction exits 3 and shows its position in the job") {
   const Program program;
   write_text(program / "job.txtpb",
              "model { zoo { logistic_regression {} } }\n"
@@ -76,7 +76,7 @@ TEST_CASE("validation: a fraction that cannot be ends with exit code 3 and its p
   CHECK_THAT(done.err, ContainsSubstring("job.txtpb:3:16: error: fraction must be in (0, 0.5], not 0.7"));
 }
 
-TEST_CASE("validation: bench reads the accuracy that its target is for") {
+TEST_CASE("validation: bench compares the target with the validation accuracy") {
   const Program program;
   const Completed done = program.run({"bench", Program::config("logistic-digits"), "--set", "training.max_epochs=1",
                                       "--set", "learners.per_device.fixed=1", "--set", "data.validation.fraction=0.1",

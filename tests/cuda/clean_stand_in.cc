@@ -1,5 +1,5 @@
-// Every run of a test case begins with a new stand-in, and fails if it used CUDA's libraries wrongly or leaked a
-// resource. A case that resets the stand-in itself is also judged for the time before.
+// Every run of a test case begins with a new stand-in. The run fails if it used CUDA's libraries wrongly or leaked a
+// resource. If the test case resets the stand-in, the time before the reset is checked too.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
@@ -16,7 +16,7 @@ class CleanStandIn final : public Catch::EventListenerBase {
     if (depth_++ == 0) cuda_stand_in::reset();
   }
 
-  // The outermost section is the case itself, and its failures still count.
+  // The outermost section is the test case itself, and failures here still count.
   void sectionEnded(const Catch::SectionStats&) override {
     if (--depth_ > 0) return;
     for (const std::string& violation : cuda_stand_in::violations()) FAIL_CHECK(violation);

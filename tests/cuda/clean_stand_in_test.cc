@@ -1,4 +1,4 @@
-// Mistakes that the listener of clean_stand_in.cc finds: these cases pass only if they fail.
+// Errors that the listener in clean_stand_in.cc detects. These test cases pass only if they fail.
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
 
@@ -7,7 +7,7 @@ TEST_CASE("a test that uses CUDA's libraries wrongly fails", "[!shouldfail]") {
   CHECK(cudaFree(never_allocated) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("a test that leaves something of CUDA's behind fails", "[!shouldfail]") {
+TEST_CASE("a test that leaks a CUDA resource fails", "[!shouldfail]") {
   cudaEvent_t event = nullptr;
   CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess);
 }

@@ -1,4 +1,4 @@
-// Convolutions choose among cuDNN's algorithms and pass over those that fail.
+// Convolutions choose among cuDNN's algorithms and skip failing ones.
 #include <string>
 #include <vector>
 
@@ -51,7 +51,7 @@ TEST_CASE("a convolution takes the first repeatable algorithm with the math type
   }
 }
 
-TEST_CASE("convolutions in float32 copy no tensor, and neither does cuDNN in its workspace") {
+TEST_CASE("convolutions in float32 copy no tensor, neither in the engine nor in cuDNN's workspace") {
   const auto device = open_gpu();
   const auto convolution = prepare(*device, Precision::kFloat32);
   CHECK(convolution->traits().backward_reads_inputs);
@@ -59,13 +59,13 @@ TEST_CASE("convolutions in float32 copy no tensor, and neither does cuDNN in its
   CHECK(convolution->traits().scratch_bytes == 512);
 }
 
-TEST_CASE("the convolutions of a device ask one handle") {
+TEST_CASE("the convolutions of a device share one handle for queries") {
   const auto device = open_gpu();
   for (const std::int64_t filters : {2, 4, 8}) static_cast<void>(prepare(*device, Precision::kFloat32, filters));
   CHECK(cuda_stand_in::calls("cudnnCreate") == 1);
 }
 
-TEST_CASE("an algorithm that fails its trial is passed over, and the choice says so") {
+TEST_CASE("an algorithm that fails its trial is skipped, and the choice says so") {
   const auto device = open_gpu();
   cuda_stand_in::fail_next("cudnnConvolutionForward", CUDNN_STATUS_EXECUTION_FAILED);
   cuda_stand_in::fail_next("cudnnGetConvolutionBackwardDataWorkspaceSize", CUDNN_STATUS_NOT_SUPPORTED);
@@ -77,7 +77,7 @@ TEST_CASE("an algorithm that fails its trial is passed over, and the choice says
   CHECK_THAT(choices[2], Contains("input gradient: ALGO_1, tensor cores, workspace 128 bytes; WINOGRAD_NONFUSED"));
 }
 
-TEST_CASE("where every algorithm fails, the error names the convolution and all of them") {
+TEST_CASE("if every algorithm fails, the error names the convolution and the algorithms") {
   const auto device = open_gpu();
   for (const int after : {0, 1}) {
     cuda_stand_in::fail_next("cudnnConvolutionForward", CUDNN_STATUS_EXECUTION_FAILED, after);
@@ -94,7 +94,7 @@ TEST_CASE("where every algorithm fails, the error names the convolution and all 
   }
 }
 
-TEST_CASE("a trial without memory is out of memory and changes no choice") {
+TEST_CASE("a trial that runs out of memory is an out-of-memory error and changes no choice") {
   const auto device = open_gpu();
   constexpr int kAllocations = 4;  // two operands, the result, the workspace
   for (int failing = 0; failing < kAllocations; ++failing) {
@@ -118,7 +118,7 @@ TEST_CASE("a device that fails during a trial is a failed device, not a failed a
   std::string message;
   {
     const auto device = open_gpu();
-    constexpr int kFills = 4;  // of the trial's memory
+    constexpr int kFills = 4;  // fills of the trial's memory
     cuda_stand_in::fail_execution(cudaErrorIllegalAddress, kFills);
     try {
       static_cast<void>(prepare(*device, Precision::kFloat32));
@@ -129,7 +129,7 @@ TEST_CASE("a device that fails during a trial is a failed device, not a failed a
   }
   CHECK(kind == ErrorKind::kDevice);
   CHECK_THAT(message, Contains("trying the output of a convolution") && Contains("illegal memory access"));
-  cuda_stand_in::reset();  // nothing can be given back to a device that has failed
+  cuda_stand_in::reset();  // memory of a failed device cannot be freed
 }
 
 }  // namespace arbalest::tests

@@ -38,7 +38,7 @@ void check(const Failure& failure, ErrorKind kind, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("a machine without driver or GPU says so, and its CPU is what jobs run on") {
+TEST_CASE("a machine without driver or GPU gives an error for a GPU, and jobs run on its CPU") {
   reset({.devices = 0, .driver_version = 0});
   check(opening("cuda:0"), ErrorKind::kInvalidJob, "no NVIDIA driver is loaded");
   CHECK(engine::list_devices().front().name == "cpu");
@@ -46,12 +46,12 @@ TEST_CASE("a machine without driver or GPU says so, and its CPU is what jobs run
   check(opening("cuda:0"), ErrorKind::kInvalidJob, "has no GPU");
 }
 
-TEST_CASE("a driver that is older than the runtime is named with both versions") {
+TEST_CASE("the error for a driver older than the runtime names the driver's CUDA version") {
   reset({.driver_version = 12000});
   check(opening("cuda:0"), ErrorKind::kInvalidJob, "the NVIDIA driver supports CUDA 12.0");
 }
 
-TEST_CASE("a GPU that is not there is the job's mistake") {
+TEST_CASE("a GPU that the machine does not have is an error in the job") {
   reset({.devices = 2});
   check(opening("cuda:2"), ErrorKind::kInvalidJob, "this machine has 2 GPUs");
   CHECK(engine::list_devices().size() == 2);
@@ -62,7 +62,7 @@ TEST_CASE("a GPU that is too old is refused") {
   check(opening("cuda:0"), ErrorKind::kDevice, "compute capability 7.5");
 }
 
-TEST_CASE("a full GPU is no lost GPU") {
+TEST_CASE("a full GPU can still be used") {
   const auto device = engine::open_device(engine::parse_device("cuda:0"));
   tests::cuda_stand_in::fail_next("cudaMallocAsync", cudaErrorMemoryAllocation);
   check(failure_of([&] { device->allocate(1000); }), ErrorKind::kOutOfMemory, "cuda:0: cannot allocate 1000 bytes");

@@ -1,4 +1,4 @@
-// How many hardware queues a program asks the driver for.
+// The number of hardware queues that a program requests from the driver.
 #include <filesystem>
 #include <string>
 
@@ -27,7 +27,7 @@ TEST_CASE(kPrinting, "[.]") {
   fmt::print("queues: {}\n", cuda_stand_in::hardware_queues());
 }
 
-TEST_CASE("a program asks for as many hardware queues as there are, unless its user has asked") {
+TEST_CASE("a program requests all 32 hardware queues, unless the user has set a number") {
   CHECK_THAT(queues_with({}), Catch::Matchers::Contains("queues: 32\n"));
   CHECK_THAT(queues_with({"CUDA_DEVICE_MAX_CONNECTIONS=4"}), Catch::Matchers::Contains("queues: 4\n"));
 }

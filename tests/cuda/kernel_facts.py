@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What the compiler has made of the kernels, which no GPU is needed to know.
+"""Facts about the compiled kernels, read without a GPU.
 
     kernel_facts.py ARCHIVE                    prints the table of the kernels in a library or program
     kernel_facts.py ARCHIVE --compare TABLE    tells what differs from the table
 
-Columns: registers of a thread, bytes of shared memory and of stack, blocks that an SM holds at once and which part of
-its warps they are, and how many instructions read and write global memory by the bytes that a thread moves with one.
+Columns: registers of a thread, bytes of shared memory and of stack, blocks that an SM holds at once and their share of
+its warps, and the number of instructions that read and write global memory, by the bytes that a thread moves with one.
 Exit codes: 0 done, 1 something differs, 2 usage, 4 skipped: cuobjdump is not installed, or another compiler made ARCHIVE.
 """
 
@@ -21,15 +21,15 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WIDTHS = (1, 2, 4, 8, 16)  # bytes of a load or store of one thread
 
-# CUDA C++ Programming Guide, technical specifications by compute capability: bytes of an SM's shared memory, warps and
-# blocks that it holds at most.
+# CUDA C++ Programming Guide, technical specifications by compute capability: bytes of an SM's shared memory, and its
+# maximum numbers of warps and blocks.
 Processor = collections.namedtuple("Processor", "shared warps blocks")
 PROCESSORS = {"sm_80": Processor(164 * 1024, 64, 32), "sm_90": Processor(228 * 1024, 64, 32)}
-REGISTERS = 65536  # of an SM
-REGISTERS_AT_ONCE = 256  # a warp gets a multiple of these
-SHARED_AT_ONCE = 128  # bytes
-SHARED_RESERVED = 1024  # bytes of each block, by CUDA
-REPORTED_WITH_RESERVED = {"sm_90"}  # cuobjdump adds them to a kernel's own shared memory
+REGISTERS = 65536  # per SM
+REGISTERS_AT_ONCE = 256  # a warp gets a multiple of this number
+SHARED_AT_ONCE = 128  # bytes; a block gets a multiple of this number
+SHARED_RESERVED = 1024  # bytes that CUDA reserves in each block
+REPORTED_WITH_RESERVED = {"sm_90"}  # cuobjdump adds SHARED_RESERVED to a kernel's own shared memory
 COLUMNS = ["kernel", "processor", "registers", "shared", "stack", "threads", "blocks per SM", "occupancy %"] + [
     f"{what} {width} B" for what in ("loads", "stores") for width in WIDTHS]
 
@@ -47,7 +47,7 @@ def round_up(value, multiple):
 
 
 def occupancy(processor, registers, shared, threads):
-    """Blocks that an SM holds at once, and the share of its warps that they are."""
+    """Returns the number of blocks that an SM holds at once, and their share of its warps."""
     of = PROCESSORS[processor]
     warps = round_up(threads, 32) // 32
     by_registers = REGISTERS // round_up(registers * 32, REGISTERS_AT_ONCE) // warps
@@ -57,12 +57,12 @@ def occupancy(processor, registers, shared, threads):
 
 
 def plain_name(mangled, demangled):
-    """Without return type, parameters and namespaces of ours; "weight_update: step_averaged<AdamWStep>"."""
+    """The name without return type, parameters and our namespaces: "weight_update: step_averaged<AdamWStep>"."""
     file = re.search(r"_GLOBAL__N__[0-9a-f]+_\d+_(\w+?)_cu_[0-9a-f]+", mangled)
     name = re.sub(r"\(anonymous namespace\)::|_GLOBAL__N__\w+?_cu_[0-9a-f]+::|arbalest::engine::(?:cuda::|elementwise::)?",
                   "", demangled)
     depth = 0
-    for at, letter in enumerate(name):  # up to the parenthesis that begins the parameters
+    for at, letter in enumerate(name):  # up to the opening parenthesis of the parameters
         depth += (letter == "<") - (letter == ">")
         if letter == "(" and depth == 0:
             name = name[:at]
@@ -109,7 +109,7 @@ def parse_accesses(lines):
 
 
 def block_sizes():
-    """Threads of a block: of every kernel, and of those that are launched otherwise."""
+    """Returns the usual threads per block, and a dict of kernels with another number."""
     text = (ROOT / "engine/cuda/device/launch.h").read_text()
     usual = re.search(r"constexpr int kThreads = (\d+);", text)
     if not usual:
@@ -118,7 +118,7 @@ def block_sizes():
 
 
 def find_tool(name):
-    """On the PATH, or where scripts/cuda_tools.sh has put it."""
+    """Finds a tool on the PATH, or where scripts/cuda_tools.sh installs it."""
     here = sorted((ROOT / "build/cuda-tools").glob(f"lib/python*/site-packages/nvidia/*/bin/{name}"))
     tool = shutil.which(name) or (str(here[-1]) if here else None)
     if tool is None:
@@ -172,7 +172,7 @@ def to_text(rows, version):
 
 
 def compare(text, table):
-    """Lines that differ; only processors that are in `text` count, as some builds are for one of them."""
+    """Returns the lines that differ. Ignores processors that are not in `text`, as some builds are for one only."""
     expected = pathlib.Path(table).read_text()
     if expected.splitlines()[0] != text.splitlines()[0]:
         raise Skipped(f"{table} is of {expected.splitlines()[0][2:]}, and this compiler is {text.splitlines()[0][2:]}")

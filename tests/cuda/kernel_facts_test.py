@@ -1,4 +1,4 @@
-"""tests/cuda/kernel_facts.py: what it reads from cuobjdump, and the occupancy that it works out."""
+"""Tests tests/cuda/kernel_facts.py: reading cuobjdump's output, and computing the occupancy."""
 
 import pathlib
 import subprocess
@@ -29,7 +29,7 @@ MACHINE_CODE = f"""arch = sm_90
 
 class KernelFactsTest(unittest.TestCase):
     def test_resources_are_read_by_processor(self):
-        # cuobjdump counts CUDA's own 1,024 bytes into the shared memory of sm_90.
+        # For sm_90, cuobjdump adds CUDA's reserved 1,024 bytes to the shared memory.
         self.assertEqual(kernel_facts.parse_resources(RESOURCES),
                          {("sm_80", NAME): (42, 2048, 24), ("sm_90", NAME): (40, 2048, 0)})
 
@@ -42,14 +42,14 @@ class KernelFactsTest(unittest.TestCase):
         self.assertEqual(kernel_facts.plain_name(NAME, demangled), "convert: step<Adam>")
 
     def test_occupancy_by_hand(self):
-        # 64 registers x 32 lanes = 2,048 a warp: 32 of 64 warps, four blocks of eight.
+        # 64 registers x 32 lanes = 2,048 per warp: 32 of 64 warps, in four blocks of eight warps.
         self.assertEqual(kernel_facts.occupancy("sm_90", 64, 0, 256), (4, 0.5))
-        # 41 registers take 1,536 a warp (a multiple of 256): 42 warps, five whole blocks.
+        # 41 registers take 1,536 per warp (a multiple of 256): 42 warps, five whole blocks.
         self.assertEqual(kernel_facts.occupancy("sm_80", 41, 0, 256), (5, 0.625))
-        # 31 KiB and CUDA's own 1 KiB a block: 5 x 32 KiB of 164 KiB, 7 of 228 KiB.
+        # 31 KiB and CUDA's reserved 1 KiB per block: 5 x 32 KiB of 164 KiB, 7 x 32 KiB of 228 KiB.
         self.assertEqual(kernel_facts.occupancy("sm_80", 16, 31 * 1024, 256), (5, 0.625))
         self.assertEqual(kernel_facts.occupancy("sm_90", 16, 31 * 1024, 256), (7, 0.875))
-        # One warp a block: an SM holds 32 blocks.
+        # One warp per block: an SM holds 32 blocks.
         self.assertEqual(kernel_facts.occupancy("sm_90", 16, 0, 32), (32, 0.5))
 
     def test_only_the_processors_of_the_build_are_compared(self):

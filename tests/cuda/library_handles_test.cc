@@ -1,4 +1,4 @@
-// Handles of cuDNN and cuBLAS: memory that is short, and captures that other threads make.
+// Handles of cuDNN and cuBLAS: lack of memory, and captures in other threads.
 #include <chrono>
 #include <memory>
 #include <string_view>
@@ -19,7 +19,7 @@ using Catch::Matchers::Contains;
 using engine::ErrorKind;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
-constexpr std::size_t kGraphRoom = 2 * kMiB;  // of the forecast, for a learner's recordings
+constexpr std::size_t kGraphRoom = 2 * kMiB;  // the forecast's reserve for a learner's recordings
 
 std::unique_ptr<engine::Device> open_gpu(const engine::DeviceOptions& options = {}) {
   return engine::open_device(engine::parse_device("cuda:0"), options);
@@ -39,27 +39,27 @@ Failure failure_of_new_stream(engine::Device& device) {
   return {};
 }
 
-// Destroys a stream, on a thread of its own, as soon as another one is being captured.
+// Destroys a stream in a separate thread while another stream is being captured.
 class DestroyingObserver final : public engine::StreamObserver {
  public:
   ~DestroyingObserver() override { join(); }
 
-  // The stream must go before its device.
+  // The stream must be destroyed before its device.
   void join() {
     if (thread_.joinable()) thread_.join();
   }
 
-  void before_task(const engine::Stream&, const char* label) override {
-    if (std::string_view(label) != "captured" || victim == nullptr) return;
+  void before_task(const engine::Stream&, const engine::TaskInfo& task) override {
+    if (std::string_view(task.label) != "captured" || victim == nullptr) return;
     const std::uint64_t before = cuda_stand_in::calls("cudnnDestroy");
     thread_ = std::thread([stream = std::move(victim)]() mutable { stream.reset(); });
-    // Long enough for a destruction that nothing holds back.
+    // Waits long enough for a destruction that nothing delays.
     constexpr int kLooks = 2000;
     for (int i = 0; i < kLooks && cuda_stand_in::calls("cudnnDestroy") == before; ++i) {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }
-  void after_task(const engine::Stream&, const char*) override {}
+  void after_task(const engine::Stream&, const engine::TaskInfo&) override {}
 
   std::unique_ptr<engine::Stream> victim;
 
@@ -69,15 +69,15 @@ class DestroyingObserver final : public engine::StreamObserver {
 
 }  // namespace
 
-TEST_CASE("memory that the pool keeps for nobody is there for handles") {
+TEST_CASE("handles can use unused memory that the pool keeps") {
   cuda_stand_in::reset({.memory = 64 * kMiB});
   const auto device = open_gpu();
-  device->allocate(62 * kMiB);  // and frees it
+  device->allocate(62 * kMiB);  // freed at once
   const auto stream = device->create_stream({.name = "learner 0"});
   CHECK(cuda_stand_in::calls("cudaMemPoolTrimTo") == 1);
 }
 
-TEST_CASE("a handle for which there is no memory is out of memory, whatever the library calls it") {
+TEST_CASE("a handle that cannot get memory is an out-of-memory error, for any status of the library") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
     for (const std::size_t left : {33 * kMiB, 35 * kMiB}) {  // the workspace takes 32
@@ -94,7 +94,7 @@ TEST_CASE("a handle for which there is no memory is out of memory, whatever the 
   }
 }
 
-TEST_CASE("a handle that fails with much memory left is a failing device") {
+TEST_CASE("a handle that fails with much memory left is a device error") {
   const auto device = open_gpu();
   cuda_stand_in::fail_next("cudnnCreate", CUDNN_STATUS_INTERNAL_ERROR);
   const Failure failure = failure_of_new_stream(*device);
@@ -102,18 +102,18 @@ TEST_CASE("a handle that fails with much memory left is a failing device") {
   CHECK_THAT(failure.message, Contains("cudnnCreate: "));
 }
 
-TEST_CASE("what a stream takes of a GPU, handles included, is what was forecast") {
+TEST_CASE("a stream with its handles takes the GPU memory that was forecast") {
   const auto device = open_gpu();
-  for (const bool floating : {false, true}) {
-    const engine::StreamOptions options{.name = "stream", .floating = floating};
+  for (const engine::StreamRole role : {engine::StreamRole::kLearner, engine::StreamRole::kSynchronization}) {
+    const engine::StreamOptions options{.name = "stream", .role = role};
     const std::size_t forecast = device->stream_bytes(options);
     const std::size_t before = device->free_memory();
     const auto stream = device->create_stream(options);
-    CHECK(before - device->free_memory() == forecast - (floating ? 0 : kGraphRoom));
+    CHECK(before - device->free_memory() == forecast - (engine::runs_operators(role) ? kGraphRoom : 0));
   }
 }
 
-TEST_CASE("a stream does not go while another one of its device is being captured") {
+TEST_CASE("a stream is not destroyed while another stream of its device is being captured") {
   DestroyingObserver observer;
   const auto device = open_gpu({.observer = &observer});
   const engine::Buffer buffer = device->allocate(4);

@@ -13,13 +13,13 @@ namespace {
 
 using namespace arbalest;
 
-// A learner takes 40 MiB, 37 of them for libraries and recordings: two fit, four do not.
+// A learner takes 40 MiB, of which 37 are for libraries and recordings. Two learners fit, four do not.
 constexpr std::size_t kSmallCard = std::size_t{120} << 20U;
 
-// The forecast's reserve for the recordings of a learner, whose size is known only once they are made.
+// The forecast's reserve for the recordings of a learner. Their size is known only after recording.
 constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;
 
-constexpr std::size_t kOwnHandles = std::size_t{3} << 20U;  // a pair on the stand-in
+constexpr std::size_t kOwnHandles = std::size_t{3} << 20U;  // one pair of the stand-in's handles
 
 jobs::JobOptions logistic(std::vector<std::string> overrides) {
   overrides.insert(overrides.end(),
@@ -40,7 +40,7 @@ class Listener final : public jobs::RunObserver {
 
 }  // namespace
 
-TEST_CASE("where the usual learners do not fit on a GPU, the run goes on with fewer and says so", "[training]") {
+TEST_CASE("if the default learners do not fit on a GPU, the run continues with fewer and a warning", "[training]") {
   tests::cuda_stand_in::reset({.memory = kSmallCard});
   Listener listener;
   jobs::RunContext context;
@@ -74,7 +74,7 @@ TEST_CASE("a number of learners that the user gave is not changed", "[training]"
   tests::cuda_stand_in::require_clean();
 }
 
-TEST_CASE("inspection tells the GPU's memory from the host's, and what does not fit", "[training]") {
+TEST_CASE("inspection shows GPU and host memory separately, and what does not fit", "[training]") {
   tests::cuda_stand_in::reset({.memory = kSmallCard});
   const jobs::Inspection inspection = jobs::inspect(logistic({}));
   CHECK(inspection.learners_that_fit == 2);
@@ -91,7 +91,7 @@ TEST_CASE("inspection tells the GPU's memory from the host's, and what does not 
   tests::cuda_stand_in::require_clean();
 }
 
-TEST_CASE("the forecast of a GPU's memory is what a session of any scheme takes, and room for recordings",
+TEST_CASE("the forecast of GPU memory agrees with a session of any scheme, plus a reserve for recordings",
           "[training]") {
   for (const std::string synchronization :
        {"sma {}", "ea_sgd { period: 2 }", "s_sgd { bucket_mb: 0.01 }", "local_sgd { period: 2 local_state: AVERAGE }",
@@ -107,7 +107,7 @@ TEST_CASE("the forecast of a GPU's memory is what a session of any scheme takes,
       const std::size_t before = device->free_memory();
       const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
       const auto needed = static_cast<std::size_t>(inspection.memory[1].needed);
-      // The forecast begins once the session's device has handles of its own, for questions.
+      // The forecast does not include the handles that the session's device uses for queries.
       const std::size_t taken = before - device->free_memory() - kOwnHandles;
       const auto count = static_cast<std::size_t>(job.learners_per_device.front());
       CHECK(taken <= needed);

@@ -1,4 +1,4 @@
-// A build without NCCL: one GPU works, and with two the error tells what is missing.
+// A build without NCCL: one GPU works, and for two GPUs the error says what is missing.
 #include <algorithm>
 
 #include "engine/error.h"
@@ -8,11 +8,11 @@
 
 namespace arbalest::tests {
 
-TEST_CASE("without NCCL several learners train on one GPU") {
+TEST_CASE("without NCCL, several learners train on one GPU") {
   check_close(train(options_on({"cuda:0"}, {2})), train(options_on({"cpu"}, {2})));
 }
 
-TEST_CASE("without NCCL a job that names two GPUs is told what to install") {
+TEST_CASE("without NCCL, the error for a job with two GPUs says what to install") {
   cuda_stand_in::reset({.devices = 2});
   try {
     const TrainingRig rig(options_on({"cuda:0", "cuda:1"}, {1, 1}));
@@ -24,7 +24,7 @@ TEST_CASE("without NCCL a job that names two GPUs is told what to install") {
   }
 }
 
-TEST_CASE("without NCCL no version of it is reported") {
+TEST_CASE("without NCCL, no version of NCCL is reported") {
   const std::vector<engine::LibraryVersion> versions = engine::library_versions();
   const auto is_there = [&](const std::string& name) {
     return std::ranges::any_of(versions, [&](const auto& library) { return library.name == name; });

@@ -1,4 +1,4 @@
-// Datasets in the memory of a GPU: gathering there, and datasets that do not fit.
+// Datasets in GPU memory: gathering from them, and datasets that do not fit.
 #include "dataflow/input/batches/resident_data.h"
 
 #include <cstring>
@@ -49,7 +49,7 @@ bool is_resident(dataflow::BatchRing& ring) {
 
 }  // namespace
 
-TEST_CASE("what a GPU gathers is what the dataset reads, bit by bit") {
+TEST_CASE("a GPU gathers the same bits that the dataset reads") {
   const auto device = engine::open_device(engine::parse_device("cuda:0"));
   const auto data = small_dataset();
   const dataflow::ResidentData resident(*data, *device);
@@ -76,7 +76,7 @@ TEST_CASE("what a GPU gathers is what the dataset reads, bit by bit") {
   }
 }
 
-TEST_CASE("a dataset that finds no memory on a GPU leaves nothing behind there") {
+TEST_CASE("a dataset that does not fit on a GPU leaves no memory allocated there") {
   const auto device = engine::open_device(engine::parse_device("cuda:0"));
   const auto data = small_dataset();
   const std::size_t before = device->free_memory();
@@ -93,11 +93,10 @@ TEST_CASE("a dataset that finds no memory on a GPU leaves nothing behind there")
     }
     CHECK(device->free_memory() == before);
   }
-  CHECK(failures == 6);  // two of the upload's stream, pixels, labels, table; the last call has no failure
+  CHECK(failures == 6);  // two for the upload's stream, pixels, labels, table, and a last round without failure
 }
 
-TEST_CASE("a GPU holds each example once, whether it trains or validates, and both sets are gathered there",
-          "[training]") {
+TEST_CASE("a GPU stores each example once, and both training and validation sets are gathered there", "[training]") {
   struct Found {
     std::size_t free = 0;
     double loss = 0.0;
@@ -131,8 +130,7 @@ TEST_CASE("a GPU holds each example once, whether it trains or validates, and bo
   CHECK(divided.validation_loss > 0.0);
 }
 
-TEST_CASE("a dataset that would take more than a quarter of a GPU's memory comes through the ring, and is said to",
-          "[training]") {
+TEST_CASE("a dataset larger than a quarter of a GPU's memory goes through the ring, with a warning", "[training]") {
   reset();
   double expected = 0.0;
   {
@@ -153,7 +151,7 @@ TEST_CASE("a dataset that would take more than a quarter of a GPU's memory comes
   CHECK(train_a_round(session) == expected);
 }
 
-TEST_CASE("where the upload of a dataset finds no memory, the ring brings it, and the run says so", "[training]") {
+TEST_CASE("a dataset whose upload runs out of memory goes through the ring, with a warning", "[training]") {
   reset();
   fail_next("cudaMallocAsync", cudaErrorMemoryAllocation, 1);  // for the test images
   jobs::JobOptions job = digits_on_gpu();

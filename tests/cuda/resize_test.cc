@@ -6,7 +6,7 @@
 
 namespace arbalest::tests {
 
-TEST_CASE("growing and shrinking trains on a GPU as on the CPU", "[training][resize]") {
+TEST_CASE("growing and shrinking on a GPU trains like the CPU", "[training][resize]") {
   const bool graphs = GENERATE(true, false);
   use_gpus(1);
   const auto train_on = [&](const std::string& device) {

@@ -1,4 +1,4 @@
-// Trains the small network on a device whose number of learners changes.
+// Trains the small network on a device while its number of learners changes.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ inline RigOptions resizable_on(const std::string& device) {
   return options;
 }
 
-// Trains three rounds with each of the sizes.
+// Trains three rounds with each number of learners.
 inline Trained train_through(TrainingRig& rig, const std::vector<std::vector<int>>& sizes) {
   Trained trained;
   for (const std::vector<int>& size : sizes) {

@@ -1,10 +1,10 @@
-// Every scheme of synchronization on a GPU. Runs on the stand-in of CUDA's libraries and on a real GPU.
+// Every synchronization scheme on a GPU. Runs on the stand-in of CUDA's libraries and on a real GPU.
 #include "tests/cuda/gpus.h"
 #include "tests/cuda/switching.h"
 
 namespace arbalest::tests {
 
-TEST_CASE("every scheme trains on a GPU as on the CPU, and is evaluated there in the midst of a round", "[training]") {
+TEST_CASE("every scheme trains and evaluates on a GPU like on the CPU, also in the middle of a round", "[training]") {
   const bool graphs = GENERATE(true, false);
   for (const sma::Options& scheme : short_schemes()) {
     INFO(name_of(scheme) << (graphs ? ", with graphs" : ""));
@@ -19,7 +19,7 @@ TEST_CASE("every scheme trains on a GPU as on the CPU, and is evaluated there in
   }
 }
 
-TEST_CASE("an evaluation in the midst of a round leaves a GPU's training as it was", "[training]") {
+TEST_CASE("an evaluation in the middle of a round does not change a GPU's training", "[training]") {
   for (const sma::Options& scheme : short_schemes()) {
     INFO(name_of(scheme));
     use_gpus(1);
@@ -41,7 +41,7 @@ TEST_CASE("an evaluation in the midst of a round leaves a GPU's training as it w
   }
 }
 
-TEST_CASE("switches from scheme to scheme train on a GPU as on the CPU", "[training]") {
+TEST_CASE("switches between schemes train on a GPU like on the CPU", "[training]") {
   use_gpus(1);
   const auto train_on = [](const std::string& device) {
     return train_through(options_on({device}, {}), phases_on(1, 3));

@@ -1,15 +1,15 @@
-// Several GPUs of one process, connected by NCCL.
+// Several GPUs in one process, connected by NCCL.
 #include "tests/cuda/gpus.h"
 #include "tests/support/small_training.h"
 
 namespace arbalest::tests {
 
-TEST_CASE("learners on two GPUs train as learners on the CPU do", "[training][several_gpus]") {
+TEST_CASE("learners on two GPUs train like learners on the CPU", "[training][several_gpus]") {
   use_gpus(2);
   check_close(train(options_on({"cuda:0", "cuda:1"}, {2, 2})), train(options_on({"cpu"}, {4})));
 }
 
-TEST_CASE("two GPUs train the same bytes from data on the devices as from a ring", "[training][several_gpus]") {
+TEST_CASE("two GPUs train to the same bytes from data on the devices and from a ring", "[training][several_gpus]") {
   use_gpus(2);
   RigOptions options = options_on({"cuda:0", "cuda:1"}, {2, 2});
   options.input = RigInput::kResident;
@@ -18,7 +18,7 @@ TEST_CASE("two GPUs train the same bytes from data on the devices as from a ring
   check_equal(train(options), resident);
 }
 
-TEST_CASE("two GPUs give the same bytes again and again", "[training][several_gpus]") {
+TEST_CASE("two GPUs give the same bytes in every run", "[training][several_gpus]") {
   use_gpus(2);
   const RigOptions options = options_on({"cuda:0", "cuda:1"}, {2, 2});
   const Trained expected = train(options);

@@ -1,5 +1,5 @@
-// Operators request exactly the job's precision from CUDA's libraries. A GPU may compute small tensors without its
-// tensor cores; the stand-in never does.
+// Operators request exactly the job's precision from CUDA's libraries. A GPU may compute small tensors without tensor
+// cores, but the stand-in always applies the requested precision.
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
@@ -10,7 +10,7 @@ using engine::Precision;
 
 namespace {
 
-// |result - reference| / |reference| of the output in each precision.
+// The error of the output in each precision, |result - reference| / |reference|.
 struct Errors {
   double single, tensor, halves;
 };
@@ -33,7 +33,7 @@ Errors errors_of(const OperatorCase& of, const Values& reference) {
 
 }  // namespace
 
-TEST_CASE("TF32 reads less of each factor than FP32, and BF16 less than TF32") {
+TEST_CASE("TF32 is less precise than FP32, and BF16 less precise than TF32") {
   OperatorCase of;
   SECTION("conv2d") {
     const engine::Shape shape{4, 16, 6, 6};

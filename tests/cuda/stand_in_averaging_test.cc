@@ -1,4 +1,4 @@
-// Number of replicas that one launch can take on a GPU.
+// The maximum number of replicas of one launch on a GPU.
 #include "engine/passes/averaging.h"
 #include "tests/engine/replicas.h"
 #include "tests/support/catch.h"
@@ -11,7 +11,7 @@ constexpr std::int64_t kElements = 5;
 
 }  // namespace
 
-TEST_CASE("448 replicas of one GPU are summed in one launch, by the tree") {
+TEST_CASE("448 replicas of one GPU are summed in one launch, in the order of the tree") {
   const std::int64_t count = GENERATE(as<std::int64_t>{}, 32, 33, kLargest);
   const Replicas replicas = Replicas::random(count, kElements);
   Floats expected;
@@ -25,7 +25,7 @@ TEST_CASE("448 replicas of one GPU are summed in one launch, by the tree") {
   CHECK(sum == expected);
 }
 
-TEST_CASE("more replicas than a kernel takes are refused") {
+TEST_CASE("more replicas than a kernel's maximum are refused") {
   const auto device = open_test_device();
   const engine::Buffer vectors = upload(*device, Floats(4 * kElements, 1.0F));
   auto* place = vectors.as<float>();

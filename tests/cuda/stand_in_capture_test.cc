@@ -1,4 +1,4 @@
-// Captures and graphs of the stand-in.
+// Tests captures and graphs of the stand-in.
 #include "tests/cuda/stand_in_rig.h"
 
 #include <functional>
@@ -23,7 +23,7 @@ cudaGraphExec_t end(cudaStream_t stream) {
 
 }  // namespace
 
-TEST_CASE("stand-in: a captured graph runs when it is launched, as often as it is") {
+TEST_CASE("stand-in: a captured graph runs once for each launch") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     cuda_stand_in::reset({}, seed);
     float* data = allocate<float>(1);
@@ -45,7 +45,7 @@ TEST_CASE("stand-in: a captured graph runs when it is launched, as often as it i
   }
 }
 
-TEST_CASE("stand-in: what a capture forbids is refused and spoils it") {
+TEST_CASE("stand-in: calls that a capture forbids are refused and invalidate the capture") {
   struct Forbidden {
     cudaError_t error;
     std::function<cudaError_t(cudaStream_t stream, cudaStream_t other, float* data)> call;
@@ -85,7 +85,7 @@ TEST_CASE("stand-in: what a capture forbids is refused and spoils it") {
   }
 }
 
-TEST_CASE("stand-in: other streams join a capture by events, and must be joined to its end") {
+TEST_CASE("stand-in: other streams join a capture by events, and must be joined before its end") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     cuda_stand_in::reset({}, seed);
     float* data = allocate<float>(2);
@@ -122,7 +122,7 @@ TEST_CASE("stand-in: other streams join a capture by events, and must be joined 
   CHECK(cudaStreamWaitEvent(stream, fork, 0) == cudaErrorCapturedEvent);
 }
 
-TEST_CASE("stand-in: a graph that runs may not be destroyed, and its memory not freed") {
+TEST_CASE("stand-in: a running graph must not be destroyed, and its memory must not be freed") {
   int destroyed = 0;
   int freed = 0;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -143,7 +143,7 @@ TEST_CASE("stand-in: a graph that runs may not be destroyed, and its memory not 
   CHECK(destroyed > 0);
 }
 
-TEST_CASE("stand-in: waiting for a whole device spoils what another thread captures there") {
+TEST_CASE("stand-in: waiting for a whole device invalidates another thread's capture there") {
   const auto in_another_thread = [](const auto& call) { std::thread(call).join(); };
   for (const std::string function : {"cudaDeviceSynchronize", "cudnnDestroy", "cublasDestroy"}) {
     CAPTURE(function);
@@ -156,7 +156,7 @@ TEST_CASE("stand-in: waiting for a whole device spoils what another thread captu
       must(cudaSetDevice(device_of_capture));
       const cudaStream_t stream = make_stream();
       begin(stream);
-      in_another_thread([&] {  // whose device is 0
+      in_another_thread([&] {  // its current device is 0
         if (function == "cudaDeviceSynchronize") static_cast<void>(cudaDeviceSynchronize());
         if (function == "cudnnDestroy") static_cast<void>(cudnnDestroy(cudnn));
         if (function == "cublasDestroy") static_cast<void>(cublasDestroy(cublas));

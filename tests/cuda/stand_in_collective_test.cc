@@ -1,4 +1,4 @@
-// The stand-in's NCCL.
+// Tests the stand-in's NCCL.
 #include <nccl.h>
 
 #include <array>
@@ -38,8 +38,8 @@ struct Ranks {
       must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     }
   }
-  // Ends the captures of all streams before the first graph is made, because a capture of the thread does not allow
-  // that.
+  // Ends the captures of all streams before it instantiates the first graph, because a thread that is capturing must
+  // not instantiate one.
   std::array<cudaGraphExec_t, kRanks> end_capture() const {
     std::array<cudaGraph_t, kRanks> graphs{};
     std::array<cudaGraphExec_t, kRanks> executables{};
@@ -60,10 +60,10 @@ struct Ranks {
 
 }  // namespace
 
-TEST_CASE("stand-in: a sum over ranks is made when all have come to it") {
+TEST_CASE("stand-in: a sum over ranks is computed when all ranks have reached it") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const Ranks ranks(seed);
-    // Rank 1 comes late: it doubles its numbers first.
+    // Rank 1 is late, because it doubles its numbers first.
     must(cudaSetDevice(1));
     must(run(apply, 1, 1, ranks.streams[1], ranks.data[1], 2, 0));
     ranks.add_all();
@@ -88,7 +88,7 @@ TEST_CASE("stand-in: sums over ranks are captured with the stream's other work")
   CHECK(violations().empty());
 }
 
-TEST_CASE("stand-in: ranks that issue different sums, or none, are found") {
+TEST_CASE("stand-in: ranks that issue different sums, or none, are a violation") {
   const Ranks different;
   REQUIRE(ncclGroupStart() == ncclSuccess);
   for (std::size_t rank = 0; rank < kRanks; ++rank) REQUIRE(different.add(rank, kCount - rank / 2) == ncclSuccess);
@@ -105,7 +105,7 @@ TEST_CASE("stand-in: ranks that issue different sums, or none, are found") {
   CHECK_THAT(violations(), ContainsSubstring("waits for ever; the streams wait at: ncclAllReduce (device 0), ncclAll"));
 }
 
-TEST_CASE("stand-in: ranks come to their sums in one order") {
+TEST_CASE("stand-in: all ranks must reach their sums in the same order") {
   // Two sums of different lengths; rank 1 launches their graphs in reverse order.
   const Ranks ranks;
   std::array<std::array<cudaGraphExec_t, kRanks>, 2> graphs{};
@@ -126,7 +126,7 @@ TEST_CASE("stand-in: ranks come to their sums in one order") {
   CHECK_THAT(violations(), ContainsSubstring("the ranks come to calls of different lengths"));
 }
 
-TEST_CASE("stand-in: one rank by device, calls of one thread in a group, streams of the rank's device") {
+TEST_CASE("stand-in: one rank per device, one thread's calls in a group, streams of the rank's device") {
   const Ranks ranks;
   const std::array<int, 2> twice{1, 1};
   std::array<ncclComm_t, 2> refused{};

@@ -1,5 +1,5 @@
-// Models of the zoo on the stand-in, compared with PyTorch in float64. Not on a real GPU, because its machine lacks the
-// goldens.
+// Models of the zoo on the stand-in, compared with PyTorch in float64. This test does not run on a real GPU, because
+// the goldens are not copied to its machine.
 #include "tests/support/catch.h"
 #include "tests/support/golden_model.h"
 

@@ -1,4 +1,4 @@
-// Kernels on the stand-in.
+// Tests how the stand-in runs kernels.
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -27,7 +27,7 @@ __global__ void add_by_tree(const float* values, float* sums, std::int64_t count
   if (threadIdx.x == 0) sums[blockIdx.x] = shared_partial[0];
 }
 
-// Wrong: a thread may write before the previous thread has read. In ascending order of threads this would not show.
+// Wrong: a thread may write before the previous thread has read. Running threads in ascending order would hide this.
 __global__ void shift_without_barrier(int* values) {
   const int value = values[threadIdx.x + 1 < blockDim.x ? threadIdx.x + 1 : threadIdx.x];
   values[threadIdx.x] = value;
@@ -56,7 +56,7 @@ __global__ void wait_in_two_places() {
   }
 }
 
-// Wrong: counts on zeros, or on what the block before it has left.
+// Wrong: assumes that shared memory has zeros, or the values of the block before.
 __global__ void read_before_writing(float* values) {
   __shared__ float shared_value[1];
   __syncthreads();
@@ -65,7 +65,7 @@ __global__ void read_before_writing(float* values) {
   shared_value[0] = 1;
 }
 
-// Each block's own number, over a barrier.
+// Keeps each block's number in shared memory across a barrier.
 __global__ void keep_in_shared_memory(unsigned* numbers) {
   __shared__ unsigned shared_number[1];
   if (threadIdx.x == 0) shared_number[0] = blockIdx.x;
@@ -73,10 +73,10 @@ __global__ void keep_in_shared_memory(unsigned* numbers) {
   if (threadIdx.x == 1) numbers[blockIdx.x] = shared_number[0];
 }
 
-// Wrong: a block counts on the blocks before it.
+// Wrong: assumes that blocks run in order.
 __global__ void count_blocks(unsigned* places, unsigned* counter) { places[blockIdx.x] = atomicAdd(counter, 1U); }
 
-// Wrong: a block may see another one between its barriers.
+// Wrong: assumes that no other block runs between a block's barriers.
 __global__ void look_over_barrier(unsigned* seen, unsigned* counter) {
   if (threadIdx.x == 0) seen[blockIdx.x] = atomicAdd(counter, 1U);
   __syncthreads();
@@ -126,7 +126,7 @@ TEST_CASE("stand-in: a block's threads meet at barriers and share memory") {
   }
 }
 
-TEST_CASE("stand-in: a missing barrier shows in some order of the threads") {
+TEST_CASE("stand-in: some order of the threads reveals a missing barrier") {
   const std::vector<int> right{11, 12, 13, 13};
   int wrong = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
@@ -137,7 +137,7 @@ TEST_CASE("stand-in: a missing barrier shows in some order of the threads") {
   CHECK(wrong < 8);
 }
 
-TEST_CASE("stand-in: a barrier that not all threads of a block come to is found") {
+TEST_CASE("stand-in: a barrier that not all threads of a block reach is a violation") {
   for (void (*kernel)() : {half_waits, wait_in_two_places}) {
     cuda_stand_in::reset();
     must(run(kernel, 2, 64, cudaStreamPerThread));
@@ -146,7 +146,7 @@ TEST_CASE("stand-in: a barrier that not all threads of a block come to is found"
   }
 }
 
-TEST_CASE("stand-in: atomic additions return what was there") {
+TEST_CASE("stand-in: atomic additions return the old value") {
   cuda_stand_in::reset();
   int* counter = allocate<int>(1);
   auto* larger = allocate<unsigned>(1);
@@ -157,7 +157,7 @@ TEST_CASE("stand-in: atomic additions return what was there") {
   CHECK(download(larger, 1)[0] == 800);
 }
 
-TEST_CASE("stand-in: a kernel may only be given memory of its device") {
+TEST_CASE("stand-in: a kernel's arguments must be memory of its device") {
   float value = 0;
   cuda_stand_in::reset();
   must(run(apply, 1, 1, cudaStreamPerThread, &value, 1, 1));
@@ -174,7 +174,7 @@ TEST_CASE("stand-in: a kernel may only be given memory of its device") {
   CHECK_THAT(violations(), ContainsSubstring("on device 1 of memory of device 0"));
 }
 
-TEST_CASE("stand-in: what lies in the padding of a kernel's arguments is no part of an address") {
+TEST_CASE("stand-in: bytes in the padding of a kernel's arguments are not taken for an address") {
   static_assert(sizeof(Padded) == 2 * sizeof(void*));
   alignas(Padded) std::array<std::byte, sizeof(Padded)> bytes{};
   bytes.fill(std::byte{0x55});
@@ -185,7 +185,7 @@ TEST_CASE("stand-in: what lies in the padding of a kernel's arguments is no part
   CHECK(reinterpret_cast<std::uintptr_t>(found[1].pointer) == 0x5555'5555);
 }
 
-TEST_CASE("stand-in: pointers inside of a kernel's arguments keep their memory in use") {
+TEST_CASE("stand-in: memory of pointers inside a kernel's arguments counts as in use") {
   int found = 0;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     cuda_stand_in::reset({}, seed);
@@ -210,7 +210,7 @@ TEST_CASE("stand-in: a kernel is refused on a stream of another device, and with
   CHECK_THAT(violations(), ContainsSubstring("on a stream of device 0 while device 1 is current"));
 }
 
-TEST_CASE("stand-in: a block finds nothing in shared memory that it has not written") {
+TEST_CASE("stand-in: unwritten shared memory contains NaN") {
   cuda_stand_in::reset();
   float* values = allocate<float>(3);
   must(run(read_before_writing, 3, 2, cudaStreamPerThread, values));
@@ -221,7 +221,7 @@ TEST_CASE("stand-in: a block finds nothing in shared memory that it has not writ
   for (unsigned block = 0; block < 20; ++block) CHECK(kept[block] == block);
 }
 
-TEST_CASE("stand-in: blocks run in any order, and some between the barriers of others") {
+TEST_CASE("stand-in: blocks run in any order, and also between the barriers of other blocks") {
   std::set<std::vector<unsigned>> orders;
   bool undisturbed = false;
   bool disturbed = false;

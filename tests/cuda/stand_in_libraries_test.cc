@@ -1,4 +1,4 @@
-// The stand-in's cuDNN, cuBLAS and NCCL.
+// Tests the stand-in's cuDNN, cuBLAS and NCCL.
 #include <cublas_v2.h>
 #include <cudnn.h>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr float kOne = 1;
 constexpr float kZero = 0;
 
-// Small whole numbers make sums exact.
+// Small integers, for which sums are exact.
 std::vector<float> numbers(std::size_t count, std::size_t factor) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * factor % 11) - 5;
@@ -24,7 +24,7 @@ double product(const std::vector<float>& a, const std::vector<float>& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-// 2 images of 3 channels and 5x4 pixels, 4 filters of 3x2, padding 1x0, stride 2x1: output 2 x 4 x 3 x 3.
+// 2 images of 3 channels and 5x4 pixels, 4 filters of 3x2, padding 1x0, stride 2x1. The output is 2 x 4 x 3 x 3.
 struct Convolution {
   explicit Convolution(cudnnTensorFormat_t format) {
     REQUIRE(cudnnCreate(&handle) == CUDNN_STATUS_SUCCESS);
@@ -44,7 +44,7 @@ struct Convolution {
   static constexpr std::size_t kInput = 120;
   static constexpr std::size_t kWeights = 72;
   static constexpr std::size_t kOutput = 72;
-  static constexpr std::size_t kWorkspace = 4096;  // copies of the tensors included
+  static constexpr std::size_t kWorkspace = 4096;  // includes copies of the tensors
   cudnnHandle_t handle = nullptr;
   cudnnTensorDescriptor_t input = nullptr;
   cudnnTensorDescriptor_t output = nullptr;
@@ -91,7 +91,7 @@ struct Gemm {
 
 }  // namespace
 
-TEST_CASE("stand-in: convolutions and their gradients agree with each other and with a sum by hand") {
+TEST_CASE("stand-in: convolutions and their gradients agree with each other and with a hand-computed sum") {
   for (const cudnnTensorFormat_t format : {CUDNN_TENSOR_NHWC, CUDNN_TENSOR_NCHW}) {
     cuda_stand_in::reset();
     const Convolution c(format);
@@ -120,7 +120,7 @@ TEST_CASE("stand-in: convolutions and their gradients agree with each other and 
   }
 }
 
-TEST_CASE("stand-in: convolutions whose results vary or are of less precision are found") {
+TEST_CASE("stand-in: convolutions that are not repeatable or not precise enough are violations") {
   cuda_stand_in::reset();
   const Convolution c(CUDNN_TENSOR_NCHW);
   float* data = allocate<float>(c.kInput);
@@ -140,7 +140,7 @@ TEST_CASE("stand-in: convolutions whose results vary or are of less precision ar
   CHECK(convolve(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, 0) == CUDNN_STATUS_BAD_PARAM);  // no workspace
 }
 
-TEST_CASE("stand-in: an algorithm runs with the math type that it was listed with, and with no other") {
+TEST_CASE("stand-in: an algorithm runs only with the math type with which it was listed") {
   cuda_stand_in::reset();
   const Convolution c(CUDNN_TENSOR_NCHW);
   float* data = allocate<float>(c.kInput);
@@ -157,7 +157,7 @@ TEST_CASE("stand-in: an algorithm runs with the math type that it was listed wit
   CHECK(violations().empty());
 }
 
-TEST_CASE("stand-in: without tensor cores, channels last are transposed in the workspace") {
+TEST_CASE("stand-in: without tensor cores, channels-last tensors are transposed in the workspace") {
   for (const cudnnTensorFormat_t format : {CUDNN_TENSOR_NHWC, CUDNN_TENSOR_NCHW}) {
     cuda_stand_in::reset();
     const Convolution c(format);
@@ -217,7 +217,7 @@ TEST_CASE("stand-in: matrix products of all transpositions") {
   }
 }
 
-TEST_CASE("stand-in: numbers are read and written in the type and the precision that was asked for") {
+TEST_CASE("stand-in: numbers are read and written in the requested type and precision") {
   cuda_stand_in::reset();
   cublasHandle_t handle = nullptr;
   REQUIRE(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
@@ -233,7 +233,7 @@ TEST_CASE("stand-in: numbers are read and written in the type and the precision 
   const auto upload_bits = [](float* to, std::uint32_t bits) {
     upload(reinterpret_cast<std::uint32_t*>(to), std::vector<std::uint32_t>{bits});
   };
-  const float fine = 1.0F + 0x1p-11F + 0x1p-20F;  // above the middle of two numbers of 10 bits
+  const float fine = 1.0F + 0x1p-11F + 0x1p-20F;  // above the midpoint of two numbers with 10 fractional bits
   upload(a, {fine});
   upload(b, {1.0F});
   REQUIRE(multiply(CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC) == CUBLAS_STATUS_SUCCESS);
@@ -253,7 +253,7 @@ TEST_CASE("stand-in: numbers are read and written in the type and the precision 
   CHECK(multiply(CUDA_R_32F, CUDA_R_16BF, CUBLAS_COMPUTE_32F) == CUBLAS_STATUS_NOT_SUPPORTED);
 }
 
-TEST_CASE("stand-in: a convolution's tensors are of one type, and gradients of bfloat16 are tensor cores' work") {
+TEST_CASE("stand-in: a convolution's tensors have one type, and gradients of bfloat16 need tensor cores") {
   cuda_stand_in::reset();
   const Convolution c(CUDNN_TENSOR_NHWC);
   float* data = allocate<float>(c.kInput);
@@ -287,7 +287,7 @@ TEST_CASE("stand-in: a convolution's tensors are of one type, and gradients of b
   CHECK(violations().empty());
 }
 
-TEST_CASE("stand-in: libraries use the stream of their handle, in captures too") {
+TEST_CASE("stand-in: libraries use the stream of their handle, also in captures") {
   cuda_stand_in::reset({.devices = 2});
   const Convolution c(CUDNN_TENSOR_NCHW);
   float* data = allocate<float>(c.kInput);
@@ -317,7 +317,7 @@ TEST_CASE("stand-in: libraries use the stream of their handle, in captures too")
   CHECK(cudnnSetStream(c.handle, make_stream()) == CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH);
 }
 
-TEST_CASE("stand-in: handles and graphs take memory that the pool does not keep, and fail without") {
+TEST_CASE("stand-in: handles and graphs take memory outside the pool, and fail without it") {
   constexpr std::size_t kMiB = std::size_t{1} << 20U;
   cuda_stand_in::reset({.memory = 8 * kMiB});
   cudaMemPool_t pool = nullptr;

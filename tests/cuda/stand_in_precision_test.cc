@@ -1,4 +1,4 @@
-// Memory of jobs in BF16 and its forecast; no GPU is needed.
+// Memory of jobs in BF16 and its forecast.
 #include "engine/precision.h"
 
 #include "jobs/options/load_job.h"
@@ -27,7 +27,7 @@ jobs::JobOptions small_job(const std::string& precision) {
 
 }  // namespace
 
-TEST_CASE("the forecast counts the low-precision copies", "[training]") {
+TEST_CASE("the forecast includes the low-precision copies", "[training]") {
   cuda_stand_in::reset();
   const jobs::Inspection exact = jobs::inspect(small_job("FP32"));
   const jobs::Inspection halves = jobs::inspect(small_job("BF16"));
@@ -38,7 +38,7 @@ TEST_CASE("the forecast counts the low-precision copies", "[training]") {
   CHECK(halves.learner_bytes - halves.arena_bytes >= exact.learner_bytes - exact.arena_bytes);
 }
 
-TEST_CASE("what a learner takes of a GPU in BF16 is what was forecast", "[training]") {
+TEST_CASE("a learner in BF16 takes the GPU memory that was forecast", "[training]") {
   cuda_stand_in::reset();
   const jobs::JobOptions job = small_job("BF16");
   const auto device = engine::open_device(job.devices[0]);
@@ -46,18 +46,18 @@ TEST_CASE("what a learner takes of a GPU in BF16 is what was forecast", "[traini
                              {.batch = 100, .evaluation_batch = 100, .precision = Precision::kBFloat16}, 2);
   const std::size_t before = device->free_memory();
   pool.create();
-  constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;  // of a learner's forecast, for its recordings
+  constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;  // the forecast's reserve for a learner's recordings
   const std::size_t forecast = pool.shared_bytes() + 2 * pool.learner_bytes();
   const std::size_t taken = before - device->free_memory();
   CHECK(taken <= forecast);
   CHECK(forecast - taken < 2 * kGraphRoom);
 }
 
-TEST_CASE("inspection tells which algorithms convolutions have been given", "[training]") {
+TEST_CASE("inspection lists the algorithms of convolutions", "[training]") {
   cuda_stand_in::reset();
   for (const auto& [precision, cores] : {std::pair("FP32", "no tensor cores"), std::pair("BF16", "tensor cores")}) {
     const jobs::Inspection inspection = jobs::inspect(small_job(precision));
-    REQUIRE(inspection.kernels.size() == 2);  // the image has no gradient; training's mini-batch is evaluation's
+    REQUIRE(inspection.kernels.size() == 2);  // images have no gradient; both batch sizes are equal
     CHECK_THAT(inspection.kernels[0],
                ContainsSubstring("cuda:0: input 100x1x28x28, 4 filters of 5x5") && ContainsSubstring(cores));
     CHECK_THAT(jobs::to_text(inspection), ContainsSubstring("Convolutions:\ncuda:0: input 100x1x28x28"));

@@ -1,4 +1,4 @@
-// Ratings on the stand-in: a job trains there as on the CPU.
+// A job on ratings trains on the stand-in like on the CPU.
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
 #include "tests/support/ratings_writer.h"
@@ -6,7 +6,7 @@
 
 namespace arbalest::tests {
 
-TEST_CASE("matrix factorization trains on a GPU as on the CPU", "[training]") {
+TEST_CASE("matrix factorization trains on a GPU like on the CPU", "[training]") {
   cuda_stand_in::reset();
   const TemporaryDirectory directory;
   write_ratings(directory / "ratings");

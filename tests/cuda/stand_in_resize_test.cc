@@ -1,5 +1,5 @@
-// The number of learners of a GPU changes. The stand-in of CUDA's libraries shows more than a GPU can: any order of
-// streams, and memory that runs out at any point.
+// The number of learners of a GPU changes. The stand-in of CUDA's libraries can test more than a GPU: any order of
+// streams, and running out of memory at any point.
 #include <algorithm>
 #include <atomic>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kAllocate = "cudaMallocAsync";
 
-// Lets an allocation fail once the run has begun, and ends the run when the run reports it.
+// Makes an allocation fail after the run has begun, and stops the run when it reports the failure.
 class Fault final : public jobs::RunObserver {
  public:
   void on_start(const jobs::RunStart& /*start*/) override {
@@ -42,8 +42,8 @@ jobs::JobOptions tuned_job(const std::string& bounds = "max: 4") {
                                                  "learners.per_device.auto={" + bounds + "}"});
 }
 
-// Opens the job's session on a GPU whose allocation after `passing` others fails, whatever its reported free memory.
-// Returns false if there were fewer allocations.
+// Opens the job's session on a GPU where the allocation after `passing` others fails, even if memory is reported as
+// free. Returns false if there were fewer allocations.
 bool open_where_memory_ends(jobs::JobOptions& job, int passing) {
   cuda_stand_in::reset();
   cuda_stand_in::fail_next(kAllocate, cudaErrorMemoryAllocation, passing);
@@ -55,7 +55,7 @@ bool open_where_memory_ends(jobs::JobOptions& job, int passing) {
 
 }  // namespace
 
-TEST_CASE("a GPU whose learners change gives the same bytes in whatever order its streams run", "[training][resize]") {
+TEST_CASE("a GPU whose learners change gives the same bytes for any order of its streams", "[training][resize]") {
   const RigOptions options = resizable_on("cuda:0");
   const Trained expected = train_through(options, kSizes);
   for (std::uint64_t seed = 2; seed <= 10; ++seed) {
@@ -65,7 +65,7 @@ TEST_CASE("a GPU whose learners change gives the same bytes in whatever order it
   }
 }
 
-TEST_CASE("learners that a GPU has given up leave its memory", "[training][resize]") {
+TEST_CASE("removed learners free their GPU memory", "[training][resize]") {
   TrainingRig rig(resizable_on("cuda:0"));
   const engine::Device& device = rig.pools().front()->device();
   const auto resize_through = [&](int times) {
@@ -81,7 +81,7 @@ TEST_CASE("learners that a GPU has given up leave its memory", "[training][resiz
   CHECK(device.free_memory() == free_bytes);
 }
 
-TEST_CASE("what idles is freed before others are prepared", "[training][resize]") {
+TEST_CASE("idle learners are freed before others are prepared", "[training][resize]") {
   TrainingRig rig(resizable_on("cuda:0"));
   const engine::Device& device = rig.pools().front()->device();
   rig.resize({2});
@@ -95,7 +95,7 @@ TEST_CASE("what idles is freed before others are prepared", "[training][resize]"
   CHECK(device.free_memory() == of_two);
 }
 
-TEST_CASE("a search that has ended leaves the memory of the numbers that it has not chosen", "[training][resize]") {
+TEST_CASE("a finished search frees the memory of learners that it did not choose", "[training][resize]") {
   cuda_stand_in::reset();
   jobs::JobOptions job = tuned_job();
   const auto device = engine::open_device(engine::parse_device("cuda:0"));
@@ -120,8 +120,7 @@ TEST_CASE("a search that has ended leaves the memory of the numbers that it has 
   CHECK(device->free_memory() == of_one_learner);
 }
 
-TEST_CASE("a GPU whose memory ends at any point of growing trains on as if nothing had been asked",
-          "[training][resize]") {
+TEST_CASE("a GPU that runs out of memory at any point of growing continues training unchanged", "[training][resize]") {
   const RigOptions options = resizable_on("cuda:0");
   const Trained expected = train_through(options, {{2}, {2}});
   int failures = 0;
@@ -150,7 +149,7 @@ TEST_CASE("a GPU whose memory ends at any point of growing trains on as if nothi
   CHECK(failures > 6);     // weights, gradients, momenta, arenas and workspaces of two learners
 }
 
-TEST_CASE("where a GPU has no memory for another learner, a tuned run goes on and says so", "[training][resize]") {
+TEST_CASE("if a GPU has no memory for another learner, a tuned run continues and says so", "[training][resize]") {
   Fault fault;
   jobs::RunContext context;
   context.observers = {&fault};
@@ -167,8 +166,7 @@ TEST_CASE("where a GPU has no memory for another learner, a tuned run goes on an
   cuda_stand_in::require_clean();
 }
 
-TEST_CASE("a tuned job that finds less memory than there seemed to be gets half the bound and says so",
-          "[training][resize]") {
+TEST_CASE("a tuned job that runs out of memory at the start halves its maximum and says so", "[training][resize]") {
   int halved = 0;
   for (int passing = 0;; ++passing) {
     CAPTURE(passing);
@@ -185,8 +183,8 @@ TEST_CASE("a tuned job that finds less memory than there seemed to be gets half 
   CHECK(halved > 6);       // z twice, its sum, weights, gradients, momenta and arenas
 }
 
-TEST_CASE("a bound is not lowered beyond the least number of learners", "[training][resize]") {
-  constexpr int kBehindData = 10;  // allocations of the datasets, which would stay in host memory, and a few more
+TEST_CASE("the maximum is not lowered below the minimum number of learners", "[training][resize]") {
+  constexpr int kBehindData = 10;  // after the allocations of the datasets, which could stay in host memory
   jobs::JobOptions above = tuned_job("min: 3 max: 4");
   REQUIRE(open_where_memory_ends(above, kBehindData));
   CHECK(above.tuned->max == 3);

@@ -1,5 +1,5 @@
-// Shared by the tests of the stand-in. They use the CUDA runtime directly, because the engine makes no mistakes on
-// purpose.
+// Helpers for the tests of the stand-in. These tests call the CUDA runtime directly, because they must also make wrong
+// calls.
 #pragma once
 
 #include "tests/cuda_stand_in/kernel_language.h"
@@ -58,10 +58,10 @@ cudaError_t run(void (*kernel)(Parameters...), unsigned blocks, unsigned threads
   return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
-// *data = *data * factor + addend; several of these show their order in the result.
+// *data = *data * factor + addend. The result of several calls depends on their order.
 __global__ inline void apply(float* data, float factor, float addend) { *data = *data * factor + addend; }
 
-// All violations as one text.
+// Returns all violations as one text.
 inline std::string violations() {
   std::string text;
   for (const std::string& violation : cuda_stand_in::violations()) text += violation + "\n";

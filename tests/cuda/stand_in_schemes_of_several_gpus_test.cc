@@ -5,7 +5,7 @@
 
 namespace arbalest::tests {
 
-TEST_CASE("two GPUs give the same bytes under every scheme in whatever order their streams run", "[training]") {
+TEST_CASE("two GPUs give the same bytes with every scheme for any order of their streams", "[training]") {
   for (const sma::Options& scheme : short_schemes()) {
     INFO(name_of(scheme));
     RigOptions options = options_on({"cuda:0", "cuda:1"}, {2, 1});
@@ -24,8 +24,7 @@ TEST_CASE("two GPUs give the same bytes under every scheme in whatever order the
   }
 }
 
-TEST_CASE("two GPUs that go from scheme to scheme train as the CPU does, in whatever order their streams run",
-          "[training]") {
+TEST_CASE("two GPUs that switch schemes train like the CPU for any order of their streams", "[training]") {
   cuda_stand_in::reset({.devices = 2});
   const RigOptions options = options_on({"cuda:0", "cuda:1"}, {});
   const Trained expected = train_through(options, phases_on(2, 2));
@@ -34,12 +33,12 @@ TEST_CASE("two GPUs that go from scheme to scheme train as the CPU does, in what
     check_equal(train_through(options, phases_on(2, 2)), expected);
     cuda_stand_in::require_clean();
   }
-  std::vector<Phase> alone = phases_on(1, 4);  // equally many learners in each phase
+  std::vector<Phase> alone = phases_on(1, 4);  // the same total of learners in each phase
   for (std::size_t i = 2; i < alone.size(); ++i) alone[i].learners = {2};
   check_close(expected, train_through(options_on({"cpu"}, {}), alone));
 }
 
-TEST_CASE("a GPU that fails in the midst of a gradient's parts ends the training of both", "[training]") {
+TEST_CASE("a GPU that fails between parts of a gradient ends the training of both", "[training]") {
   RigOptions options = options_on({"cuda:0", "cuda:1"}, {2, 2});
   options.synchronization = short_schemes()[2];
   for (int after = 0; after < 120; after += 11) {
@@ -54,7 +53,7 @@ TEST_CASE("a GPU that fails in the midst of a gradient's parts ends the training
     }
     CHECK_NOTHROW(cuda_stand_in::require_clean(false));
   }
-  cuda_stand_in::reset();  // a failed device takes nothing back
+  cuda_stand_in::reset();  // memory of a failed device cannot be freed
 }
 
 }  // namespace arbalest::tests

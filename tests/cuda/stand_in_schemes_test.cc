@@ -1,5 +1,5 @@
-// Every scheme on one GPU and on two. The stand-in of CUDA's libraries shows more than a GPU can: any order of streams,
-// and whether all GPUs call NCCL in the same order with the same sizes.
+// Every scheme on one GPU and on two. The stand-in of CUDA's libraries can test more than a GPU: any order of streams,
+// and that all GPUs call NCCL in the same order with the same sizes.
 #include "tests/cuda/switching.h"
 #include "tests/cuda_stand_in/stand_in.h"
 
@@ -21,8 +21,8 @@ void check_orders(int gpus, const Train& train_once) {
 
 }  // namespace
 
-TEST_CASE("a GPU gives the same bytes under every scheme in whatever order its streams run", "[training]") {
-  // In BF16 learners compute with copies of their weights, which an assigned center must also reach in time.
+TEST_CASE("a GPU gives the same bytes with every scheme for any order of its streams", "[training]") {
+  // In BF16 learners compute with copies of their weights. An assigned center must also be copied there in time.
   const engine::Precision precision = GENERATE(engine::Precision::kFloat32, engine::Precision::kBFloat16);
   for (const sma::Options& scheme : short_schemes()) {
     INFO(name_of(scheme) << " in " << engine::to_string(precision));
@@ -33,12 +33,11 @@ TEST_CASE("a GPU gives the same bytes under every scheme in whatever order its s
   }
 }
 
-TEST_CASE("a GPU that goes from scheme to scheme gives the same bytes in whatever order its streams run",
-          "[training]") {
+TEST_CASE("a GPU that switches schemes gives the same bytes for any order of its streams", "[training]") {
   check_orders(1, [] { return train_through(options_on({"cuda:0"}, {}), phases_on(1, 3)); });
 }
 
-TEST_CASE("the gradient's parts change no byte on one GPU", "[training]") {
+TEST_CASE("dividing the gradient into parts changes no byte on one GPU", "[training]") {
   RigOptions options = options_on({"cuda:0"}, {3});
   options.synchronization = sma::defaults_of(sma::Scheme::kSSgd);  // one part
   const Trained whole = train(options);

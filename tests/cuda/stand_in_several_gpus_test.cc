@@ -6,7 +6,7 @@
 
 namespace arbalest::tests {
 
-TEST_CASE("two GPUs give the same bytes in whatever order their streams run", "[training]") {
+TEST_CASE("two GPUs give the same bytes for any order of their streams", "[training]") {
   const RigOptions options = options_on({"cuda:0", "cuda:1"}, {2, 2});
   cuda_stand_in::reset({.devices = 2});
   const Trained expected = train(options);
@@ -17,9 +17,9 @@ TEST_CASE("two GPUs give the same bytes in whatever order their streams run", "[
   }
 }
 
-// The peers of a failed GPU, and the host, would wait forever for it in the all-reduce. The stand-in reports that as a
-// violation.
-TEST_CASE("a GPU that fails ends the training of both and is named", "[training]") {
+// Without care, the peers of a failed GPU and the host would wait forever in the all-reduce. The stand-in reports that
+// as a violation.
+TEST_CASE("a GPU that fails ends the training of both, and the error names it", "[training]") {
   for (int after = 0; after < 200; after += 7) {
     const bool graphs = after % 2 == 0;
     INFO("after " << after << (graphs ? ", with graphs" : ""));
@@ -38,15 +38,15 @@ TEST_CASE("a GPU that fails ends the training of both and is named", "[training]
         message = error.what();
       }
     }
-    // The first stream that the host checks reports it.
+    // The first stream that the host checks reports the failure.
     CHECK_THAT(message,
                ContainsSubstring("cuda:") && (ContainsSubstring(", mini-batch ") || ContainsSubstring(" averaging")));
     CHECK_NOTHROW(cuda_stand_in::require_clean(false));
   }
-  cuda_stand_in::reset();  // a failed device takes nothing back
+  cuda_stand_in::reset();  // memory of a failed device cannot be freed
 }
 
-TEST_CASE("an all-reduce that fails though no GPU does ends the training", "[training]") {
+TEST_CASE("an all-reduce that fails without a failed GPU ends the training", "[training]") {
   for (int after = 0; after < 40; after += 3) {
     INFO("after " << after);
     cuda_stand_in::reset({.devices = 2}, static_cast<std::uint64_t>(after) + 1);

@@ -1,4 +1,4 @@
-// The stand-in's streams, events, memory and errors.
+// Tests the stand-in's streams, events, memory and errors.
 #include <unistd.h>
 
 #include <array>
@@ -41,7 +41,7 @@ TEST_CASE("stand-in: streams run in any order that their events allow") {
   CHECK(unordered == std::set<float>{5.0F, 8.0F});
 }
 
-TEST_CASE("stand-in: enqueued work runs late, and asking often enough ends it") {
+TEST_CASE("stand-in: enqueued work runs late, and repeated queries complete it") {
   int unfinished = 0;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     cuda_stand_in::reset({}, seed);
@@ -52,7 +52,7 @@ TEST_CASE("stand-in: enqueued work runs late, and asking often enough ends it") 
     for (int i = 0; i < 10; ++i) must(run(apply, 1, 1, stream, data, 1, 1));
     must(cudaEventRecord(event, stream));
     const cudaError_t first = cudaEventQuery(event);
-    CHECK(cudaGetLastError() == first);  // "not ready" is kept, too
+    CHECK(cudaGetLastError() == first);  // also if it is "not ready"
     unfinished += first == cudaErrorNotReady ? 1 : 0;
     int questions = 0;
     while (cudaEventQuery(event) == cudaErrorNotReady) ++questions;
@@ -62,7 +62,7 @@ TEST_CASE("stand-in: enqueued work runs late, and asking often enough ends it") 
   CHECK(unfinished > 0);
 }
 
-TEST_CASE("stand-in: waiting for an event that was never recorded is found") {
+TEST_CASE("stand-in: waiting for an event that was never recorded is a violation") {
   cuda_stand_in::reset();
   must(cudaStreamWaitEvent(make_stream(), make_event(), 0));
   CHECK_THAT(violations(), ContainsSubstring("cudaStreamWaitEvent: for an event that was never recorded"));
@@ -71,7 +71,7 @@ TEST_CASE("stand-in: waiting for an event that was never recorded is found") {
   CHECK_THAT(violations(), ContainsSubstring("cudaEventSynchronize: of an event that was never recorded"));
 }
 
-TEST_CASE("stand-in: streams and events that were destroyed are known, and so are those that never were") {
+TEST_CASE("stand-in: uses of destroyed and of unknown streams and events are violations") {
   cuda_stand_in::reset({.devices = 2});
   const cudaStream_t stream = make_stream();
   const cudaEvent_t event = make_event();
@@ -87,7 +87,7 @@ TEST_CASE("stand-in: streams and events that were destroyed are known, and so ar
   CHECK_THAT(violations(), ContainsSubstring("cudaEventQuery: uses a event that was destroyed"));
 }
 
-TEST_CASE("stand-in: memory is freed once, when nothing uses it and its borders are whole") {
+TEST_CASE("stand-in: memory must be freed once, when it is unused, and with intact guards") {
   cuda_stand_in::reset();
   float* data = allocate<float>(10);
   must(cudaMemsetAsync(data, 0, 40, cudaStreamPerThread));
@@ -115,12 +115,12 @@ TEST_CASE("stand-in: memory is freed once, when nothing uses it and its borders 
   CHECK(found > 0);
 }
 
-TEST_CASE("stand-in: the host cannot reach memory of a device") {
+TEST_CASE("stand-in: the host cannot access device memory") {
   if (!cuda_stand_in::finds_host_access()) skip_test("this processor has no memory protection keys");
   cuda_stand_in::reset();
   float* data = allocate<float>(1);
   upload(data, {3.0F});
-  // A system call accesses memory with the thread's rights, and returns an error where the thread itself would be
+  // A system call accesses memory with the thread's rights. It returns an error where the thread itself would be
   // killed.
   std::array<int, 2> pipe_ends{};
   REQUIRE(pipe(pipe_ends.data()) == 0);
@@ -132,7 +132,7 @@ TEST_CASE("stand-in: the host cannot reach memory of a device") {
   CHECK(download(data, 1)[0] == 3.0F);
 }
 
-TEST_CASE("stand-in: copies stay inside of their memory and go where they say") {
+TEST_CASE("stand-in: copies must stay inside their memory and have the right direction") {
   cuda_stand_in::reset();
   float* data = allocate<float>(10);
   std::vector<float> host(20);
@@ -159,7 +159,7 @@ TEST_CASE("stand-in: pageable memory is read before a copy returns and written b
   }
 }
 
-TEST_CASE("stand-in: what was never given back is named") {
+TEST_CASE("stand-in: leaked resources are listed") {
   cuda_stand_in::reset();
   static_cast<void>(make_stream());
   float* data = allocate<float>(1);
@@ -170,7 +170,7 @@ TEST_CASE("stand-in: what was never given back is named") {
   CHECK(cuda_stand_in::leaks().size() == 1);
 }
 
-TEST_CASE("stand-in: errors come when tests ask for them") {
+TEST_CASE("stand-in: injected errors occur at the requested calls") {
   cuda_stand_in::reset();
   cuda_stand_in::fail_next("cudaMallocAsync", cudaErrorMemoryAllocation, 1);
   void* data = nullptr;
@@ -188,7 +188,7 @@ TEST_CASE("stand-in: errors come when tests ask for them") {
   must(cudaMalloc(&refused, 600));
 }
 
-TEST_CASE("stand-in: a kernel that fails takes its device with it") {
+TEST_CASE("stand-in: a kernel that fails makes its device fail") {
   cuda_stand_in::reset({.devices = 2});
   float* data = allocate<float>(1);
   const cudaStream_t stream = make_stream();

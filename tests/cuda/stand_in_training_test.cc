@@ -1,11 +1,11 @@
-// Training on the stand-in of CUDA's libraries, which shows more than a GPU can: any order of streams, and faults.
+// Training on the stand-in of CUDA's libraries, which can test more than a GPU: any order of streams, and faults.
 #include "engine/error.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/small_training.h"
 
 namespace arbalest::tests {
 
-TEST_CASE("a GPU gives the same bytes in whatever order its streams run", "[training]") {
+TEST_CASE("a GPU gives the same bytes for any order of its streams", "[training]") {
   const RigOptions options = options_on({"cuda:0"}, {3});
   const Trained expected = train(options);
   for (std::uint64_t seed = 2; seed <= 20; ++seed) {
@@ -15,7 +15,7 @@ TEST_CASE("a GPU gives the same bytes in whatever order its streams run", "[trai
   }
 }
 
-// Number of works that the host thread enqueues per round after the warm-up.
+// Returns the number of works that the host thread enqueues per round after the warm-up.
 std::uint64_t works_of_round(int learners) {
   RigOptions options = options_on({"cuda:0"}, {learners});
   options.input = RigInput::kResident;
@@ -27,25 +27,25 @@ std::uint64_t works_of_round(int learners) {
   };
   rig.run(8);
   const std::uint64_t copies_of_few = cuda_stand_in::calls("cudaMemcpyAsync");
-  const std::uint64_t few = works_of(8);  // the cost of a call of run() is in both
+  const std::uint64_t few = works_of(8);  // `few` and `many` both include the cost of one call of run()
   const std::uint64_t copies_of_many = cuda_stand_in::calls("cudaMemcpyAsync");
   const std::uint64_t many = works_of(24);
-  // No copy engine has a part in a round.
+  // A round uses no copy engine.
   CHECK(cuda_stand_in::calls("cudaMemcpyAsync") - copies_of_many == copies_of_many - copies_of_few);
   CHECK((many - few) % 16 == 0);
   return (many - few) / 16;
 }
 
-TEST_CASE("a mini-batch of data on the device takes four calls of the host thread, six with averaging", "[training]") {
-  // Parameters and indices, gradient, update, result with the position.
+TEST_CASE("a mini-batch from data on the device takes four host calls, or six with averaging", "[training]") {
+  // The calls are: parameters and indices, gradient, update, result with the position.
   CHECK(works_of_round(1) == 4);
-  // Two learners add two waits each: the update's for averaging, and averaging's for the update. Averaging adds one
-  // kernel and the result once.
+  // With averaging, each learner adds two waits: its update waits for averaging, and averaging waits for the update.
+  // Averaging adds one kernel and one result per round.
   CHECK(works_of_round(2) == 2 * 6 + 2);
   CHECK(works_of_round(3) == 3 * 6 + 2);
 }
 
-TEST_CASE("an operator that fails on a GPU ends training and is named", "[training]") {
+TEST_CASE("an operator that fails on a GPU ends the training, and the error names the learner", "[training]") {
   RigOptions options = options_on({"cuda:0"}, {2});
   options.graphs = false;
   std::string message;
@@ -61,7 +61,7 @@ TEST_CASE("an operator that fails on a GPU ends training and is named", "[traini
     }
   }
   CHECK_THAT(message, ContainsSubstring("cuda:0 learner"));
-  cuda_stand_in::reset();  // a failed device takes nothing back
+  cuda_stand_in::reset();  // memory of a failed device cannot be freed
 }
 
 }  // namespace arbalest::tests

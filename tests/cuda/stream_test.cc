@@ -14,7 +14,7 @@ namespace {
 
 using namespace arbalest;
 
-TEST_CASE("asking whether work has ended leaves no error for the work that follows") {
+TEST_CASE("querying whether work has ended leaves no error for the next work") {
   int unfinished = 0;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     tests::cuda_stand_in::reset({}, seed);
@@ -29,7 +29,7 @@ TEST_CASE("asking whether work has ended leaves no error for the work that follo
   CHECK(unfinished > 0);
 }
 
-TEST_CASE("what a GPU delivers is there when the event is complete, however many words") {
+TEST_CASE("data that a GPU delivers is in place when the event is complete, for any number of words") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     tests::cuda_stand_in::reset({}, seed);
     const auto device = engine::open_device(engine::parse_device("cuda:0"));
@@ -47,12 +47,12 @@ TEST_CASE("what a GPU delivers is there when the event is complete, however many
     event.synchronize();
     CHECK(std::ranges::equal(delivered.first(kWords), numbers));
     CHECK(delivered[kWords] == 0);
-    CHECK(stream->record().position() == 1);  // nothing has been enqueued since
+    CHECK(stream->record().position() == 1);  // nothing was enqueued since
     CHECK_THROWS_AS(stream->deliver(target.data(), source.data(), 3, "half a word"), engine::Error);
   }
 }
 
-TEST_CASE("words go to a GPU without a copy engine, however many") {
+TEST_CASE("words are sent to a GPU without a copy engine, for any number of words") {
   const auto device = engine::open_device(engine::parse_device("cuda:0"));
   const auto stream = device->create_stream({.name = "test"});
   for (const std::size_t words : {1U, 76U, 128U, 129U, 960U, 961U, 2500U}) {
@@ -65,7 +65,7 @@ TEST_CASE("words go to a GPU without a copy engine, however many") {
     const std::uint64_t copies = tests::cuda_stand_in::calls("cudaMemcpyAsync");
     stream->fetch(target.data(), numbers.data(), bytes, "parameters");
     CHECK(tests::cuda_stand_in::calls("cudaMemcpyAsync") == copies);
-    std::ranges::fill(numbers, 0U);  // they have been read
+    std::ranges::fill(numbers, 0U);  // they have already been read
     std::vector<std::uint32_t> found(words + 1);
     stream->copy(found.data(), target.data(), bytes + sizeof(std::uint32_t), "back");
     stream->record().synchronize();
@@ -75,7 +75,7 @@ TEST_CASE("words go to a GPU without a copy engine, however many") {
   CHECK_THROWS_AS(stream->fetch(nullptr, nullptr, 3, "half a word"), engine::Error);
 }
 
-TEST_CASE("tasks that call no library are not asked for the runtime's last error") {
+TEST_CASE("tasks that call no library do not query the runtime's last error") {
   const auto device = engine::open_device(engine::parse_device("cuda:0"));
   const engine::Buffer buffer = device->allocate(8);
   const auto stream = device->create_stream({.name = "test"});
@@ -91,7 +91,7 @@ TEST_CASE("tasks that call no library are not asked for the runtime's last error
   other->record().synchronize();
 }
 
-TEST_CASE("a host that waits for a GPU which fails is told") {
+TEST_CASE("a host that waits for a failing GPU gets an error") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     tests::cuda_stand_in::reset({}, seed);
     {
@@ -105,7 +105,7 @@ TEST_CASE("a host that waits for a GPU which fails is told") {
       };
       CHECK_THROWS_WITH(enqueue_and_wait(), Catch::Matchers::Contains("illegal memory access"));
     }
-    tests::cuda_stand_in::reset();  // what a failed device has is not given back
+    tests::cuda_stand_in::reset();  // memory of a failed device cannot be freed
   }
 }
 

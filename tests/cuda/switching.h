@@ -1,4 +1,4 @@
-// Trains the small network through switches from one scheme to another.
+// Trains the small network while it switches between schemes.
 #pragma once
 
 #include <utility>
@@ -14,7 +14,8 @@ struct Phase {
   std::vector<int> learners;  // by device
 };
 
-// Averaged gradients, then rounds that are left before their end, then a pull with fewer learners, then learners alone.
+// Phases: averaged gradients, then rounds that are left before their end, then a pull with fewer learners, and so on to
+// learners alone.
 inline std::vector<Phase> phases_on(int devices, int learners) {
   const std::vector<sma::Options> all = short_schemes();
   const auto on_each = [&](int count) { return std::vector<int>(static_cast<std::size_t>(devices), count); };
@@ -25,7 +26,8 @@ inline std::vector<Phase> phases_on(int devices, int learners) {
           {all.back(), on_each(learners - 1)}};
 }
 
-// Trains three strides of every phase, on the options' devices; the first phase sets the rest.
+// Trains three strides of every phase, on the options' devices. The first phase replaces the options' learners and
+// scheme.
 inline Trained train_through(RigOptions options, const std::vector<Phase>& phases) {
   options.learners = phases.front().learners;
   options.synchronization = phases.front().scheme;
@@ -40,7 +42,7 @@ inline Trained train_through(RigOptions options, const std::vector<Phase>& phase
       rig.pools()[d]->keep(phase.learners[d]);
       rig.pools()[d]->prepare(phase.learners[d]);
     }
-    rig.scheduler().switch_to(phase.scheme, scheduler::LearnerScaling::kKeep, phase.learners);
+    rig.scheduler().switch_to(phase.scheme, scheduler::RateScaling::kKeep, phase.learners);
     for (const auto& pool : rig.pools()) pool->release_idle();
     trained.loss += rig.run(3).loss_sum;
   }

@@ -1,5 +1,5 @@
-// The whole path on one GPU, compared with the CPU device: repeated, as graphs, and operator by operator. Runs on the
-// stand-in of CUDA's libraries and on a real GPU.
+// Complete trainings on one GPU, compared with the CPU device: repeated, with graphs, and operator by operator. Runs on
+// the stand-in of CUDA's libraries and on a real GPU.
 #include <algorithm>
 #include <cstdio>
 
@@ -32,7 +32,7 @@ std::vector<double> first_losses(const std::string& device) {
 
 }  // namespace
 
-TEST_CASE("every optimizer trains on a GPU as on the CPU, with gradients clipped", "[training]") {
+TEST_CASE("every optimizer trains on a GPU like on the CPU, with clipped gradients", "[training]") {
   const auto train_on = [](const std::string& device, const engine::UpdateRule& rule) {
     RigOptions options = options_on({device}, {2});
     options.rule = rule;
@@ -43,7 +43,7 @@ TEST_CASE("every optimizer trains on a GPU as on the CPU, with gradients clipped
   };
   use_gpus(1);
   const std::vector<engine::UpdateRule> rules = {engine::Sgd{.momentum = 0.9F, .nesterov = true, .weight_decay = 0.01F},
-                                                 // Gradients that are little more than rounding must not make a step.
+                                                 // Gradients close to rounding errors must not make a step.
                                                  engine::RmsProp{.momentum = 0.5F, .epsilon = 1e-3F},
                                                  engine::AdamW{.epsilon = 1e-3F}};
   for (const engine::UpdateRule& rule : rules) {
@@ -52,13 +52,13 @@ TEST_CASE("every optimizer trains on a GPU as on the CPU, with gradients clipped
   }
 }
 
-TEST_CASE("learners on a GPU train as learners on the CPU do", "[training]") {
+TEST_CASE("learners on a GPU train like learners on the CPU", "[training]") {
   const int learners = GENERATE(1, 3);
   use_gpus(1);
   check_close(train(options_on({"cuda:0"}, {learners})), train(options_on({"cpu"}, {learners})));
 }
 
-TEST_CASE("a GPU trains the same bytes from data on the device as from a ring, and what the CPU trains", "[training]") {
+TEST_CASE("a GPU trains to the same bytes from data on the device and from a ring, and like the CPU", "[training]") {
   use_gpus(1);
   RigOptions options = options_on({"cuda:0"}, {2});
   options.input = RigInput::kResident;
@@ -72,7 +72,7 @@ TEST_CASE("a GPU trains the same bytes from data on the device as from a ring, a
   check_close(resident, train(options));
 }
 
-TEST_CASE("the first losses of LeNet on a GPU are those on the CPU", "[training][first_losses]") {
+TEST_CASE("the first losses of LeNet on a GPU agree with the CPU", "[training][first_losses]") {
   use_gpus(1);
   const std::vector<double> gpu = first_losses("cuda:0");
   const std::vector<double> cpu = first_losses("cpu");
@@ -86,7 +86,7 @@ TEST_CASE("the first losses of LeNet on a GPU are those on the CPU", "[training]
   std::printf("largest difference of %zu losses, %.3f to %.3f: %.1e\n", cpu.size(), cpu.front(), cpu.back(), largest);
 }
 
-TEST_CASE("batch norm and its running statistics on a GPU are those on the CPU, and repeat", "[training]") {
+TEST_CASE("batch norm and its running statistics on a GPU agree with the CPU, and are repeatable", "[training]") {
   const int learners = GENERATE(1, 3);
   const int statistic_batches = GENERATE(0, 5);
   use_gpus(1);
@@ -113,7 +113,7 @@ TEST_CASE("batch norm and its running statistics on a GPU are those on the CPU, 
   check_equal(train(options), halves);
 }
 
-TEST_CASE("a GPU gives the same bytes again and again", "[training][repeatability]") {
+TEST_CASE("a GPU gives the same bytes in every run", "[training][repeatability]") {
   use_gpus(1);
   const RigOptions options = options_on({"cuda:0"}, {3});
   const Trained expected = train(options);

@@ -11,7 +11,8 @@ namespace arbalest::tests::cuda_stand_in {
 
 namespace {
 
-// -1: there are none. To threads that are not given the right to it, its memory is closed.
+// Returns the protection key of device memory, or -1 if the processor has no keys. Threads cannot access memory with
+// this key unless they get the right to it.
 int device_key() {
   static const int key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
   return key;

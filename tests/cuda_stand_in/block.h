@@ -1,6 +1,6 @@
-// Host memory that stands for CUDA's. A host thread that reads or writes what stands for memory of a device ends the
-// program with SIGSEGV, as it would on a machine with a GPU; only work of the device may. This needs a processor with
-// memory protection keys (pkeys(7)); without them nothing is held back.
+// Host memory that simulates CUDA's memory. Only work of a device may access simulated device memory. A host thread
+// that reads or writes it ends the program with SIGSEGV, as on a machine with a GPU. This needs a processor with memory
+// protection keys (pkeys(7)). Without them host threads are not stopped.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class Block {
   std::size_t size_;
 };
 
-// While it lives, the calling thread does what a device does, and may use its memory.
+// During its lifetime the calling thread acts as a device and may access device memory.
 class DeviceAccess {
  public:
   DeviceAccess();
@@ -32,7 +32,7 @@ class DeviceAccess {
   DeviceAccess& operator=(const DeviceAccess&) = delete;
 
  private:
-  unsigned before_ = 0;  // the thread's rights
+  unsigned before_ = 0;  // the thread's earlier rights
 };
 
 }  // namespace arbalest::tests::cuda_stand_in

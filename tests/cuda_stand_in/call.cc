@@ -12,7 +12,7 @@ namespace arbalest::tests::cuda_stand_in {
 
 namespace {
 
-// In order with the legacy stream, as streams without cudaStreamNonBlocking are.
+// Makes the stream wait for the legacy stream, or the legacy stream for it, if it is without cudaStreamNonBlocking.
 void order_with_legacy_stream(CUstream_st& stream) {
   CUstream_st* legacy = state().devices[static_cast<std::size_t>(stream.device)].legacy_stream;
   if (legacy == nullptr) return;
@@ -54,7 +54,8 @@ cudaError_t call(const char* function, InCapture in_capture, const std::function
 }
 
 cudaError_t note(cudaError_t result) {
-  // Not ready too, which the CUDA programming guide ("Error Checking") denies and the runtime does.
+  // This includes cudaErrorNotReady. The CUDA programming guide ("Error Checking") says otherwise, but the runtime does
+  // it.
   if (result != cudaSuccess) this_thread().last_error = result;
   return result;
 }

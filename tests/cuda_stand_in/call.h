@@ -1,5 +1,5 @@
-// What every call of the runtime has in common: the lock, work that runs meanwhile, injected and lasting errors, what
-// a capture forbids, and the last error of the host thread.
+// The common part of all CUDA runtime calls: the lock, work that runs in the meantime, injected and lasting errors,
+// calls that a capture forbids, and the last error of the host thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,49 +15,50 @@ namespace arbalest::tests::cuda_stand_in {
 
 enum class InCapture { kLegal, kIllegal };
 
-// Notes the error of a call for cudaGetLastError.
+// Records the error of a call for cudaGetLastError.
 cudaError_t note(cudaError_t result);
-// At the first call of the program that needs a device the runtime reads the environment.
+// Reads the environment, as the runtime does at the program's first call that needs a device.
 void start_runtime();
-// cudaSuccess where the machine has a driver new enough and a device.
+// Returns cudaSuccess if the machine has a device and a driver that is new enough.
 cudaError_t machine_problem();
 
-// What a call meets before it does anything: a machine without a device, a device that has failed, a capture.
+// Checks that come before the work of a call: the machine has a device, the device has not failed, and no capture
+// forbids the call.
 cudaError_t check_call(const char* function, InCapture in_capture);
 
-// A call of the runtime.
+// Runs a call of the runtime.
 cudaError_t call(const char* function, InCapture in_capture, const std::function<cudaError_t(Thread&)>& body);
 
-// A call of another library, which has one status for all that goes wrong with the device.
+// Runs a call of another library, which has one status for all device errors.
 template <typename Status, typename Body>
 Status library_call(const char* function, InCapture in_capture, Status device_error, const Body& body);
 
-// The error that a test injected for this call of `function`, 0 if none. Counts the call.
+// Returns the error that a test injected for this call of `function`, or 0. Counts the call.
 int take_injected(const char* function);
 
-// As a device would meanwhile: some steps of enqueued work, or none.
+// Runs a random number of steps of enqueued work, as a device would do in the meantime.
 void take_random_steps();
 
-// The stream that a handle means (0, cudaStreamLegacy and cudaStreamPerThread included); null, and a violation, if it
-// is none.
+// Returns the stream of a handle, including 0, cudaStreamLegacy and cudaStreamPerThread. An invalid handle gives null
+// and a violation.
 CUstream_st* find_stream(cudaStream_t handle, const char* function);
 
-// Gives `work` to a stream, or to the graph being captured from it.
+// Adds `work` to a stream, or to the graph that is being captured from the stream.
 cudaError_t enqueue(CUstream_st& stream, std::shared_ptr<const Work> work, const char* function);
 
-// As enqueue(), of a library's: the first of `kind` by one handle may load code or allocate, so it must not be in a
-// capture. `warm`: the kinds that this handle has had.
+// Like enqueue(), for work of a library. A handle's first work of a `kind` may load code or allocate memory, so it must
+// not be in a capture. `warm`: the kinds that this handle has already run.
 cudaError_t enqueue_of_library(CUstream_st& stream, std::shared_ptr<const Work> work, const char* function,
                                const std::string& kind, std::set<std::string>& warm);
 
-// The captures that the calling host thread has begun and that forbid it unsafe calls.
+// Captures that the calling host thread has begun. They forbid unsafe calls in this thread.
 bool thread_captures();
 void invalidate_captures_of_thread();
-// A call that waits for the whole device, as cudaDeviceSynchronize and the destruction of library handles do, while
-// another host thread captures a stream of the device: a violation for each, which is of no use any more. Whether there
-// were any.
+// For calls that wait for the whole device, such as cudaDeviceSynchronize and the destruction of library handles. If
+// another host thread is capturing a stream of this device, its capture becomes invalid, which is a violation. Returns
+// whether there was such a capture.
 bool spoils_captures_of_others(const char* function);
-// An illegal call during the capture `capture`, which is of no use any more.
+// Records an illegal call during `capture`, which becomes invalid.
 cudaError_t spoil(Capture& capture, cudaError_t error, const char* function, const char* reason);
 
 template <typename Status, typename Body>

@@ -13,7 +13,7 @@ std::size_t elements(const Extents& extents) {
   return size(extents.n) * size(extents.c) * size(extents.h) * size(extents.w);
 }
 
-// visit(place in [n, h, w, c] order, place in the tensor's own order) for every element.
+// Calls visit(offset in [n, h, w, c] order, offset in the tensor's own order) for every element.
 template <typename Visit>
 void for_each_place(const Extents& extents, const Visit& visit) {
   const std::size_t pixels = size(extents.h) * size(extents.w);
@@ -39,7 +39,7 @@ void write(const Extents& extents, Scaling scaling, const std::vector<double>& v
                  [&](std::size_t place, std::size_t own) { write(extents.number, scaling, values[place], data, own); });
 }
 
-// [filters, taps * channels] and back, so that the innermost loops run over filters.
+// Transposes [filters, taps * channels] or back, so that the innermost loops run over filters.
 std::vector<double> transposed(const std::vector<double>& matrix, std::size_t rows) {
   const std::size_t columns = matrix.size() / rows;
   std::vector<double> result(matrix.size());
@@ -53,9 +53,8 @@ std::vector<double> transposed(const std::vector<double>& matrix, std::size_t ro
 
 std::size_t filters_of_group(const Geometry& g) { return size(g.weights.n / g.groups); }
 
-// visit(input place, weight row, output place) for every channel of a filter, of every tap, of every output pixel and
-// group: offsets of an input element, of its weights and of the output pixel's values, each those of the group's
-// filters.
+// Calls visit(input, weights, output) for every output pixel, tap, group, and channel of the group. The arguments are
+// the offset of an input element, of the weights of the group's filters for it, and of these filters' outputs.
 template <typename Visit>
 void for_each_product(const Geometry& g, const Visit& visit) {
   const std::size_t channels = size(g.weights.c);

@@ -1,4 +1,4 @@
-// Convolutions in plain loops and double precision, for cuDNN's stand-in.
+// Convolutions in plain loops and double precision, for the stand-in of cuDNN.
 #pragma once
 
 #include "tests/cuda_stand_in/numbers.h"
@@ -6,7 +6,7 @@
 namespace arbalest::tests::cuda_stand_in {
 
 struct Extents {
-  int n = 0;  // of weights: filters
+  int n = 0;  // images, or filters of weights
   int c = 0;
   int h = 0;
   int w = 0;
@@ -26,10 +26,10 @@ struct Geometry {
   int stride_width = 1;
   int dilation_height = 1;
   int dilation_width = 1;
-  int groups = 1;  // of the input's channels, weights.c each, and of the filters
+  int groups = 1;  // each with weights.c channels of the input
 };
 
-// The output that cross-correlation gives; of the layout of geometry.output.
+// Returns the output's extents. The layout is that of geometry.output.
 Extents output_extents(const Geometry& geometry);
 
 // result <- alpha * f(operands) + beta * result.

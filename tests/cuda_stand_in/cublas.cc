@@ -1,4 +1,4 @@
-// cuBLAS: handles with a stream and a workspace of the user's, and matrix products in double precision.
+// cuBLAS: handles with a stream and the user's workspace, and matrix products in double precision.
 #include <cublas_v2.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ struct cublasContext {
   void* workspace = nullptr;  // the user's
   std::size_t workspace_bytes = 0;
   int math = CUBLAS_DEFAULT_MATH;
-  std::set<std::string> warm;  // calls that have been made before (call.h)
+  std::set<std::string> warm;  // kinds of calls that this handle has already made (call.h)
 };
 
 namespace arbalest::tests::cuda_stand_in {
@@ -80,7 +80,7 @@ std::size_t bytes(Number number, std::size_t leading, std::size_t rows, std::siz
   return size_of(number) * (leading * (columns - 1) + rows);
 }
 
-// What cuBLAS multiplies (cublasGemmEx, its table of types), of what Arbalest asks for.
+// The types in cuBLAS's table (cublasGemmEx), limited to those that Arbalest uses.
 bool is_supported(cudaDataType a, cudaDataType b, cudaDataType c, cublasComputeType_t compute) {
   if (a != b) return false;
   const bool float32 = a == CUDA_R_32F && c == CUDA_R_32F;
@@ -164,7 +164,7 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle) {
   });
 }
 
-// Goes back to the library's own workspace (cuBLAS, "cublasSetStream").
+// Also resets the workspace to the library's own (cuBLAS, "cublasSetStream").
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
   return cublas_call("cublasSetStream", InCapture::kLegal, [&] {
     const CUstream_st* found = find_stream(stream, "cublasSetStream");

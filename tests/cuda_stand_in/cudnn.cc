@@ -18,7 +18,7 @@ cudnnStatus_t cudnn_call(const char* function, InCapture in_capture, const Body&
   return library_call(function, in_capture, CUDNN_STATUS_EXECUTION_FAILED_CUDART, body);
 }
 
-// Descriptors are memory of the host: they need no device and disturb no capture.
+// Descriptors are host memory, so they need no device and are allowed in a capture.
 template <typename Body>
 cudnnStatus_t describe(const char* function, const Body& body) {
   const std::lock_guard lock(state().mutex);
@@ -75,7 +75,7 @@ const char* cudnnGetErrorString(cudnnStatus_t status) {
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   return cudnn_call("cudnnCreate", InCapture::kIllegal, [&] {
     if (!take_elsewhere(this_thread().device, kHandleBytes)) {
-      // Whatever it was that found no memory says so in its own way.
+      // The status depends on which part of cuDNN ran out of memory.
       constexpr std::array kStatuses{CUDNN_STATUS_ALLOC_FAILED, CUDNN_STATUS_NOT_INITIALIZED,
                                      CUDNN_STATUS_INTERNAL_ERROR};
       return kStatuses[random_below(kStatuses.size())];

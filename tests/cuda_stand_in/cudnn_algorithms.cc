@@ -1,4 +1,4 @@
-// cuDNN's lists of algorithms, fastest first, and the workspaces that they ask for.
+// cuDNN's lists of algorithms, fastest first, and their workspaces.
 #include "tests/cuda_stand_in/cudnn_problem.h"
 
 namespace arbalest::tests::cuda_stand_in {

@@ -1,4 +1,4 @@
-// cuDNN's convolutions. A workspace is overwritten by whatever uses it.
+// cuDNN's convolutions. Each convolution overwrites its workspace.
 #include <cstring>
 #include <functional>
 
@@ -21,7 +21,7 @@ struct Operand {
   std::size_t bytes = 0;
 };
 
-// One call's memory and what it does with it.
+// A call and its memory.
 struct Task {
   const char* function;
   cudnnHandle_t handle;

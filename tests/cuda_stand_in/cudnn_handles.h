@@ -1,4 +1,4 @@
-// The handles of cuDNN; their names are the headers'.
+// The handles of cuDNN. Their names come from cuDNN's headers.
 #pragma once
 
 #include <cudnn.h>
@@ -11,7 +11,7 @@
 struct cudnnContext {
   int device = 0;
   cudaStream_t stream = nullptr;
-  std::set<std::string> warm;  // calls that have been made before (call.h)
+  std::set<std::string> warm;  // kinds of calls that this handle has already made (call.h)
 };
 
 struct cudnnTensorStruct {

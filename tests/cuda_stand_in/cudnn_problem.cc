@@ -45,7 +45,7 @@ Problem problem_of(const char* function, cudnnHandle_t handle, cudnnTensorDescri
   problem.math = convolution->math;
   const Number number = input->extents.number;
   const bool one_type = weights->extents.number == number && output->extents.number == number;
-  // Unless told otherwise, tensor cores compute products of float32, too.
+  // Unless the math type is CUDNN_FMA_MATH, tensor cores also compute products of float32.
   if (!one_type) {
     problem.status = CUDNN_STATUS_NOT_SUPPORTED;
   } else if (number == Number::kFloat32 && problem.math != CUDNN_FMA_MATH) {

@@ -1,8 +1,8 @@
-// A convolution as cuDNN's calls describe it, and the algorithms that the stand-in offers for it. Some do not repeat
-// their results, want tensor cores, make float16 of what they read, or want more memory than there is. As cuDNN 9.19
-// answers for an H100: gradients in bfloat16 have no repeatable algorithm without tensor cores; without tensor cores,
-// channels last are transposed in the workspace (for weight gradients, too, which cuDNN spares); tensor cores pad
-// channels of bfloat16 there.
+// A convolution as cuDNN's calls describe it, and the algorithms that the stand-in offers for it. Some algorithms are
+// not repeatable, need tensor cores, convert their inputs to float16, or need more memory than a device has. They
+// follow cuDNN 9.19's answers for an H100. Gradients in bfloat16 have no repeatable algorithm without tensor cores.
+// Algorithms without tensor cores transpose channels-last tensors in the workspace; for weight gradients cuDNN itself
+// does not. Algorithms with tensor cores pad channels of bfloat16 in the workspace.
 #pragma once
 
 #include <cudnn.h>
@@ -22,11 +22,11 @@ struct Candidate {
   Algorithm algorithm;
   cudnnMathType_t math;
   bool repeatable;
-  std::size_t workspace;  // bytes, beside copies of tensors
+  std::size_t workspace;  // bytes, without copies of tensors
   Types types = Types::kAll;
 };
 
-// Fastest first, as from cuDNN's heuristics.
+// The candidates are sorted from fastest to slowest, like the results of cuDNN's heuristics.
 inline constexpr std::size_t kHuge = std::size_t{1} << 40U;
 inline constexpr std::array kForward = {
     Candidate{CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, true, 0},
@@ -51,7 +51,7 @@ inline constexpr std::array kBackwardData = {
     Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_FMA_MATH, true, 512, Types::kFloat32},
 };
 
-// A convolution of several descriptors; status: whether they fit.
+// A convolution made of several descriptors. `status`: whether they fit together.
 struct Problem {
   Geometry geometry;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
@@ -62,7 +62,7 @@ Problem problem_of(const char* function, cudnnHandle_t handle, cudnnTensorDescri
                    cudnnFilterDescriptor_t weights, cudnnConvolutionDescriptor_t convolution,
                    cudnnTensorDescriptor_t output);
 
-// The candidate that is `algorithm` with the math type of the convolution's descriptor; null: there is none.
+// Returns the candidate for `algorithm` with the math type of the convolution's descriptor, or null.
 template <typename Candidates, typename Algorithm>
 auto find_candidate(const Problem& problem, const Candidates& candidates, Algorithm algorithm) {
   const cudnnMathType_t math = problem.math == CUDNN_DEFAULT_MATH ? CUDNN_TENSOR_OP_MATH : problem.math;
@@ -74,7 +74,7 @@ auto find_candidate(const Problem& problem, const Candidates& candidates, Algori
   return static_cast<decltype(candidates.data())>(nullptr);
 }
 
-// Bytes that a candidate's copies of tensors take in the workspace.
+// Returns the bytes of a candidate's copies of tensors in the workspace.
 std::size_t copied_bytes(const Problem& problem, cudnnMathType_t math);
 
 template <typename Body>

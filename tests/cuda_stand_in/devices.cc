@@ -94,7 +94,7 @@ cudaError_t cudaDeviceSynchronize() {
   });
 }
 
-// A device's failure stays; other errors are told once.
+// Returns the failure of a device at every call, and other errors once.
 cudaError_t cudaGetLastError() {
   const std::lock_guard lock(state().mutex);
   ++state().calls["cudaGetLastError"];

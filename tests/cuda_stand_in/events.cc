@@ -13,11 +13,11 @@ namespace arbalest::tests::cuda_stand_in {
 
 namespace {
 
-constexpr std::size_t kStepsOfQuestion = 32;  // a GPU gets far between two questions
+constexpr std::size_t kStepsOfQuestion = 32;  // a GPU completes much work between two queries
 
 bool has_passed(const CUevent_st& event) { return event.position.stream->completed >= event.position.number; }
 
-// What the host may ask of an event.
+// Checks that the host may query or wait for the event.
 cudaError_t check_askable(cudaEvent_t event, const char* function) {
   if (!is_alive(event, "event", function)) return cudaErrorInvalidResourceHandle;
   if (event->capture != nullptr) {
@@ -27,7 +27,7 @@ cudaError_t check_askable(cudaEvent_t event, const char* function) {
   return cudaSuccess;
 }
 
-// The stream's further work comes after the event's, in the same graph.
+// Orders the stream's next work after the event, in the same graph.
 cudaError_t wait_in_capture(CUstream_st& stream, CUevent_st& event) {
   Capture* capture = event.capture;
   constexpr const char* kFunction = "cudaStreamWaitEvent";
@@ -105,7 +105,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return call("cudaEventQuery", InCapture::kIllegal, [&](Thread&) {
     const cudaError_t problem = check_askable(event, "cudaEventQuery");
     if (problem != cudaSuccess || !event->recorded) return problem;
-    // Who asks again and again gets an answer.
+    // Each query runs some steps, so repeated queries come to an end.
     for (std::size_t steps = 1 + random_below(kStepsOfQuestion); steps > 0 && take_step(); --steps) {
     }
     const cudaError_t failure = state().devices[static_cast<std::size_t>(event->device)].failure;

@@ -19,7 +19,7 @@ bool can_step(const CUstream_st& stream) {
   return next.execution == nullptr || next.execution->can_step();
 }
 
-// Streams of different weights, so that some fall far behind others.
+// Picks a random stream by weight. Weights differ, so some streams are much slower than others.
 CUstream_st* pick_stream() {
   std::size_t total = 0;
   for (const CUstream_st* stream : state().streams) {
@@ -54,7 +54,7 @@ bool take_step() {
   CUstream_st::Entry& next = stream->queue.front();
   if (next.execution == nullptr) {
     next.execution = next.work->start(*stream);
-    if (!next.execution->can_step()) return true;  // it has begun
+    if (!next.execution->can_step()) return true;  // the start was the step
   }
   if (next.execution->step()) {
     stream->queue.pop_front();

@@ -1,4 +1,4 @@
-// Runs enqueued work: one step of one stream at a time, picked at random among those that can go on.
+// Runs enqueued work, one step of one stream at a time. The stream is picked at random among those that can continue.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,12 +7,12 @@
 
 namespace arbalest::tests::cuda_stand_in {
 
-// False: nothing can go on.
+// Returns false if no stream can continue.
 bool take_step();
-// Runs until done() holds. Returns the failure of `device` if it has one; if nothing can go on, a violation, and
-// cudaErrorLaunchTimeout.
+// Takes steps until done() returns true. Returns the failure of `device` if it has one. If no stream can continue,
+// records a violation and returns cudaErrorLaunchTimeout.
 cudaError_t run_until(const std::function<bool()>& done, int device, const char* function);
-// Whether the step about to be made on `device` is one that a test asked to fail; then the device has failed.
+// Returns whether a test injected a failure for the next step on `device`. In that case the device has failed.
 bool fails_now(int device);
 
 }  // namespace arbalest::tests::cuda_stand_in

@@ -25,13 +25,14 @@ namespace {
 
 void run_threads();
 
-// Runs whole threads, one after another, until one of them comes to a barrier; then it waits there with that thread.
+// Runs complete threads, one after another, until one of them reaches a barrier. Then the fiber waits there with that
+// thread.
 struct Fiber {
   explicit Fiber(std::size_t number) : stack(run_threads, number) {}
 
   Stack stack;
   uint3 thread{};
-  int barrier = 0;  // line; 0: it waits at none
+  int barrier = 0;  // source line of the barrier where it waits; 0: none
 };
 
 struct BlockRun;
@@ -40,7 +41,7 @@ struct Grid {
   std::vector<std::unique_ptr<Fiber>> fibers;  // all
   std::vector<Fiber*> idle;
   Fiber* running = nullptr;
-  BlockRun* block = nullptr;  // that runs
+  BlockRun* block = nullptr;  // the running one
 
   const std::function<void()>* function = nullptr;
   std::size_t threads = 0;  // of a block
@@ -48,10 +49,10 @@ struct Grid {
 
 Grid the_grid;  // under the lock of the stand-in
 
-// A block under way, from barrier to barrier.
+// A block that has begun, running from barrier to barrier.
 struct BlockRun {
   uint3 index{};
-  std::size_t begun = 0;  // of its threads
+  std::size_t begun = 0;  // number of its threads that have begun
   bool backwards = false;
   std::vector<Fiber*> waiting;    // at a barrier
   std::vector<std::byte> shared;  // its shared memory while another block runs; empty: not begun
@@ -81,7 +82,7 @@ void run_threads() {
   }
 }
 
-// True: it has come to a barrier.
+// Returns true if the fiber has reached a barrier.
 bool run_on(Fiber& fiber) {
   the_grid.running = &fiber;
   threadIdx = fiber.thread;
@@ -120,7 +121,7 @@ void pass_barrier(BlockRun& block) {
   }
 }
 
-// Blocks in a random order, a few at a time, each on to its next barrier when its turn comes.
+// Runs blocks in a random order, several of them in turns. In its turn a block runs to its next barrier.
 class BlockTurns {
  public:
   explicit BlockTurns(std::size_t count) : order_(count) {
@@ -154,7 +155,7 @@ class BlockTurns {
     if (block.begun == 0) {
       if (has_barriers_) poison_shared_memory();
       begin(block);
-      // Whoever shares memory waits for the others; a kernel without barriers is spared the poison.
+      // Threads that share memory must wait for each other, so kernels without barriers need no poison.
       has_barriers_ = has_barriers_ && (next_ > 1 || !block.waiting.empty());
     } else {
       if (present_ != &block) restore_shared_memory(block.shared);
@@ -164,9 +165,9 @@ class BlockTurns {
   }
 
   std::vector<std::size_t> order_;
-  std::size_t next_ = 0;  // in order_
+  std::size_t next_ = 0;  // index in order_
   std::vector<std::unique_ptr<BlockRun>> under_way_;
-  BlockRun* present_ = nullptr;  // whose shared memory is in place
+  BlockRun* present_ = nullptr;  // the block whose shared memory is loaded
   bool has_barriers_ = true;     // as far as is known
 };
 

@@ -1,4 +1,4 @@
-// Captures of streams, and the graphs that come of them.
+// Captures of streams, and the captured graphs.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -13,12 +13,12 @@ namespace arbalest::tests::cuda_stand_in {
 
 namespace {
 
-// Device memory that an executable graph takes. The real figures are not documented; these are no smaller
-// than what a node's parameters need.
+// Device memory of an executable graph. The real figures are not documented. These are at least as large as a node's
+// parameters.
 constexpr std::size_t kGraphBytes = 4096;
 constexpr std::size_t kNodeBytes = 1024;
 
-// Whether every node comes before the end of the stream that began the capture.
+// Whether every node precedes the end of the stream that began the capture.
 bool is_joined(const Capture& capture) {
   std::vector<bool> reached(capture.nodes.size(), false);
   std::vector<std::size_t> front = capture.origin->last_nodes;
@@ -43,7 +43,7 @@ cudaError_t begin(cudaStream_t handle, cudaStreamCaptureMode mode) {
     return spoil(*stream->capture, cudaErrorIllegalState, "cudaStreamBeginCapture", "of a stream being captured");
   }
   if (mode != cudaStreamCaptureModeThreadLocal) {
-    // The global mode forbids other threads calls that they may need; the relaxed one forbids too little.
+    // The global mode also forbids other threads calls that they may need, and the relaxed mode forbids too little.
     violation("cudaStreamBeginCapture: the mode is not cudaStreamCaptureModeThreadLocal");
   }
   auto capture = std::make_unique<Capture>();

@@ -1,5 +1,5 @@
-// What nvcc knows and g++ does not: force-included where kernels are compiled as C++ for the stand-in. The runtime's
-// own headers make __global__, __device__ and __host__ empty for other compilers.
+// CUDA's language extensions for g++. This header is force-included when kernels are compiled as C++ for the stand-in.
+// For compilers other than nvcc, the runtime's headers define __global__, __device__ and __host__ as empty.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-// One block runs at a time; shared_memory.h gives each its own contents.
+// One block runs at a time, and shared_memory.h gives each block separate contents.
 #undef __shared__
 #define __shared__ static
 
-// Of the thread of the kernel that runs now.
+// Indices of the running kernel thread.
 extern uint3 threadIdx;
 extern uint3 blockIdx;
 extern dim3 blockDim;
@@ -23,13 +23,13 @@ extern dim3 gridDim;
 
 namespace arbalest::tests::cuda_stand_in {
 
-// Lets the block's other threads run until all have come to a barrier. All must come to the one in the same line.
+// Lets the block's other threads run until all have reached a barrier. It must be in the same line for all threads.
 void wait_at_barrier(int line);
 
-// An argument of a kernel that is a pointer, and so names memory of CUDA's.
+// A pointer in a kernel's arguments, which refers to CUDA memory.
 struct Argument {
   const void* pointer = nullptr;
-  bool certain = true;  // false: eight bytes of an argument of class type; they may be anything
+  bool certain = true;  // false: eight bytes of an argument of class type, which may not be a pointer
 };
 
 cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const std::vector<Argument>& arguments,
@@ -42,7 +42,7 @@ void find_pointers(const T& argument, std::vector<Argument>& found) {
     found.push_back({const_cast<const void*>(static_cast<const volatile void*>(argument)), true});
   } else if constexpr (std::is_class_v<T>) {
     T members = argument;
-    __builtin_clear_padding(&members);  // in which anything may lie, and look like an address
+    __builtin_clear_padding(&members);  // padding may contain any bytes, which could look like an address
     for (std::size_t place = 0; place + sizeof(void*) <= sizeof(T); place += sizeof(void*)) {
       const void* pointer = nullptr;
       std::memcpy(&pointer, reinterpret_cast<const char*>(&members) + place, sizeof(pointer));
@@ -67,7 +67,8 @@ atomicAdd(T* address, std::type_identity_t<T> value) {
 
 namespace arbalest::tests::cuda_stand_in {
 
-// In place of cudaLaunchKernelEx, which needs nvcc's code for each kernel. The arguments are copied now, as there.
+// Replaces cudaLaunchKernelEx, which needs code that nvcc generates for each kernel. Like the original, it copies the
+// arguments at the call.
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
   return [&](Parameters... converted) {

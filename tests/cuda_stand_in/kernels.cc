@@ -23,10 +23,10 @@ bool is_possible(const cudaLaunchConfig_t& config) {
   return threads > 0 && threads <= kMaxThreads && blocks > 0 && blocks <= kMaxBlocks && config.dynamicSmemBytes == 0;
 }
 
-// Whether the host has something there, so that eight bytes of an argument are an address and not numbers.
+// Whether the host has memory at this address. Otherwise the eight bytes of an argument are numbers, not an address.
 bool is_mapped(const void* pointer) {
   constexpr std::uintptr_t kPage = 4096;
-  constexpr std::uintptr_t kLowest = 0x5000'0000'0000;  // program, heap, libraries, stack; below are the sanitizers
+  constexpr std::uintptr_t kLowest = 0x5000'0000'0000;  // of program, heap, libraries, stack; sanitizers are below
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   unsigned char resident = 0;
   return address >= kLowest && mincore(reinterpret_cast<void*>(address / kPage * kPage), 1, &resident) == 0;

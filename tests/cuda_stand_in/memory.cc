@@ -15,8 +15,8 @@ namespace arbalest::tests::cuda_stand_in {
 
 namespace {
 
-// cudaMalloc's alignment, and as much before and after whose bytes nobody may change. They are the bytes of a NaN, and
-// so are those of new memory: what is read without having been written shows.
+// cudaMalloc's alignment, and the size of the guards before and after an allocation, which nothing may change. Guards
+// and new memory are filled with the bytes of a NaN, so that reading unwritten memory is noticed.
 constexpr std::size_t kGuard = 256;
 constexpr unsigned char kFill = 0xFF;
 
@@ -28,7 +28,7 @@ std::size_t free_bytes(const Device& device) {
   return state().machine.memory - device.pool_reserved - device.elsewhere;
 }
 
-// False: neither the pool nor the driver has it.
+// Returns false if neither the pool nor the driver has enough memory.
 bool take_of_pool(Device& device, std::size_t bytes) {
   const std::size_t kept = device.pool_reserved - device.pool_used;
   const std::size_t more = bytes > kept ? bytes - kept : 0;
@@ -74,7 +74,7 @@ bool uses(const Work& work, std::uintptr_t data, std::size_t bytes) {
                              [&](const void* used) { return number(used) >= data && number(used) < data + bytes; });
 }
 
-// False, and a violation, if enqueued work is going to use it.
+// If enqueued work still uses the memory, records a violation and returns false.
 bool is_unused(std::uintptr_t data, const Allocation& allocation, const char* function) {
   bool unused = true;
   for (const CUstream_st* stream : state().streams) {
@@ -96,7 +96,7 @@ cudaError_t release(MemoryKind kind, const void* address, const char* function) 
     return cudaErrorInvalidValue;
   }
   Allocation& allocation = found->second;
-  // The violation is to be seen, not a crash.
+  // Memory that is still in use is kept, so that the test reports the violation instead of crashing.
   const bool unused = is_unused(found->first, allocation, function);
   if (!guards_are_whole(allocation)) {
     violation(fmt::format("{}: something wrote before or after these {} bytes", function, allocation.bytes));
@@ -156,7 +156,7 @@ cudaError_t cudaMalloc(void** address, std::size_t bytes) {
               [&](Thread& thread) { return allocate(MemoryKind::kDevice, false, thread.device, bytes, address); });
 }
 
-// Illegal in a capture although CUDA would make it a node: such a graph can be launched once only.
+// Illegal in a capture. CUDA would make it a node, but such a graph can be launched only once.
 cudaError_t cudaMallocAsync(void** address, std::size_t bytes, cudaStream_t handle) {
   return call("cudaMallocAsync", InCapture::kIllegal, [&](Thread&) {
     const CUstream_st* stream = find_stream(handle, "cudaMallocAsync");

@@ -1,4 +1,4 @@
-// Memory of devices and pinned memory of the host.
+// Device memory and pinned host memory.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +8,17 @@
 namespace arbalest::tests::cuda_stand_in {
 
 struct Place {
-  const Allocation* allocation = nullptr;  // none: memory of the host that CUDA does not know
-  std::size_t bytes_after = 0;             // of the allocation, from the address on
+  const Allocation* allocation = nullptr;  // null: host memory that CUDA does not know
+  std::size_t bytes_after = 0;             // from the address to the end of the allocation
 };
 Place find_memory(const void* address);
 
-// Memory that the driver takes for a library's handle or a graph. False if the device has no such memory left that its
-// pool does not keep.
+// Takes driver memory for a library's handle or a graph. Returns false if the device has not enough memory outside its
+// pool.
 bool take_elsewhere(int device, std::size_t bytes);
 void give_back_elsewhere(int device, std::size_t bytes);
 
-// A violation unless [address, address + bytes) is memory that work on `device` may touch.
+// Returns whether work on `device` may access [address, address + bytes). If not, records a violation.
 bool check_device_range(const void* address, std::size_t bytes, int device, const char* function);
 
 }  // namespace arbalest::tests::cuda_stand_in

@@ -1,5 +1,5 @@
-// NCCL: communicators of the devices of one process, and sums over them. A sum is made when all ranks have come to it
-// on their streams.
+// NCCL: communicators of the devices of one process, and sums over them. A sum is computed when all ranks have reached
+// it on their streams.
 #include <nccl.h>
 
 #include <algorithm>
@@ -27,11 +27,11 @@ struct Reduction {
   bool done = false;
 };
 
-// The communicators made together.
+// Communicators that were created together.
 struct Clique {
   int ranks = 0;
-  std::vector<std::size_t> issued_counts;  // elements of each call, in order, as the first rank to issue it had them
-  std::map<std::uint64_t, std::shared_ptr<Reduction>> reductions;  // by number, the ones not all ranks have come to
+  std::vector<std::size_t> issued_counts;  // elements of each call, in order, as issued by the first rank
+  std::map<std::uint64_t, std::shared_ptr<Reduction>> reductions;  // by number, until all ranks have reached them
   std::vector<bool> aborted;                                       // by rank
   ncclResult_t failure = ncclSuccess;
 };
@@ -42,7 +42,7 @@ struct Issued {
   cudaStream_t stream;
 };
 
-// Of the calling host thread.
+// Calls between ncclGroupStart and ncclGroupEnd of the calling host thread.
 struct Group {
   int depth = 0;
   std::vector<Issued> calls;
@@ -62,7 +62,7 @@ struct ncclComm {
   int rank = 0;
   int device = 0;
   std::size_t issued = 0;
-  std::uint64_t begun = 0;  // on its streams
+  std::uint64_t begun = 0;  // calls that have begun on its streams
 };
 
 namespace arbalest::tests::cuda_stand_in {
@@ -73,7 +73,7 @@ constexpr const char* kKind = "communicator";
 constexpr const char* kAllReduce = "ncclAllReduce";
 constexpr const char* kUnderWay = "ncclAllReduce under way";
 
-// In order of ranks, so that all have the same bits.
+// Adds in the order of ranks, and all ranks get the same bits.
 void add_up(Reduction& reduction) {
   const Part& first = reduction.parts.begin()->second;
   std::vector<float> sums(first.from, first.from + first.count);
@@ -213,7 +213,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   });
 }
 
-// Of use when a device has failed, so it asks nothing of any.
+// Must work after a device has failed, so it does not check the devices.
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   const std::lock_guard lock(state().mutex);
   if (!end_handle(communicator, kKind, "ncclCommAbort")) return ncclInvalidArgument;

@@ -8,7 +8,7 @@ namespace arbalest::tests::cuda_stand_in {
 
 namespace {
 
-// `value` to the nearest number of `bits` significant bits, ties to the even one.
+// Rounds `value` to the nearest number with `bits` significant bits, ties to even.
 double rounded(double value, int bits) {
   int exponent = 0;
   const double mantissa = std::frexp(value, &exponent);

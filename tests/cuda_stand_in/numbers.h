@@ -1,4 +1,4 @@
-// Numbers as CUDA's libraries read and write them; sums are in double precision.
+// Numbers in the types that CUDA's libraries read and write. Sums are in double precision.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ enum class Number {
 
 std::size_t size_of(Number number);
 double read(Number number, const void* data, std::size_t index);
-// data[index] <- alpha * value + beta * data[index]; what beta = 0 multiplies is not read.
+// data[index] <- alpha * value + beta * data[index]. With beta = 0, data[index] is not read.
 struct Scaling {
   float alpha = 1;
   float beta = 0;

@@ -17,7 +17,7 @@ namespace {
 
 using Bytes = std::span<std::byte>;
 
-// A NaN, and an index that is out of any range.
+// These bytes are a NaN, or an index that is out of every range.
 constexpr int kPoison = 0xFF;
 
 std::vector<char> read_program() {
@@ -37,8 +37,8 @@ std::uintptr_t load_offset() {
   return offset;
 }
 
-// Whether a symbol is a variable inside a function of the kernels' namespace, or of a test's own kernels, where it is
-// named shared_...
+// Whether a symbol is a variable inside a function of the kernels' namespace, or a variable shared_... in a test's own
+// kernel.
 bool is_shared(std::string_view symbol) {
   const bool is_of_test = symbol.starts_with("_ZZN8arbalest5tests12_GLOBAL__N_1");
   return symbol.starts_with("_ZZN8arbalest6engine4cuda") ||
@@ -75,7 +75,7 @@ const std::vector<Bytes>& variables() {
   return all;
 }
 
-// Sanitizers keep watch over what lies between variables; the symbol of one may cover some of that.
+// AddressSanitizer guards the space between variables, and a variable's symbol may include a part of it.
 #if defined(__SANITIZE_ADDRESS__)
 __attribute__((no_sanitize("address"))) void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) const_cast<volatile std::byte*>(to)[i] = from[i];

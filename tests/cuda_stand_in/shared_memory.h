@@ -1,5 +1,5 @@
-// The __shared__ variables of all kernels in the program. As C++ they are variables of static duration, of which there
-// is one copy; the stand-in finds them in the program's symbol table and gives every block contents of its own.
+// The __shared__ variables of all kernels in the program. In C++ each of them is a single static variable. The stand-in
+// finds them in the program's symbol table and gives every block separate contents.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace arbalest::tests::cuda_stand_in {
 // Fills shared memory with values that no kernel may rely on. Throws std::runtime_error for a program without symbols.
 void poison_shared_memory();
 
-// The contents, for blocks that take turns.
+// Save and restore the contents, for blocks that take turns.
 std::vector<std::byte> save_shared_memory();
 void restore_shared_memory(const std::vector<std::byte>& contents);
 

@@ -14,11 +14,11 @@ namespace arbalest::tests::cuda_stand_in {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{256} << 10U;  // touched as far as needed
-constexpr std::size_t kUsual = 576;                      // what a thread touches, in whole lines of the cache
+constexpr std::size_t kUsual = 576;                      // typical use of a thread, in whole cache lines
 constexpr std::size_t kLargestShift = std::size_t{64} << 10U;
 
-// Saves what a function must preserve (System V ABI of x86-64) and the stack's position in *save; goes on at `to`, by
-// a jump: a return would be to another place than the processor foresees, and take twice the time.
+// Saves the registers that a function must preserve (System V ABI of x86-64) and stores the stack pointer in *save.
+// Continues at `to` by a jump. A return would be mispredicted by the processor and take twice the time.
 __attribute__((naked, noinline)) void switch_stack(void** /*save*/, void* /*to*/) {
   asm("push %rbp\n"
       "push %rbx\n"
@@ -41,7 +41,8 @@ __attribute__((naked, noinline)) void switch_stack(void** /*save*/, void* /*to*/
 }  // namespace
 
 Stack::Stack(void (*entry)(), std::size_t number) : memory_(std::make_unique_for_overwrite<std::byte[]>(kBytes)) {
-  // As switch_stack leaves a stack: six registers, where to go on, and the end of the chain of callers.
+  // Prepares the stack as switch_stack leaves it: six registers, the address to continue at, and the end of the chain
+  // of callers.
   constexpr std::uintptr_t kAlignment = 16;
   const std::size_t shift = number * kUsual % kLargestShift;
   const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(memory_.get()) + kBytes;

@@ -1,4 +1,4 @@
-// All that the stand-in knows. One lock guards it; every call of the libraries holds it (call.h).
+// The complete state of the stand-in. One lock guards it, and every call of the libraries holds the lock (call.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -31,11 +31,11 @@ struct Capture {
 
 }  // namespace arbalest::tests::cuda_stand_in
 
-// The handles of the runtime; their names are the headers'.
+// The handles of the runtime. Their names come from the runtime's headers.
 struct CUstream_st {
   struct Entry {
     std::shared_ptr<const arbalest::tests::cuda_stand_in::Work> work;
-    std::unique_ptr<arbalest::tests::cuda_stand_in::Execution> execution;  // none: not begun
+    std::unique_ptr<arbalest::tests::cuda_stand_in::Execution> execution;  // null: not begun
   };
 
   int device = 0;
@@ -46,14 +46,14 @@ struct CUstream_st {
   std::uint64_t enqueued = 0;
   std::uint64_t completed = 0;
   arbalest::tests::cuda_stand_in::Capture* capture = nullptr;
-  std::vector<std::size_t> last_nodes;  // of the capture: what the stream's next node comes after
+  std::vector<std::size_t> last_nodes;  // of the capture: the predecessors of the stream's next node
 };
 
 struct CUevent_st {
   int device = 0;
   bool recorded = false;
   arbalest::tests::cuda_stand_in::Position position;
-  arbalest::tests::cuda_stand_in::Capture* capture = nullptr;  // that recorded it
+  arbalest::tests::cuda_stand_in::Capture* capture = nullptr;  // the capture that recorded it
   std::vector<std::size_t> nodes;
 };
 
@@ -63,7 +63,7 @@ struct CUgraph_st {
 
 struct CUgraphExec_st {
   int device = 0;
-  std::size_t bytes = 0;  // of the device's memory
+  std::size_t bytes = 0;  // of device memory
   std::shared_ptr<const std::vector<arbalest::tests::cuda_stand_in::Node>> nodes;
   arbalest::tests::cuda_stand_in::Position last_launch;
 };
@@ -86,8 +86,8 @@ struct Allocation {
 };
 
 struct Device {
-  cudaError_t failure = cudaSuccess;  // for good
-  // Bytes. The pool keeps what is freed, up to its threshold, and libraries cannot have that.
+  cudaError_t failure = cudaSuccess;  // permanent
+  // In bytes. The pool keeps freed memory up to its threshold, and libraries cannot use that memory.
   std::size_t pool_reserved = 0;
   std::size_t pool_used = 0;
   std::size_t elsewhere = 0;  // cudaMalloc, handles of libraries, graphs
@@ -95,7 +95,7 @@ struct Device {
   CUmemPoolHandle_st pool;
 };
 
-// What the runtime keeps by host thread.
+// The runtime's state for each host thread.
 struct Thread {
   std::uint64_t epoch = 0;
   int device = 0;
@@ -112,21 +112,21 @@ struct InjectedError {
 struct Handle {
   std::string kind;
   bool alive = true;
-  std::shared_ptr<void> object;  // kept after its end, so that no other handle gets its address
+  std::shared_ptr<void> object;  // kept after it is destroyed, so that no other handle gets its address
 };
 
 struct State {
   std::recursive_mutex mutex;
-  std::optional<int> hardware_queues;  // none: the runtime has not started; reset() does not stop it
-  std::uint64_t epoch = 1;             // of reset
+  std::optional<int> hardware_queues;  // nullopt: the runtime has not started; reset() does not stop it
+  std::uint64_t epoch = 1;             // incremented by reset()
   Machine machine;
   std::mt19937_64 random{1};
-  int eagerness = 2;  // of 4: how much runs before anybody asks for it
+  int eagerness = 2;  // of 4: the chance that a call runs one more step of work
   std::vector<Device> devices{1};
   std::map<std::uintptr_t, Allocation> memory;  // by address
   std::vector<Allocation> freed_too_early;
   std::map<const void*, Handle> handles;
-  std::vector<CUstream_st*> streams;  // with work or without, alive or not
+  std::vector<CUstream_st*> streams;  // all of them, also idle and destroyed ones
   std::vector<std::unique_ptr<Capture>> captures;
   std::vector<InjectedError> injected;
   std::vector<InjectedError> injected_executions;
@@ -136,14 +136,14 @@ struct State {
 };
 
 State& state();
-// The calling host thread's.
+// Returns the state of the calling host thread.
 Thread& this_thread();
 
 void violation(const std::string& text);
-// In [0, bound).
+// Returns a random number in [0, bound).
 std::size_t random_below(std::size_t bound);
 
-// A handle that is known from now on.
+// Creates and registers a handle.
 template <typename T>
 T* make_handle(const char* kind) {
   auto object = std::make_shared<T>();
@@ -151,9 +151,9 @@ T* make_handle(const char* kind) {
   state().handles[handle] = {kind, true, std::move(object)};
   return handle;
 }
-// False, and a violation, if `handle` was never made as such a handle or has been destroyed.
+// If `handle` was never created as this kind, or has been destroyed, records a violation and returns false.
 bool is_alive(const void* handle, const char* kind, const char* function);
-// Alike; the handle may not be used any more.
+// Does the same check and ends the handle's life.
 bool end_handle(const void* handle, const char* kind, const char* function);
 
 }  // namespace arbalest::tests::cuda_stand_in

@@ -37,7 +37,7 @@ CUstream_st* find_stream(cudaStream_t handle, const char* function) {
     CUstream_st*& legacy = state().devices[static_cast<std::size_t>(thread.device)].legacy_stream;
     if (legacy == nullptr) {
       legacy = make_stream(thread.device, true, 0);
-      state().handles[legacy].alive = false;  // nobody need destroy it
+      state().handles[legacy].alive = false;  // it need not be destroyed
     }
     return legacy;
   }
@@ -79,7 +79,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return cudaStreamCreateWithPriority(stream, flags, 0);
 }
 
-// Returns at once; what the stream has been given still runs.
+// Returns at once. The stream's enqueued work still runs.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return call("cudaStreamDestroy", InCapture::kLegal, [&](Thread&) {
     if (!end_handle(stream, "stream", "cudaStreamDestroy")) return cudaErrorInvalidResourceHandle;

@@ -8,9 +8,9 @@
 namespace arbalest::tests::cuda_stand_in {
 
 CUstream_st* make_stream(int device, bool blocking, int priority);
-// At the end of the queue, capture or not.
+// Adds work at the end of the queue, even during a capture.
 void append(CUstream_st& stream, std::shared_ptr<const Work> work);
-// Runs until all that the stream has been given is done.
+// Runs until all work of the stream is done.
 cudaError_t drain(const CUstream_st& stream, const char* function);
 
 }  // namespace arbalest::tests::cuda_stand_in

@@ -19,8 +19,8 @@ bool is_on_device(const Place& place) {
   return place.allocation != nullptr && place.allocation->kind == MemoryKind::kDevice;
 }
 
-// Whether each end is what the kind of the copy says; otherwise the host would read a device's memory, or a device the
-// host's.
+// Checks that both addresses agree with the kind of the copy. Otherwise the host would access device memory, or a
+// device host memory.
 cudaError_t check_direction(const Place& to, const Place& from, cudaMemcpyKind kind) {
   if (kind == cudaMemcpyDefault) return cudaSuccess;
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
@@ -37,8 +37,7 @@ cudaError_t check_length(const Place& place, std::size_t bytes) {
   return cudaErrorInvalidValue;
 }
 
-// Pageable memory is read before the call returns, and written before it returns (CUDA runtime API, "API
-// synchronization behavior").
+// Pageable memory is read or written before the call returns (CUDA runtime API, "API synchronization behavior").
 cudaError_t copy_pageable(void* to, const void* from, std::size_t bytes, bool reads, CUstream_st& stream) {
   constexpr const char* kName = "cudaMemcpyAsync";
   if (stream.capture != nullptr) {

@@ -20,7 +20,7 @@ class OneStep final : public Execution {
   }
 
  private:
-  const std::function<void()>& run_;  // of the work, which the stream keeps
+  const std::function<void()>& run_;  // belongs to the work, which the stream keeps
   const int device_;
 };
 

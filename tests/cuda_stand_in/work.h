@@ -1,4 +1,4 @@
-// Work of streams: what a call enqueues, and one execution of it.
+// Work of streams: the object that a call enqueues, and one execution of it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 
 namespace arbalest::tests::cuda_stand_in {
 
-// One execution. It runs in steps, between which other streams may run.
+// One execution of work. It runs in steps, and other streams may run between the steps.
 class Execution {
  public:
   virtual ~Execution() = default;
@@ -19,14 +19,14 @@ class Execution {
   virtual bool step() = 0;  // true: done
 };
 
-// What a call enqueues; a graph keeps it and executes it many times.
+// Work that a call enqueues. A graph keeps its works and executes them many times.
 struct Work {
-  std::string name;               // of the call
-  std::vector<const void*> uses;  // what it may read or write
+  std::string name;               // name of the call
+  std::vector<const void*> uses;  // memory that it may read or write
   std::function<std::unique_ptr<Execution>(CUstream_st&)> start;
 };
 
-// A point of a stream: passed when so many of its executions have ended.
+// A point of a stream. It has been passed when `number` executions of the stream have ended.
 struct Position {
   CUstream_st* stream = nullptr;
   std::uint64_t number = 0;
@@ -37,11 +37,11 @@ struct Node {
   std::vector<std::size_t> after;  // indices of earlier nodes
 };
 
-// A piece of work of one step.
+// Makes work of a single step.
 std::shared_ptr<const Work> make_work(std::string name, std::vector<const void*> uses, std::function<void()> run);
-// Ends when `position` has been passed.
+// Makes work that ends when `position` has been passed.
 std::shared_ptr<const Work> make_wait(Position position);
-// The nodes in any order that their edges allow.
+// Makes work that runs the nodes in a random order that their edges allow.
 std::shared_ptr<const Work> make_graph_run(std::shared_ptr<const std::vector<Node>> nodes);
 
 }  // namespace arbalest::tests::cuda_stand_in

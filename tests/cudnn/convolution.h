@@ -1,4 +1,4 @@
-// A convolution as cuDNN is asked about it.
+// A convolution in the form in which cuDNN is queried.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 namespace arbalest::tests::cudnn {
 
 struct Convolution {
-  engine::Shape input;    // [n, c, h, w], with the zeros that are not on both sides
+  engine::Shape input;    // [n, c, h, w], including padding that is on one side only
   engine::Shape weights;  // [o, c / groups, kernel h, kernel w]
   engine::Shape output;   // [n, o, h', w']
   engine::Window window;  // without extra_padding
   engine::Precision precision = engine::Precision::kFloat32;
-  engine::cuda::Order order = engine::cuda::Order::kChannelsLast;  // of all three tensors
+  engine::cuda::Order order = engine::cuda::Order::kChannelsLast;  // common to all three tensors
 
   std::int64_t groups() const { return input[1] / weights[1]; }
   bool operator==(const Convolution&) const = default;

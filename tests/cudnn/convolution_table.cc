@@ -46,7 +46,7 @@ class Interview {
     try {
       row.answer = ask(library_, device_, row.convolution, row.pass, kAllowedWorkspaceBytes, row.float_gradient);
     } catch (const CallFailed&) {
-      row.answer.reset();  // the table says that cuDNN refuses the question
+      row.answer.reset();  // the table shows that cuDNN rejects the query
     }
     rows_.push_back(std::move(row));
   }

@@ -1,4 +1,4 @@
-// cuDNN's answers about every convolution of the zoo, as a table.
+// A table of cuDNN's answers for every convolution of the zoo.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ struct Row {
   Convolution convolution;
   Pass pass = Pass::kForward;
   bool float_gradient = false;   // the gradient of BF16 weights is written as FP32
-  bool used = false;             // training asks this question
-  std::optional<Answer> answer;  // none where cuDNN refuses the question
+  bool used = false;             // training uses this convolution
+  std::optional<Answer> answer;  // nullopt if cuDNN rejects the query
 };
 
-// Forward and both gradients in FP32, TF32 and BF16, in the order in which the CUDA device keeps its tensors. Beside
-// them, as a choice: FP32 in the other order, and BF16 with gradients of weights in FP32.
+// Queries the forward pass and both gradients in FP32, TF32 and BF16, in the order of the CUDA device's tensors. Also
+// queries two alternatives: FP32 in the other order, and BF16 with weight gradients in FP32.
 std::vector<Row> ask_about_zoo(const Library& library, const Descriptor& device);
 
 // "lenet {}, 32 examples: 32x1x28x28 * ...: weight gradient in BF16, NHWC"
 std::string to_string(const Row& row);
 
-// Tab-separated lines below one line of column names. The first line names cuDNN's version and the device.
+// Returns tab-separated lines. The first line names cuDNN's version and the device, the second has the column names.
 std::string to_text(const std::vector<Row>& rows, const std::string& title);
 
 // "# cuDNN 9.19.0, device h100.json"

@@ -1,5 +1,5 @@
-// cudnn_table DEVICE.json: prints what cuDNN answers about the zoo's convolutions on that GPU, which need not be here.
-// Exit codes: 0 done, 2 usage, 3 the file is wrong, 4 skipped (cuDNN is absent or too old).
+// cudnn_table DEVICE.json: prints cuDNN's answers for the zoo's convolutions on this GPU. The machine need not have it.
+// Exit codes: 0 done, 2 usage, 3 the file is invalid, 4 skipped (cuDNN is missing or too old).
 #include <cstdio>
 
 #include "engine/error.h"

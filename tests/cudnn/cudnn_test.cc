@@ -1,4 +1,4 @@
-// The real cuDNN, asked about a GPU that this machine does not have.
+// Tests queries of the real cuDNN about a GPU that this machine does not have.
 #include <fstream>
 #include <sstream>
 
@@ -23,7 +23,7 @@ using engine::cuda::Order;
 std::string h100() { return source_directory() + "/tests/cudnn/h100.json"; }
 std::string table_file() { return source_directory() + "/bench/results/cudnn-h100-convolutions.tsv"; }
 
-// A test is skipped where cuDNN is absent or too old to be asked.
+// Skips the test if cuDNN is missing, or too old for such queries.
 const Library& library_or_skip() {
   static const Library* const library = [] {
     try {
@@ -52,7 +52,7 @@ std::string properties_error(const std::string& text) {
   return {};
 }
 
-// The H100's properties with `from` replaced.
+// Returns the H100's properties with `from` replaced by `to`.
 std::string changed(const std::string& from, const std::string& to) {
   std::string text = read_text(h100());
   const std::size_t at = text.find(from);
@@ -71,7 +71,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 }  // namespace
 
-TEST_CASE("cudnn: every convolution of the zoo has a repeatable engine, and the table is what cuDNN answers") {
+TEST_CASE("cudnn: every convolution of the zoo has a repeatable engine, and the table has cuDNN's answers") {
   const Library& library = library_or_skip();
   const std::vector<Row> rows = ask_about_zoo(library, read_device(library, h100()));
   int used = 0;
@@ -117,11 +117,11 @@ TEST_CASE("cudnn: the answers depend on precision and order") {
   CHECK(cores.with_cores > 0);
   CHECK(cores.without_cores == plain.without_cores);
   CHECK(answer(Order::kChannelsLast, Precision::kBFloat16, Pass::kWeightGradient).with_cores > 0);
-  // No engine has less than no workspace.
+  // No engine has a negative workspace.
   CHECK_FALSE(answer(Order::kCanonical, Precision::kFloat32, Pass::kForward, -1).engine.has_value());
 }
 
-TEST_CASE("cudnn: a convolution whose shapes do not fit is refused with cuDNN's words") {
+TEST_CASE("cudnn: a convolution with inconsistent shapes is refused with cuDNN's message") {
   const Library& library = library_or_skip();
   const Descriptor device = read_device(library, h100());
   Convolution wrong = lenet_conv2(Order::kChannelsLast, Precision::kBFloat16);
@@ -130,7 +130,7 @@ TEST_CASE("cudnn: a convolution whose shapes do not fit is refused with cuDNN's 
                     ContainsSubstring("CUDNN_STATUS_"));
 }
 
-TEST_CASE("cudnn: the zoo's convolutions are those that its layers describe") {
+TEST_CASE("cudnn: the zoo's convolutions agree with its layers") {
   const std::vector<ZooConvolution> found = zoo_convolutions(Precision::kBFloat16);
   REQUIRE(found.size() > 2);
   CHECK(to_string(found[0].convolution) == "32x1x28x28 * 20x1x5x5, stride 1x1, padding 0x0");
@@ -139,10 +139,10 @@ TEST_CASE("cudnn: the zoo's convolutions are those that its layers describe") {
   CHECK(found[1].input_gradient);
   CHECK(found[1].convolution.order == Order::kChannelsLast);
   const auto has_groups = [](const ZooConvolution& zoo) { return zoo.convolution.groups() > 1; };
-  CHECK(std::ranges::any_of(found, has_groups));  // depthwise ones
+  CHECK(std::ranges::any_of(found, has_groups));  // depthwise convolutions
 }
 
-TEST_CASE("cudnn: a wrong device-property file is an error with its place and a remedy") {
+TEST_CASE("cudnn: the error for an invalid device-property file has the position and a remedy") {
   CHECK_THAT(properties_error("{\n  \"deviceVer\": 900,\n  oops\n}"), ContainsSubstring("3:3: error: this is no JSON"));
   CHECK_THAT(properties_error("[1]"), ContainsSubstring("1:1: error: expected one JSON object"));
   CHECK_THAT(properties_error(""), ContainsSubstring("1:1: error: the file with the GPU's properties cannot be read"));
@@ -152,12 +152,12 @@ TEST_CASE("cudnn: a wrong device-property file is an error with its place and a 
         "5:3: error: multiProcessorCount must be a whole number above 0 (got 0)");
   CHECK_THAT(properties_error(changed("[1024, 1024, 64]", "[1024, 64]")),
              ContainsSubstring("maxBlockSize must be a list of three whole numbers above 0 (got [1024,64])"));
-  // The form is right, and cuDNN knows no such GPU.
+  // The form is valid, but cuDNN does not know such a GPU.
   CHECK_THAT(properties_error(changed("900", "300")),
              ContainsSubstring("3:3: error: cuDNN ") && ContainsSubstring("refuses these properties; check deviceVer"));
 }
 
-TEST_CASE("cudnn: a library that is absent or too old is said to be so") {
+TEST_CASE("cudnn: the error for a missing or old library says so") {
   CHECK_THROWS_WITH(Library("/nowhere/libcudnn.so.9"), ContainsSubstring("cuDNN cannot be loaded: /nowhere/"));
   CHECK_THROWS_AS(Library(ARBALEST_OLD_CUDNN), Unavailable);
   CHECK_THROWS_WITH(
@@ -165,7 +165,7 @@ TEST_CASE("cudnn: a library that is absent or too old is said to be so") {
       ContainsSubstring("is cuDNN 9.1.0, which answers no question without a GPU; install 9.8.0 or newer"));
 }
 
-TEST_CASE("cudnn: the program tells wrong usage, wrong files and a missing cuDNN apart") {
+TEST_CASE("cudnn: the program has different exit codes for wrong usage, invalid files and a missing cuDNN") {
   library_or_skip();
   const TemporaryDirectory directory;
   const auto run = [&](std::vector<std::string> arguments) {

@@ -28,7 +28,7 @@ struct Property {
   Form form;
 };
 
-// cuDNN refuses a description that lacks one of these, and does not say which.
+// cuDNN rejects a description that lacks one of these properties, and does not say which one.
 constexpr std::array kProperties = {
     Property{"deviceName", Form::kText},
     Property{"deviceVer", Form::kPositive},
@@ -88,7 +88,7 @@ bool has_form(const nlohmann::json& value, Form form) {
   return value.is_string();
 }
 
-// "file:line:column" of a byte of the text.
+// Returns "file:line:column" for a byte of the text.
 std::string place(const std::filesystem::path& file, std::string_view text, std::size_t byte) {
   const std::string_view before = text.substr(0, std::min(byte, text.size()));
   const std::size_t line_start = before.rfind('\n');

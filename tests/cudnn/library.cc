@@ -11,7 +11,7 @@ namespace arbalest::tests::cudnn {
 
 namespace {
 
-constexpr std::size_t kOldest = 90800;  // 9.8 is the first to take device properties as JSON
+constexpr std::size_t kOldest = 90800;  // 9.8 is the first version that accepts device properties as JSON
 
 std::string version_text(std::size_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);

@@ -1,5 +1,5 @@
-// cuDNN's backend interface, loaded while the program runs. The stand-in defines functions of the same names in the
-// same program, and a machine without cuDNN can still start the tests.
+// cuDNN's backend interface, loaded at run time, for two reasons. The stand-in defines functions of the same names in
+// the same program, and a machine without cuDNN can still start the tests.
 #pragma once
 
 #include <cudnn.h>
@@ -13,13 +13,13 @@
 
 namespace arbalest::tests::cudnn {
 
-// cuDNN is absent, or too old to answer without a GPU.
+// cuDNN is missing, or too old to answer without a GPU.
 class Unavailable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A call of cuDNN failed; what() holds the call and cuDNN's explanation.
+// A call of cuDNN failed. what() has the call and cuDNN's explanation.
 class CallFailed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -51,7 +51,7 @@ class Descriptor {
   std::vector<cudnnBackendNumericalNote_t> numerical_notes() const;  // of an engine
   std::vector<cudnnBackendBehaviorNote_t> behavior_notes() const;    // of an engine
   Descriptor get_descriptor(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const;
-  // All that there are.
+  // Returns all descriptors of the attribute.
   std::vector<Descriptor> get_descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const;
 
  private:
@@ -66,7 +66,7 @@ class Descriptor {
 
 class Library {
  public:
-  // Throws Unavailable where there is no such library, or where it is older than cuDNN 9.8.
+  // Throws Unavailable if there is no such library, or if it is older than cuDNN 9.8.
   explicit Library(const std::string& path);
   ~Library();
   Library(const Library&) = delete;

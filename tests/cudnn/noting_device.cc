@@ -11,10 +11,10 @@ namespace {
 
 using engine::cuda::Order;
 
-// An order that a tensor with one channel or one pixel does not tell, since it has both.
+// Whether the tensor has a unique order. A tensor with one channel or one pixel has both orders.
 bool tells_order(const engine::Shape& shape) { return shape[1] > 1 && shape[2] * shape[3] > 1; }
 
-// The one order that all three tensors of a convolution have.
+// Returns the common order of the convolution's three tensors.
 Order common_order(const engine::Layout& input, const engine::OperatorTraits& traits) {
   for (const engine::Layout* layout : {&traits.output, &input, &traits.parameters[0]}) {
     if (tells_order(layout->shape())) return engine::cuda::order_of(*layout);
@@ -22,7 +22,7 @@ Order common_order(const engine::Layout& input, const engine::OperatorTraits& tr
   return Order::kChannelsLast;
 }
 
-// The same convolution of one image, which is only as large as the window needs to have two places in each direction.
+// Returns the convolution for a single image that is just large enough for two window positions in each direction.
 engine::Conv2dSpec shrink(const engine::Conv2dSpec& spec) {
   const engine::Shape& input = spec.input.shape();
   const engine::Extent2d span = window_span(spec.window);
@@ -45,18 +45,18 @@ class PlannedConvolution final : public engine::Operator {
 
 }  // namespace
 
-NotingDevice::NotingDevice() : device_(engine::open_device(engine::parse_device("cuda:0"))) {}
+NotingDevice::NotingDevice() : ForwardingDevice(engine::open_device(engine::parse_device("cuda:0"))) {}
 
 std::unique_ptr<engine::Operator> NotingDevice::prepare(const engine::OperatorSpec& spec,
                                                         const engine::PrepareOptions& options) {
   const auto* convolution = std::get_if<engine::Conv2dSpec>(&spec);
-  return convolution == nullptr ? device_->prepare(spec, options) : note(*convolution, options);
+  return convolution == nullptr ? ForwardingDevice::prepare(spec, options) : note(*convolution, options);
 }
 
 std::unique_ptr<engine::Operator> NotingDevice::note(const engine::Conv2dSpec& spec,
                                                      const engine::PrepareOptions& options) {
   const engine::Conv2dSpec small = shrink(spec);
-  engine::OperatorTraits traits = device_->prepare(small, options)->traits();
+  engine::OperatorTraits traits = ForwardingDevice::prepare(small, options)->traits();
   const Order order = common_order(small.input, traits);
   const engine::Shape& input = spec.input.shape();
   const engine::Shape output = window_output_shape(input, spec.window, spec.filters);

@@ -1,18 +1,18 @@
-// A device that notes which convolutions it prepares.
+// A device that records the convolutions that it prepares.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "engine/device.h"
 #include "tests/cudnn/convolution.h"
+#include "tests/support/forwarding_device.h"
 
 namespace arbalest::tests::cudnn {
 
-// Device "cuda:0". In place of each convolution it prepares a small one, so that the trials which belong to a
-// preparation do not compute large convolutions on the stand-in; plans made with it cannot be run.
-class NotingDevice final : public engine::Device {
+// Device "cuda:0". In place of each convolution it prepares a small one, because preparing runs trials, and large
+// convolutions would be slow on the stand-in. Plans for this device cannot be run.
+class NotingDevice final : public ForwardingDevice {
  public:
   struct Note {
     Convolution convolution;
@@ -23,32 +23,12 @@ class NotingDevice final : public engine::Device {
 
   const std::vector<Note>& notes() const { return notes_; }
 
-  const std::string& name() const noexcept override { return device_->name(); }
-  bool is_cuda() const noexcept override { return device_->is_cuda(); }
-  int cores() const noexcept override { return device_->cores(); }
-  engine::Buffer allocate(std::size_t bytes) override { return device_->allocate(bytes); }
-  engine::Buffer allocate_host(std::size_t bytes) override { return device_->allocate_host(bytes); }
-  std::size_t free_memory() const override { return device_->free_memory(); }
-  std::unique_ptr<engine::Stream> create_stream(const engine::StreamOptions& options) override {
-    return device_->create_stream(options);
-  }
-  std::size_t stream_bytes(const engine::StreamOptions& options) const override {
-    return device_->stream_bytes(options);
-  }
   std::unique_ptr<engine::Operator> prepare(const engine::OperatorSpec& spec,
                                             const engine::PrepareOptions& options) override;
-  engine::Layout plain_layout(const engine::Shape& shape, engine::DType dtype) const override {
-    return device_->plain_layout(shape, dtype);
-  }
-  void convert(const engine::Layout& source_layout, const void* source, const engine::Layout& target_layout,
-               void* target) override {
-    device_->convert(source_layout, source, target_layout, target);
-  }
 
  private:
   std::unique_ptr<engine::Operator> note(const engine::Conv2dSpec& spec, const engine::PrepareOptions& options);
 
-  std::unique_ptr<engine::Device> device_;
   std::vector<Note> notes_;
 };
 

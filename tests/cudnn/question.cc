@@ -23,7 +23,7 @@ std::vector<std::int64_t> dense_strides(const Shape& shape, Order order) {
 
 Descriptor describe_tensor(const Library& library, std::int64_t id, const Shape& shape, Order order,
                            cudnnDataType_t type) {
-  constexpr std::int64_t kAlignment = 16;  // buffers of ours have at least 64
+  constexpr std::int64_t kAlignment = 16;  // our buffers have at least 64
   Descriptor tensor(library, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type);
   tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::vector<std::int64_t>(shape.begin(), shape.end()));
@@ -48,7 +48,7 @@ Descriptor describe_window(const Library& library, const engine::Window& window)
   return described;
 }
 
-// The names of one kind of operation's attributes.
+// The attribute names of one kind of operation.
 struct OperationNames {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t input, weights, output, window, alpha, beta;
@@ -118,8 +118,8 @@ Notes read_notes(const Descriptor& engine, Precision precision) {
   return {exact && !compiled && (!tensor_cores || precision != Precision::kFloat32), tensor_cores};
 }
 
-// Configurations of engines by cuDNN's heuristics, the one that it expects to be the fastest first; then those that it
-// falls back to. Each list leaves out engines that the other has.
+// Returns engine configurations from cuDNN's heuristics, with the expected fastest first, followed by its fallbacks.
+// Neither of the two lists is complete.
 std::vector<Descriptor> list_configurations(const Library& library, const Descriptor& device, const Descriptor& graph) {
   std::vector<Descriptor> configurations;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
@@ -136,7 +136,7 @@ std::vector<Descriptor> list_configurations(const Library& library, const Descri
   return configurations;
 }
 
-// Bytes of workspace, or nothing where cuDNN cannot build the plan.
+// Returns the bytes of workspace, or nullopt if cuDNN cannot build the plan.
 std::optional<std::int64_t> build_plan(const Library& library, const Descriptor& device,
                                        const Descriptor& configuration) {
   try {
@@ -146,7 +146,7 @@ std::optional<std::int64_t> build_plan(const Library& library, const Descriptor&
     plan.finalize();
     return plan.get_integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
   } catch (const CallFailed&) {
-    return std::nullopt;  // the next engine is tried, as the engine of a device does
+    return std::nullopt;  // the caller tries the next engine, as the CUDA device does
   }
 }
 

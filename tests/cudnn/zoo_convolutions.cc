@@ -16,10 +16,10 @@ namespace {
 struct UsualJob {
   const char* model;
   dataflow::InputDescription input;
-  std::int64_t examples;  // of a mini-batch
+  std::int64_t examples;  // per mini-batch
 };
 
-// The mini-batches of configs/, and for ImageNet those of one learner among several.
+// Returns models with the batch sizes in configs/, and for ImageNet with the batch size of one of several learners.
 std::vector<UsualJob> usual_jobs() {
   const dataflow::InputDescription mnist{{1, 28, 28}, 10}, cifar{{3, 32, 32}, 10}, imagenet{{3, 224, 224}, 1000};
   return {{"lenet {}", mnist, 32},

@@ -59,7 +59,7 @@ Layers residual(std::int64_t width) {
           {"pool", {"relu5"}, std::make_shared<GlobalAveragePoolLayer>()}};
 }
 
-// Shortcuts without parameters, and sums of sums without activation, so that many gradients are equal.
+// Shortcuts without parameters, and sums of sums without activation: many tensors have equal gradients.
 Layers shortcuts() {
   return {{"conv1", {"image"}, conv(6, 3)},
           {"relu1", {"conv1"}, relu()},
@@ -78,7 +78,7 @@ Layers shortcuts() {
           {"pool", {"tanh"}, std::make_shared<GlobalAveragePoolLayer>()}};
 }
 
-// An inception module; the image itself is concatenated with its results.
+// An inception module that also concatenates the image itself.
 Layers inception(std::int64_t width) {
   return {{"conv1", {"image"}, conv(width, 3)},
           {"relu1", {"conv1"}, relu()},
@@ -146,7 +146,7 @@ TEST_CASE("gradients of residual networks agree with the reference", "[training]
   check_against_reference(build(residual(GENERATE(5, 16))), 4);
 }
 
-TEST_CASE("gradients that many layers share agree with the reference", "[training][branches]") {
+TEST_CASE("gradients that several layers share agree with the reference", "[training][branches]") {
   check_against_reference(build(shortcuts()), 3);
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("gradients of inception modules agree with the reference", "[training]
   check_against_reference(build(inception(GENERATE(5, 16))), 4);
 }
 
-TEST_CASE("several losses are trained by their weighted sum, and tests see the main one only", "[training][branches]") {
+TEST_CASE("several losses train by their weighted sum, and evaluation reports the main one", "[training][branches]") {
   Layers layers = inception(5);
   const auto loss = [](float weight, float smoothing = 0.0F) {
     return std::make_shared<SoftmaxCrossEntropyLayer>(SoftmaxCrossEntropyLayer::Options{weight, smoothing});

@@ -1,5 +1,5 @@
-// Simulates random graphs with branches on the arena of their memory plan. Every operator must find the values it
-// needs, whatever has been written in between.
+// Simulates random graphs with branches on the arena of their memory plan. Every operator must find the values that it
+// needs: no other operator may have overwritten them.
 #include <functional>
 #include <map>
 #include <optional>
@@ -19,7 +19,7 @@ using engine::Layout;
 using engine::OperatorTraits;
 using engine::Shape;
 
-// Only its number of inputs and whether it has parameters matter; all its tensors are [n, 3].
+// A layer of which only the number of inputs and the presence of parameters matter. All its tensors are [n, 3].
 class FakeLayer final : public Layer {
  public:
   FakeLayer(int inputs, bool has_parameters) : inputs_(inputs), has_parameters_(has_parameters) {}
@@ -48,7 +48,7 @@ struct Problem {
   Backward backward;
 };
 
-// Layers read earlier layers at random; outputs without reader are joined at the end.
+// Layers read random earlier layers. A last layer joins the outputs that no layer reads.
 Graph random_graph(RandomSequence& random) {
   std::vector<LayerDescription> layers{{"first", {"image"}, std::make_shared<FakeLayer>(1, true)}};
   std::vector<std::string> unread{"first"};
@@ -64,7 +64,7 @@ Graph random_graph(RandomSequence& random) {
     std::vector<std::string> inputs;
     const std::uint64_t width = random.below(2) == 0 ? 1 : 1 + random.below(3);
     for (std::uint64_t k = 0; k < width; ++k) {
-      // Mostly one of the last layers, sometimes the image.
+      // The input is mostly one of the last layers, sometimes the image.
       const std::uint64_t back = random.below(std::min<std::uint64_t>(layers.size(), 4));
       inputs.push_back(random.below(12) == 0 ? "image" : layers[layers.size() - 1 - back].name);
     }
@@ -158,7 +158,7 @@ class Simulation {
   Simulation(const Problem& of, const BufferLifetimes& buffers)
       : of_(of), buffers_(buffers), plan_(plan_memory(buffers.lifetimes)), cells_(plan_.bytes / 64, 0) {}
 
-  // Returns the first mistake; "" if there is none.
+  // Returns the first error, or "" if there is none.
   std::string run() {
     write(value(Graph::kImage), name_of_value(Graph::kImage));
     write(value(Graph::kLabel), name_of_value(Graph::kLabel));
@@ -227,7 +227,8 @@ class Simulation {
     if (error_.empty()) error_ = node(n).name + ": " + what;
   }
 
-  // Writes what an operator may write early before it reads, and its scratch memory all the time.
+  // An operator may write its output and saved values before it reads its inputs, so these are spoilt first. Scratch
+  // memory is spoilt before and after.
   void forward(int n) {
     spoil(buffers_.forward_scratch[at(n)]);
     spoil(buffers_.saved[at(n)]);
@@ -282,7 +283,7 @@ class Simulation {
       const bool is_wanted = of_.backward.tensor_gradient[at(input)];
       if (is_wanted != (gradients.inputs[k].written >= 0)) fail(n, "another gradient is made than is wanted");
     }
-    // All contributions must exist, also while sums are made.
+    // Each contribution must still be intact when it is added.
     for (std::size_t k = 0; k < gradients.inputs.size(); ++k) {
       const InputGradient& of = gradients.inputs[k];
       if (of.written < 0) continue;
@@ -312,7 +313,7 @@ BufferLifetimes lifetimes_of(const Problem& problem) {
   return find_lifetimes(problem.graph, problem.layouts, problem.traits, problem.forward, problem.backward);
 }
 
-TEST_CASE("no operator finds anything spoilt, whatever the graph") {
+TEST_CASE("no operator of a random graph reads a buffer that was overwritten") {
   int shared_gradients = 0;
   int sums = 0;
   int copies = 0;
@@ -329,13 +330,13 @@ TEST_CASE("no operator finds anything spoilt, whatever the graph") {
       }
     }
   }
-  // All cases that can go wrong have occurred.
+  // The random graphs contain every case that could fail.
   CHECK(shared_gradients > 1000);
   CHECK(sums > 1000);
   CHECK(copies > 100);
 }
 
-TEST_CASE("buffers that are given away too early are found out") {
+TEST_CASE("the simulation detects buffers that are reused too early") {
   int cut = 0;
   int found = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -350,7 +351,7 @@ TEST_CASE("buffers that are given away too early are found out") {
     }
   }
   CAPTURE(cut, found);
-  CHECK(found > cut / 10);  // not every such plan reuses the place
+  CHECK(found > cut / 10);  // not every plan reuses the buffer that was freed too early
 }
 
 }  // namespace

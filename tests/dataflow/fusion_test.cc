@@ -1,4 +1,4 @@
-// Tests which layers are fused, and that fused layers compute the same.
+// Tests which layers are fused, and that fused layers give the same results.
 #include "dataflow/fusion.h"
 
 #include "dataflow/layers/activation.h"
@@ -34,7 +34,7 @@ std::vector<std::string> labels(const Graph& graph) {
   return labels;
 }
 
-TEST_CASE("fusion: an activation becomes part of the layer that it alone reads") {
+TEST_CASE("fusion: an activation is fused into its input layer if nothing else reads that layer") {
   const Graph lenet_graph = Graph::build({{1, 28, 28}, 10}, arbalest::tests::lenet());
   const Graph fused = fuse(lenet_graph);
   CHECK(labels(fused) ==
@@ -56,7 +56,7 @@ TEST_CASE("fusion: an activation becomes part of the layer that it alone reads")
   CHECK(flops[0] == flops[1]);
 }
 
-TEST_CASE("fusion: the second of two activations stays, and so does one of the image or of a pooling") {
+TEST_CASE("fusion: a second activation in a row, and an activation of the image, are not fused") {
   const Graph graph = fuse(build({{"tanh0", {"image"}, activation(ActivationKind::kTanh)},
                                   {"hidden", {"tanh0"}, dense(5)},
                                   {"relu", {"hidden"}, activation(ActivationKind::kRelu)},
@@ -66,7 +66,7 @@ TEST_CASE("fusion: the second of two activations stays, and so does one of the i
   CHECK(labels(graph) == std::vector<std::string>{"tanh0", "hidden+relu", "tanh", "logits", "loss", "accuracy"});
 }
 
-TEST_CASE("fusion: batch norm and add take ReLU, and nothing else") {
+TEST_CASE("fusion: batch norm and add are fused with ReLU only, not with other activations") {
   const auto leaky = activation(ActivationFunction(ActivationKind::kLeakyRelu, 0.25F));
   const auto norm = std::make_shared<BatchNormLayer>(BatchNormLayer::Options{});
   const Graph graph = fuse(build({{"hidden", {"image"}, dense(5)},
@@ -92,7 +92,7 @@ TEST_CASE("fusion: batch norm and add take ReLU, and nothing else") {
   CHECK_FALSE(std::get<engine::BatchNormSpec>(graph.nodes()[2].layer->operator_spec(input, 0)).relu);
 }
 
-// The end of a residual block, with a shortcut that `shortcut` ends.
+// The end of a residual block. `shortcut` is the last layer of its shortcut.
 Graph residual(const std::shared_ptr<const Layer>& shortcut, bool relu) {
   const auto norm = std::make_shared<BatchNormLayer>(BatchNormLayer::Options{});
   std::vector<LayerDescription> layers{{"before", {"image"}, dense(5)},
@@ -105,7 +105,7 @@ Graph residual(const std::shared_ptr<const Layer>& shortcut, bool relu) {
   return build(layers, "logits");
 }
 
-TEST_CASE("fusion: batch norm takes over the sum that alone reads it, with the sum's ReLU") {
+TEST_CASE("fusion: a sum and its ReLU are fused into the batch norm if nothing else reads the batch norm") {
   const Graph graph = fuse(residual(activation(ActivationKind::kTanh), true));
   CHECK(labels(graph) ==
         std::vector<std::string>{"before", "hidden", "shortcut", "norm+sum+relu", "logits", "loss", "accuracy"});
@@ -120,20 +120,20 @@ TEST_CASE("fusion: batch norm takes over the sum that alone reads it, with the s
   CHECK(spec.addend == inputs[1]);
 }
 
-TEST_CASE("fusion: of two batch norms that are added, the later one takes over the sum") {
+TEST_CASE("fusion: a sum of two batch norms is fused into the later one") {
   const Graph graph = fuse(residual(std::make_shared<BatchNormLayer>(BatchNormLayer::Options{}), true));
   CHECK(labels(graph) ==
         std::vector<std::string>{"before", "hidden", "norm", "shortcut+sum+relu", "logits", "loss", "accuracy"});
   CHECK(graph.nodes()[3].inputs == std::vector<int>{graph.nodes()[0].output, graph.nodes()[2].output});
 }
 
-TEST_CASE("fusion: the order of parameters stays") {
+TEST_CASE("fusion: the order of parameters does not change") {
   const Graph graph = residual(dense(5), true);
   CHECK(labels(fuse(graph)) ==
         std::vector<std::string>{"before", "hidden", "norm", "shortcut", "sum+relu", "logits", "loss", "accuracy"});
 }
 
-TEST_CASE("fusion: a sum without ReLU passes gradients on and stays, and so does one of what others read too") {
+TEST_CASE("fusion: batch norm does not take a sum without ReLU, nor a sum of an output that others read") {
   CHECK(labels(fuse(residual(activation(ActivationKind::kTanh), false))) ==
         std::vector<std::string>{"before", "hidden", "norm", "shortcut", "sum", "logits", "loss", "accuracy"});
   const auto norm = std::make_shared<BatchNormLayer>(BatchNormLayer::Options{});
@@ -147,7 +147,7 @@ TEST_CASE("fusion: a sum without ReLU passes gradients on and stays, and so does
   CHECK(labels(twice) == std::vector<std::string>{"hidden", "norm", "tanh", "sum+relu", "logits", "loss", "accuracy"});
 }
 
-TEST_CASE("fusion: an activation keeps its slope, and one that is differentiated by its input stays") {
+TEST_CASE("fusion: a fused activation keeps its slope, and GELU, whose derivative needs its input, is not fused") {
   const ActivationFunction leaky(ActivationKind::kLeakyRelu, 0.25F);
   const Graph graph = fuse(build({{"hidden", {"image"}, dense(5)},
                                   {"leaky", {"hidden"}, activation(leaky)},
@@ -160,7 +160,7 @@ TEST_CASE("fusion: an activation keeps its slope, and one that is differentiated
   CHECK(std::get<engine::DenseSpec>(graph.nodes()[0].layer->operator_spec(input, 0)).activation == leaky);
 }
 
-TEST_CASE("fusion: an output that others read too keeps its own place") {
+TEST_CASE("fusion: an output that other layers read is not overwritten") {
   // Accuracy and loss both read the logits, so the sigmoid must not overwrite them.
   const Graph graph = build({{"logits", {"image"}, dense(3)},
                              {"squashed", {"logits"}, activation(ActivationKind::kSigmoid)},
@@ -169,7 +169,7 @@ TEST_CASE("fusion: an output that others read too keeps its own place") {
   CHECK(labels(fuse(graph)) == std::vector<std::string>{"logits", "squashed", "accuracy", "loss"});
 }
 
-TEST_CASE("fusion: randomness is keyed as before") {
+TEST_CASE("fusion: dropout keeps its random key") {
   const Graph graph = build({{"hidden", {"image"}, dense(5)},
                              {"relu", {"hidden"}, activation(ActivationKind::kRelu)},
                              {"drop", {"relu"}, std::make_shared<DropoutLayer>(0.5F)},

@@ -99,7 +99,7 @@ TEST_CASE("parts of the gradient cover each node and each element once, and are 
   CHECK(most_parts > 10);
 }
 
-TEST_CASE("a parameter larger than a part is a part of its own", "[gradient_parts]") {
+TEST_CASE("a parameter larger than a part is in a part of its own", "[gradient_parts]") {
   // The nodes have 10, no, 1000 and 10 elements.
   const std::vector<std::optional<std::int64_t>> first_element = {0, std::nullopt, 10, 1010};
   constexpr std::int64_t kBytes = 320;  // 80 elements; 10 in the first part

@@ -40,7 +40,7 @@ std::vector<std::int64_t> sorted(std::vector<std::int64_t> values) {
 
 }  // namespace
 
-TEST_CASE("every epoch is a permutation of its own", "[input]") {
+TEST_CASE("every epoch is a different permutation", "[input]") {
   ShuffledOrder order(1000, 50, 7);
   std::vector<std::int64_t> identity(1000);
   std::iota(identity.begin(), identity.end(), 0);
@@ -65,13 +65,13 @@ TEST_CASE("the same seed gives the same order, another seed another", "[input]")
   CHECK(epoch(other, 3) != epoch(one, 4));  // seed and epoch are not simply added
 }
 
-TEST_CASE("the order never changes, whatever the standard library", "[input]") {
+TEST_CASE("the order does not depend on the standard library", "[input]") {
   ShuffledOrder order(10, 10, 1);
   CHECK(epoch(order, 0) == std::vector<std::int64_t>{1, 6, 7, 2, 3, 0, 8, 4, 9, 5});
   CHECK(epoch(order, 1) == std::vector<std::int64_t>{8, 4, 3, 7, 1, 0, 2, 6, 9, 5});
 }
 
-TEST_CASE("the examples of a last partial batch are dropped, others each epoch", "[input]") {
+TEST_CASE("the last partial batch is dropped, with different examples in each epoch", "[input]") {
   ShuffledOrder order(103, 10, 3);
   CHECK(order.batches_per_epoch() == 10);
   CHECK(order.dropped_examples() == 3);

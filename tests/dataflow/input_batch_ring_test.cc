@@ -45,7 +45,7 @@ std::unique_ptr<ByteImages> numbered_images(std::size_t count) {
                                       std::move(labels));
 }
 
-// Whether the batch holds the examples of `order`. In a ring of indices only indices are compared.
+// Whether the batch holds the examples of `order`. For a ring of indices, compares indices only.
 bool is_right(const Batch& batch, BatchOrder& order) {
   std::vector<std::int64_t> indices(static_cast<std::size_t>(order.batch_size()));
   order.indices(batch.number, indices);
@@ -105,7 +105,7 @@ class FailingDataset final : public Dataset {
   InputDescription description_{Shape{1, 1, 1}, 10};
 };
 
-// A dataset whose image n has the value n; it skips the examples that are not listed.
+// A dataset whose image n has the value n. Reading one of the `unreadable` examples fails, so a batch ring skips it.
 class SkippingDataset final : public Dataset {
  public:
   explicit SkippingDataset(std::set<std::int64_t> unreadable) : unreadable_(std::move(unreadable)) {}
@@ -169,7 +169,7 @@ class Opener final : public arbalest::dataflow::InputObserver {
 
 }  // namespace
 
-TEST_CASE("an observer is told when batches are filled, and when they must be waited for", "[input]") {
+TEST_CASE("an observer sees when batches are filled, and when the consumer waits for one", "[input]") {
   ClosedDataset data;
   Opener opener(data);
   Rig rig(2);
@@ -189,7 +189,7 @@ TEST_CASE("an observer is told when batches are filled, and when they must be wa
   CHECK(opener.fills_ended == opener.fills_begun);
 }
 
-TEST_CASE("batches come in sequence under random delays, several out, released in any order", "[input]") {
+TEST_CASE("batches arrive in order under random delays, with several in use and released in any order", "[input]") {
   const int threads = GENERATE(1, 2, 4);
   const int slots = GENERATE(1, 2, 5, 16, 100);
   const Content content = GENERATE(Content::kImages, Content::kIndices);
@@ -207,20 +207,20 @@ TEST_CASE("batches come in sequence under random delays, several out, released i
     CHECK(batch->number == number);
     CHECK(reinterpret_cast<std::uintptr_t>(batch->images) % 64 == 0);
     CHECK((batch->images == nullptr) == (content == Content::kIndices));
-    out.push_back(*batch);  // the oldest is in front
+    out.push_back(*batch);  // the oldest comes first
     if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
     // The next batch needs the slot of batch number - slots, which must have been released.
     const auto in_the_way = [&] { return out.front().number + static_cast<std::uint64_t>(slots) <= number + 1; };
     while (!out.empty() && (in_the_way() || random() % 3 != 0)) {
       const std::size_t which = in_the_way() ? 0 : random() % out.size();
-      CHECK(is_right(out[which], reference));  // nobody has overwritten it
+      CHECK(is_right(out[which], reference));  // it was not overwritten
       ring->release(out[which].number);
       out.erase(out.begin() + static_cast<std::ptrdiff_t>(which));
     }
   }
 }
 
-TEST_CASE("augmented images are those of their place in the sequence, whatever thread fills their batch", "[input]") {
+TEST_CASE("augmentation depends on the place in the sequence, not on the thread that fills the batch", "[input]") {
   const int threads = GENERATE(1, 4);
   Rig rig(threads);
   const auto data = numbered_images(20);
@@ -332,7 +332,7 @@ TEST_CASE("a failed read is thrown when its batch is due, and again", "[input]")
   CHECK_THROWS_WITH(ring.next(), "record 5 is broken");
 }
 
-TEST_CASE("in the place of a skipped example is the nearest readable one before it, without a label", "[input]") {
+TEST_CASE("a skipped example is replaced by the nearest readable one before it, without a label", "[input]") {
   Rig rig(3);
   const SkippingDataset data({0, 2, 3, 4, 5, 6, 7, 13});
   SequentialOrder order(14, 4);
@@ -358,7 +358,7 @@ TEST_CASE("in the place of a skipped example is the nearest readable one before 
   }
   CHECK(ring.skipped() == 8);
   CHECK(ring.first_skipped() == "record 0 is broken");
-  // The last place comes before the first, and the ones between are skipped, too.
+  // The search wraps around from the first place of the batch to the last, over other skipped examples.
   const SkippingDataset others({0, 1, 2});
   BatchRing cyclic(others, order, rig.device(), rig.pool(), 3);
   CHECK(cyclic.first_skipped().empty());
@@ -376,7 +376,7 @@ TEST_CASE("a ring that is destroyed early waits for its tasks", "[input]") {
   }
 }
 
-TEST_CASE("a batch that is not out cannot be released", "[input]") {
+TEST_CASE("a batch that is not in use cannot be released", "[input]") {
   Rig rig(1);
   const auto data = numbered_images(100);
   ShuffledOrder order(100, 8, 3);

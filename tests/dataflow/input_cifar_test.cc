@@ -68,7 +68,7 @@ std::string failure(const TemporaryDirectory& directory, const std::string& file
   return "";
 }
 
-// The error if the third training file holds `content` and all others are right.
+// Returns the error if the third training file holds `content` and all other files are valid.
 std::string failure_with(const std::string& content) {
   const TemporaryDirectory directory;
   write_training_files(directory, 2);
@@ -108,7 +108,7 @@ TEST_CASE("CIFAR-100: the fine labels are used", "[input]") {
   CHECK(data->labels() == std::vector<std::int32_t>{99, 98, 97, 96});
 }
 
-TEST_CASE("CIFAR: a missing file is named, and how to get it", "[input]") {
+TEST_CASE("CIFAR: the error for a missing file names it and says how to get it", "[input]") {
   const TemporaryDirectory directory;
   write_training_files(directory, 1);
   CHECK_THAT(failure(directory, "test_batch.bin", CifarVersion::k10, Split::kTest),
@@ -118,7 +118,7 @@ TEST_CASE("CIFAR: a missing file is named, and how to get it", "[input]") {
   CHECK_THAT(failure(directory, "train.bin", CifarVersion::k100), ContainsSubstring("cifar-100-binary"));
 }
 
-TEST_CASE("CIFAR: what is no whole number of records is refused with the record", "[input]") {
+TEST_CASE("CIFAR: a file that ends within a record is refused, and the error names the record", "[input]") {
   const std::string content = records10(2);
   for (const std::size_t bytes : {std::size_t{1}, kRecord10 - 1, kRecord10 + 1, 2 * kRecord10 - 1}) {
     CAPTURE(bytes);
@@ -129,11 +129,11 @@ TEST_CASE("CIFAR: what is no whole number of records is refused with the record"
   CHECK_THAT(failure_with(content + "trailing"),
              ContainsSubstring("its last 8 bytes are no whole record") && ContainsSubstring("record 2 (byte 6146)"));
   CHECK_THAT(failure_with(""), ContainsSubstring("is empty"));
-  // Beyond the first thousand records, which are read at once.
+  // An error after the first thousand records, which are read in one piece.
   CHECK_THAT(failure_with(records10(1001) + "x"), ContainsSubstring("record 1001 (byte"));
 }
 
-TEST_CASE("CIFAR: another number of records than in the published files is said", "[input]") {
+TEST_CASE("CIFAR: a number of records that differs from the published files is a warning", "[input]") {
   const TemporaryDirectory directory;
   write_training_files(directory, 10'000);
   Strings warnings;
@@ -152,7 +152,7 @@ TEST_CASE("CIFAR: another number of records than in the published files is said"
   CHECK_THAT(warnings[0], ContainsSubstring("train.bin has 10 records instead of 50000"));
 }
 
-TEST_CASE("CIFAR: a label out of range names its record", "[input]") {
+TEST_CASE("CIFAR: the error for a label out of range names its record", "[input]") {
   std::string content = records10(3);
   content[2 * kRecord10] = 10;
   CHECK_THAT(failure_with(content),

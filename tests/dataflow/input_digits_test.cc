@@ -38,7 +38,7 @@ std::vector<std::uint8_t> image(const ByteImages& data, std::size_t example) {
 
 }  // namespace
 
-TEST_CASE("the bytes of digits are fixed, whatever the number of threads", "[input]") {
+TEST_CASE("digits: the bytes do not depend on the number of threads", "[input]") {
   Pool pool(GENERATE(1, 3));
   CHECK(sha256(*load_digits(Split::kTrain, digits_normalization(), pool)) ==
         "a76136ae980ffa2250ba10e68ed689f3f0aa28ecddb911342848a9f44399136c");
@@ -72,7 +72,7 @@ TEST_CASE("digits: sizes, classes in equal numbers, statistics", "[input]") {
   CHECK(squares / 5'000 / 784 == Approx(1.0).margin(0.01));
 }
 
-TEST_CASE("no image of digits occurs twice, in training and test set together", "[input]") {
+TEST_CASE("digits: no image occurs twice in the training and test sets", "[input]") {
   Pool pool(2);
   std::set<std::vector<std::uint8_t>> seen;
   for (const Split split : {Split::kTrain, Split::kTest}) {
@@ -82,7 +82,7 @@ TEST_CASE("no image of digits occurs twice, in training and test set together", 
   CHECK(seen.size() == 25'000);
 }
 
-TEST_CASE("every image of digits shows a digit, apart from its border", "[input]") {
+TEST_CASE("digits: every image shows a digit and has an almost empty border", "[input]") {
   Pool pool(2);
   const auto data = load_digits(Split::kTest, digits_normalization(), pool);
   std::int64_t ink_at_border = 0;
@@ -94,5 +94,5 @@ TEST_CASE("every image of digits shows a digit, apart from its border", "[input]
       ink_at_border += touches ? 1 : 0;
     }
   }
-  CHECK(ink_at_border < 5'000);  // of 140,000 places
+  CHECK(ink_at_border < 5'000);  // of 140,000 border pixels
 }

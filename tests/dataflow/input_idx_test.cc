@@ -33,7 +33,7 @@ IdxSource source(const TemporaryDirectory& directory) {
   return {"small", directory.path(), {Shape{1, 4, 3}, 10}, {{0.5F}, {0.25F}}};
 }
 
-// The error message of load_idx(), which must be of kind kData and name `file`.
+// Returns the error message of load_idx(). The error must be of kind kData and name `file`.
 std::string failure(const TemporaryDirectory& directory, const std::string& file) {
   try {
     load_idx(source(directory), Split::kTrain);
@@ -46,7 +46,7 @@ std::string failure(const TemporaryDirectory& directory, const std::string& file
   return "";
 }
 
-// The error if `file` holds `content` and all others are right.
+// Returns the error if `file` holds `content` and all other files are valid.
 std::string failure_with(const std::string& file, const std::string& content) {
   const TemporaryDirectory directory;
   write_idx_dataset(directory.path(), 12);
@@ -103,7 +103,7 @@ TEST_CASE("IDX: gzip data may consist of several members", "[input]") {
   CHECK(load_idx(source(directory), Split::kTrain)->size() == 12);
 }
 
-TEST_CASE("IDX: a missing dataset names what was looked for and how to get it", "[input]") {
+TEST_CASE("IDX: the error for a missing dataset names the files and says how to get them", "[input]") {
   const TemporaryDirectory directory;
   const std::string message = failure(directory, kImages);
   CHECK_THAT(message, ContainsSubstring((directory / (std::string(kImages) + ".gz")).string()));
@@ -114,7 +114,7 @@ TEST_CASE("IDX: a missing dataset names what was looked for and how to get it", 
   CHECK_THAT(failure(directory, kLabels), ContainsSubstring("missing"));
 }
 
-TEST_CASE("IDX: files that are named as in some archives are told their name", "[input]") {
+TEST_CASE("IDX: the error for files named as in some archives gives the right name", "[input]") {
   const TemporaryDirectory directory;
   write_text(directory / "train-images.idx3-ubyte", idx_images(12, 4, 3));
   CHECK_THAT(failure(directory, "train-images.idx3-ubyte"),
@@ -158,7 +158,7 @@ TEST_CASE("IDX: a wrong magic number, element type or rank is refused", "[input]
   CHECK_THAT(failure_with(kLabels, idx_images(12, 4, 3)), ContainsSubstring("3 dimensions instead of 1"));
 }
 
-TEST_CASE("IDX: dimensions that cannot be true are refused before anything is allocated", "[input]") {
+TEST_CASE("IDX: impossible dimensions are refused before anything is allocated", "[input]") {
   CHECK_THAT(failure_with(kImages, idx_header({0xFFFFFFFF, 4, 3})), ContainsSubstring("4294967295 x 4 x 3"));
   CHECK_THAT(failure_with(kImages, idx_header({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF})), ContainsSubstring("pixels"));
   CHECK_THAT(failure_with(kLabels, idx_header({0xFFFFFFFF})), ContainsSubstring("more than the file can hold"));
@@ -177,7 +177,7 @@ TEST_CASE("IDX: image and label counts must agree", "[input]") {
   CHECK_THAT(message, ContainsSubstring("11 labels"));
 }
 
-TEST_CASE("IDX: a label out of range names its record", "[input]") {
+TEST_CASE("IDX: the error for a label out of range names its record", "[input]") {
   std::string labels = idx_labels(12);
   labels[8 + 5] = 10;
   CHECK_THAT(failure_with(kLabels, labels),
@@ -197,7 +197,7 @@ TEST_CASE("IDX: a flipped bit in a gzip file changes no pixel unnoticed", "[inpu
     write_text(directory / kImages, corrupt);
     try {
       const auto actual = load_idx(source(directory), Split::kTrain);
-      // Some bits have no meaning: the time in gzip's header, and the padding of the last byte.
+      // Some bits have no meaning, such as the time in gzip's header and the padding of the last byte.
       CHECK(actual->pixels() == expected->pixels());
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::kData);
@@ -210,7 +210,7 @@ TEST_CASE("IDX: a flipped bit in a gzip file changes no pixel unnoticed", "[inpu
   CHECK_THAT(failure_with_gzip(kImages, wrong_checksum), ContainsSubstring("incorrect data check"));
 }
 
-TEST_CASE("IDX: what is not a readable file is refused", "[input]") {
+TEST_CASE("IDX: unreadable files are refused", "[input]") {
   const TemporaryDirectory directory;
   write_idx_dataset(directory.path(), 12);
   std::filesystem::remove(directory / kImages);

@@ -53,7 +53,7 @@ int difference(const Bytes& a, const Bytes& b) {
   return most;
 }
 
-// A PNG whose header states other sides, with the right checksum.
+// A PNG with another width and height in its header, and a correct checksum.
 std::string png_of_sides(std::string file, std::uint32_t width, std::uint32_t height) {
   constexpr std::size_t kHeader = 12;  // "IHDR", after the signature and the length
   const auto put = [&](std::size_t at, std::uint32_t value) {
@@ -67,7 +67,7 @@ std::string png_of_sides(std::string file, std::uint32_t width, std::uint32_t he
 
 }  // namespace
 
-TEST_CASE("images: a PNG is decoded to its very samples", "[input]") {
+TEST_CASE("images: a PNG is decoded exactly", "[input]") {
   const auto image = gradient(7, 5);
   const DecodedImage found = decode(png(image));
   CHECK((found.width == 7 && found.height == 5 && found.channels == 3 && found.scale == 1.0));
@@ -75,7 +75,7 @@ TEST_CASE("images: a PNG is decoded to its very samples", "[input]") {
   CHECK(decode(png(gradient(4, 3, 1)), 1).pixels == gradient(4, 3, 1).samples);
 }
 
-TEST_CASE("images: gray, transparent and 16-bit images become what the model sees", "[input]") {
+TEST_CASE("images: gray, transparent and 16-bit images are converted to the model's channels and 8 bits", "[input]") {
   CHECK(decode(png(plain(2, 1, {9}))).pixels == Bytes{9, 9, 9, 9, 9, 9});
   CHECK(decode(png(plain(2, 1, {9, 80, 200, 0}))).pixels == Bytes{9, 80, 200, 9, 80, 200});
   CHECK(decode(png(plain(2, 1, {9, 80, 200}), 16)).pixels == Bytes{9, 80, 200, 9, 80, 200});
@@ -87,7 +87,7 @@ TEST_CASE("images: gray, transparent and 16-bit images become what the model see
   CHECK(difference(decode(jpeg(plain(9, 9, {50, 50, 50})), 1).pixels, plain(9, 9, {50}).samples) <= 2);
 }
 
-TEST_CASE("images: a JPEG is decoded, progressive or not, and to a smaller size where that is enough", "[input]") {
+TEST_CASE("images: baseline and progressive JPEGs are decoded, to a smaller size where that is enough", "[input]") {
   const auto image = plain(64, 40, {200, 100, 30});
   for (const bool progressive : {false, true}) {
     const std::string file = jpeg(image, progressive);
@@ -112,7 +112,7 @@ TEST_CASE("images: every prefix of a file is refused", "[input]") {
   CHECK_THAT(failure(file.substr(0, file.size() - 60)), ContainsSubstring("is no valid JPEG image"));
 }
 
-TEST_CASE("images: bytes behind the end of an image are ignored", "[input]") {
+TEST_CASE("images: bytes after the end of an image are ignored", "[input]") {
   for (const std::string& file : {jpeg(gradient(40, 30)), jpeg(gradient(40, 30), true), png(gradient(9, 9))}) {
     const DecodedImage image = decode(file);
     for (const std::string& tail : {std::string(1, '\0'), std::string("a camera's own data"), file}) {
@@ -123,7 +123,7 @@ TEST_CASE("images: bytes behind the end of an image are ignored", "[input]") {
   }
 }
 
-TEST_CASE("images: what is no image is refused by its content", "[input]") {
+TEST_CASE("images: files of other types are refused by their content", "[input]") {
   CHECK_THAT(failure("GIF89a and so on"), ContainsSubstring("is neither a JPEG nor a PNG image"));
   CHECK_THAT(failure("a text"), ContainsSubstring("whatever its name says"));
   std::string damaged = png(gradient(9, 9));
@@ -135,7 +135,7 @@ TEST_CASE("images: CMYK is refused", "[input]") {
   CHECK_THAT(failure(jpeg(plain(8, 8, {1, 2, 3, 4}))), ContainsSubstring("CMYK") && ContainsSubstring("convert it"));
 }
 
-TEST_CASE("images: sides that cannot be true are refused before anything is allocated", "[input]") {
+TEST_CASE("images: impossible widths and heights are refused before anything is allocated", "[input]") {
   const std::string file = jpeg(gradient(16, 16));
   CHECK_THAT(failure(tests::jpeg_of_sides(file, 65500, 65500)), ContainsSubstring("65500 x 65500 pixels"));
   CHECK_FALSE(failure(tests::jpeg_of_sides(file, 65535, 65535)).empty());  // the library's own limit is lower
@@ -145,7 +145,7 @@ TEST_CASE("images: sides that cannot be true are refused before anything is allo
   CHECK_FALSE(failure(png_of_sides(png(gradient(8, 8)), 0xFFFFFFFF, 1)).empty());
 }
 
-TEST_CASE("images: a box of its own size is copied, and others are filtered", "[input]") {
+TEST_CASE("images: resample copies a box of the output's size and filters other boxes", "[input]") {
   const DecodedImage image{.width = 6, .height = 4, .channels = 3, .pixels = gradient(6, 4).samples};
   Bytes planes(3 * 2 * 3);
   resample(image, {2.0, 1.0, 3.0, 2.0}, 2, 3, planes.data());
@@ -156,17 +156,18 @@ TEST_CASE("images: a box of its own size is copied, and others are filtered", "[
       }
     }
   }
-  // Half the size: inside, four neighbors have the weights 1/8, 3/8, 3/8, 1/8; at the border only those that exist.
+  // Half the size: four neighbors have the weights 1/8, 3/8, 3/8, 1/8. At the border, pixels that do not exist are left
+  // out.
   const DecodedImage row{.width = 8, .height = 1, .channels = 1, .pixels = {0, 0, 80, 160, 240, 240, 0, 0}};
   Bytes half(4);
   resample(row, {0.0, 0.0, 8.0, 1.0}, 1, 4, half.data());
   CHECK(half == Bytes{11, 120, 200, 34});
-  // Twice the size: linear between the centers.
+  // Twice the size: linear interpolation between the pixels' centers.
   const DecodedImage two{.width = 2, .height = 1, .channels = 1, .pixels = {0, 100}};
   Bytes four(4);
   resample(two, {0.0, 0.0, 2.0, 1.0}, 1, 4, four.data());
   CHECK(four == Bytes{0, 25, 75, 100});
-  // An image of one color keeps it, whatever the box.
+  // An image of one color keeps its color, for every box.
   const DecodedImage same{.width = 31, .height = 17, .channels = 3, .pixels = plain(31, 17, {7, 99, 255}).samples};
   for (const CropBox& box :
        {CropBox{0.3, 0.7, 29.9, 15.2}, CropBox{5.5, 3.25, 1.5, 0.75}, CropBox{0.0, 0.0, 31.0, 17.0}}) {
@@ -176,7 +177,7 @@ TEST_CASE("images: a box of its own size is copied, and others are filtered", "[
   }
 }
 
-TEST_CASE("images: test images are resized and cut out in the middle", "[input]") {
+TEST_CASE("images: test images are resized and center-cropped", "[input]") {
   const Framing framing{.resize = 256, .random_crop = {}, .seed = 0};
   const CropBox box = frame(framing, {512, 1024}, {224, 224}, {});
   CHECK((box.left == 32.0 && box.top == 288.0 && box.width == 448.0 && box.height == 448.0));
@@ -186,7 +187,7 @@ TEST_CASE("images: test images are resized and cut out in the middle", "[input]"
                     ContainsSubstring("has 20 x 10 pixels, but the job's images have 10 x 20; set resize"));
 }
 
-TEST_CASE("images: a random crop lies within the image, and is a function of its place", "[input]") {
+TEST_CASE("images: a random crop is inside the image and a function of the example's place", "[input]") {
   const Framing framing{
       .resize = 32, .random_crop = engine::RandomResizedCrop{.min_area = 0.08F, .log_max_aspect = 0.2876F}, .seed = 5};
   const ImageSides sides = GENERATE(ImageSides{300, 200}, ImageSides{40, 1000}, ImageSides{1, 1});

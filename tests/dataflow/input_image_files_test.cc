@@ -83,7 +83,7 @@ TEST_CASE("image files: folders are classes in the order of their names", "[inpu
   CHECK(test.files[0].label == 1);
 }
 
-TEST_CASE("image files: lists name images, whose folders are their classes", "[input]") {
+TEST_CASE("image files: a list names images, and their folders are the classes", "[input]") {
   const TemporaryDirectory directory;
   write_tree(directory);
   write_text(directory / "train.txt", "train/dog/c.jpg\r\n\ntrain/cat/a.JPEG\n");
@@ -109,7 +109,7 @@ TEST_CASE("image files: lists name images, whose folders are their classes", "[i
              ContainsSubstring("lists no image"));
 }
 
-TEST_CASE("image files: what is not named as an image is left out, and said", "[input]") {
+TEST_CASE("image files: files without an image's extension are skipped with a warning", "[input]") {
   const TemporaryDirectory directory;
   write_tree(directory);
   write_file(directory / "train/cat/Thumbs.db", "x");
@@ -129,7 +129,7 @@ TEST_CASE("image files: what is not named as an image is left out, and said", "[
   CHECK(warnings.empty());
 }
 
-TEST_CASE("image files: missing folders, empty classes and classes of the test set alone are refused", "[input]") {
+TEST_CASE("image files: missing folders, empty classes and classes without training images are refused", "[input]") {
   const TemporaryDirectory directory;
   CHECK_THAT(data_failure([&] { list(directory); }),
              ContainsSubstring((directory / "train").string() + ": dataset is missing") &&
@@ -164,7 +164,7 @@ TEST_CASE("image files: images of several sizes need a resize", "[input]") {
   }
 }
 
-TEST_CASE("image files: decoded at once they are the same bits as one by one", "[input]") {
+TEST_CASE("image files: decoding all images at once gives the same bits as decoding one by one", "[input]") {
   const TemporaryDirectory directory;
   write_tree(directory);
   const int threads = GENERATE(1, 4);
@@ -181,7 +181,7 @@ TEST_CASE("image files: decoded at once they are the same bits as one by one", "
   }
 }
 
-TEST_CASE("image files: an unreadable image stops the run or is left out, as the job says", "[input]") {
+TEST_CASE("image files: an unreadable image stops the run or is skipped, as the job says", "[input]") {
   const TemporaryDirectory directory;
   write_tree(directory);
   std::string fix = "; get it again";
@@ -231,7 +231,7 @@ TEST_CASE("image files: an unreadable image stops the run or is left out, as the
   CHECK(ring.skipped() == 2);
 }
 
-TEST_CASE("image files: where no image can be read, skipping them is no answer", "[input]") {
+TEST_CASE("image files: skipping is refused if no image can be read", "[input]") {
   const TemporaryDirectory directory;
   write_tree(directory);
   for (const auto& file : list(directory).files) write_text(file.path, "no image");
@@ -242,7 +242,7 @@ TEST_CASE("image files: where no image can be read, skipping them is no answer",
              ContainsSubstring("no image can be read") && ContainsSubstring("a.JPEG"));
 }
 
-TEST_CASE("image files: random crops and augmentation depend on the place alone", "[input]") {
+TEST_CASE("image files: random crops and augmentation depend on the example's place only", "[input]") {
   const TemporaryDirectory directory;
   write_tree(directory);
   const Framing framing{

@@ -68,12 +68,12 @@ TEST_CASE("npy: images and labels are read, labels of any integer type", "[input
   CHECK(load(npy("|u1", "3, 2, 2, 1", kContent), kLabels, {{1, 2, 2}, 3})->pixels() == data->pixels());
 }
 
-TEST_CASE("npy: labels of more classes than a byte tells apart", "[input]") {
+TEST_CASE("npy: labels may have more than 256 classes", "[input]") {
   const std::string labels = npy("<i4", "3,", bytes_of<std::int32_t>({999'999, 0, 256}));
   CHECK(load(kImages, labels, {{2, 2, 1}, 1'000'000})->labels() == std::vector<std::int32_t>{999'999, 0, 256});
 }
 
-TEST_CASE("npy: numbers of 4 and of 8 bytes are normalized", "[input]") {
+TEST_CASE("npy: floating-point images of 4 and 8 bytes are normalized", "[input]") {
   const std::vector<float> values{-1.5F, 0.0F, 3e5F, 0.25F, 2.0F, 1e-3F, 7.0F, 8.0F, 9.0F, 10.0F, 11.0F, 12.0F};
   const std::vector<double> doubles(values.begin(), values.end());
   const auto numbers = load<float>(npy("<f4", "3, 4", bytes_of(values)), kLabels, {{4, 1, 1}, 3});
@@ -90,7 +90,7 @@ TEST_CASE("npy: numbers of 4 and of 8 bytes are normalized", "[input]") {
   CHECK(example == std::vector<float>{-1.5F, -0.5F, 6e5F, 0.0625F});
 }
 
-TEST_CASE("npy: numbers are augmented to the same bits as the bytes that they are 255ths of", "[input]") {
+TEST_CASE("npy: augmenting bytes / 255 as floating point gives the same bits as augmenting the bytes", "[input]") {
   std::string pixels;
   std::vector<float> numbers;
   for (int i = 0; i < 3 * 2 * 6 * 7; ++i) {
@@ -116,7 +116,7 @@ TEST_CASE("npy: numbers are augmented to the same bits as the bytes that they ar
   }
 }
 
-TEST_CASE("npy: what is no finite number, and bytes in its place, are refused", "[input]") {
+TEST_CASE("npy: numbers that are not finite are refused, and so are bytes where numbers are expected", "[input]") {
   std::vector<float> values(12, 1.0F);
   const auto failure_at = [&](std::size_t place, float value) {
     std::vector<float> damaged = values;
@@ -151,7 +151,7 @@ TEST_CASE("npy: every prefix and trailing bytes are refused", "[input]") {
   CHECK_THAT(failure<float>(numbers + "x", kLabels), ContainsSubstring("goes on after byte"));
 }
 
-TEST_CASE("npy: what is not an array of bytes in C order is refused", "[input]") {
+TEST_CASE("npy: arrays of other types or in Fortran order are refused", "[input]") {
   CHECK_THAT(failure("PK\x03\x04 and so on", kLabels), ContainsSubstring("is no .npy file"));
   CHECK_THAT(failure(npy_file("{'descr': '|u1', 'fortran_order': True, 'shape': (3, 2, 2, 1), }", kContent), kLabels),
              ContainsSubstring("Fortran order"));
@@ -184,7 +184,7 @@ TEST_CASE("npy: shapes that do not fit are refused, before anything is allocated
              ContainsSubstring("too long to be true"));
 }
 
-TEST_CASE("npy: a label out of range names its record", "[input]") {
+TEST_CASE("npy: the error for a label out of range names its record", "[input]") {
   CHECK_THAT(failure(kImages, npy("|u1", "3,", std::string("\x02\x00\x03", 3))),
              ContainsSubstring("record 2: label 3 is not in [0, 3); labels begin with 0"));
   CHECK_THAT(failure(kImages, npy("|i1", "3,", std::string("\x02\xFF\x01", 3))),

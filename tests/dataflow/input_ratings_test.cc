@@ -25,7 +25,7 @@ using tests::bytes_of;
 using tests::npy;
 using tests::npy_file;
 
-// Three records, each with a user (of 5) and an item (of 4).
+// Three records, each with one of 5 users and one of 4 items.
 const std::vector<std::int32_t> kIdValues{4, 0, 0, 3, 2, 2};
 const std::string kIds = npy("<i4", "3, 2", bytes_of(kIdValues));
 const std::string kTargets = npy("<f4", "3,", bytes_of<float>({1.5F, -2.0F, 4.0F}));
@@ -110,7 +110,7 @@ TEST_CASE("ratings: arrays of another type or shape are refused, with the one th
              ContainsSubstring("holds 3 records") && ContainsSubstring("holds 2 targets; the files do not belong"));
 }
 
-TEST_CASE("ratings: an id or a target that cannot be used is named with its record", "[input]") {
+TEST_CASE("ratings: the error for an invalid id or target names its record", "[input]") {
   CHECK_THAT(failure(npy("<i4", "3, 2", bytes_of<std::int32_t>({4, 0, 0, -1, 2, 2})), kTargets),
              ContainsSubstring("ids.npy: record 1: column 1: id -1 is not in [0, 4); number the ids from 0"));
   CHECK_THAT(failure(npy("<i4", "3, 2", bytes_of<std::int32_t>({4, 0, 0, 3, 5, 2})), kTargets),
@@ -127,7 +127,7 @@ TEST_CASE("ratings: an id or a target that cannot be used is named with its reco
              ContainsSubstring("record 2: target -1e+300 is beyond float32"));
 }
 
-TEST_CASE("ratings: a padded batch has labels that are no numbers", "[input]") {
+TEST_CASE("ratings: the padding of a batch has NaN labels", "[input]") {
   const auto data = load(kIds, kTargets);
   engine::host::Pool pool(1);
   const auto device = engine::open_device(engine::parse_device("cpu"));

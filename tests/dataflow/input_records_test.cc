@@ -77,7 +77,7 @@ TEST_CASE("records: CRC-32C has the values of its definition", "[input]") {
   CHECK(crc32c({}) == 0U);
 }
 
-TEST_CASE("records: a file is as TensorFlow writes it", "[input]") {
+TEST_CASE("records: a file has the bytes that TensorFlow writes", "[input]") {
   const TemporaryDirectory directory;
   write_records(directory / "a", {bytes_of("abc")});
   // Length 3, its masked checksum, the data, its masked checksum, as tf.io.TFRecordWriter writes them.
@@ -103,7 +103,7 @@ TEST_CASE("records: what was written is read, in any order", "[input]") {
   CHECK(file.describe(1) == (directory / "a").string() + ": record 1 (byte 21)");
 }
 
-TEST_CASE("records: every prefix but whole records is refused with the record", "[input]") {
+TEST_CASE("records: a file that ends within a record is refused, and the error names the record", "[input]") {
   const TemporaryDirectory directory;
   write_records(directory / "a", {bytes_of("first"), bytes_of("second")});
   const std::string whole = read_text(directory / "a");
@@ -122,7 +122,7 @@ TEST_CASE("records: every prefix but whole records is refused with the record", 
   CHECK_THAT(data_failure([&] { RecordFile(directory.path()); }), ContainsSubstring("is no file"));
 }
 
-TEST_CASE("records: every flipped bit is found and named", "[input]") {
+TEST_CASE("records: the error for a flipped bit names its record", "[input]") {
   const TemporaryDirectory directory;
   write_records(directory / "a", {bytes_of("first"), bytes_of("second")});
   const std::string whole = read_text(directory / "a");
@@ -152,7 +152,7 @@ TEST_CASE("records: images of all shards are read in the order of their names", 
   CHECK(examples->record(2) == (directory / "train-1").string() + ": record 0 (byte 0)");
 }
 
-TEST_CASE("records: a shard that the others' names speak of must be there", "[input]") {
+TEST_CASE("records: a shard that is missing according to the other shards' names is an error", "[input]") {
   const TemporaryDirectory directory;
   write_records(directory / "train-00000-of-00002", {image_record(0, 1)});
   CHECK_THAT(data_failure([&] { open(directory); }),
@@ -173,7 +173,7 @@ TEST_CASE("records: labels may start at another number", "[input]") {
              ContainsSubstring("label 1 is not in [2, 5), as the job's 'first_label'"));
 }
 
-TEST_CASE("records: what is no image example is refused with shard and record", "[input]") {
+TEST_CASE("records: the error for a record without an image names shard and record", "[input]") {
   const TemporaryDirectory directory;
   CHECK_THAT(data_failure([&] { open(directory); }),
              ContainsSubstring("train-*: dataset is missing") && ContainsSubstring("--data-root"));
@@ -191,7 +191,7 @@ TEST_CASE("records: what is no image example is refused with shard and record", 
              ContainsSubstring("record 0 (byte 0): has no feature 'image/class/label'"));
 }
 
-TEST_CASE("records: damaged data stops the run or is an example that cannot be read, as the job says", "[input]") {
+TEST_CASE("records: damaged data stops the run or is skipped, as the job says", "[input]") {
   const TemporaryDirectory directory;
   write_records(directory / "train-0", {image_record(0, 1)});
   write_records(directory / "train-1", {image_record(1, 2), image_record(2, 3)});
@@ -216,7 +216,7 @@ TEST_CASE("records: damaged data stops the run or is an example that cannot be r
              ContainsSubstring("label 7 is not in [0, 3)"));
 }
 
-TEST_CASE("records: whatever byte is damaged, the run stops at the record or goes on without it", "[input]") {
+TEST_CASE("records: for each damaged byte, the run stops at the record or continues without it", "[input]") {
   const TemporaryDirectory directory;
   const fs::path shard = directory / "train-0";
   write_records(shard, {image_record(1, 2), image_record(2, 3)});
@@ -267,7 +267,7 @@ TEST_CASE("records: the same image gives the same bytes", "[input]") {
   CHECK(record.file == bytes_of(png(gradient(5, 4, 3, 5))));
 }
 
-TEST_CASE("records: where no more files may be open, that is said, and what to do", "[input]") {
+TEST_CASE("records: the error for too many open files says what to do", "[input]") {
   const TemporaryDirectory directory;
   write_records(directory / "train-0", {image_record(1, 1)});
   struct Limit {
@@ -287,9 +287,9 @@ TEST_CASE("records: where no more files may be open, that is said, and what to d
              ContainsSubstring("train-0: cannot be opened: Too many open files") && ContainsSubstring("ulimit -n"));
 }
 
-TEST_CASE("records: an image is as TensorFlow writes it", "[input]") {
-  // Protobuf's wire format: a field's number and type, its length, its bytes. A map has one entry (1: name, 2: value)
-  // per feature. A feature is 1: a list of bytes, or 3: a list of integers; the values of either list are its field 1.
+TEST_CASE("records: an image example has the bytes that TensorFlow writes", "[input]") {
+  // Protobuf's wire format of a field: number and type, length, bytes. A map has one entry (1: name, 2: value) per
+  // feature. A feature is a list of bytes (field 1) or of integers (field 3). The values of a list are its field 1.
   const auto field = [](char tag, const std::string& bytes) {
     return std::string{tag, static_cast<char>(bytes.size())} + bytes;
   };

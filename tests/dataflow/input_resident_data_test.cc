@@ -39,7 +39,7 @@ class WithoutBytes final : public dataflow::Dataset {
 
 }  // namespace
 
-TEST_CASE("what a CPU device gathers is what the dataset reads, bit by bit, from the dataset's own memory", "[input]") {
+TEST_CASE("a CPU device gathers from the dataset's memory the same bits that the dataset reads", "[input]") {
   const auto device = engine::open_device(engine::parse_device("cpu"));
   const ByteImages data = every_byte();
   const dataflow::ResidentData resident(data, *device);
@@ -66,7 +66,7 @@ TEST_CASE("what a CPU device gathers is what the dataset reads, bit by bit, from
   }
 }
 
-TEST_CASE("an augmented image has the same bits from the device and from the dataset", "[input]") {
+TEST_CASE("augmentation gives the same bits on the device and in the dataset", "[input]") {
   const auto device = engine::open_device(engine::parse_device("cpu"));
   ByteImages data = every_byte();
   const engine::RandomResizedCrop random_crop{.min_area = 0.2F, .log_max_aspect = 0.5F};

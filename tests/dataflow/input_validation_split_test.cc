@@ -1,4 +1,4 @@
-// Tests which examples validate, and how datasets are divided and joined.
+// Tests the choice of validation examples, and how datasets are divided and joined.
 #include "dataflow/input/validation_split.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ std::unique_ptr<dataflow::StoredImages<Pixel>> numbered(int examples, int first 
                                                          std::move(pixels), std::move(labels));
 }
 
-// The numbers of the examples, from labels that are compared with the pixels.
+// Returns the numbers of the examples, read from the labels. The pixels must agree with them.
 template <typename Pixel>
 Examples numbers_in(const dataflow::Dataset& data) {
   const float scale = std::is_same_v<Pixel, float> ? 1.0F : 255.0F;
@@ -81,7 +81,7 @@ void check_split_off() {
 
 }  // namespace
 
-TEST_CASE("the validation examples are those that another computation of the rule gives", "[input]") {
+TEST_CASE("the validation examples agree with an independent implementation of the rule", "[input]") {
   const auto cases =
       nlohmann::json::parse(tests::read_text(tests::source_directory() + "/tests/goldens/validation_splits.json"));
   CHECK(cases.size() == 6);
@@ -94,7 +94,7 @@ TEST_CASE("the validation examples are those that another computation of the rul
   }
 }
 
-TEST_CASE("each class gives its share, and every example is on one side", "[input]") {
+TEST_CASE("each class gives its share to validation, and every example is in one set", "[input]") {
   const std::vector<std::int32_t> labels = uneven_labels();
   const Examples chosen = dataflow::choose_validation({0.1, 1}, labels, 4);
   std::map<std::int32_t, int> of_class;
@@ -107,7 +107,7 @@ TEST_CASE("each class gives its share, and every example is on one side", "[inpu
   CHECK(std::set<std::int64_t>(all.begin(), all.end()).size() == labels.size());
 }
 
-TEST_CASE("the choice follows its seed and nothing else", "[input]") {
+TEST_CASE("the choice of validation examples depends on its seed only", "[input]") {
   const std::vector<std::int32_t> labels = uneven_labels();
   const Examples chosen = dataflow::choose_validation({0.1, 1}, labels, 4);
   CHECK(dataflow::choose_validation({0.1, 1}, labels, 4) == chosen);
@@ -116,10 +116,10 @@ TEST_CASE("the choice follows its seed and nothing else", "[input]") {
   Examples both;
   std::ranges::set_intersection(chosen, other, std::back_inserter(both));
   CHECK(both.size() < 20);  // 7.5 of 75, on average
-  // A larger fraction leaves out the same examples and more.
+  // A larger fraction chooses the same examples and more.
   const Examples more = dataflow::choose_validation({0.2, 1}, labels, 4);
   CHECK(std::ranges::includes(more, chosen));
-  // Examples without class stay in training.
+  // Examples without a class stay in the training set.
   std::vector<std::int32_t> unreadable = labels;
   for (const std::int64_t example : chosen) unreadable[static_cast<std::size_t>(example)] = -1;
   Examples none;
@@ -128,12 +128,12 @@ TEST_CASE("the choice follows its seed and nothing else", "[input]") {
   CHECK(dataflow::class_sizes(unreadable, 4) == Examples{360, 180, 90, 45});
 }
 
-TEST_CASE("images that are split off leave the others in their order", "[input]") {
+TEST_CASE("splitting off images keeps the order of the others", "[input]") {
   check_split_off<std::uint8_t>();
   check_split_off<float>();
 }
 
-TEST_CASE("ratings that are split off leave the others in their order", "[input]") {
+TEST_CASE("splitting off ratings keeps the order of the others", "[input]") {
   dataflow::Ratings ratings("own", dataflow::ratings_description({9, 9}), {0, 1, 2, 3, 4, 5, 6, 7},
                             {0.F, 1.F, 2.F, 3.F});
   const auto taken = ratings.split_off("taken", Examples{1, 2});
@@ -152,7 +152,7 @@ TEST_CASE("ratings that are split off leave the others in their order", "[input]
   CHECK(taken->memory_bytes() == 2 * 12);
 }
 
-TEST_CASE("two datasets of bytes join into one of bytes, others keep to themselves", "[input]") {
+TEST_CASE("joining two datasets of bytes gives stored bytes, other types do not", "[input]") {
   const auto bytes = dataflow::join(numbered<std::uint8_t>(3), numbered<std::uint8_t>(2, 3));
   CHECK(numbers_in<std::uint8_t>(*bytes) == Examples{0, 1, 2, 3, 4});
   REQUIRE(bytes->stored_bytes().has_value());
@@ -169,7 +169,7 @@ TEST_CASE("two datasets of bytes join into one of bytes, others keep to themselv
   CHECK(mixed->memory_bytes() == 3 * 6 + 2 * 12);
 }
 
-TEST_CASE("a pass may begin behind other examples", "[input]") {
+TEST_CASE("a pass over the examples may begin at an offset", "[input]") {
   dataflow::SequentialOrder order(5, 3, 10);
   CHECK(order.batches_per_epoch() == 2);
   Examples batch(3);

@@ -1,4 +1,4 @@
-// Tests the memory plan, a pure function, for properties that always hold.
+// Tests properties that hold for every memory plan.
 #include "dataflow/memory_plan.h"
 
 #include "dataflow/input/batches/random_sequence.h"
@@ -25,7 +25,7 @@ void check_no_overlap(const std::vector<Lifetime>& lifetimes, const MemoryPlan& 
 
 }  // namespace
 
-TEST_CASE("buffers that never live together share their place") {
+TEST_CASE("buffers with disjoint lifetimes share memory") {
   const std::vector<Lifetime> lifetimes{{1000, 0, 1}, {640, 1, 2}, {1000, 2, 3}};
   const MemoryPlan plan = plan_memory(lifetimes);
   check_no_overlap(lifetimes, plan);
@@ -33,13 +33,13 @@ TEST_CASE("buffers that never live together share their place") {
   CHECK(plan.offsets[0] == plan.offsets[2]);
 }
 
-TEST_CASE("nothing needs nothing") {
+TEST_CASE("a plan without buffers, or with empty ones, needs no memory") {
   CHECK(plan_memory({}).bytes == 0);
   const std::vector<Lifetime> empty{{0, 0, 5}, {0, 0, 5}};
   CHECK(plan_memory(empty).bytes == 0);
 }
 
-TEST_CASE("random lifetimes never overlap and never need more than no reuse") {
+TEST_CASE("live buffers never overlap and never need more memory than without reuse") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     arbalest::dataflow::RandomSequence random(seed, 4, 0);
     std::vector<Lifetime> lifetimes;

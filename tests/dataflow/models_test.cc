@@ -14,7 +14,7 @@ namespace {
 
 const InputDescription kMnist{{1, 28, 28}, 10};
 
-// Reads a model of one layer, which must be right.
+// Reads a model of one layer, which must be valid.
 std::shared_ptr<const Layer> read_one(const v1::Layer& layer) {
   v1::Model model;
   *model.add_layers() = layer;
@@ -29,7 +29,7 @@ std::shared_ptr<const Layer> read_one(const v1::Layer& layer) {
 
 }  // namespace
 
-TEST_CASE("every kind of layer is read as what it is") {
+TEST_CASE("every kind of layer is read") {
   const auto kind_of = [](auto set) {
     v1::Layer layer;
     layer.set_name("a");
@@ -115,7 +115,7 @@ TEST_CASE("padding_mode SAME gives an output of input / stride, rounded up") {
   CHECK(shape_of(pool, {2, 3, 9, 8}) == engine::Shape{2, 3, 5, 4});
 }
 
-TEST_CASE("SAME of a kernel of 3 with stride 2 pads an even image below and to the right only, an odd one evenly") {
+TEST_CASE("SAME with kernel 3 and stride 2 pads even images at the bottom and right only, odd images evenly") {
   v1::Layer layer;
   layer.mutable_conv()->set_filters(4);
   layer.mutable_conv()->set_kernel(3);
@@ -126,11 +126,11 @@ TEST_CASE("SAME of a kernel of 3 with stride 2 pads an even image below and to t
   CHECK(spec.window == engine::Window{{3, 3}, {2, 2}, {0, 1}, {1, 0}});
 }
 
-TEST_CASE("ceil_mode takes one more window where pixels are left over, if it begins on the image") {
+TEST_CASE("ceil_mode adds one more window for leftover pixels if the window begins on the image") {
   const auto [input, kernel, stride, padding, output] = GENERATE(table<int, int, int, int, int>({
       {6, 3, 2, 0, 3},  // 2.5
       {7, 3, 2, 0, 3},  // nothing is left over
-      {5, 2, 2, 1, 3},  // 3.5, but the fourth would begin behind the image
+      {5, 2, 2, 1, 3},  // 3.5, but the fourth window would begin after the image
       {2, 3, 2, 0, 1},  // larger than the image
       {8, 3, 4, 1, 3},  // 2.75
       {10, 1, 4, 0, 3},
@@ -145,7 +145,7 @@ TEST_CASE("ceil_mode takes one more window where pixels are left over, if it beg
   CHECK(read_one(layer)->output_shape({&image, 1}) == engine::Shape{2, 3, output, output});
 }
 
-TEST_CASE("what stands out over padding cannot be told from it in an average") {
+TEST_CASE("average pooling with count_padding cannot extend past explicit padding") {
   v1::Layer layer;
   layer.mutable_average_pool()->set_kernel(3);
   layer.mutable_average_pool()->set_stride(2);
@@ -221,7 +221,7 @@ TEST_CASE("parameters are read with their initializers and multipliers") {
   CHECK(specs[0].initializer.kind == Initializer::Kind::kHe);
 }
 
-TEST_CASE("batch norm is read with PyTorch's names, and starts as the identity of normalized numbers") {
+TEST_CASE("batch norm has PyTorch's parameter names and initial values") {
   v1::Layer layer;
   layer.mutable_batch_norm()->set_momentum(0.25F);
   layer.mutable_batch_norm()->mutable_scale()->set_decay_multiplier(0.0F);
@@ -247,7 +247,7 @@ TEST_CASE("batch norm is read with PyTorch's names, and starts as the identity o
   CHECK_THROWS_WITH(read_one(layer)->output_shape({&number, 1}), ContainsSubstring("not one number per example"));
 }
 
-TEST_CASE("filling in defaults twice changes nothing") {
+TEST_CASE("filling in defaults is idempotent") {
   v1::Model model;
   model.mutable_zoo()->mutable_mlp();
   model.add_layers()->mutable_conv()->set_kernel(3);
@@ -265,7 +265,7 @@ TEST_CASE("filling in defaults twice changes nothing") {
   CHECK_FALSE(model.layers(3).conv().has_padding());
 }
 
-TEST_CASE("what is wrong with a model is found all at once") {
+TEST_CASE("all errors of a model are reported at once") {
   v1::Model model;
   model.add_layers()->mutable_conv()->set_kernel(0);
   model.add_layers()->set_name("b");

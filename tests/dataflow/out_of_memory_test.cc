@@ -1,5 +1,5 @@
-// If an allocation fails while work is handed to other threads, no task may be left that reads freed memory, and no
-// thread may wait forever. This program replaces operator new, so that a chosen allocation of a thread fails.
+// Allocations that fail while work is handed to other threads. No task that reads freed memory may be left, and no
+// thread may wait forever. This program replaces operator new to make a chosen allocation of a thread fail.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -24,7 +24,7 @@ thread_local int allocations_left = kNever;  // allocations of this thread until
 std::atomic<bool> has_failed{false};
 std::atomic<bool> is_busy{false};  // whether the thread of busy_pool() is busy
 
-// In its scope, the allocation of this thread after `successes` others fails; later ones succeed.
+// In its scope, `successes` allocations of this thread succeed, the next one fails, and later ones succeed.
 class FailingAllocation {
  public:
   explicit FailingAllocation(int successes) {
@@ -63,7 +63,7 @@ using arbalest::dataflow::BatchRing;
 using arbalest::dataflow::InputDescription;
 using arbalest::engine::host::Pool;
 
-// Its only thread is busy until an allocation fails, and its queue holds one more task without growing.
+// The pool's only thread is busy until an allocation fails. Its queue has room for one more task without growing.
 std::unique_ptr<Pool> busy_pool() {
   has_failed = false;
   auto pool = std::make_unique<Pool>(1);
@@ -100,7 +100,7 @@ class CountingDataset final : public arbalest::dataflow::Dataset {
 
 }  // namespace
 
-TEST_CASE("for_each that cannot submit all its tasks waits for those that it has", "[memory]") {
+TEST_CASE("for_each that cannot submit all its tasks waits for the submitted ones", "[memory]") {
   const auto pool = busy_pool();
   std::atomic<int> ended{0};
   const std::function<void(std::size_t)> body = [&ended](std::size_t) {
@@ -118,7 +118,7 @@ TEST_CASE("for_each that cannot submit all its tasks waits for those that it has
   CHECK(ended == ended_before);
 }
 
-TEST_CASE("a batch ring whose construction fails leaves no task behind, whichever allocation it is", "[memory]") {
+TEST_CASE("a batch ring whose construction fails at any allocation leaves no task behind", "[memory]") {
   const auto device = arbalest::engine::open_device(arbalest::engine::parse_device("cpu"));
   bool failed = true;
   for (int successes = 0; failed; ++successes) {
@@ -139,7 +139,7 @@ TEST_CASE("a batch ring whose construction fails leaves no task behind, whicheve
   }
 }
 
-TEST_CASE("an all-reduce that finds no memory has enqueued nothing and can be called again", "[memory]") {
+TEST_CASE("an all-reduce that runs out of memory enqueues nothing and can be called again", "[memory]") {
   const auto device = arbalest::engine::open_device(arbalest::engine::parse_device("cpu"));
   const auto collective = arbalest::engine::make_memory_collective(2);
   const auto stream = device->create_stream({.name = "rank 0"});

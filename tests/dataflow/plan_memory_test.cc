@@ -1,4 +1,4 @@
-// Memory of bfloat16 plans; tests/training/learner_memory_test.cc has those of float32.
+// Memory of bfloat16 plans. tests/training/learner_memory_test.cc tests float32 plans.
 #include "dataflow/plan.h"
 #include "engine/devices.h"
 #include "tests/support/bfloat16.h"
@@ -18,7 +18,7 @@ double part(std::size_t a, std::size_t b) { return static_cast<double>(a) / stat
 
 }  // namespace
 
-TEST_CASE("in BF16 tensors take half of the memory") {
+TEST_CASE("BF16 tensors take half the memory") {
   const auto device = engine::open_device(engine::parse_device("cpu"));
   if (!cpu_computes_bfloat16()) skip_test("needs a processor with AVX-512");
   const dataflow::Graph graph = resnet50();

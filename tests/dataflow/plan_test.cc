@@ -29,7 +29,7 @@ std::shared_ptr<const Layer> dense(std::int64_t units) {
   return std::make_shared<DenseLayer>(options);
 }
 
-// A graph with every kind of layer, smooth enough for differences.
+// A graph with every kind of layer, smooth enough for central differences.
 Graph every_layer() {
   Conv2dLayer::Options conv;
   conv.filters = 5;
@@ -85,7 +85,7 @@ Graph more_layers() {
   return Graph::build({{2, 8, 8}, 3}, layers);
 }
 
-// A plan with buffers that is run step by step.
+// A plan with its buffers, run step by step.
 class PlanRun {
  public:
   PlanRun(const Graph& graph, const PlanOptions& options)
@@ -185,7 +185,7 @@ TEST_CASE("an inference plan reads the training plan's parameters and needs a sm
   CHECK(training.parameters().elements() >= 431'080);
 }
 
-TEST_CASE("without reuse means a buffer for each layer's output and one for its gradient") {
+TEST_CASE("bytes_without_reuse counts a buffer for each layer's output and one for its gradient") {
   const auto bytes = [](const Graph& graph, std::int64_t batch, engine::OperatorMode mode) {
     const auto device = engine::open_device(engine::parse_device("cpu"));
     return Plan(graph, *device, {.batch = batch, .mode = mode}).bytes_without_reuse();
@@ -198,11 +198,11 @@ TEST_CASE("without reuse means a buffer for each layer's output and one for its 
                        {"drop", {"relu"}, std::make_shared<DropoutLayer>(0.5F)},
                        {"logits", {"drop"}, dense(3)},
                        {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
-  constexpr std::size_t kOutputs = 5 + 5 + 3;  // tensors behind a parameter have gradients; hidden and relu share one
+  constexpr std::size_t kOutputs = 5 + 5 + 3;  // tensors after a parameter have gradients; hidden and relu share one
   CHECK(bytes(small, kBatch, engine::OperatorMode::kInference) == (64 + kOutputs) * kBatch * sizeof(float));
   CHECK(bytes(small, kBatch, engine::OperatorMode::kTraining) == (64 + 2 * kOutputs) * kBatch * sizeof(float));
 
-  // Includes saved values, scratch memory and the device's own layouts.
+  // arena_bytes() includes saved values, scratch memory and the device's layouts.
   const Graph graph = Graph::build({{1, 28, 28}, 10}, tests::lenet());
   const auto device = engine::open_device(engine::parse_device("cpu"));
   const Plan plan(graph, *device, {.batch = 32});
@@ -214,7 +214,7 @@ TEST_CASE("without reuse means a buffer for each layer's output and one for its 
   CHECK(plan.arena_bytes() < expected);
 }
 
-TEST_CASE("weight decay leaves alone the parameters that it is told to, whatever their own multiplier") {
+TEST_CASE("weight decay skips the excluded kinds of parameters, whatever their decay multiplier") {
   const auto device = engine::open_device(engine::parse_device("cpu"));
   DenseLayer::Options hidden;
   hidden.units = 7;
@@ -242,7 +242,7 @@ TEST_CASE("weight decay leaves alone the parameters that it is told to, whatever
   CHECK(multipliers({ParameterKind::kBias}) == std::vector<float>{3, 1, 0, 4, 1, 1, 0, 1});
 }
 
-TEST_CASE("parameters survive the way to the device's layout and back") {
+TEST_CASE("converting parameters to the device's layout and back is exact") {
   PlanRun run(Graph::build({{1, 28, 28}, 10}, tests::lenet()), {.batch = 4});
   const ParameterLayout& layout = run.plan().parameters();
   std::vector<NamedTensor> tensors = layout.to_canonical(run.device(), run.weights());

@@ -1,4 +1,4 @@
-// Models of ids and numbers: which layers fit together, the errors for others, and the zoo's matrix factorization.
+// Models of ids and numbers: valid models, errors for layers that do not fit, and the zoo's matrix factorization.
 #include <google/protobuf/text_format.h>
 
 #include "arbalest/v1/model.pb.h"
@@ -72,7 +72,7 @@ TEST_CASE("ids are looked up, and numbers are predicted without an accuracy") {
   CHECK_NOTHROW(build(replaced(kModel, "rows: 40", "rows: 50")));
 }
 
-TEST_CASE("what does not fit ids or numbers is told with what would") {
+TEST_CASE("the error for a layer that does not fit ids or numbers names one that does") {
   CHECK(said_of(replaced(kModel, "rows: 40", "rows: 39")) ==
         "layer 'user' (embedding): has 39 rows, but column 0 of the data has 40 ids; write rows: 40");
   CHECK(said_of(replaced(kModel, "column: 1", "column: 2")) ==
@@ -103,7 +103,7 @@ TEST_CASE("what does not fit ids or numbers is told with what would") {
              ContainsSubstring("layer 'a' (embedding): looks up ids, which its input does not have"));
 }
 
-TEST_CASE("values out of range are told, each at its field") {
+TEST_CASE("each value out of range is an error at its field") {
   const auto said = [](const std::string& from, const std::string& to) { return said_of(replaced(kModel, from, to)); };
   CHECK_THAT(said("rows: 40 ", ""), ContainsSubstring("layers[0].embedding.rows") && ContainsSubstring("is missing"));
   CHECK_THAT(said("rows: 40", "rows: 0"), ContainsSubstring("rows must be in [1, 1000000000], not 0"));
@@ -123,7 +123,7 @@ TEST_CASE("zoo: matrix factorization has a vector and a number for each id, and 
   CHECK(count("matrix_factorization { width: 5 mean: 3.5 }") == (40 + 30) * (5 + 1) + 1);
 }
 
-TEST_CASE("zoo: ratings and images are each for their models") {
+TEST_CASE("zoo: matrix factorization needs ratings, other models need images") {
   const auto refusal = [](const std::string& model, const InputDescription& input) {
     v1::Model message;
     REQUIRE(google::protobuf::TextFormat::ParseFromString(model, message.mutable_zoo()));

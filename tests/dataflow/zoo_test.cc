@@ -76,12 +76,12 @@ TEST_CASE("zoo: logistic regression is one dense layer that starts with zeros") 
   CHECK(specs[0].initializer.kind == Initializer::Kind::kConstant);
 }
 
-TEST_CASE("zoo: a multilayer perceptron has the widths that it is given") {
+TEST_CASE("zoo: a multilayer perceptron has the given widths") {
   CHECK(parameter_count(build("mlp {}")) == 784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10);
   CHECK(parameter_count(build("mlp { hidden: 8 }")) == 784 * 8 + 8 + 8 * 10 + 10);
 }
 
-TEST_CASE("zoo: parameters are as many as PyTorch has") {
+TEST_CASE("zoo: models have as many parameters as PyTorch's") {
   const InputDescription cifar{{3, 32, 32}, 10};
   const InputDescription cifar100{{3, 32, 32}, 100};
   const InputDescription imagenet{{3, 224, 224}, 1000};
@@ -130,7 +130,7 @@ TEST_CASE("zoo: parameters are as many as PyTorch has") {
   }
 }
 
-TEST_CASE("zoo: the CPU has kernels in BF16 for all of it") {
+TEST_CASE("zoo: the CPU has BF16 kernels for every model") {
   if (!tests::cpu_computes_bfloat16()) tests::skip_test("needs a processor with AVX-512");
   const InputDescription cifar{{3, 32, 32}, 10};
   const InputDescription imagenet{{3, 224, 224}, 1000};
@@ -189,7 +189,7 @@ TEST_CASE("zoo: a dropout of 0 leaves the layer out") {
   }
 }
 
-TEST_CASE("zoo: images may be as small as the model allows, and no smaller") {
+TEST_CASE("zoo: images smaller than the model allows are refused") {
   const auto expand_for = [](const std::string& model, std::int64_t side, FieldIssues& issues) {
     return expand(parse(model).zoo(), {{3, side, side}, 10}, issues);
   };

@@ -1,4 +1,4 @@
-"""Checks commands without running them: that their programs, options, settings and files exist."""
+"""Checks that the programs, options, settings and files of commands exist, without running the commands."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ import subprocess
 
 from markdown import PageError
 
-INSTALLED = "arbalest-tree/"  # where the pages install the program: its files come from the repository
+INSTALLED = "arbalest-tree/"  # the pages install the program here, with files from the repository
 SHELL_WORDS = {"cd", "echo", "export", "for", "do", "done", "if", "then", "fi", "test", "wait", "source"}
 SEPARATORS = {"&&", "||", ";", "|", "&"}
 REDIRECTION = re.compile(r"^\d?(>>?|<)&?")
@@ -23,7 +23,7 @@ class Command:
 
 
 def split(block):
-    """The simple commands of a block, without assignments and redirections."""
+    """Returns the simple commands of a block, without assignments and redirections."""
     commands, words, pending, first = [], [], "", block.line
     for number, line in enumerate(block.text.splitlines(), block.line):
         first = number if not pending else first
@@ -44,7 +44,7 @@ def split(block):
 
 
 def values_of(text):
-    """The values of --vary: separated by commas outside braces."""
+    """Returns the values of --vary, which are separated by commas outside braces."""
     values, depth = [""], 0
     for character in text:
         depth += (character in "{[") - (character in "}]")
@@ -96,7 +96,7 @@ class Checker:
             raise PageError(f"{command.place}: there is no preset {name}")
 
     def check_script(self, command):
-        """A script of the repository, or a benchmark, which need not be built: its source must have the options."""
+        """Checks a script or a benchmark: its source must have the options. The benchmark need not be built."""
         program = re.sub(rf"^(\./|build/release/|{INSTALLED})", "", command.words[0])
         sources = [self.root / program, self.root / f"{program}.cc"]
         if not any(source.is_file() for source in sources):

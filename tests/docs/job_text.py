@@ -9,7 +9,7 @@ TOKEN = re.compile(
 
 
 def top_level_fields(text):
-    """[(name, begin, end)]: where each field of the message stands in its text."""
+    """Returns [(name, begin, end)]: the position of each field of the message in its text."""
     fields = []
     depth, begin, name, has_value, after_colon = 0, None, None, False, False
     for token in TOKEN.finditer(text):
@@ -38,7 +38,7 @@ def names(text):
 
 
 def with_fragment(job, fragment):
-    """The job's text without the fields that the fragment has, followed by the fragment."""
+    """Returns the job's text without the fields of the fragment, followed by the fragment."""
     replaced = set(names(fragment))
     kept, at = [], 0
     for name, begin, end in top_level_fields(job):

@@ -49,11 +49,11 @@ class Page:
         return [match[1] for line in self.prose if (match := HEADING.match(line))]
 
     def links(self):
-        """(line number, target) of every link."""
+        """Returns (line number, target) for every link."""
         return [(number, link) for number, line in enumerate(self.prose, 1) for link in LINK.findall(line)]
 
     def tables(self):
-        """[(number of the header's line, header cells, [(line number, cells)])]"""
+        """Returns [(line number of the header, header cells, [(line number, cells)])]."""
         tables, current = [], None
         for number, line in enumerate(self.prose, 1):
             if not line.startswith("|"):
@@ -69,7 +69,7 @@ class Page:
 
 
 def read_marks(text, place):
-    """{"long": "", "needs": "mnist"} of "long needs=mnist"."""
+    """Returns {"long": "", "needs": "mnist"} for "long needs=mnist"."""
     marks = {}
     for word in text.split():
         name, _, value = word.partition("=")
@@ -124,7 +124,7 @@ def read(root, name):
 
 
 def anchor(heading):
-    """The anchor that GitHub gives to a heading."""
+    """Returns the anchor that GitHub gives to a heading."""
     plain = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower())
     return plain.replace(" ", "-")
 

@@ -1,4 +1,4 @@
-"""The marks of a code block, and what may be missing on this machine."""
+"""The marks of a code block, and its requirements that this machine may not meet."""
 
 import importlib.util
 import os
@@ -39,7 +39,7 @@ def check(block):
 
 
 def missing(block):
-    """What the block needs and this machine has not; "" if nothing is missing."""
+    """Returns a requirement of the block that this machine does not meet, or "" if there is none."""
     for need in filter(None, block.marks.get("needs", "").split(",")):
         if need.startswith("cores"):
             found = len(os.sched_getaffinity(0)) >= int(need.removeprefix("cores"))

@@ -17,7 +17,7 @@ SOURCE_FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:cc|cu|h|md|proto|py|sh|tsv
 COMMAND = re.compile(r"^(build/|bench/|arbalest |make |cmake |export )")
 TIMEOUT_SECONDS = 600
 
-# Stops at the first command that fails, and says where that stands.
+# Stops at the first command that fails, and prints its position.
 PRELUDE = """set -Ee -o pipefail
 docs_test_failed() { echo "docs-test: $docs_test_place: exit code $1: $2" >&2; }
 trap 'docs_test_failed $? "$BASH_COMMAND"' ERR
@@ -25,7 +25,7 @@ trap 'docs_test_failed $? "$BASH_COMMAND"' ERR
 
 
 def kind_of(block):
-    """Of an indented block, which names no language: commands, or a part of a job file."""
+    """Returns the block's language. An indented block names none, so it is guessed: commands, or a part of a job."""
     if block.language:
         return block.language
     if COMMAND.match(block.text):
@@ -34,7 +34,7 @@ def kind_of(block):
 
 
 def working_directory(directory, program):
-    """Makes a directory that looks like the repository to the commands of a page, where they may write."""
+    """Makes a writable directory that looks like the repository to the commands of a page."""
     directory = pathlib.Path(directory)
     for entry in ROOT.iterdir():
         if entry.name not in {"build", "data", "runs", ".git"}:
@@ -115,7 +115,7 @@ class PageRun:
         for name in ("ARBALEST_DATA", "LD_LIBRARY_PATH", "TSAN_OPTIONS", "ASAN_OPTIONS"):
             if name in os.environ:
                 environment[name] = os.environ[name]
-        if self.page.name != "README.md":  # the README's tour sets PATH itself; the other pages come after it
+        if self.page.name != "README.md":  # the README's tour sets PATH, and other pages assume that it was read
             environment["PATH"] = f"{self.directory / 'build' / 'release'}:{environment['PATH']}"
         done = subprocess.run(
             ["bash", "-c", script],

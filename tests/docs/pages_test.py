@@ -1,4 +1,4 @@
-"""The pages of the repository: their commands run, their parts of job files are valid, their links lead somewhere."""
+"""Tests the pages of the repository: commands run, parts of job files are valid, and links have targets."""
 
 import os
 import sys
@@ -62,7 +62,7 @@ for page_name in RUN:
 
 
 class Runner(unittest.TestCase):
-    """A page that is wrong fails, and the message says where."""
+    """Tests that a wrong page fails with a message that names the line."""
 
     def failure(self, text, runs_long=False):
         with tempfile.TemporaryDirectory() as directory, self.assertRaises(PageError) as raised:

@@ -1,4 +1,4 @@
-// Activations and flatten against the references.
+// Activations and flatten, compared with the references.
 #include <limits>
 
 #include "tests/engine/operator_run.h"
@@ -23,7 +23,7 @@ Floats to_floats(const Values& values) {
   return floats;
 }
 
-TEST_CASE("activations agree with the reference, in place too") {
+TEST_CASE("activations agree with the reference, also in place") {
   const auto device = open_test_device();
   const ActivationFunction f = GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh,
                                         ActivationKind::kSigmoid, ActivationFunction(ActivationKind::kLeakyRelu, 0.25F),
@@ -61,7 +61,7 @@ TEST_CASE("activations agree with the reference, in place too") {
   }
 }
 
-TEST_CASE("an activation that runs twice in place would be wrong: the traits ask for the output, not the input") {
+TEST_CASE("the backward pass of an in-place activation reads the output, not the input") {
   const auto device = open_test_device();
   const Layout layout = device->plain_layout({4, 4}, DType::kFloat32);
   const auto op = device->prepare(ActivationSpec{layout, ActivationKind::kTanh}, {});
@@ -84,7 +84,7 @@ TEST_CASE("an activation that is differentiated by its input keeps it for the ba
   CHECK(device->prepare(ActivationSpec{layout, kind}, {.mode = OperatorMode::kInference})->traits().in_place_forward);
 }
 
-TEST_CASE("activations of numbers that are not, and far from zero") {
+TEST_CASE("activations of NaN and of numbers far from zero") {
   const auto device = open_test_device();
   const ActivationFunction f = GENERATE(as<ActivationFunction>{}, ActivationFunction(ActivationKind::kLeakyRelu, 0.25F),
                                         ActivationKind::kGelu, ActivationKind::kSilu);
@@ -101,7 +101,7 @@ TEST_CASE("activations of numbers that are not, and far from zero") {
   CHECK(run.input_gradient[2] == left);
 }
 
-TEST_CASE("relu6 keeps what lies between its bounds, and the gradient passes there only") {
+TEST_CASE("relu6 keeps values between its bounds, and only these have a gradient") {
   const auto device = open_test_device();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const Arithmetic& in : tensor_types(*device)) {
@@ -117,7 +117,7 @@ TEST_CASE("relu6 keeps what lies between its bounds, and the gradient passes the
   }
 }
 
-TEST_CASE("flatten gives canonical order, and gradients go back to the input's layout") {
+TEST_CASE("flatten gives canonical order, and its gradient has the input's layout") {
   const auto device = open_test_device();
   const bool native = GENERATE(false, true);
   const bool in_place = GENERATE(false, true);

@@ -35,7 +35,7 @@ Updated update_central(const Floats& central, const Floats& previous, const Floa
   return {download<float>(*device, next.data(), previous.size()), download<float>(*device, added.data(), sum.size())};
 }
 
-TEST_CASE("the replicas' difference is exact on integers, tail included") {
+TEST_CASE("the replicas' difference is exact on integers, including its tail") {
   const std::int64_t count = GENERATE(1, 2, 4, 8);
   const std::int64_t elements = GENERATE(1, 17, 5000, 140003);
   const int threads = GENERATE(1, 3);
@@ -76,7 +76,7 @@ TEST_CASE("elements that are not finite are counted") {
   CHECK(replica_difference(replicas, 3)[10000 + engine::kNonFiniteCount] == 4.0F);
 }
 
-TEST_CASE("no replicas make a zero difference") {
+TEST_CASE("without replicas the difference is zero") {
   const Floats sum = replica_difference(Replicas(0, 100), 1);
   CHECK(sum == Floats(100 + engine::kAveragingTail, 0.0F));
 }
@@ -123,7 +123,7 @@ void check_one_pass_against_two(const Replicas& replicas, int threads) {
         Floats(two_passes.sum.end() - engine::kAveragingTail, two_passes.sum.end()));
 }
 
-TEST_CASE("averaging in one pass gives the bits of the two passes") {
+TEST_CASE("averaging in one pass gives the same bits as in two passes") {
   const std::int64_t count = GENERATE(1, 5, 33);
   const std::int64_t elements = GENERATE(17, 140003);
   const int threads = GENERATE(1, 3);
@@ -140,7 +140,7 @@ TEST_CASE("averaging in one pass gives the bits of the two passes") {
   }
 }
 
-TEST_CASE("statistics become the replicas' mean, whatever step and mu, and count in no distance") {
+TEST_CASE("statistics become the replicas' mean for any step and mu, and do not count in distances") {
   constexpr std::int64_t kReplicas = 4;  // makes the mean exact
   const std::int64_t elements = GENERATE(40, 140003);
   const std::int64_t statistics = GENERATE(1, 24);
@@ -192,7 +192,7 @@ TEST_CASE("statistics become the replicas' mean, whatever step and mu, and count
   check(two_passes, sum.as<float>() + elements);
 }
 
-TEST_CASE("a statistic that is not finite keeps the central model, too") {
+TEST_CASE("a statistic that is not finite also keeps the central model") {
   const auto device = open_test_device();
   Replicas replicas(2, 40);
   replicas.replicas[1][39] = std::numeric_limits<float>::infinity();
@@ -212,7 +212,7 @@ TEST_CASE("a statistic that is not finite keeps the central model, too") {
   CHECK(download<float>(*device, tail.data(), 1)[engine::kNonFiniteCount] == 1.0F);
 }
 
-TEST_CASE("the central model is kept when any replica was not finite") {
+TEST_CASE("the central model does not change if a replica is not finite") {
   const float count = GENERATE(1.0F, 3.0F, std::numeric_limits<float>::quiet_NaN());
   const Floats central{1, 2, 3};
   const Floats sum{std::numeric_limits<float>::quiet_NaN(), 1, 1, count, 0, 0};

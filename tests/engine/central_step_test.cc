@@ -58,8 +58,8 @@ Center move_in_two_passes(const Replicas& of, CentralStep by, const Floats& velo
           download<float>(*device, sum.as<float>() + of.elements, engine::kAveragingTail)};
 }
 
-// Nesterov's rule in the form of torch.optim.SGD, for the gradient -S and a learning rate of 1, with running statistics
-// behind the weights.
+// Nesterov's rule in the form of torch.optim.SGD, for the gradient -S and a learning rate of 1. Running statistics
+// follow the weights.
 Center nesterov(const Replicas& of, const CentralStep& by, const Floats& velocity, std::int64_t statistics) {
   Center expected{{}, velocity, {}};
   for (std::size_t i = 0; i < of.central.size(); ++i) {
@@ -122,7 +122,7 @@ TEST_CASE("three rounds of Nesterov's rule follow the formula in double precisio
   }
 }
 
-TEST_CASE("Nesterov's rule keeps a center that would not be finite") {
+TEST_CASE("Nesterov's rule keeps the old center if the new one would not be finite") {
   Replicas replicas = Replicas::random(2, 100);
   SECTION("a replica is not finite") { replicas.replicas[1][7] = kNaN; }
   SECTION("the next center is not") {
@@ -139,7 +139,7 @@ TEST_CASE("Nesterov's rule keeps a center that would not be finite") {
   CHECK(one_pass.tail[engine::kNonFiniteCount] == two_passes.tail[engine::kNonFiniteCount]);
 }
 
-TEST_CASE("the squared length of S is exact on integers, in one pass and in two, and counts no statistics") {
+TEST_CASE("the squared norm of S is exact on integers, in one and two passes, and excludes statistics") {
   const std::int64_t count = GENERATE(1, 4, 7, 33);
   const std::int64_t elements = GENERATE(17, 5000);
   const std::int64_t statistics = GENERATE(0, 5);
@@ -162,9 +162,9 @@ TEST_CASE("the squared length of S is exact on integers, in one pass and in two,
   }
 }
 
-TEST_CASE("the squared length is that of the sum over devices, and of an S that is not finite it is 0") {
+TEST_CASE("the squared norm is computed from the sum over devices, and is 0 if S is not finite") {
   const auto device = open_test_device();
-  const float bad = GENERATE(0.0F, 1.0F);  // elements that the tail counts
+  const float bad = GENERATE(0.0F, 1.0F);  // the tail's count of non-finite elements
   const engine::Buffer central = upload(*device, Floats{1, 2, 3});
   const engine::Buffer next = upload(*device, Floats{1, 2, 3});
   // The sum of two devices' S and tails.

@@ -1,5 +1,5 @@
-// A waiting thread lends its core. The borrower binds itself to another core first, so that nothing else can move it,
-// and checks where it runs until it has moved. The limit of its checks only ends a failing test.
+// A waiting thread lends its core. The borrower first binds itself to another core, so that only lending can move it.
+// Then it checks its core until it has moved. The time limit of the checks only matters for a failing test.
 #include "engine/cpu/device/core_lending.h"
 
 #include <sched.h>
@@ -45,7 +45,7 @@ bool comes_to(int core) {
   return true;
 }
 
-// Waits until a thread of this process sleeps; returns whether it does.
+// Waits until the thread sleeps. Returns false if it does not within kPatience.
 bool falls_asleep(pid_t thread) {
   const auto start = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() - start < kPatience) {
@@ -68,8 +68,8 @@ void need_two_cores() {
   if (engine::host::allowed_cores().size() < 2) skip_test("needs two cores");
 }
 
-// Runs the borrower and the lender on two cores. The lender waits for `target` while the borrower checks whether it is
-// moved to the lender's core. Returns whether it was, and how many cores it may use after the wait.
+// Runs the borrower and the lender on two cores. The lender waits for `target`. Meanwhile the borrower checks whether
+// it is moved to the lender's core. Returns whether it was moved, and how many cores it may use after the wait.
 std::pair<bool, int> lend(CoreLending& lending, CoreLending::Seat& lender, const CoreLending::Seat& target,
                           CoreLending::Seat& borrower) {
   const std::vector<int> cores = engine::host::allowed_cores();
@@ -101,7 +101,7 @@ std::pair<bool, int> lend(CoreLending& lending, CoreLending::Seat& lender, const
 
 }  // namespace
 
-TEST_CASE("a waiting thread lends its core to the one it waits for and lets it go again") {
+TEST_CASE("a waiting thread lends its core to the thread it waits for, and releases that thread afterwards") {
   need_two_cores();
   CoreLending lending;
   CoreLending::Seat& borrower = lending.reserve(true);
@@ -110,7 +110,7 @@ TEST_CASE("a waiting thread lends its core to the one it waits for and lets it g
   CHECK(allowed == static_cast<int>(engine::host::allowed_cores().size()));
 }
 
-TEST_CASE("the one in the middle of a chain of waits lends nothing, the core goes to its end") {
+TEST_CASE("in a chain of waits the core is lent to the last thread, not to one in the middle") {
   need_two_cores();
   CoreLending lending;
   CoreLending::Seat& borrower = lending.reserve(true);
@@ -148,7 +148,7 @@ TEST_CASE("a stream that waits for an event lends its core") {
   CHECK(came);
 }
 
-TEST_CASE("streams of a CPU device lend cores unless it is told not to") {
+TEST_CASE("streams of a CPU device lend cores unless lending is disabled") {
   need_two_cores();
   const bool lends = GENERATE(true, false);
   CAPTURE(lends);
@@ -167,7 +167,7 @@ TEST_CASE("streams of a CPU device lend cores unless it is told not to") {
                                              }),
                                              "look");
   dynamic_cast<CpuStream&>(*lender).submit(make_task([&](const TaskContext&) {
-                                             ready.wait();  // then only its wait for the borrower stops it
+                                             ready.wait();  // from now on it only waits for the borrower
                                              waiting = gettid();
                                            }),
                                            "go");
@@ -179,7 +179,7 @@ TEST_CASE("streams of a CPU device lend cores unless it is told not to") {
   CHECK(allowed == (lends ? 1 : static_cast<int>(engine::host::allowed_cores().size())));
 }
 
-TEST_CASE("a seat that was left is taken again") {
+TEST_CASE("a free seat is reused") {
   CoreLending lending;
   CoreLending::Seat& first = lending.reserve(true);
   CHECK(&lending.reserve(true) != &first);

@@ -1,4 +1,4 @@
-// Memory that buffers of a CPU device take.
+// Memory of a CPU device's buffers.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ std::size_t address_space() {
 
 }  // namespace
 
-TEST_CASE("large buffers lie at large pages, are zero, and take no more addresses than their pages", "[memory]") {
+TEST_CASE("large buffers are aligned to large pages, zeroed, and take no extra address space", "[memory]") {
   constexpr std::size_t kBytes = 3 * kMebibyte + 1;
   constexpr std::size_t kBuffers = 16;
   const auto device = open_device(parse_device("cpu"));
@@ -46,7 +46,7 @@ TEST_CASE("large buffers lie at large pages, are zero, and take no more addresse
   CHECK(address_space() == before);
 }
 
-TEST_CASE("a large buffer fits where there is room for it, and nothing to spare", "[memory]") {
+TEST_CASE("a large buffer can be allocated in just enough address space", "[memory]") {
   const auto device = open_device(parse_device("cpu"));
   rlimit old_limit{};
   REQUIRE(getrlimit(RLIMIT_AS, &old_limit) == 0);

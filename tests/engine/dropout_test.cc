@@ -54,7 +54,7 @@ TEST_CASE("dropout follows the reference mask, forward and backward") {
   }
 }
 
-TEST_CASE("dropout's mask changes with seed, task and layer, and with nothing else") {
+TEST_CASE("dropout's mask depends on seed, task and layer only") {
   const auto device = open_test_device();
   const Layout layout = device->plain_layout({8, 50}, DType::kFloat32);
   const OperatorCase of = make_case(layout, 0.5F);
@@ -76,12 +76,12 @@ TEST_CASE("dropout's mask changes with seed, task and layer, and with nothing el
   other_step.step.reference = 1;
   CHECK(run_operator(*device, other_step, {}).output == mask);
 
-  // A smaller batch gets the first part of the same mask.
+  // A smaller mini-batch gets the first part of the same mask.
   const Floats part = run_operator(*device, make_case(device->plain_layout({3, 50}, DType::kFloat32), 0.5F), {}).output;
   CHECK(std::equal(part.begin(), part.end(), mask.begin()));
 }
 
-TEST_CASE("dropout drops its ratio and keeps the mean") {
+TEST_CASE("dropout drops the given ratio and keeps the mean") {
   const auto device = open_test_device();
   const float ratio = GENERATE(0.0F, 0.1F, 0.5F, 0.9F);
   constexpr std::int64_t kElements = 100000;

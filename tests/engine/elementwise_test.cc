@@ -1,4 +1,4 @@
-// Tests the functions that host and device share.
+// Tests the elementwise functions that CPU and GPU code share.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,7 +24,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-TEST_CASE("philox gives the known answers of its authors' library") {
+TEST_CASE("philox gives the known answers of the Random123 library") {
   // Values from Random123, tests/kat_vectors, philox4x32 with 10 rounds.
   const auto words = [](PhiloxCounter counter, PhiloxKey key) {
     const PhiloxCounter random = philox(counter, key);
@@ -37,7 +37,7 @@ TEST_CASE("philox gives the known answers of its authors' library") {
         std::vector<std::uint32_t>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST_CASE("every bfloat16 is a float32 that rounds to itself") {
+TEST_CASE("every bfloat16 converts to a float32 that rounds to the same bfloat16") {
   for (std::uint32_t bits = 0; bits < 0x10000U; ++bits) {
     const BFloat16 number{static_cast<std::uint16_t>(bits)};
     const float value = to_float(number);
@@ -53,10 +53,10 @@ TEST_CASE("every bfloat16 is a float32 that rounds to itself") {
   CHECK(to_float({0x0001}) == std::ldexp(1.0F, -133));
 }
 
-TEST_CASE("float32 rounds to the nearest bfloat16, and from the middle to the even one") {
+TEST_CASE("float32 rounds to the nearest bfloat16, with ties to even") {
   const auto bits_of = [](float value) { return std::bit_cast<std::uint32_t>(value); };
   const auto from_bits = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
-  // Goes from each finite number to its neighbor away from zero; the last neighbor is infinity.
+  // Tests values between each finite bfloat16 and its neighbor away from zero. The last neighbor is infinity.
   for (std::uint32_t upper = 0; upper < 0x10000U; ++upper) {
     if ((upper & 0x7FFFU) >= 0x7F80U) continue;
     const std::uint32_t lower = upper << 16U;
@@ -69,12 +69,12 @@ TEST_CASE("float32 rounds to the nearest bfloat16, and from the middle to the ev
       if (rounded != expected) FAIL(bits << " became " << rounded << ", not " << expected);
     }
   }
-  // One NaN has an upper half that alone would be infinity; for the other one, adding would carry over.
+  // The upper half of the first NaN alone would be infinity. Rounding the second one by an addition would overflow.
   CHECK(to_bfloat16(std::numeric_limits<float>::max()).bits == 0x7F80);
   CHECK(std::isnan(to_float(to_bfloat16(from_bits(0x7F800001U)))));
   CHECK(std::isnan(to_float(to_bfloat16(from_bits(0xFFFFFFFFU)))));
   CHECK(bits_of(to_float(to_bfloat16(-0.0F))) == 0x80000000U);
-  // Compares with rounding by arithmetic: 8 significant bits.
+  // Compares with rounding to 8 significant bits by arithmetic.
   for (int i = 0; i < 100000; ++i) {
     const float value = std::ldexp(static_cast<float>(i * 167 + 8388609), i % 200 - 110);
     int exponent = 0;
@@ -84,7 +84,7 @@ TEST_CASE("float32 rounds to the nearest bfloat16, and from the middle to the ev
   }
 }
 
-TEST_CASE("exponential is exp to float32's precision") {
+TEST_CASE("exponential() equals exp() to float32 precision") {
   double worst = 0.0;
   for (int i = -87 * 64; i <= 88 * 64; ++i) {
     const float x = static_cast<float>(i) / 64.0F;
@@ -109,7 +109,7 @@ TEST_CASE("numbers that are not finite are counted by their bits") {
   CHECK(count_non_finite(-0.0F) == 0);
 }
 
-TEST_CASE("a step is refused at 1e18, and where it is not a number") {
+TEST_CASE("a step of 1e18 or more is refused, and so is a non-finite one") {
   const auto refuses = [](float gradient, float learning_rate) {
     return PlainSgdStep{{learning_rate, 0.0F, 1.0F}}.refuses(0.0F, gradient);
   };
@@ -123,7 +123,7 @@ TEST_CASE("a step is refused at 1e18, and where it is not a number") {
 }
 
 }  // namespace
-TEST_CASE("an augmented view is uniform over its places and a function of seed, mini-batch and row") {
+TEST_CASE("an augmented view has uniform positions and is a function of seed, mini-batch and row") {
   const Augmentation augmentation{.padding = 2, .cutout = 4, .horizontal_flip = true, .seed = 3};
   const ImageSize size{8, 16};
   std::map<std::pair<int, int>, int> places;
@@ -163,7 +163,7 @@ TEST_CASE("an augmented view is uniform over its places and a function of seed, 
     CHECK(drawn(3, 0) != drawn(seed, 0));
 }
 
-TEST_CASE("a random crop has the area and aspect that are asked for, anywhere in the image") {
+TEST_CASE("a random crop has the requested area and aspect, anywhere in the image") {
   const RandomResizedCrop crop{.min_area = 0.25F, .log_max_aspect = std::log(2.0F)};
   const ImageSize size{300, 400};
   constexpr int kCrops = 20'000;
@@ -206,8 +206,8 @@ TEST_CASE("a random crop has the area and aspect that are asked for, anywhere in
   CHECK(least == Approx(0.25).margin(0.005));
   CHECK(most > 0.97);
   CHECK(longest == Approx(std::log(2.0)).margin(0.02));
-  // Wide rectangles fit where tall ones do not, and small ones fit more often. The numbers come from 200,000 draws by a
-  // program of ten lines in another language.
+  // Wide rectangles can fit where tall ones do not, and small ones fit more often. The expected values come from
+  // 200,000 draws by an independent ten-line program in another language.
   CHECK(areas / count == Approx(0.5083).margin(0.01));
   CHECK(log_aspects / count == Approx(0.1336).margin(0.02));
   CHECK(products / count == Approx(0.0872).margin(0.01));
@@ -216,11 +216,11 @@ TEST_CASE("a random crop has the area and aspect that are asked for, anywhere in
   CHECK(squares_of_tops / count == Approx(1.0 / 3).margin(0.02));
   CHECK(squares_of_lefts / count == Approx(1.0 / 3).margin(0.02));
   CHECK(tops_and_lefts / count == Approx(0.25).margin(0.02));
-  // If no rectangle of the requested kind fits, there is none.
+  // If no such rectangle fits, the result is empty.
   CHECK(random_crop({.min_area = 1.0F, .log_max_aspect = 0.0F}, 3, 1, 1, {10, 1000}).height == 0);
 }
 
-TEST_CASE("the image as a whole, cut out, is itself") {
+TEST_CASE("resampling the whole image at its own size gives the same image") {
   AugmentedView view = augmented_view({}, 12, 3, {2, 3});
   CHECK_FALSE(view.is_resized);
   view.is_resized = true;
@@ -234,7 +234,7 @@ TEST_CASE("the image as a whole, cut out, is itself") {
   }
 }
 
-TEST_CASE("an image that is not varied is itself") {
+TEST_CASE("without augmentation the view is the whole image") {
   const AugmentedView view = augmented_view({}, 12, 3, {4, 4});
   CHECK((view.top == 0 && view.left == 0 && !view.is_mirrored && view.hole_top == view.hole_bottom));
 }

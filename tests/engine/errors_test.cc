@@ -36,7 +36,7 @@ Error translated(const Thrown& thrown) {
   return error_of([&] { engine::cpu::translate_errors([&] { throw thrown; }); });
 }
 
-// In its scope, new threads request a stack that no address space has.
+// In its scope, new threads request a stack larger than any address space.
 class NoMoreThreads {
  public:
   NoMoreThreads() {
@@ -58,7 +58,7 @@ class NoMoreThreads {
   pthread_attr_t before_;
 };
 
-TEST_CASE("exceptions of libraries become errors of the right kind") {
+TEST_CASE("exceptions from libraries become engine errors of the right kind") {
   const Error memory = translated(dnnl::error(dnnl_out_of_memory, "could not create a primitive"));
   CHECK(memory.kind() == ErrorKind::kOutOfMemory);
   CHECK(memory.what() == std::string("oneDNN: could not create a primitive (out_of_memory)"));
@@ -73,7 +73,7 @@ TEST_CASE("exceptions of libraries become errors of the right kind") {
   CHECK(ours.what() == std::string("record 5"));
 }
 
-TEST_CASE("an operator that oneDNN refuses to describe is an error of the device") {
+TEST_CASE("an operator that oneDNN rejects is a device error") {
   const auto device = open_test_device();
   const engine::Layout images = device->plain_layout({1, 8, 4, 4}, DType::kFloat32);
   const engine::Layout features = device->plain_layout({2, 8}, DType::kFloat32);
@@ -89,7 +89,7 @@ TEST_CASE("an operator that oneDNN refuses to describe is an error of the device
   CHECK_THAT(dense.what(), ContainsSubstring("oneDNN: could not"));
 }
 
-TEST_CASE("a stream whose thread cannot be started is an error that names it") {
+TEST_CASE("the error for a stream whose thread cannot start names the stream") {
   const auto device = open_test_device();
   const Error error = error_of([&] {
     const NoMoreThreads limit;

@@ -30,7 +30,7 @@ struct Gathered {
   Labels labels;
 };
 
-// A dataset of random bytes on the test device, and the gathering from it.
+// A dataset of random bytes on the test device, and the task that gathers from it.
 class Rig {
  public:
   Rig(const engine::Shape& image, std::int64_t batch) : image_(image), batch_(batch) {
@@ -43,7 +43,7 @@ class Rig {
     normalized_there_ = upload(*device_, normalized_);
     step_ = device_->allocate(sizeof(engine::StepParameters));
     indices_ = device_->allocate(static_cast<std::size_t>(batch) * sizeof(std::int64_t));
-    // Other content first, so that places which are not written show.
+    // The outputs start with other values, so that elements which are not written are noticed.
     images_ = upload(*device_, Floats(count(), 7.5F));
     labels_ = upload(*device_, Labels(static_cast<std::size_t>(batch), 99));
   }
@@ -102,8 +102,8 @@ class Rig {
     return image;
   }
 
-  // As above, but a rectangle is scaled to the image's size first. Each value is a weighted sum of all pixels; weights
-  // fall linearly to zero within a pixel's distance. In double precision, so the bits differ.
+  // As above, but a rectangle is scaled to the image's size first. Each value is a weighted sum of all pixels. Weights
+  // fall linearly to zero at a distance of one pixel. This computes in double precision, so the bits differ.
   Doubles expected_resized(std::int64_t example, const AugmentedView& view,
                            const engine::elementwise::Rectangle& box) const {
     const std::int64_t height = image_[1];
@@ -194,8 +194,8 @@ Indices random_indices(std::int64_t count, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("a mini-batch is gathered by its indices, and padding is empty") {
-  // Image sizes that are whole vectors and others; little work, and enough to be divided between threads.
+TEST_CASE("a mini-batch is gathered by its indices, and padding is zero without a label") {
+  // Some image sizes are multiples of a vector, some are not. Some tasks are small, some are divided between threads.
   const auto [image, batch] = GENERATE(table<engine::Shape, std::int64_t>({{{1, 1, 1}, 1},
                                                                            {{1, 1, 3}, 7},
                                                                            {{4, 2, 2}, 1},
@@ -217,7 +217,7 @@ TEST_CASE("a mini-batch is gathered by its indices, and padding is empty") {
   check_same(rig.result(), rig.expected(indices));
 }
 
-TEST_CASE("a recorded gathering reads the indices that are there when it runs") {
+TEST_CASE("a recorded gather reads the indices at the time it runs") {
   const Rig rig({1, 28, 28}, 4);
   const auto stream = rig.device().create_stream({"test"});
   stream->begin_recording();
@@ -231,7 +231,7 @@ TEST_CASE("a recorded gathering reads the indices that are there when it runs") 
   }
 }
 
-TEST_CASE("a recorded gathering augments each image by its place in the sequence of mini-batches") {
+TEST_CASE("a recorded gather augments each image by its place in the sequence of mini-batches") {
   const auto [image, augmentation] = GENERATE(table<engine::Shape, engine::Augmentation>({
       {{3, 32, 32}, {.padding = 4, .cutout = 8, .horizontal_flip = true, .seed = 7}},
       {{1, 28, 28}, {.padding = 0, .cutout = 0, .horizontal_flip = true, .seed = 7}},
@@ -265,7 +265,7 @@ TEST_CASE("a recorded gathering augments each image by its place in the sequence
   }
 }
 
-TEST_CASE("a recorded gathering brings random rectangles to the images' size") {
+TEST_CASE("a recorded gather scales random rectangles to the images' size") {
   const auto [image, augmentation] = GENERATE(table<engine::Shape, engine::Augmentation>({
       {{3, 16, 16}, {.random_crop = {.min_area = 0.08F, .log_max_aspect = 0.2876F}, .seed = 7}},
       {{2, 9, 15},
@@ -312,7 +312,7 @@ TEST_CASE("a recorded gathering brings random rectangles to the images' size") {
   }
 }
 
-TEST_CASE("an index outside of the dataset is refused before anything is read") {
+TEST_CASE("an index outside the dataset is refused") {
   const Rig rig({1, 28, 28}, 4);
   if (rig.device().is_cuda()) return;  // a kernel cannot throw
   const std::int64_t wrong = GENERATE(as<std::int64_t>{}, kExamples, -2);

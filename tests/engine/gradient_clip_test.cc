@@ -26,7 +26,7 @@ float clip_scale(const Floats& gradient, float max_norm, int threads = 1) {
   return download<float>(*device, scale_there.data(), 1)[0];
 }
 
-TEST_CASE("a gradient is scaled down to the largest norm, and never up") {
+TEST_CASE("a gradient is scaled down to the maximum norm, and never up") {
   for (const std::int64_t elements : {1, 7, 512, 1003, 300001}) {
     const Values values = random_values(elements, 3);
     const Floats gradient(values.begin(), values.end());
@@ -48,7 +48,7 @@ TEST_CASE("the norm has the same bits for any number of threads") {
   CHECK(clip_scale(gradient, 1.0F, 1) == clip_scale(gradient, 1.0F, 3));
 }
 
-TEST_CASE("the norm of the largest numbers does not overflow, and what is not finite leaves no usable scale") {
+TEST_CASE("the norm of the largest numbers does not overflow, and a non-finite gradient gives no usable scale") {
   CHECK(clip_scale(Floats(1000, std::numeric_limits<float>::max()), 1.0F) > 0.0F);
   Floats gradient(1000, 1.0F);
   gradient[77] = std::numeric_limits<float>::infinity();

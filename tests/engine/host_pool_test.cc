@@ -42,8 +42,8 @@ TEST_CASE("at most the pool's number of tasks run at a time", "[host]") {
   CHECK(most <= threads);
 }
 
-TEST_CASE("two tasks run at once in a pool of two threads, whatever the machine", "[host]") {
-  Pool small(1);  // a smaller pool beside it does not limit this one
+TEST_CASE("two tasks run at once in a pool of two threads on any machine", "[host]") {
+  Pool small(1);  // another, smaller pool does not limit the pool under test
   Pool pool(2);
   std::array<std::atomic<bool>, 2> started{};
   for (std::size_t self = 0; self < 2; ++self) {
@@ -58,7 +58,7 @@ TEST_CASE("two tasks run at once in a pool of two threads, whatever the machine"
   CHECK(started[1]);
 }
 
-TEST_CASE("tasks may submit tasks, threads may submit at once", "[host]") {
+TEST_CASE("tasks may submit tasks, and several threads may submit at once", "[host]") {
   Pool pool(3);
   std::atomic<int> runs{0};
   std::vector<std::jthread> submitters;

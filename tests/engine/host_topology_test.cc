@@ -20,7 +20,7 @@ namespace {
 using arbalest::engine::host::CgroupLimits;
 using arbalest::engine::host::read_cgroup_limits;
 
-// A made-up /proc and /sys.
+// A fake /proc and /sys.
 class FakeSystem {
  public:
   void write(const std::string& path, const std::string& text) {
@@ -38,7 +38,7 @@ constexpr const char* kVersion2Mount = "30 23 0:26 / /sys/fs/cgroup rw,nosuid sh
 
 }  // namespace
 
-TEST_CASE("what the process may use of this machine is plausible", "[host]") {
+TEST_CASE("the process's share of this machine is plausible", "[host]") {
   using namespace arbalest::engine::host;
   const std::vector<int> cores = allowed_cores();
   REQUIRE_FALSE(cores.empty());
@@ -83,7 +83,7 @@ TEST_CASE("an address space limit bounds the available memory", "[host]") {
   CHECK(little <= kRoom);
 }
 
-TEST_CASE("cgroups version 2: the tightest limit up to the mount counts", "[host]") {
+TEST_CASE("cgroups version 2: the tightest limit from the group up to the mount applies", "[host]") {
   FakeSystem system;
   system.write("proc/self/mountinfo", kVersion2Mount);
   system.write("proc/self/cgroup", "0::/job/step\n");
@@ -104,7 +104,7 @@ TEST_CASE("cgroups version 2: the tightest limit up to the mount counts", "[host
   CHECK(system.limits().cores == 0.5);
 }
 
-TEST_CASE("cgroups version 1: cpu and memory may lie in different groups", "[host]") {
+TEST_CASE("cgroups version 1: cpu and memory may be in different groups", "[host]") {
   FakeSystem system;
   system.write("proc/self/mountinfo",
                "31 23 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
@@ -124,7 +124,7 @@ TEST_CASE("cgroups version 1: cpu and memory may lie in different groups", "[hos
   CHECK(system.limits().memory_unused == 0U);
 }
 
-TEST_CASE("cgroups: a memory limit beyond the machine's memory is none", "[host]") {
+TEST_CASE("cgroups: a memory limit above the machine's memory is no limit", "[host]") {
   FakeSystem system;
   system.write("proc/self/mountinfo", "32 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
   system.write("proc/self/cgroup", "4:memory:/\n");
@@ -146,7 +146,7 @@ TEST_CASE("cgroups: a mount may show only a part of the hierarchy", "[host]") {
   CHECK(system.limits().cores == 2.0);
 }
 
-TEST_CASE("cgroups: a system without them, or with nonsense in its files, sets no limit", "[host]") {
+TEST_CASE("cgroups: missing or invalid files set no limit", "[host]") {
   FakeSystem system;
   CHECK_FALSE(system.limits().cores.has_value());
   system.write("proc/self/mountinfo", std::string("nonsense\n - \n\n") + kVersion2Mount);

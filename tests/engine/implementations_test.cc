@@ -15,14 +15,14 @@ using engine::Layout;
 using engine::OperatorSpec;
 using engine::PoolKind;
 
-TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not reference loops") {
+TEST_CASE("layers of LeNet, a perceptron and a residual net get fast kernels, not reference loops") {
   const auto device = open_test_device();
   const int threads = GENERATE(1, 2, 4);
   const std::int64_t batch = GENERATE(1, 5, 32, 256);
   const auto mode = GENERATE(engine::OperatorMode::kTraining, engine::OperatorMode::kInference);
   const std::vector<Arithmetic> types = tensor_types(*device);
   const Arithmetic in = types.at(GENERATE(0U, 1U) % types.size());
-  // Throws if there is only the reference.
+  // Throws if oneDNN has only its reference implementation.
   const auto prepare = [&](const OperatorSpec& spec) {
     return device->prepare(spec, {.mode = mode, .threads = threads, .precision = in.precision})->traits().output;
   };
@@ -46,7 +46,7 @@ TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not refe
   CHECK(prepare(engine::DenseSpec{hidden, 10}).shape() == engine::Shape{batch, 10});
 
   for (const bool has_relu : {false, true}) {
-    const Layout normalized = prepare(engine::BatchNormSpec{conv1, 1e-5F, has_relu});  // its 20 channels fill no vector
+    const Layout normalized = prepare(engine::BatchNormSpec{conv1, 1e-5F, has_relu});  // 20 channels fill no vector
     if (!engine::cpu::lies_in_lanes(conv1)) CHECK(normalized == conv1);
     if (batch > 1 || mode == engine::OperatorMode::kInference) CHECK(prepare(engine::BatchNormSpec{dense1}) == dense1);
   }
@@ -60,8 +60,7 @@ TEST_CASE("LeNet, a perceptron and a residual net's layers get kernels, not refe
 
 TEST_CASE("a reference implementation is recognized and refused") {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  // Weights with the filters innermost and an input with the width before the height, for which oneDNN has no fast
-  // kernel.
+  // oneDNN has no fast kernel for weights with innermost filters and an input with the width before the height.
   using Tag = dnnl::memory::format_tag;
   const auto f32 = dnnl::memory::data_type::f32;
   const engine::cpu::LinearTensors odd{
@@ -73,7 +72,7 @@ TEST_CASE("a reference implementation is recognized and refused") {
       engine::cpu::find_batch_normalization(engine, engine::OperatorMode::kTraining, examples_last, 1e-5F, true));
 }
 
-TEST_CASE("convolutions and dense layers apply an activation in their own kernel") {
+TEST_CASE("convolutions and dense layers apply an activation inside their kernel") {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const auto kind =
       GENERATE(engine::ActivationKind::kRelu, engine::ActivationKind::kTanh, engine::ActivationKind::kSigmoid,

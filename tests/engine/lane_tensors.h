@@ -1,4 +1,4 @@
-// Tensors whose examples lie side by side, and weights in the orders that convolutions of such tensors use.
+// Tensors whose examples are in lanes, and weights in the orders that convolutions of such tensors use.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace arbalest::tests {
 
-// Vectors are loaded from whole cache lines. Each number is NaN until it is written.
+// A cache line, because vectors are loaded from whole cache lines. Each number is NaN until it is written.
 struct alignas(engine::kAlignment) Line {
   Line() { std::memset(units, 0xFF, sizeof(units)); }
   engine::cpu::LaneUnit units[16];

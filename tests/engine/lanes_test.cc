@@ -1,4 +1,4 @@
-// Images whose examples lie side by side: the kernels of every instruction set, and which operators choose and keep the
+// Images whose examples are in lanes: the kernels of every instruction set, and which operators choose and keep this
 // layout.
 #include "engine/cpu/lanes/lanes.h"
 
@@ -9,6 +9,7 @@
 #include "engine/cpu/onednn/layout.h"
 #include "tests/engine/lane_tensors.h"
 #include "tests/engine/operator_run.h"
+#include "tests/support/amx.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 
@@ -63,7 +64,7 @@ std::vector<const LaneKernels*> kernels_of_this_processor() {
   return kernels;
 }
 
-// A factor of the kernels: the tensor itself or, for bfloat16, `units` units packed by `pack`.
+// Returns an operand for the kernels: the tensor itself or, for bfloat16, `units` units packed by `pack`.
 template <typename Pack>
 Tensor<float> factor(const Tensor<float>& tensor, std::int64_t /*units*/, const Pack& /*pack*/) {
   return tensor;
@@ -166,7 +167,7 @@ std::vector<DType> types_in_lanes() {
 
 Layout plain(Device& device, const Shape& shape) { return device.plain_layout(shape, DType::kFloat32); }
 
-TEST_CASE("LeNet's convolutions and poolings keep examples side by side and copy nothing in between") {
+TEST_CASE("LeNet's convolutions and poolings keep examples in lanes without copies in between") {
   const auto device = open_test_device();
   const auto mode = GENERATE(OperatorMode::kTraining, OperatorMode::kInference);
   const DType type = GENERATE(from_range(types_in_lanes()));
@@ -190,11 +191,11 @@ TEST_CASE("LeNet's convolutions and poolings keep examples side by side and copy
   constexpr std::size_t kWeightBytes = 50 * 20 * 5 * 5 * sizeof(float);
   CHECK(conv2.parameters[0].bytes() == kWeightBytes);  // no padding
   if (halves) return;
-  // Its scratch holds its weights in another order, for the gradient of the input.
+  // In training the scratch memory holds the weights in another order, for the gradient of the input.
   CHECK(conv2.scratch_bytes == (mode == OperatorMode::kTraining ? engine::aligned(kWeightBytes) : 0));
 }
 
-TEST_CASE("convolutions that oneDNN does well, or that these kernels cannot do, stay with oneDNN") {
+TEST_CASE("oneDNN computes convolutions that are fast in oneDNN, or that lane kernels do not support") {
   const auto device = open_test_device();
   const auto in_lanes = [&](const Shape& input, std::int64_t filters, const Window& window) {
     return lies_in_lanes(device->prepare(Conv2dSpec{plain(*device, input), filters, window}, {})->traits().output);
@@ -209,8 +210,9 @@ TEST_CASE("convolutions that oneDNN does well, or that these kernels cannot do, 
   CHECK_FALSE(in_lanes({16, 3, 12, 12}, 64, window));
 }
 
-TEST_CASE("a residual net's layers keep bfloat16's examples side by side and copy nothing in between") {
+TEST_CASE("a residual net's layers keep bfloat16 examples in lanes without copies in between") {
   if (engine::cpu::bfloat16_lane_kernels() == nullptr) skip_test("it takes a processor with avx512_bf16");
+  skip_with_amx();
   const auto device = open_test_device();
   const auto prepare = [&](const engine::OperatorSpec& spec) {
     return device->prepare(spec, {.precision = engine::Precision::kBFloat16})->traits();
@@ -234,8 +236,9 @@ TEST_CASE("a residual net's layers keep bfloat16's examples side by side and cop
 }
 
 TEST_CASE(
-    "images in bfloat16 that lie in lanes stay there up to 256 channels, and others are not copied there for it") {
+    "bfloat16 images in lanes stay in lanes up to 256 channels, and other images are not copied to lanes for this") {
   if (engine::cpu::bfloat16_lane_kernels() == nullptr) skip_test("it takes a processor with avx512_bf16");
+  skip_with_amx();
   const auto device = open_test_device();
   const auto in_lanes = [&](const Layout& input, std::int64_t filters, const Window& window) {
     const engine::PrepareOptions options{.precision = engine::Precision::kBFloat16};
@@ -255,7 +258,7 @@ TEST_CASE(
   CHECK_FALSE(in_lanes(lanes({32, 128, 8, 8}), 128, {{3, 3}, {2, 2}, {1, 1}}));
 }
 
-TEST_CASE("poolings whose windows overlap sum their gradients in float32, so bfloat16 leaves the lanes") {
+TEST_CASE("pooling with overlapping windows sums gradients in float32, so bfloat16 images leave the lanes") {
   const auto device = open_test_device();
   for (const DType type : types_in_lanes()) {
     const Layout images = native_image_layout(*device, {16, 5, 9, 9}, type);
@@ -265,14 +268,14 @@ TEST_CASE("poolings whose windows overlap sum their gradients in float32, so bfl
   }
 }
 
-TEST_CASE("what other tests take for images in lanes lies so") {
+TEST_CASE("native_image_layout gives lanes for the shapes in other tests") {
   const auto device = open_test_device();
   for (const Shape& shape : {Shape{48, 5, 7, 3}, Shape{32, 5, 3, 4}, Shape{32, 5, 7, 6}, Shape{16, 3, 4, 4}}) {
     for (const DType type : types_in_lanes()) CHECK(lies_in_lanes(native_image_layout(*device, shape, type)));
   }
 }
 
-TEST_CASE("what keeps its examples apart copies from images in lanes") {
+TEST_CASE("an operator without lane kernels copies images from lanes") {
   const auto device = open_test_device();
   const Shape shape{16, 5, 6, 6};
   OperatorCase of;
@@ -288,7 +291,7 @@ TEST_CASE("what keeps its examples apart copies from images in lanes") {
                        pool2d_gradient(shape, of.input_values, PoolKind::kAverage, window, of.output_gradient)) < 1e-5);
 }
 
-TEST_CASE("a convolution reads parameters that lie for the other kind of kernel") {
+TEST_CASE("a convolution reads parameters in the layout of the other kind of kernel") {
   const auto device = open_test_device();
   const auto [trained, evaluated] = GENERATE(std::pair{32, 20}, std::pair{20, 32});
   const std::vector<Arithmetic> types = tensor_types(*device);
@@ -322,7 +325,7 @@ TEST_CASE("a convolution in lanes with a ReLU keeps NaN") {
         .input = images, .filters = 2, .window = {{2, 2}, {1, 1}}, .activation = engine::ActivationKind::kRelu};
     of.input = images;
     of.input_values.assign(16 * 9, -1.0);
-    of.input_values[9 + 4] = NAN;  // of example 1; in every window
+    of.input_values[9 + 4] = NAN;  // in example 1 and in each of its windows
     of.parameters = {Values(2 * 4, 1.0), Values(2, 0.0)};
     const engine::Precision precision =
         type == DType::kBFloat16 ? engine::Precision::kBFloat16 : engine::Precision::kFloat32;
@@ -336,7 +339,7 @@ TEST_CASE("a convolution in lanes with a ReLU keeps NaN") {
   }
 }
 
-TEST_CASE("maximum pooling in lanes: a NaN wins, the first of equals wins") {
+TEST_CASE("max pooling in lanes: NaN is the maximum, and of equal values the first one") {
   const auto device = open_test_device();
   const Shape shape{16, 1, 2, 2};
   OperatorCase of;

@@ -1,4 +1,4 @@
-// Convolutions and dense layers against the references.
+// Convolutions and dense layers, compared with the references.
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
@@ -104,7 +104,7 @@ OperatorCase make_case(engine::Device& device, const ConvCase& of, DType dtype =
   return result;
 }
 
-// Sums are float32 in every precision; their terms may have been rounded.
+// Sums are float32 in every precision, but their terms may have been rounded.
 void check(const OperatorRun& run, const Values& output, const LinearGradients& gradients, bool bias, double tolerance,
            double bias_tolerance = 1e-5) {
   CHECK(relative_error(run.output, output) < tolerance);
@@ -165,7 +165,7 @@ TEST_CASE("conv2d at inference reads the training plan's parameters and gives it
   }
 }
 
-TEST_CASE("layers read parameters in whatever layout they are given, and inputs of float32") {
+TEST_CASE("layers read parameters in any layout, and float32 inputs") {
   const auto device = open_test_device();
   for (const Arithmetic& in : arithmetics(*device)) {
     const auto run_given = [&](OperatorCase& run, const Shape& weights, std::int64_t outputs) {
@@ -258,14 +258,14 @@ TEST_CASE("dense agrees with the reference") {
   }
 }
 
-// Each activation is a ctest case of its own, because they take long.
-TEMPLATE_TEST_CASE_SIG("an activation in the same pass is the activation of the output", "",
+// Each activation is a separate ctest case, because the cases take long.
+TEMPLATE_TEST_CASE_SIG("a fused activation equals the activation of the output", "",
                        ((engine::ActivationKind kind), kind), engine::ActivationKind::kRelu,
                        engine::ActivationKind::kTanh, engine::ActivationKind::kSigmoid,
                        engine::ActivationKind::kLeakyRelu, engine::ActivationKind::kRelu6) {
   const auto device = open_test_device();
   const engine::ActivationFunction f(kind, kind == engine::ActivationKind::kLeakyRelu ? 0.25F : 0.0F);
-  // The backward pass reads the output as it was stored. In less than FP32 it may lie on the other side of a kink than
+  // The backward pass reads the stored output. In lower precisions than FP32 it may be on the other side of a kink than
   // the reference.
   const auto gradient_of = [&](const Values& output, const OperatorRun& trained, const OperatorCase& run,
                                const Arithmetic& in) {
@@ -273,7 +273,7 @@ TEMPLATE_TEST_CASE_SIG("an activation in the same pass is the activation of the 
     const Values stored(trained.output.begin(), trained.output.end());
     return activation_gradient(is_exact ? output : stored, f, run.output_gradient);
   };
-  // Allows one more rounding: of the gradient in front of the activation.
+  // Allows one more rounding, of the gradient before the activation.
   const auto tolerance_in = [](const Arithmetic& in) {
     return in.precision == engine::Precision::kFloat32 ? in.tolerance : 2.0 * in.tolerance;
   };

@@ -60,7 +60,7 @@ TEST_CASE("softmax cross entropy agrees with the reference") {
   }
 }
 
-TEST_CASE("training weighs a loss and adds it to another, and inference takes it as it is") {
+TEST_CASE("training multiplies a loss by its weight and adds it to another, inference does neither") {
   const auto device = open_test_device();
   constexpr std::int64_t kClasses = 17;
   const std::int64_t examples = GENERATE(3, 90);
@@ -85,7 +85,7 @@ TEST_CASE("training weighs a loss and adds it to another, and inference takes it
   CHECK(static_cast<double>(inference.output.at(0)) == Approx(plain_loss).epsilon(1e-5));
 }
 
-TEST_CASE("label smoothing shares out a part of the target, in training only") {
+TEST_CASE("label smoothing distributes a part of the target, in training only") {
   const auto device = open_test_device();
   const auto [examples, classes] =
       GENERATE(table<std::int64_t, std::int64_t>({{1, 1}, {1, 2}, {5, 10}, {32, 1000}, {64, 17}}));
@@ -113,7 +113,7 @@ TEST_CASE("label smoothing shares out a part of the target, in training only") {
   }
 }
 
-TEST_CASE("examples without label count neither in the loss nor in the mean") {
+TEST_CASE("examples without a label count neither in the loss nor in the mean") {
   const auto device = open_test_device();
   const Values logits = random_values(4 * 3, 1);
   Values doubled = logits;
@@ -133,7 +133,7 @@ TEST_CASE("examples without label count neither in the loss nor in the mean") {
   CHECK(none.input_gradient == Floats(12, 0.0F));
 }
 
-TEST_CASE("logits too far apart for exp still give a finite loss") {
+TEST_CASE("logits whose difference overflows exp still give a finite loss") {
   const auto device = open_test_device();
   const OperatorRun run = run_operator(
       *device, make_case<SoftmaxCrossEntropySpec>(*device, 3, {1000, 0, -1000, -5000, -5001, -5002}, {1, 0}), {});
@@ -152,7 +152,7 @@ TEST_CASE("a logit that is not finite makes the loss not finite") {
   CHECK_FALSE(std::isfinite(run.output.at(0)));
 }
 
-TEST_CASE("a label outside the classes never passes for a loss") {
+TEST_CASE("a label outside the classes is an error, or NaN on a GPU") {
   const auto device = open_test_device();
   const std::int32_t label = GENERATE(3, -2);
   const OperatorCase of = make_case<SoftmaxCrossEntropySpec>(*device, 3, Values(6), {0, label});
@@ -164,13 +164,13 @@ TEST_CASE("a label outside the classes never passes for a loss") {
                     ContainsSubstring("label " + std::to_string(label) + " of example 1"));
 }
 
-// Counts right answers, and labels among the five largest logits.
+// Returns the counts of correct answers and of labels among the five largest logits.
 Floats counts(std::int64_t classes, const Values& logits, const Labels& labels) {
   return {static_cast<float>(count_correct(classes, logits, labels)),
           static_cast<float>(count_correct(classes, logits, labels, engine::kTopRanks))};
 }
 
-TEST_CASE("accuracy counts what the reference counts") {
+TEST_CASE("accuracy agrees with the reference") {
   const auto device = open_test_device();
   const double nan = std::nan("");
   const double infinity = HUGE_VAL;
@@ -183,7 +183,7 @@ TEST_CASE("accuracy counts what the reference counts") {
   }
 }
 
-TEST_CASE("the label is among the five largest logits if fewer than five stand before it") {
+TEST_CASE("top-5 accuracy counts a label if fewer than five logits rank before it") {
   const auto device = open_test_device();
   const double nan = std::nan("");
   const double infinity = HUGE_VAL;
@@ -193,7 +193,7 @@ TEST_CASE("the label is among the five largest logits if fewer than five stand b
       1,         1,         1,         1,         1,         1,  // of equal logits the first one counts
       1,         1,         1,         1,         1,         1,  //
       nan,       6,         5,         4,         3,         2,  //
-      nan,       6,         5,         4,         3,         2,  // NaN ranks before no logit, and is never right
+      nan,       6,         5,         4,         3,         2,  // NaN ranks last, and its class is never correct
       -infinity, -infinity, -infinity, -infinity, -infinity, infinity,
   };
   const Labels labels{4, 5, 4, 5, 5, 0, 4};
@@ -205,7 +205,7 @@ TEST_CASE("the label is among the five largest logits if fewer than five stand b
   }
 }
 
-TEST_CASE("a label outside the classes is no right answer") {
+TEST_CASE("a label outside the classes is never correct") {
   const auto device = open_test_device();
   const OperatorCase of = make_case<AccuracySpec>(*device, 3, {1, 2, 3, 1, 2, 3}, {3, -7});
   CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == Floats{0.0F, 0.0F});

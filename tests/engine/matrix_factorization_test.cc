@@ -20,7 +20,7 @@ using engine::SquaredErrorSpec;
 
 Floats to_floats(const Values& values) { return {values.begin(), values.end()}; }
 
-// Reads column 1 of two; the other column holds ids beyond every table.
+// An embedding of the second of two columns. The other column has ids outside every table.
 OperatorCase embedding_case(engine::Device& device, std::int64_t rows, std::int64_t width, const Labels& ids) {
   OperatorCase of;
   const auto examples = static_cast<std::int64_t>(ids.size());
@@ -34,7 +34,7 @@ OperatorCase embedding_case(engine::Device& device, std::int64_t rows, std::int6
 
 PrepareOptions without_input_gradient(int threads) { return {.threads = threads, .input_gradient = false}; }
 
-TEST_CASE("embedding agrees with the reference: the gradient is dense, and the same bits on any number of threads") {
+TEST_CASE("embedding agrees with the reference, and its dense gradient has the same bits for any number of threads") {
   const auto device = open_test_device();
   const auto [examples, rows, width] =
       GENERATE(table<std::int64_t, std::int64_t, std::int64_t>({{1, 1, 1}, {5, 3, 1}, {64, 7, 33}, {300, 2000, 16}}));
@@ -60,14 +60,14 @@ TEST_CASE("embedding agrees with the reference: the gradient is dense, and the s
   CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == run.output);
 }
 
-TEST_CASE("an embedding adds up the rows of one id in the order of the mini-batch") {
+TEST_CASE("an embedding's gradient sums the rows of an id in the order of the mini-batch") {
   const auto device = open_test_device();
   OperatorCase of = embedding_case(*device, 2, 1, {1, 1, 1, 0, 1});
   of.output_gradient = {1e8, 1.0, -1e8, 5.0, 1.0};  // in float32 1e8 + 1 is 1e8
   CHECK(run_operator(*device, of, without_input_gradient(2)).parameter_gradients[0] == Floats{5.0F, 1.0F});
 }
 
-TEST_CASE("an id that has no row is found out") {
+TEST_CASE("an id without a row is an error, or NaN on a GPU") {
   const auto device = open_test_device();
   const std::int32_t id = GENERATE(-1, 3);
   OperatorCase of = embedding_case(*device, 3, 2, {0, id});
@@ -161,7 +161,7 @@ TEST_CASE("squared error agrees with the reference, without examples that have n
   }
 }
 
-TEST_CASE("training weighs a squared error and adds it to another loss, and inference takes it as it is") {
+TEST_CASE("training multiplies a squared error by its weight and adds it to another loss, inference does neither") {
   const auto device = open_test_device();
   OperatorCase of = error_case(*device, {1.0, 2.0}, {3.0, 2.5});
   std::get<SquaredErrorSpec>(of.spec).weight = 0.5F;
@@ -173,7 +173,7 @@ TEST_CASE("training weighs a squared error and adds it to another loss, and infe
   CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == Floats{4.25F});
 }
 
-TEST_CASE("a prediction that is not finite gives a loss that is not") {
+TEST_CASE("a non-finite prediction gives a non-finite loss") {
   const auto device = open_test_device();
   const OperatorRun run = run_operator(*device, error_case(*device, {std::nan(""), 1.0}, {1.0, 1.0}), {});
   CHECK(std::isnan(run.output.at(0)));

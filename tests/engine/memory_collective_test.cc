@@ -1,4 +1,4 @@
-// The order of additions in the all-reduce in memory; ../training tests the rest.
+// The order of additions in the in-memory all-reduce. tests/training/collective_test.cc tests the rest.
 #include "engine/collective.h"
 #include "engine/devices.h"
 #include "tests/engine/replicas.h"
@@ -6,8 +6,8 @@
 
 namespace arbalest::tests {
 
-TEST_CASE("the all-reduce in memory adds ranks by the pairwise tree") {
-  constexpr std::int64_t kElements = 30011;  // slices of more than one block
+TEST_CASE("the in-memory all-reduce adds ranks in the order of the pairwise tree") {
+  constexpr std::int64_t kElements = 30011;  // each rank's slice has more than one block
   const int ranks = GENERATE(2, 3, 4, 5, 7, 8);
   const auto device = engine::open_device(engine::parse_device("cpu"));
   const auto collective = engine::make_memory_collective(ranks);
@@ -36,7 +36,7 @@ TEST_CASE("the all-reduce in memory adds ranks by the pairwise tree") {
   collective->all_reduce_sum(parts, kElements, "all-reduce");
   for (const auto& stream : streams) stream->record().synchronize();
   for (const Floats& of_rank : values) CHECK(of_rank == expected);
-  CHECK((in_order == expected) == (ranks <= 3));  // the tree of three ranks is their plain order
+  CHECK((in_order == expected) == (ranks <= 3));  // for up to three ranks, the tree is the plain order
 }
 
 }  // namespace arbalest::tests

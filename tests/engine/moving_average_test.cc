@@ -10,10 +10,10 @@
 namespace arbalest::tests {
 namespace {
 
-constexpr std::int64_t kBehind = 3;  // elements that must not be touched
+constexpr std::int64_t kBehind = 3;  // elements after the vector, which must not change
 constexpr float kUntouched = 42.0F;
 
-// A vector after it has taken in another, and the elements behind it.
+// Returns the average updated with `values`, followed by the elements after it.
 std::vector<float> moved(std::vector<float> average, const std::vector<float>& values, float weight, int threads) {
   const auto elements = static_cast<std::int64_t>(average.size());
   average.resize(average.size() + kBehind, kUntouched);
@@ -29,7 +29,7 @@ std::vector<float> moved(std::vector<float> average, const std::vector<float>& v
 
 }  // namespace
 
-TEST_CASE("a moving average goes a part of the way, all of it and nothing more") {
+TEST_CASE("a moving average moves every element by the weight, and nothing after the vector") {
   const std::int64_t elements = GENERATE(1, 17, 70001);
   const int threads = GENERATE(1, 3);
   const std::vector<float> before = random_floats(elements, 7);
@@ -43,7 +43,7 @@ TEST_CASE("a moving average goes a part of the way, all of it and nothing more")
   CHECK(relative_error(moved(before, values, 0.3F, threads), expected) < 1e-6);
 }
 
-TEST_CASE("a moving average takes over the whole of a first value, and nothing of one without weight") {
+TEST_CASE("a moving average copies a value of weight 1, and ignores a value of weight 0") {
   const std::vector<float> values = random_floats(33, 8);
   std::vector<float> copied = values;
   copied.resize(copied.size() + kBehind, kUntouched);

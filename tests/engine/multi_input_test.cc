@@ -35,7 +35,7 @@ Values sum_of(const Values& a, const Values& b) {
 const Shape kShapes[] = {{5, 20, 7, 3}, {32, 5, 3, 4}, {2, 64, 8, 8}, {3, 17, 1, 1},
                          {4, 1, 5, 5},  {1, 1, 1, 1},  {7, 33}};
 
-TEST_CASE("add agrees with the reference, with ReLU and without, in place too") {
+TEST_CASE("add agrees with the reference, with and without ReLU, also in place") {
   const auto device = open_test_device();
   const bool relu = GENERATE(false, true);
   const bool in_place = GENERATE(false, true);
@@ -70,10 +70,10 @@ TEST_CASE("add agrees with the reference, with ReLU and without, in place too") 
   }
 }
 
-TEST_CASE("what is added stays as convolutions want it, and is copied only where it lies otherwise") {
+TEST_CASE("operators with several inputs keep the convolutions' layout, and copy inputs only from other layouts") {
   const auto device = open_test_device();
   const Shape shape{2, 32, 8, 8};
-  // The narrowest type: convolutions on a GPU take float32 in canonical order.
+  // Uses the narrowest type, because convolutions on a GPU read float32 in canonical order.
   const DType dtype = tensor_types(*device).back().dtype;
   const Layout native = native_image_layout(*device, shape, dtype);
   const Layout plain = device->plain_layout(shape, dtype);
@@ -90,7 +90,7 @@ TEST_CASE("what is added stays as convolutions want it, and is copied only where
         native_image_layout(*device, {2, 64, 4, 4}, dtype));
 }
 
-TEST_CASE("NaN is not lost in a sum's ReLU") {
+TEST_CASE("a sum's ReLU keeps NaN") {
   const auto device = open_test_device();
   OperatorCase of;
   of.input = device->plain_layout({1, 2}, DType::kFloat32);
@@ -102,7 +102,7 @@ TEST_CASE("NaN is not lost in a sum's ReLU") {
   CHECK(run.output.at(1) == 0.0F);
 }
 
-TEST_CASE("concat agrees with the reference, and its gradients are the parts of the output's") {
+TEST_CASE("concat agrees with the reference, and its gradients are parts of the output's gradient") {
   const auto device = open_test_device();
   const bool first_native = GENERATE(false, true);
   const bool others_native = GENERATE(false, true);
@@ -142,7 +142,7 @@ TEST_CASE("concat agrees with the reference, and its gradients are the parts of 
   }
 }
 
-TEST_CASE("float32 images can be joined with and added to bfloat16 features") {
+TEST_CASE("float32 images can be concatenated with and added to bfloat16 features") {
   const auto device = open_test_device();
   if (!computes_bfloat16(*device)) return;
   const Shape shape{2, 3, 4, 5};
@@ -197,11 +197,11 @@ TEST_CASE("padded shortcuts agree with the reference") {
   }
 }
 
-TEST_CASE("tensors are summed, all of them and nothing more, over either of them too") {
+TEST_CASE("a sum of tensors covers exactly its elements, also in place of either input") {
   const auto device = open_test_device();
   const std::int64_t elements = GENERATE(1, 17, 70001);
   const int threads = GENERATE(1, 3);
-  const int place = GENERATE(0, 1, 2);  // place of the sum: its own, a's, b's
+  const int place = GENERATE(0, 1, 2);  // output buffer: its own, a's, b's
   const Values a = random_values(elements, 1);
   const Values b = random_values(elements, 2);
   std::vector<float> singles[2] = {to_floats(a), to_floats(b)};

@@ -1,4 +1,4 @@
-// The loops of batch norm on blocked channels: those for AVX-512 give the same results as those for other processors.
+// The loops of batch norm on blocked channels. AVX-512 loops give the same results as the portable loops.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -28,7 +28,7 @@ using engine::cpu::NormTerms;
 constexpr std::int64_t kPixels = 37;
 constexpr std::int64_t kBlock = 16;
 
-// A run, or a vector by channel, on cache lines like tensors.
+// A run of pixels, or a vector with one number per channel, aligned to cache lines like tensors.
 template <typename T>
 struct alignas(engine::kAlignment) Numbers {
   T of[kPixels * kBlock] = {};
@@ -61,14 +61,14 @@ class Written {
     const NormTerms terms = NormTerms::in(memory.of, kBlock);
     const Numbers<float> means = floats(5), slopes = floats(6);
     Numbers<float> partials;
-    // Parameters whose results are at the edge of rounding: (x - mean) * factor + shift of the first channels.
+    // For some channels, sets parameters that test rounding of (x - mean) * factor + shift.
     const auto set = [&](std::int64_t channel, float factor, float shift) {
       terms.mean[channel] = 0.0F;
       terms.factor[channel] = factor;
       terms.shift[channel] = shift;
     };
-    set(2, 1.0F, 3.4e38F);         // rounds to infinity if x is above zero or near it
-    set(3, 0.0F, 1.0F + 0x1p-8F);  // equally near to both neighbors: rounds to the even one
+    set(2, 1.0F, 3.4e38F);         // rounds to infinity if x is positive or near zero
+    set(3, 0.0F, 1.0F + 0x1p-8F);  // a tie, which rounds to even
     set(4, 0.0F, 1.0F + 0x3p-8F);
     Numbers<T> y, addend_gradient, input_gradient;
 
@@ -120,7 +120,7 @@ class Written {
 
 }  // namespace
 
-TEST_CASE("batch norm on blocks: the loops for AVX-512 write the same bytes as those for all processors") {
+TEST_CASE("batch norm on blocks: AVX-512 loops write the same bytes as the portable loops") {
   if (!__builtin_cpu_supports("avx512f")) skip_test("it takes a processor with AVX-512");
   CHECK((Written(engine::cpu::kAvx512NormRuns) == Written(engine::cpu::kFloatNormRuns.of[1])));
   CHECK(&engine::cpu::norm_runs<float>(kBlock) == &engine::cpu::kAvx512NormRuns);
@@ -128,7 +128,7 @@ TEST_CASE("batch norm on blocks: the loops for AVX-512 write the same bytes as t
 }
 
 TEST_CASE(
-    "batch norm on blocks: the loops for avx512_bf16 write the same bytes as those for all processors, but below "
+    "batch norm on blocks: avx512_bf16 loops write the same bytes as the portable loops, except for numbers below "
     "2^-126") {
   if (!__builtin_cpu_supports("avx512bf16")) skip_test("it takes a processor with avx512_bf16");
   const Written native(engine::cpu::kAvx512Bf16NormRuns);

@@ -23,7 +23,7 @@ using engine::Shape;
 
 namespace {
 
-// As floats it is 12, as a label outside of all classes. The guards behind all outputs must keep it.
+// As a float this is about 12, as a label it is outside all classes. Guards after each output must keep these bytes.
 constexpr unsigned char kGarbage = 0x41;
 constexpr std::size_t kGuard = 256;  // bytes
 
@@ -57,7 +57,7 @@ Buffer to_device(Device& device, const Layout& layout, const Values& values) {
   return buffer;
 }
 
-// The same numbers in the same places, in low precision.
+// Returns a copy in low precision, with the same layout.
 Buffer rounded(Device& device, const Buffer& weights, const Layout& layout) {
   std::vector<engine::BFloat16> halves;
   for (const float weight : download<float>(device, weights.data(), layout.bytes() / sizeof(float))) {
@@ -121,7 +121,7 @@ void forward(const Operator& op, engine::Stream& stream, const Buffers& buffers)
 void backward(const Operator& op, engine::Stream& stream, const Buffers& buffers, const PrepareOptions& options,
               bool is_loss) {
   const OperatorTraits& traits = op.traits();
-  // Passes only the operands that the traits need, and null pointers for the others.
+  // Operands that the traits do not ask for are null pointers.
   std::vector<const void*> inputs = buffers.inputs;
   if (!traits.backward_reads_inputs) std::fill(inputs.begin(), inputs.end() - (is_loss ? 1 : 0), nullptr);
   if (traits.backward_reads_first_input_only) std::fill(inputs.begin() + 1, inputs.end(), nullptr);
@@ -146,7 +146,7 @@ void backward(const Operator& op, engine::Stream& stream, const Buffers& buffers
   op.backward(stream, "operator backward", operands);
 }
 
-// Reads a tensor into canonical order. Notes whether all padding is zero.
+// Converts a tensor to canonical order, and records in `run` whether all padding is zero.
 Floats read(Device& device, const Layout& layout, const void* data, OperatorRun& run) {
   const Layout plain = device.plain_layout(layout.shape(), DType::kFloat32);
   Floats floats(static_cast<std::size_t>(layout.shape().elements()));
@@ -164,8 +164,8 @@ std::unique_ptr<Device> open_test_device() { return engine::open_device(engine::
 
 std::vector<Arithmetic> arithmetics(const Device& device) {
   std::vector<Arithmetic> all{{"FP32", Precision::kFloat32, DType::kFloat32, 1e-5}};
-  // Each factor is rounded or truncated to 10 bits behind the point; a result is rounded to 7, twice if a bias is
-  // added.
+  // In TF32 each factor is rounded or truncated to 10 fractional bits. In BF16 a result is rounded to 7 fractional
+  // bits, and twice if a bias is added.
   if (device.is_cuda()) all.push_back({"TF32", Precision::kTensorFloat32, DType::kFloat32, 0x1p-9});
   if (computes_bfloat16(device)) all.push_back({"BF16", Precision::kBFloat16, DType::kBFloat16, 0x1p-8});
   return all;

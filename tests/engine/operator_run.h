@@ -1,6 +1,6 @@
-// Runs one operator on a real device stream, as a plan does. Every buffer that the operator must fill holds garbage
-// first. Tensors are converted from canonical order to the device's layouts and back, and padding is checked. The host
-// touches no memory of the device.
+// Runs one operator on a real device stream, as a plan does. Buffers that the operator must fill start with garbage.
+// Tensors are converted from canonical order to the device's layouts and back, and their padding is checked. The host
+// does not access device memory directly.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ using Floats = std::vector<float>;
 // Opens the device that the program is built for.
 std::unique_ptr<engine::Device> open_test_device();
 
-// An arithmetic of operators, and the allowed distance from a reference with the same inputs: |difference| /
-// |reference| in the Euclidean norm.
+// A precision and tensor type of operators. `tolerance` is the allowed |difference| / |reference| in the Euclidean
+// norm, from a reference with the same inputs.
 struct Arithmetic {
   const char* name;
   engine::Precision precision;
@@ -27,19 +27,19 @@ struct Arithmetic {
   double tolerance;
 };
 
-// All arithmetics that the device supports.
+// Returns all arithmetics that the device supports.
 std::vector<Arithmetic> arithmetics(const engine::Device& device);
-// One arithmetic per tensor type, for operators that compute in the type of their input.
+// Returns one arithmetic per tensor type, for operators that compute in the type of their input.
 std::vector<Arithmetic> tensor_types(const engine::Device& device);
 
-// Rounds to numbers that a tensor can hold, so that reference and operator read the same numbers.
+// Rounds the values to `dtype`, so that reference and operator read the same numbers.
 Values representable(Values values, engine::DType dtype);
 inline Values random_values(std::int64_t count, unsigned seed, engine::DType dtype) {
   return representable(random_values(count, seed), dtype);
 }
 
-// A layout that convolutions of this device produce: blocked with padded channels, if the device prefers that, or with
-// examples side by side.
+// Returns a layout that convolutions of this device produce. It may be blocked with padded channels, or have the
+// examples in lanes.
 engine::Layout native_image_layout(engine::Device& device, const engine::Shape& shape,
                                    engine::DType dtype = engine::DType::kFloat32);
 
@@ -65,12 +65,12 @@ struct OperatorCase {
   Values output_gradient = {};  // empty: forward only, or a loss
   Labels labels = {};           // for a loss of numbers: their bits
   engine::StepParameters step = {};
-  bool in_place = false;  // in place if the traits allow it; for symmetric inputs, with the last one that may
+  bool in_place = false;  // in place if the traits allow it, for symmetric inputs in the last one that may be
   bool replayed = false;  // record forward and backward, run them twice, check the second run
 };
 
-// Prepares the operator for `options` and runs forward and, in training, backward. Checks that nothing is written
-// behind the buffers that the operator must fill.
+// Prepares the operator for `options`. Runs the forward pass and, in training, the backward pass. Checks that nothing
+// is written past the end of the buffers that the operator must fill.
 OperatorRun run_operator(engine::Device& device, const OperatorCase& of, const engine::PrepareOptions& options);
 
 }  // namespace arbalest::tests

@@ -1,4 +1,4 @@
-// Sums over replicas follow the pairwise tree over their numbers, bit by bit on every device.
+// Sums over replicas follow the pairwise tree over the replicas' numbers. Every device gives the same bits.
 #include <algorithm>
 
 #include "engine/elementwise/averaging.h"
@@ -18,21 +18,21 @@ float sum_of(const Floats& values) {
                               [&](std::int32_t j) { return values[static_cast<std::size_t>(j)]; });
 }
 
-// Element i of every vector.
+// Returns element i of every vector.
 Floats column(const std::vector<Floats>& vectors, std::size_t i) {
   Floats values;
   for (const Floats& vector : vectors) values.push_back(vector[i]);
   return values;
 }
 
-TEST_CASE("pairwise sums have the brackets of their tree") {
+TEST_CASE("pairwise sums add in the order of their tree") {
   const Floats v = random_floats(7, 3);
   CHECK(sum_of<2>({}) == 0.0F);
   CHECK(sum_of<2>({v[0]}) == v[0]);
   CHECK(sum_of<2>({v[0], v[1], v[2]}) == (v[0] + v[1]) + v[2]);
   CHECK(sum_of<2>(v) == ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + v[6]));
   CHECK(tree_sum(v) == ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + v[6]));
-  // Another order than the tree's gives another result: 2^24 absorbs each single 1.
+  // Other orders give other results, because adding a single 1 to 2^24 has no effect.
   CHECK(sum_of<2>({0x1p24F, 0.0F, 1.0F, 1.0F}) == 0x1p24F + 2.0F);
   CHECK(sum_of<2>({0x1p24F, 1.0F, 1.0F, 0.0F, 1.0F}) == 0x1p24F);
 }
@@ -51,13 +51,13 @@ TEST_CASE("pairwise sums of any number of values follow the tree") {
   CHECK(ordered < 256);
 }
 
-TEST_CASE("a sum keeps the sign of a zero") {
+TEST_CASE("a sum of negative zeros is negative zero") {
   for (const std::int64_t count : {1, 3, 5, 7}) {
     CHECK(std::signbit(sum_of<4>(Floats(static_cast<std::size_t>(count), -0.0F))));
   }
 }
 
-TEST_CASE("the mean of vectors has the tree's bits") {
+TEST_CASE("the mean of vectors has the bits of the tree's order") {
   constexpr std::int64_t kLength = 5003;
   const std::int64_t count = GENERATE(1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33);
   const std::int64_t offset = GENERATE(0, 17);
@@ -67,7 +67,7 @@ TEST_CASE("the mean of vectors has the tree's bits") {
   const UploadedReplicas there(*device, vectors);
   const std::int64_t elements = kLength - offset - 1;
   const float factor = 1.0F / static_cast<float>(count);
-  // One element more than must be written.
+  // Has one more element than must be written.
   const engine::Buffer mean = upload(*device, Floats(static_cast<std::size_t>(elements + 1), 99.0F));
   run_averaging(*device, VectorMean{there.addresses, offset, mean.as<float>(), elements, factor}, threads);
   Floats expected;
@@ -78,7 +78,7 @@ TEST_CASE("the mean of vectors has the tree's bits") {
   CHECK(download<float>(*device, mean.data(), expected.size()) == expected);
 }
 
-TEST_CASE("the replicas' difference has the tree's bits, and the squares of the replicas' distances") {
+TEST_CASE("the replicas' difference has the bits of the tree's order, and the squared distances") {
   constexpr std::int64_t kElements = 5003;
   const std::int64_t count = GENERATE(1, 2, 3, 4, 5, 7, 8, 16, 33);
   const int threads = GENERATE(1, 3);
@@ -102,7 +102,7 @@ TEST_CASE("the replicas' difference has the tree's bits, and the squares of the 
   CHECK(tail[engine::kSquaredSum] == 0.0F);
 }
 
-TEST_CASE("differences of two devices with four replicas each add up to the bits of one with eight") {
+TEST_CASE("differences of two devices with four replicas each sum to the same bits as one device with eight") {
   const Replicas all = Replicas::random(8, 3000);
   Replicas left = all;
   Replicas right = all;

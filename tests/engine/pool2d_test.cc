@@ -78,7 +78,7 @@ TEST_CASE("pool2d agrees with the reference") {
   }
 }
 
-TEST_CASE("max pooling of negative numbers: the padding never wins") {
+TEST_CASE("max pooling of negative numbers: padding is never the maximum") {
   const auto device = open_test_device();
   OperatorCase run;
   run.input = device->plain_layout({1, 1, 3, 3}, DType::kFloat32);

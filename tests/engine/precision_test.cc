@@ -13,7 +13,7 @@ namespace arbalest::tests {
 using engine::DeviceSpec;
 using engine::Precision;
 
-TEST_CASE("a CPU computes in FP32, in BF16 where it has the instructions, and never in TF32") {
+TEST_CASE("a CPU supports FP32, BF16 if it has the instructions, and never TF32") {
   const DeviceSpec cpu{"cpu:0-1", {0, 1}};
   const std::vector<std::string> old = {"avx2", "avx512f", "avx512bw", "avx512_vnni"};
   std::vector<std::string> recent = old;

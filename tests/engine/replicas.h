@@ -1,4 +1,4 @@
-// Replicas for tests of model averaging, and the required order of their sums.
+// Replicas for tests of model averaging, and sums in the required order.
 #pragma once
 
 #include <bit>
@@ -13,12 +13,13 @@
 namespace arbalest::tests {
 
 inline void run_averaging(engine::Device& device, const engine::FlatTask& task, int threads) {
-  const auto stream = device.create_stream({"averaging", threads, 0, true});
+  const auto stream = device.create_stream(
+      {.name = "averaging", .threads = threads, .role = engine::StreamRole::kSynchronization});
   stream->enqueue(task, "averaging");
   stream->record().synchronize();
 }
 
-// The sum by the pairwise tree of engine/passes/averaging.h.
+// Sums in the order of the pairwise tree in engine/passes/averaging.h.
 inline float tree_sum(std::span<const float> values) {
   if (values.size() == 1) return values[0];
   const std::size_t half = std::bit_ceil(values.size()) / 2;
@@ -26,7 +27,7 @@ inline float tree_sum(std::span<const float> values) {
 }
 
 struct Replicas {
-  // Small integers: all sums and squares are exact in float32.
+  // Fills all vectors with small integers, so that sums and squares are exact in float32.
   Replicas(std::int64_t count, std::int64_t size) : elements(size), central(static_cast<std::size_t>(size)) {
     for (std::int64_t j = 0; j < count; ++j) {
       Floats replica;
@@ -36,7 +37,7 @@ struct Replicas {
     for (std::size_t i = 0; i < central.size(); ++i) central[i] = static_cast<float>(static_cast<int>(i % 5) - 2);
   }
 
-  // Uniform in [-1, 1), so that sums depend on their order.
+  // Returns uniform random numbers in [-1, 1), so that sums depend on their order.
   static Replicas random(std::int64_t count, std::int64_t size) {
     Replicas made(0, size);
     made.central = random_floats(size, 1000);
@@ -49,7 +50,7 @@ struct Replicas {
   Floats central;
 };
 
-// The replicas in memory of a device.
+// The replicas in device memory.
 struct UploadedReplicas {
   UploadedReplicas(engine::Device& device, const Replicas& of) : central(upload(device, of.central)) {
     for (const Floats& replica : of.replicas) {
@@ -63,7 +64,7 @@ struct UploadedReplicas {
   engine::Buffer central;
 };
 
-// Computes S and its tail.
+// Returns S followed by its tail.
 inline Floats replica_difference(const Replicas& of, int threads) {
   const auto device = open_test_device();
   const UploadedReplicas there(*device, of);

@@ -11,7 +11,7 @@
 
 namespace arbalest::tests {
 
-TEST_CASE("weights are rounded to the nearest number, of two the even one, and infinities and NaN stay") {
+TEST_CASE("weights round to the nearest number with ties to even, and infinities and NaN are kept") {
   struct Rounding {
     float weight;
     std::uint16_t bits;
@@ -37,7 +37,7 @@ TEST_CASE("weights are rounded to the nearest number, of two the even one, and i
   CHECK(download<std::uint16_t>(*device, rounded_there.data(), expected.size()) == expected);
 }
 
-TEST_CASE("a flat vector is rounded, all of it and nothing more") {
+TEST_CASE("rounding a flat vector covers exactly its elements") {
   const std::int64_t elements = GENERATE(1, 17, 70001);
   const int threads = GENERATE(1, 3);
   const auto device = open_test_device();

@@ -19,7 +19,7 @@ OperatorCase make_case(engine::Device& device, std::int64_t rows, std::int64_t c
   return of;
 }
 
-TEST_CASE("softmax agrees with the reference, in place too") {
+TEST_CASE("softmax agrees with the reference, also in place") {
   const auto device = open_test_device();
   const auto [rows, classes] =
       GENERATE(table<std::int64_t, std::int64_t>({{1, 1}, {1, 2}, {5, 17}, {32, 1000}, {257, 10}}));
@@ -34,8 +34,8 @@ TEST_CASE("softmax agrees with the reference, in place too") {
     of.in_place = in_place;
     const OperatorRun run = run_operator(*device, of, {.threads = threads});
     CHECK(relative_error(run.output, softmax(classes, of.input_values)) < in.tolerance);
-    // Rounding near 1 costs the gradient as much as the probability, so the error is measured relative to the arriving
-    // gradient.
+    // Rounding a probability near 1 causes an equally large error in the gradient, so the error is measured relative to
+    // the output gradient.
     const Values expected = softmax_gradient(classes, of.input_values, of.output_gradient);
     double error = 0.0;
     for (std::size_t e = 0; e < expected.size(); ++e) {
@@ -46,7 +46,7 @@ TEST_CASE("softmax agrees with the reference, in place too") {
   }
 }
 
-TEST_CASE("probabilities of logits that are far apart, or not numbers") {
+TEST_CASE("softmax of logits that are far apart or NaN") {
   const auto device = open_test_device();
   OperatorCase of = make_case(*device, 2, 3, {1000, 0, -1000, 0, std::nan(""), 1});
   of.output_gradient = Values(6, 1.0);

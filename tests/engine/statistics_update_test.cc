@@ -1,4 +1,4 @@
-// Ranges of running statistics in a learner's step.
+// Running statistics in a learner's step.
 #include <algorithm>
 
 #include "engine/passes/weight_update.h"
@@ -8,14 +8,14 @@
 namespace arbalest::tests {
 namespace {
 
-// Vectors with ranges of running statistics; the rule applies elsewhere.
+// Vectors with two ranges of running statistics. The optimizer's rule applies to the other range.
 Vectors with_statistics(const UpdateRule& rule, unsigned steps) {
   Vectors vectors = with_steps(rule, steps);
   vectors.ranges = {{0, 500, 2.0F, 3.0F}, {500, 700, 1.0F, 1.0F, 0.25F}, {700, kElements, 1.0F, 1.0F, 1.0F}};
   return vectors;
 }
 
-TEST_CASE("running statistics move towards the mini-batch's, and know nothing else of the step") {
+TEST_CASE("running statistics move towards the mini-batch's, and ignore the rest of the step") {
   const bool averaged = GENERATE(false, true);
   const int threads = GENERATE(1, 3);
   for (const UpdateRule& rule : rules()) {
@@ -30,7 +30,7 @@ TEST_CASE("running statistics move towards the mini-batch's, and know nothing el
         expected.weights[i] += (i < 700 ? 0.25 : 1.0) * (static_cast<double>(batch[i]) - expected.weights[i]);
       }
     }
-    // The optimizer's vectors may end where the statistics begin.
+    // A step does not use the optimizer's vectors beyond the start of the statistics.
     vectors.state.assign(engine::state_slots(rule).size(), Floats(kElements, 0.0F));
     for (Floats& slot : vectors.state) std::fill(slot.begin() + 500, slot.end(), 7.0F);
     vectors.run(averaged, threads);
@@ -43,7 +43,7 @@ TEST_CASE("running statistics move towards the mini-batch's, and know nothing el
   }
 }
 
-TEST_CASE("a mini-batch whose statistic is not finite is refused, or counted where there is averaging") {
+TEST_CASE("a mini-batch with a non-finite statistic is refused, or counted if there is averaging") {
   const float bad = GENERATE(kNaN, kInfinity);
   Vectors vectors = with_statistics(Sgd{.momentum = 0.9F}, 1);
   vectors.gradients[0][600] = bad;
@@ -56,7 +56,7 @@ TEST_CASE("a mini-batch whose statistic is not finite is refused, or counted whe
   CHECK(averaged.non_finite == 1);
 }
 
-// The batch statistics in a vector of their own, with NaN where a range reads the other vector.
+// Moves the mini-batch's statistics to a separate vector. Both vectors have NaN in the ranges that must not be read.
 Vectors with_own_statistics(Vectors vectors) {
   for (Floats& gradient : vectors.gradients) {
     Floats statistics(kElements, kNaN);
@@ -67,7 +67,7 @@ Vectors with_own_statistics(Vectors vectors) {
   return vectors;
 }
 
-TEST_CASE("statistics are read from a vector of their own where there is one, and nothing else is") {
+TEST_CASE("a separate vector of statistics is read in the ranges of statistics only") {
   const bool averaged = GENERATE(false, true);
   const int threads = GENERATE(1, 3);
   for (const UpdateRule& rule : rules()) {
@@ -83,7 +83,7 @@ TEST_CASE("statistics are read from a vector of their own where there is one, an
   }
 }
 
-TEST_CASE("a statistic of its own vector that is not finite is refused, or counted where there is averaging") {
+TEST_CASE("a non-finite statistic in a separate vector is refused, or counted if there is averaging") {
   Vectors vectors = with_own_statistics(with_statistics(Sgd{.momentum = 0.9F}, 1));
   vectors.statistics[0][600] = kNaN;
   const Floats before = vectors.weights;

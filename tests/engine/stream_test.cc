@@ -1,5 +1,5 @@
-// Streams, events, recordings. No test reads a clock: where order matters, a latch holds a task until the test has
-// checked that a later task does not run yet.
+// Streams, events and recordings. No test reads a clock. If the order matters, a latch holds a task until the test has
+// checked that a later task has not run yet.
 #include "engine/cpu/device/stream.h"
 
 #include <future>
@@ -24,8 +24,8 @@ using engine::cpu::TaskContext;
 class TestStream {
  public:
   explicit TestStream(const std::string& name, int threads = 1, engine::StreamObserver* observer = nullptr)
-      : stream_({"cpu " + name, threads, {}, observer}) {}
-  ~TestStream() { open(); }  // a failed check must not leave the worker waiting
+      : stream_({.name = "cpu " + name, .threads = threads, .observer = observer}) {}
+  ~TestStream() { open(); }  // so that the worker does not wait forever after a failed check
 
   CpuStream& operator*() { return stream_; }
   CpuStream* operator->() { return &stream_; }
@@ -80,7 +80,7 @@ TEST_CASE("enqueuing does not wait for the work, and an event is complete only a
   CHECK(behind.is_complete());
 }
 
-TEST_CASE("copies and zeroes are tasks like others") {
+TEST_CASE("copies and zero fills run in order with other tasks") {
   TestStream stream("a");
   const std::vector<float> source{1, 2, 3};
   std::vector<float> target{9, 9, 9, 9};
@@ -90,7 +90,7 @@ TEST_CASE("copies and zeroes are tasks like others") {
   CHECK(target == std::vector<float>{1, 0, 3, 9});
 }
 
-TEST_CASE("what is delivered is there when the event is complete") {
+TEST_CASE("delivered data is in place when the event is complete") {
   TestStream stream("a");
   std::vector<float> source{1, 2, 3};
   std::vector<float> target{9, 9, 9, 9};
@@ -104,7 +104,7 @@ TEST_CASE("what is delivered is there when the event is complete") {
   CHECK(target == std::vector<float>{1, 5, 3, 9});
 }
 
-TEST_CASE("a wait for another stream's event orders the two") {
+TEST_CASE("a wait for another stream's event orders the two streams") {
   TestStream first("a");
   TestStream second("b");
   std::vector<int> order;
@@ -120,7 +120,7 @@ TEST_CASE("a wait for another stream's event orders the two") {
   CHECK(order == std::vector<int>{1, 2});
 }
 
-TEST_CASE("an event covers the work before it only") {
+TEST_CASE("an event covers only the work before it") {
   TestStream first("a");
   TestStream second("b");
   first.submit([] {});
@@ -132,7 +132,7 @@ TEST_CASE("an event covers the work before it only") {
   first.open();
 }
 
-TEST_CASE("only recorded points can be waited for") {
+TEST_CASE("waiting for an event that was not recorded is an error") {
   TestStream first("a");
   TestStream second("b");
   const Event never_recorded(&*first, 1);
@@ -163,7 +163,7 @@ TEST_CASE("an error travels with events and names the stream and the task that f
   }
 }
 
-TEST_CASE("exceptions of others become errors") {
+TEST_CASE("exceptions of other types become errors") {
   TestStream standard("a");
   standard.submit([] { throw std::runtime_error("primitive failed"); }, "conv1");
   CHECK(error_of(standard->record()) == "cpu a: conv1: primitive failed");
@@ -178,7 +178,7 @@ TEST_CASE("exceptions of others become errors") {
   }
 }
 
-TEST_CASE("a recording runs nothing until launched, then again and again") {
+TEST_CASE("a recording runs nothing until it is launched, and can be launched repeatedly") {
   TestStream stream("a");
   int runs = 0;
   const float source = 3.0F;
@@ -215,7 +215,7 @@ TEST_CASE("an error in a replay names the mini-batch, the launch and the recorde
   stream.submit([] {}, "conv1");
   stream.submit([] { engine::fail(engine::ErrorKind::kData, "bad label"); }, "loss");
   const auto graph = stream->end_recording();
-  stream->begin_task(7);
+  stream->begin_task(7, engine::WorkPhase::kTraining);
   stream->launch(*graph, "gradient");
   CHECK(error_of(stream->record()) == "cpu a, mini-batch 7: gradient: loss: bad label");
 }
@@ -234,7 +234,7 @@ TEST_CASE("a full queue makes the host wait, and loses nothing") {
   CHECK(runs == kTasks);
 }
 
-TEST_CASE("a stream that is destroyed ends its work first") {
+TEST_CASE("a destroyed stream finishes its work first") {
   int runs = 0;
   {
     TestStream stream("a");
@@ -243,7 +243,7 @@ TEST_CASE("a stream that is destroyed ends its work first") {
   CHECK(runs == 100);
 }
 
-TEST_CASE("one-time tasks are freed before their point counts as passed") {
+TEST_CASE("one-time tasks are freed before the next event is complete") {
   TestStream stream("a");
   auto owned = std::make_shared<int>(1);
   const std::weak_ptr<int> watched = owned;
@@ -254,9 +254,9 @@ TEST_CASE("one-time tasks are freed before their point counts as passed") {
 
 class Recorder final : public engine::StreamObserver {
  public:
-  void before_task(const Stream&, const char* label) override { add(std::string("before ") + label); }
-  void after_task(const Stream& stream, const char* label) override {
-    add("after " + std::string(label) + " on " + stream.name());
+  void before_task(const Stream&, const engine::TaskInfo& task) override { add(std::string("before ") + task.label); }
+  void after_task(const Stream& stream, const engine::TaskInfo& task) override {
+    add("after " + std::string(task.label) + " on " + stream.name());
   }
   bool drops_wait(const Stream&, const char* label) override { return dropped == label; }
 
@@ -271,7 +271,7 @@ class Recorder final : public engine::StreamObserver {
   std::mutex mutex_;
 };
 
-TEST_CASE("an observer sees each task's begin and end") {
+TEST_CASE("an observer sees the start and end of each task") {
   Recorder recorder;
   TestStream stream("a", 1, &recorder);
   stream.submit([] {}, "one");
@@ -292,7 +292,7 @@ TEST_CASE("an observer can drop a wait: the ordering is gone") {
   CHECK_FALSE(first->record().is_complete());
 }
 
-TEST_CASE("many streams in a ring of events end, and keep their order") {
+TEST_CASE("many streams in a ring of events finish and keep their order") {
   constexpr int kStreams = 4;
   constexpr int kRounds = 200;
   std::vector<std::unique_ptr<TestStream>> streams;

@@ -25,7 +25,7 @@ using engine::UpdateRange;
 using engine::UpdateRule;
 using engine::WeightUpdate;
 
-constexpr std::int64_t kElements = 1003;  // not a multiple of any vector
+constexpr std::int64_t kElements = 1003;  // not a multiple of any vector length
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -104,7 +104,7 @@ inline std::vector<std::uint16_t> rounded_bits(const Floats& values) {
   return bits;
 }
 
-// The formulas, one element at a time. Elements outside the ranges are not changed.
+// Computes the steps by their formulas, one element at a time. Elements outside the ranges do not change.
 struct Expected {
   Values weights;
   Values state[2];

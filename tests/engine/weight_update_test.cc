@@ -9,7 +9,7 @@
 namespace arbalest::tests {
 namespace {
 
-TEST_CASE("steps follow the formulas of their rule, with multipliers of each range") {
+TEST_CASE("steps follow the formulas of their rule, with the multipliers of each range") {
   const bool averaged = GENERATE(false, true);
   const int threads = GENERATE(1, 3);
   for (const UpdateRule& rule : rules()) {
@@ -27,7 +27,7 @@ TEST_CASE("steps follow the formulas of their rule, with multipliers of each ran
   }
 }
 
-TEST_CASE("AdamW's first step is the rate, whatever the gradient's length") {
+TEST_CASE("AdamW's first step equals the learning rate for any gradient") {
   for (const float length : {1e-3F, 1.0F, 1e3F}) {
     Vectors vectors = with_steps(AdamW{.weight_decay = 0.0F}, 1);
     vectors.ranges = {{0, kElements, 1.0F, 1.0F}};
@@ -54,7 +54,7 @@ TEST_CASE("a step gives the same bits for any number of threads") {
   }
 }
 
-TEST_CASE("a step leaves the new weights in low precision, too, where that is wanted") {
+TEST_CASE("a step also writes the new weights in low precision if requested") {
   const bool averaged = GENERATE(false, true);
   const int threads = GENERATE(1, 3);
   for (const UpdateRule& rule : rules()) {
@@ -69,7 +69,7 @@ TEST_CASE("a step leaves the new weights in low precision, too, where that is wa
   }
 }
 
-TEST_CASE("elements outside the ranges stay as they are") {
+TEST_CASE("elements outside the ranges do not change") {
   for (const UpdateRule& rule : rules()) {
     Vectors vectors = with_steps(rule, 1);
     vectors.ranges = {{600, 900, 1.0F, 1.0F}, {10, 20, 1.0F, 1.0F}};
@@ -104,7 +104,7 @@ TEST_CASE("pull = 0 is a local step: the references are not read") {
   }
 }
 
-TEST_CASE("without averaging a gradient that is not finite, or absurdly large, is refused as a whole") {
+TEST_CASE("without averaging a non-finite or extremely large gradient is refused as a whole") {
   const float bad = GENERATE(as<float>{}, kNaN, kInfinity, -kInfinity, 1e20F, -1e20F);
   const int threads = GENERATE(1, 3);
   for (const UpdateRule& rule : rules()) {
@@ -124,7 +124,7 @@ TEST_CASE("without averaging a gradient that is not finite, or absurdly large, i
   }
 }
 
-TEST_CASE("the learning rate and the scale of clipping count in what is refused") {
+TEST_CASE("the limit applies to the gradient times learning rate and clipping scale") {
   Vectors vectors;
   vectors.gradients[0][3] = 1e19F;  // times 0.05: below 1e18
   vectors.run(false);
@@ -135,12 +135,12 @@ TEST_CASE("the learning rate and the scale of clipping count in what is refused"
   vectors.gradient_scale = 0.1F;
   vectors.run(false);
   CHECK(vectors.non_finite == 0);
-  vectors.gradient_scale = kNaN;  // from a gradient without a norm
+  vectors.gradient_scale = kNaN;  // from a gradient whose norm is not finite
   vectors.run(false);
   CHECK(vectors.non_finite == kElements);
 }
 
-TEST_CASE("with averaging, weights left non-finite are counted") {
+TEST_CASE("with averaging, weights that become non-finite are counted") {
   const float pull = GENERATE(0.0F, 0.25F);
   for (const UpdateRule& rule : rules()) {
     CAPTURE(&rule - rules().data(), pull);
@@ -155,7 +155,7 @@ TEST_CASE("with averaging, weights left non-finite are counted") {
   }
 }
 
-TEST_CASE("with averaging, squares that overflow are counted, though their weights stay finite") {
+TEST_CASE("with averaging, overflows of squares are counted even if the weights stay finite") {
   for (const UpdateRule& rule : {rules()[3], rules()[4], rules()[5]}) {
     CAPTURE(rule.index());
     Vectors vectors = with_steps(rule, 1);
@@ -166,7 +166,7 @@ TEST_CASE("with averaging, squares that overflow are counted, though their weigh
   }
 }
 
-TEST_CASE("rules keep the vectors that they need") {
+TEST_CASE("each rule has only the state vectors that it needs") {
   const auto slots = [](const UpdateRule& rule) {
     const auto names = engine::state_slots(rule);
     return std::vector<std::string_view>(names.begin(), names.end());

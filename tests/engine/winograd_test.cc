@@ -1,4 +1,4 @@
-// Winograd's minimal filtering of bfloat16: its results, and when it is used.
+// Winograd convolution of bfloat16: its results, and when it is used.
 #include "engine/cpu/winograd/convolution.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include "engine/cpu/lanes/lanes.h"
 #include "tests/engine/lane_tensors.h"
 #include "tests/engine/operator_run.h"
+#include "tests/support/amx.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 
@@ -24,7 +25,8 @@ using engine::cpu::WinogradWeightsGradient;
 
 constexpr Window kWindow{{3, 3}, {1, 1}, {1, 1}};
 constexpr std::int64_t kTaps = 9;
-// Tensors and weights are rounded once more, by at most half of 2^-8, for each of three products of a row.
+// The method rounds transformed tensors and weights one additional time, for each of the three products of a row. Each
+// rounding adds at most half of 2^-8.
 constexpr double kTolerance = 0x1p-7;
 
 struct Case {
@@ -53,7 +55,7 @@ Arguments random_arguments(const Case& of) {
           random_values(results, 4, DType::kBFloat16)};
 }
 
-// Numbers for which all sums of the method are bfloat16, so that its results equal the definition's.
+// Numbers for which all sums of the method are exact in bfloat16, so that its results equal the definition's.
 Arguments whole_numbers(const Case& of) {
   Arguments some = random_arguments(of);
   const auto make_whole = [](Values& values, double largest, double step) {
@@ -124,7 +126,7 @@ void require_processor() {
   if (engine::cpu::bfloat16_lane_kernels() == nullptr) skip_test("it takes a processor with avx512_bf16");
 }
 
-TEST_CASE("Winograd's filtering of bfloat16 is near the definition, with the same bits for every number of threads") {
+TEST_CASE("Winograd convolution is close to the definition, with the same bits for any number of threads") {
   require_processor();
   for (const Case& of : kCases) {
     DYNAMIC_SECTION(of.what) {
@@ -143,7 +145,7 @@ TEST_CASE("Winograd's filtering of bfloat16 is near the definition, with the sam
   }
 }
 
-TEST_CASE("Winograd's filtering is the definition where all its sums are numbers of bfloat16") {
+TEST_CASE("Winograd convolution equals the definition if all its sums are exact in bfloat16") {
   require_processor();
   for (const Case& of : kCases) {
     DYNAMIC_SECTION(of.what) {
@@ -157,7 +159,7 @@ TEST_CASE("Winograd's filtering is the definition where all its sums are numbers
   }
 }
 
-TEST_CASE("by Winograd's filtering, a NaN reaches the windows that hold it and no other, and a ReLU keeps it") {
+TEST_CASE("in Winograd convolution, a NaN affects exactly the windows that contain it, and a ReLU keeps it") {
   require_processor();
   const Case of{"", {16, 2, 4, 6}, 2};
   Arguments with = whole_numbers(of);
@@ -180,7 +182,7 @@ TEST_CASE("by Winograd's filtering, a NaN reaches the windows that hold it and n
                      [](float value) { return std::isnan(value); }));
 }
 
-TEST_CASE("Winograd's filtering is taken for the 3 x 3 convolutions of bfloat16 that it is faster for") {
+TEST_CASE("Winograd convolution is chosen for the 3 x 3 convolutions of bfloat16 for which it is faster") {
   require_processor();
   const auto device = open_test_device();
   const auto taken = [&](const Shape& input, std::int64_t filters, const Window& window = kWindow,
@@ -201,8 +203,9 @@ TEST_CASE("Winograd's filtering is taken for the 3 x 3 convolutions of bfloat16 
   CHECK_FALSE(taken({32, 16, 32, 32}, 16, kWindow, DType::kFloat32));
 }
 
-TEST_CASE("a convolution of bfloat16 by Winograd's filtering trains, with a bias and an activation") {
+TEST_CASE("a Winograd convolution layer trains with a bias and an activation") {
   require_processor();
+  skip_with_amx();
   const auto device = open_test_device();
   const bool swaps = GENERATE(false, true);  // parameters in the layout of oneDNN's kernels
   const Shape shape{32, 16, 8, 6};

@@ -1,4 +1,4 @@
-// Every model of the zoo trains one step as PyTorch does in float64.
+// Trains every model of the zoo for one step and compares it with PyTorch in float64.
 #include <filesystem>
 #include <set>
 
@@ -36,7 +36,7 @@ TEST_CASE("golden: other versions of ResNet", "[golden]") { check_goldens(kOther
 TEST_CASE("golden: Inception-v3", "[golden]") { check_goldens(kInception); }
 TEST_CASE("golden: MobileNet-v1", "[golden]") { check_goldens(kMobilenet); }
 
-TEST_CASE("golden: no file is left out") {
+TEST_CASE("golden: every golden file is tested") {
   std::set<std::string> compared;
   for (const Names& names : {kSmall, kAlexnet, kVgg, kResnetCifar, kResnet, kOtherResnets, kInception, kMobilenet}) {
     compared.insert(names.begin(), names.end());

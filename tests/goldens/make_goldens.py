@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the goldens of the zoo: what PyTorch computes in float64 for one mini-batch in training mode.
+"""Makes the goldens of the zoo: PyTorch's results in float64 for one mini-batch in training mode.
 
-    make_goldens.py [NAME]...       all of them, or those whose names begin so; needs torch and torchvision
+    make_goldens.py [NAME]...       all, or only names that begin with a NAME; needs torch and torchvision
 
-Weights, images and labels come from a counter-based formula that golden_model.cc repeats to the bit, so a golden holds
-only results: the loss, and for every parameter the norm of the gradient and some of its elements. Parameters are named
-as Arbalest names them, which is torchvision's way. The goldens in the tree: PyTorch 2.15.0, torchvision 0.29.2.
+Weights, images and labels come from a counter-based formula that golden_model.cc repeats exactly. So a golden has only
+results: the loss, and for every parameter the norm of the gradient and some of its elements. Parameters have
+Arbalest's names, which follow torchvision. The goldens in the tree are from PyTorch 2.15.0 and torchvision 0.29.2.
 """
 import json
 import math
@@ -18,12 +18,12 @@ import torchvision.models
 from torch import nn
 from torch.nn import functional
 
-ENTRIES = 64  # elements of a gradient
-MANY_PARAMETERS = 100  # their golden stores one digit less per element
-MOST_FLOAT_ERROR = 1e-4  # of a gradient that does not vanish
+ENTRIES = 64  # stored elements of a gradient
+MANY_PARAMETERS = 100  # a model with as many parameters or more stores one digit less per element
+MOST_FLOAT_ERROR = 1e-4  # maximum relative error of float32 for a gradient that does not vanish
 
 
-# --- What both sides compute ---
+# --- Computations that golden_model.cc repeats ---
 
 
 def random_words(name, count):
@@ -45,13 +45,13 @@ def uniform(name, count):
 
 
 def initial_value(name, shape, shift):
-    """`shift`: initial shift of batch normalization, else None."""
+    """`shift`: initial shift for parameters of batch normalization, None for other parameters."""
     values = uniform(name, math.prod(shape))
-    if len(shape) > 1:  # He's variance: the scale of features stays through ReLU
+    if len(shape) > 1:  # He's variance, which keeps the scale of features through ReLU
         values = values * numpy.float32(math.sqrt(6.0 / math.prod(shape[1:])))
     elif shift is not None and name.endswith("weight"):
         values = numpy.float32(1.0) + numpy.float32(0.25) * values
-    elif shift is not None:  # far from 0, so that rounding does not decide the signs of sums of few inputs in the ReLUs
+    elif shift is not None:  # far from 0, so that rounding does not change signs at the ReLUs
         values = numpy.float32(shift) + numpy.float32(0.1) * values
     else:
         values = numpy.float32(0.1) * values
@@ -59,8 +59,8 @@ def initial_value(name, shape, shift):
 
 
 def mini_batch(salt, image, classes, batch, period=None):
-    """`period`: of the pixels, in both directions."""
-    if isinstance(classes, list):  # ids, this many in each column, and numbers to predict
+    """`period`: the pixels repeat with this period in both directions."""
+    if isinstance(classes, list):  # the numbers of ids per column; the labels are numbers to predict
         ids = random_words(f"image {salt}", batch * len(classes)).reshape(batch, -1) % numpy.array(classes, numpy.uint64)
         return torch.from_numpy(ids.astype(numpy.int64)), torch.from_numpy(uniform(f"label {salt}", batch)).double()
     shape = [batch] + ([image[0], period, period] if period else image)
@@ -81,7 +81,7 @@ def entries_of(name, count):
 
 
 class Sequence(nn.Module):
-    """Modules in sequence, with names of our own."""
+    """Modules in sequence, with our names."""
 
     def __init__(self, **modules):
         super().__init__()
@@ -163,8 +163,8 @@ def cifar_quick(image, classes):
 
 
 class Features(nn.Module):
-    """Features of torchvision's AlexNet and VGG, without their adaptive pooling, which does nothing to images of
-    224x224."""
+    """Features of torchvision's AlexNet and VGG, without their adaptive pooling, which has no effect for 224x224
+    images."""
 
     def __init__(self, features, classifier):
         super().__init__()
@@ -224,7 +224,7 @@ class CifarBlock(nn.Module):
     def forward(self, x):
         y = functional.relu(self.bn1(self.conv1(x)))
         y = self.bn2(self.conv2(y))
-        if self.stride > 1:  # shortcut A
+        if self.stride > 1:  # shortcut option A
             x = x[:, :, :: self.stride, :: self.stride]
             x = functional.pad(x, (0, 0, 0, 0, self.added // 2, self.added - self.added // 2))
         return functional.relu(x + y)
@@ -346,7 +346,7 @@ def colored(side):
     return [3, side, side]
 
 
-# Name -> model in a job file, PyTorch's, image, classes, examples in the mini-batch.
+# Name -> model as in a job file, PyTorch model, image, classes, examples in the mini-batch.
 CASES = {
     "logistic_regression": ("logistic_regression {}", logistic_regression, GRAY, 10, 4),
     "mlp": ("mlp { hidden: [40, 30] }", lambda i, c: mlp(i, c, [40, 30]), GRAY, 10, 4),
@@ -368,7 +368,7 @@ CASES = {
     "inception_v3_plain": ("inception_v3 { auxiliary_head: false dropout: 0 }",
                            lambda i, c: inception_v3(i, c, False), colored(107), 10, 4),
 }
-for depth in (20, 32, 44, 56, 110):  # deep models get small images: with fewer ReLUs there are fewer near ties
+for depth in (20, 32, 44, 56, 110):  # deep models get small images, because fewer ReLUs give fewer near ties
     CASES[f"resnet_cifar{depth}"] = (f"resnet_cifar {{ depth: {depth} }}",
                                      lambda i, c, d=depth: ResnetCifar(i, c, d), colored(16 if depth == 20 else 8), 10, 8)
 for depth, version in [(18, "V1_5"), (34, "V1_5"), (50, "V1_5"), (101, "V1_5"), (152, "V1_5"), (50, "V1"), (18, "V2"),
@@ -379,18 +379,18 @@ for depth, version in [(18, "V1_5"), (34, "V1_5"), (50, "V1_5"), (101, "V1_5"), 
                                        colored(64 if depth == 18 else 32), 10, 8)
 
 
-# Models whose first mini-batches have ties for Arbalest.
+# First salt for models whose earlier mini-batches have ties in Arbalest.
 FIRST_SALT = {"lenet_bn": 1, "inception_v3": 1}
-# Least distance, in standard deviations, of a ReLU's input from 0 and of a maximum from the next value: where PyTorch's
-# float32 falls the right way and the kernels of some processors do not.
+# Minimum distance, in standard deviations, of a ReLU's input from 0 and of a maximum from the next value. It is set for
+# models for which PyTorch's float32 agrees with float64, but the kernels of some processors do not.
 LEAST_MARGIN = {"vgg16_bn": 5e-6}
 SHIFT = 2.5  # initial shift of batch normalization
-# The auxiliary head needs images of 299x299. On these the first layers have millions of maxima, and no mini-batch is
-# without ties. Periodic pixels leave few maxima that differ; 32 is the product of the strides.
+# The auxiliary head needs 299x299 images. On these the first layers have millions of maxima, so every mini-batch has
+# ties. With periodic pixels only few maxima are different. 32 is the product of the strides.
 PERIOD = {"inception_v3": 32}
-FLOAT_ERROR = {"inception_v3": 5e-4}  # the layers behind them still have half a million
-# Beginnings of the names of tensors behind which a maximum may fall the other way on a device, and the allowed error
-# then.
+FLOAT_ERROR = {"inception_v3": 5e-4}  # the later layers still have half a million maxima
+# A maximum in a later layer may select another element on some devices. These are the beginnings of the names of the
+# affected tensors, and the allowed error.
 LOOSE = {"inception_v3": {"tolerance": 1e-2, "tensors": ["Conv2d_", "Mixed_5", "Mixed_6"]}}
 
 
@@ -409,7 +409,7 @@ def run(model, images, labels):
 
 
 class Margins:
-    """The smallest margins in a forward pass, of the ReLUs and maxima that are modules."""
+    """Finds the smallest margins in a forward pass, for ReLUs and maxima that are modules."""
 
     def __init__(self, model):
         self.least = (math.inf, "")
@@ -419,7 +419,7 @@ class Margins:
             if margins is None:
                 continue
             if margins == self.of_relu:
-                module.inplace = False  # its input is read afterwards
+                module.inplace = False  # the hook reads its input afterwards
             self.hooks.append(module.register_forward_hook(lambda m, x, _, n=name, f=margins: self.add(n, f(m, x[0]), x[0])))
 
     def add(self, name, margins, features):
@@ -438,7 +438,7 @@ class Margins:
         planes = features.detach().flatten(0, 1).unsqueeze(1)
         windows = functional.unfold(planes, module.kernel_size, stride=module.stride, padding=module.padding)
         first, second = windows.topk(2, dim=1).values.unbind(1)
-        return (first - second)[first > 0]  # a ReLU passes nothing where all are 0
+        return (first - second)[first > 0]  # if all values are 0, the ReLU before has no gradient
 
 
 def compute(name, salt):
@@ -467,7 +467,7 @@ def compute(name, salt):
 
 
 def make(name):
-    """Uses the first mini-batch in which no near tie of a ReLU or maximum falls the other way in float32."""
+    """Uses the first mini-batch in which float32 resolves every near tie of a ReLU or maximum like float64."""
     salt = FIRST_SALT.get(name, 0)
     loss, gradient, norms, worst, margin = compute(name, salt)
     while worst[0] > FLOAT_ERROR.get(name, MOST_FLOAT_ERROR) or margin[0] < LEAST_MARGIN.get(name, 0.0):

@@ -1,9 +1,9 @@
-"""Writes validation_splits.json: which examples of small training sets validate.
+"""Writes validation_splits.json: the validation examples of small training sets.
 
-Both tests/dataflow/input_validation_split_test.cc and tests/bench/validation_test.py compare with that file, so that
-the program and the peers leave the same examples out. This is a third computation of the rule in
-proto/arbalest/v1/data.proto, with another way of choosing: an example validates if fewer keys of its class than the
-class's share are smaller than its own. Run it by hand: python3 make_validation_splits.py
+Both tests/dataflow/input_validation_split_test.cc and tests/bench/validation_test.py compare with this file, so that
+the program and the peers set aside the same examples. This is a third implementation of the rule in
+proto/arbalest/v1/data.proto. It chooses in a different way: an example validates if the number of smaller keys in its
+class is below the class's share. Run it by hand: python3 make_validation_splits.py
 """
 
 import decimal
@@ -23,7 +23,7 @@ def split(labels, fraction, seed):
     chosen = []
     for number, label in enumerate(labels):
         others = [keys[other] for other, its in enumerate(labels) if its == label]
-        product = decimal.Decimal(fraction * len(others))  # exactly the float64
+        product = decimal.Decimal(fraction * len(others))  # the exact value of the float64
         share = int(product.to_integral_value(rounding=decimal.ROUND_HALF_UP))
         if sum(key < keys[number] for key in others) < share:
             chosen.append(number)
@@ -36,7 +36,7 @@ def main():
     cases = [
         split([number % 10 for number in range(120)], 0.1, 1),
         split([number % 10 for number in range(120)], 0.1, 2),
-        split([number % 4 for number in range(40)], 0.25, 2**64 - 1),  # halves: 10 * 0.25
+        split([number % 4 for number in range(40)], 0.25, 2**64 - 1),  # 10 * 0.25 = 2.5 tests rounding of halves
         split(uneven, 0.3, 0),
         split(shuffled, 0.5, 12345678901234567890),
         split([0] * 64, 0.15, 1),

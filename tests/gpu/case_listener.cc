@@ -1,5 +1,5 @@
-// Tells on stderr when a test case begins and how it ends. bench/gpu.sh reads it: it runs a case that failed, or in
-// which the process ended, again alone.
+// Prints on stderr when a test case begins and how it ends. bench/gpu.sh reads these lines. It repeats a test case
+// alone if it failed or if the process ended in it.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
 #include <cstdio>
 #include <string>

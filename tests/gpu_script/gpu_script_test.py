@@ -1,4 +1,4 @@
-"""bench/gpu.sh, run on the stand-in for CUDA's libraries with jobs that are small enough for it."""
+"""Runs bench/gpu.sh on the stand-in for CUDA's libraries, with jobs that are small enough for it."""
 
 import json
 import os
@@ -33,7 +33,7 @@ LARGE_JOB = SMALL_JOB.replace('"small"', '"large"').replace("mnist", "cifar10")
 
 
 def write_mnist(directory):
-    """A data set of MNIST's form: 512 training and 16 test images."""
+    """Writes a dataset in MNIST's format: 512 training and 16 test images."""
     directory.mkdir(parents=True)
     numbers = random.Random(1)
     for name, count in (("train", 512), ("t10k", 16)):
@@ -44,7 +44,7 @@ def write_mnist(directory):
 
 
 class Tree:
-    """A tree as `cmake --install` makes it, with the programs of the stand-in."""
+    """A tree like the one from `cmake --install`, with the programs on the stand-in."""
 
     def __init__(self, directory):
         self.root = pathlib.Path(directory) / "tree"
@@ -89,7 +89,7 @@ class GpuScriptTest(unittest.TestCase):
         self.tree = Tree(directory.name)
 
     def check_files(self):
-        """Everything fits into the eight files that come back from a machine."""
+        """Checks that the script writes only the eight files that are copied back from a machine."""
         files = {path.name for path in self.tree.out.iterdir()}
         self.assertLessEqual(files, {"summary.md", "steps.tsv", "results.jsonl", "machine.txt", "log.txt", "kernels.csv",
                                      "sanitizer.txt", "cudnn.txt"})
@@ -110,7 +110,7 @@ class GpuScriptTest(unittest.TestCase):
         self.assertEqual(len(launches), 2)
         for launch in launches:
             self.assertRegex(launch["kernel_choices"][0], "tensor cores|workspace")
-        # Every point is a result of its own: two numbers of learners with FP32, TF32 and BF16, and for both curves.
+        # Every point is a separate result: two numbers of learners with FP32, TF32 and BF16, and for both curves.
         self.assertEqual(sum(r["question"] == "learners of a GPU" for r in results), 10)
         self.assertIn("made-up images take its place", (self.tree.out / "machine.txt").read_text())
         summary = (self.tree.out / "summary.md").read_text()
@@ -138,7 +138,7 @@ class GpuScriptTest(unittest.TestCase):
         self.assertIn("case passed: script: comes last", (self.tree.out / "log.txt").read_text())
 
     def test_the_first_failing_calls_log_of_cudnn_is_kept(self):
-        # The real cuDNN writes such a log; the stand-in does not, so a program in between does.
+        # The real cuDNN writes such a log, but the stand-in does not. A wrapper program writes it instead.
         self.tree.replace("tests/gpu_test", f"""
             [ -z "$CUDNN_LOGDEST_DBG" ] || printf 'I! CuDNN function cudnnCreate\\nE! bad convolution\\nI! later\\n' \\
               >"$CUDNN_LOGDEST_DBG"
@@ -163,7 +163,7 @@ class GpuScriptTest(unittest.TestCase):
                              ("failed", "tests/gpu_test lists no case: symbol lookup error: ncclCommInitAll"))
 
     def test_missing_data_is_a_failure_and_no_skip(self):
-        # The program exits with 4 where data is missing, as tests do that are skipped.
+        # The program exits with 4 if data is missing, and so do skipped tests.
         (self.tree.data / "mnist/train-images-idx3-ubyte").unlink()
         self.assertEqual(self.tree.run("bench"), 1)
         status, note = self.tree.steps()["launch_floor"]

@@ -1,4 +1,4 @@
-// Cases whose ends bench/gpu.sh must tell apart. $ARBALEST_SCRIPT_FAULT names what goes wrong.
+// Test cases with different outcomes that bench/gpu.sh must distinguish. $ARBALEST_SCRIPT_FAULT names the fault.
 #include <cstdlib>
 #include <string_view>
 

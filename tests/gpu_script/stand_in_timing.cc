@@ -1,4 +1,4 @@
-// The calls of CUDA's runtime that only benchmarks make. The stand-in has no clock: a unit of work takes a microsecond.
+// Runtime calls that only benchmarks make. The stand-in has no clock, so a unit of work takes a microsecond.
 #include <cuda_runtime_api.h>
 
 #include "tests/cuda_stand_in/call.h"

@@ -1,5 +1,5 @@
-// Tests the installed tree on another machine's terms: moved away from where it was installed, with an environment that
-// only tells where CUDA's libraries are.
+// Tests the installed tree like on another machine: it is moved, and the environment only says where CUDA's libraries
+// are.
 #include <cstdint>
 #include <regex>
 #include <set>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kMaxBytes = 64'000'000;                 // what a user copies
+constexpr std::uintmax_t kMaxBytes = 64'000'000;                 // limit for the tree that a user copies
 constexpr int kMaxGlibc = 34;                                    // the minor version of 2.34; Ubuntu 22.04 has 2.35
 constexpr std::uintmax_t kMaxMeasuredBytes = 64U * 1024 * 1024;  // with tests and benchmarks for a GPU
 
@@ -43,7 +43,7 @@ class Tree {
     return Subprocess(arguments, environment, directory_.path()).wait();
   }
 
-  // Output of readelf about a file.
+  // Returns the output of readelf for a file.
   Completed read_elf(const std::string& what, const fs::path& file) const {
     return Subprocess({ARBALEST_READELF, "--wide", what, file}, {}, directory_.path()).wait();
   }
@@ -68,7 +68,7 @@ bool is_library_of_the_machine(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("install: a moved tree runs by itself") {
+TEST_CASE("install: a moved tree runs") {
   const Tree tree;
   const Completed help = tree.run({"--help"});
   INFO(help.err);
@@ -88,7 +88,7 @@ TEST_CASE("install: a moved tree runs by itself") {
 
 TEST_CASE("install: every library comes from the tree or belongs to the machine") {
   const Tree tree;
-  const Completed loaded = tree.run({}, {"LD_TRACE_LOADED_OBJECTS=1"});  // as ldd does
+  const Completed loaded = tree.run({}, {"LD_TRACE_LOADED_OBJECTS=1"});  // like ldd
   INFO(loaded.out << loaded.err);
   REQUIRE(loaded.exit_code == 0);
   std::set<std::string> carried;
@@ -107,10 +107,10 @@ TEST_CASE("install: every library comes from the tree or belongs to the machine"
   }
 }
 
-TEST_CASE("install: nothing points back to where it was built, and nothing is there for debuggers only") {
+TEST_CASE("install: no file refers to the build directory or has symbols for debuggers") {
   const Tree tree;
   std::uintmax_t bytes = 0;
-  std::uintmax_t carried = 0;  // without files that only measure
+  std::uintmax_t carried = 0;  // without tests and benchmarks
   int programs = 0;
   for (const fs::path& file : tree.files()) {
     CAPTURE(file);
@@ -132,7 +132,7 @@ TEST_CASE("install: nothing points back to where it was built, and nothing is th
   CHECK(bytes < kMaxMeasuredBytes);
 }
 
-TEST_CASE("install: nothing needs a newer glibc than the README says") {
+TEST_CASE("install: no file needs a newer glibc than the README says") {
   const Tree tree;
   int needs = 0;
   for (const fs::path& file : tree.files()) {

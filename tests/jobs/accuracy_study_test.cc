@@ -7,30 +7,84 @@ namespace arbalest::jobs {
 
 namespace {
 
-AccuracyPoint reached(int learners, double seconds) { return {.learners = learners, .seconds = seconds, .epochs = 3}; }
-AccuracyPoint missed(int learners) { return {.learners = learners}; }
+constexpr double kNever = -1.0;
 
-// The number of learners; 0: none.
+// A point with one run for each time; kNever: that run did not reach the target.
+AccuracyPoint point_of(int learners, const std::vector<double>& seconds) {
+  AccuracyPoint point{.learners = learners};
+  for (const double each : seconds) {
+    AccuracyRun& run = point.runs.emplace_back();
+    run.seed = point.runs.size();
+    if (each == kNever) continue;
+    run.seconds = each;
+    run.epochs = 3;
+  }
+  return point;
+}
+AccuracyPoint reached(int learners, double seconds) { return point_of(learners, {seconds}); }
+AccuracyPoint missed(int learners) { return point_of(learners, {kNever}); }
+
+// Returns the chosen number of learners, or 0 if there is none.
 int chosen(const std::vector<AccuracyPoint>& points) {
-  const AccuracyPoint* point = choose(points);
-  return point == nullptr ? 0 : point->learners;
+  const AccuracyChoice choice = choose(points);
+  return choice.chosen == nullptr ? 0 : choice.chosen->learners;
 }
 
 }  // namespace
 
-TEST_CASE("the number of learners that reaches the target first is chosen, of those alike the fewest") {
+TEST_CASE("the number of learners that reaches the target first is chosen, and the smallest one among near ties") {
   CHECK(chosen({}) == 0);
   CHECK(chosen({missed(1), missed(2)}) == 0);
   CHECK(chosen({reached(1, 10.0), reached(2, 6.0), reached(4, 5.0), missed(8)}) == 4);
   CHECK(chosen({missed(1), reached(2, 6.0), reached(4, 7.0)}) == 2);
   CHECK(chosen({reached(1, 10.0), reached(2, 5.14), reached(4, 5.0)}) == 2);  // 2.8 % later
   CHECK(chosen({reached(1, 10.0), reached(2, 5.16), reached(4, 5.0)}) == 4);  // 3.2 %
-  // equal times do not chain to ever later ones
+  // Near ties are measured from the fastest, so they do not chain.
   CHECK(chosen({reached(1, 5.25), reached(2, 5.1), reached(4, 5.0)}) == 2);
   CHECK(chosen({reached(1, 5.0), reached(2, 5.0)}) == 1);
 }
 
-TEST_CASE("what was not reached is null to programs and a dash to people") {
+TEST_CASE("over several seeds a number is chosen only if its times overlap those of no other number") {
+  const AccuracyPoint slow = point_of(1, {9.0, 10.0, 11.0});
+  CHECK(chosen({slow, point_of(2, {5.0, 6.0, 7.0})}) == 2);
+  CHECK(chosen({slow, point_of(2, {5.0, 6.0, 9.5})}) == 0);     // overlaps the fastest run of one learner
+  CHECK(chosen({slow, point_of(2, {5.0, 6.0, kNever})}) == 0);  // its slowest run is infinitely long
+  CHECK(chosen({slow, point_of(2, {5.0, kNever, kNever})}) == 0);
+  CHECK(chosen({point_of(1, {kNever, kNever, kNever}), point_of(2, {5.0, 6.0, 7.0})}) == 2);
+
+  const std::vector<AccuracyPoint> points = {slow, point_of(2, {5.0, 6.0, 9.5}), point_of(4, {20.0, 21.0, 22.0})};
+  const AccuracyChoice choice = choose(points);
+  REQUIRE(choice.first == &points[1]);
+  REQUIRE(choice.indistinct.size() == 1);
+  CHECK(choice.indistinct[0] == points.data());
+}
+
+TEST_CASE("a point of several seeds shows medians and ranges, and programs get every run") {
+  AccuracyStudy study{.job = "job",
+                      .devices = {"cpu:0"},
+                      .precision = "FP32",
+                      .seeds = {1, 2, 3},
+                      .target = 0.9,
+                      .max_epochs = 4,
+                      .reason = "why",
+                      .points = {point_of(1, {7.0, 5.0, kNever})}};
+  CHECK(study.points[0].seconds() == 7.0);  // the median of 5, 7 and infinity
+  const double accuracies[] = {0.91, 0.95, 0.87};
+  for (std::size_t i = 0; i < 3; ++i) study.points[0].runs[i].accuracy = accuracies[i];
+  CHECK_THAT(to_text(study), ContainsSubstring("7.0 (5.0 to never)") &&
+                                 ContainsSubstring("91.00 % (87.00 % to 95.00 %)") &&
+                                 ContainsSubstring("median over the seeds"));
+  const auto point = to_json(study)["points"][0];
+  CHECK(point["time_to_accuracy_seconds"] == 7.0);
+  CHECK(point["test_accuracy"] == 0.91);
+  REQUIRE(point["runs"].size() == 3);
+  CHECK(point["runs"][1]["seed"] == 2);
+  CHECK(point["runs"][1]["time_to_accuracy_seconds"] == 5.0);
+  CHECK(point["runs"][2]["time_to_accuracy_seconds"].is_null());
+  CHECK(to_json(study)["seeds"] == std::vector<int>{1, 2, 3});
+}
+
+TEST_CASE("a target that was not reached is null in JSON and a dash in text") {
   AccuracyStudy study{.job = "job",
                       .devices = {"cpu:0", "cpu:1"},
                       .precision = "FP32",
@@ -50,7 +104,7 @@ TEST_CASE("what was not reached is null to programs and a dash to people") {
   CHECK_THAT(to_text(study), ContainsSubstring(" - ") && ContainsSubstring("chosen") && ContainsSubstring("why"));
 }
 
-TEST_CASE("a study of a job with a validation set shows the accuracies there") {
+TEST_CASE("a study of a job with a validation set shows validation accuracies") {
   AccuracyStudy study{.job = "job",
                       .devices = {"cpu:0"},
                       .precision = "FP32",
@@ -59,9 +113,9 @@ TEST_CASE("a study of a job with a validation set shows the accuracies there") {
                       .max_epochs = 4,
                       .reason = "why",
                       .points = {reached(1, 6.0)}};
-  study.points[0].accuracy = 0.25;
-  study.points[0].validation_accuracy = 0.5;
-  study.points[0].best_validation_accuracy = 0.75;
+  study.points[0].runs[0].accuracy = 0.25;
+  study.points[0].runs[0].validation_accuracy = 0.5;
+  study.points[0].runs[0].best_validation_accuracy = 0.75;
   const auto json = to_json(study);
   CHECK(json["accuracy_set"] == "validation");
   CHECK(json["points"][0]["test_accuracy"] == 0.25);
@@ -73,7 +127,7 @@ TEST_CASE("a study of a job with a validation set shows the accuracies there") {
                                 ContainsSubstring("<title>validation accuracy after 4 epochs"));
 }
 
-TEST_CASE("the picture shows the times of those that reached the target, and the accuracies of all that have one") {
+TEST_CASE("the chart shows the times that reached the target, and every known accuracy") {
   AccuracyStudy study{.job = "a < b",
                       .devices = {},
                       .precision = {},
@@ -82,7 +136,7 @@ TEST_CASE("the picture shows the times of those that reached the target, and the
                       .reason = {},
                       .points = {missed(1), reached(2, 4.0)}};
   study.points.push_back(reached(4, 8.0));
-  for (std::size_t i = 0; i < 3; ++i) study.points[i].accuracy = 0.25 * static_cast<double>(i);
+  for (std::size_t i = 0; i < 3; ++i) study.points[i].runs[0].accuracy = 0.25 * static_cast<double>(i);
   study.chosen = 2;
   const auto curve_of = [](const std::string& svg, std::size_t chart) {
     std::size_t at = 0;
@@ -90,12 +144,12 @@ TEST_CASE("the picture shows the times of those that reached the target, and the
     return svg.substr(at, svg.find("/>", at) - at);
   };
   const std::string svg = to_svg(study);
-  // From 1 to 4 learners there are 560 units to the right; from 0 to 8 seconds there are 280 upwards.
+  // The x axis has 560 units from 1 to 4 learners. The y axis has 280 units from 0 to 8 seconds.
   CHECK_THAT(curve_of(svg, 0), ContainsSubstring("d=\"M360.0 180.0L640.0 40.0\""));
   CHECK_THAT(curve_of(svg, 1), ContainsSubstring("d=\"M80.0 320.0L360.0 180.0L640.0 40.0\""));
   CHECK_THAT(svg, ContainsSubstring("<title>a &lt; b: seconds to 50.00 % test accuracy") &&
                       ContainsSubstring("<title>test accuracy after 4 epochs") &&
-                      ContainsSubstring("<path class=\"level\" d=\"M80 40.0H640\"/>"));
+                      ContainsSubstring("<path class=\"level\" d=\"M80 40.0H640\""));
   const auto count = [&](const std::string& part) {
     int found = 0;
     for (std::size_t at = svg.find(part); at != std::string::npos; at = svg.find(part, at + 1)) ++found;

@@ -1,4 +1,4 @@
-// Accuracies in a bench: by epoch, over learners, with and without a target; tables, Markdown, charts.
+// Accuracies in a bench: by epoch, over learners, with and without a target. Tables, Markdown and charts.
 #include <string>
 #include <vector>
 
@@ -62,7 +62,7 @@ BenchResult some_result() {
 
 }  // namespace
 
-TEST_CASE("bench comparison: epochs for a table are the first, the last, and round ones between") {
+TEST_CASE("bench comparison: a table has the first and last epochs, and round numbers between") {
   CHECK(shown_epochs(0).empty());
   CHECK(shown_epochs(1) == std::vector<int>{1});
   CHECK(shown_epochs(3) == std::vector<int>{1, 2, 3});
@@ -77,7 +77,7 @@ TEST_CASE("bench comparison: epochs for a table are the first, the last, and rou
   }
 }
 
-TEST_CASE("bench comparison: an epoch has the median and the range of the runs that have come to it") {
+TEST_CASE("bench comparison: an epoch has the median and range of the runs that reached it") {
   std::vector<BenchRun> runs = {run_of(0, 1, 2, {0.5, 0.6, 0.9}), run_of(0, 2, 2, {0.7, 0.8}), run_of(0, 3, 2, {0.1})};
   runs[2].outcome = BenchOutcome::kStopped;
   const std::vector<BenchEpochSpread> spreads = spreads_by_epoch(runs);
@@ -101,7 +101,7 @@ TEST_CASE("bench comparison: an epoch has the median and the range of the runs t
   CHECK_THAT(table_notes(result), ContainsSubstring("[2] says that 2 runs"));
 }
 
-TEST_CASE("bench comparison: without a target nothing is said of one") {
+TEST_CASE("bench comparison: output without a target does not mention one") {
   const BenchResult result = some_result();
   CHECK(time_rows(result).empty());
   CHECK(accuracy_rows(result)[0] ==
@@ -126,7 +126,7 @@ TEST_CASE("bench comparison: without a target nothing is said of one") {
   CHECK(to_mllog(result, result.runs[0]).find("quality_target") == std::string::npos);
 }
 
-TEST_CASE("bench comparison: a validation set has columns and a curve of its own, and the target reads it") {
+TEST_CASE("bench comparison: a validation set has its own columns and curve, and the target applies to it") {
   BenchResult result = some_result();
   result.plan.target = 0.9;
   CHECK(target_accuracy_of(result) == BenchAccuracy::kTest);
@@ -147,7 +147,7 @@ TEST_CASE("bench comparison: a validation set has columns and a curve of its own
                                   ContainsSubstring("Validation accuracy over epochs"));
 }
 
-TEST_CASE("bench comparison: curves over epochs and over learners are medians with ranges, one for each series") {
+TEST_CASE("bench comparison: each series has a curve of medians with ranges, over epochs and over learners") {
   const BenchResult result = some_result();
   const LineChart epochs = accuracy_over_epochs(result, BenchAccuracy::kTest);
   REQUIRE(epochs.series.size() == 4);
@@ -171,7 +171,7 @@ TEST_CASE("bench comparison: curves over epochs and over learners are medians wi
   CHECK(learners->series[0].shift == -learners->series[1].shift);
 }
 
-TEST_CASE("bench comparison: accuracy over learners is drawn only where their number varies") {
+TEST_CASE("bench comparison: accuracy over learners is drawn only if their number varies") {
   const tests::TemporaryDirectory directory;
   BenchResult result = some_result();
   write_bench(result, directory.path());
@@ -186,7 +186,7 @@ TEST_CASE("bench comparison: accuracy over learners is drawn only where their nu
   CHECK(to_markdown(result).find(kLearnerChart) == std::string::npos);
 }
 
-TEST_CASE("bench comparison: a bench of which nothing is known has tables and charts all the same") {
+TEST_CASE("bench comparison: a bench without results still has tables and charts") {
   BenchResult result = some_result();
   for (BenchRun& run : result.runs) {
     const std::size_t of = run.case_index;
@@ -205,7 +205,7 @@ TEST_CASE("bench comparison: a bench of which nothing is known has tables and ch
   }
 }
 
-TEST_CASE("bench comparison: a bench that was gone on with says when, and what has changed") {
+TEST_CASE("bench comparison: a resumed bench says when it was resumed and what has changed") {
   BenchResult result = some_result();
   result.resumptions = {{"2026-01-31T14:25:30Z", 3, {"source_commit", "processor"}}};
   for (const std::string& text : {to_text(result), to_page(result), to_markdown(result)}) {

@@ -21,7 +21,7 @@ BenchRequest some_request() {
           .no_target = false};
 }
 
-// The error message for a wrong request.
+// Returns the error message for an invalid request.
 std::string refusal(const BenchRequest& request) {
   try {
     plan_bench(request);
@@ -66,7 +66,7 @@ TEST_CASE("bench plan: several variations make the cross product, for every job"
   CHECK(plan.cases[7].directory == "8-mlp-mnist");
 }
 
-TEST_CASE("bench plan: seeds are ranges and lists, and a job beside itself is told apart") {
+TEST_CASE("bench plan: seeds are ranges and lists, and a job that is given twice gets two labels") {
   BenchRequest request = some_request();
   request.seeds = "7,1..3,5";
   request.jobs.push_back(request.jobs.front());
@@ -79,7 +79,7 @@ TEST_CASE("bench plan: seeds are ranges and lists, and a job beside itself is to
   CHECK(plan.cases[1].name == "logistic-digits (2)");
 }
 
-TEST_CASE("bench plan: seeds that are none, empty, or twice are refused") {
+TEST_CASE("bench plan: invalid, missing and repeated seeds are refused") {
   CHECK_THAT(refused_seeds(""), ContainsSubstring("--seeds is empty"));
   CHECK_THAT(refused_seeds("5..1"), ContainsSubstring("5..1 is empty"));
   CHECK_THAT(refused_seeds("1,,2"), ContainsSubstring("'' is no seed"));
@@ -89,7 +89,7 @@ TEST_CASE("bench plan: seeds that are none, empty, or twice are refused") {
   CHECK_THAT(refused_seeds("0..18446744073709551615"), ContainsSubstring("more than 1000 seeds"));
 }
 
-TEST_CASE("bench plan: a target is an accuracy, and the same for all jobs") {
+TEST_CASE("bench plan: the target is an accuracy and must be the same for all jobs") {
   BenchRequest request = some_request();
   for (const double target : {1.01, 0.0, -0.5}) {
     request.target = target;
@@ -109,14 +109,14 @@ TEST_CASE("bench plan: a target is an accuracy, and the same for all jobs") {
   for (const BenchCase& of : plan.cases) CHECK(of.settings.back() == "training.target_accuracy=default");
 }
 
-TEST_CASE("bench plan: jobs that have no accuracy are refused") {
+TEST_CASE("bench plan: jobs without an accuracy are refused") {
   BenchRequest request = some_request();
   request.target.reset();
   request.jobs = {config("matrix-factorization-ratings")};
   CHECK_THAT(refusal(request), ContainsSubstring("which have no accuracy"));
 }
 
-TEST_CASE("bench plan: a scheme varies by its bare name, and names say what differs") {
+TEST_CASE("bench plan: --vary accepts a scheme's bare name, and case names say what differs") {
   BenchRequest request = some_request();
   request.variations = {"synchronization=sma,sma{period: 4}", "learners.per_device.fixed=1,4", "training.max_epochs=3",
                         "learning_rate.with_learners=SQRT,LINEAR"};
@@ -136,7 +136,7 @@ TEST_CASE("bench plan: a scheme varies by its bare name, and names say what diff
   CHECK(plan_bench(request).cases[0].name == "logistic-digits");
 }
 
-TEST_CASE("bench plan: a variation that no job can take is refused, in the words of --vary") {
+TEST_CASE("bench plan: the error for an invalid variation names --vary") {
   CHECK_THAT(
       refused_variation("training.bach_size=16,32"),
       ContainsSubstring("--vary training.bach_size=16: error: ") && ContainsSubstring("did you mean 'batch_size'"));

@@ -1,4 +1,4 @@
-// Runs programs as a bench does.
+// Runs child processes the way a bench does.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace arbalest::jobs {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("child process: its exit code, its signal and all that it says are kept") {
+TEST_CASE("child process: exit code, signal and output are kept") {
   const tests::TemporaryDirectory directory;
   const std::atomic<int> no_signal{0};
   const auto run = [&](const std::string& script, const std::string& log) {
@@ -36,7 +36,7 @@ TEST_CASE("child process: its exit code, its signal and all that it says are kep
                     ContainsSubstring("/no/such/program"));
 }
 
-TEST_CASE("child process: gets our stop signal once, and may end in its own way") {
+TEST_CASE("child process: gets our stop signal once, and may choose how it ends") {
   const tests::TemporaryDirectory directory;
   std::atomic<int> signal{0};
   std::thread stopper([&] {
@@ -60,7 +60,7 @@ TEST_CASE("child process: gets our stop signal once, and may end in its own way"
   CHECK(tests::read_text(directory / "log") == "ready\nstopped\n");
 }
 
-TEST_CASE("child process: ends with the thread that waits for it, if no signal was sent to it before") {
+TEST_CASE("child process: ends with the thread that waits for it, unless a signal was sent to it before") {
   const tests::TemporaryDirectory directory;
   REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // this process becomes the orphan's parent
   const pid_t parent = fork();

@@ -1,4 +1,4 @@
-// What a job's author meant by a name that the schema does not have.
+// Suggestions for names that the schema does not have.
 #include "jobs/options/text/field_suggestion.h"
 
 #include "tests/jobs/job_text.h"
@@ -7,14 +7,14 @@ namespace arbalest::jobs {
 
 namespace {
 
-// The correct job with these layers.
+// Returns the valid job with these layers.
 std::string with_layer(const std::string& layer) {
   return with_model("model { layers { name: \"a\" input: \"image\" " + layer + " } }");
 }
 
 }  // namespace
 
-TEST_CASE("a name that other frameworks use leads to ours in the same message") {
+TEST_CASE("another framework's name is answered with our name in the same message") {
   for (const auto& [text, meant] : std::vector<std::pair<std::string, std::string>>{
            {changed("max_epochs: 10", "epochs: 10"), "no field 'epochs' in training; did you mean 'max_epochs'?"},
            {changed("base: 0.01", "lr: 0.01"), "no field 'lr' in learning_rate; did you mean 'base'?"},
@@ -31,7 +31,7 @@ TEST_CASE("a name that other frameworks use leads to ours in the same message") 
   }
 }
 
-TEST_CASE("a name that other frameworks use leads to its place in a job") {
+TEST_CASE("another framework's name is answered with the field's path in a job") {
   for (const auto& [setting, meant] : std::vector<std::pair<std::string, std::string>>{
            {"epochs=3", "no field 'epochs' in the job; its place in a job is 'training.max_epochs'"},
            {"LR=0.1", "no field 'LR' in the job; its place in a job is 'learning_rate.base'"},
@@ -48,7 +48,7 @@ TEST_CASE("a name that other frameworks use leads to its place in a job") {
   }
 }
 
-TEST_CASE("another function is not suggested, nor one of several fields of a name") {
+TEST_CASE("no suggestion for a different function, nor for a name with several matching fields") {
   CHECK_THAT(refusal(with_layer("elu {}")), !ContainsSubstring("did you mean"));
   CHECK_THAT(refusal(std::string(kGoodJob), {"optimizer=lars"}, engine::ErrorKind::kUsage),
              !ContainsSubstring("did you mean"));
@@ -56,14 +56,14 @@ TEST_CASE("another function is not suggested, nor one of several fields of a nam
              !ContainsSubstring("its place in a job"));
 }
 
-TEST_CASE("case and hyphens of a name do not matter") {
+TEST_CASE("suggestions ignore case and hyphens") {
   CHECK_THAT(refusal(std::string(kGoodJob), {"synchronization=SMA"}, engine::ErrorKind::kUsage),
              ContainsSubstring("'SMA' is not an alternative of synchronization; did you mean 'sma'?"));
   CHECK_THAT(refusal(std::string(kGoodJob), {"synchronization=s-sgd"}, engine::ErrorKind::kUsage),
              ContainsSubstring("'s-sgd' is not an alternative of synchronization; did you mean 's_sgd'?"));
 }
 
-TEST_CASE("a word in place of a message leads to the message") {
+TEST_CASE("a word in place of a message is answered with the message's form") {
   CHECK_THAT(refusal(std::string(kGoodJob) + "synchronization: s_sgd\n"),
              ContainsSubstring("job.txtpb:7:18: error: synchronization is a message, and not s_sgd; did you mean "
                                "synchronization { s_sgd {} }?"));
@@ -74,7 +74,7 @@ TEST_CASE("a word in place of a message leads to the message") {
              ContainsSubstring("did you mean learning_rate { base: 0.1 }?"));
 }
 
-TEST_CASE("a setting does not replace an alternative of which it names one field only") {
+TEST_CASE("a --set of a single field does not replace the chosen alternative") {
   const std::string text = std::string(kGoodJob) + "synchronization { s_sgd {} }\n";
   CHECK(refusal(text, {"synchronization.sma.period=3"}, engine::ErrorKind::kUsage) ==
         "--set synchronization.sma.period=3: error: the job has s_sgd and not sma; to replace it, write "

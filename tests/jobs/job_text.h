@@ -1,4 +1,4 @@
-// A correct job, ways to break it, and the error messages.
+// A valid job, ways to break it, and the error messages.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ learning_rate { base: 0.01 }
 learners { per_device { fixed: 2 } }
 )";
 
-// The correct job with `from` replaced by `to`.
+// Returns the valid job with `from` replaced by `to`.
 inline std::string changed(std::string_view from, std::string_view to) {
   std::string text(kGoodJob);
   const std::size_t at = text.find(from);
@@ -27,14 +27,14 @@ inline std::string changed(std::string_view from, std::string_view to) {
   return text.replace(at, from.size(), to);
 }
 
-// The correct job with another model.
+// Returns the valid job with another model.
 inline std::string with_model(std::string_view model) { return changed("model { zoo { lenet {} } }", model); }
 
 inline JobOptions parse(const std::string& text, const std::vector<std::string>& overrides = {}) {
   return parse_job(SourceText("job.txtpb", text), overrides);
 }
 
-// The error message for a job; the error must be of kind `kind`.
+// Returns the error message for a job. The error must be of kind `kind`.
 inline std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {},
                            engine::ErrorKind kind = engine::ErrorKind::kInvalidJob) {
   try {

@@ -1,4 +1,4 @@
-// Answers of `arbalest tune` that are stored for later runs.
+// The cache of numbers of learners that `arbalest tune` has found.
 #include "jobs/run/learners/learner_cache.h"
 
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ JobOptions job_with(const std::vector<std::string>& overrides = {}) {
   return parse(std::string(kGoodJob) + "devices: \"cpu\"\n", overrides);
 }
 
-// The cache's answer, without any warning.
+// Returns the cached numbers. There must be no warning.
 Counts found(const LearnerCache& cache, const JobOptions& job) {
   std::vector<std::string> warnings;
   const Counts counts = cache.find(job, warnings);
@@ -28,7 +28,8 @@ Counts found(const LearnerCache& cache, const JobOptions& job) {
   return counts;
 }
 
-// Checks that nothing is found, and returns the warning. It comes once, or each time if the file cannot be removed.
+// Checks that nothing is found, and returns the warning. The file is removed, so there is no second warning. With
+// `is_removed` false, the file cannot be removed.
 std::string ignored(const LearnerCache& cache, const JobOptions& job, bool is_removed = true) {
   std::vector<std::string> warnings;
   CHECK(cache.find(job, warnings) == Counts());
@@ -42,7 +43,7 @@ std::string ignored(const LearnerCache& cache, const JobOptions& job, bool is_re
 
 }  // namespace
 
-TEST_CASE("a number of learners that was remembered is found again, and replaced by a newer one") {
+TEST_CASE("a cached number of learners is found again, and a newer one replaces it") {
   const tests::TemporaryDirectory directory;
   const LearnerCache cache(directory / "of/several", "1.2.3");
   const JobOptions job = job_with();
@@ -54,7 +55,7 @@ TEST_CASE("a number of learners that was remembered is found again, and replaced
   CHECK(std::distance(std::filesystem::directory_iterator(cache.directory()), {}) == 1);
 }
 
-TEST_CASE("what is remembered is of all that decides it, and of nothing else") {
+TEST_CASE("the cache key has every option that affects the number of learners, and no other") {
   const tests::TemporaryDirectory directory;
   const LearnerCache cache(directory.path(), "1.2.3");
   cache.remember(job_with(), {3}, 100.0);
@@ -94,7 +95,7 @@ TEST_CASE("what is remembered is of all that decides it, and of nothing else") {
   CHECK(found(cache, job) == Counts());
 }
 
-TEST_CASE("a model of the zoo and the list of its layers share what is remembered") {
+TEST_CASE("a model of the zoo and the list of its layers share a cache entry") {
   const tests::TemporaryDirectory directory;
   const LearnerCache cache(directory.path(), "1.2.3");
   cache.remember(job_with(), {3}, 100.0);
@@ -103,7 +104,7 @@ TEST_CASE("a model of the zoo and the list of its layers share what is remembere
   CHECK(found(cache, parse(listed)) == one(3));
 }
 
-TEST_CASE("a damaged answer is ignored and removed, wherever it is cut off, and tuning again writes it anew") {
+TEST_CASE("a truncated cache entry is ignored and removed, and the next tuning writes a new one") {
   const tests::TemporaryDirectory directory;
   const LearnerCache cache(directory.path(), "1.2.3");
   const JobOptions job = job_with();
@@ -118,7 +119,7 @@ TEST_CASE("a damaged answer is ignored and removed, wherever it is cut off, and 
   CHECK(found(cache, job) == one(5));
 }
 
-TEST_CASE("an answer that is not ours is ignored and removed") {
+TEST_CASE("an invalid cache entry is ignored and removed") {
   const tests::TemporaryDirectory directory;
   const LearnerCache cache(directory.path(), "1.2.3");
   const JobOptions job = job_with();
@@ -156,7 +157,7 @@ TEST_CASE("an answer that is not ours is ignored and removed") {
     tests::write_text(file, text);
     CHECK_THAT(ignored(cache, job), ContainsSubstring(problem));
   }
-  // A pipe without writer must not block.
+  // A pipe without a writer must not block.
   REQUIRE(mkfifo(file.c_str(), 0600) == 0);
   CHECK_THAT(ignored(cache, job), ContainsSubstring("it is no file"));
   cache.remember(job, {6}, 100.0);
@@ -167,7 +168,7 @@ TEST_CASE("an answer that is not ours is ignored and removed") {
   CHECK_THROWS_WITH(cache.remember(job, {6}, 100.0), ContainsSubstring("cannot write '" + file.string()));
 }
 
-TEST_CASE("where no answer can be kept, the error names the place") {
+TEST_CASE("if the cache cannot be written, the error names the path") {
   const tests::TemporaryDirectory directory;
   tests::write_text(directory / "file", "");
   const LearnerCache cache(directory / "file/below", "1.2.3");

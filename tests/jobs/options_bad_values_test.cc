@@ -1,4 +1,4 @@
-// Jobs that are well formed but wrong.
+// Jobs with valid syntax and invalid values.
 #include <fmt/format.h>
 
 #include "engine/cuda_devices.h"
@@ -130,7 +130,7 @@ TEST_CASE("a warm-up must end before the job and before the first drop") {
       schedule("warm_up { epochs: 2 } multistep { drop { epoch: 2 factor: 1 } }",
                "66: error: the drop at epoch 2 comes before the end of the warm-up, at epoch 2"),
   });
-  // The epochs that such a job leaves for the schedule are not reported.
+  // The schedule's remaining epochs follow from the warm-up, so there is no error for them.
   const std::string text = refusal(changed("base: 0.01", "base: 1 cosine {} warm_up { epochs: 11 }"));
   CHECK_THAT(text, ContainsSubstring("the warm-up of 11 epochs must end"));
   CHECK(text.find("errors") == std::string::npos);
@@ -165,7 +165,7 @@ TEST_CASE("values of optimizers out of their range are refused") {
   });
 }
 
-TEST_CASE("what a job must say is asked for") {
+TEST_CASE("the error for a missing required field asks for it") {
   check_all({
       {"data { digits {} }\n", "",
        "1:1: error: no data is chosen; add data { digits {} } (part of the program) or data { mnist {} }"},
@@ -181,16 +181,16 @@ TEST_CASE("what a job must say is asked for") {
   });
 }
 
-TEST_CASE("enum numbers that stand for nothing are refused") {
+TEST_CASE("enum values that are unknown or UNSPECIFIED are refused") {
   const std::string values = "is not a value of with_learners (values: KEEP, SQRT, LINEAR)";
   check_all({
       {"base: 0.01", "base: 1 with_learners: 77", "5:25: error: '77' " + values},
-      {"base: 0.01", "base: 1 with_learners: LEARNER_SCALING_UNSPECIFIED",
-       "5:25: error: 'LEARNER_SCALING_UNSPECIFIED' " + values},
+      {"base: 0.01", "base: 1 with_learners: RATE_SCALING_UNSPECIFIED",
+       "5:25: error: 'RATE_SCALING_UNSPECIFIED' " + values},
   });
 }
 
-TEST_CASE("a precision that there is not, or not on the job's devices, is refused") {
+TEST_CASE("a precision that is unknown, or not supported by the job's devices, is refused") {
   const std::string values = "is not a value of precision (values: FP32, TF32, BF16)";
   check_all({
       {"max_epochs: 10", "precision: 9", "4:27: error: '9' " + values},
@@ -221,7 +221,7 @@ TEST_CASE("text that cannot name a file is refused") {
              ContainsSubstring("job.txtpb:1:1: error: devices is not valid UTF-8\n    1 | devices: \"cpu?\"\n"));
 }
 
-TEST_CASE("devices that the machine has not are refused") {
+TEST_CASE("devices that the machine does not have are refused") {
   const std::string core = std::to_string(engine::host::allowed_cores().front());
   const auto with_devices = [](const std::string& devices) { return std::string(kGoodJob) + devices; };
   CHECK_THAT(refusal(with_devices("devices: \"gpu:0\"")),
@@ -233,21 +233,21 @@ TEST_CASE("devices that the machine has not are refused") {
                                            core, core, core)));
 }
 
-TEST_CASE("a GPU that the machine has not is refused, as cores are") {
+TEST_CASE("a GPU that the machine does not have is refused, and so are cores") {
   const engine::CudaMachine machine = engine::find_cuda_devices();
   const std::string text = refusal(std::string(kGoodJob) + "devices: [\"cuda:4096\"]\n");
   CHECK_THAT(text, ContainsSubstring("job.txtpb:7:11: error: device 'cuda:4096': " +
                                      (machine.problem.empty() ? "this machine has" : machine.problem)));
 }
 
-TEST_CASE("elements of a list are shown where they stand") {
+TEST_CASE("the error for an element of a list shows its position") {
   CHECK_THAT(refusal(std::string(kGoodJob) + "devices: [\"cpu:x\",\n \"gpu\"]\n"),
              ContainsSubstring("job.txtpb:7:11: error: device 'cpu:x'") &&
                  ContainsSubstring("job.txtpb:8:2: error: device 'gpu'") && ContainsSubstring("\n2 errors"));
   CHECK_THAT(refusal(std::string(kGoodJob) + "devices: \"cpu:-1\""), ContainsSubstring("'-1' is not a core number"));
 }
 
-TEST_CASE("every device that shares cores with one before it is named where it stands") {
+TEST_CASE("every device that shares cores with an earlier one is an error at its position") {
   const std::string core = std::to_string(engine::host::allowed_cores().front());
   const std::string text = refusal(fmt::format(
       "{0}devices: \"cpu:{1}\"\ndevices: \"cpu:{1}\"\ndevices: \"cpu:x\"\ndevices: \"cpu\"\n", kGoodJob, core));
@@ -273,7 +273,7 @@ TEST_CASE("a round that is longer than an epoch is refused") {
   CHECK(parse(changed("fixed: 2", "fixed: 625")).learners_per_device == std::vector<int>{625});
 }
 
-TEST_CASE("averaging that cannot be stable is refused for the learners of all devices") {
+TEST_CASE("unstable averaging is refused, counting the learners of all devices") {
   const auto text = [](int learners) {
     return changed("learners { per_device { fixed: 2 } }",
                    fmt::format("learners {{ per_device {{ fixed: {} }} }}\nsynchronization {{ sma {{ alpha: 0.5 "
@@ -285,7 +285,7 @@ TEST_CASE("averaging that cannot be stable is refused for the learners of all de
              ContainsSubstring("job.txtpb:7:25: error: 3 learners with alpha 0.5 and central_momentum 0 are unstable"));
 }
 
-TEST_CASE("everything wrong is said at once, in the order of the file") {
+TEST_CASE("all errors are reported at once, in the order of the file") {
   CHECK(refusal("learning_rate { base: nan }\n"
                 "model { layers { name: \"a\" input: \"imag\" relu {} } }\n"
                 "data { digits {} }\n"
@@ -327,7 +327,7 @@ TEST_CASE("numbers of batch norm out of their range are refused") {
   }
 }
 
-TEST_CASE("a layer that is wrong in itself hides no mistake of another one") {
+TEST_CASE("a layer with invalid values does not hide errors of other layers") {
   const std::string text =
       refusal(with_model("model {\n"
                          "layers { name: \"a\" input: \"image\" conv { filters: 0 kernel: 0 stride: 0 } }\n"
@@ -341,14 +341,13 @@ TEST_CASE("a layer that is wrong in itself hides no mistake of another one") {
         "3:53: error: layer 'a': kernel must be in [1, 1024], not 0\n",
         "3:63: error: layer 'a': stride must be in [1, 1024], not 0\n", "4:20: error: layer 'b' reads 'aa', which",
         "4:43: error: layer 'b': kernel must", "4:53: error: layer 'b': stride must", "4:63: error: layer 'b': padding",
-        "5:1: error: layer 'b': another layer has this name\n",
-        "5:1: error: layer 'b': a relu layer reads 1 input, not 2", "6:1: error: layer 'c': has no kind",
-        "7:36: error: layer 'loss' reads 'lable'", "\n11 errors"}) {
+        "5:1: error: layer 'b': another layer has this name\n", "5:1: error: layer 'b': relu reads 1 input, not 2",
+        "6:1: error: layer 'c': has no kind", "7:36: error: layer 'loss' reads 'lable'", "\n11 errors"}) {
     CHECK_THAT(text, ContainsSubstring(said));
   }
 }
 
-TEST_CASE("shapes are not checked behind a layer that is wrong in itself, and are before it") {
+TEST_CASE("shapes are checked before a layer with invalid values, but not after it") {
   const std::string loss = "layers { name: \"loss\" input: [\"b\", \"label\"] softmax_cross_entropy {} }\n";
   const std::string behind =
       refusal(with_model("model {\nlayers { name: \"a\" input: \"image\" dense { units: 0 } }\n"
@@ -364,13 +363,13 @@ TEST_CASE("shapes are not checked behind a layer that is wrong in itself, and ar
   CHECK_THAT(before, ContainsSubstring("4:39: error: layer 'b': units must be in") && ContainsSubstring("\n2 errors"));
 }
 
-TEST_CASE("a model that is both of the zoo and a list is wrong in all its places") {
+TEST_CASE("a model with both zoo and layers gets the errors of both") {
   CHECK_THAT(refusal(with_model("model { zoo { mlp { hidden: 0 } } layers { name: \"a\" input: \"image\" } }")),
              ContainsSubstring("hidden[0] must be in") && ContainsSubstring("layer 'a': has no kind") &&
                  ContainsSubstring("has both zoo and layers") && ContainsSubstring("\n3 errors"));
 }
 
-TEST_CASE("models that do not fit together are refused at the layer") {
+TEST_CASE("layers that do not fit together are refused at the layer") {
   const std::string loss = "layers { name: \"loss\" input: [\"a\", \"label\"] softmax_cross_entropy {} }";
   const auto said = [&](const std::string& layers) { return refusal(with_model("model {\n" + layers + "\n}")); };
   CHECK_THAT(said("layers { name: \"a\" input: \"image\" conv { filters: 8 kernel: 29 } }\n" + loss),
@@ -384,7 +383,7 @@ TEST_CASE("models that do not fit together are refused at the layer") {
   CHECK_THAT(said("layers { name: \"a\" input: \"image\" conv { filters: 4 kernel: 3 groups: 2 } }\n" + loss),
              ContainsSubstring("job.txtpb:3:63: error: layer 'a' (conv): groups must divide the 1 channels"));
   CHECK_THAT(said("layers { name: \"a\" input: \"b\" relu {} } layers { name: \"b\" input: \"a\" relu {} }\n" + loss),
-             ContainsSubstring("job.txtpb:3:41: error: layer 'b' is part of a cycle"));
+             ContainsSubstring("job.txtpb:3:1: error: layers form a cycle: 'a' reads 'b' reads 'a'"));
   CHECK_THAT(
       said("layers { name: \"a\" input: \"image\" dense { units: 9 } }\n" + loss),
       ContainsSubstring("job.txtpb:3:43: error: layer 'a' (dense): gives 'loss' 9 logits per example, but the data has "
@@ -393,7 +392,7 @@ TEST_CASE("models that do not fit together are refused at the layer") {
              ContainsSubstring("job.txtpb:3:35: error: layer 'a' reads 'lable'"));
 }
 
-TEST_CASE("values of layers out of their range are refused at the value") {
+TEST_CASE("values of layers out of range are refused at the value") {
   const auto said = [&](const std::string& kind) {
     return refusal(with_model("model { layers { name: \"a\" input: \"image\"\n" + kind + "\n} }"));
   };
@@ -451,7 +450,7 @@ TEST_CASE("values of layers out of their range are refused at the value") {
   CHECK_THAT(said(""), ContainsSubstring("job.txtpb:2:9: error: layer 'a': has no kind; give it one"));
 }
 
-TEST_CASE("models that no machine could hold are refused") {
+TEST_CASE("models too large for any machine are refused") {
   CHECK_THAT(refusal(with_model("model { zoo { mlp { hidden: [1048576, 1048576] } } }")),
              ContainsSubstring("job.txtpb:2:39: error: layer 'dense2': its weight would be 1048576x1048576 numbers"));
   const std::string text =
@@ -467,8 +466,8 @@ TEST_CASE("models that no machine could hold are refused") {
              ContainsSubstring("job.txtpb:2:33: error: hidden[1] must be in [1, 1048576], not 0"));
 }
 
-TEST_CASE("what follows from a mistake is not said again") {
-  // Sizes of layers and the length of a round are not reported.
+TEST_CASE("errors that follow from another error are not reported") {
+  // There are no errors for the layers' sizes or for the length of a round.
   const std::string batch = refusal(changed("batch_size: 32", "batch_size: 2000000000"));
   CHECK_THAT(batch, ContainsSubstring("4:12: error: batch_size 2000000000 is larger than the training set of digits"));
   CHECK(batch.find("errors") == std::string::npos);
@@ -489,7 +488,7 @@ TEST_CASE("what follows from a mistake is not said again") {
   CHECK(wide.find("layer 'b'") == std::string::npos);
 }
 
-TEST_CASE("a flood of mistakes is cut short") {
+TEST_CASE("only the first 50 errors are shown") {
   std::string hidden = "0";
   for (int i = 0; i < 999; ++i) hidden += ",0";
   CHECK_THAT(refusal(with_model("model { zoo { mlp { hidden: [" + hidden + "] } } }")),

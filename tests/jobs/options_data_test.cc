@@ -14,7 +14,7 @@ using Floats = std::vector<float>;
 
 std::string with_data(std::string_view data) { return changed("data { digits {} }", data); }
 
-// The first line of the error for a job with such data.
+// Returns the first line of the error for a job with such data.
 std::string said_of(std::string_view data) {
   const std::string text = refusal(with_data(data));
   return text.substr(0, text.find('\n'));
@@ -35,7 +35,7 @@ TEST_CASE("the data of a job is known before any file is read") {
   CHECK(cifar100.input.classes == 100);
 }
 
-TEST_CASE("normalization is given for each channel or for all") {
+TEST_CASE("normalization is given per channel or for all channels") {
   const DataOptions each =
       parse(with_data("data { cifar10 {} normalization { mean: [0.1, 0.2, 0.3] stddev: 0.5 } }")).data;
   CHECK(each.normalization.mean == Floats{0.1F, 0.2F, 0.3F});
@@ -53,7 +53,7 @@ TEST_CASE("normalization is given for each channel or for all") {
         "job.txtpb:3:52: error: mean must be in [0, 1], not 2");
 }
 
-TEST_CASE("augmentation is none unless the job asks for it, and has the job's seed") {
+TEST_CASE("there is no augmentation unless the job asks for it, and it uses the job's seed") {
   CHECK_FALSE(parse(with_data("data { cifar10 {} }")).data.augmentation.changes_images());
   const std::string text = with_data("data { cifar10 {} augmentation { padding: 4 horizontal_flip: true cutout: 8 } }");
   const JobOptions job = parse(text, {"training.seed=12"});
@@ -90,7 +90,7 @@ TEST_CASE("images of files are described by the job") {
   CHECK(parse(text, {"training.batch_size=1000000"}).training.batch_size == 1'000'000);
 }
 
-TEST_CASE("what a job must say of images of files is asked for, and nothing is built on what is wrong") {
+TEST_CASE("missing fields for image files are errors, and nothing is derived from invalid ones") {
   const auto images = [](const std::string& text) { return said_of("data { images { " + text + " } }"); };
   CHECK(images("classes: 2 decoding { height: 28 width: 28 }") ==
         "job.txtpb:3:8: error: directory is missing: what holds the files, below the data root; '.' is the data root "
@@ -139,7 +139,7 @@ TEST_CASE("shards and arrays are described by the job") {
       "job.txtpb:3:45: error: first_label must be in [0, 1000000], not -1");
 }
 
-TEST_CASE("arrays of numbers are taken as they are, unless the job normalizes them") {
+TEST_CASE("floating-point arrays are not normalized unless the job asks for it") {
   const std::string npy =
       "data { npy { directory: \"a\" classes: 2 channels: 20 height: 30 width: 31 pixels: FLOAT32 } ";
   const JobOptions numbers = parse(with_data(npy + "}"));
@@ -158,14 +158,14 @@ TEST_CASE("arrays of numbers are taken as they are, unless the job normalizes th
              ContainsSubstring("'FLOAT16' is not a value of pixels; did you mean 'FLOAT32'? (values: UINT8, FLOAT32)"));
 }
 
-TEST_CASE("rows of numbers have no pixel that cutout could leave") {
+TEST_CASE("cutout is refused for images of a single pixel") {
   const std::string row = "data { npy { directory: \"a\" classes: 2 channels: 20 height: 1 width: 1 pixels: FLOAT32 } ";
   std::string text = with_data(row + "augmentation { cutout: 1 } }");
   text.replace(text.find("lenet {}"), 8, "logistic_regression {}");
   CHECK_THAT(refusal(text), ContainsSubstring("error: cutout must be in [0, 0], not 1"));
 }
 
-TEST_CASE("random crops of images that have one size are drawn by the step") {
+TEST_CASE("random crops of images of one size are made by the training step") {
   const std::string text = with_data(
       GENERATE("data { cifar10 {} augmentation { random_resized_crop { min_area: 0.25 max_aspect: 2 } } }",
                "data { npy { directory: \"a\" classes: 2 height: 30 width: 31 } augmentation { random_resized_crop { "
@@ -220,7 +220,7 @@ TEST_CASE("ratings are described by the job") {
   CHECK(again.resolved_text == job.resolved_text);
 }
 
-TEST_CASE("what is wrong with ratings is said, and what to do") {
+TEST_CASE("errors for ratings say what is wrong and what to do") {
   const auto said = [](const std::string& ratings, const std::string& more = "") {
     return refusal(with_ratings(ratings, more));
   };

@@ -1,4 +1,4 @@
-// Reading a run's job on another machine than the one that trained it.
+// Reads a run's job on a machine other than the one that trained it.
 #include "engine/host/topology.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/options/readers/learners_reader.h"
@@ -9,7 +9,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-// The files that a run would have left.
+// Writes the files of a finished run.
 class SavedJob {
  public:
   explicit SavedJob(const std::string& text) { tests::write_text(path(), text); }
@@ -25,7 +25,7 @@ std::string on(const std::string& device) { return std::string(kGoodJob) + "devi
 
 }  // namespace
 
-TEST_CASE("a run is evaluated on its own devices where they are here") {
+TEST_CASE("a run is evaluated on its own devices if this machine has them") {
   const std::string core = "cpu:" + std::to_string(engine::host::allowed_cores().back());
   const JobOptions job = SavedJob(on(core)).load();
   REQUIRE(job.devices.size() == 1);
@@ -34,7 +34,7 @@ TEST_CASE("a run is evaluated on its own devices where they are here") {
   CHECK(job.warnings.empty());
 }
 
-TEST_CASE("a run on devices that are not here is evaluated on what is, and the user is told") {
+TEST_CASE("a run whose devices are missing here is evaluated on this machine's, with a warning") {
   for (const std::string gone : {"cpu:99999", "cuda:4096"}) {
     const JobOptions job = SavedJob(on(gone)).load();
     const auto here = engine::list_devices();
@@ -49,8 +49,9 @@ TEST_CASE("a run on devices that are not here is evaluated on what is, and the u
   }
 }
 
-TEST_CASE("a run is evaluated where the user says, however many learners are there") {
-  // Two learners could not train this, because alpha is unstable with more than two.
+TEST_CASE("a run is evaluated on the devices that the user names, for any number of learners") {
+  // This job could not train here: an epoch has one mini-batch for two learners, and alpha 0.9 is unstable with more
+  // than two.
   const std::string text =
       changed("batch_size: 32", "batch_size: 20000").replace(0, 0, "synchronization { sma { alpha: 0.9 } }\n");
   const SavedJob saved(text + "devices: \"cpu:99999\"\n");
@@ -71,21 +72,21 @@ TEST_CASE("a run is evaluated where the user says, however many learners are the
   }
 }
 
-TEST_CASE("a run in a precision that the devices do not know is evaluated in FP32, and the user is told") {
+TEST_CASE("a run in a precision that the devices do not support is evaluated in FP32, with a warning") {
   const SavedJob saved(changed("max_epochs: 10", "max_epochs: 10 precision: TF32") + "devices: \"cuda:4096\"\n");
   const JobOptions job = saved.load({"cpu"});
   CHECK(job.training.precision == engine::Precision::kFloat32);
   REQUIRE(job.warnings.size() == 1);
   CHECK(job.warnings[0] ==
         "the run computed in TF32, which 'cpu' does not. Evaluating in FP32; the accuracy may differ a little");
-  // Without named devices, this machine's devices decide.
+  // If the job names no devices, this machine's devices are checked.
   const JobOptions here = saved.load();
   const bool has_gpu = here.devices[0].is_cuda();
   CHECK(here.training.precision == (has_gpu ? engine::Precision::kTensorFloat32 : engine::Precision::kFloat32));
   CHECK(here.warnings.size() == (has_gpu ? 1U : 2U));
 }
 
-TEST_CASE("a saved job whose learners change schemes is evaluated anywhere") {
+TEST_CASE("a saved job that switches schemes is evaluated on any machine") {
   const SavedJob saved(
       changed("learners { per_device { fixed: 2 } }",
               "learners { per_device { fixed: 9 } }\ndevices: \"cpu\"\nsynchronization { bmuf { rate: 1.3 "
@@ -94,7 +95,7 @@ TEST_CASE("a saved job whose learners change schemes is evaluated anywhere") {
   CHECK(saved.load({"cpu"}).switches.empty());
 }
 
-TEST_CASE("a saved job that was damaged is refused as any other") {
+TEST_CASE("a damaged saved job is refused like any other job") {
   const SavedJob saved(changed("max_epochs: 10", "max_epochs: x"));
   CHECK_THROWS_WITH(saved.load(), ContainsSubstring("job.txtpb:4:39: error: expected an integer, not x"));
 }

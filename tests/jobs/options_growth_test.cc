@@ -1,4 +1,4 @@
-// Learners whose number doubles while a job runs.
+// Jobs whose number of learners doubles while they run.
 #include <utility>
 
 #include "jobs/options/readers/learners_reader.h"
@@ -40,14 +40,14 @@ TEST_CASE("growth doubles the learners at equal intervals") {
   CHECK_FALSE(may_resize(parse(with_growth("from: 3 to: 3"))));
 }
 
-TEST_CASE("every device grows alike") {
+TEST_CASE("every device gets the same number of learners") {
   const JobOptions job = parse(with_growth("to: 2"), {"devices=cpu:0", "devices=cpu:1"});
   REQUIRE(job.schedule.size() == 2);
   CHECK(job.schedule[1].per_device == std::vector<int>{2, 2});
   CHECK(most_learners(job) == 4);
 }
 
-TEST_CASE("a growth that cannot be followed is refused where it stands") {
+TEST_CASE("an impossible growth is refused at its position") {
   for (const auto& [growth, message] : std::vector<std::pair<std::string, std::string>>{
            {"", "to is missing: how many learners there are in the end, such as 16"},
            {"to: 0", "to must be in [1, 1024], not 0"},
@@ -67,7 +67,7 @@ TEST_CASE("a growth that cannot be followed is refused where it stands") {
       ContainsSubstring("learners of a switch need a fixed number before it"));
 }
 
-TEST_CASE("learners that will share cores after growing are told") {
+TEST_CASE("learners that will share cores after growing are a warning") {
   const std::vector<std::string> warnings = parse(with_growth("to: 600")).warnings;
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings.front(), ContainsSubstring("600 learners share the"));

@@ -17,7 +17,7 @@ std::string with_learners_of(std::string_view count) {
 
 }  // namespace
 
-TEST_CASE("bounds of learners that the job leaves out follow from device and data") {
+TEST_CASE("missing bounds of learners follow from device and data") {
   const JobOptions job = parse(with_learners_of("auto {}"));
   REQUIRE(job.tuned.has_value());
   CHECK(job.learners_are_given);
@@ -37,7 +37,7 @@ TEST_CASE("bounds of learners that the job leaves out follow from device and dat
   CHECK(parse(with_learners_of("auto {}"), {"training.batch_size=10000"}).tuned->max <= 2);
 }
 
-TEST_CASE("the objective of the auto-tuner is throughput unless the job says otherwise") {
+TEST_CASE("the auto-tuner's default objective is throughput") {
   const JobOptions silent = parse(with_learners_of("auto {}"));
   CHECK(silent.tuned->objective == TuningObjective::kThroughput);
   CHECK_THAT(silent.resolved_text, ContainsSubstring("objective: THROUGHPUT"));
@@ -52,13 +52,13 @@ TEST_CASE("the objective of the auto-tuner is throughput unless the job says oth
   }
 }
 
-TEST_CASE("a fixed alpha is a ceiling on the number of learners") {
+TEST_CASE("a fixed alpha limits the number of learners") {
   const JobOptions job = parse(with_learners_of("auto { max: 64 }") + "synchronization { sma { alpha: 0.5 } }\n");
   CHECK(job.tuned->max == 5);  // 0.5 k < (1 + 0.7) (2 - 0.5)
   REQUIRE(job.warnings.size() == 1);
   CHECK_THAT(job.warnings[0], ContainsSubstring("learners.per_device.auto.max: there will be at most 5 learners") &&
                                   ContainsSubstring("6 learners with alpha 0.5"));
-  // Without a bound of the job's own, the search would go to twice the cores. The ceiling is 2 learners.
+  // Without a bound in the job, the search would go up to twice the cores. This alpha allows 2 learners.
   const JobOptions lowered = parse(with_learners_of("auto {}") + "synchronization { sma { alpha: 0.9 } }\n");
   CHECK(lowered.tuned->max == 2);
   CHECK(lowered.warnings.size() == (engine::core_count(lowered.devices.front()) > 1 ? 1 : 0));
@@ -82,7 +82,7 @@ TEST_CASE("bounds of learners that exclude each other or the data are refused") 
              ContainsSubstring("min must not be above max"));
 }
 
-TEST_CASE("a schedule of learners is read, and written after a run with bounds") {
+TEST_CASE("a schedule of learners is read, and a run with bounds writes one") {
   const JobOptions job = parse(with_learners_of("schedule { step { learners: 2 } step { at_batch: 10 learners: 4 } }"));
   REQUIRE(job.schedule.size() == 2);
   CHECK(job.schedule[1].at_batch == 10);
@@ -98,7 +98,7 @@ TEST_CASE("a schedule of learners is read, and written after a run with bounds")
   CHECK(replay.schedule[1].per_device == std::vector<int>{4});
 }
 
-TEST_CASE("a schedule of learners that cannot be followed is refused") {
+TEST_CASE("an impossible schedule of learners is refused") {
   for (const auto& [schedule, message] : std::vector<std::pair<std::string, std::string>>{
            {"schedule {}", "the schedule has no step"},
            {"schedule { step { at_batch: 3 learners: 2 } }", "the first step stands at mini-batch 0, not 3"},
@@ -113,7 +113,7 @@ TEST_CASE("a schedule of learners that cannot be followed is refused") {
   }
 }
 
-TEST_CASE("steps within a round are refused where they stand, with those that may be meant") {
+TEST_CASE("a step within a round is refused at its position, with the nearest valid steps") {
   for (const auto& [schedule, more, message] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"schedule { step { learners: 4 } step { at_batch: 6 learners: 2 } }", "",
             "from mini-batch 0 on each round of 4 learners with period 1 has 4 mini-batches: 6 lies within one; did "
@@ -143,7 +143,7 @@ TEST_CASE("steps within a round are refused where they stand, with those that ma
       parse(with_learners_of("schedule { step { learners: 2 } step { at_batch: 626 learners: 1 } }")).warnings.empty());
 }
 
-TEST_CASE("steps that the run does not reach are told") {
+TEST_CASE("steps after the end of the run are a warning") {
   const auto warnings = [](const std::string& steps) {
     return parse(with_learners_of("schedule { step { learners: 1 } " + steps + " }")).warnings;
   };
@@ -162,7 +162,7 @@ TEST_CASE("steps that the run does not reach are told") {
                  ContainsSubstring("it and what follows it have no effect"));
 }
 
-TEST_CASE("a search whose scheme allows few learners is told") {
+TEST_CASE("a search whose scheme allows few learners gives a warning") {
   const auto warnings = [](const std::string& synchronization) {
     return parse(with_learners_of("auto {}") + "synchronization { " + synchronization + " }").warnings;
   };

@@ -1,4 +1,4 @@
-// The model in a job, beyond the checks of the model itself.
+// Checks of the model that depend on the rest of the job.
 #include <algorithm>
 
 #include "tests/jobs/job_text.h"
@@ -20,7 +20,7 @@ TEST_CASE("batch norm needs more than one number of each channel") {
   CHECK(parse(job("conv { filters: 8 kernel: 3 }"), {"training.batch_size=1"}).training.batch_size == 1);
 }
 
-TEST_CASE("a softmax in front of a loss that applies it is warned of") {
+TEST_CASE("a softmax in front of a loss that applies softmax is a warning") {
   const auto warnings = [](const std::string& softmax, const std::string& logits) {
     return parse(with_model("model { layers { name: \"d\" input: \"image\" dense { units: 10 } } " + softmax +
                             " layers { name: \"l\" input: \"" + logits +

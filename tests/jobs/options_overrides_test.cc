@@ -25,7 +25,7 @@ std::vector<std::int64_t> widths(const dataflow::Graph& graph) {
 
 }  // namespace
 
-TEST_CASE("settings take the place of the file's values") {
+TEST_CASE("overrides: --set replaces the file's values") {
   const JobOptions job =
       with({"training.batch_size=16", "training.seed=18446744073709551615", "learning_rate.base=1e-2",
             "learning_rate.with_learners=LINEAR", "name=trial-2", "optimizer.sgd.momentum=0.5"});
@@ -33,14 +33,14 @@ TEST_CASE("settings take the place of the file's values") {
   CHECK(job.training.max_epochs == 10);
   CHECK(job.training.seed == 18446744073709551615ULL);
   CHECK(job.learning_rate.base == 1e-2);
-  CHECK(job.learning_rate.with_learners == scheduler::LearnerScaling::kLinear);
+  CHECK(job.learning_rate.with_learners == scheduler::RateScaling::kLinear);
   CHECK(job.name == "trial-2");
   CHECK(engine::momentum_of(job.optimizer.rule) == 0.5F);
   CHECK(with({"name=\"quoted\""}).name == "quoted");
   CHECK(with({"training.batch_size=16", "training.batch_size=8"}).training.batch_size == 8);
 }
 
-TEST_CASE("settings choose among alternatives") {
+TEST_CASE("overrides: --set chooses among alternatives") {
   CHECK(widths(*with({"model.zoo.mlp={}"}).graph) == std::vector<std::int64_t>{256, 128, 10});
   CHECK(widths(*with({"model.zoo.mlp={hidden: [64, 32]}"}).graph) == std::vector<std::int64_t>{64, 32, 10});
   CHECK(widths(*with({"model.zoo=mlp", "model.zoo.mlp.hidden=7"}).graph) == std::vector<std::int64_t>{7, 10});
@@ -49,7 +49,7 @@ TEST_CASE("settings choose among alternatives") {
   CHECK(job.data.directory == "/data/mnist");
 }
 
-TEST_CASE("settings choose an alternative by its bare name, or by its name and fields") {
+TEST_CASE("overrides: --set chooses an alternative by its bare name, or by its name and fields") {
   const JobOptions adamw = with({"optimizer=adamw"});
   CHECK(std::holds_alternative<engine::AdamW>(adamw.optimizer.rule));
   CHECK_THAT(adamw.resolved_text, ContainsSubstring("adamw {"));
@@ -61,7 +61,7 @@ TEST_CASE("settings choose an alternative by its bare name, or by its name and f
   CHECK(widths(*with({"model.zoo=mlp{hidden: [7, 5]}"}).graph) == std::vector<std::int64_t>{7, 5, 10});
   CHECK_THAT(with({"synchronization=sma"}).resolved_text, ContainsSubstring("period: 1"));
   CHECK_THAT(with({"synchronization=sma{period: 4}"}).resolved_text, ContainsSubstring("period: 4"));
-  // As with a message in braces, the file's fields beside the alternative are dropped.
+  // Like a message in braces, an alternative's name replaces the whole message, including the file's other fields.
   const std::string clipped = std::string(kGoodJob) + "optimizer { clip_gradient_norm: 3 }\n";
   CHECK(parse(clipped, {"optimizer=adamw"}).optimizer.clip_gradient_norm == std::nullopt);
   // The later setting wins.
@@ -69,7 +69,7 @@ TEST_CASE("settings choose an alternative by its bare name, or by its name and f
              ContainsSubstring("period: 2"));
 }
 
-TEST_CASE("settings of a oneof leave the fields beside its alternatives as they are") {
+TEST_CASE("overrides: --set of a oneof keeps the message's other fields") {
   const JobOptions job = with({"learning_rate.schedule=exponential{factor: 0.5}"});
   CHECK(job.learning_rate.base == 0.01);
   CHECK_THAT(job.resolved_text, ContainsSubstring("exponential {"));
@@ -78,7 +78,7 @@ TEST_CASE("settings of a oneof leave the fields beside its alternatives as they 
   CHECK(parse(clipped, {"optimizer.kind=adamw"}).optimizer.clip_gradient_norm == 3.0F);
 }
 
-TEST_CASE("settings give a field its default") {
+TEST_CASE("overrides: --set can restore a field's default") {
   const std::string text = changed("batch_size: 32", "batch_size: 64 target_accuracy: 0.5");
   CHECK(parse(text).training.target_accuracy == 0.5);
   CHECK(parse(text, {"training.target_accuracy=default"}).training.target_accuracy == std::nullopt);
@@ -91,7 +91,7 @@ TEST_CASE("settings give a field its default") {
              ContainsSubstring("--set learning_rate.base=default: error: ") && ContainsSubstring("base"));
 }
 
-TEST_CASE("settings of alternatives that there are not are refused, with those that there are") {
+TEST_CASE("overrides: --set of an unknown alternative is refused, with the list of alternatives") {
   CHECK(usage({"optimizer=sgdd"}) ==
         "--set optimizer=sgdd: error: 'sgdd' is not an alternative of optimizer; did you mean 'sgd'? (alternatives: "
         "sgd, rmsprop, adamw)");
@@ -113,7 +113,7 @@ TEST_CASE("settings of alternatives that there are not are refused, with those t
   CHECK_FALSE(usage({"optimizer=sgd}"}).empty());
 }
 
-TEST_CASE("settings of a list replace the file's and append to each other") {
+TEST_CASE("overrides: --set of a list replaces the file's list, and repeated options append") {
   const std::vector<int> cores = engine::host::allowed_cores();
   const std::string first = fmt::format("cpu:{}", cores.front());
   const std::string last = fmt::format("cpu:{}", cores.back());
@@ -129,7 +129,7 @@ TEST_CASE("settings of a list replace the file's and append to each other") {
   CHECK(parse(text, {fmt::format(R"(devices=["{}", "{}"])", first, last)}).devices.size() == 2);
 }
 
-TEST_CASE("settings reach into elements of a list") {
+TEST_CASE("overrides: --set can change elements of a list") {
   const std::string text = with_model(
       "model { layers { name: \"a\" input: \"image\" dense { units: 9 } } layers { name: \"l\" input: [\"a\", "
       "\"label\"] "
@@ -137,7 +137,7 @@ TEST_CASE("settings reach into elements of a list") {
   CHECK(widths(*parse(text, {"model.layers[0].dense.units=10"}).graph) == std::vector<std::int64_t>{10});
 }
 
-TEST_CASE("settings that name nothing are refused with a suggestion") {
+TEST_CASE("overrides: --set of an unknown field is refused with a suggestion") {
   CHECK(usage({"training.bach_size=16"}) ==
         "--set training.bach_size=16: error: no field 'bach_size' in training; did you mean 'batch_size'?");
   CHECK_THAT(usage({"trainin.batch_size=16"}), ContainsSubstring("no field 'trainin' in the job; did you mean "
@@ -152,7 +152,7 @@ TEST_CASE("settings that name nothing are refused with a suggestion") {
   CHECK_THAT(usage({"training[0].seed=3"}), ContainsSubstring("training is not a list"));
 }
 
-TEST_CASE("settings of values that a field cannot have are refused") {
+TEST_CASE("overrides: --set of an invalid value is refused") {
   CHECK(usage({"training.batch_size=many"}) == "--set training.batch_size=many: error: expected an integer, not many");
   CHECK(usage({"training.batch_size=0"}) == "--set training.batch_size=0: error: batch_size must be at least 1, not 0");
   CHECK(usage({"learning_rate.base=nan"}) ==
@@ -172,7 +172,7 @@ TEST_CASE("settings of values that a field cannot have are refused") {
   CHECK_THAT(usage({"name=a\xff"}), ContainsSubstring("name is not valid UTF-8"));
 }
 
-TEST_CASE("all settings that are wrong are named") {
+TEST_CASE("every invalid --set is reported") {
   CHECK(usage({"training.x=1", "training.seed=2", "name.y=3"}) ==
         "--set training.x=1: error: no field 'x' in training; its fields are batch_size, max_epochs, target_accuracy, "
         "seed, precision, batch_norm_statistics, batch_norm_examples, moving_average_epochs, "
@@ -181,7 +181,7 @@ TEST_CASE("all settings that are wrong are named") {
         "2 errors");
 }
 
-TEST_CASE("a setting that cannot be applied hides nothing else, but what follows from it") {
+TEST_CASE("an invalid --set hides only the errors that follow from it") {
   CHECK(refusal(changed("max_epochs: 10", "max_epochs: 0"), {"training.bach_size=3"}) ==
         "--set training.bach_size=3: error: no field 'bach_size' in training; did you mean 'batch_size'?\n"
         "job.txtpb:4:27: error: max_epochs must be in [1, 1000000], not 0\n"
@@ -195,7 +195,7 @@ TEST_CASE("a setting that cannot be applied hides nothing else, but what follows
         std::string::npos);
 }
 
-TEST_CASE("what follows from a setting is the setting's fault") {
+TEST_CASE("an error caused by --set names that option") {
   const std::string layers = with_model(
       "model { layers { name: \"a\" input: \"image\" conv { filters: 2 kernel: 5 } } layers { name: \"b\" input: \"a\" "
       "conv "
@@ -222,7 +222,7 @@ TEST_CASE("what follows from a setting is the setting's fault") {
             "3 learners with alpha 0.5"},
        }) {
     INFO(test.said);
-    // This does not depend on other settings.
+    // Other --set options make no difference.
     for (const std::string other : {"", "training.seed=2", "training.max_epochs=5"}) {
       std::vector<std::string> settings = test.settings;
       if (!other.empty()) settings.insert(other == "training.seed=2" ? settings.begin() : settings.end(), other);
@@ -234,12 +234,12 @@ TEST_CASE("what follows from a setting is the setting's fault") {
   }
 }
 
-TEST_CASE("what is wrong with the file alone is the file's fault, whatever is set") {
+TEST_CASE("an error in the file names the file, whatever is set") {
   const std::string text = with_model("model { zoo { mlp { hidden: [1048576, 1048576] } } }");
   CHECK_THAT(refusal(text, {"training.batch_size=8"}), ContainsSubstring("job.txtpb:2:39: error: layer 'dense2'"));
 }
 
-TEST_CASE("a wrong file with a wrong setting is a wrong job") {
+TEST_CASE("errors in the file and in --set are reported together") {
   CHECK(refusal(changed("max_epochs: 10", "max_epochs: 0"), {"learning_rate.base=-1"}) ==
         "--set learning_rate.base=-1: error: base must be in (0, 1000], not -1\n"
         "job.txtpb:4:27: error: max_epochs must be in [1, 1000000], not 0\n"

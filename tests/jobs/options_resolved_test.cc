@@ -1,4 +1,4 @@
-// Correct jobs: their defaults, and the resolved text in the run directory.
+// Valid jobs: their defaults, and the resolved text in the run directory.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -88,7 +88,7 @@ void require_same(const JobOptions& a, const JobOptions& b) {
 
 }  // namespace
 
-TEST_CASE("what a job leaves out has its default") {
+TEST_CASE("missing fields have their defaults") {
   const JobOptions job = parse(kShortest);
   CHECK(job.name == "job");
   CHECK(job.training.batch_size == TrainingOptions{}.batch_size);
@@ -114,7 +114,8 @@ TEST_CASE("what a job leaves out has its default") {
 }
 
 TEST_CASE("the schema states the defaults that jobs get") {
-  // `message`: holds `field` in the schema ("": the only message with such a field); `setting`: chooses it in the job.
+  // `message` is the message of the schema that has `field`; "" if only one message has it. `setting` chooses it in the
+  // job.
   const auto check = [&](const std::string& file, const std::string& message, const std::string& field,
                          const std::vector<std::string>& setting = {}) {
     INFO(message << " " << field);
@@ -177,7 +178,7 @@ TEST_CASE("the schema states the defaults that jobs get") {
   }
 }
 
-TEST_CASE("every value of an optimizer arrives where it belongs") {
+TEST_CASE("every field of an optimizer sets its option") {
   const auto rule = [](const std::string& optimizer) { return parse(kShortest, {"optimizer=" + optimizer}).optimizer; };
   const auto sgd = std::get<engine::Sgd>(rule("{ sgd { momentum: 0.5 nesterov: true weight_decay: 0.25 } }").rule);
   CHECK((sgd.momentum == 0.5F && sgd.nesterov && sgd.weight_decay == 0.25F));
@@ -196,7 +197,7 @@ TEST_CASE("every value of an optimizer arrives where it belongs") {
         std::vector{dataflow::ParameterKind::kNormalization});
 }
 
-TEST_CASE("a schedule with an end ends with the job, unless it says otherwise") {
+TEST_CASE("a schedule with an end ends with the job by default") {
   for (const std::string curve : {"polynomial", "cosine", "one_cycle"}) {
     CAPTURE(curve);
     const auto with = [&](std::vector<std::string> settings) {
@@ -230,7 +231,7 @@ TEST_CASE("the schema states the defaults that follow from the machine") {
              ContainsSubstring(has_gpu ? "every GPU of the machine" : "else \"cpu\""));
 }
 
-TEST_CASE("the resolved text says everything and stands for the same job") {
+TEST_CASE("the resolved text has every field and gives the same job") {
   const JobOptions job = parse(
       R"(name: "j" data { fashion_mnist {} normalization { mean: 0.3 } }
          model {
@@ -277,7 +278,7 @@ TEST_CASE("the resolved text says everything and stands for the same job") {
   require_same(parse(job.resolved_text), job);
 }
 
-TEST_CASE("the resolved text leaves out alpha where it is 1/k, so that it follows the number of learners") {
+TEST_CASE("the resolved text omits alpha if it is 1/k, so that alpha follows the number of learners") {
   const JobOptions job = parse(kShortest, {"learners.per_device.fixed=2"});
   CHECK(job.resolved_text.find("alpha") == std::string::npos);
   CHECK(job.synchronization.pull_for(2) == 0.5F);
@@ -285,7 +286,7 @@ TEST_CASE("the resolved text leaves out alpha where it is 1/k, so that it follow
   CHECK(more.synchronization.pull_for(4) == 0.25F);
 }
 
-TEST_CASE("every ready job loads, and its resolved text too") {
+TEST_CASE("every job in configs loads, and so does its resolved text") {
   const auto paths = ready_jobs();
   CHECK(paths.size() >= 6);
   for (const auto& path : paths) {
@@ -304,7 +305,7 @@ TEST_CASE("LeNet as a list of layers is LeNet of the zoo") {
                      *load_job(configs + "lenet-digits.txtpb").graph);
 }
 
-TEST_CASE("an expanded job lists its layers, briefly, and is the same job") {
+TEST_CASE("an expanded job lists its layers without defaults and is the same job") {
   const auto expand = [](const std::string& text, const std::vector<std::string>& overrides = {}) {
     return expand_job(SourceText("job.txtpb", text), overrides);
   };
@@ -336,7 +337,7 @@ TEST_CASE("an expanded job lists its layers, briefly, and is the same job") {
   CHECK_THROWS_AS(expand(with_model("model { zoo { mlp { hidden: 0 } } }")), engine::Error);
 }
 
-TEST_CASE("every model of the zoo is its list of layers") {
+TEST_CASE("every model of the zoo equals its list of layers") {
   const std::vector<std::string> models{"logistic_regression {}",
                                         "mlp {}",
                                         "mlp { hidden: [5, 4, 3] }",
@@ -374,7 +375,7 @@ TEST_CASE("every model of the zoo is its list of layers") {
   for (int i = 0; i < all.field_count(); ++i) CHECK(kinds.contains(all.field(i)->name()));
 }
 
-TEST_CASE("settings that work and may surprise are warned of") {
+TEST_CASE("valid settings that may surprise give warnings") {
   const auto warnings = [](const std::vector<std::string>& overrides) {
     std::string text;
     for (const std::string& warning : parse(std::string(kGoodJob), overrides).warnings) text += warning + "\n";

@@ -13,12 +13,12 @@ namespace {
 
 constexpr const char* kLearners = "learners { per_device { fixed: 2 } }";
 
-// The correct job with this synchronization in its line 7.
+// Returns the valid job with this synchronization in line 7.
 std::string with(std::string_view synchronization) {
   return std::string(kGoodJob) + "synchronization { " + std::string(synchronization) + " }\n";
 }
 
-// The same with other learners, on one device, so that the machine does not matter.
+// Returns the job with other learners and on one device, so that the result does not depend on the machine.
 std::string with(std::string_view synchronization, std::string_view learners) {
   return changed(kLearners, "learners { per_device { " + std::string(learners) + " } }") + "devices: \"cpu\"\n" +
          "synchronization { " + std::string(synchronization) + " }\n";
@@ -43,7 +43,7 @@ void check_all(const std::vector<Wrong>& cases) {
 
 }  // namespace
 
-TEST_CASE("an unknown scheme is refused with the nearest one") {
+TEST_CASE("an unknown scheme is refused, and the error suggests the nearest one") {
   check_all({
       {"local_sdg {}", "local_sdg", "no field 'local_sdg' in synchronization; did you mean 'local_sgd'?"},
       {"ssgd {}", "ssgd", "no field 'ssgd' in synchronization; did you mean 's_sgd'?"},
@@ -54,7 +54,7 @@ TEST_CASE("an unknown scheme is refused with the nearest one") {
              ContainsSubstring("sma, ea_sgd, s_sgd, local_sgd, bmuf, slow_mo, diloco, lookahead, swap, switch"));
 }
 
-TEST_CASE("a parameter that a scheme does not have is refused with those that it has") {
+TEST_CASE("a parameter that a scheme does not have is refused, and the error lists its parameters") {
   check_all({
       {"s_sgd { alpha: 0.1 }", "alpha: 0.1",
        "no field 'alpha' in s_sgd, whose fields are bucket_mb; 'alpha' is a field of sma"},
@@ -99,13 +99,13 @@ TEST_CASE("parameters of every scheme that are out of bounds are refused") {
   });
 }
 
-TEST_CASE("every mistake of a synchronization is told at once") {
+TEST_CASE("all errors of a synchronization are reported at once") {
   CHECK_THAT(refusal(with("sma { alpha: 2 period: 0 } switch { at_epoch: 1 diloco { momentum: 2 } }")),
              ContainsSubstring("alpha must be in") && ContainsSubstring("period must be in") &&
                  ContainsSubstring("momentum must be in") && ContainsSubstring("\n3 errors"));
 }
 
-TEST_CASE("outer rates at and above the bound of stability are refused, those below are not") {
+TEST_CASE("outer learning rates at or above the stability bound are refused") {
   check_all({
       {"diloco { rate: 1.36 period: 10 }", "rate: 1.36",
        "diloco with rate 1.36 and momentum 0.9 is unstable: rate must stay below 2 (1 + momentum) / (1 + 2 momentum) = "
@@ -131,7 +131,7 @@ TEST_CASE("outer rates at and above the bound of stability are refused, those be
   CHECK_NOTHROW(parse(with("bmuf { rate: 1.4 nesterov: true }")));
 }
 
-TEST_CASE("pulls at and above the bound of stability are refused, those below are not") {
+TEST_CASE("alpha and beta at or above the stability bound are refused") {
   check_all({
       {"sma { alpha: 0.7 central_momentum: 0 }", "alpha: 0.7",
        "2 learners with alpha 0.7 and central_momentum 0 are unstable: learners x alpha = 1.4 must stay below (1 + "
@@ -146,14 +146,14 @@ TEST_CASE("pulls at and above the bound of stability are refused, those below ar
   CHECK_NOTHROW(parse(with("ea_sgd { beta: 1.8 }", "fixed: 10")));  // 20/11
 }
 
-TEST_CASE("a switch is held to the stability of the learners that it leaves") {
+TEST_CASE("a switch is checked for stability with its own number of learners") {
   const std::string few = "switch { at_epoch: 1 learners: 2 local_sgd {} } switch { at_epoch: 2 sma { alpha: 0.5 } }";
   CHECK_NOTHROW(parse(with("s_sgd {} " + few, "fixed: 8")));
   CHECK_THAT(refusal(with("s_sgd {} switch { at_epoch: 2 sma { alpha: 0.5 } }", "fixed: 8")),
              ContainsSubstring("8 learners with alpha 0.5"));
 }
 
-TEST_CASE("few learners of a schedule are held to the stability of a momentum that follows from their number") {
+TEST_CASE("a schedule is checked for stability with the momentum of each number of learners") {
   const std::string growing = "schedule { step { learners: 1 } step { at_batch: 200 learners: 8 } }";
   // The bound is 2 (1 + momentum): 2 for one learner, whose momentum is 0, and 3.75 for eight.
   CHECK_THAT(refusal(with("bmuf { rate: 3.2 }", growing)),
@@ -161,7 +161,7 @@ TEST_CASE("few learners of a schedule are held to the stability of a momentum th
   CHECK(parse(with("bmuf { rate: 3.2 }", "fixed: 8")).synchronization.outer_rate == 3.2F);
 }
 
-TEST_CASE("the loss gap is not reported of an average over time, nor of predictors of numbers") {
+TEST_CASE("the loss gap cannot be combined with an average over time") {
   CHECK(parse(with("report_loss_gap: true")).reports_loss_gap);
   for (const char* average : {"moving_average_epochs: 0.5", "mean_from_epoch: 1"}) {
     const std::string text = changed("max_epochs: 10", std::string("max_epochs: 10 ") + average) +
@@ -170,7 +170,7 @@ TEST_CASE("the loss gap is not reported of an average over time, nor of predicto
   }
 }
 
-TEST_CASE("a mean over time begins within the run, and stands alone") {
+TEST_CASE("a mean over time must begin within the run, and excludes a moving average") {
   const auto with_average = [](const std::string& average) {
     return changed("max_epochs: 10", "max_epochs: 10 " + average);
   };
@@ -181,7 +181,7 @@ TEST_CASE("a mean over time begins within the run, and stands alone") {
              ContainsSubstring("mean_from_epoch and moving_average_epochs exclude each other"));
 }
 
-TEST_CASE("a gain on top of LINEAR is warned of unless the learning rate warms up") {
+TEST_CASE("a gain in addition to LINEAR is a warning unless the learning rate warms up") {
   const auto warnings = [](std::string_view synchronization, std::string_view rate) {
     const std::string text = changed("base: 0.01", "base: 0.01 " + std::string(rate)) + "synchronization { " +
                              std::string(synchronization) + " }\n";
@@ -197,16 +197,16 @@ TEST_CASE("a gain on top of LINEAR is warned of unless the learning rate warms u
   CHECK(warnings(gain, "with_learners: LINEAR one_cycle {}").empty());
   CHECK(warnings(gain, "with_learners: SQRT").empty());
   CHECK(warnings(gain, "with_learners: KEEP").empty());
-  CHECK(warnings("local_sgd {}", "with_learners: LINEAR").empty());  // a gain of 1
+  CHECK(warnings("local_sgd {}", "with_learners: LINEAR").empty());  // the gain is 1
   CHECK(warnings("s_sgd {}", "with_learners: LINEAR").empty());
-  // Warnings about a switch, and about the scaling that a switch sets.
+  // A switch is checked too, including its scaling of the learning rate.
   CHECK(warnings("s_sgd {} switch { at_epoch: 1 " + gain + " }", "with_learners: LINEAR").size() == 1);
   CHECK(warnings("s_sgd {} switch { at_epoch: 1 with_learners: LINEAR " + gain + " }", "").size() == 1);
   CHECK(warnings("s_sgd {} switch { at_epoch: 1 with_learners: KEEP " + gain + " }", "with_learners: LINEAR").empty());
   CHECK(warnings("s_sgd {} switch { at_epoch: 1 learners: 1 " + gain + " }", "with_learners: LINEAR").empty());
 }
 
-TEST_CASE("rounds longer than an epoch are refused, but those of swap") {
+TEST_CASE("rounds longer than an epoch are refused, except for swap") {
   // An epoch has 625 mini-batches.
   CHECK_THAT(refusal(with("diloco {}")),
              StartsWith("job.txtpb:7:19: error: a round of 2 learners with period 500 needs 1,000 mini-batches, but an "
@@ -227,7 +227,7 @@ TEST_CASE("rounds longer than an epoch are refused, but those of swap") {
   CHECK_THAT(refusal(with("swap {}", "fixed: 626")), ContainsSubstring("a round of 626 learners with period 1"));
 }
 
-TEST_CASE("QSR's rounds grow as the learning rate falls, to half an epoch and not further") {
+TEST_CASE("QSR's rounds grow as the learning rate falls, up to a limit") {
   const sma::Options qsr = parse(with("local_sgd { period: 3 qsr: 0.02 }")).synchronization;
   CHECK(qsr.period_at(0.02, 100) == 3);
   CHECK(qsr.period_at(0.01, 100) == 4);
@@ -239,7 +239,7 @@ TEST_CASE("QSR's rounds grow as the learning rate falls, to half an epoch and no
   CHECK(swap.period_at(0.01, 100) == std::numeric_limits<int>::max());
 }
 
-TEST_CASE("switches that do not say when or to what are refused") {
+TEST_CASE("switches without a time or a scheme are refused") {
   check_all({
       {"switch { local_sgd {} }", "switch", "the switch does not say when; add at_epoch"},
       {"switch { at_epoch: 1 }", "switch",
@@ -250,7 +250,7 @@ TEST_CASE("switches that do not say when or to what are refused") {
   });
 }
 
-TEST_CASE("switches that do not ascend within the run are refused") {
+TEST_CASE("switches that are out of order or outside the run are refused") {
   check_all({
       {"switch { at_epoch: 0 sma {} }", "at_epoch: 0",
        "a switch stands after the start: at_epoch must be above 0, not 0"},
@@ -272,7 +272,7 @@ TEST_CASE("switches that do not ascend within the run are refused") {
         "would have no effect");
 }
 
-TEST_CASE("a switch may stand at a drop of the learning rate") {
+TEST_CASE("a switch may be placed at a drop of the learning rate") {
   const auto job = [](const std::string& at, const std::string& schedule) {
     return changed("base: 0.01", "base: 0.01 " + schedule) + "synchronization { switch { " + at + " local_sgd {} } }\n";
   };
@@ -288,8 +288,8 @@ TEST_CASE("a switch may stand at a drop of the learning rate") {
              StartsWith("job.txtpb:7:28: error: ") && ContainsSubstring("10 epochs"));
 }
 
-TEST_CASE("a switch after the begin of the last round is told") {
-  // The warnings about rounds. (Another may say that learners share a core.)
+TEST_CASE("a switch after the start of the last round is a warning") {
+  // Returns only the warnings about rounds. Another warning may say that learners share a core.
   const auto warnings = [](const std::string& synchronization, const std::string& learners) {
     std::vector<std::string> all = parse(with(synchronization, learners)).warnings;
     std::erase_if(all, [](const std::string& text) { return text.find("no round begins") == std::string::npos; });
@@ -303,11 +303,11 @@ TEST_CASE("a switch after the begin of the last round is told") {
   CHECK_THAT(late.front(), ContainsSubstring("synchronization.switch[0]: no round begins between epoch 9.985 and the "
                                              "end of the run (10 epochs), as a round of 4 learners with period 5 has "
                                              "20 of the 625 mini-batches of an epoch: it has no effect"));
-  // The first switch leaves one learner, whose rounds have 5: the last begins at 6,245.
+  // The first switch leaves one learner, whose rounds have 5 mini-batches: the last begins at 6,245.
   const std::string fewer = "sma { period: 5 } switch { at_epoch: 9 learners: 1 sma { period: 5 } } ";
   CHECK(warnings(fewer + "switch { at_epoch: 9.992 swap {} }", four).empty());
   CHECK(warnings(fewer + "switch { at_epoch: 9.993 swap {} } switch { at_epoch: 9.995 sma {} }", four).size() == 1);
-  // Of two switches before the same round the first has no effect.
+  // If two switches come before the same round, the first has no effect.
   CHECK(warnings("s_sgd {} switch { at_epoch: 2 swap {} } switch { at_epoch: 2.0064 sma {} }", four).empty());
   const std::vector<std::string> both =
       warnings("sma { period: 5 } switch { at_epoch: 2 swap {} } switch { at_epoch: 2.0001 sma {} }", four);
@@ -321,12 +321,12 @@ TEST_CASE("a switch after the begin of the last round is told") {
   REQUIRE(fewer_learners.size() == 2);
   CHECK_THAT(fewer_learners.front(), ContainsSubstring("where switch[1] follows: its scheme has no effect"));
   CHECK_THAT(fewer_learners.back(), ContainsSubstring("synchronization.switch[2]: no round begins"));
-  // A step of the schedule is the same to the strides.
+  // A step of a schedule changes the rounds in the same way.
   const std::string scheduled = "schedule { step { learners: 4 } step { at_batch: 6240 learners: 1 } }";
   CHECK(warnings("sma { period: 5 } switch { at_epoch: 9.992 local_sgd {} }", scheduled).empty());
 }
 
-TEST_CASE("learners of a switch are at most those before it") {
+TEST_CASE("a switch cannot add learners") {
   check_all({
       {"switch { at_epoch: 1 learners: 3 sma {} }", "learners: 3",
        "the learners of a switch must be in [1, 2], the number before it, not "
@@ -349,7 +349,7 @@ TEST_CASE("learners of a switch are at most those before it") {
   }
 }
 
-TEST_CASE("a job that goes on with fewer learners has no more of them after its switches") {
+TEST_CASE("a job that continues with fewer learners also has fewer after its switches") {
   const JobOptions job =
       parse(with("s_sgd {} switch { at_epoch: 1 learners: 3 swap {} } switch { at_epoch: 2 sma {} } "
                  "switch { at_epoch: 3 learners: 1 sma {} }",
@@ -362,7 +362,7 @@ TEST_CASE("a job that goes on with fewer learners has no more of them after its 
   CHECK(fewer.switches[2].learners_per_device == std::vector<int>{1});
 }
 
-TEST_CASE("a mistake that a setting makes is told of the setting") {
+TEST_CASE("an error in a --set of the synchronization names the option") {
   for (const auto& [setting, said] : std::vector<std::pair<std::string, std::string>>{
            {"synchronization=s_sgd{alpha: 0.1}", "no field 'alpha' in s_sgd"},
            {"synchronization=sgd", "'sgd' is not an alternative of synchronization"},
@@ -379,13 +379,13 @@ TEST_CASE("a mistake that a setting makes is told of the setting") {
   }
 }
 
-TEST_CASE("steps of a schedule stand where a stride of the scheme at that time begins") {
+TEST_CASE("steps of a schedule must be at the start of a stride of the current scheme") {
   const auto job = [](const std::string& synchronization, int at, int learners = 4) {
     return with(
         synchronization,
         fmt::format("schedule {{ step {{ learners: {} }} step {{ at_batch: {} learners: 2 }} }}", learners, at));
   };
-  // Strides of one mini-batch of each of four learners, and from epoch 1 (625) on of three: 628, 640, 652.
+  // Strides of 4 mini-batches (one for each learner), and from epoch 1 (mini-batch 625) on of 12: 628, 640, 652.
   const std::string longer = "s_sgd {} switch { at_epoch: 1 sma { period: 3 } }";
   CHECK_NOTHROW(parse(job(longer, 624)));
   CHECK_NOTHROW(parse(job(longer, 628)));
@@ -394,16 +394,16 @@ TEST_CASE("steps of a schedule stand where a stride of the scheme at that time b
                                             ContainsSubstring("from mini-batch 628 on each round of 4 learners with "
                                                               "period 3 has 12 mini-batches: 644 lies within one; did "
                                                               "you mean 640 or 652?"));
-  // The reverse: 12, 24, ... 636, and from there on every four.
+  // The reverse: strides of 12 (12, 24, ... 636), and then of 4.
   const std::string shorter = "sma { period: 3 } switch { at_epoch: 1 local_sgd {} }";
   CHECK_NOTHROW(parse(job(shorter, 636)));
   CHECK_NOTHROW(parse(job(shorter, 640)));
   CHECK_THAT(refusal(job(shorter, 632)), ContainsSubstring("did you mean 624 or 636?"));
   CHECK_THAT(refusal(job(shorter, 642)), ContainsSubstring("did you mean 640 or 644?"));
-  // Rounds of schemes that assign the center may end early: only mini-batches of all learners must be whole.
+  // Schemes that assign the center may end a round early. A step must only be a multiple of the number of learners.
   CHECK_NOTHROW(parse(job("local_sgd { period: 5 }", 8)));
   CHECK_THAT(refusal(job("local_sgd { period: 5 }", 10)), ContainsSubstring("did you mean 8 or 12?"));
-  // A switch follows a step of the schedule.
+  // A switch between two steps of the schedule.
   const std::string twice =
       "schedule { step { learners: 4 } step { at_batch: 8 learners: 3 } step { at_batch: 632 learners: 1 } }";
   CHECK_NOTHROW(parse(with("s_sgd {} switch { at_epoch: 1 sma { period: 2 } }", twice)));  // 626, 632
@@ -411,7 +411,7 @@ TEST_CASE("steps of a schedule stand where a stride of the scheme at that time b
              ContainsSubstring("from mini-batch 626 on") && ContainsSubstring("did you mean 638?"));
 }
 
-TEST_CASE("steps of a schedule are checked with the switches once the size of the data is known") {
+TEST_CASE("check_steps takes switches into account once the size of the data is known") {
   const std::string images = "data={images { directory: 'own' classes: 2 decoding { height: 28 width: 28 } }}";
   const auto job = [&](int at) {
     return parse(with("s_sgd {} switch { at_epoch: 1 sma { period: 3 } }",
@@ -426,17 +426,17 @@ TEST_CASE("steps of a schedule are checked with the switches once the size of th
   CHECK(issues.all()[0].path == "learners.per_device.schedule.step[1].at_batch");
 }
 
-TEST_CASE("a period that is too long for an epoch is shown where it stands") {
+TEST_CASE("the error for a period longer than an epoch shows its position") {
   check_all({{"local_sgd { period: 400 }", "period: 400", "a round of 2 learners with period 400 needs 800 "}});
 }
 
-TEST_CASE("a number that is none is told once") {
+TEST_CASE("a NaN gives one error only") {
   CHECK_THAT(
       refusal(with("bmuf { momentum: nan }")),
       StartsWith("job.txtpb:7:26: error: momentum must be a finite number, not nan") && !ContainsSubstring("errors"));
 }
 
-TEST_CASE("a field that several schemes have is named with the scheme left open") {
+TEST_CASE("the suggestion for a field of several schemes leaves the scheme open") {
   const std::string error = refusal(with("s_sgd {}"), {"synchronization.period=5"}, engine::ErrorKind::kUsage);
   CHECK_THAT(error,
              ContainsSubstring("no field 'period' in synchronization; did you mean '<kind>.period' with the kind "

@@ -21,7 +21,7 @@ TEST_CASE("the schema states the defaults of momentum that follow from the numbe
   }
 }
 
-TEST_CASE("every value of a synchronization arrives where it belongs, and is read back from the resolved text") {
+TEST_CASE("every field of a synchronization sets its option and is in the resolved text") {
   const auto read = [](const std::string& synchronization) {
     const JobOptions job = parse(std::string(kGoodJob), {"synchronization={" + synchronization + "}",
                                                          "learning_rate.step={epochs: 3 factor: 0.5}"});
@@ -119,10 +119,10 @@ TEST_CASE("every value of a synchronization arrives where it belongs, and is rea
       "swap {} switch { at_epoch: 1.5 learners: 1 with_learners: LINEAR sma {} } "
       "switch { at_epoch: 2.25 ea_sgd { period: 2 } }");
   REQUIRE(many.switches.size() == 2);
-  CHECK(many.switches[0].with_learners == scheduler::LearnerScaling::kLinear);
+  CHECK(many.switches[0].with_learners == scheduler::RateScaling::kLinear);
   CHECK(many.switches[0].learners_per_device == std::vector<int>(many.devices.size(), 1));
   CHECK(many.switches[0].path == "synchronization.switch[0].sma");
-  CHECK(many.switches[1].with_learners == scheduler::LearnerScaling::kLinear);  // as before
+  CHECK(many.switches[1].with_learners == scheduler::RateScaling::kLinear);  // as before
   CHECK(many.switches[1].learners_per_device.empty());
 }
 

@@ -27,14 +27,14 @@ std::string refusal_of_file(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("an unknown field is shown with the field that was meant") {
+TEST_CASE("the error for an unknown field suggests a similar field") {
   CHECK(refusal(changed("batch_size", "bach_size")) ==
         "job.txtpb:4:12: error: no field 'bach_size' in training; did you mean 'batch_size'?\n"
         "    4 | training { bach_size: 32 max_epochs: 10 }\n"
         "      |            ^");
 }
 
-TEST_CASE("all unknown fields are found in one reading") {
+TEST_CASE("all unknown fields are reported at once") {
   const std::string text = refusal("nam: \"x\"\nmodel { foo { bar { baz: 1 } } }\ndata { digit {} }\n");
   CHECK_THAT(text, ContainsSubstring("job.txtpb:1:1: error: no field 'nam' in the job; did you mean 'name'?"));
   CHECK_THAT(text, ContainsSubstring("job.txtpb:2:9: error: no field 'foo' in model"));
@@ -42,7 +42,7 @@ TEST_CASE("all unknown fields are found in one reading") {
   CHECK_THAT(text, ContainsSubstring("\n3 errors"));
 }
 
-TEST_CASE("an unknown field is shown its place, or the fields that there are") {
+TEST_CASE("the error for an unknown field shows its right place, or the valid fields") {
   CHECK_THAT(refusal("batch_size: 3"), ContainsSubstring("no field 'batch_size' in the job; did you mean "
                                                          "'training.batch_size'?"));
   CHECK_THAT(refusal("training { momentum: 3 }"),
@@ -58,7 +58,7 @@ TEST_CASE("among short names only the closest are suggested") {
   CHECK_THAT(refusal("model { zz {} }"), ContainsSubstring("no field 'zz' in model; its fields are zoo, layers"));
 }
 
-TEST_CASE("a misspelt value of an enum is shown with the values that there are") {
+TEST_CASE("the error for a misspelled enum value lists the valid values") {
   CHECK(refusal(changed("base: 0.01", "base: 1 with_learners: SQR")) ==
         "job.txtpb:5:40: error: 'SQR' is not a value of with_learners; did you mean 'SQRT'? (values: KEEP, SQRT, "
         "LINEAR)\n"
@@ -68,7 +68,7 @@ TEST_CASE("a misspelt value of an enum is shown with the values that there are")
              ContainsSubstring("did you mean 'LINEAR'?"));
 }
 
-TEST_CASE("values of the wrong type are shown where they are") {
+TEST_CASE("the error for a value of the wrong type shows its position") {
   const auto first_line = [](const std::string& from, const std::string& to) {
     const std::string text = refusal(changed(from, to));
     CHECK(text.find(kStops) == std::string::npos);
@@ -96,7 +96,7 @@ TEST_CASE("values of the wrong type are shown where they are") {
         "LINEAR)");
 }
 
-TEST_CASE("reading stops where it is not clear what the rest means") {
+TEST_CASE("parsing stops at errors from which it cannot recover") {
   const auto first_line = [](const std::string& from, const std::string& to) {
     const std::string text = refusal(changed(from, to));
     CHECK_THAT(text, ContainsSubstring(kStops));
@@ -117,7 +117,7 @@ TEST_CASE("reading stops where it is not clear what the rest means") {
         "boundaries.");
 }
 
-TEST_CASE("reading goes on behind values that cannot be, fields that are there twice and unknown ones") {
+TEST_CASE("parsing continues after invalid values, repeated fields and unknown fields") {
   const std::string text = refusal(
       "name: 3\n"
       "model { zoo { mlp { hidden: [1, \"x\", 3] } } }\n"
@@ -145,7 +145,7 @@ TEST_CASE("reading goes on behind values that cannot be, fields that are there t
   }
 }
 
-TEST_CASE("more mistakes of form than anyone reads are counted") {
+TEST_CASE("of many syntax errors the first are shown and the others counted") {
   const std::string many = refusal(repeated("zz: 1\n", 20000));
   CHECK_THAT(many, ContainsSubstring("job.txtpb:50:1: error: no field 'zz' in the job; its fields are name, model,"));
   CHECK(many.find("job.txtpb:51:") == std::string::npos);
@@ -154,18 +154,18 @@ TEST_CASE("more mistakes of form than anyone reads are counted") {
   CHECK_THAT(wrong, ContainsSubstring("\n50 errors\nReading stops"));
 }
 
-TEST_CASE("a long text on one line is located in no time") {
+TEST_CASE("errors in a very long line are located quickly") {
   CHECK_THAT(refusal(repeated("zz:\t1 ", 500000)), ContainsSubstring("\n500000 errors, of which 50 are shown"));
 }
 
-TEST_CASE("extensions are none of a job's") {
+TEST_CASE("protobuf extensions are refused") {
   CHECK_THAT(refusal(std::string(kGoodJob) + "[a.b] { base: 3 } [c]: 2 base: 1"),
              ContainsSubstring("job.txtpb:7:1: error: jobs have no extensions, such as [a.b]\n") &&
                  ContainsSubstring("such as [c]") && ContainsSubstring("'learning_rate.base'?") &&
                  ContainsSubstring("\n3 errors"));
 }
 
-TEST_CASE("columns count bytes behind tabs, and carets stand below them") {
+TEST_CASE("columns count bytes, also after tabs, and carets are below the errors") {
   CHECK(refusal("\tname: \"\xC3\xA9\"\ttrainin {}") ==
         "job.txtpb:1:13: error: no field 'trainin' in the job; did you mean 'training'?\n"
         "    1 | \tname: \"\xC3\xA9\"\ttrainin {}\n"
@@ -181,7 +181,7 @@ TEST_CASE("deep nesting is refused and does not exhaust the stack") {
   CHECK(said.size() < 1000);
 }
 
-TEST_CASE("an empty file is told what a job needs") {
+TEST_CASE("the errors for an empty file say what a job needs") {
   CHECK(refusal("") ==
         "job.txtpb:1:1: error: no data is chosen; add data { digits {} } (part of the program) or data { mnist {} }\n"
         "job.txtpb:1:1: error: learning_rate.base is missing: the length of the steps, such as 0.01\n"
@@ -189,7 +189,7 @@ TEST_CASE("an empty file is told what a job needs") {
         "3 errors");
 }
 
-TEST_CASE("files that are no job files are refused") {
+TEST_CASE("files that are not job files are refused") {
   const tests::TemporaryDirectory directory;
   const auto file = [&](const std::string& content) {
     tests::write_text(directory / "x.txtpb", content);
@@ -206,12 +206,12 @@ TEST_CASE("files that are no job files are refused") {
   CHECK_THAT(refusal_of_file(file("name: 3")), ContainsSubstring("x.txtpb:1:7: error: expected text in quotes, not 3"));
 }
 
-TEST_CASE("a job file that cannot even be looked at is told why") {
+TEST_CASE("the error for a job file that cannot be opened gives the reason") {
   CHECK_THAT(refusal_of_file(repeated("long", 100) + ".txtpb"),
              ContainsSubstring("the job file cannot be opened: File name too long"));
 }
 
-TEST_CASE("a byte-order mark before the text is read over, and positions do not count it") {
+TEST_CASE("a byte-order mark is skipped, and positions do not count it") {
   const tests::TemporaryDirectory directory;
   const std::string path = (directory / "x.txtpb").string();
   tests::write_text(path, "\xEF\xBB\xBF" + std::string(kGoodJob));
@@ -222,7 +222,7 @@ TEST_CASE("a byte-order mark before the text is read over, and positions do not 
                                                       "      |       ^"));
 }
 
-TEST_CASE("a list without elements is no way to get its default") {
+TEST_CASE("an empty list is refused rather than replaced by its default") {
   CHECK(refusal(with_model("model { zoo { mlp { hidden: [] } } }")) ==
         "job.txtpb:2:21: error: hidden is an empty list; name its elements, or remove the field\n"
         "    2 | model { zoo { mlp { hidden: [] } } }\n"

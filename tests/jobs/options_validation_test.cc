@@ -7,12 +7,12 @@ namespace {
 
 std::string with_data(std::string_view data) { return changed("data { digits {} }", data); }
 
-// The correct job's data with this validation.
+// Returns the valid job with this validation.
 std::string with_validation(std::string_view validation) {
   return with_data("data { digits {} validation { " + std::string(validation) + " } }");
 }
 
-// The first line of the error for a job.
+// Returns the first line of the error for a job.
 std::string said_of(const std::string& text) {
   const std::string said = refusal(text);
   return said.substr(0, said.find('\n'));
@@ -20,7 +20,7 @@ std::string said_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a job has no validation set unless it asks for one, and its seed is its own") {
+TEST_CASE("a job has no validation set unless it asks for one, and the validation seed is separate") {
   const JobOptions none = parse(std::string(kGoodJob));
   CHECK_FALSE(none.data.validation.has_value());
   CHECK(none.data.training_examples == 20'000);
@@ -57,7 +57,7 @@ TEST_CASE("the sizes of known datasets follow from their classes") {
   CHECK_FALSE(arrays.data.validation_examples.has_value());
 }
 
-TEST_CASE("mini-batches and rounds must fit into what is left to train on") {
+TEST_CASE("mini-batches and rounds must fit into the remaining training set") {
   const std::string half = with_validation("fraction: 0.5");
   CHECK(parse(half, {"training.batch_size=5000"}).training.batch_size == 5000);
   CHECK_THAT(refusal(half, {"training.batch_size=10001", "learners.per_device.fixed=1"}, engine::ErrorKind::kUsage),
@@ -68,7 +68,7 @@ TEST_CASE("mini-batches and rounds must fit into what is left to train on") {
   CHECK(parse(std::string(kGoodJob), {"training.batch_size=10000"}).training.batch_size == 10'000);
 }
 
-TEST_CASE("a validation set that cannot be is refused where the job asks for it") {
+TEST_CASE("an impossible validation set is refused at its position") {
   CHECK(said_of(with_validation("")) ==
         "job.txtpb:3:18: error: fraction is missing: the part of each class that validates, such as 0.1");
   for (const char* fraction : {"0", "-0.1", "0.51", "1"}) {
@@ -90,7 +90,7 @@ TEST_CASE("a validation set that cannot be is refused where the job asks for it"
   CHECK(said_of(with_validation("fracton: 0.1")).starts_with("job.txtpb:3:31: error: "));
 }
 
-TEST_CASE("a target that only a faultless model reaches on the validation set is a warning") {
+TEST_CASE("a target that only a perfect model reaches on the validation set is a warning") {
   const auto warnings = [](const std::string& fraction, const std::string& target) {
     return parse(with_validation("fraction: " + fraction), {"training.target_accuracy=" + target}).warnings;
   };

@@ -97,7 +97,7 @@ std::size_t count(const std::string& text, const std::string& word) {
 
 }  // namespace
 
-TEST_CASE("console: predictors of numbers have an error in the place of an accuracy") {
+TEST_CASE("console: regression models show an RMSE in place of an accuracy") {
   Console console;
   RunStart start = some_start();
   start.metric = Metric::kRmse;
@@ -141,7 +141,7 @@ TEST_CASE("console: says at the start what is going to run") {
   CHECK_THAT(growing.messages.text(), ContainsSubstring("1 on 'cpu:2' (8, 8 from epoch 6 on); mini-batches"));
 }
 
-TEST_CASE("console: says at once that it prepares, in a line of which a terminal keeps nothing") {
+TEST_CASE("console: says at once that it prepares, in a line that a terminal removes later") {
   Console plain;
   plain.reporter.on_prepare();
   CHECK(plain.messages.text() == "preparing data and learners\n");
@@ -155,7 +155,7 @@ TEST_CASE("console: says at once that it prepares, in a line of which a terminal
   CHECK(quiet.messages.text().empty());
 }
 
-TEST_CASE("console: a run that fails while it prepares leaves no half line") {
+TEST_CASE("console: a run that fails during preparation leaves no partial line") {
   Console console({.bar = true});
   console.reporter.on_prepare();
   RunSummary failed;
@@ -164,7 +164,7 @@ TEST_CASE("console: a run that fails while it prepares leaves no half line") {
   CHECK(console.messages.text().ends_with("learners\r\x1b[K"));
 }
 
-TEST_CASE("console: answers a signal at once, quiet or not") {
+TEST_CASE("console: a signal is answered at once, also with --quiet") {
   for (const bool quiet : {false, true}) {
     Console console({.quiet = quiet});
     console.reporter.on_stop(SIGINT);
@@ -174,7 +174,7 @@ TEST_CASE("console: answers a signal at once, quiet or not") {
   }
 }
 
-TEST_CASE("console: without a terminal one plain line per interval and one per epoch") {
+TEST_CASE("console: without a terminal, one plain line per interval and one per epoch") {
   Console console;
   console.reporter.on_start(some_start());
   const std::size_t before = count(console.messages.text(), "\n");
@@ -193,7 +193,7 @@ TEST_CASE("console: without a terminal one plain line per interval and one per e
   CHECK(count(console.messages.text(), "\r") + count(console.messages.text(), "\x1b") == 0);
 }
 
-TEST_CASE("console: top-5 accuracy is told where there are many classes") {
+TEST_CASE("console: top-5 accuracy is shown if there are many classes") {
   for (const int classes : {10, 100}) {
     CAPTURE(classes);
     Console console;
@@ -214,7 +214,7 @@ TEST_CASE("console: top-5 accuracy is told where there are many classes") {
   }
 }
 
-TEST_CASE("console: on a terminal a bar that is rewritten in place and fits") {
+TEST_CASE("console: on a terminal, a bar that is rewritten in place and fits the width") {
   for (const int columns : {20, 60, 80, 200}) {
     Console console({.bar = true, .columns = columns});
     console.reporter.on_start(some_start());
@@ -230,7 +230,7 @@ TEST_CASE("console: on a terminal a bar that is rewritten in place and fits") {
   }
 }
 
-TEST_CASE("console: colors only where they are asked for") {
+TEST_CASE("console: colors only if they are requested") {
   for (const bool color : {false, true}) {
     Console console({.bar = true, .color = color});
     console.reporter.on_start(some_start());
@@ -239,7 +239,7 @@ TEST_CASE("console: colors only where they are asked for") {
   }
 }
 
-TEST_CASE("console: quiet leaves warnings and the result") {
+TEST_CASE("console: --quiet shows only warnings and the result") {
   Console console({.quiet = true});
   console.reporter.on_start(some_start());
   console.reporter.on_progress(progress_at(1));
@@ -249,7 +249,7 @@ TEST_CASE("console: quiet leaves warnings and the result") {
   CHECK_FALSE(console.results.text().empty());
 }
 
-TEST_CASE("console: with a validation set says what it achieved there, and that its target is for that") {
+TEST_CASE("console: with a validation set, shows its accuracy and says that the target applies to it") {
   Console console;
   RunStart start = some_start();
   start.accuracy_set = EvaluationSet::kValidation;
@@ -284,7 +284,7 @@ TEST_CASE("console: with a validation set says what it achieved there, and that 
         "arbalest: before it failed: best validation accuracy 99.17 % in 4 epochs\n");
 }
 
-TEST_CASE("console: ends with accuracy, time to accuracy, throughput, learners and the model") {
+TEST_CASE("console: the result has accuracy, time to accuracy, throughput, learners and the model") {
   Console console;
   console.reporter.on_start(some_start());
   console.reporter.on_finish(some_summary());
@@ -306,7 +306,7 @@ TEST_CASE("console: says when the target was not reached, and why a run stopped 
   CHECK_THAT(console.messages.text(), ContainsSubstring("arbalest: error: learner 1 met"));
 }
 
-TEST_CASE("console: a stopped run says what part of its epochs it has trained") {
+TEST_CASE("console: a stopped run says how many epochs it has trained") {
   Console console;
   console.reporter.on_start(some_start());
   RunSummary summary = some_summary();
@@ -319,7 +319,7 @@ TEST_CASE("console: a stopped run says what part of its epochs it has trained") 
   CHECK_THAT(console.messages.text(), ContainsSubstring("arbalest: stopped by SIGINT after 0.6 epochs\n"));
 }
 
-TEST_CASE("console: one epoch is no epochs, and one example no examples") {
+TEST_CASE("console: singular and plural of epochs and examples") {
   Console console;
   RunStart start = some_start();
   start.max_epochs = 1;
@@ -333,7 +333,7 @@ TEST_CASE("console: one epoch is no epochs, and one example no examples") {
   CHECK_THAT(console.results.text(), ContainsSubstring("after 1 epoch (best"));
 }
 
-TEST_CASE("console: a loss that is not a number has no sign") {
+TEST_CASE("console: a NaN loss is shown without a sign") {
   const double negative_nan = std::copysign(std::numeric_limits<double>::quiet_NaN(), -1.0);
   RunProgress progress = progress_at(1);
   progress.train_loss = negative_nan;
@@ -348,7 +348,7 @@ TEST_CASE("console: a loss that is not a number has no sign") {
   }
 }
 
-TEST_CASE("console: a failed run has no result, but says what it had reached") {
+TEST_CASE("console: a failed run has no result, but says what it has achieved") {
   RunSummary summary = some_summary();
   summary.status = RunStatus::kFailed;
   summary.epochs_begun = 4.0;
@@ -367,7 +367,7 @@ TEST_CASE("console: a failed run has no result, but says what it had reached") {
   CHECK(messages_of().empty());
 }
 
-TEST_CASE("text: numbers as people read them") {
+TEST_CASE("text: numbers are formatted for people") {
   CHECK(grouped(0) == "0");
   CHECK(grouped(999) == "999");
   CHECK(grouped(1000) == "1,000");
@@ -439,7 +439,7 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
   CHECK(json["warnings"][0] == "too large");
 }
 
-TEST_CASE("the console tells of a switch and of the learners from there on") {
+TEST_CASE("console: a switch is shown with the new number of learners") {
   SwitchRow row;
   row.epoch = 2.5016;
   row.from = "s_sgd";

@@ -25,11 +25,11 @@ std::system_error system_error(int code) { return {code, std::generic_category()
 
 }  // namespace
 
-TEST_CASE("failure: our own errors stay what they are") {
+TEST_CASE("failure: engine::Error keeps its kind and message") {
   check(Error(ErrorKind::kData, "the file is gone"), ErrorKind::kData, "the file is gone");
 }
 
-TEST_CASE("failure: memory or disk space that has run out is told apart from the rest") {
+TEST_CASE("failure: out of memory and full disks have their own kinds") {
   check(std::bad_alloc(), ErrorKind::kOutOfMemory, "out of memory; use fewer learners");
   check(std::bad_array_new_length(), ErrorKind::kOutOfMemory, "out of memory");
   for (const int code : {ENOMEM, ENOSPC, EDQUOT, EFBIG}) {

@@ -79,7 +79,7 @@ std::optional<ErrorKind> failure(const std::function<void()>& action) {
   return std::nullopt;
 }
 
-// In its scope files cannot grow beyond `bytes`, which a writer sees as a full disk.
+// In its scope, files cannot grow beyond `bytes`. A writer gets the error of a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -102,7 +102,7 @@ class FileSizeLimit {
 
 }  // namespace
 
-TEST_CASE("atomic file: takes the place of the old file only when it is whole") {
+TEST_CASE("atomic file: replaces the old file only when it is complete") {
   const TemporaryDirectory directory;
   const fs::path path = directory / "file";
   write_file(path, "old");
@@ -121,7 +121,7 @@ TEST_CASE("atomic file: takes the place of the old file only when it is whole") 
   CHECK(files_in(directory.path()) == std::vector<std::string>{"file"});
 }
 
-TEST_CASE("atomic file: a disk that fills up leaves the old file and no trace of the new one") {
+TEST_CASE("atomic file: a full disk keeps the old file and leaves no part of the new one") {
   const TemporaryDirectory directory;
   const fs::path path = directory / "file";
   write_file(path, "old");
@@ -133,12 +133,12 @@ TEST_CASE("atomic file: a disk that fills up leaves the old file and no trace of
   CHECK(files_in(directory.path()) == std::vector<std::string>{"file"});
 }
 
-TEST_CASE("files: a write that fails for another reason is no lack of space") {
+TEST_CASE("files: other failed writes are not reported as a full disk") {
   const TemporaryDirectory directory;
   CHECK(failure([&] { write_file(directory / "none/file", "x"); }) == ErrorKind::kInternal);
 }
 
-TEST_CASE("metrics: a line that does not reach the disk is an error") {
+TEST_CASE("metrics: a line that cannot be written is an error") {
   const TemporaryDirectory directory;
   const fs::path path = directory / "metrics.jsonl";
   MetricsLog log(path, open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666));
@@ -162,7 +162,7 @@ TEST_CASE("report: epoch rows and the summary have the documented names") {
   CHECK(summary["time_to_accuracy_seconds"].is_null());
 }
 
-TEST_CASE("report: predictors of numbers have an error in the place of accuracies") {
+TEST_CASE("report: regression models have an RMSE in place of accuracies") {
   EpochRow row = some_row();
   row.train_accuracy.reset();
   row.test_rmse = 0.5;
@@ -188,7 +188,7 @@ TEST_CASE("report: predictors of numbers have an error in the place of accuracie
   CHECK(names_of(evaluation) == std::vector<std::string>{"test_rmse", "test_loss", "examples"});
 }
 
-TEST_CASE("report: a run with a validation set says what it has achieved there, and which set its time reads") {
+TEST_CASE("report: a run with a validation set has its accuracy and names the set of the time to accuracy") {
   CHECK(to_json(some_start())["accuracy_set"] == "test");
   CHECK(to_json(some_summary())["accuracy_set"] == "test");
   CHECK_FALSE(to_json(some_summary()).contains("validation_accuracy"));
@@ -238,7 +238,7 @@ TEST_CASE("report: a run with a validation set says what it has achieved there, 
         std::vector<std::string>{"validation_accuracy", "validation_top5_accuracy", "validation_loss", "examples"});
 }
 
-TEST_CASE("report: what was not measured is null, not zero") {
+TEST_CASE("report: a value that was not measured is null, not zero") {
   RunSummary summary = some_summary();
   summary.test_accuracy = 0.0;
   summary.test_loss = 0.0;
@@ -252,18 +252,18 @@ TEST_CASE("report: what was not measured is null, not zero") {
   }
 }
 
-TEST_CASE("report: learners per device are one number where all devices have the same") {
+TEST_CASE("report: learners per device are one number if all devices have the same") {
   CHECK(to_json(some_summary())["learners_per_device"] == 1);
   CHECK(to_json(some_row())["learners_per_device"] == ordered_json::array({2, 1}));
 }
 
-TEST_CASE("report: numbers survive the way through a file to the last digit") {
+TEST_CASE("report: numbers are written and read back exactly") {
   const ordered_json read = ordered_json::parse(to_json(some_summary()).dump());
   CHECK(read["test_accuracy"].get<double>() == 0.1 + 0.2);
   CHECK(read["seed"].get<std::uint64_t>() == std::numeric_limits<std::uint64_t>::max());
 }
 
-TEST_CASE("report: only losses and distances may be null for want of a finite value") {
+TEST_CASE("report: non-finite losses and distances are null, other non-finite values are errors") {
   EpochRow row = some_row();
   row.train_loss = row.test_loss = row.replica_distance = std::numeric_limits<double>::quiet_NaN();
   const ordered_json json = to_json(row);
@@ -277,7 +277,7 @@ TEST_CASE("report: only losses and distances may be null for want of a finite va
   CHECK(failure([&] { to_json(summary); }) == ErrorKind::kInternal);
 }
 
-TEST_CASE("run directory: keeps job, metrics and summary, and lines are there while the run goes on") {
+TEST_CASE("run directory: has job, metrics and summary, and metrics lines are written during the run") {
   const TemporaryDirectory parent;
   const fs::path path = parent / "some/run";
   RunDirectory directory(path, "trial");
@@ -300,7 +300,7 @@ TEST_CASE("run directory: keeps job, metrics and summary, and lines are there wh
   CHECK(ordered_json::parse(tests::read_text(path / "summary.json")) == to_json(some_summary()));
 }
 
-TEST_CASE("run directory: of a tuned run it keeps the numbers of learners from the start") {
+TEST_CASE("run directory: a tuned run's directory has the numbers of learners from the start") {
   const TemporaryDirectory parent;
   RunStart start = some_start();
   start.is_tuned = true;
@@ -341,7 +341,7 @@ TEST_CASE("run directory: of a tuned run it keeps the numbers of learners from t
                                            {"best_goodput", nullptr}});
 }
 
-TEST_CASE("run directory: tells hash and accuracy of the saved model, if the run came to its end") {
+TEST_CASE("run directory: a finished run has the hash and accuracy of the saved model") {
   const TemporaryDirectory directory;
   CHECK_FALSE(read_summary(directory.path()).has_value());
   RunSummary summary = some_summary();
@@ -363,7 +363,7 @@ TEST_CASE("run directory: tells hash and accuracy of the saved model, if the run
   CHECK_THROWS_WITH(read_summary(directory.path()), ContainsSubstring("summary.json' is damaged: it cannot be read"));
 }
 
-TEST_CASE("run directory: a run that never began leaves nothing behind, but for what was there") {
+TEST_CASE("run directory: a run that never started leaves only what existed before") {
   const TemporaryDirectory parent;
   fs::create_directory(parent / "mine");
   for (const char* path : {"run", "some/where/run", "mine/run", "mine/run/"}) {
@@ -383,7 +383,7 @@ TEST_CASE("run directory: a run that never began leaves nothing behind, but for 
   CHECK(files_in(parent.path()) == std::vector<std::string>{"mine"});
 }
 
-TEST_CASE("run directory: without a name nothing is left of runs/ by a run that never began") {
+TEST_CASE("run directory: a run without a directory name that never started leaves no runs/") {
   const TemporaryDirectory parent;
   const fs::path before = fs::current_path();
   fs::current_path(parent.path());
@@ -396,7 +396,7 @@ TEST_CASE("run directory: without a name nothing is left of runs/ by a run that 
   fs::current_path(before);
 }
 
-TEST_CASE("output directory: what was there stays, what is new and stays empty goes again") {
+TEST_CASE("output directory: existing directories stay, new empty ones are removed") {
   const TemporaryDirectory parent;
   {
     const OutputDirectory first(parent / "some/one/", "tune-trial");
@@ -413,7 +413,7 @@ TEST_CASE("output directory: what was there stays, what is new and stays empty g
   CHECK(files_in(parent / "some/one") == std::vector<std::string>{"tune.json"});
 }
 
-TEST_CASE("run directory: of two runs at once one has it, and the other changes nothing") {
+TEST_CASE("run directory: of two simultaneous runs, one gets the directory and the other changes nothing") {
   const TemporaryDirectory parent;
   const fs::path path = parent / "run";
   RunDirectory first(path, "trial");
@@ -422,7 +422,7 @@ TEST_CASE("run directory: of two runs at once one has it, and the other changes 
   CHECK(failure([&] { RunDirectory(path, "other"); }) == ErrorKind::kUsage);
   CHECK(files_in(path) == std::vector<std::string>{"job.txtpb", "metrics.jsonl"});
 
-  // Many runs begin at the same moment.
+  // Many runs start at the same moment.
   std::atomic<int> winners{0};
   std::atomic<int> losers{0};
   std::atomic<bool> go{false};
@@ -444,7 +444,7 @@ TEST_CASE("run directory: of two runs at once one has it, and the other changes 
   CHECK(losers == 7);
 }
 
-TEST_CASE("run directory: is refused if it holds a run, cannot be made or cannot be written") {
+TEST_CASE("run directory: refused if it contains a run, cannot be created or cannot be written") {
   const TemporaryDirectory parent;
   fs::create_directory(parent / "used");
   tests::write_text(parent / "used/model.safetensors", "precious");
@@ -463,7 +463,7 @@ TEST_CASE("run directory: is refused if it holds a run, cannot be made or cannot
   CHECK(failure([&] { RunDirectory("/proc", "trial"); }) == ErrorKind::kUsage);
 }
 
-TEST_CASE("run directory: runs of a job that begin in the same second have directories of their own") {
+TEST_CASE("run directory: runs of a job that start in the same second get different directories") {
   const TemporaryDirectory parent;
   const fs::path before = fs::current_path();
   fs::current_path(parent.path());

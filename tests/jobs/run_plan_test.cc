@@ -1,4 +1,4 @@
-// What a job plans for its epochs.
+// The plan of learners, schemes and learning rates that a job makes for its epochs.
 #include "jobs/run/run_plan.h"
 
 #include <cmath>
@@ -21,7 +21,8 @@ std::vector<Row> plan(const std::string& synchronization, const std::string& per
       "synchronization { " +
       synchronization + " } learners { per_device { " + per_device + " } }");
   std::vector<Row> rows;
-  for (const PlanRow& row : plan_of(job)) rows.emplace_back(row.epoch, row.rate, row.learners, row.synchronization);
+  for (const PlanRow& row : plan_of(job))
+    rows.emplace_back(row.epoch, row.learning_rate, row.learners, row.synchronization);
   return rows;
 }
 

@@ -21,7 +21,7 @@ std::vector<NamedTensor> some_tensors() {
           {"scalar", {}, {0.1F}}};
 }
 
-// A file with this header and `data_bytes` zero bytes after it.
+// Returns a file with this header followed by `data_bytes` zero bytes.
 std::string file_with(const std::string& header, std::size_t data_bytes) {
   const std::uint64_t size = header.size();
   std::string file(sizeof(size), '\0');
@@ -29,7 +29,7 @@ std::string file_with(const std::string& header, std::size_t data_bytes) {
   return file + header + std::string(data_bytes, '\0');
 }
 
-// The error message for a file with these bytes.
+// Returns the error message for a file with these bytes.
 std::string refusal(const std::string& bytes) {
   const TemporaryDirectory directory;
   tests::write_text(directory / "model.safetensors", bytes);
@@ -45,7 +45,7 @@ std::string refusal(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("safetensors: what was written is read back, bit for bit") {
+TEST_CASE("safetensors: tensors are read back bit by bit") {
   const TemporaryDirectory directory;
   const auto path = directory / "model.safetensors";
   const std::vector<NamedTensor> written = some_tensors();
@@ -62,7 +62,7 @@ TEST_CASE("safetensors: what was written is read back, bit for bit") {
   }
 }
 
-TEST_CASE("safetensors: the bytes are those of the format") {
+TEST_CASE("safetensors: the bytes follow the format") {
   const TemporaryDirectory directory;
   const auto path = directory / "model.safetensors";
   const std::string hash = write_safetensors(path, std::vector<NamedTensor>{{"a", {2}, {1.0F, -2.0F}}}, {{"k", "v"}});
@@ -85,13 +85,13 @@ TEST_CASE("safetensors: the same tensors give the same bytes") {
   CHECK(tests::read_text(directory / "a") == tests::read_text(directory / "b"));
 }
 
-TEST_CASE("safetensors: a file without tensors is a file") {
+TEST_CASE("safetensors: a file without tensors is valid") {
   const TemporaryDirectory directory;
   tests::write_text(directory / "a", file_with("{}", 0));
   CHECK(read_safetensors(directory / "a").empty());
 }
 
-TEST_CASE("safetensors: tensors come in the order of their bytes") {
+TEST_CASE("safetensors: tensors are read in the order of their data") {
   const TemporaryDirectory directory;
   tests::write_text(directory / "a", file_with(R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},)"
                                                R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  )",
@@ -189,7 +189,7 @@ TEST_CASE("safetensors: every truncation is refused") {
   CHECK(refusal(whole) == "accepted");
 }
 
-TEST_CASE("safetensors: a file that is not the one that was saved is refused") {
+TEST_CASE("safetensors: a file with another hash than the saved one is refused") {
   const TemporaryDirectory directory;
   const auto path = directory / "model.safetensors";
   const std::string hash = write_safetensors(path, some_tensors(), {});

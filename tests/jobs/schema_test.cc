@@ -1,4 +1,4 @@
-// Rules of the schema: those of buf's STANDARD set, except for short names of enum values.
+// Rules of the schema: buf's STANDARD rules, except for short names of enum values.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -32,7 +32,7 @@ bool is_snake_case(const std::string& name) {
          std::ranges::all_of(name, [](char c) { return c == '_' || is_lower_or_digit(c); });
 }
 
-// "LearnerScaling" -> "LEARNER_SCALING"
+// "RateScaling" -> "RATE_SCALING"
 std::string in_capitals(const std::string& title_case) {
   std::string result;
   for (const char c : title_case) {
@@ -62,7 +62,7 @@ void check_message(const Descriptor& type) {
     const FieldDescriptor& field = *type.field(i);
     INFO(field.name());
     CHECK(is_snake_case(field.name()));
-    // "Left out" must differ from "zero".
+    // A missing field must differ from a zero.
     CHECK((field.is_repeated() || field.has_presence()));
   }
   for (int i = 0; i < type.nested_type_count(); ++i) check_message(*type.nested_type(i));
@@ -75,7 +75,7 @@ void collect(const FileDescriptor& file, std::set<const FileDescriptor*>& files)
   for (int i = 0; i < file.dependency_count(); ++i) collect(*file.dependency(i), files);
 }
 
-// The longest chain of messages from `type` down; the parser allows 64.
+// Returns the depth of nested messages below `type`. The parser allows 64.
 int depth(const Descriptor& type, std::set<const Descriptor*> above = {}) {
   REQUIRE(above.insert(&type).second);  // a recursive message would allow jobs of any depth
   int deepest = 0;
@@ -88,7 +88,7 @@ int depth(const Descriptor& type, std::set<const Descriptor*> above = {}) {
 
 }  // namespace
 
-TEST_CASE("the schema keeps its rules") {
+TEST_CASE("the schema follows its rules") {
   std::set<const FileDescriptor*> files;
   collect(*v1::Job::descriptor()->file(), files);
   std::set<std::string> names;

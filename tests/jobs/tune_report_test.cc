@@ -13,7 +13,7 @@ TunePoint point_at(std::vector<int> learners, double rate) {
   return {.learners = std::move(learners), .threads = {2, 1}, .images_per_second = rate, .learner_bytes = 1 << 20};
 }
 
-// A result for devices of three cores and of one core, with different numbers of learners.
+// A result for one device with three cores and one with a single core, with different numbers of learners.
 TuneResult unlike() {
   return {.job = "lenet",
           .devices = {"cpu:0-2", "cpu:3"},
@@ -27,7 +27,7 @@ TuneResult unlike() {
 
 }  // namespace
 
-TEST_CASE("tune report: numbers that differ between devices are told by device") {
+TEST_CASE("tune report: numbers that differ between devices are listed by device") {
   TuneResult result = unlike();
   CHECK_THAT(to_text(result), ContainsSubstring("3 learners on cpu:0-2, 6 learners on cpu:3: why") &&
                                   ContainsSubstring("3, 6") && !ContainsSubstring("on each device"));
@@ -36,17 +36,17 @@ TEST_CASE("tune report: numbers that differ between devices are told by device")
   CHECK(json["points"][0]["learners"] == 3);
   CHECK(json["points"][1]["learners"] == std::vector<int>{3, 6});
   CHECK(json["points"][1]["threads"] == std::vector<int>{2, 1});
-  CHECK_THAT(to_svg(result), ContainsSubstring("images/s over learners of all devices") &&
+  CHECK_THAT(to_svg(result), ContainsSubstring("examples/s over learners of all devices") &&
                                  ContainsSubstring("chosen: 3 learners on cpu:0-2, 6 learners on cpu:3"));
 
   result.chosen = {6, 6};
   result.points.back().learners = {6, 6};
   CHECK_THAT(to_text(result), ContainsSubstring("6 learners on each device: why"));
   CHECK(to_json(result)["points"][1]["learners"] == 6);
-  CHECK_THAT(to_svg(result), ContainsSubstring("images/s over learners per device"));
+  CHECK_THAT(to_svg(result), ContainsSubstring("examples/s over learners per device"));
 }
 
-TEST_CASE("tune report: by goodput it has throughput, efficiency and goodput of every number") {
+TEST_CASE("tune report: for goodput, every number of learners has throughput, efficiency and goodput") {
   TuneResult result = unlike();
   const std::string by_throughput = to_text(result);
   CHECK_THAT(by_throughput, !ContainsSubstring("efficiency") && !ContainsSubstring("goodput"));
@@ -78,7 +78,7 @@ TEST_CASE("tune report: by goodput it has throughput, efficiency and goodput of 
   CHECK(json["points"][1]["goodput"].get<double>() == Approx(60.0));
 }
 
-TEST_CASE("tune report: regret is that of the chosen numbers, which are marked once") {
+TEST_CASE("tune report: the regret is for the chosen numbers, which are marked once") {
   TuneResult result = unlike();
   CHECK_FALSE(regret_of(result).has_value());
   result.sweep = {point_at({1, 1}, 80.0), point_at({3, 3}, 200.0), point_at({3, 6}, 150.0), point_at({6, 6}, 120.0)};
@@ -87,7 +87,7 @@ TEST_CASE("tune report: regret is that of the chosen numbers, which are marked o
   const std::string text = to_text(result);
   CHECK_THAT(text, ContainsSubstring("25.0 % slower than the best of the sweep"));
   CHECK(text.find("chosen") == text.rfind("chosen"));
-  // The curve has the three equal numbers; the chosen numbers are a dot beside it.
+  // The curve has the three points with equal numbers. The chosen numbers are a dot beside the curve.
   const std::string svg = to_svg(result);
   CHECK(svg.find(" marked\"") == svg.rfind(" marked\""));
   const std::size_t curve = svg.find("<path class=\"curve");

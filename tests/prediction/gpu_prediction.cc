@@ -1,5 +1,5 @@
-// gpu_prediction: prints what an H100 is predicted to do with LeNet and ResNet-32, as tables in Markdown. Needs no GPU:
-// the nodes are counted on the stand-in, bytes and products in the prepared plans.
+// gpu_prediction: prints predictions for LeNet and ResNet-32 on an H100 as tables in Markdown. It needs no GPU, because
+// it counts nodes on the stand-in, and bytes and operations in the prepared plans.
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -23,7 +23,7 @@ struct Model {
   StepQuestion question;
 };
 
-// "2,586,000" of 2.586e6, rounded to thousands.
+// Rounds to thousands and formats: "2,586,000" for 2.586e6.
 std::string in_thousands(double value) {
   const auto thousands = static_cast<std::int64_t>(std::llround(1e-3 * value));
   return thousands < 1000 ? fmt::format("{},000", thousands)

@@ -1,4 +1,4 @@
-// The counts behind the predictions in bench/results/, beside numbers worked out by hand.
+// Compares the counts behind the predictions in bench/results/ with hand-computed numbers.
 #include "tests/prediction/prediction.h"
 #include "tests/support/catch.h"
 
@@ -6,39 +6,39 @@ namespace arbalest::tests::prediction {
 
 using engine::Precision;
 
-TEST_CASE("prediction: LeNet's products are those of its layers") {
+TEST_CASE("prediction: LeNet's operations agree with its layers") {
   const StepCosts costs = count_work({"lenet {}", {{1, 28, 28}, 10}, 32, Precision::kFloat32});
-  // Forward, an image: 2 x 20 x 24 x 24 x 25 + 2 x 50 x 8 x 8 x 500 + 2 x 800 x 500 + 2 x 500 x 10. Backward twice as
-  // many, but for the first layer, whose input gets no gradient.
+  // Forward, per image: 2 x 20 x 24 x 24 x 25 + 2 x 50 x 8 x 8 x 500 + 2 x 800 x 500 + 2 x 500 x 10. Backward: twice as
+  // many, but once for the first layer, whose input has no gradient.
   CHECK(costs.operations == 32.0 * (2 * 576'000 + 3 * (3'200'000 + 800'000 + 10'000)));
 }
 
-TEST_CASE("prediction: the bytes of a linear classifier by hand") {
+TEST_CASE("prediction: the bytes of a linear classifier agree with a hand-computed sum") {
   const auto bytes_of_tensors = [](Precision precision, double parameter_bytes) {
     const StepCosts costs = count_work({"logistic_regression {}", {{1, 28, 28}, 10}, 4, precision});
     CHECK(costs.parameters >= 7850);
     return costs.bytes - parameter_bytes * static_cast<double>(costs.parameters);
   };
-  // Dense layer: 12,544 of images and 160 of logits, forward and backward. Loss: 160 + 16 of labels + 4, then the
-  // same and the gradient of 160. Accuracy: 160 + 16 + 8, forward only. Parameters: weights read twice and a gradient
-  // written, then six vectors of the update.
+  // Dense layer: 12,544 bytes of images and 160 of logits, forward and backward. Loss: 160 + 16 (labels) + 4 forward,
+  // and backward the same plus the gradient of 160. Accuracy: 160 + 16 + 8, forward only. Parameters: the weights are
+  // read twice, a gradient is written, and the update accesses six vectors.
   CHECK(bytes_of_tensors(Precision::kFloat32, 36.0) == 2 * 12'704 + 180 + 340 + 184);
 }
 
-// A node costs 2.5 to 3 microseconds, and with few learners that is what a step takes. So no change of a kernel may add
-// nodes unnoticed.
+// A node costs 2.5 to 3 microseconds, which determines the time of a step if there are few learners. So no change may
+// add nodes unnoticed.
 TEST_CASE("prediction: nodes of a step") {
   constexpr const char* kLenet = "lenet {}";
   CHECK(count_nodes(kLenet, Precision::kFloat32) == 31);
-  CHECK(count_nodes(kLenet, Precision::kTensorFloat32) == 32);  // channels last up to the convolutions' end
-  CHECK(count_nodes(kLenet, Precision::kBFloat16) == 35);       // types change between convolutions and the rest
+  CHECK(count_nodes(kLenet, Precision::kTensorFloat32) == 32);  // tensors are channels-last up to the last convolution
+  CHECK(count_nodes(kLenet, Precision::kBFloat16) == 35);       // types change between convolutions and other layers
   constexpr const char* kResnet32 = "resnet_cifar { depth: 32 }";
   CHECK(count_nodes(kResnet32, Precision::kFloat32) == 250);
   CHECK(count_nodes(kResnet32, Precision::kTensorFloat32) == 250);
-  CHECK(count_nodes(kResnet32, Precision::kBFloat16) == 282);  // a gradient of each convolution's weights is widened
+  CHECK(count_nodes(kResnet32, Precision::kBFloat16) == 282);  // converts each convolution's weight gradient to FP32
 }
 
-TEST_CASE("prediction: the largest of the three limits counts") {
+TEST_CASE("prediction: the largest of the three limits determines the time") {
   const Gpu gpu{.bytes_per_second = 1e9,
                 .float32_operations_per_second = 1e9,
                 .least_node_seconds = 1.0,

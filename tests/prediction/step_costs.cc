@@ -29,7 +29,8 @@ double convolution_operations(const NotingDevice& device) {
   return operations;
 }
 
-// Weights of dense layers are the matrices; none of them reads the mini-batch in the models asked about.
+// The parameters of rank 2 are the weights of dense layers. In the models of the predictions, no dense layer reads the
+// mini-batch.
 double dense_operations(const dataflow::Plan& plan) {
   double operations = 0.0;
   for (const dataflow::ParameterEntry& entry : plan.parameters().entries()) {
@@ -46,7 +47,7 @@ double tensor_bytes(const dataflow::Plan& plan) {
     for (const int input : node.inputs) {
       const auto size = static_cast<double>(plan.tensor_bytes(input));
       inputs += size;
-      if (input > dataflow::Graph::kLabel) input_gradients += size;  // the mini-batch gets none
+      if (input > dataflow::Graph::kLabel) input_gradients += size;  // the mini-batch has no gradient
     }
     const auto output = static_cast<double>(plan.tensor_bytes(node.output));
     const bool is_metric = node.layer->role() == dataflow::LayerRole::kMetric;
@@ -59,7 +60,7 @@ double parameter_bytes(const dataflow::Plan& plan, engine::Precision precision) 
   const auto elements = static_cast<double>(plan.parameters().elements());
   const double rounded = precision == engine::Precision::kBFloat16 ? 2.0 : 0.0;
   const double read = rounded > 0.0 ? rounded : kFloatBytes;
-  const double by_layers = 2.0 * read + kFloatBytes;  // forward, backward; the gradient
+  const double by_layers = 2.0 * read + kFloatBytes;  // read forward and backward, and the gradient is written
   const double by_update = 6.0 * kFloatBytes + rounded;
   return elements * (by_layers + by_update);
 }
@@ -83,7 +84,7 @@ std::int64_t count_nodes(const std::string& model, engine::Precision precision) 
   advance();
   session.scheduler().drain();
   bench::StepGraph step(*finder.learner, advance);
-  step.replay(1);  // the scheduler waits for the step that it believes enqueued
+  step.replay(1);  // the scheduler waits for the step that was recorded instead of run
   session.scheduler().drain();
   return static_cast<std::int64_t>(step.nodes());
 }

@@ -1,4 +1,4 @@
-// Catch2 2 (Debian 12) and 3 behind one include.
+// Includes Catch2, version 2 (Debian 12) or 3.
 #pragma once
 
 #if __has_include(<catch2/catch_all.hpp>)

@@ -1,4 +1,4 @@
-// The error of a reader for data that it must refuse.
+// Returns the error message of a reader that must reject its data.
 #pragma once
 
 #include <string>

@@ -10,7 +10,8 @@
 
 namespace arbalest::tests {
 
-// Lists one CPU device, then two disjoint ones. With a single core it warns and leaves out the two.
+// Returns a list with one CPU device and a list with two disjoint ones. With a single core it warns and leaves out the
+// second list.
 inline std::vector<std::vector<std::string>> device_lists() {
   std::vector<std::vector<std::string>> lists = {{"cpu"}};
   const auto two = two_devices(engine::host::allowed_cores());

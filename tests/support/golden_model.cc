@@ -24,14 +24,14 @@ namespace {
 
 using dataflow::NamedTensor;
 
-// Tolerance relative to the norm of a parameter's gradient. ReLUs and maxima that are almost ties fall the other way in
-// float32, and the more layers there are, the further an error is carried.
+// Tolerance relative to the norm of a parameter's gradient. A ReLU or maximum that is almost a tie can select another
+// element in float32, and errors grow with the number of layers.
 constexpr double kShallow = 1e-4;
 constexpr double kDeep = 1e-3;
 constexpr std::int64_t kMostShallowLayers = 20;
 constexpr std::size_t kEntries = 64;  // per tensor
-// Tolerance relative to the norm of all gradients together, for gradients that vanish, such as that of a bias in front
-// of a normalization.
+// Tolerance relative to the norm of all gradients together. It covers gradients that are zero in exact arithmetic, such
+// as the gradient of a bias in front of a normalization.
 constexpr double kFloor = 1e-6;
 
 // splitmix64 of (FNV-1a of a name) + index, as in make_goldens.py.
@@ -57,9 +57,9 @@ class RandomWords {
   std::uint64_t seed_ = 0xCBF29CE484222325U;
 };
 
-using Words = std::vector<std::uint32_t>;  // in the order of memory
+using Words = std::vector<std::uint32_t>;  // in memory order
 
-// `period`: of the pixels, in both directions. A plane is one channel of one example.
+// A plane is one channel of one example. Its pixels repeat with `period` in both directions.
 struct Planes {
   std::size_t count;
   std::size_t height;
@@ -220,14 +220,14 @@ void check_tensor(const NamedTensor& tensor, const nlohmann::json& golden, const
   CHECK(norm(differences) <= tolerance.relative * norm(expected) + tolerance.floor * share);
 }
 
-// Whether maxima behind the tensor are almost ties.
+// Whether the tensor gets the loose tolerance, because later layers take maxima of almost equal values.
 bool is_loose(const nlohmann::json& golden, const std::string& tensor) {
   if (!golden.contains("loose")) return false;
   const auto prefixes = golden.at("loose").at("tensors").get<std::vector<std::string>>();
   return std::any_of(prefixes.begin(), prefixes.end(), [&](const auto& prefix) { return tensor.starts_with(prefix); });
 }
 
-// Parameters that either side lacks are reported.
+// Both sides must have the same parameters.
 void check_parameters(const Results& results, const nlohmann::json& golden) {
   std::set<std::string> expected;
   for (const auto& [name, values] : golden.at("tensors").items()) expected.insert(name);

@@ -1,4 +1,4 @@
-// Writes small IDX files, right or wrong in a way that a test chooses.
+// Writes small IDX files, valid or with an error that the test chooses.
 #pragma once
 
 #include <zlib.h>
@@ -56,7 +56,7 @@ inline std::string gzip(const std::string& content) {
   return out;
 }
 
-// A dataset of `count` training images of 4 x 3 pixels, raw.
+// Writes the uncompressed training files of a dataset: `count` images of 4 x 3 pixels and their labels.
 inline void write_idx_dataset(const std::filesystem::path& directory, std::uint32_t count) {
   tests::write_text(directory / "train-images-idx3-ubyte", idx_images(count, 4, 3));
   tests::write_text(directory / "train-labels-idx1-ubyte", idx_labels(count));

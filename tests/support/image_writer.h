@@ -100,7 +100,7 @@ inline std::string png(const RawImage& image, int bits = 8) {
   return file;
 }
 
-// The file with other sides in its header.
+// Returns the file with another height and width in its header.
 inline std::string jpeg_of_sides(const std::string& file, unsigned width, unsigned height) {
   std::string changed = file;
   const std::size_t frame = file.find("\xFF\xC0");  // length (2), precision (1), height (2), width (2)

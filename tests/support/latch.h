@@ -14,18 +14,18 @@
 
 namespace arbalest::tests {
 
-// Holds tasks of one label until released, counts finished tasks by label, and drops waits of some labels. Checks that
-// nothing runs use a grace period; expected tasks are waited for.
+// Holds tasks with one label until released, counts finished tasks by label, and drops waits with some labels. A check
+// that no task runs waits for the grace period kGrace. A check that a task runs waits up to kPatience.
 class Latch final : public engine::StreamObserver {
  public:
-  void before_task(const engine::Stream& stream, const char* label) override {
+  void before_task(const engine::Stream& stream, const engine::TaskInfo& task) override {
     std::unique_lock lock(mutex_);
-    if (label != held_ || begun_[&stream]++ < passing_) return;
-    changed_.wait(lock, [&] { return label != held_; });
+    if (task.label != held_ || begun_[&stream]++ < passing_) return;
+    changed_.wait(lock, [&] { return task.label != held_; });
   }
-  void after_task(const engine::Stream&, const char* label) override {
+  void after_task(const engine::Stream&, const engine::TaskInfo& task) override {
     const std::lock_guard lock(mutex_);
-    ++finished_[label];
+    ++finished_[task.label];
     changed_.notify_all();
   }
   bool drops_wait(const engine::Stream&, const char* label) override {
@@ -33,7 +33,7 @@ class Latch final : public engine::StreamObserver {
     return dropped_.contains(label);
   }
 
-  // From now on the first `passing` tasks with this label on each stream still run.
+  // Holds tasks with this label from now on, except for the first `passing` of them on each stream.
   void hold(const std::string& label, int passing = 0) {
     const std::lock_guard lock(mutex_);
     held_ = label;
@@ -66,8 +66,8 @@ class Latch final : public engine::StreamObserver {
   std::map<const engine::Stream*, int> begun_;  // tasks with the held label, by stream
 };
 
-// Releases the latch at the end of a scope, even if an assertion fails. Declare it after the rig, which waits for
-// tasks.
+// Releases the latch at the end of a scope, even if an assertion fails. Declare it after the rig: the rig's destructor
+// waits for tasks, so the latch must be released first.
 class ReleaseAtEnd {
  public:
   explicit ReleaseAtEnd(Latch& latch) : latch_(latch) {}
@@ -82,8 +82,8 @@ class ReleaseAtEnd {
 inline constexpr std::chrono::milliseconds kGrace{300};       // while nothing is expected to happen
 inline constexpr std::chrono::milliseconds kPatience{60000};  // while something is expected to happen
 
-// Returns whether more than `expected` tasks of `label` end: one more within the grace period, or, if a wait was
-// dropped, all `more`.
+// Returns whether more than `expected` tasks of `label` finish. If a wait was dropped, all `more` tasks must finish.
+// Otherwise one more task within the grace period is enough.
 inline bool goes_beyond(Latch& latch, const std::string& label, int expected, int more, bool is_dropped) {
   return is_dropped ? latch.reaches(label, expected + more, kPatience) : latch.reaches(label, expected + 1, kGrace);
 }

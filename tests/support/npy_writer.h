@@ -1,4 +1,4 @@
-// Makes small .npy files in memory, right or wrong in a way that a test chooses.
+// Makes small .npy files in memory, valid or with an error that the test chooses.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ inline std::string npy(const std::string& type, const std::string& shape, const 
   return npy_file("{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }", content);
 }
 
-// Returns the bytes of the numbers as they lie in memory.
+// Returns the bytes of the numbers in memory order.
 template <typename T>
 std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};

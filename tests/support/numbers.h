@@ -33,8 +33,8 @@ inline double norm(const std::vector<double>& values) {
   return std::sqrt(squares);
 }
 
-// actual - expected| / |expected| in the Euclidean norm; |actual| if expected is all zero. Infinite for tensors of
-// different size.
+// Returns |actual - expected| / |expected| in the Euclidean norm, or |actual| if all of `expected` is zero. The error
+// is infinite if the sizes differ.
 template <typename Number>
 double relative_error(const std::vector<Number>& actual, const std::vector<double>& expected) {
   if (actual.size() != expected.size()) return HUGE_VAL;

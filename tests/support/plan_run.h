@@ -22,7 +22,7 @@ struct PlanInput {
   std::map<std::string, Values> parameters;  // by name, in canonical order
 };
 
-// Random numbers of the size that training starts with.
+// Returns random images, labels in a fixed pattern, and random parameters as large as the initial values of training.
 inline PlanInput random_plan_input(const dataflow::Graph& graph, std::int64_t batch, std::int64_t classes) {
   const std::vector<engine::Shape> shapes = graph.shapes(batch);
   PlanInput input{random_values(shapes[dataflow::Graph::kImage].elements(), 1), {}, {}};
@@ -44,7 +44,8 @@ struct PlanRun {
   std::map<std::string, std::vector<float>> gradients;  // by name of the parameter, in canonical order
 };
 
-// Runs forward and, in training, backward. The arena holds garbage first. Checks that nothing is written behind it.
+// Runs the forward pass and, for a training plan, the backward pass. The arena starts with garbage. Checks that nothing
+// is written past its end.
 inline PlanRun run_plan(engine::Device& device, const dataflow::Plan& plan, const PlanInput& input, int threads) {
   const auto elements = static_cast<std::size_t>(plan.parameters().elements());
   const engine::Buffer weights = device.allocate(elements * sizeof(float));

@@ -1,4 +1,5 @@
-// Made-up ratings with a known limit of predictability: vectors of users and items, biases, a mean, and noise.
+// Synthetic ratings, computed from user and item vectors, biases, a mean, and noise. The noise limits how well any
+// model can predict them.
 #pragma once
 
 #include <cmath>

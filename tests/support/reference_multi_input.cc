@@ -12,7 +12,7 @@ std::size_t joined_size(const std::vector<Shape>& shapes) {
   return size;
 }
 
-// Calls visit(input, element of it, element of the joined tensor) for all elements.
+// Calls visit(input, element of that input, element of the joined tensor) for all elements.
 template <typename Visit>
 void for_each_joined(const std::vector<Shape>& shapes, const Visit& visit) {
   std::size_t joined = 0;

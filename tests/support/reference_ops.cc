@@ -20,8 +20,8 @@ std::size_t index(const Shape& shape, std::int64_t n, std::int64_t c, std::int64
   return static_cast<std::size_t>(((n * shape[1] + c) * shape[2] + i) * shape[3] + j);
 }
 
-// Calls visit(n, o, i, j, row, column, r, s) for each output position and each place (r, s) of its window that lies on
-// the input, at (row, column).
+// Calls visit(n, o, i, j, row, column, r, s) for each output element (n, o, i, j) and each window position (r, s) that
+// reads an input pixel (row, column). Positions in the padding are skipped.
 template <typename Visit>
 void for_each_window(const Shape& input, const Shape& output, const Window& window, const Visit& visit) {
   for (std::int64_t n = 0; n < output[0]; ++n) {

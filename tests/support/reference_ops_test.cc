@@ -29,7 +29,7 @@ TEST_CASE("reference convolution: a group sees its own channels, a dilated kerne
   CHECK(conv2d({1, 1, 1, 3}, {1, 2, 3}, {1, 10}, {}, 1, extra) == Values{21, 3});
 }
 
-TEST_CASE("reference convolution: gradients are its differences") {
+TEST_CASE("reference convolution: gradients agree with central differences") {
   const Window window = GENERATE(Window{{3, 3}, {1, 1}, {1, 1}}, Window{{2, 3}, {2, 1}, {0, 1}},
                                  Window{{3, 2}, {2, 1}, {1, 0}, {1, 1}, {1, 2}});
   const std::int64_t groups = GENERATE(1, 2, 4);
@@ -55,7 +55,7 @@ TEST_CASE("reference convolution: gradients are its differences") {
   CHECK(relative_error(gradients.bias, central_differences(of_bias, bias)) < kTolerance);
 }
 
-TEST_CASE("reference dense layer: gradients are its differences") {
+TEST_CASE("reference dense layer: gradients agree with central differences") {
   const Values input = random_values(3 * 7, 1);
   const Values weights = random_values(4 * 7, 2);
   const Values bias = random_values(4, 3);
@@ -71,19 +71,19 @@ TEST_CASE("reference dense layer: gradients are its differences") {
   CHECK(relative_error(gradients.bias, central_differences(of_bias, bias)) < kTolerance);
 }
 
-TEST_CASE("reference pooling: padding neither wins nor counts") {
+TEST_CASE("reference pooling: padding is never the maximum and does not count in averages") {
   const Window window{{2, 2}, {2, 2}, {1, 1}};
   const Values input{-1, -2, -3, -4};
   CHECK(pool2d({1, 1, 2, 2}, input, PoolKind::kMax, window) == input);
   CHECK(pool2d({1, 1, 2, 2}, input, PoolKind::kAverage, window) == input);
 }
 
-TEST_CASE("reference pooling: zeros may count in averages") {
+TEST_CASE("reference pooling: count_padding counts padding as zeros in averages") {
   const Window window{{2, 2}, {2, 2}, {1, 1}};
   CHECK(pool2d({1, 1, 2, 2}, {-4, -8, -12, -16}, PoolKind::kAverage, window, true) == Values{-1, -2, -3, -4});
 }
 
-TEST_CASE("reference pooling: gradients are its differences") {
+TEST_CASE("reference pooling: gradients agree with central differences") {
   const PoolKind kind = GENERATE(PoolKind::kMax, PoolKind::kAverage);
   const Window window =
       GENERATE(Window{{2, 2}, {2, 2}, {0, 0}}, Window{{3, 3}, {2, 1}, {1, 1}}, Window{{3, 2}, {2, 2}, {0, 0}, {1, 1}});
@@ -96,14 +96,14 @@ TEST_CASE("reference pooling: gradients are its differences") {
                        central_differences(of_input, input)) < kTolerance);
 }
 
-TEST_CASE("reference of joining and shortcuts: hand-computed examples") {
+TEST_CASE("reference concatenation and shortcuts: hand-computed examples") {
   CHECK(concat({{2, 1}, {2, 2}}, {{1, 4}, {2, 3, 5, 6}}) == Values{1, 2, 3, 4, 5, 6});
   CHECK(split({{2, 1}, {2, 2}}, {1, 2, 3, 4, 5, 6}) == std::vector<Values>{{1, 4}, {2, 3, 5, 6}});
   CHECK(padded_shortcut({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}, 4, 2) == Values{0, 0, 1, 5, 0, 0, 0, 0});
   CHECK(padded_shortcut_gradient({1, 1, 3, 2}, 4, 2, {9, 9, 1, 2, 9, 9, 9, 9}) == Values{1, 0, 0, 0, 2, 0});
 }
 
-TEST_CASE("reference local response normalization: two channels by hand, and gradients are its differences") {
+TEST_CASE("reference local response normalization: two channels by hand, and gradients by central differences") {
   // 3 / (1 + 2/1 * 9), 4 / (1 + 2/1 * 16); then both divided by 1 + 2/3 * 25
   CHECK(local_response_norm({1, 2, 1, 1}, {3, 4}, {1, 2.0, 1.0, 1.0}) == Values{3.0 / 19.0, 4.0 / 33.0});
   const Values both = local_response_norm({1, 2, 1, 1}, {3, 4}, {3, 2.0, 1.0, 1.0});
@@ -119,7 +119,7 @@ TEST_CASE("reference local response normalization: two channels by hand, and gra
                        central_differences(of_input, input)) < kTolerance);
 }
 
-TEST_CASE("reference activations: gradients are their differences") {
+TEST_CASE("reference activations: gradients agree with central differences") {
   const ActivationFunction f = GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh,
                                         ActivationKind::kSigmoid, ActivationFunction(ActivationKind::kLeakyRelu, 0.25F),
                                         ActivationKind::kGelu, ActivationKind::kSilu, ActivationKind::kRelu6);
@@ -133,7 +133,7 @@ TEST_CASE("reference activations: gradients are their differences") {
   CHECK(relative_error(activation_gradient(read, f, direction), central_differences(of_input, input)) < kTolerance);
 }
 
-TEST_CASE("reference batch norm: gradients are its differences") {
+TEST_CASE("reference batch norm: gradients agree with central differences") {
   const Shape shape = GENERATE(Shape{3, 2, 2, 3}, Shape{5, 4});
   const Values input = random_values(shape.elements(), 11);
   const Values scale = random_values(shape[1], 12);
@@ -173,7 +173,7 @@ TEST_CASE("reference cross entropy: the gradient is that of the mean over labele
   CHECK(softmax_cross_entropy(2, {0, 0}, {1}) == Approx(std::log(2.0)));
 }
 
-TEST_CASE("reference embedding: rows of the table, and gradients that are its differences") {
+TEST_CASE("reference embedding: rows of the table, and gradients agree with central differences") {
   CHECK(embedding(2, {1, 2, 3, 4, 5, 6}, {2, 0, 2}) == Values{5, 6, 1, 2, 5, 6});
   const Labels ids{3, 0, 3, 3, 1};
   const Values table = random_values(5 * 4, 15);
@@ -182,7 +182,7 @@ TEST_CASE("reference embedding: rows of the table, and gradients that are its di
   CHECK(relative_error(embedding_gradient(5, 4, ids, direction), central_differences(of_table, table)) < kTolerance);
 }
 
-TEST_CASE("reference inner product: gradients are its differences") {
+TEST_CASE("reference inner product: gradients agree with central differences") {
   CHECK(inner_product(2, {1, 2, 3, 4}, {10, 1, 1, 100}, 0.5) == Values{12.5, 403.5});
   const Values a = random_values(3 * 4, 17);
   const Values b = random_values(3 * 4, 18);
@@ -206,7 +206,7 @@ TEST_CASE("reference squared error: the gradient is that of the mean over labele
         kTolerance);
 }
 
-TEST_CASE("reference softmax: gradients are its differences") {
+TEST_CASE("reference softmax: gradients agree with central differences") {
   const Values logits = random_values(5 * 4, 9);
   const Values direction = random_values(5 * 4, 10);
   const auto of_logits = [&](const Values& a) { return dot(softmax(4, a), direction); };
@@ -216,7 +216,7 @@ TEST_CASE("reference softmax: gradients are its differences") {
   CHECK(p[1] == Approx(0.75));
 }
 
-TEST_CASE("reference accuracy: the label may be among the largest") {
+TEST_CASE("reference accuracy: top-k accuracy counts labels among the k largest logits") {
   CHECK(count_correct(4, {4, 3, 2, 1, 4, 3, 2, 1, 4, 3, 2, 1}, {0, 1, 2}, 2) == 2);
   CHECK(count_correct(3, {1, 1, 1, 1, 1, 1}, {1, 2}, 2) == 1);
 }

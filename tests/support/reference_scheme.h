@@ -1,5 +1,5 @@
-// A scalar reference of the synchronization schemes in double precision, written after the papers that sma/options.h
-// names. It shares no code with the product. k replicas take local steps of SGD with momentum.
+// A scalar reference of the synchronization schemes in double precision, written from the papers that sma/options.h
+// names. It shares no code with the engine. k replicas take local steps of SGD with momentum.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ struct ReferenceScheme {
     steps_left = 0;
   }
 
-  // The model becomes the center and the weights of k replicas.
+  // Restarts from the model: it becomes the center and the weights of k replicas.
   void restart(int k, bool keeps_local_momenta) {
     const std::vector<Vector> momenta = m;
     start(model(), k);
@@ -70,7 +70,7 @@ struct ReferenceScheme {
     return result;
   }
 
-  // The product evaluates and saves z if replicas are pulled to it, and the mean of the replicas otherwise.
+  // The model that a run evaluates and saves: z if replicas are pulled to z, otherwise the mean of the replicas.
   Vector model() const {
     if (formula.coupling == ReferenceCoupling::kPull && w.size() > 1) return z;
     return mean(w);
@@ -89,7 +89,7 @@ struct ReferenceScheme {
     std::vector<Vector> g;
     for (const Vector& weights : w) g.push_back(gradient(next_task++, weights));
     if (formula.coupling == ReferenceCoupling::kGradient) g.assign(g.size(), mean(g));
-    Vector average = mean(w);  // pulled replicas move the center by their weights before the step
+    Vector average = mean(w);  // with kPull the center moves by the weights before the step
     for (std::size_t j = 0; j < w.size(); ++j) {
       const double scale = clip_norm ? std::min(1.0, *clip_norm / (norm(g[j]) + 1e-6)) : 1.0;
       for (std::size_t i = 0; i < z.size(); ++i) {

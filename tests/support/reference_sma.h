@@ -1,5 +1,5 @@
-// Synchronous model averaging in plain double arithmetic, directly from the formulas (design section 5): the expected
-// result of scheduler, learners and averager together.
+// Synchronous model averaging in plain double arithmetic, directly from the formulas (docs/synchronization.md): the
+// expected result of scheduler, learners and averager together.
 #pragma once
 
 #include <cmath>
@@ -20,8 +20,8 @@ struct ReferenceSma {
   engine::UpdateRule rule{};
   std::optional<float> clip_gradient_norm{};
   std::vector<double> decay_multipliers{};  // by element; empty: all 1
-  // By element: momentum of a running statistic, whose "gradient" is the mini-batch's value; 0: trainable. Empty: all
-  // are trainable.
+  // By element: the momentum of a running statistic, or 0 for a trainable element. The "gradient" of a running
+  // statistic is the mini-batch's value. Empty: all elements are trainable.
   std::vector<double> statistic_momenta{};
   std::vector<double> central{};               // z
   std::vector<double> previous{};              // z of the previous round
@@ -46,7 +46,7 @@ struct ReferenceSma {
 
   bool is_statistic(std::size_t i) const { return !statistic_momenta.empty() && statistic_momenta[i] > 0.0; }
 
-  // Clips the trainable part.
+  // Only trainable elements count in the norm.
   double clip_scale(std::vector<double> gradient) const {
     if (!clip_gradient_norm) return 1.0;
     for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = is_statistic(i) ? 0.0 : gradient[i];

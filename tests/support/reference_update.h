@@ -15,10 +15,10 @@ class ReferenceUpdate {
   ReferenceUpdate(const engine::UpdateRule& rule, std::size_t elements)
       : rule_(rule), first_(elements, 0.0), second_(elements, 0.0) {}
 
-  // Call before the elements of a step.
+  // Call once per step, before move().
   void begin_step() { ++step_; }
 
-  // d of element i, with weight w and gradient g. decay: multiplier of the rule's weight decay.
+  // Returns d of element i with weight w and gradient g. `decay` multiplies the rule's weight decay.
   double move(std::size_t i, double w, double g, double rate, double decay) {
     if (const auto* sgd = std::get_if<engine::Sgd>(&rule_)) return move(*sgd, i, w, g, rate, decay);
     if (const auto* rms_prop = std::get_if<engine::RmsProp>(&rule_)) return move(*rms_prop, i, w, g, rate, decay);
@@ -30,7 +30,7 @@ class ReferenceUpdate {
   const std::vector<double>& second() const { return second_; }
 
  private:
-  // Nesterov's momentum in Sutskever's derivation: the weights are where the next gradient is taken.
+  // Nesterov momentum in Sutskever's form: the weights are the point at which the next gradient is computed.
   double move(const engine::Sgd& rule, std::size_t i, double w, double g, double rate, double decay) {
     const auto m = static_cast<double>(rule.momentum);
     const double before = first_[i];

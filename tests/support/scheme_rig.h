@@ -12,7 +12,7 @@
 
 namespace arbalest::tests {
 
-// One scheme: the product's options, and the reference's formula for k replicas.
+// One scheme: the engine's options, and the reference's formula for k replicas.
 struct SchemeCase {
   std::string name;
   sma::Options options;
@@ -191,19 +191,18 @@ class SchemeRig {
     rig_.resize(learners_by_device);
     regroup(false);
   }
-  void switch_to(const SchemeCase& scheme, scheduler::LearnerScaling scaling,
-                 const std::vector<int>& learners_by_device) {
+  void switch_to(const SchemeCase& scheme, scheduler::RateScaling scaling, const std::vector<int>& learners_by_device) {
     const int before = learners();
     for (std::size_t d = 0; d < learners_by_device.size(); ++d) rig_.pools()[d]->prepare(learners_by_device[d]);
     rig_.scheduler().switch_to(scheme.options, scaling, learners_by_device);
     scheme_ = scheme;
     options_.learning_rate.with_learners = scaling;
-    // Learners keep their momenta if the new scheme lets replicas have their own.
+    // Learners keep their momenta if their number stays and the new scheme keeps a momentum for each replica.
     const ReferenceFormula next = scheme.formula(learners());
     regroup(learners() == before && next.coupling == ReferenceCoupling::kAssign && next.state != ReferenceState::kZero);
   }
 
-  // Returns |product's model - reference's model| / |reference's model|.
+  // Returns |rig's model - reference's model| / |reference's model|.
   double distance() { return relative_distance(flatten(rig_.scheduler().snapshot()), reference_.model()); }
   const ReferenceScheme& reference() const { return reference_; }
 

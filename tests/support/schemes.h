@@ -1,4 +1,4 @@
-// Every scheme of synchronization, with rounds short enough for small trainings.
+// Every synchronization scheme, with rounds short enough for small trainings.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace arbalest::tests {
 
-// The periods are such that twelve steps end within a round, if the scheme lets a run end there.
+// Twelve steps end in the middle of a round, for those schemes that allow a run to end there.
 inline std::vector<sma::Options> short_schemes() {
   const auto make = [](sma::Scheme scheme, int period) {
     sma::Options options = sma::defaults_of(scheme);

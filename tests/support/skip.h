@@ -7,7 +7,7 @@
 
 namespace arbalest::tests {
 
-// Each case runs in a process of its own under ctest (catch_discover_tests), with SKIP_RETURN_CODE 4.
+// ctest runs each test case in a separate process (catch_discover_tests), with SKIP_RETURN_CODE 4.
 [[noreturn]] inline void skip_test(const std::string& reason) {
   std::printf("skipped: %s\n", reason.c_str());
   std::exit(4);

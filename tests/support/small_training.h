@@ -35,7 +35,7 @@ inline std::vector<dataflow::LayerDescription> small_network() {
           {"accuracy", {"logits", "label"}, std::make_shared<dataflow::AccuracyLayer>()}};
 }
 
-// Normalizes images, then features; with ReLU and without.
+// Applies batch norm to images, followed by ReLU, and then to features, without ReLU.
 inline std::vector<dataflow::LayerDescription> normalized_network() {
   dataflow::Conv2dLayer::Options conv;
   conv.filters = 5;

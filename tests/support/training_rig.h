@@ -1,4 +1,4 @@
-// A scheduler with real devices, learners, averaging and input, and a small made-up dataset, for tests of training.
+// A scheduler with real devices, learners, averaging and input, and a small synthetic dataset, for tests of training.
 #pragma once
 
 #include <cmath>
@@ -84,7 +84,7 @@ inline std::vector<dataflow::LayerDescription> logistic_regression(std::int64_t 
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 
-// Hands out the batches of another order under different numbers.
+// Renumbers the batches of another order.
 class RenumberedOrder final : public dataflow::BatchOrder {
  public:
   using Number = std::function<std::uint64_t(std::uint64_t)>;
@@ -102,7 +102,7 @@ class RenumberedOrder final : public dataflow::BatchOrder {
   Number number_;
 };
 
-// How the made-up images get to the learners.
+// How the synthetic images get to the learners.
 enum class RigInput {
   kFloats,   // through a ring
   kBytes,    // through a ring, normalized there
@@ -112,13 +112,13 @@ enum class RigInput {
 struct RigOptions {
   std::vector<std::string> devices = {"cpu"};
   std::vector<int> learners = {1};  // by device
-  int most_learners = 0;            // most learners over all devices, to which the rig may be resized; 0: it may not
+  int most_learners = 0;            // limit for resize(), over all devices; 0: no resizing
   std::int64_t batch = 4;
   std::int64_t examples = 96;
   engine::Shape image{1, 4, 4};
   std::int64_t classes = 3;
   std::vector<dataflow::LayerDescription> layers;  // empty: logistic regression
-  scheduler::LearningRateSchedule learning_rate{.base = 0.1, .with_learners = scheduler::LearnerScaling::kKeep};
+  scheduler::LearningRateSchedule learning_rate{.base = 0.1, .with_learners = scheduler::RateScaling::kKeep};
   sma::Options synchronization;
   std::vector<sma::Options> switches = {};  // schemes that the run may switch to
   double moving_average_epochs = 0.0;
@@ -173,15 +173,15 @@ class TrainingRig {
           learners::PoolOptions{.batch = options.batch,
                                 .evaluation_batch = options.batch,
                                 .precision = options.precision,
-                                .result_slots = scheduler::result_slots(stride),
-                                .rule = options.rule,
-                                .clip_gradient_norm = options.clip_gradient_norm,
                                 .without_decay = options.without_decay,
-                                .training_data = resident_on(d),
-                                .evaluation_data = resident_on(d),
-                                .measures_statistics = options.statistic_batches > 0,
-                                .gradient_part_bytes = part_bytes,
-                                .evaluates_own_weights = options.evaluates_replicas},
+                                .learner = {.result_slots = scheduler::result_slots(stride),
+                                            .rule = options.rule,
+                                            .clip_gradient_norm = options.clip_gradient_norm,
+                                            .gradient_part_bytes = part_bytes,
+                                            .training_data = resident_on(d),
+                                            .evaluation_data = resident_on(d),
+                                            .measures_statistics = options.statistic_batches > 0,
+                                            .evaluates_own_weights = options.evaluates_replicas}},
           options.learners[d], d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
     }
     collective_ = engine::make_collective(devices_);
@@ -207,15 +207,16 @@ class TrainingRig {
   scheduler::Scheduler& scheduler() { return *scheduler_; }
   const std::vector<std::unique_ptr<learners::LearnerPool>>& pools() const { return pools_; }
 
-  // Changes the number of learners, by device, as a run does (jobs::Session): learners that are left over stay until
-  // the next call.
+  // Changes the number of learners on each device, as jobs::Session does. Surplus learners stay allocated until the
+  // next call.
   void resize(const std::vector<int>& learners) {
     for (std::size_t d = 0; d < learners.size(); ++d) pools_[d]->keep(learners[d]);
     for (std::size_t d = 0; d < learners.size(); ++d) pools_[d]->prepare(learners[d]);
     scheduler_->resize(learners);
   }
 
-  // Runs `strides` strides (scheduler::Scheduler) to their end: rounds of sma and ea_sgd, else single steps.
+  // Runs `strides` strides (scheduler::Scheduler) and waits for them. A stride is a round for sma and ea_sgd, and a
+  // single step for other schemes.
   scheduler::Progress run(int strides) {
     scheduler::Progress progress = scheduler_->advance(*ring_, strides);
     progress.add(scheduler_->drain());
@@ -229,15 +230,16 @@ class TrainingRig {
     return as_bytes(*images);
   }
 
-  // Without `stride`: a ring for passes from the first batch to the last, with as few slots as possible.
+  // Without `stride`: a ring that is read from the first batch to the last, with as few slots as possible.
   std::unique_ptr<dataflow::BatchRing> make_ring(const RigOptions& options, dataflow::BatchOrder& order, int learners,
                                                  std::optional<int> stride) {
     const bool is_resident = options.input == RigInput::kResident;
     int slots = scheduler::pass_ring_slots(learners, order.batches_per_epoch(), 1);
     if (stride) {
       const std::int64_t batch_bytes = options.batch * options.image.elements() * std::int64_t{sizeof(float)};
-      slots = is_resident ? scheduler::index_ring_slots(learners, *stride, order.batches_per_epoch())
-                          : scheduler::ring_slots(learners, *stride, batch_bytes);
+      slots = scheduler::training_ring_slots(learners, *stride,
+                                             is_resident ? scheduler::index_ring_slots(order.batches_per_epoch())
+                                                         : scheduler::image_ring_slots(batch_bytes));
     }
     if (is_resident) return std::make_unique<dataflow::BatchRing>(order, *devices_[0], host_pool_, slots);
     return std::make_unique<dataflow::BatchRing>(*data_, order, *devices_[0], host_pool_, slots);

@@ -8,7 +8,7 @@
 
 namespace arbalest::tests {
 
-// `model`: as in a job file, "vgg { depth: 11 }"; it must be correct.
+// `model`: text as in a job file, such as "vgg { depth: 11 }". It must be valid.
 std::vector<dataflow::LayerDescription> zoo_layers(const std::string& model, const dataflow::InputDescription& input);
 
 // LeNet for MNIST.

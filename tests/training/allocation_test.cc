@@ -1,6 +1,6 @@
-// In steady state a round makes no heap allocation of ours. This program replaces operator new and counts the calls of
-// the scheduler's thread, and of stream threads while a task runs. Calls from inside oneDNN's execute are recognized by
-// their return address.
+// In steady state our code makes no heap allocation in a round. This program replaces operator new and counts calls in
+// the scheduler's thread, and in stream threads while a task runs. It recognizes oneDNN's own calls by their return
+// address.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -41,11 +41,11 @@ void* counted(std::size_t bytes, void* caller) {
 // Marks the time in which a stream thread runs a task.
 class StepMarker final : public arbalest::engine::StreamObserver {
  public:
-  void before_task(const arbalest::engine::Stream&, const char*) override {
+  void before_task(const arbalest::engine::Stream&, const arbalest::engine::TaskInfo&) override {
     in_step = true;
     if (counting) ++tasks_counted;
   }
-  void after_task(const arbalest::engine::Stream&, const char*) override { in_step = false; }
+  void after_task(const arbalest::engine::Stream&, const arbalest::engine::TaskInfo&) override { in_step = false; }
 };
 
 }  // namespace
@@ -87,7 +87,7 @@ TEST_CASE("a round in steady state allocates nothing", "[allocation]") {
   CHECK(allocations_of_ours == 0);
   WARN("oneDNN allocated " << allocations_of_onednn << " times in 40 steps");
 
-  // The counter counts a deliberate allocation.
+  // A deliberate allocation shows that the counter works.
   counting = in_step = true;
   delete new std::string(100, 'x');
   counting = in_step = false;

@@ -31,7 +31,7 @@ std::vector<engine::CollectivePart> parts_of(const std::vector<std::unique_ptr<e
   return parts;
 }
 
-// Replicas with these weights, placed on the devices in turn.
+// Replicas with these weights, distributed round-robin over the devices.
 std::vector<std::vector<sma::ReplicaView>> views_of(const std::vector<std::vector<float>>& weights,
                                                     std::size_t per_device) {
   std::vector<std::vector<sma::ReplicaView>> views(weights.size() / per_device);
@@ -43,7 +43,7 @@ std::vector<std::vector<sma::ReplicaView>> views_of(const std::vector<std::vecto
 
 }  // namespace
 
-TEST_CASE("all-reduce sums over ranks, again and again", "[collective]") {
+TEST_CASE("all-reduce sums over ranks, also when repeated", "[collective]") {
   for (const int ranks : {1, 2, 3, 5}) {
     for (const std::size_t elements : {std::size_t{1}, std::size_t{7}, std::size_t{5000}}) {
       CAPTURE(ranks, elements);
@@ -157,7 +157,7 @@ TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {
   }
 }
 
-TEST_CASE("a weight that is not finite leaves the central model as it was, on every device", "[sma]") {
+TEST_CASE("a non-finite weight leaves the central model unchanged on every device", "[sma]") {
   const auto names = tests::two_devices(engine::host::allowed_cores());
   if (names.empty()) tests::skip_test("needs two cores");
   std::vector<std::unique_ptr<engine::Device>> owned;
@@ -175,7 +175,7 @@ TEST_CASE("a weight that is not finite leaves the central model as it was, on ev
   if (infinite) {
     weights[1][2] = std::numeric_limits<float>::infinity();
   } else {
-    weights[0][2] = weights[1][2] = 2e38F;  // finite on each device, not in sum
+    weights[0][2] = weights[1][2] = 2e38F;  // finite on each device, but their sum is not
   }
   synchronizer.bind(sma::Options{}, views_of(weights, 1));
   for (std::size_t d = 0; d < 2; ++d) synchronizer.set_center(d, central.data());

@@ -1,6 +1,6 @@
-// Another load comes to the cores of a tuned run, and leaves. No test asserts on the clock: in the first test the
-// learners are real and the tuner's seconds are made up; in the second the load is real, and the assertions hold
-// whatever the speed.
+// Another load starts on the cores of a tuned run, and ends. No assertion depends on the clock. In the first test the
+// learners are real, but the seconds that the tuner sees are made up. In the second the load is real, and the
+// assertions hold for any speed.
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -20,7 +20,7 @@ namespace {
 
 using jobs::RunSummary;
 
-// Threads that compute all the time while this object lives.
+// Threads that compute without pause during the lifetime of this object.
 class Load {
  public:
   explicit Load(int threads) {
@@ -43,7 +43,7 @@ class Load {
   std::vector<std::thread> threads_;
 };
 
-// A load on half of the cores, from the second epoch of four to the end of the third.
+// Starts a load on half of the cores after the first epoch and stops it after the third of four.
 class Visitor final : public jobs::RunObserver {
  public:
   void on_start(const jobs::RunStart& start) override { learners = start.learners_per_device; }
@@ -70,14 +70,14 @@ class Visitor final : public jobs::RunObserver {
 
 }  // namespace
 
-TEST_CASE("a tuned run follows a load that comes and goes, as the throughput it is told", "[training]") {
+TEST_CASE("a tuned run adapts to a load that starts and ends, as seen in the reported throughput", "[training]") {
   jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.auto={max: 2}"});
   job.devices = {engine::parse_device(fmt::format("cpu:{}", engine::host::allowed_cores().front()))};
   const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
   scheduler::Scheduler& scheduler = session->scheduler();
   jobs::TunedChanges changes(job, *session, jobs::first_guess(job));
   std::int64_t tasks = 0;
-  // Feeds rounds at `rate` images/s, a function of the learners, until the tuner has settled on a number, and 300 more.
+  // Runs rounds at rate(learners) images/s until the tuner has settled on a number of learners, and 300 rounds more.
   const auto settle_at = [&](const std::function<double(int)>& rate) {
     for (int quiet = 0; quiet < 300;) {
       if (const auto change = changes.due(scheduler.batches()); change && change->to.front() != scheduler.learners()) {
@@ -103,7 +103,7 @@ TEST_CASE("a tuned run follows a load that comes and goes, as the throughput it 
   CHECK(scheduler.evaluate(session->test_ring()).accuracy > 0.8);
 }
 
-TEST_CASE("under a load that comes and goes a tuned run loses no example, and its record replays", "[training]") {
+TEST_CASE("with a load that starts and ends, a tuned run loses no example, and its record replays", "[training]") {
   const TemporaryDirectory directory;
   const jobs::JobOptions job =
       load("logistic-digits.txtpb", {"devices=cpu", "training.max_epochs=4", "learners.per_device.auto={max: 4}"});

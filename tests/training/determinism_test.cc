@@ -1,4 +1,4 @@
-// The same job, seed and learners give the same bytes, whatever the timing.
+// The same job, seed and learners give the same bytes, independent of timing.
 #include <chrono>
 #include <cstring>
 #include <mutex>
@@ -25,7 +25,7 @@ using tests::TrainingRig;
 class Delays final : public engine::StreamObserver {
  public:
   explicit Delays(std::uint64_t seed) : random_(seed, 3, 0) {}
-  void before_task(const engine::Stream&, const char*) override {
+  void before_task(const engine::Stream&, const engine::TaskInfo&) override {
     std::uint64_t microseconds = 0;
     {
       const std::lock_guard lock(mutex_);
@@ -33,7 +33,7 @@ class Delays final : public engine::StreamObserver {
     }
     if (microseconds > 0) std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
   }
-  void after_task(const engine::Stream&, const char*) override {}
+  void after_task(const engine::Stream&, const engine::TaskInfo&) override {}
 
  private:
   std::mutex mutex_;
@@ -85,13 +85,13 @@ void check_delays_change_nothing(const RigOptions& options) {
 
 }  // namespace
 
-TEST_CASE("random delays before every task change no bit, one device", "[training]") {
+TEST_CASE("random delays before every task change no bit on one device", "[training]") {
   RigOptions options;
   options.learners = {4};
   check_delays_change_nothing(options);
 }
 
-TEST_CASE("random delays before every task change no bit, two devices, tau 3", "[training]") {
+TEST_CASE("random delays before every task change no bit on two devices with tau 3", "[training]") {
   const auto devices = tests::two_devices(engine::host::allowed_cores());
   if (devices.empty()) tests::skip_test("needs two cores");
   RigOptions options;
@@ -102,7 +102,7 @@ TEST_CASE("random delays before every task change no bit, two devices, tau 3", "
   check_delays_change_nothing(options);
 }
 
-TEST_CASE("random delays before every task change no bit, data on the device", "[training]") {
+TEST_CASE("random delays before every task change no bit with data on the device", "[training]") {
   RigOptions options;
   options.learners = {3};
   options.input = tests::RigInput::kResident;
@@ -161,7 +161,7 @@ TEST_CASE("random delays before every task change no bit of a switch from s_sgd 
     TrainingRig rig(options);
     rig.run(10);
     rig.pools().front()->prepare(2);
-    rig.scheduler().switch_to(local_sgd, scheduler::LearnerScaling::kKeep, std::vector<int>{2});
+    rig.scheduler().switch_to(local_sgd, scheduler::RateScaling::kKeep, std::vector<int>{2});
     rig.run(11);  // within a round
     return weights_of(rig);
   };
@@ -173,11 +173,11 @@ TEST_CASE("random delays before every task change no bit of a switch from s_sgd 
   }
 }
 
-TEST_CASE("what a ring brings and what is gathered on the device train the same bytes", "[training]") {
+TEST_CASE("training from a ring and from data on the device gives the same bytes", "[training]") {
   RigOptions options;
   options.layers = small_network();
   options.learners = {3};
-  options.examples = 4 * 24 + 3;  // evaluation pads its last mini-batch
+  options.examples = 4 * 24 + 3;  // so that evaluation pads its last mini-batch
   SECTION("on one device") {}
   SECTION("on two devices") {
     options.devices = tests::two_devices(engine::host::allowed_cores());

@@ -78,8 +78,8 @@ TEST_CASE("one learner's successive gradients are measured in pairs", "[training
   check(rig.run(1), spread_of({regression.gradient()(0, initial), regression.gradient()(1, initial)}));
 }
 
-// Whether learners start their next gradient while the averaging stream still reads the previous one, held at the task
-// `held`. No averaging orders the streams otherwise.
+// Returns whether learners start their next gradient while the averaging stream, held at the task `held`, still reads
+// the previous one. There is no averaging that would order the streams.
 bool gradient_overtakes_measurement(int learners, const char* held, const std::set<std::string>& dropped) {
   RigOptions options = measured(sma::Scheme::kLookahead, {learners});
   options.synchronization.period = 100;
@@ -96,7 +96,7 @@ bool gradient_overtakes_measurement(int learners, const char* held, const std::s
   return overtakes;
 }
 
-TEST_CASE("the next gradient waits until the one before has been measured, and only because of its event",
+TEST_CASE("the next gradient waits for the previous one's measurement, and only because of its event",
           "[training][overlap]") {
   for (const int learners : {1, 2}) {
     CAPTURE(learners);
@@ -107,7 +107,7 @@ TEST_CASE("the next gradient waits until the one before has been measured, and o
   }
 }
 
-TEST_CASE("gradients are measured once they are there, and only because of their events", "[training][overlap]") {
+TEST_CASE("measuring waits for the gradients, and only because of their events", "[training][overlap]") {
   const auto measures_early = [](const std::set<std::string>& dropped) {
     RigOptions options = measured(sma::Scheme::kLookahead, {2});
     options.synchronization.period = 100;
@@ -126,7 +126,7 @@ TEST_CASE("gradients are measured once they are there, and only because of their
   if (!kSanitized) CHECK(measures_early({"wait for gradients to measure"}));
 }
 
-TEST_CASE("gradients of two devices are measured on each, and reported as those of all", "[training]") {
+TEST_CASE("gradients are measured on each of two devices and reported over all learners", "[training]") {
   const auto devices = two_devices(engine::host::allowed_cores());
   if (devices.empty()) skip_test("needs two cores");
   RigOptions options = measured(sma::Scheme::kSSgd, {2, 2});
@@ -154,7 +154,7 @@ TEST_CASE("measuring changes no bit of the training", "[training]") {
   CHECK(flatten(with.scheduler().snapshot()) == flatten(without.scheduler().snapshot()));
 }
 
-TEST_CASE("the mean loss of the learners' own weights is that of models with these weights", "[training]") {
+TEST_CASE("the mean loss of the learners' own weights equals the loss of models with these weights", "[training]") {
   RigOptions options;
   options.synchronization = sma::defaults_of(sma::Scheme::kSwap);
   options.learners = {3};
@@ -171,7 +171,7 @@ TEST_CASE("the mean loss of the learners' own weights is that of models with the
     sum += other.scheduler().evaluate(other.test_ring()).loss;
   }
   CHECK(found == Approx(sum / 3.0).epsilon(1e-6));
-  CHECK(rig.scheduler().evaluate(rig.test_ring()).loss < found);  // convex: the mean is better than its parts
+  CHECK(rig.scheduler().evaluate(rig.test_ring()).loss < found);  // the loss is convex, so the mean model is better
 }
 
 TEST_CASE("Polyak's mean is the plain mean of the models since its epoch", "[training]") {

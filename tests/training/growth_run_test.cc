@@ -12,7 +12,7 @@ namespace arbalest::tests {
 
 namespace {
 
-// Keeps the changes of the number of learners.
+// Records the changes of the number of learners.
 class Changes final : public jobs::RunObserver {
  public:
   void on_start(const jobs::RunStart& start) override { told = start.learners_change; }
@@ -41,9 +41,10 @@ jobs::RunSummary run_with(const jobs::JobOptions& job, jobs::RunObserver& observ
 
 }  // namespace
 
-TEST_CASE("learners double in the first rounds that begin no earlier than their epochs", "[training]") {
-  // At epochs 0, 0.5, 1 (312.5 and 625 mini-batches). Rounds of one step: from 313 on two learners, from 625 on three.
-  // Rounds of five steps: from 315 on two learners, whose rounds of 10 end at 625.
+TEST_CASE("learners double at the first round that begins at or after the planned epoch", "[training]") {
+  // The number grows at epochs 0.5 and 1, that is at 312.5 and 625 mini-batches. With rounds of one step there are two
+  // learners from mini-batch 313 on, and three from 625 on. With rounds of five steps there are two learners from 315
+  // on, and their rounds of 10 mini-batches end at 625.
   for (const auto& [scheme, first, second] :
        {std::tuple("s_sgd {}", 313U, 625U), std::tuple("sma { period: 5 }", 315U, 625U)}) {
     CAPTURE(scheme);
@@ -60,7 +61,7 @@ TEST_CASE("learners double in the first rounds that begin no earlier than their 
     CHECK(changes.rows[1].batch == second);
     CHECK(changes.rows[1].to == std::vector<int>{3});
 
-    // The same numbers, given by mini-batches, train to the same bytes.
+    // A schedule with the same numbers at these mini-batches trains to the same bytes.
     const TemporaryDirectory scheduled;
     const std::string steps = fmt::format(
         "schedule {{ step {{ learners: 1 }} step {{ at_batch: {} learners: 2 }} step {{ at_batch: {} learners: 3 }} }}",
@@ -76,9 +77,9 @@ TEST_CASE("learners double in the first rounds that begin no earlier than their 
   }
 }
 
-TEST_CASE("a round longer than the time between two doublings skips one", "[training]") {
+TEST_CASE("a round longer than the time between doublings skips some", "[training]") {
   Changes changes;
-  // At epochs 0, 0.01, 0.02, 0.03; the first round of 60 mini-batches ends at epoch 0.096.
+  // The number would double at epochs 0.01, 0.02 and 0.03. The first round of 60 mini-batches ends at epoch 0.096.
   const auto summary = run_with(job_with("growth { to: 8 epochs: 0.03 }", "sma { period: 60 }"), changes, "");
   CHECK(summary.status == jobs::RunStatus::kCompleted);
   REQUIRE(changes.rows.size() == 1);

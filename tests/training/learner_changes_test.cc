@@ -58,7 +58,7 @@ jobs::JobOptions job_with(const std::string& learners) {
 
 }  // namespace
 
-TEST_CASE("on unlike devices a search begins at what each of them had last", "[training]") {
+TEST_CASE("on unlike devices a search begins at each device's cached number", "[training]") {
   jobs::JobOptions job = tuned_on_unlike_devices();
   const TemporaryDirectory directory;
   const jobs::LearnerCache cache(directory.path(), "1");
@@ -76,7 +76,7 @@ namespace {
 // Adds the gradient measurements of `learners` in a round to its progress.
 using Gradients = std::function<void(int learners, scheduler::Progress& progress)>;
 
-// The number of learners that the search finds for `rate` images/s, a function of the learners.
+// Returns the number of learners that the search finds if k learners train rate(k) images/s.
 int found_at(const std::function<double(int)>& rate, jobs::JobOptions job, const jobs::LearnerCache& cache,
              const Gradients& gradients = {}) {
   const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
@@ -99,7 +99,7 @@ int found_at(const std::function<double(int)>& rate, jobs::JobOptions job, const
 
 }  // namespace
 
-TEST_CASE("only what `arbalest tune` has found keeps a search near to where it begins", "[training]") {
+TEST_CASE("a search stays near its start only if the start comes from `arbalest tune`", "[training]") {
   const TemporaryDirectory directory;
   const jobs::LearnerCache cache(directory.path(), "1");
   jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.auto={max: 8}"});
@@ -110,7 +110,7 @@ TEST_CASE("only what `arbalest tune` has found keeps a search near to where it b
   CHECK(found_at(two_peaks, job, cache) == 1);
 }
 
-TEST_CASE("by goodput the gradients of a round decide how many learners are worth their throughput", "[training]") {
+TEST_CASE("for goodput, the measured gradients decide how many learners are worth their throughput", "[training]") {
   const TemporaryDirectory directory;
   const jobs::LearnerCache cache(directory.path(), "1");
   const auto job_by = [](const std::string& objective) {
@@ -120,7 +120,7 @@ TEST_CASE("by goodput the gradients of a round decide how many learners are wort
     return job;
   };
   const auto rate = [](int learners) { return 10'000.0 * std::sqrt(learners); };
-  // G|^2 is 1 and S is `scale` mini-batches. A single learner's two gradients count like those of two learners.
+  // |G|^2 is 1 and S is `scale` mini-batches. A single learner's two gradients count like those of two learners.
   const auto noise = [](double scale) -> Gradients {
     return [scale](int learners, scheduler::Progress& progress) {
       progress.gradient_samples = 1;
@@ -129,7 +129,7 @@ TEST_CASE("by goodput the gradients of a round decide how many learners are wort
     };
   };
   CHECK(found_at(rate, job_by("THROUGHPUT"), cache, noise(4.0)) == 8);
-  // sqrt(k) (4 + 1) / (4 + k): 1, 1.18, 1.24, 1.25, 1.24, 1.22, 1.20, 1.18
+  // Goodput relative to one learner is sqrt(k) (4 + 1) / (4 + k): 1, 1.18, 1.24, 1.25, 1.24, 1.22, 1.20, 1.18.
   const int found = found_at(rate, job_by("GOODPUT"), cache, noise(4.0));
   CHECK(found >= 3);
   CHECK(found <= 5);
@@ -137,7 +137,7 @@ TEST_CASE("by goodput the gradients of a round decide how many learners are wort
   CHECK(found_at(rate, job_by("GOODPUT"), cache, noise(1000.0)) == 8);
 }
 
-TEST_CASE("unlike devices: what was measured, and what may be swept, has the numbers of each of them", "[training]") {
+TEST_CASE("unlike devices: measured and possible configurations have a number for each device", "[training]") {
   jobs::JobOptions job = tuned_on_unlike_devices();
   const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
   jobs::TunedChanges changes(job, *session, {});
@@ -167,14 +167,14 @@ TEST_CASE("unlike devices: what was measured, and what may be swept, has the num
                                       {{1, 2}, {1, 1}}, {{2, 1}, {2, 1}}, {{3, 1}, {3, 1}}, {{4, 1}, {4, 1}}});
 }
 
-TEST_CASE("devices may be tuned to what suits their cores, or to every number where none suits all of them") {
+TEST_CASE("a device is tuned over numbers that suit its cores, or over every number if none does") {
   const std::vector<engine::DeviceSpec> devices = {{"cpu:0-2", {0, 1, 2}}, {"cpu:3-6", {3, 4, 5, 6}}};
   using Space = std::vector<autotuner::Configuration>;
   CHECK(jobs::counts_on(devices, {1, 4}) == std::vector<Space>{{{1, 3}, {3, 1}}, {{1, 4}, {2, 2}, {4, 1}}});
   CHECK(jobs::counts_on(devices, {2, 4}) == std::vector<Space>{{{2, 1}, {3, 1}, {4, 1}}, {{2, 2}, {3, 1}, {4, 1}}});
 }
 
-TEST_CASE("a run of the auto-tuner explains its learners, and its record trains to the same bytes", "[training]") {
+TEST_CASE("an auto-tuned run explains its changes, and its record trains to the same bytes", "[training]") {
   const TemporaryDirectory directory;
   Listener tuned;
   const RunSummary found = run_into(job_with("auto={max: 4}"), directory / "tuned", tuned);
@@ -204,7 +204,7 @@ TEST_CASE("a run of the auto-tuner explains its learners, and its record trains 
   CHECK(replayed.learners == tuned.learners);
 }
 
-TEST_CASE("a run of the auto-tuner that never changes its learners has a record, too", "[training]") {
+TEST_CASE("an auto-tuned run that never changes its learners has a record too", "[training]") {
   const TemporaryDirectory directory;
   for (const int learners : {1, 2}) {
     const std::string name = std::to_string(learners);
@@ -224,7 +224,7 @@ TEST_CASE("a run of the auto-tuner that never changes its learners has a record,
 
 namespace {
 
-// Takes memory away when the run has begun, gives it back at the second decision, and ends the run.
+// Limits the memory when the run starts. At the second decision, lifts the limit and stops the run.
 class Squeeze final : public jobs::RunObserver {
  public:
   explicit Squeeze(std::int64_t bytes) : bytes_(bytes) {}
@@ -251,7 +251,7 @@ class Squeeze final : public jobs::RunObserver {
 
 }  // namespace
 
-TEST_CASE("where there is no memory for more learners, the run goes on with those that it has", "[training][memory]") {
+TEST_CASE("if there is no memory for more learners, the run continues with the present ones", "[training][memory]") {
   const TemporaryDirectory directory;
   const jobs::LearnerCache cache(directory / "cache", "1");
   jobs::JobOptions job = wide_job(4'000, "auto { max: 2 }");
@@ -275,7 +275,7 @@ TEST_CASE("where there is no memory for more learners, the run goes on with thos
   CHECK(summary.examples > static_cast<std::int64_t>(row.batch) * job.training.batch_size);
 }
 
-TEST_CASE("a shortage on one device leaves nothing of what others have prepared", "[training][memory]") {
+TEST_CASE("if one device runs out of memory, learners prepared on the others are freed", "[training][memory]") {
   const auto cores = engine::host::allowed_cores();
   if (cores.size() < 2) skip_test("it takes two cores");
   jobs::JobOptions job = wide_job(4'000, "auto { max: 2 }");
@@ -288,7 +288,7 @@ TEST_CASE("a shortage on one device leaves nothing of what others have prepared"
   CHECK_NOTHROW(session->prepare(std::vector{1, 2}));  // fits only if the first device's learners have been freed
 }
 
-TEST_CASE("a schedule of learners is followed across epochs, and learns", "[training]") {
+TEST_CASE("a run follows a schedule of learners across epochs, and learns", "[training]") {
   const TemporaryDirectory directory;
   Listener listener;
   const RunSummary summary =

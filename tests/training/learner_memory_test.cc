@@ -10,6 +10,7 @@
 #include "dataflow/layers/outputs/classification.h"
 #include "engine/devices.h"
 #include "tests/support/catch.h"
+#include "tests/support/forwarding_device.h"
 #include "tests/support/resident_bytes.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
@@ -19,40 +20,18 @@ namespace arbalest::tests {
 namespace {
 
 using engine::Buffer;
-using engine::Layout;
 
-// A CPU device that lists all allocations.
-class CountingDevice final : public engine::Device {
+// A CPU device that records all allocations.
+class CountingDevice final : public ForwardingDevice {
  public:
-  const std::string& name() const noexcept override { return device_->name(); }
-  int cores() const noexcept override { return device_->cores(); }
+  CountingDevice() : ForwardingDevice(engine::open_device(engine::parse_device("cpu"))) {}
+
   Buffer allocate(std::size_t bytes) override {
     allocated.push_back(bytes);
-    return device_->allocate(bytes);
-  }
-  Buffer allocate_host(std::size_t bytes) override { return device_->allocate_host(bytes); }
-  std::size_t free_memory() const override { return device_->free_memory(); }
-  std::unique_ptr<engine::Stream> create_stream(const engine::StreamOptions& options) override {
-    return device_->create_stream(options);
-  }
-  std::size_t stream_bytes(const engine::StreamOptions& options) const override {
-    return device_->stream_bytes(options);
-  }
-  std::unique_ptr<engine::Operator> prepare(const engine::OperatorSpec& spec,
-                                            const engine::PrepareOptions& options) override {
-    return device_->prepare(spec, options);
-  }
-  Layout plain_layout(const engine::Shape& shape, engine::DType dtype) const override {
-    return device_->plain_layout(shape, dtype);
-  }
-  void convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) override {
-    device_->convert(source_layout, source, target_layout, target);
+    return ForwardingDevice::allocate(bytes);
   }
 
   std::vector<std::size_t> allocated;  // bytes
-
- private:
-  std::unique_ptr<engine::Device> device_ = engine::open_device(engine::parse_device("cpu"));
 };
 
 dataflow::Graph small_residual_network() {
@@ -83,7 +62,7 @@ double check_learner_of(const dataflow::Graph& graph, std::int64_t batch) {
   const std::size_t expected = learners::Learner::device_bytes(device, training, inference, rule);
   const double before = resident_bytes();
   const learners::Learner learner(device, training, inference,
-                                  {.rule = rule, .evaluation_weights = evaluated.as<float>()});
+                                  {.shared = {.evaluation_weights = evaluated.as<float>()}}, {.rule = rule});
   const double taken = resident_bytes() - before;
   CHECK(std::accumulate(device.allocated.begin(), device.allocated.end(), std::size_t{0}) == expected);
   if (!kSanitized) CHECK(taken == Approx(static_cast<double>(expected)).epsilon(0.02).margin(8 << 20));
@@ -94,13 +73,13 @@ double check_learner_of(const dataflow::Graph& graph, std::int64_t batch) {
 
 }  // namespace
 
-TEST_CASE("a learner allocates what is said before, the arena among it as it was planned", "[training][memory]") {
+TEST_CASE("a learner allocates what device_bytes() predicts, including the planned arena", "[training][memory]") {
   CHECK(check_learner_of(small_residual_network(), 8) < 1.0);
 }
 
-// Half of those buffers would be gradients, of which few live at a time; most values wait for backward.
-TEST_CASE("a learner of ResNet-50 takes less than half of a buffer for each output and gradient, of real memory",
-          "[training][memory]") {
+// Without reuse, half of the buffers would be gradients. Few gradients are live at a time, but most values are kept for
+// the backward pass.
+TEST_CASE("a learner of ResNet-50 takes less than half of the memory without reuse", "[training][memory]") {
   constexpr std::size_t kNeeded = std::size_t{6} << 30U;
   if (engine::open_device(engine::parse_device("cpu"))->free_memory() < kNeeded) skip_test("needs 6 GiB of memory");
   const dataflow::InputDescription imagenet{{3, 224, 224}, 1000};

@@ -13,7 +13,7 @@ def inverse(e):  # Caffe: base_lr * (1 + gamma * iter) ^ (-power)
     return BASE / (1 + 0.5 * e) ** 0.75
 
 
-def step(e):  # Caffe: base_lr * gamma ^ floor(iter / step), by going through the drops
+def step(e):  # Caffe: base_lr * gamma ^ floor(iter / step), one drop at a time
     rate = BASE
     while e >= 2.5:
         rate, e = rate * 0.3, e - 2.5
@@ -42,7 +42,7 @@ def cosine(e):  # eta_min + (base - eta_min) * (1 + cos(T_cur / T_max * pi)) / 2
     return eta_min + 0.5 * (BASE - eta_min) * (1 + math.cos(min(e, 8.0) / 8.0 * math.pi))
 
 
-def cyclic(e):  # CyclicLR.get_lr: base_lr is the lower bound there, max_lr the upper; mode triangular2
+def cyclic(e):  # CyclicLR.get_lr in mode triangular2, whose base_lr is the lower bound and max_lr the upper bound
     base_lr, max_lr, up, down = 0.2 * BASE, BASE, 0.75, 2.25
     total, ratio = up + down, up / (up + down)
     cycle = math.floor(1 + e / total)

@@ -1,4 +1,4 @@
-// Learning-rate schedules compared with a table, and their consequences.
+// Learning-rate schedules compared with a table, and their effect on averaging.
 #include "scheduler/learning_rate.h"
 
 #include <array>
@@ -16,11 +16,11 @@ constexpr std::array kEpochs{0.0, 0.5, 1.0, 2.4, 2.5, 3.0, 4.4, 5.0, 7.25, 7.9, 
 
 struct Row {
   std::string curve;
-  bool is_warmed;                            // over 2 epochs, from a quarter of the first rate
-  std::array<double, kEpochs.size()> rates;  // by kEpochs, for one learner with base 0.4
+  bool is_warmed;                            // over 2 epochs, from a quarter of the first learning rate
+  std::array<double, kEpochs.size()> rates;  // at the epochs in kEpochs, for one learner with base 0.4
 };
 
-// Printed by learning_rate_table.py, which shares no code with the product.
+// Printed by learning_rate_table.py, which shares no code with the engine.
 const std::vector<Row> kTable = {
     {"inverse",
      false,
@@ -89,12 +89,12 @@ const std::map<std::string, LearningRateCurve>& curves() {
 }
 
 LearningRateSchedule schedule_of(const std::string& curve, bool is_warmed) {
-  return {0.4, curves().at(curve), is_warmed ? WarmUp{2.0, 0.25} : WarmUp{}, LearnerScaling::kKeep};
+  return {0.4, curves().at(curve), is_warmed ? WarmUp{2.0, 0.25} : WarmUp{}, RateScaling::kKeep};
 }
 
 }  // namespace
 
-TEST_CASE("learning rates are those of the table", "[scheduler]") {
+TEST_CASE("learning rates agree with the table", "[scheduler]") {
   CHECK(kTable.size() == 2 * curves().size());
   for (const Row& row : kTable) {
     const LearningRateSchedule schedule = schedule_of(row.curve, row.is_warmed);
@@ -106,15 +106,22 @@ TEST_CASE("learning rates are those of the table", "[scheduler]") {
   }
 }
 
-TEST_CASE("a fixed rate stays, after its warm-up", "[scheduler]") {
-  const LearningRateSchedule schedule{0.4, FixedRate{}, {2.0, 0.25}, LearnerScaling::kKeep};
+TEST_CASE("a limited learning rate keeps the shape of its schedule", "[scheduler]") {
+  const LearningRateSchedule schedule{0.1, PolynomialDecay{4.0}, {1.0, 0.5}, RateScaling::kLinear, 0.2};
+  CHECK(schedule.at(0.0, 2) == 0.1F);
+  CHECK(schedule.at(1.0, 2) == 0.2F);
+  for (const double progress : {0.0, 0.5, 1.0, 2.0, 4.5}) CHECK(schedule.at(progress, 8) == schedule.at(progress, 2));
+}
+
+TEST_CASE("a fixed learning rate is constant after its warm-up", "[scheduler]") {
+  const LearningRateSchedule schedule{0.4, FixedRate{}, {2.0, 0.25}, RateScaling::kKeep};
   CHECK(schedule.at(0.0, 1) == 0.1F);
   CHECK(schedule.at(1.0, 1) == Approx(0.25));
   CHECK(schedule.at(2.0, 1) == 0.4F);
   CHECK(schedule.at(1e6, 1) == 0.4F);
 }
 
-TEST_CASE("the base is the largest rate of any schedule, and no rate is negative", "[scheduler]") {
+TEST_CASE("base is the largest learning rate of any schedule, and no learning rate is negative", "[scheduler]") {
   for (const auto& [name, curve] : curves()) {
     CAPTURE(name);
     for (const bool is_warmed : {false, true}) {
@@ -150,13 +157,13 @@ TEST_CASE("only the drops of step and multistep restart averaging", "[scheduler]
 TEST_CASE("learning rates follow the number of learners", "[scheduler]") {
   LearningRateSchedule schedule{.base = 0.1, .curve = CosineDecay{.epochs = 4.0}};
   for (const double progress : {0.0, 1.5}) {
-    schedule.with_learners = LearnerScaling::kKeep;
+    schedule.with_learners = RateScaling::kKeep;
     const float one = schedule.at(progress, 4);
     CHECK(schedule.at(progress, 1) == one);
-    schedule.with_learners = LearnerScaling::kSqrt;
+    schedule.with_learners = RateScaling::kSqrt;
     CHECK(schedule.at(progress, 4) == Approx(2.0F * one));
     CHECK(schedule.at(progress, 1) == one);
-    schedule.with_learners = LearnerScaling::kLinear;
+    schedule.with_learners = RateScaling::kLinear;
     CHECK(schedule.at(progress, 4) == Approx(4.0F * one));
   }
 }

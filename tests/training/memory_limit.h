@@ -1,4 +1,4 @@
-// Jobs that need much memory, and a process whose memory is limited.
+// Jobs that need much memory, and a limit on the process's memory.
 #pragma once
 
 #include <malloc.h>
@@ -27,11 +27,11 @@ inline jobs::JobOptions wide_job(std::int64_t units, int learners) {
   return wide_job(units, "fixed: " + std::to_string(learners));
 }
 
-// In its scope the process's address space may grow by this many bytes.
+// In its scope, the process's address space may grow by `bytes` only.
 class AddressSpaceLimit {
  public:
   explicit AddressSpaceLimit(std::int64_t bytes) {
-    // Freed memory of earlier work must not be used instead.
+    // Returns freed memory to the system, so that new allocations cannot reuse it.
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     malloc_trim(0);
     std::ifstream file("/proc/self/statm");

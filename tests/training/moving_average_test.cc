@@ -1,5 +1,5 @@
-// The moving average of the central model: its weights compared with the formula, and the evaluated and saved model
-// compared with the central models of the same training without an average.
+// The moving average of the central model. Its weights are compared with the formula, and the evaluated and saved model
+// with the central models of the same training without an average.
 #include "scheduler/moving_average.h"
 
 #include <cmath>
@@ -29,7 +29,7 @@ struct State {
   Values values;
 };
 
-// Each state stands for the time since the previous one, the first state for all time since the start.
+// Each state covers the time since the previous state. The first one covers the time since the start.
 Values average_of(const std::vector<State>& states, double epochs) {
   const double now = states.back().progress;
   Values sum(states.front().values.size(), 0.0);
@@ -70,13 +70,13 @@ class Compared {
 
   // Distance of the saved model from the expected one.
   double error() {
-    if (states_.back().progress < plain_.scheduler().progress()) {  // taken in when a snapshot is made
+    if (states_.back().progress < plain_.scheduler().progress()) {  // a snapshot adds the current state
       states_.push_back({plain_.scheduler().progress(), flat(plain_.scheduler().snapshot())});
     }
     return relative_error(flat(averaged_.scheduler().snapshot()), average_of(states_, epochs_));
   }
 
-  // Distance of the present central model from the expected average.
+  // Distance of the current central model from the expected average.
   double distance() { return relative_error(flat(plain_.scheduler().snapshot()), average_of(states_, epochs_)); }
 
  private:
@@ -111,7 +111,7 @@ void check_evaluation(engine::Precision precision) {
 
 }  // namespace
 
-TEST_CASE("a moving average weighs states by their age, however unevenly they come") {
+TEST_CASE("a moving average weighs states by their age, also at uneven intervals") {
   constexpr double kEpochs = 0.5;
   scheduler::MovingAverage average({.epochs = kEpochs});
   std::vector<State> states;
@@ -128,7 +128,7 @@ TEST_CASE("a moving average weighs states by their age, however unevenly they co
   CHECK(average.is_due(4.0 + kEpochs / 63.0));
 }
 
-TEST_CASE("without a span the average is always the present state") {
+TEST_CASE("without a span the average is always the current state") {
   scheduler::MovingAverage none({});
   for (const double progress : {0.0, 0.5, 0.5, 1.0}) {
     CHECK(none.take(progress) == 1.0F);
@@ -136,11 +136,11 @@ TEST_CASE("without a span the average is always the present state") {
   }
 }
 
-TEST_CASE("the moving average of the central model is what is saved", "[training]") {
+TEST_CASE("the saved model is the moving average of the central model", "[training]") {
   RigOptions options;
   options.learners = {GENERATE(1, 3)};
   options.synchronization.period = GENERATE(1, 2);
-  const double epochs = GENERATE(0.4, 12.0);  // takes in every round, or one of several
+  const double epochs = GENERATE(0.4, 12.0);  // averages every round, or one of several
   CAPTURE(options.learners[0], options.synchronization.period, epochs);
   Compared compared(options, epochs);
   compared.train(10);
@@ -150,7 +150,7 @@ TEST_CASE("the moving average of the central model is what is saved", "[training
   CHECK(compared.error() < 1e-6);
 }
 
-TEST_CASE("the moving average takes in running statistics as averaging carries them along", "[training]") {
+TEST_CASE("the moving average includes running statistics", "[training]") {
   RigOptions options = options_on({"cpu"}, {GENERATE(1, 3)});
   options.layers = normalized_network();
   Compared compared(options, 1.0);
@@ -171,7 +171,7 @@ TEST_CASE("devices agree on the moving average", "[training]") {
   CHECK(std::memcmp(pools[0]->evaluation_weights(), pools[1]->evaluation_weights(), bytes) == 0);
 }
 
-TEST_CASE("the moving average goes on when the number of learners changes", "[training]") {
+TEST_CASE("the moving average continues when the number of learners changes", "[training]") {
   RigOptions options;
   options.most_learners = 4;
   Compared compared(options, 1.5);
@@ -183,11 +183,11 @@ TEST_CASE("the moving average goes on when the number of learners changes", "[tr
   }
 }
 
-TEST_CASE("what is evaluated is the moving average that is saved", "[training]") {
+TEST_CASE("evaluation uses the moving average that is saved", "[training]") {
   check_evaluation(engine::Precision::kFloat32);
 }
 
-TEST_CASE("what is evaluated in BF16 is the moving average that is saved", "[training][precision]") {
+TEST_CASE("evaluation in BF16 uses the moving average that is saved", "[training][precision]") {
   const std::string problem = engine::precision_problem(engine::parse_device("cpu"), engine::Precision::kBFloat16);
   if (!problem.empty()) skip_test(problem);
   check_evaluation(engine::Precision::kBFloat16);

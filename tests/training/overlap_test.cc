@@ -1,5 +1,5 @@
-// Averaging is off the critical path, and each wait that keeps it correct is needed. The tests hold and drop tasks
-// instead of reading a clock.
+// Averaging is off the critical path, and each wait that keeps it correct is needed. The tests hold tasks and drop
+// waits instead of reading a clock.
 #include <string>
 
 #include "engine/host/topology.h"
@@ -32,7 +32,7 @@ RigOptions options_on(const std::vector<std::string>& devices, Latch& latch) {
 
 int learners_of(const RigOptions& options) { return 2 * static_cast<int>(options.devices.size()); }
 
-// The devices of a run, and the pass that reads their replicas.
+// The devices of a run, and the label of the task that reads their replicas.
 struct Reader {
   std::vector<std::string> devices;
   std::string label;
@@ -59,7 +59,7 @@ bool update_overtakes_read(const Reader& reader, const std::string& dropped) {
   return overtakes;
 }
 
-// Whether averaging reads replicas whose update is held. In round 0 no update comes before, so its read runs.
+// Whether averaging reads replicas whose update is held. In round 0 there is no earlier update, so the read runs.
 bool read_overtakes_update(const Reader& reader, const std::string& dropped) {
   Latch latch;
   const RigOptions options = options_on(reader.devices, latch);
@@ -103,14 +103,14 @@ TEST_CASE("an update waits for averaging's read, and only because of its event",
   }
 }
 
-TEST_CASE("averaging's read waits for the updates, and only because of their events", "[training]") {
+TEST_CASE("averaging reads the replicas after the updates, and only because of their events", "[training]") {
   for (const Reader& reader : readers()) {
     CHECK_FALSE(read_overtakes_update(reader, ""));
     if (!arbalest::tests::kSanitized) CHECK(read_overtakes_update(reader, kWaitForUpdates));
   }
 }
 
-TEST_CASE("a mini-batch that would overwrite the result of one under way is refused", "[training]") {
+TEST_CASE("a mini-batch that would overwrite an unread result is refused", "[training]") {
   Latch latch;
   RigOptions options;
   options.observer = &latch;

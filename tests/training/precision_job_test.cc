@@ -27,13 +27,13 @@ jobs::JobOptions small_job(Precision precision, int learners) {
     learners { per_device { fixed: )" +
                            std::to_string(learners) + " } }";
   jobs::JobOptions job = jobs::parse_job(jobs::SourceText("test", text));
-  job.training.precision = precision;  // a job file may not ask for it on a CPU without the instructions
+  job.training.precision = precision;  // a job file is refused on a CPU without the instructions
   return job;
 }
 
 }  // namespace
 
-TEST_CASE("a job in each precision trains, is saved in float32, and evaluates to the last digit", "[training]") {
+TEST_CASE("a job in each precision trains, is saved in float32, and evaluates to the same result", "[training]") {
   const auto precision = GENERATE(from_range(precisions_beside_float32(kDevice)));
   const int learners = GENERATE(1, 3);
   CAPTURE(to_string(precision), learners);
@@ -50,7 +50,7 @@ TEST_CASE("a job in each precision trains, is saved in float32, and evaluates to
   CHECK(again.accuracy == summary.test_accuracy);
   CHECK(again.loss == summary.test_loss);
 
-  // Evaluated in FP32 the model is the same, except for the rounding of each layer.
+  // The result in FP32 differs only by the rounding in each layer.
   jobs::JobOptions exact = job;
   exact.training.precision = Precision::kFloat32;
   const jobs::EvaluationResult in_float32 = jobs::evaluate_run(exact, model, summary.model_sha256, {});

@@ -1,4 +1,4 @@
-// Whole runs on ratings: matrix factorization reaches the noise, on any number of learners.
+// Whole runs on ratings: the error of matrix factorization comes near the noise, with any number of learners.
 #include <cmath>
 
 #include "jobs/run/evaluation.h"
@@ -41,7 +41,7 @@ TEST_CASE("matrix factorization comes near the noise, with one learner and with 
   }
 }
 
-TEST_CASE("ratings train to the same bytes again, and every test rating counts once", "[training]") {
+TEST_CASE("runs on ratings are repeatable, and every test rating counts once", "[training]") {
   const TemporaryDirectory directory;
   write_ratings(directory / "ratings");
   const jobs::JobOptions job =

@@ -1,4 +1,4 @@
-// A residual sum that batch norm takes over, compared with the definition.
+// A residual sum that is fused into batch norm, compared with the definition.
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
 #include "dataflow/layers/branch_layers.h"
@@ -15,7 +15,7 @@ constexpr std::int64_t kHidden = 6;
 constexpr std::int64_t kClasses = 3;
 constexpr float kEpsilon = 1e-3F;
 
-// ReLU(h + batch norm of h): nothing reads h after the sum, so the output could take its buffer.
+// ReLU(h + batch norm of h). Nothing reads h after the sum, so the output could reuse h's buffer.
 std::vector<dataflow::LayerDescription> network() {
   dataflow::BatchNormLayer::Options norm;
   norm.epsilon = kEpsilon;

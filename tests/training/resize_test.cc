@@ -32,7 +32,7 @@ RigOptions resizable(const std::vector<int>& learners) {
   return options;
 }
 
-// A rig and the reference beside it.
+// A rig and its reference.
 class Compared {
  public:
   explicit Compared(const RigOptions& options)
@@ -75,7 +75,7 @@ class Compared {
   std::int64_t tasks_ = 0;
 };
 
-// Rig and reference train `rounds` rounds with each of the sizes in turn.
+// Rig and reference train `rounds` rounds with each number of learners in turn.
 void compare_with_reference(const RigOptions& options, const std::vector<std::vector<int>>& sizes, int rounds) {
   Compared compared(options);
   for (const std::vector<int>& size : sizes) {
@@ -91,7 +91,7 @@ std::size_t entries_of(const char* directory) {
 
 }  // namespace
 
-TEST_CASE("growing and shrinking goes on from the central model with the next mini-batch", "[resize]") {
+TEST_CASE("a resize continues from the central model with the next mini-batch", "[resize]") {
   for (const int period : {1, 3}) {
     CAPTURE(period);
     RigOptions options = resizable({1});
@@ -100,7 +100,7 @@ TEST_CASE("growing and shrinking goes on from the central model with the next mi
   }
 }
 
-TEST_CASE("learners that idled until they were needed again train to the same bytes as new ones", "[resize]") {
+TEST_CASE("learners that were idle and are used again train to the same bytes as new ones", "[resize]") {
   const auto trained = [](bool frees) {
     RigOptions options = resizable({1});
     options.rule = arbalest::engine::AdamW{};
@@ -129,18 +129,18 @@ TEST_CASE("the learners of several devices grow and shrink together and apart", 
 
 TEST_CASE("the learning rate follows the number of learners", "[resize]") {
   RigOptions options = resizable({1});
-  options.learning_rate.with_learners = arbalest::scheduler::LearnerScaling::kSqrt;
+  options.learning_rate.with_learners = arbalest::scheduler::RateScaling::kSqrt;
   compare_with_reference(options, {{4}, {2}}, 8);
 }
 
-TEST_CASE("the optimizer's state starts anew", "[resize]") {
+TEST_CASE("a resize resets the optimizer's state", "[resize]") {
   RigOptions options = resizable({2});
   options.rule = arbalest::engine::AdamW{};
   options.learning_rate.base = 0.01;
   compare_with_reference(options, {{4}, {2}, {1}}, 8);
 }
 
-TEST_CASE("learners that are prepared beside the training change none of its bits", "[resize]") {
+TEST_CASE("preparing learners during training changes no bit", "[resize]") {
   TrainingRig alone(resizable({2}));
   alone.run(200);
   alone.resize({4});
@@ -177,10 +177,10 @@ TEST_CASE("a lone learner that diverges in a resizable run leaves its last finit
 
 namespace {
 
-// bytes that freed stacks and arenas may keep for a while
+// Bytes that freed stacks and arenas may keep for a while.
 constexpr double kSlack = 16 << 20;
 
-// A joined thread is listed for a moment longer, so this returns the least of some readings.
+// A joined thread is still listed for a moment, so this returns the smallest of several readings.
 std::size_t threads_there() {
   std::size_t least = entries_of("/proc/self/task");
   for (int i = 0; i < 50; ++i) {
@@ -201,8 +201,8 @@ struct Holdings {
 
 }  // namespace
 
-// Numbers of learners between which all groups of learners, by threads, are created and destroyed. A learner takes more
-// than 100 KiB, so a single leaked learner of a thousand would show.
+// Changing between these numbers creates and destroys learners of every thread count. A learner takes more than
+// 100 KiB, so a single leaked learner of a thousand would show.
 TEST_CASE("a thousand resizes leave memory, threads and descriptors as they were", "[resize]") {
   RigOptions options = resizable({1});
   options.image = {1, 32, 32};

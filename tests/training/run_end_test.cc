@@ -17,7 +17,7 @@ namespace {
 using jobs::RunStatus;
 using jobs::RunSummary;
 
-// Counts calls of the observer, and asks the run to stop at the call `stops_at`.
+// Counts the observer's calls, and asks the run to stop at the moment `stops_at`.
 class Stopper final : public jobs::RunObserver {
  public:
   enum class Moment { kPreparation, kProgress, kEpoch };
@@ -94,7 +94,7 @@ jobs::JobOptions explosive_job(int depth, const std::string& stddev) {
 
 }  // namespace
 
-TEST_CASE("a stop signal ends the round, saves the model and is no failure", "[training]") {
+TEST_CASE("a stop signal ends the run after the round, saves the model and is not a failure", "[training]") {
   const TemporaryDirectory directory;
   Stopper stopper(Stopper::Moment::kProgress);
   const RunSummary summary = run_until(stopper, load("lenet-digits.txtpb", {}), directory.path().string());
@@ -117,7 +117,7 @@ TEST_CASE("a stop signal ends the round, saves the model and is no failure", "[t
   CHECK(stopper.first_progress.epoch > 0.0);
 }
 
-TEST_CASE("a stop signal during preparation is answered before any training", "[training]") {
+TEST_CASE("a stop signal during preparation ends the run before training", "[training]") {
   Stopper stopper(Stopper::Moment::kPreparation);
   const RunSummary summary = run_until(stopper, load("logistic-digits.txtpb", {}), "");
   CHECK(summary.status == RunStatus::kStopped);
@@ -127,7 +127,7 @@ TEST_CASE("a stop signal during preparation is answered before any training", "[
   CHECK(stopper.progresses == 0);
 }
 
-TEST_CASE("a stop signal during the last evaluation comes too late to stop anything", "[training]") {
+TEST_CASE("a stop signal during the last evaluation has no effect", "[training]") {
   Stopper stopper(Stopper::Moment::kEpoch);
   const RunSummary summary = run_until(stopper, load("logistic-digits.txtpb", {"training.max_epochs=1"}), "");
   CHECK(summary.status == RunStatus::kCompleted);
@@ -136,7 +136,7 @@ TEST_CASE("a stop signal during the last evaluation comes too late to stop anyth
   CHECK(stopper.stops == 0);
 }
 
-TEST_CASE("a run whose model cannot be saved tells what it had measured, and all observers that it failed",
+TEST_CASE("a run whose model cannot be saved reports its results, and tells all observers that it failed",
           "[training]") {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory.path() / "model.safetensors");  // no file can replace a directory
@@ -161,7 +161,7 @@ TEST_CASE("a run whose model cannot be saved tells what it had measured, and all
   CHECK(listener.summary_.model_sha256.empty());
 }
 
-TEST_CASE("a diverged run saves the last finite model and says who diverged", "[training]") {
+TEST_CASE("a diverged run saves the last finite model and names the learner that diverged", "[training]") {
   for (const char* learners : {"1", "3"}) {
     const TemporaryDirectory directory;
     const jobs::JobOptions job = load(
@@ -178,7 +178,7 @@ TEST_CASE("a diverged run saves the last finite model and says who diverged", "[
   }
 }
 
-TEST_CASE("a model whose loss on the test set is not finite has diverged, however it trained", "[training]") {
+TEST_CASE("a model with a non-finite test loss has diverged, even if its training loss is finite", "[training]") {
   const TemporaryDirectory directory;
   const jobs::JobOptions job = explosive_job(9, "1");
   const RunSummary summary = run(job, directory.path().string());
@@ -201,7 +201,7 @@ TEST_CASE("a model whose loss on the test set is not finite has diverged, howeve
   CHECK(kind_of([&] { jobs::dry_run(job, {}); }) == engine::ErrorKind::kDiverged);
 }
 
-TEST_CASE("a first loss that is not finite is not blamed on the learning rate", "[training]") {
+TEST_CASE("the error for a first loss that is not finite does not blame the learning rate", "[training]") {
   const RunSummary summary = run(explosive_job(14, "1000"));
   CHECK(summary.status == RunStatus::kDiverged);
   CHECK_THAT(summary.message,

@@ -31,7 +31,7 @@ std::int64_t resident_bytes() {
 
 }  // namespace
 
-TEST_CASE("a job that does not fit into memory is refused before it takes any", "[training][memory]") {
+TEST_CASE("a job that does not fit in memory is refused before it allocates any", "[training][memory]") {
   const jobs::JobOptions job = wide_job(20'000, 4);
   const jobs::Inspection inspection = jobs::inspect(job);
   const std::int64_t needed = inspection.memory.front().needed;
@@ -51,7 +51,7 @@ TEST_CASE("a job that does not fit into memory is refused before it takes any", 
   CHECK_THAT(jobs::inspect(job).warnings.front(), ContainsSubstring("the job does not fit: 4 learners would take"));
 }
 
-TEST_CASE("learners before and after a change of their threads must fit side by side", "[training][memory]") {
+TEST_CASE("old and new learners must fit in memory together when their thread count changes", "[training][memory]") {
   if (engine::host::allowed_cores().size() < 2) skip_test("one core: the threads of a learner never change");
   const jobs::Inspection inspection = jobs::inspect(wide_job(20'000, 2));
   const AddressSpaceLimit limit(inspection.memory.front().needed + inspection.learner_bytes / 2);
@@ -71,7 +71,7 @@ TEST_CASE("learners before and after a change of their threads must fit side by 
   }
 }
 
-TEST_CASE("a tuned job whose least number of learners does not fit is refused", "[training][memory]") {
+TEST_CASE("a tuned job whose minimum number of learners does not fit is refused", "[training][memory]") {
   const jobs::Inspection inspection = jobs::inspect(wide_job(20'000, 4));
   jobs::JobOptions job = wide_job(20'000, "auto { min: 4 max: 8 }");
   const AddressSpaceLimit limit(inspection.memory.front().needed - inspection.learner_bytes / 4);
@@ -80,7 +80,7 @@ TEST_CASE("a tuned job whose least number of learners does not fit is refused", 
   CHECK(job.tuned->max == 8);
 }
 
-TEST_CASE("learners that the user did not ask for become as many as fit", "[training][memory]") {
+TEST_CASE("a default number of learners is lowered to what fits in memory", "[training][memory]") {
   if (kSanitized) skip_test("a sanitizer's own memory counts towards the limit");
   jobs::JobOptions job = wide_job(20'000, 4);
   job.learners_are_given = false;
@@ -93,8 +93,8 @@ TEST_CASE("learners that the user did not ask for become as many as fit", "[trai
   CHECK_THAT(job.warnings.front(), ContainsSubstring("3 learners on each device instead of 4: 4 learners would take"));
 }
 
-// Jobs whose weights take nearly all memory, and one whose activations do.
-TEST_CASE("the memory forecast is what a session takes", "[training][memory]") {
+// Two jobs in which weights take most of the memory, and one in which activations do.
+TEST_CASE("the memory forecast agrees with what a session takes", "[training][memory]") {
   std::vector<jobs::JobOptions> all{wide_job(20'000, 1), wide_job(20'000, 2)};
   all.push_back(load("lenet-digits.txtpb", {"model={zoo{resnet_cifar{depth: 56}}}", "training.batch_size=64",
                                             "learners.per_device.fixed=1", "devices=cpu"}));
@@ -113,7 +113,7 @@ TEST_CASE("the memory forecast is what a session takes", "[training][memory]") {
   }
 }
 
-TEST_CASE("a model for which the disk has no room is not trained", "[training]") {
+TEST_CASE("a model that does not fit on the disk is not trained", "[training]") {
   const TemporaryDirectory directory;
   constexpr std::int64_t kLayerBytes = std::int64_t{4} << 30U;  // limit of a layer
   const auto free_bytes = static_cast<std::int64_t>(std::filesystem::space(directory.path()).available);
@@ -135,7 +135,7 @@ TEST_CASE("a model for which the disk has no room is not trained", "[training]")
   CHECK(std::filesystem::is_empty(directory.path()));
 }
 
-TEST_CASE("inspection adds up", "[training]") {
+TEST_CASE("an inspection's totals agree with its parts", "[training]") {
   const jobs::Inspection inspection = jobs::inspect(load("lenet-digits.txtpb", {"training.batch_size=1"}));
   CHECK(inspection.parameters == 431'080);
   std::int64_t parameters = 0;
@@ -146,7 +146,7 @@ TEST_CASE("inspection adds up", "[training]") {
   }
   CHECK(parameters == inspection.parameters);
   CHECK(flops == inspection.forward_flops);
-  // 13.2 MFLOP per image: forward, and two gradients except for the first layer's input.
+  // 13.2 MFLOP per image, for the forward pass and both gradients of each layer. The first layer has no input gradient.
   CHECK(inspection.training_flops == Approx(13.2e6).epsilon(0.02));
   CHECK(inspection.weight_bytes >= 4 * 431'080);
   CHECK(inspection.arena_bytes_without_reuse > 0);
@@ -154,12 +154,12 @@ TEST_CASE("inspection adds up", "[training]") {
   CHECK(inspection.learners_that_fit <= 1024);
   CHECK(inspection.dataset_bytes == 25'000 * (28 * 28 + 4));
   CHECK(inspection.warnings.empty());
-  // On the CPU everything is host memory: the datasets, the model's copies, the rings, and the learners.
+  // On the CPU, host memory has everything: the datasets, the model's copies, the rings, and the learners.
   REQUIRE(inspection.memory.size() == 1);
   const std::int64_t learners = inspection.learners_per_device.front();
   CHECK(inspection.memory.front().needed == inspection.device_bytes + learners * inspection.learner_bytes);
   CHECK(inspection.device_bytes > inspection.dataset_bytes + 4 * inspection.weight_bytes);
-  // A learner keeps its optimizer's vectors: here momentum; none; two moments.
+  // A learner has its optimizer's vectors: one for momentum, none for plain SGD, two for AdamW.
   const auto learner_bytes = [](const std::string& optimizer) {
     return jobs::inspect(load("lenet-digits.txtpb", {"training.batch_size=1", "optimizer=" + optimizer})).learner_bytes;
   };

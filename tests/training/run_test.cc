@@ -90,12 +90,12 @@ TEST_CASE("a job's moving average is what its run evaluates and saves", "[traini
   CHECK(models[0] != models[1]);
 }
 
-TEST_CASE("photographs of many sizes train from their JPEG files", "[training][data]") {
+TEST_CASE("photos of many sizes train from their JPEG files", "[training][data]") {
   tests::dataset_or_skip("caltech-101-10c");
   const RunSummary summary =
       run(load("lenet-caltech10.txtpb", {"learners.per_device.fixed=1", "training.max_epochs=3",
                                          "learning_rate.multistep.drop={epoch: 2 factor: 0.1}"}));
-  CHECK(summary.test_accuracy.value() > 0.5);  // one of ten classes is 10 % of the images
+  CHECK(summary.test_accuracy.value() > 0.5);  // each of the ten classes has 10 % of the images
   CHECK(summary.skipped_examples == 0);
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("LeNet reaches 99 % on MNIST within 10 epochs", "[training][mnist]") {
   CHECK(summary.best_test_accuracy >= 0.99);
 }
 
-TEST_CASE("the same job writes the same model, another seed another", "[training]") {
+TEST_CASE("the same job writes the same model, and another seed a different one", "[training]") {
   const TemporaryDirectory directory;
   const auto train_into = [&](const std::string& name, const std::string& seed) {
     const std::string path = (directory.path() / name).string();
@@ -137,7 +137,7 @@ TEST_CASE("the same job writes the same model, another seed another", "[training
   CHECK(again.examples == 5000);
 }
 
-TEST_CASE("a session trains the same model whether steps gather their images or rings bring them", "[training]") {
+TEST_CASE("a session trains the same model with images gathered on the device or from a ring", "[training]") {
   const std::string augmentation =
       GENERATE("data.augmentation={}", "data.augmentation={padding: 2 horizontal_flip: true cutout: 5}",
                "data.augmentation={random_resized_crop: {min_area: 0.5} padding: 1}");
@@ -185,7 +185,7 @@ TEST_CASE("rounds that span more than an epoch are refused", "[training]") {
   CHECK_THROWS_WITH(run(job), ContainsSubstring("needs 5 mini-batches, but an epoch has 4"));
 }
 
-TEST_CASE("a damaged model is not evaluated", "[training]") {
+TEST_CASE("a damaged model is refused by evaluation", "[training]") {
   const TemporaryDirectory directory;
   const jobs::JobOptions job = load("logistic-digits.txtpb", {"training.max_epochs=1"});
   run(job, directory.path().string());

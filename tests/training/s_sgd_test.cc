@@ -1,4 +1,4 @@
-// s_sgd keeps the replicas equal, and trains like one learner with the total mini-batch.
+// s_sgd keeps the replicas equal, and trains like one learner with the combined mini-batch.
 #include <algorithm>
 #include <utility>
 
@@ -24,7 +24,7 @@ using tests::TrainingRig;
 
 constexpr std::int64_t kSmallBucket = 256;  // bytes; cuts the networks below into several parts
 
-// Has neither dropout nor batch norm, which make several learners differ from one.
+// A network without dropout and batch norm, which would make several learners differ from one.
 std::vector<dataflow::LayerDescription> plain_network() {
   dataflow::Conv2dLayer::Options conv;
   conv.filters = 5;
@@ -79,7 +79,7 @@ void check_replicas_are_equal(const RigOptions& options) {
     const auto weights = tests::learner_weights(rig);
     CHECK_FALSE(tests::same_bytes(weights.front(), before.front(), trainable));
     for (const auto& other : weights) CHECK(tests::same_bytes(other, weights.front(), trainable));
-    // Each learner has running statistics of its own.
+    // Running statistics differ between learners.
     if (layout.statistic_elements() > 0) CHECK_FALSE(tests::same_bytes(weights[1], weights[0]));
     CHECK(tests::same_bytes(tests::model_weights(rig), tests::model_weights(rig)));
   }
@@ -93,7 +93,7 @@ std::vector<float> trained(const RigOptions& options, int steps = 20) {
 
 }  // namespace
 
-TEST_CASE("replicas of s_sgd have equal bits, whatever the optimizer, clipped or not", "[s_sgd]") {
+TEST_CASE("replicas of s_sgd have equal bits with every optimizer, with and without clipping", "[s_sgd]") {
   const std::vector<engine::UpdateRule> rules = {
       engine::Sgd{.momentum = 0.9F, .weight_decay = 0.01F}, engine::Sgd{.momentum = 0.9F, .nesterov = true},
       engine::RmsProp{.momentum = 0.5F}, engine::AdamW{.weight_decay = 0.1F}};
@@ -123,7 +123,7 @@ TEST_CASE("replicas of s_sgd have equal bits in BF16", "[s_sgd]") {
   check_replicas_are_equal(options);
 }
 
-TEST_CASE("s_sgd of k learners is one learner with k mini-batches as one", "[s_sgd]") {
+TEST_CASE("s_sgd with k learners equals one learner with k times the mini-batch", "[s_sgd]") {
   for (const int learners : {2, 3, 4, 8}) {
     for (const auto& devices : tests::device_lists()) {
       for (const bool clips : {false, true}) {
@@ -138,7 +138,7 @@ TEST_CASE("s_sgd of k learners is one learner with k mini-batches as one", "[s_s
         REQUIRE(options.examples % alone.batch == 0);
         const std::vector<float> expected = trained(alone);
         CHECK(tests::distance(trained(options), expected) < 1e-5);
-        // The comparison notices a slightly different clipping.
+        // The comparison detects a slightly different clipping.
         alone.clip_gradient_norm = 0.28F;
         CHECK(tests::distance(trained(alone), expected) > 1e-3);
       }
@@ -146,7 +146,7 @@ TEST_CASE("s_sgd of k learners is one learner with k mini-batches as one", "[s_s
   }
 }
 
-TEST_CASE("s_sgd trains the same bytes whatever the buckets", "[s_sgd]") {
+TEST_CASE("s_sgd trains to the same bytes for every bucket size", "[s_sgd]") {
   for (const auto& devices : tests::device_lists()) {
     RigOptions options = reduced(tests::spread(3, devices), 0);
     options.devices = devices;
@@ -169,7 +169,7 @@ TEST_CASE("s_sgd trains the same bytes whatever the buckets", "[s_sgd]") {
   }
 }
 
-TEST_CASE("s_sgd trains the same bytes on one device and on two with equal powers of two of learners", "[s_sgd]") {
+TEST_CASE("s_sgd trains to the same bytes on one device and on two with equal powers of two of learners", "[s_sgd]") {
   const TwoCores cores = two_cores_or_skip();
   for (const int each : {1, 2, 4}) {
     CAPTURE(each);
@@ -183,7 +183,7 @@ TEST_CASE("s_sgd trains the same bytes on one device and on two with equal power
   }
 }
 
-TEST_CASE("s_sgd takes the mean of the learners' statistics into its model", "[s_sgd]") {
+TEST_CASE("the model of s_sgd has the mean of the learners' statistics", "[s_sgd]") {
   RigOptions options = reduced({3});
   options.layers = network_with_statistics();
   TrainingRig rig(options);

@@ -26,7 +26,7 @@ bool all_finite(const std::vector<dataflow::NamedTensor>& tensors) {
 
 }  // namespace
 
-TEST_CASE("a round that does not divide the epoch straddles its border", "[scheduler]") {
+TEST_CASE("a round that does not divide the epoch continues into the next epoch", "[scheduler]") {
   RigOptions options;
   options.learners = {5};
   options.examples = 4 * 12 + 3;  // 12 mini-batches, 3 examples dropped
@@ -52,7 +52,7 @@ TEST_CASE("advance runs ahead by a bounded number of rounds and loses no task", 
   CHECK(progress.host_seconds > 0.0);
 }
 
-TEST_CASE("a ring that is passed has slots for what is under way, and no more than the pass has batches",
+TEST_CASE("a ring for one pass has slots for the batches in use, and at most one per batch of the pass",
           "[scheduler]") {
   constexpr int kWithoutNeed = 16;
   CHECK(scheduler::pass_ring_slots(8, 16, 1) == 16);
@@ -60,7 +60,7 @@ TEST_CASE("a ring that is passed has slots for what is under way, and no more th
   CHECK(scheduler::pass_ring_slots(1, 1000, kWithoutNeed) == kWithoutNeed);
   CHECK(scheduler::pass_ring_slots(1, 5, kWithoutNeed) == 5);
   CHECK(scheduler::pass_ring_slots(1, 0, kWithoutNeed) == 1);  // for an empty set
-  // Repeated passes; the learners have slots for all batches, for all but one, or for few of them.
+  // Repeats the pass with slots for all batches, for all but one, and for few.
   for (const int batches : {1, 8, 9, 10, 31}) {
     RigOptions options;
     options.learners = {3};
@@ -71,7 +71,7 @@ TEST_CASE("a ring that is passed has slots for what is under way, and no more th
   }
 }
 
-TEST_CASE("evaluation counts every example once and judges the central model", "[scheduler]") {
+TEST_CASE("evaluation counts every example once and uses the central model", "[scheduler]") {
   for (const int learners : {1, 3}) {
     RigOptions options;
     options.learners = {learners};

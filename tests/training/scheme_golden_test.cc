@@ -1,6 +1,6 @@
-// Compares trainings of three learners with recorded trajectories. tests/goldens/schemes.txt has one line per scheme
+// Compares training with three learners with recorded trajectories. tests/goldens/schemes.txt has one line per scheme
 // and round: name, round, and the parameters of the model. The scalar reference (tests/support/reference_scheme.h)
-// computed them. `training_test "write the recorded trajectories"` writes the file again.
+// computed them. `training_test "write the recorded trajectories"` regenerates the file.
 #include <fstream>
 #include <sstream>
 

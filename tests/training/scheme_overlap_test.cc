@@ -1,5 +1,5 @@
-// Every wait of every coupling is needed. The tests hold tasks and drop waits instead of reading a clock
-// (tests/support/latch.h).
+// Tests that every wait of every coupling between replicas and center is needed. The tests hold tasks and drop waits
+// instead of reading a clock (tests/support/latch.h).
 #include <set>
 #include <string>
 #include <thread>
@@ -42,7 +42,7 @@ RigOptions options_of(const tests::SchemeCase& scheme, const std::vector<std::st
 
 int devices_of(const RigOptions& options) { return static_cast<int>(options.devices.size()); }
 int learners_of(const RigOptions& options) { return kLearners * devices_of(options); }
-// Labels the pass that reads the replicas. On one device the same pass writes the center.
+// Returns the label of the task that reads the replicas. On one device the same task writes the center.
 const char* read_label(const RigOptions& options) { return devices_of(options) == 1 ? "averaging" : "averaging read"; }
 const char* center_label(const RigOptions& options) {
   return devices_of(options) == 1 ? "averaging" : "central update";
@@ -76,7 +76,7 @@ bool overtakes(RigOptions options, const Order& order, const Labels& dropped, bo
   return result;
 }
 
-// Checks that any single one of `waits` keeps the order, and that nothing else keeps it.
+// Checks that each of `waits` alone is enough to keep the order, and that the order is lost without all of them.
 void check_waits_are_needed(const RigOptions& options, const Order& order, const Labels& waits) {
   CAPTURE(options.devices.size(), order.held, order.later);
   CHECK_FALSE(overtakes(options, order, {}, false));
@@ -113,7 +113,7 @@ int parts_of(TrainingRig& rig) {
 
 }  // namespace
 
-TEST_CASE("a center that is assigned waits for the updates, and only because of their events", "[overlap]") {
+TEST_CASE("computing an assigned center waits for the updates, and only because of their events", "[overlap]") {
   for (const auto& devices : device_lists()) {
     const RigOptions options = options_of(local_sgd(1), devices);
     check_waits_are_needed(options, {.held = "update", .later = read_label(options), .after = devices_of(options)},
@@ -121,7 +121,7 @@ TEST_CASE("a center that is assigned waits for the updates, and only because of 
   }
 }
 
-TEST_CASE("weights are assigned, and the next gradient taken, once the center is there", "[overlap]") {
+TEST_CASE("assigning weights and the next gradient wait for the center", "[overlap]") {
   for (const auto& devices : device_lists()) {
     const RigOptions options = options_of(local_sgd(1), devices);
     const int learners = learners_of(options);
@@ -134,7 +134,7 @@ TEST_CASE("weights are assigned, and the next gradient taken, once the center is
   }
 }
 
-TEST_CASE("the optimizer's state is assigned once its mean is there", "[overlap]") {
+TEST_CASE("assigning the optimizer's state waits for its mean", "[overlap]") {
   for (const auto& devices : device_lists()) {
     const RigOptions options = options_of(local_sgd(1, sma::LocalState::kAverage), devices);
     check_waits_are_needed(
@@ -143,7 +143,7 @@ TEST_CASE("the optimizer's state is assigned once its mean is there", "[overlap]
   }
 }
 
-TEST_CASE("gradients are averaged once they are there, and only because of their events", "[overlap]") {
+TEST_CASE("averaging gradients waits for the gradients, and only because of their events", "[overlap]") {
   for (const auto& devices : device_lists()) {
     const RigOptions options = options_of(tests::s_sgd_case(), devices);
     check_waits_are_needed(options, {.held = "gradient", .later = "mean gradient", .after = devices_of(options)},
@@ -201,14 +201,14 @@ TEST_CASE("a part of the gradient is averaged while the backward pass of the nex
   }
 }
 
-TEST_CASE("a model of s_sgd that is gathered on the way waits for the updates, and the next ones for it", "[overlap]") {
+TEST_CASE("with s_sgd, averaging the model waits for the updates, and the next updates wait for it", "[overlap]") {
   for (const auto& devices : device_lists()) {
     RigOptions options = options_of(tests::s_sgd_case(), devices);
     options.moving_average_epochs = 0.5;
     check_waits_are_needed(options, {.held = "update", .later = read_label(options), .after = devices_of(options)},
                            {kWaitForReplicas});
     const int learners = learners_of(options);
-    // The next mean of the gradients follows on the same stream. Therefore two waits keep the order.
+    // The next mean of the gradients runs on the same stream as the held task. Therefore two waits keep the order.
     check_waits_are_needed(
         options, {.held = read_label(options), .later = "update", .strides = 2, .before = learners, .after = learners},
         {kWaitForReplicas, kWaitForRead});
@@ -231,7 +231,7 @@ TEST_CASE("a restart waits for updates that read the center, and learners for th
 
 namespace {
 
-// Returns whether tasks labeled `label` read the model while the copy of it is held.
+// Returns whether tasks labeled `label` read the model's copy while the copying is held.
 bool reads_before_copy(RigOptions options, const std::string& label, int tasks, const Labels& dropped) {
   Latch latch;
   options.observer = &latch;
@@ -249,7 +249,7 @@ bool reads_before_copy(RigOptions options, const std::string& label, int tasks, 
 
 }  // namespace
 
-TEST_CASE("evaluation reads a copy of the model that is there, and only because of its event", "[overlap]") {
+TEST_CASE("evaluation waits for the model's copy, and only because of its event", "[overlap]") {
   constexpr int kStatisticBatches = 4;
   for (const auto& devices : device_lists()) {
     for (const tests::SchemeCase& scheme : {tests::sma_case(), local_sgd(1), local_sgd(3), tests::s_sgd_case()}) {

@@ -30,7 +30,7 @@ Vector random_vector(std::uint64_t seed, std::uint64_t number, float spread) {
   return values;
 }
 
-// A synchronizer of made-up replicas: counts[d] of them on device d.
+// A synchronizer of synthetic replicas, with counts[d] of them on device d.
 class Averaged {
  public:
   Averaged(const sma::Options& options, const std::vector<std::string>& devices, const std::vector<int>& counts)
@@ -95,7 +95,7 @@ class Averaged {
   std::unique_ptr<sma::Synchronizer> synchronizer_;
 };
 
-// Counts the elements of `z` that lie outside the vectors' elementwise minimum and maximum, beyond rounding.
+// Counts the elements of `z` outside the range from the vectors' elementwise minimum to maximum, beyond rounding.
 int outside(const Vector& z, const std::vector<Vector>& vectors) {
   constexpr float kRounding = 1e-6F;
   int count = 0;
@@ -111,8 +111,8 @@ int outside(const Vector& z, const std::vector<Vector>& vectors) {
   return count;
 }
 
-// Counts over some rounds how often an element of z leaves the range of the replicas. With `counts_center` the old z
-// widens that range.
+// Counts over several rounds how often an element of z leaves the range of the replicas. With `counts_center`, the
+// range includes the old z.
 int times_outside(const sma::Options& options, int replicas, bool counts_center) {
   Averaged averaged(options, {"cpu"}, {replicas});
   Vector z = random_vector(1, 0, 1.0F);
@@ -185,22 +185,22 @@ TEST_CASE("permuting the mini-batches of a step among learners changes the model
       options.batch_of = [&](std::uint64_t n) { return n / 3 * 3 + kOther[n % 3]; };
       const std::vector<float> found = trained(options, 10);
       CHECK(distance_of(found, expected) < 1e-5);
-      options.batch_of = [](std::uint64_t n) { return n + 3; };  // different mini-batches do matter
+      options.batch_of = [](std::uint64_t n) { return n + 3; };  // different mini-batches change the model
       CHECK(distance_of(trained(options, 10), expected) > 1e-4);
     }
   }
 }
 
-TEST_CASE("without momentum and with k a at most 1 the center stays among the replicas", "[scheme]") {
+TEST_CASE("without momentum and with k a at most 1 the center stays in the range of the replicas", "[scheme]") {
   for (const int replicas : {2, 3, 4, 8}) {
     for (SchemeCase scheme : tests::all_schemes()) {
       if (scheme.options.scheme == sma::Scheme::kSSgd) continue;
       CAPTURE(scheme.name, replicas);
       scheme.options.momentum = 0.0F;
-      const bool is_mean = scheme.options.rate_for(replicas) == 1.0F;  // the old center does not count
+      const bool is_mean = scheme.options.rate_for(replicas) == 1.0F;  // the old center has no weight
       REQUIRE(scheme.options.rate_for(replicas) <= 1.0F);
       CHECK(times_outside(scheme.options, replicas, !is_mean) == 0);
-      // Momentum, and a step beyond the mean, do leave the range.
+      // With momentum, or with a step beyond the mean, the center leaves the range.
       scheme.options.momentum = 0.9F;
       CHECK(times_outside(scheme.options, replicas, true) > 0);
       scheme.options.momentum = 0.0F;
@@ -214,7 +214,7 @@ TEST_CASE("without momentum and with k a at most 1 the center stays among the re
   }
 }
 
-TEST_CASE("equal replicas take the step of one where the plain mean is assigned, and under s_sgd", "[scheme]") {
+TEST_CASE("equal replicas train like one learner if the plain mean is assigned, and with s_sgd", "[scheme]") {
   const std::vector<SchemeCase> schemes = {tests::local_sgd_case(),
                                            tests::local_sgd_case(sma::LocalState::kZero),
                                            tests::local_sgd_case(sma::LocalState::kAverage),
@@ -243,7 +243,7 @@ TEST_CASE("equal replicas take the step of one where the plain mean is assigned,
           CAPTURE(scheme.name, rule.index(), learners);
           const std::vector<float> found = trained(options, kSteps);
           CHECK(distance_of(found, expected) < 1e-5);
-          // The mean of a power of two of equal gradients is exact.
+          // The mean of 2^n equal gradients is exact.
           const bool is_exact = scheme.options.scheme == sma::Scheme::kSSgd && (learners & (learners - 1)) == 0;
           if (is_exact) CHECK(tests::same_bytes(found, expected));
         }

@@ -1,4 +1,4 @@
-// Trains with every scheme through input, learners, scheduler and synchronizer, and compares the model with the scalar
+// Trains with every scheme, using input, learners, scheduler and synchronizer, and compares the model with the scalar
 // reference (tests/support/reference_scheme.h).
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace {
 
 using namespace arbalest;
-using scheduler::LearnerScaling;
+using scheduler::RateScaling;
 using tests::all_schemes;
 using tests::RigOptions;
 using tests::scheme_options;
@@ -25,7 +25,7 @@ std::vector<std::string> two_devices_or_skip() {
   return devices;
 }
 
-// Trains whole rounds, then one stride more.
+// Trains complete rounds, then one more stride.
 void compare_with_reference(const RigOptions& options, const SchemeCase& scheme) {
   constexpr int kRounds = 4;
   constexpr int kStepsOfSwap = 9;
@@ -43,7 +43,7 @@ void compare_with_reference(const RigOptions& options, const SchemeCase& scheme)
 
 }  // namespace
 
-TEST_CASE("training on one device computes every scheme", "[scheme]") {
+TEST_CASE("training on one device agrees with the reference of every scheme", "[scheme]") {
   for (const SchemeCase& scheme : all_schemes()) {
     for (const int learners : {1, 2, 3, 4, 8}) {
       for (const int period : kPeriods) {
@@ -53,7 +53,7 @@ TEST_CASE("training on one device computes every scheme", "[scheme]") {
   }
 }
 
-TEST_CASE("training on two devices computes every scheme", "[scheme]") {
+TEST_CASE("training on two devices agrees with the reference of every scheme", "[scheme]") {
   const auto devices = two_devices_or_skip();
   for (const SchemeCase& scheme : all_schemes()) {
     for (const auto& [first, second] : {std::pair(1, 1), std::pair(2, 1), std::pair(2, 2), std::pair(4, 4)}) {
@@ -119,21 +119,21 @@ TEST_CASE("QSR lengthens rounds as the learning rate drops, to half an epoch at 
   }
 }
 
-TEST_CASE("every scheme goes on from its model with another number of learners", "[scheme]") {
+TEST_CASE("every scheme continues from its model with another number of learners", "[scheme]") {
   for (const SchemeCase& scheme : all_schemes()) {
     RigOptions options = scheme_options({2});
     options.most_learners = 8;
-    options.learning_rate.with_learners = LearnerScaling::kSqrt;
+    options.learning_rate.with_learners = RateScaling::kSqrt;
     SchemeRig rig(options, scheme.with_period(3));
     for (const int learners : {4, 1, 3, 8, 2}) {
       rig.resize({learners});
-      rig.run(4);  // schemes that assign the center end in the midst of a round
+      rig.run(4);  // schemes that assign the center end in the middle of a round
       rig.check();
     }
   }
 }
 
-TEST_CASE("every scheme goes on with another number of learners on two devices", "[scheme]") {
+TEST_CASE("every scheme continues with another number of learners on two devices", "[scheme]") {
   const auto devices = two_devices_or_skip();
   for (const SchemeCase& scheme : all_schemes()) {
     RigOptions options = scheme_options({1, 1}, devices);

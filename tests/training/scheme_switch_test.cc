@@ -1,4 +1,4 @@
-// Switches between schemes follow the scalar reference. Reading the model in the midst of a round changes nothing.
+// Switches between schemes agree with the scalar reference. Reading the model in the middle of a round changes nothing.
 #include "tests/support/catch.h"
 #include "tests/support/device_lists.h"
 #include "tests/support/scheme_rig.h"
@@ -7,7 +7,7 @@
 namespace {
 
 using namespace arbalest;
-using scheduler::LearnerScaling;
+using scheduler::RateScaling;
 using tests::all_schemes;
 using tests::RigOptions;
 using tests::scheme_options;
@@ -17,7 +17,7 @@ using tests::SchemeRig;
 }  // namespace
 
 TEST_CASE("any scheme may be followed by any other", "[scheme]") {
-  bool ends_round = false;  // takes turns
+  bool ends_round = false;  // alternates
   for (const SchemeCase& from : all_schemes()) {
     for (const SchemeCase& to : all_schemes()) {
       CAPTURE(from.name, to.name);
@@ -25,7 +25,7 @@ TEST_CASE("any scheme may be followed by any other", "[scheme]") {
       options.switches = {to.with_period(2).options};
       SchemeRig rig(options, from.with_period(3));
       rig.run(ends_round ? 6 : 5);  // of steps, or of rounds of sma and ea_sgd
-      rig.switch_to(to.with_period(2), LearnerScaling::kSqrt, {3});
+      rig.switch_to(to.with_period(2), RateScaling::kSqrt, {3});
       rig.check();  // the switch keeps the model
       rig.run(5);
       rig.check();
@@ -52,14 +52,14 @@ TEST_CASE("a switch may change the number of learners, on one device and on two"
     SchemeRig rig(options, tests::s_sgd_case(64));
     rig.run(4);
     for (const Step& step : steps) {
-      rig.switch_to(step.scheme.with_period(3), LearnerScaling::kKeep, uses_two ? step.two_devices : step.one_device);
+      rig.switch_to(step.scheme.with_period(3), RateScaling::kKeep, uses_two ? step.two_devices : step.one_device);
       rig.run(4);
       rig.check();
     }
   }
 }
 
-TEST_CASE("the model in the midst of a round is the replicas' mean, and reading it changes no byte of the training",
+TEST_CASE("the model in the middle of a round is the replicas' mean, and reading it does not change the training",
           "[scheme]") {
   std::vector<RigOptions> all_options = {scheme_options({1}), scheme_options({4})};
   for (const auto& devices : tests::device_lists()) {

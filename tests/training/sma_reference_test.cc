@@ -1,5 +1,4 @@
-// The whole path (input, learners, scheduler, averaging), compared with SMA in plain double arithmetic over many
-// rounds.
+// Input, learners, scheduler and averaging together, compared with SMA in double precision over many rounds.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -50,7 +49,7 @@ void compare_with_reference(const RigOptions& options, int rounds) {
 
 }  // namespace
 
-TEST_CASE("training on one device computes SMA", "[training]") {
+TEST_CASE("training on one device agrees with the SMA reference", "[training]") {
   for (const int learners : {1, 2, 3, 4, 8}) {
     for (const int period : {1, 3}) {
       CAPTURE(learners, period);
@@ -63,7 +62,7 @@ TEST_CASE("training on one device computes SMA", "[training]") {
   }
 }
 
-TEST_CASE("training on two devices computes SMA", "[training]") {
+TEST_CASE("training on two devices agrees with the SMA reference", "[training]") {
   const auto devices = arbalest::tests::two_devices(arbalest::engine::host::allowed_cores());
   if (devices.empty()) arbalest::tests::skip_test("needs two cores");
   for (const int period : {1, 3}) {
@@ -79,7 +78,7 @@ TEST_CASE("training on two devices computes SMA", "[training]") {
   }
 }
 
-TEST_CASE("a fixed alpha and no momenta are obeyed", "[training]") {
+TEST_CASE("a fixed alpha without momentum agrees with the SMA reference", "[training]") {
   RigOptions options;
   options.learners = {3};
   options.rule = arbalest::engine::Sgd{};
@@ -88,7 +87,7 @@ TEST_CASE("a fixed alpha and no momenta are obeyed", "[training]") {
   compare_with_reference(options, 30);
 }
 
-TEST_CASE("averaging restarts where the learning rate drops", "[training]") {
+TEST_CASE("averaging restarts when the learning rate drops", "[training]") {
   for (const int learners : {1, 3}) {
     for (const bool is_regular : {false, true}) {
       CAPTURE(learners, is_regular);
@@ -105,7 +104,7 @@ TEST_CASE("averaging restarts where the learning rate drops", "[training]") {
   }
 }
 
-TEST_CASE("a continuous learning rate holds for a round, and averaging goes on", "[training]") {
+TEST_CASE("a continuous learning rate is constant within a round, and averaging does not restart", "[training]") {
   RigOptions options;
   options.learners = {3};
   options.synchronization.momentum = 0.9F;
@@ -115,7 +114,7 @@ TEST_CASE("a continuous learning rate holds for a round, and averaging goes on",
   compare_with_reference(options, 8);
 }
 
-TEST_CASE("every optimizer computes its rule with SMA's correction, and begins anew at a restart", "[training]") {
+TEST_CASE("every optimizer applies its rule with SMA's correction, and is reset by a restart", "[training]") {
   namespace engine = arbalest::engine;
   const std::vector<engine::UpdateRule> rules = {
       engine::Sgd{.momentum = 0.9F, .nesterov = true, .weight_decay = 0.01F}, engine::RmsProp{.weight_decay = 0.01F},
@@ -135,7 +134,7 @@ TEST_CASE("every optimizer computes its rule with SMA's correction, and begins a
   }
 }
 
-TEST_CASE("gradients are clipped, and biases left without decay", "[training]") {
+TEST_CASE("gradients are clipped, and biases have no weight decay", "[training]") {
   for (const int learners : {1, 3}) {
     CAPTURE(learners);
     RigOptions options;

@@ -1,4 +1,4 @@
-// Tests which batch norm statistics a job's central model gets.
+// Tests which batch norm statistics the central model of a job gets.
 #include <memory>
 
 #include "jobs/run/session.h"
@@ -33,7 +33,7 @@ bool is_statistic(const std::string& name) { return name.find(".running_") != st
 
 }  // namespace
 
-TEST_CASE("a job says where the central model's statistics come from, and nothing else depends on it", "[training]") {
+TEST_CASE("a job chooses the source of the central model's statistics, and nothing else changes", "[training]") {
   const auto estimating = trained("REESTIMATED");
   const auto averaging = trained("AVERAGED");
   const auto carried = averaging->scheduler().snapshot();
@@ -47,7 +47,7 @@ TEST_CASE("a job says where the central model's statistics come from, and nothin
   }
 }
 
-TEST_CASE("statistics are estimated on as many examples as the job says", "[training]") {
+TEST_CASE("statistics are estimated on the number of examples that the job sets", "[training]") {
   const auto of_all = trained("REESTIMATED", 1'000'000)->scheduler().snapshot();
   const auto of_few = trained("REESTIMATED", 1)->scheduler().snapshot();
   const auto of_many = trained("REESTIMATED", 16'000)->scheduler().snapshot();

@@ -1,4 +1,4 @@
-// Running statistics of batch norm on the whole path, compared with SMA in plain double arithmetic. They must be as
+// Running statistics of batch norm in whole trainings, compared with SMA in double precision. They must be as
 // repeatable as the weights.
 #include <algorithm>
 #include <cmath>
@@ -36,7 +36,7 @@ std::vector<dataflow::LayerDescription> network() {
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 
-// Lengths of its parameters, in order; the running statistics have the numbers 4 and 5.
+// Lengths of its parameters, in order. Parameters 4 and 5 are the running statistics.
 const std::vector<std::int64_t> kLengths{kHidden * kPixels, kHidden, kHidden,           kHidden,
                                          kHidden,           kHidden, kClasses* kHidden, kClasses};
 
@@ -64,7 +64,7 @@ Values flatten(const std::vector<dataflow::NamedTensor>& tensors) {
   return values;
 }
 
-// Gradient of one mini-batch; in place of a running statistic, the mini-batch's statistic.
+// Returns the gradient of one mini-batch. Elements of running statistics hold the mini-batch's statistics.
 Values gradient(TrainingRig& rig, std::uint64_t task, const Values& flat) {
   const std::int64_t batch = rig.order().batch_size();
   std::vector<std::int64_t> examples(static_cast<std::size_t>(batch));
@@ -122,7 +122,7 @@ void check_parameters(TrainingRig& rig, const ReferenceSma& reference) {
   const std::vector<Values> expected = split(reference.central);
   const std::vector<Values> found = split(flatten(rig.scheduler().snapshot()));
   for (std::size_t p = 0; p < found.size(); ++p) {
-    if (p == 1) continue;  // batch norm removes what the bias before it adds
+    if (p == 1) continue;  // batch norm cancels the bias before it
     CAPTURE(p);
     CHECK(relative_error(found[p], expected[p]) < 2e-4);
   }
@@ -165,7 +165,7 @@ std::pair<Values, Values> statistics_under(TrainingRig& rig, const Values& flat,
 
 }  // namespace
 
-TEST_CASE("running statistics on one device: each learner's own, z's their mean", "[training]") {
+TEST_CASE("running statistics on one device: each learner has its own, and z has their mean", "[training]") {
   for (const int learners : {1, 2, 4}) {
     for (const int period : {1, 3}) {
       CAPTURE(learners, period);
@@ -176,7 +176,7 @@ TEST_CASE("running statistics on one device: each learner's own, z's their mean"
   }
 }
 
-TEST_CASE("running statistics on two devices: z's are the mean over all learners", "[training]") {
+TEST_CASE("running statistics on two devices: z has the mean over all learners", "[training]") {
   const auto devices = two_devices(engine::host::allowed_cores());
   if (devices.empty()) skip_test("needs two cores");
   for (const int period : {1, 3}) {
@@ -190,7 +190,7 @@ TEST_CASE("running statistics on two devices: z's are the mean over all learners
   }
 }
 
-TEST_CASE("running statistics are z's after a restart, and know no alpha, decay, clipping or optimizer", "[training]") {
+TEST_CASE("running statistics equal z's after a restart, and ignore alpha, decay, clipping, optimizer", "[training]") {
   for (const int learners : {1, 3}) {
     CAPTURE(learners);
     RigOptions options = options_for({learners});
@@ -203,7 +203,7 @@ TEST_CASE("running statistics are z's after a restart, and know no alpha, decay,
   }
 }
 
-TEST_CASE("running statistics go on from z's when learners come and go", "[training][resize]") {
+TEST_CASE("running statistics continue from z's when the number of learners changes", "[training][resize]") {
   for (const int period : {1, 3}) {
     RigOptions options = options_for({2});
     options.most_learners = 8;
@@ -226,13 +226,13 @@ TEST_CASE("running statistics go on from z's when learners come and go", "[train
   }
 }
 
-TEST_CASE("a mini-batch whose statistics are not finite stops the run, and z stays finite", "[training]") {
+TEST_CASE("a mini-batch with non-finite statistics stops the run, and z stays finite", "[training]") {
   for (const int learners : {1, 2}) {
     CAPTURE(learners);
     RigOptions options = options_for({learners});
     TrainingRig rig(options);
     std::vector<dataflow::NamedTensor> model = rig.scheduler().snapshot();
-    std::ranges::fill(model[0].values, 2e19F);  // the variance overflows, and ReLU hides what the loss would show
+    std::ranges::fill(model[0].values, 2e19F);  // the variance overflows, and ReLU hides this from the loss
     std::ranges::fill(model[6].values, 0.0F);
     rig.scheduler().load(model);
     CHECK_THROWS_WITH(rig.run(1), ContainsSubstring("training diverged"));
@@ -242,8 +242,7 @@ TEST_CASE("a mini-batch whose statistics are not finite stops the run, and z sta
   }
 }
 
-TEST_CASE("z's statistics, estimated anew, are what mini-batches have under z, and training knows nothing of it",
-          "[training]") {
+TEST_CASE("re-estimated statistics are the mini-batches' statistics under z, and training is unchanged", "[training]") {
   constexpr std::int64_t kBatches = 5;
   const double moving_average_epochs = GENERATE(0.0, 0.5);  // or with z's moving average
   const auto devices = two_devices(engine::host::allowed_cores());
@@ -284,12 +283,12 @@ TEST_CASE("z's statistics, estimated anew, are what mini-batches have under z, a
   }
 }
 
-TEST_CASE("statistics are estimated with other learners than before", "[training][resize]") {
+TEST_CASE("statistics are re-estimated with a changed number of learners", "[training][resize]") {
   RigOptions options = options_for({2});
   options.most_learners = 4;
   options.statistic_batches = 3;
   TrainingRig rig(options);
-  for (const int learners : {1, 4, 1, 2}) {  // on two cores or more, one learner has another number of threads
+  for (const int learners : {1, 4, 1, 2}) {  // with two or more cores, a single learner has more threads
     CAPTURE(learners);
     rig.resize({learners});
     rig.run(3);
@@ -300,7 +299,7 @@ TEST_CASE("statistics are estimated with other learners than before", "[training
   }
 }
 
-TEST_CASE("z keeps the replicas' statistics where its own would not be finite", "[training]") {
+TEST_CASE("z keeps the replicas' statistics if re-estimated ones would not be finite", "[training]") {
   for (const int learners : {1, 2}) {
     CAPTURE(learners);
     RigOptions options = options_for({learners});
@@ -316,7 +315,7 @@ TEST_CASE("z keeps the replicas' statistics where its own would not be finite", 
   }
 }
 
-TEST_CASE("running statistics are kept behind what is trained, and are not counted", "[training]") {
+TEST_CASE("running statistics are stored after the trainable parameters and are not counted", "[training]") {
   const TrainingRig rig(options_for({1}));
   const dataflow::ParameterLayout& layout = rig.pools().front()->training_plan().parameters();
   CHECK(layout.parameters() == kHidden * kPixels + 3 * kHidden + kClasses * kHidden + kClasses);

@@ -1,4 +1,4 @@
-// Jobs whose training images are decoded when needed, and whose number only the files tell.
+// Jobs whose training images are decoded on demand, and whose number of images is known only from the files.
 #include <fmt/format.h>
 
 #include "jobs/run/inspection.h"
@@ -54,7 +54,7 @@ void train_a_little(jobs::Session& session) {
 
 }  // namespace
 
-TEST_CASE("the memory forecast has the rings of the most learners that a job may get", "[training][memory]") {
+TEST_CASE("the memory forecast includes rings for the maximum number of learners", "[training][memory]") {
   const StreamedImages images;
   const jobs::Inspection fixed = jobs::inspect(images.job("fixed: 16"));
   CHECK(fixed.most_learners_per_device == fixed.learners_per_device);
@@ -66,7 +66,7 @@ TEST_CASE("the memory forecast has the rings of the most learners that a job may
     const jobs::Inspection inspection = jobs::inspect(images.job(learners));
     CHECK(inspection.learners_per_device == std::vector<int>{1});
     CHECK(inspection.most_learners_per_device == std::vector<int>{16});
-    // A single learner computes on all cores, for which its plan takes slightly more memory.
+    // A single learner computes on all cores, so its plan takes slightly more memory.
     CHECK(static_cast<double>(needed(inspection.most_memory)) ==
           Approx(static_cast<double>(needed(fixed.memory))).epsilon(0.01));
     CHECK(needed(inspection.memory) == needed(inspection.most_memory) - 15 * inspection.learner_bytes);
@@ -75,8 +75,8 @@ TEST_CASE("the memory forecast has the rings of the most learners that a job may
   }
 }
 
-// Rings for 1,024 learners take 3 GiB.
-TEST_CASE("the bound of a tuned job is lowered to what fits into memory", "[training][memory]") {
+// Rings for 1,024 learners would take 3 GiB.
+TEST_CASE("the maximum of a tuned job is lowered to what fits in memory", "[training][memory]") {
   const StreamedImages images;
   jobs::JobOptions job = images.job("auto { max: 1024 }");
   const AddressSpaceLimit limit(needed(jobs::inspect(images.job("fixed: 16")).memory) + (std::int64_t{128} << 20U));
@@ -95,7 +95,7 @@ TEST_CASE("the bound of a tuned job is lowered to what fits into memory", "[trai
   train_a_little(*session);
 }
 
-TEST_CASE("steps that a run does not reach are told where the files say how long it is", "[training]") {
+TEST_CASE("steps after the end of the run are a warning once the files tell the run's length", "[training]") {
   const StreamedImages images;
   for (const auto& [at, is_reached] : {std::pair(6, true), std::pair(8, false)}) {
     CAPTURE(at);

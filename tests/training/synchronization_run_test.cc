@@ -1,4 +1,4 @@
-// Whole runs under every scheme of synchronization: what they save, where they stop, and how they replay.
+// Whole runs with every synchronization scheme: what they save, where they stop, and how they replay.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -80,9 +80,8 @@ std::vector<dataflow::NamedTensor> model_after(jobs::JobOptions job, int steps) 
 
 }  // namespace
 
-TEST_CASE("a run's file evaluates to what the run reported under every scheme, also in the midst of a round",
-          "[training]") {
-  // An epoch is 313 steps of two learners.
+TEST_CASE("with every scheme, the saved model evaluates to the reported result, also within a round", "[training]") {
+  // An epoch is 313 steps for two learners.
   for (const std::string scheme :
        {"sma {}", "ea_sgd { period: 4 }", "s_sgd { bucket_mb: 0.01 }", "local_sgd { period: 7 }",
         "local_sgd { period: 7 local_state: AVERAGE }", "local_sgd { period: 2 qsr: 0.1 }", "bmuf { period: 20 }",
@@ -104,7 +103,7 @@ TEST_CASE("a run's file evaluates to what the run reported under every scheme, a
   }
 }
 
-TEST_CASE("statistics of batch norm are those of the mean that is saved in the midst of a round", "[training]") {
+TEST_CASE("a mean that is saved in the middle of a round has its own batch norm statistics", "[training]") {
   for (const std::string scheme : {"local_sgd { period: 7 }", "swap {}", "s_sgd {}"}) {
     CAPTURE(scheme);
     const TemporaryDirectory directory;
@@ -119,7 +118,7 @@ TEST_CASE("statistics of batch norm are those of the mean that is saved in the m
   }
 }
 
-TEST_CASE("a stopped run ends at a step of a long round and saves the mean of its learners", "[training]") {
+TEST_CASE("a run that is stopped within a long round ends after the step and saves the learners' mean", "[training]") {
   const TemporaryDirectory directory;
   const jobs::JobOptions job = job_with("diloco { period: 312 }");
   Listener listener(true);
@@ -137,10 +136,10 @@ TEST_CASE("a stopped run ends at a step of a long round and saves the mean of it
   CHECK(again.accuracy == summary.test_accuracy);
 }
 
-TEST_CASE("a run that diverges saves the last finite weights under every scheme", "[training]") {
+TEST_CASE("a run that diverges saves the last finite weights with every scheme", "[training]") {
   for (const std::string scheme : {"sma {}", "ea_sgd { period: 3 }", "s_sgd {}", "local_sgd { period: 7 }",
                                    "bmuf { period: 2 local_state: AVERAGE }", "diloco { period: 3 }", "swap {}"}) {
-    for (const std::string rate : {"30", "1000"}) {  // one gives steps that are not finite, the other losses
+    for (const std::string rate : {"30", "1000"}) {  // one gives non-finite steps, the other non-finite losses
       CAPTURE(scheme, rate);
       const TemporaryDirectory directory;
       Listener listener;
@@ -156,7 +155,7 @@ TEST_CASE("a run that diverges saves the last finite weights under every scheme"
   }
 }
 
-TEST_CASE("a run switches at the first step that is not before the epoch, and again and again alike", "[training]") {
+TEST_CASE("a run switches at the first step at or after the epoch, and is repeatable", "[training]") {
   const TemporaryDirectory directory;
   const jobs::JobOptions job = job_with(
       "s_sgd {} switch { at_epoch: 0.25 local_sgd { period: 100 } } switch { at_epoch: 0.5 learners: 1 "
@@ -184,13 +183,13 @@ TEST_CASE("a run switches at the first step that is not before the epoch, and ag
     models.push_back(summary.model_sha256);
   }
   CHECK(models[0] == models[1]);
-  // The job in the run's directory trains the same model.
+  // The job file in the run's directory trains the same model.
   Listener listener;
   const jobs::JobOptions again = jobs::load_job((directory.path() / "first/job.txtpb").string());
   CHECK(run_into(again, directory.path() / "third", listener).model_sha256 == models[0]);
 }
 
-TEST_CASE("a schedule of learners goes on across switches, where strides are of another length", "[training]") {
+TEST_CASE("a schedule of learners continues after switches to schemes with other strides", "[training]") {
   const TemporaryDirectory directory;
   const auto job = [&](int at) {
     return load("logistic-digits.txtpb",
@@ -208,8 +207,8 @@ TEST_CASE("a schedule of learners goes on across switches, where strides are of 
   CHECK(run(job(409)).test_loss == summary.test_loss);
 }
 
-TEST_CASE("rounds and schedules that do not suit the files are refused when these are read", "[training]") {
-  // Sixty images, of which an epoch trains fifteen mini-batches.
+TEST_CASE("rounds and schedules that do not fit the data are refused once the files are read", "[training]") {
+  // An epoch of the sixty images has fifteen mini-batches.
   const TemporaryDirectory directory;
   for (const std::string split : {"train", "test"}) {
     write_text(directory / (split + "_images.npy"), npy("|u1", "60, 4, 5", std::string(60 * 4 * 5, 'x')));
@@ -237,7 +236,7 @@ TEST_CASE("rounds and schedules that do not suit the files are refused when thes
                     ContainsSubstring("24 lies within one; did you mean 22 or 28?"));
 }
 
-TEST_CASE("a tuned run with a switch replays as its record says", "[training]") {
+TEST_CASE("the record of a tuned run with a switch replays the run", "[training]") {
   const TemporaryDirectory directory;
   for (const std::string schemes :
        {"s_sgd {} switch { at_epoch: 0.5 sma { period: 3 } }", "sma { period: 3 } switch { at_epoch: 0.5 s_sgd {} }"}) {

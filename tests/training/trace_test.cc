@@ -1,4 +1,4 @@
-// Traced runs: the training is the same, and the file tells what ran when.
+// Traced runs: tracing does not change the training, and the file has the time of every task.
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -64,7 +64,7 @@ jobs::JobOptions small_job(const char* learners) {
 
 constexpr double kRounding = 0.002;  // microseconds: times have three digits
 
-// In the "run" track, each span lies within the previous one that has not ended.
+// Checks that in the "run" track each span is inside the previous span that has not ended.
 void check_nests(const std::vector<Span>& spans) {
   std::vector<Span> open;
   for (const Span& span : spans) {
@@ -111,7 +111,7 @@ TEST_CASE("trace: a traced run gives the same bytes, and its file has every task
   }
 }
 
-TEST_CASE("trace: learners that leave within an epoch count for as long as they were there", "[training]") {
+TEST_CASE("trace: learners removed within an epoch count for the time that they existed", "[training]") {
   const TemporaryDirectory directory;
   jobs::Trace trace(directory / "trace.json");
   // 200 mini-batches; eight learners train all but the last 20.
@@ -124,7 +124,7 @@ TEST_CASE("trace: learners that leave within an epoch count for as long as they 
   CHECK(*trace.shares()->busy + *trace.shares()->averaging_wait < 1.05);
 }
 
-TEST_CASE("trace: epochs hold their training and evaluation, between which the learners' tasks change", "[training]") {
+TEST_CASE("trace: epochs contain training and evaluation, and learners' tasks change between them", "[training]") {
   const TemporaryDirectory directory;
   jobs::Trace trace(directory / "trace.json");
   CHECK(trace.epoch_text().empty());
@@ -160,7 +160,7 @@ TEST_CASE("trace: epochs hold their training and evaluation, between which the l
   CHECK(shares == 2);
 }
 
-TEST_CASE("trace: is bounded, and says what it lacks", "[training]") {
+TEST_CASE("trace: the size is limited, and the file says what is missing", "[training]") {
   const TemporaryDirectory directory;
   jobs::Trace trace(directory / "trace.json", 10);
   jobs::train(small_job("2"), context_for(trace, ""));
@@ -175,14 +175,16 @@ TEST_CASE("trace: is bounded, and says what it lacks", "[training]") {
   CHECK(*trace.shares()->busy > 0.0);  // over all tasks, kept or not
 }
 
-TEST_CASE("trace: is written however a run ends", "[training]") {
+TEST_CASE("trace: is written unless the run fails", "[training]") {
   const TemporaryDirectory directory;
+  bool fails = true;
   SECTION("stopped") {
     std::atomic<int> signal{SIGTERM};
     jobs::Trace trace(directory / "trace.json");
     jobs::RunContext context = context_for(trace, "");
     context.stop_signal = &signal;
     CHECK(jobs::train(small_job("2"), context).status == jobs::RunStatus::kStopped);
+    fails = false;
   }
   SECTION("failed") {
     std::filesystem::create_directory(directory / "model.safetensors");  // no file can replace a directory
@@ -195,10 +197,14 @@ TEST_CASE("trace: is written however a run ends", "[training]") {
     context.data_root = (directory / "nowhere").string();
     CHECK_THROWS_AS(jobs::train(load("lenet-mnist.txtpb", {}), context), engine::Error);
   }
-  CHECK_FALSE(json::parse(read_text(directory / "trace.json"))["traceEvents"].empty());
+  if (fails) {
+    CHECK_FALSE(std::filesystem::exists(directory / "trace.json"));
+  } else {
+    CHECK_FALSE(json::parse(read_text(directory / "trace.json"))["traceEvents"].empty());
+  }
 }
 
-TEST_CASE("trace: takes no file's place, and asks for its directory at once") {
+TEST_CASE("trace: replaces no existing file, and a missing directory is an error at the start") {
   const TemporaryDirectory directory;
   write_text(directory / "there", "mine");
   CHECK_THROWS_WITH(jobs::Trace(directory / "there"), ContainsSubstring("it is there already"));

@@ -1,4 +1,4 @@
-// The search and the sweep of `arbalest tune`, run as by the program.
+// The search and the sweep of `arbalest tune`, run the way the program runs them.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -20,12 +20,12 @@
 
 namespace arbalest::tests {
 
-TEST_CASE("tune: the sweep of unlike devices measures the chosen numbers beside the equal ones", "[training]") {
+TEST_CASE("tune: on unlike devices the sweep measures equal numbers and the chosen numbers", "[training]") {
   const jobs::JobOptions job = tuned_on_unlike_devices();
   const jobs::TuneResult result = jobs::tune(job, {}, {.sweep = true}, [](const std::string&) {});
   REQUIRE(result.chosen.size() == 2);
   REQUIRE_FALSE(result.points.empty());
-  // The second device was tuned last, so these are its numbers.
+  // The second device was tuned last, so the points differ in its number.
   for (const jobs::TunePoint& point : result.points) {
     CHECK(point.learners.front() == result.chosen.front());
     CHECK(point.learner_bytes > 0);
@@ -41,7 +41,7 @@ TEST_CASE("tune: the sweep of unlike devices measures the chosen numbers beside 
   CHECK(*result.regret >= 0.0);
 }
 
-TEST_CASE("tune: time to accuracy is measured with numbers that suit all devices, not the first alone") {
+TEST_CASE("tune: time to accuracy is measured with numbers that suit all devices") {
   jobs::JobOptions job;
   job.tuned = jobs::LearnerBounds{1, 8};
   job.devices = {{"cpu:0-2", {0, 1, 2}}, {"cpu:3-8", {3, 4, 5, 6, 7, 8}}};  // 1, 3, 6 and 1, 2, 3, 6
@@ -52,7 +52,7 @@ TEST_CASE("tune: time to accuracy is measured with numbers that suit all devices
   CHECK(jobs::studied_counts(job, true).size() == 8);
 }
 
-TEST_CASE("tune: a rate at which training diverges does not end a study of throughput", "[training]") {
+TEST_CASE("tune: a learning rate at which training diverges does not end a throughput study", "[training]") {
   const jobs::JobOptions job =
       load("lenet-digits.txtpb", {"devices=cpu", "learning_rate.base=1000", "learners.per_device.auto={max: 2}"});
   const jobs::TuneResult result = jobs::tune(job, {}, {.sweep = true}, [](const std::string&) {});
@@ -60,7 +60,7 @@ TEST_CASE("tune: a rate at which training diverges does not end a study of throu
   CHECK(result.regret.has_value());
 }
 
-TEST_CASE("tune: by goodput it says the efficiency of every number, or that it is not known", "[training]") {
+TEST_CASE("tune: for goodput, every number has an efficiency, or the result says that it is unknown", "[training]") {
   const jobs::JobOptions job =
       load("logistic-digits.txtpb", {"devices=cpu", "learners.per_device.auto={max: 2 objective: GOODPUT}"});
   const jobs::TuneResult result = jobs::tune(job, {}, {.sweep = true}, [](const std::string&) {});
@@ -73,7 +73,7 @@ TEST_CASE("tune: by goodput it says the efficiency of every number, or that it i
                                 ContainsSubstring("the gradient noise scale is not known yet, so examples/s decide"));
 }
 
-TEST_CASE("tune: a sweep leaves out numbers for which there is no memory, and what was found is told before",
+TEST_CASE("tune: a sweep skips numbers that do not fit in memory, and the search's result is reported first",
           "[training][memory]") {
   if (kSanitized) skip_test("a sanitizer goes on taking memory of its own, and gets none, either");
   jobs::JobOptions job = wide_job(4'000, "auto { max: 3 }");
@@ -83,7 +83,8 @@ TEST_CASE("tune: a sweep leaves out numbers for which there is no memory, and wh
   std::optional<AddressSpaceLimit> limit;
   std::vector<std::string> lines;
   std::optional<jobs::TuneResult> found;
-  // The first decision is to try two learners, which exist when it is reported; a third one must not be created.
+  // The first decision is to try two learners. They exist when the decision is reported. A third learner must not be
+  // created.
   const auto tell = [&](const std::string& line) {
     lines.push_back(line);
     if (!limit) limit.emplace(learner / 2);
@@ -103,13 +104,13 @@ TEST_CASE("tune: a sweep leaves out numbers for which there is no memory, and wh
   for (const jobs::TunePoint& point : result.sweep) CHECK(point.images_per_second > 0.0);
 }
 
-TEST_CASE("numbers that did not fit: more on every device do not either, fewer may") {
+TEST_CASE("if numbers did not fit, larger numbers on every device do not fit either, but smaller ones may") {
   jobs::FailedCounts lost;
   lost.add({2, 4}, {4, 4});
   CHECK(lost.contain({4, 4}));
   CHECK(lost.contain({4, 8}));
   CHECK_FALSE(lost.contain({8, 2}));
-  lost.add({8, 1}, {2, 1});  // this was to shrink
+  lost.add({8, 1}, {2, 1});  // this change reduced the learners
   CHECK(lost.contain({2, 1}));
   CHECK_FALSE(lost.contain({4, 1}));
   CHECK_FALSE(lost.contain({2, 2}));

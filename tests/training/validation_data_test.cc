@@ -1,4 +1,4 @@
-// The validation set of every kind of data: its examples, that training has the others, and the errors for jobs that
+// The validation set of every kind of data: its examples, the remaining training set, and the errors for data that
 // cannot be divided.
 #include <fmt/format.h>
 
@@ -133,7 +133,7 @@ std::string images_data(const char* more = "") {
 
 constexpr const char* kArrays = "npy { directory: 'arrays' classes: 3 height: 4 width: 5 channels: 1 }";
 
-// The error of opening a session for a job that cannot be divided; it must be of that kind.
+// Returns the error of opening a session for a job whose data cannot be divided. The error must be of kind `kind`.
 std::string refusal(const jobs::JobOptions& job, const fs::path& root, engine::ErrorKind kind) {
   try {
     jobs::Session session(job, root.string(), jobs::Session::Purpose::kTraining, {});
@@ -147,7 +147,7 @@ std::string refusal(const jobs::JobOptions& job, const fs::path& root, engine::E
 
 }  // namespace
 
-TEST_CASE("every kind of data gives the examples of the rule to validation and keeps the others", "[training]") {
+TEST_CASE("every kind of data splits off the examples that the rule chooses and keeps the others", "[training]") {
   const TemporaryDirectory root;
   check_division("digits {}", root.path(), 0.1, 2000);
   write_mnist(root / "mnist");
@@ -172,7 +172,7 @@ TEST_CASE("every kind of data gives the examples of the rule to validation and k
   check_division("ratings { directory: 'ratings' sizes: 200 sizes: 120 }", root.path(), 0.1, kTrainingRatings / 10);
 }
 
-TEST_CASE("validation images are as test images are: never augmented, never cropped at random", "[training]") {
+TEST_CASE("validation images, like test images, are not augmented and not cropped at random", "[training]") {
   const TemporaryDirectory root;
   write_folders(root / "folders");
   for (const auto& [source, augmentation] :
@@ -202,7 +202,7 @@ TEST_CASE("validation images are as test images are: never augmented, never crop
   }
 }
 
-TEST_CASE("a session leaves the same examples out whatever its seed, and counts on the others alone", "[training]") {
+TEST_CASE("a session's validation set does not depend on its seed, and epochs count the other examples", "[training]") {
   const std::vector<std::string> division = {"data.validation.fraction=0.15", "training.batch_size=64",
                                              "learners.per_device.fixed=2"};
   const auto with = [&](const char* more) {
@@ -233,8 +233,8 @@ TEST_CASE("a session leaves the same examples out whatever its seed, and counts 
   CHECK(bits_of(alone.evaluation_data(), 17) == bits_of(first.evaluation_data(), 5017));
 }
 
-TEST_CASE("the indices that a session trains on are never those of validation", "[training]") {
-  // Arrays whose images show which example they are.
+TEST_CASE("a session never trains on indices of validation examples", "[training]") {
+  // Arrays whose images contain the number of the example.
   const TemporaryDirectory root;
   write_arrays(root / "arrays", false);
   const auto input = GENERATE(jobs::Session::Input::kResident, jobs::Session::Input::kRing);
@@ -259,8 +259,7 @@ TEST_CASE("the indices that a session trains on are never those of validation", 
   CHECK(trained.size() == 36);  // all others
 }
 
-TEST_CASE("a validation image that cannot be read is left out and counted, and the test set is as it was",
-          "[training]") {
+TEST_CASE("an unreadable validation image is left out and counted, and the test set is unchanged", "[training]") {
   const TemporaryDirectory root;
   write_folders(root / "folders");
   const jobs::JobOptions job =
@@ -279,10 +278,10 @@ TEST_CASE("a validation image that cannot be read is left out and counted, and t
   CHECK_THAT(session.first_skipped(), ContainsSubstring(fmt::format("{:02}.png", 3 * damaged)));
   CHECK(session.scheduler().evaluate(session.test_ring()).examples == kImages);
   CHECK(session.skipped_examples() == 1);
-  CHECK(session.training_ring().next()->images == nullptr);  // all of it could be decoded
+  CHECK(session.training_ring().next()->images == nullptr);  // the whole training set could be decoded
 }
 
-TEST_CASE("what memory a job takes follows from the smaller training set", "[training]") {
+TEST_CASE("the memory forecast includes the validation set", "[training]") {
   const auto bytes = [](const std::vector<std::string>& settings) {
     return jobs::inspect(load("lenet-digits.txtpb", settings));
   };
@@ -295,7 +294,7 @@ TEST_CASE("what memory a job takes follows from the smaller training set", "[tra
   CHECK(job.data.validation_examples == 5000);
 }
 
-TEST_CASE("a job whose data cannot be divided is told where it says so", "[training]") {
+TEST_CASE("the error for data that cannot be divided names the field of the job", "[training]") {
   const TemporaryDirectory root;
   const auto said = [&](int examples, const std::string& fraction) {
     write_arrays(root / "arrays", false, examples);
@@ -338,7 +337,7 @@ TEST_CASE("a validation set that is too small for the target is a warning", "[tr
   REQUIRE(warnings("0.95").size() == 1);
   CHECK_THAT(warnings("0.95")[0], ContainsSubstring("with 12 examples to validate with, only a model without a single "
                                                     "error reaches the target accuracy 0.95"));
-  CHECK(warnings("1").empty());  // as asked for
+  CHECK(warnings("1").empty());  // an explicit target of 1
 }
 
 }  // namespace arbalest::tests

@@ -22,8 +22,8 @@ inline jobs::JobOptions load(const std::string& config, const std::vector<std::s
 
 inline jobs::JobOptions parse(const std::string& text) { return jobs::parse_job(jobs::SourceText("test", text)); }
 
-// A job that tunes at most four learners on a device of two cores and on one of one core; on machines with two cores
-// the devices share one. It begins with one learner on each.
+// A job that tunes up to four learners on a device with two cores and on a device with one core. On machines with two
+// cores the devices share one. The job begins with one learner on each device.
 inline jobs::JobOptions tuned_on_unlike_devices() {
   const auto cores = engine::host::allowed_cores();
   if (cores.size() < 2) skip_test("it takes two cores");
@@ -34,7 +34,7 @@ inline jobs::JobOptions tuned_on_unlike_devices() {
   return job;
 }
 
-// output: "" stores nothing.
+// `output`: the run's directory; "" stores nothing.
 inline jobs::RunSummary run(const jobs::JobOptions& job, const std::string& output = "") {
   const char* root = std::getenv("ARBALEST_DATA");
   jobs::RunContext context;

@@ -28,7 +28,7 @@ class BatchOrder {
   virtual void indices(std::uint64_t batch, std::span<std::int64_t> out) = 0;
 };
 
-// The order of training: each epoch is a shuffle of its own, keyed (seed, epoch). Examples that do not fill a batch at
+// The order of training: each epoch has its own shuffle, keyed by (seed, epoch). Examples that do not fill a batch at
 // the end of an epoch are dropped; they differ from epoch to epoch.
 class ShuffledOrder final : public BatchOrder {
  public:
@@ -55,8 +55,8 @@ class ShuffledOrder final : public BatchOrder {
   std::int64_t batch_size_;
   std::uint64_t seed_;
   std::mutex mutex_;
-  // The latest even and the latest odd epoch asked for. Batches that are prepared ahead lie in at most two epochs; more
-  // only if an epoch is shorter than the run-ahead, and such an epoch is cheap to shuffle.
+  // The latest even and the latest odd epoch asked for. Batches that are prepared ahead belong to at most two epochs,
+  // unless an epoch is shorter than the run-ahead; such an epoch is cheap to shuffle.
   std::array<Epoch, 2> epochs_;
 };
 

@@ -23,15 +23,15 @@ namespace arbalest::dataflow {
 struct Batch {
   std::uint64_t number = 0;
   const std::int64_t* indices = nullptr;  // [b] in the dataset; BatchOrder::kNoExample where there is no example
-  // Values are those of Dataset::read and label. The place of a skipped example has the image of the nearest earlier
-  // place that holds an example (the last place comes before the first), so that batch norm's statistics see real
-  // images only.
+  // Dataset::read and label define the values. The place of a skipped example has the image of the nearest earlier
+  // place that holds an example (the last place comes before the first). So batch norm's statistics see real images
+  // only.
   const float* images = nullptr;  // [b, c, h, w] or [b, columns], 64-byte aligned; zeros where there is no example
   const std::int32_t* labels = nullptr;  // [b]; engine::kNoLabel where there is no example
   int examples = 0;                      // number of the b places that hold an example
 };
 
-// Batch n lives in slot n mod slots, so next() waits until batch n - slots has been released. A caller that still holds
+// Batch n is in slot n mod slots, so next() waits until batch n - slots has been released. A caller that still holds
 // that batch must not call next().
 //
 // A ring of indices leaves images and labels null: steps gather the examples themselves (resident_data.h).
@@ -82,7 +82,7 @@ class BatchRing {
     std::exception_ptr failure;
     std::int64_t skipped = 0;   // number of skipped examples in the batch
     std::string first_skipped;  // error of the first one
-    std::size_t group = 0;      // batches of the task whose first batch lives here
+    std::size_t group = 0;      // batches of the task whose first batch is in this slot
   };
 
   BatchRing(const Dataset* dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,

@@ -33,7 +33,8 @@ ResidentData::ResidentData(const Dataset& dataset, engine::Device& device) {
   examples_.examples = dataset.size();
   examples_.augmentation = stored->augmentation;
   if (!device.is_cuda()) return;
-  const std::unique_ptr<engine::Stream> stream = device.create_stream({.name = "upload", .floating = true});
+  const std::unique_ptr<engine::Stream> stream =
+      device.create_stream({.name = "upload", .role = engine::StreamRole::kTransfer});
   examples_.pixels = upload(stored->pixels, device, *stream, pixels_);
   examples_.classes = upload(stored->labels, device, *stream, classes_);
   examples_.normalized = upload(stored->normalized, device, *stream, normalized_);

@@ -168,7 +168,7 @@ std::unique_ptr<const EncodedExamples> open_image_files(const ImageFilesSource& 
 std::vector<std::uint8_t> read_whole_file(const fs::path& path) {
   InputFile file(path, true);
   if (file.most_left() > kMostFileBytes) {
-    fail(ErrorKind::kData, "{}: is larger than {} bytes, so it is no image to train on", path.string(), kMostFileBytes);
+    fail(ErrorKind::kData, "{}: is larger than {} bytes, the limit of an image file", path.string(), kMostFileBytes);
   }
   std::vector<std::uint8_t> bytes(file.most_left());
   file.read(bytes, "file");

@@ -33,7 +33,7 @@ struct ImageFileList {
 
 // The files of a split; none is opened. In a folder, only files named .jpg, .jpeg or .png (in any case) are images;
 // names that begin with a dot are ignored. A warning counts all ignored entries. Throws ErrorKind::kData if a folder or
-// list is missing or unreadable, a class has no image, a listed image lies in no folder or outside `directory`, or the
+// list is missing or unreadable, a class has no image, a listed image is in no folder or outside `directory`, or the
 // test split has a class that the training split lacks.
 ImageFileList list_image_files(const ImageFilesSource& source, Split split, std::vector<std::string>& warnings);
 

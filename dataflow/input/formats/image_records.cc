@@ -78,7 +78,7 @@ tensorflow::Feature& add_feature(tensorflow::Example& example, const char* name)
   return *entry.mutable_value();
 }
 
-constexpr std::int32_t kUnreadable = -1;  // stands for an unreadable label
+constexpr std::int32_t kUnreadable = -1;  // marks an unreadable label
 
 // A shard, and the class of each of its records.
 struct Shard {

@@ -66,7 +66,7 @@ std::vector<std::int32_t> read_labels(const NpySource& source) {
   }
   if (array.header.shape.size() != 1) {
     fail(ErrorKind::kData,
-         "{}: has the shape ({}), but labels have one dimension; ravel(), or of one-hot vectors argmax(1), makes it so",
+         "{}: has the shape ({}), but labels have one dimension; use ravel(), or argmax(1) for one-hot vectors",
          file.path().string(), fmt::join(array.header.shape, ", "));
   }
   array.bytes = read_npy_content(file, array.header, bytes);

@@ -19,7 +19,7 @@ using engine::fail;
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little);  // .npy numbers are read as they lie in the file
+static_assert(std::endian::native == std::endian::little);  // .npy numbers are read in the file's byte order
 
 constexpr std::size_t kLongestHeader = 4096;
 

@@ -71,8 +71,8 @@ class EncodedImages final : public Dataset {
   bool is_random() const noexcept { return framing_.random_crop.has_value(); }
 
   // Decodes all images on `pool`, to the same bits as read(), and waits; a task of the pool must not call this. Framing
-  // must not be random. Returns null, with a warning, if some images are unreadable and are to be skipped, because only
-  // read() can leave an example out of a mini-batch. Throws as read(), and ErrorKind::kData if no image is readable.
+  // must not be random. Returns null, with a warning, if unreadable images must be skipped, because only read() can
+  // leave an example out of a mini-batch. Throws as read(), and ErrorKind::kData if no image is readable.
   std::unique_ptr<ByteImages> decode_all(engine::host::Pool& pool, std::vector<std::string>& warnings) const;
 
  private:

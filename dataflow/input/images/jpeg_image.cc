@@ -57,8 +57,8 @@ struct Decoder {
     std::longjmp(self.failed, 1);
   }
 
-  // libjpeg fills missing or wrong data with gray pixels and goes on. A network must not learn from those, so this
-  // fails.
+  // libjpeg fills missing or wrong data with gray pixels and goes on. A network must not learn from such pixels, so
+  // decoding fails.
   static void check_warning(j_common_ptr common, int level) {
     if (level != -1) return;
     const int code = common->err->msg_code;

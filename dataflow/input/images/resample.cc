@@ -49,7 +49,7 @@ void add_scaled(const std::uint8_t* __restrict bytes, float weight, int count, f
   for (int i = 0; i < count; ++i) sums[i] += weight * static_cast<float>(bytes[i]);
 }
 
-// The channels of a pixel and the numbers behind it: four numbers take no longer than one.
+// The channels of a pixel and the numbers after it: four numbers take no longer than one.
 using Pixel = float __attribute__((vector_size(16)));
 using Rounded = std::int32_t __attribute__((vector_size(16)));
 constexpr int kLanes = 4;

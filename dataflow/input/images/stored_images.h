@@ -24,8 +24,8 @@ class StoredImages final : public Dataset {
   // Switches augmentation on. Must be called before any image is read.
   void augment(const engine::Augmentation& augmentation) { transform_.augment(augmentation); }
 
-  // Moves the examples with these numbers, which must ascend, into a dataset of their own, which does not augment. The
-  // others close up. This dataset keeps its memory; memory_bytes() counts the part that is no longer used.
+  // Moves the examples with these numbers, which must ascend, into a new dataset, which does not augment. The remaining
+  // examples close up. This dataset keeps its memory; memory_bytes() counts the part that is no longer used.
   std::unique_ptr<StoredImages> split_off(std::string name, std::span<const std::int64_t> examples);
   // Adds the examples of `other`, which has the same description and normalization.
   void append(const StoredImages& other);

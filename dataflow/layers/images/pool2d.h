@@ -12,8 +12,10 @@ class Pool2dLayer final : public Layer {
     engine::PoolKind kind = engine::PoolKind::kMax;
     engine::Window window;
     PaddingMode padding_mode = PaddingMode::kExplicit;
-    bool ceil_mode = false;      // whether a window that begins on the padded image may end behind it
-    bool count_padding = false;  // whether an average counts padding
+    // Whether the last window may end outside the padded image; it must begin on the image or its leading padding.
+    bool ceil_mode = false;
+    // Whether an average counts padding as zeros. Refused if a window of ceil_mode ends outside the padding.
+    bool count_padding = false;
   };
   explicit Pool2dLayer(const Options& options) : options_(options) {}
 
@@ -23,7 +25,8 @@ class Pool2dLayer final : public Layer {
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 
  private:
-  // Throws kInvalidJob if the window does not fit into `input`.
+  // Throws kInvalidJob if `input` is not images, the window does not fit into it, or the padding is not smaller than
+  // the kernel.
   engine::Window place(const engine::Shape& input) const;
 
   Options options_;

@@ -35,7 +35,7 @@ class Mixed {
   Mixed(const Mixed&) = delete;
   Mixed& operator=(const Mixed&) = delete;
 
-  // Adds units to a branch that goes on behind them; returns the name of the last one.
+  // Adds units to a branch that continues after them; returns the name of the last one.
   std::string chain(const std::string& from, const std::vector<Unit>& units) {
     model_.from(from);
     for (const Unit& unit : units) add_unit(model_, {name_ + "." + unit.name, unit.filters, unit.filter});

@@ -3,7 +3,7 @@
 namespace arbalest::dataflow {
 
 void logistic_regression(ZooBuilder& model) {
-  // The problem is convex, so zeros are as good a start as any.
+  // The problem is convex, so zeros are a good start.
   model.classify("logits").mutable_weight()->mutable_initializer()->mutable_constant();
 }
 

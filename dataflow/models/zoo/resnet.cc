@@ -63,7 +63,7 @@ void add_block(ZooBuilder& model, const Block& block, bool stride_in_first) {
   model.relu(fmt::format("{}.relu{}", block.name, convs.size()));
 }
 
-// Normalization, ReLU, convolution, and nothing behind the addition (He et al., 2016, "Identity Mappings in Deep
+// Normalization, ReLU, convolution, and nothing after the addition (He et al., 2016, "Identity Mappings in Deep
 // Residual Networks").
 void add_pre_activation_block(ZooBuilder& model, const Block& block) {
   std::string shortcut = model.last();

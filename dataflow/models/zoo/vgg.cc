@@ -6,7 +6,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-// Filters of the convolutions between the poolings.
+// By depth: the number of convolutions before each pooling.
 const std::map<int, std::vector<int>>& convolutions_of_depth() {
   static const std::map<int, std::vector<int>> kConvolutions{
       {11, {1, 1, 2, 2, 2}}, {16, {2, 2, 3, 3, 3}}, {19, {2, 2, 4, 4, 4}}};

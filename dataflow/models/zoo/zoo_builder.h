@@ -14,7 +14,7 @@ namespace arbalest::dataflow {
 
 using LayerMessages = google::protobuf::RepeatedPtrField<v1::Layer>;
 
-// Sides of a window, in pixels; one number stands for both directions.
+// Sides of a window, in pixels. A single number sets both.
 struct Sides {
   Sides(int both) : height(both), width(both) {}  // NOLINT(google-explicit-constructor): {.kernel = 3}
   Sides(int of_height, int of_width) : height(of_height), width(of_width) {}

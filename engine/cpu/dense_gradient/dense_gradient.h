@@ -1,5 +1,5 @@
 // The gradient of a dense layer's weights in bfloat16, written in the order in which oneDNN multiplies the weights.
-// oneDNN's own kernel writes another order, and reordering takes as long again.
+// oneDNN's own kernel writes another order, and reordering its result doubles the time.
 #pragma once
 
 #include <cstdint>

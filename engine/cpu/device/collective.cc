@@ -1,5 +1,5 @@
-// All-reduce in memory. Every rank's stream thread enters, sums its slice over all ranks by the pairwise tree over
-// their numbers, and writes the sum to all of them. No thread leaves before all have finished.
+// All-reduce in memory. Every rank's stream thread enters, sums its slice over all ranks by the pairwise tree over rank
+// numbers, and writes the sum to all ranks. No thread leaves before all have finished.
 #include "engine/collective.h"
 
 #include <algorithm>
@@ -80,7 +80,7 @@ class PreparedSum {
     try {
       for (std::size_t rank = 0; rank < parts_.size(); ++rank) parts_[rank].stream->launch(graphs_[rank], label);
     } catch (...) {
-      meeting_.break_up();  // the previous ranks have their share already
+      meeting_.break_up();  // the previous ranks already have their shares
       throw;
     }
   }

@@ -8,7 +8,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// A failure does not matter: the thread stays where it is.
+// Errors are ignored: the thread then stays where it is.
 void allow(pid_t thread, const cpu_set_t& cores) { static_cast<void>(sched_setaffinity(thread, sizeof cores, &cores)); }
 
 }  // namespace

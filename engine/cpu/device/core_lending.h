@@ -1,7 +1,7 @@
 // Cores of one machine run at different speeds (neighbors on the host, shared execution units), and a round of
-// averaging is as slow as its slowest learner. So a stream's thread that has to wait lends its core to the stream that
-// it waits for in the end: that stream's thread is moved there. The lent core would be idle, and it was fast enough to
-// get here first. The effect is measured in bench/results.
+// averaging is as slow as its slowest learner. So a waiting stream lends its core to the stream at the end of its chain
+// of waits: that stream's thread is moved to the lent core. The lent core would otherwise be idle. Its own stream
+// finished first, so the core is fast. The effect is measured in bench/results.
 #pragma once
 
 #include <sched.h>
@@ -40,7 +40,7 @@ class CoreLending {
 
   CoreLending();
 
-  // A stream without a core of its own (averaging) is lent cores, but does not lend: `lends` is false. Seats are reused
+  // A stream without a dedicated core (averaging) borrows cores but does not lend: `lends` is false. Seats are reused
   // and never freed, because a thread that follows a chain of waits may read a seat that was just left.
   Seat& reserve(bool lends);
   void leave(Seat& seat) const;

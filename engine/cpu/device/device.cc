@@ -49,13 +49,13 @@ std::byte* map_at_large_page(std::size_t bytes) {
   return begin + before;
 }
 
-// A step passes over far more memory than the processor caches addresses of small pages for, so large buffers use large
-// pages if the system offers them.
+// A step touches far more memory than the processor's TLB covers with small pages, so large buffers use large pages if
+// the system offers them.
 Buffer allocate_large(std::size_t bytes) {
   const std::size_t taken = whole_pages(bytes);
   std::byte* const data = taken + kLargePage < bytes ? nullptr : map_at_large_page(taken);
   if (data == nullptr) return {};
-  madvise(data, taken, MADV_HUGEPAGE);  // a request; its failure does not matter
+  madvise(data, taken, MADV_HUGEPAGE);  // a request; errors are ignored
   return {data, taken, [](void* memory, std::size_t size) noexcept { munmap(memory, size); }};
 }
 
@@ -78,14 +78,14 @@ Buffer CpuDevice::allocate(std::size_t bytes) {
 std::size_t CpuDevice::free_memory() const { return host::available_memory_bytes(); }
 
 std::unique_ptr<Stream> CpuDevice::create_stream(const StreamOptions& options) {
-  CpuStream::Options stream{name_ + " " + options.name, options.threads, {}, observer_};
+  CpuStream::Options stream{name_ + " " + options.name, options.role, options.threads, {}, observer_};
   if (lends_cores_ && options.threads == 1) stream.lending = &lending_;
-  stream.lends = !options.floating;
-  for (int i = 0; !pinned_cores_.empty() && !options.floating && i < options.threads; ++i) {
+  stream.lends = runs_operators(options.role);
+  for (int i = 0; !pinned_cores_.empty() && runs_operators(options.role) && i < options.threads; ++i) {
     const auto core = static_cast<std::size_t>(options.first_core + i) % pinned_cores_.size();
     stream.pinned_cores.push_back(pinned_cores_[core]);
   }
-  if (options.floating) stream.pinned_cores = pinned_cores_;
+  if (!runs_operators(options.role)) stream.pinned_cores = pinned_cores_;
   return std::make_unique<CpuStream>(std::move(stream));
 }
 
@@ -105,7 +105,7 @@ void CpuDevice::convert(const Layout& source_layout, const void* source, const L
   translate_errors([&] {
     dnnl::memory::desc from = descriptor(source_layout);
     dnnl::memory::desc to = descriptor(target_layout);
-    // If oneDNN splits an axis of one tensor, the canonical order of the other can be split alike.
+    // If oneDNN splits an axis of one tensor, the other's canonical order can be split in the same way.
     if (from.dims().size() < to.dims().size()) from = from.reshape(to.dims());
     if (to.dims().size() < from.dims().size()) to = to.reshape(from.dims());
     dnnl::memory source_memory(from, engine_, const_cast<void*>(source));  // oneDNN only reads it

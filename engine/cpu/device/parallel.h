@@ -11,8 +11,8 @@ namespace arbalest::engine::cpu {
 // Calls body(part) for part in [0, parts), with consecutive parts on one of at most `threads` threads. One thread runs
 // without a parallel region.
 //
-// ThreadSanitizer learns where the threads of a region start and end, and checks nothing else in this function, because
-// the threads read OpenMP's copy of `body` before they can report their start. It checks everything that `body` does.
+// ThreadSanitizer learns where the threads of a region start and end. It checks nothing else in this function, because
+// the threads read OpenMP's copy of `body` before they can report their start. It checks all of `body`.
 template <typename Body>
 [[gnu::no_sanitize("thread")]] void for_each_part(int threads, std::int64_t parts, const Body& body) {
   if (threads <= 1) {

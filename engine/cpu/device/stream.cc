@@ -21,7 +21,7 @@ struct Overloaded : Functions... {
 template <typename... Functions>
 Overloaded(Functions...) -> Overloaded<Functions...>;
 
-// The handled error with `place` in front of its message; other exceptions become an Error.
+// The current exception with `place` before its message; other exceptions become an Error.
 std::exception_ptr with_place(std::string_view place) noexcept {
   try {
     try {
@@ -58,14 +58,14 @@ CpuStream::~CpuStream() {
   if (seat_ != nullptr) options_.lending->leave(*seat_);
 }
 
-void CpuStream::push(Work work, const char* label) {
+void CpuStream::push(Work work, TaskKind kind, const char* label) {
   ARBALEST_CHECK(recording_ == nullptr);
   {
     std::unique_lock lock(mutex_);
     ++waiters_;
     passed_.wait(lock, [this] { return pushed_count_ - passed_count_.load() < kQueueCapacity; });
     --waiters_;
-    queue_[pushed_count_ % kQueueCapacity] = Command{std::move(work), label, task_};
+    queue_[pushed_count_ % kQueueCapacity] = Command{std::move(work), {label, kind, phase_}, batch_};
     ++pushed_count_;
   }
   pushed_.notify_one();
@@ -75,26 +75,26 @@ void CpuStream::submit(std::unique_ptr<Task> task, const char* label) {
   if (recording_ != nullptr) {
     recording_->entries.push_back({std::move(task), label});
   } else {
-    push(std::move(task), label);
+    push(std::move(task), TaskKind::kOperator, label);
   }
 }
 
 void CpuStream::wait(const Event& event, const char* label) {
   if (event.stream() == nullptr || event.stream() == this) return;
-  // Only a recorded point can be waited for. So enqueued work depends only on work enqueued earlier.
+  // Only a recorded point can be waited for, so enqueued work depends only on work enqueued earlier.
   const auto* other = static_cast<const CpuStream*>(event.stream());
   {
     const std::lock_guard lock(other->mutex_);
     ARBALEST_CHECK(event.position() <= other->pushed_count_);
   }
-  push(event, label);
+  push(event, TaskKind::kWait, label);
 }
 
 void CpuStream::copy(void* to, const void* from, std::size_t bytes, const char* label) {
   if (recording_ != nullptr) {
     submit(make_task([=](const TaskContext&) { std::memcpy(to, from, bytes); }), label);
   } else {
-    push(Copy{to, from, bytes}, label);
+    push(Copy{to, from, bytes}, TaskKind::kCopy, label);
   }
 }
 
@@ -102,7 +102,7 @@ void CpuStream::fill_zero(void* to, std::size_t bytes, const char* label) {
   if (recording_ != nullptr) {
     submit(make_task([=](const TaskContext&) { std::memset(to, 0, bytes); }), label);
   } else {
-    push(FillZero{to, bytes}, label);
+    push(FillZero{to, bytes}, TaskKind::kCopy, label);
   }
 }
 
@@ -112,20 +112,25 @@ void CpuStream::enqueue(const FlatTask& task, const char* label) {
         if (recording_ != nullptr) {
           submit(make_task([flat](const TaskContext& context) { run_flat(flat, context); }), label);
         } else {
-          push(flat, label);
+          push(flat, TaskKind::kPass, label);
         }
       },
       task);
 }
 
 void CpuStream::launch(const TaskGraph& graph, const char* label) {
-  push(static_cast<const CpuTaskGraph*>(&graph), label);
+  push(static_cast<const CpuTaskGraph*>(&graph), TaskKind::kGraph, label);
 }
 
 Event CpuStream::record() {
   ARBALEST_CHECK(recording_ == nullptr);
   const std::lock_guard lock(mutex_);
   return {this, pushed_count_};
+}
+
+Event CpuStream::deliver(void* to, const void* from, std::size_t bytes, const char* label) {
+  push(Copy{to, from, bytes}, TaskKind::kResult, label);
+  return record();
 }
 
 void CpuStream::drain() noexcept { wait_passed(record().position()); }
@@ -198,8 +203,8 @@ void CpuStream::abandon(Work& work) noexcept {
 }
 
 std::string CpuStream::place_of(const Command& command) const {
-  if (!command.task) return fmt::format("{}: {}", options_.name, command.label);
-  return fmt::format("{}, mini-batch {}: {}", options_.name, *command.task, command.label);
+  if (!command.batch) return fmt::format("{}: {}", options_.name, command.task.label);
+  return fmt::format("{}, mini-batch {}: {}", options_.name, *command.batch, command.task.label);
 }
 
 std::exception_ptr CpuStream::settle() noexcept {
@@ -234,16 +239,16 @@ void CpuStream::work_loop() {
     if (failed) {
       abandon(command.work);
     } else {
-      if (options_.observer != nullptr) options_.observer->before_task(*this, command.label);
+      if (options_.observer != nullptr) options_.observer->before_task(*this, command.task);
       try {
-        execute(command.work, command.label);
+        execute(command.work, command.task.label);
       } catch (...) {
         const bool from_elsewhere = std::holds_alternative<Event>(command.work);
         error = from_elsewhere ? std::current_exception() : with_place(place_of(command));
         abandon(command.work);
         failed = true;
       }
-      if (options_.observer != nullptr) options_.observer->after_task(*this, command.label);
+      if (options_.observer != nullptr) options_.observer->after_task(*this, command.task);
     }
     command = Command{};  // destroys a one-time task before its point counts as passed
     bool wake = false;

@@ -37,6 +37,7 @@ class CpuStream final : public Stream {
  public:
   struct Options {
     std::string name;
+    StreamRole role = StreamRole::kLearner;
     int threads = 1;
     std::vector<int> pinned_cores = {};  // empty: unpinned
     StreamObserver* observer = nullptr;
@@ -50,13 +51,19 @@ class CpuStream final : public Stream {
 
   const std::string& name() const noexcept override { return options_.name; }
 
-  void begin_task(std::uint64_t task) override { task_ = task; }
+  StreamRole role() const noexcept override { return options_.role; }
+
+  void begin_task(std::uint64_t number, WorkPhase phase) override {
+    batch_ = number;
+    phase_ = phase;
+  }
   void wait(const Event& event, const char* label) override;
   void copy(void* to, const void* from, std::size_t bytes, const char* label) override;
   void fill_zero(void* to, std::size_t bytes, const char* label) override;
   void enqueue(const FlatTask& task, const char* label) override;
   void launch(const TaskGraph& graph, const char* label) override;
   Event record() override;
+  Event deliver(void* to, const void* from, std::size_t bytes, const char* label) override;
   void drain() noexcept override;
   void begin_recording() override;
   std::unique_ptr<TaskGraph> end_recording() override;
@@ -79,14 +86,14 @@ class CpuStream final : public Stream {
                             RoundWeights, TensorSum, const CpuTaskGraph*, std::unique_ptr<Task>>;
   struct Command {
     Work work;
-    const char* label = "";
-    std::optional<std::uint64_t> task = {};
+    TaskInfo task = {};
+    std::optional<std::uint64_t> batch = {};
   };
   static constexpr std::size_t kQueueCapacity = 1024;
 
   bool has_passed(std::uint64_t position) const override;
   void synchronize(std::uint64_t position) override;
-  void push(Work work, const char* label);
+  void push(Work work, TaskKind kind, const char* label);
   void work_loop();
   std::string place_of(const Command& command) const;
   std::exception_ptr settle() noexcept;  // the worker's thread settings; returns an error, or null
@@ -94,14 +101,15 @@ class CpuStream final : public Stream {
   void abandon(Work& work) noexcept;
   // Waits without throwing. Returns the error of the work before `position`, or null.
   std::exception_ptr wait_passed(std::uint64_t position);
-  // The same for this stream's worker, which may lend its core meanwhile.
+  // As wait_passed, for this stream's worker, which may lend its core while it waits.
   std::exception_ptr wait_for(CpuStream& other, std::uint64_t position);
 
   const Options options_;
   CoreLending::Seat* const seat_;  // null without lending
   // Used by the enqueuing thread only.
   std::unique_ptr<CpuTaskGraph> recording_;
-  std::optional<std::uint64_t> task_;
+  std::optional<std::uint64_t> batch_;
+  WorkPhase phase_ = WorkPhase::kTraining;
 
   mutable std::mutex mutex_;
   std::condition_variable pushed_;              // the worker waits here

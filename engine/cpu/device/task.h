@@ -15,7 +15,7 @@ class Task {
  public:
   virtual ~Task() = default;
   virtual void run(const TaskContext& context) = 0;
-  // Called instead of run on a stream that has failed: streams that wait for this task must be told.
+  // Called instead of run on a stream that has failed: it must notify the streams that wait for this task.
   virtual void abandon() noexcept {}
 };
 

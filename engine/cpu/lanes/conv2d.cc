@@ -38,7 +38,7 @@ OperatorTraits make_traits(const Conv2dSpec& spec, const PrepareOptions& options
   return traits;
 }
 
-// `gradient`: gradient of the convolution's result; `read`: the input as forward left it.
+// `gradient`: gradient of the convolution's result; `read`: the input, or the copy of it that forward saved
 void add_weights_gradient(Program& program, const LaneSteps& steps, const Operand& read, const Operand& gradient,
                           const Weights& weights) {
   const Operand target{Role::kWeightsGradient, with_type(weights.given, DType::kFloat32)};

@@ -1,4 +1,4 @@
-// A method to convolve tensors whose examples lie side by side, as steps of an operator's programs.
+// A convolution method for tensors with interleaved examples (lanes.h), as steps of an operator's programs.
 #pragma once
 
 #include <memory>

@@ -41,8 +41,8 @@ void correlate_group(const CorrelationTask task, Index offset, const Piece piece
         const LaneUnit* arriving = gradient + y * task.width * kPixel;
         const LaneUnit* const end = arriving + task.width * kPixel;
         for (; arriving < end; arriving += step, pixels += input_step) {
-          // The fewer factors wait in registers, the others come one by one. The asm statement makes GCC use each
-          // factor here; else it would load it again for each product, which takes 1.25 times as long.
+          // The smaller set of factors stays in registers; the others are loaded one by one. Without the asm statement
+          // GCC reloads such a factor for each product, which takes 1.25 times as long.
           typename Arithmetic::Units held[filters < taps ? filters : taps];
           if constexpr (filters <= taps) {
             for (int f = 0; f < filters; ++f) held[f] = Arithmetic::load(arriving + f * task.gradient_plane);

@@ -1,5 +1,5 @@
-// Convolution of tensors whose examples lie side by side (engine/cpu/lanes/lanes.h). The bits are the same for every
-// number of threads.
+// Convolution of tensors with interleaved examples (engine/cpu/lanes/lanes.h). The bits are the same for every number
+// of threads.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The loops of convolutions on tensors whose examples lie side by side (engine/cpu/lanes/lanes.h), for one instruction
-// set and element type. A vector holds the same pixel of some of the kLanes examples of a block, or neighboring pixels
-// of all of them. A weight is one number for all examples.
+// The loops of convolutions on tensors with interleaved examples (engine/cpu/lanes/lanes.h), for one instruction set
+// and element type. A vector holds the same pixel of some of the kLanes examples of a block, or neighboring pixels of
+// all of them. A weight is one number for all examples.
 #pragma once
 
 #include <cstddef>
@@ -117,8 +117,8 @@ void pack(std::int64_t count, const BFloat16* first, const BFloat16* second, Lan
 void pack_planes(int threads, std::int64_t groups, std::int64_t planes, std::int64_t plane, const BFloat16* from,
                  LaneUnit* to);
 // Packs planes of pixels [planes, plane] into units of neighboring pixels: each pixel with the next one, the last of a
-// plane with zero. If a row has an odd number of taps, weights of zero meet the pixel behind it: if that pixel is not
-// finite, the sum is not finite either.
+// plane with zero. If a kernel row has an odd number of taps, a zero weight multiplies the pixel after the last tap. If
+// that pixel is not finite, the sum is not finite either.
 void pack_neighbors(int threads, std::int64_t planes, std::int64_t plane, const BFloat16* from, LaneUnit* to);
 
 }  // namespace arbalest::engine::cpu

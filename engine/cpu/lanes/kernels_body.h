@@ -1,8 +1,11 @@
-// The bodies of engine/cpu/lanes/kernels.h, compiled once for each instruction set. All of it belongs to the including
-// file and shares no names with other files; otherwise the linker would keep only one version.
+// Builds the LaneKernels table of one instruction set. Each kernels_<isa>.cc includes this file and is compiled with
+// that set's flags. The loops are in rows_body.h and correlation_body.h.
 //
-// Sums stay in registers while they grow. The first-level cache delivers two vectors in the time of two products, so
-// both factors of a product are used for several sums.
+// Everything is in an unnamed namespace. With external linkage the linker would merge the versions of a template, and
+// AVX-512 code could run on an AVX2 processor.
+//
+// Accumulators stay in registers. The L1 cache loads as many vectors per cycle as the processor has multiply-adds, so
+// each loaded factor must serve several accumulators.
 #pragma once
 
 #include "engine/cpu/lanes/correlation_body.h"
@@ -12,16 +15,17 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// Makes kernels for as many channels and filters as leave their sums and factors in registers. `channels`: of a row;
-// `filters` and `filters_if_narrow`: of a correlation.
-template <typename OfRows, int channels>
+// Fills the table. The limits are the largest for which all accumulators and factors fit in registers. `channels`: most
+// output channels of one row() call. `filters`: most filters of one correlate() call; `filters_if_narrow`: the same for
+// kernels of up to kNarrow columns.
+template <typename Arithmetic, int channels>
 constexpr LaneKernels make_kernels(Index filters, Index filters_if_narrow,
                                    void (*correlate)(Index filters, const CorrelationTask& task)) {
-  return {static_cast<Index>(sizeof(LaneUnit) / sizeof(typename OfRows::Element)),
-          OfRows::kWidth,
-          OfRows::kCacheBytes,
+  return {static_cast<Index>(sizeof(LaneUnit) / sizeof(typename Arithmetic::Element)),
+          Arithmetic::kWidth,
+          Arithmetic::kCacheBytes,
           channels,
-          any_row<OfRows, channels>,
+          any_row<Arithmetic, channels>,
           filters,
           filters_if_narrow,
           correlate};

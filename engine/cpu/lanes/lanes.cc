@@ -34,11 +34,11 @@ bool lies_in_lanes(const Layout& tensor) { return lies_in_lanes(descriptor(tenso
 
 namespace {
 
-// Speed relative to oneDNN, measured on a Cascade Lake core, forward and both gradients together: 2.2 where oneDNN pads
-// LeNet's 20 and 50 channels, 1.2 where three quarters of its work are useful, 0.7 where all of it is, and 0.7 for
-// kernels of one tap, which are products of matrices. Without AVX-512 oneDNN pads less, but has only products of
-// matrices for the gradients of a single channel, and takes 3 to 7 times as long. The same bounds serve bfloat16:
-// LeNet's step is 1.8 times as fast as with oneDNN (Zen 4).
+// Speed relative to oneDNN, measured on a Cascade Lake core, forward and both gradients together: 2.2 if oneDNN pads
+// LeNet's 20 and 50 channels, 1.2 if three quarters of its work are useful, 0.7 if all of it is. For kernels of one
+// tap, which are products of matrices, it is 0.7. Without AVX-512 oneDNN pads less, but has only products of matrices
+// for the gradients of a single channel, and takes 3 to 7 times as long. The same bounds serve bfloat16: LeNet's step
+// is 1.8 times as fast as with oneDNN (Zen 4).
 bool wins_unpadded(std::int64_t channels, std::int64_t filters) {
   const std::int64_t block = lane_kernels().vector;
   if (channels == 1 && block < kLanes) return true;
@@ -50,10 +50,10 @@ bool wins_unpadded(std::int64_t channels, std::int64_t filters) {
 
 // Taps that would read padding cost nothing here. Speed relative to oneDNN, measured in bfloat16, forward and both
 // gradients together: 1.33, 1.41 and 1.43 for the 3 x 3 convolutions of CIFAR's ResNets with 16, 32 and 64 channels, by
-// Winograd's filtering on a Zen 4 core; 1.06 for 5 x 5 kernels and 32 channels, tap by tap on a Zen 5 core. It is less
-// with larger images and, tap by tap, with one block of examples, because then a weight is read for each product. With
-// one channel half of each product is wasted. In float32 oneDNN is as fast, and with Winograd's algorithm faster. The
-// kernels were not measured beside oneDNN's for AMX.
+// Winograd's filtering on a Zen 4 core; 1.06 for 5 x 5 kernels and 32 channels, tap by tap on a Zen 5 core. The gain is
+// smaller with larger images. Tap by tap it is also smaller with one block of examples, because then a weight is read
+// for each product. With one channel half of each product is wasted. In float32 oneDNN is as fast, and with Winograd's
+// algorithm faster. The kernels were not compared with oneDNN's AMX kernels.
 bool wins_padded(const Conv2dSpec& spec, Precision precision) {
   if (precision != Precision::kBFloat16 || __builtin_cpu_supports("amx-bf16")) return false;
   const Shape& input = spec.input.shape();

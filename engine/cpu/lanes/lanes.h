@@ -1,8 +1,8 @@
-// Images whose examples lie side by side: [n / 16, c, h, w, 16]. oneDNN's blocked convolutions pad channels to a
-// multiple of 16, which wastes half of their work on LeNet's 20 and 50 channels. Here examples fill the vectors and no
-// channel is padded (in bfloat16, an odd channel is paired with zeros). Taps do not multiply the padding of images
-// either, which is a large part of small ones. This file alone decides whether a convolution uses this layout. Maximum
-// pooling, batch norm and elementwise operators keep it; every other operator copies from it.
+// Images with interleaved examples: [n / 16, c, h, w, 16]. oneDNN's blocked convolutions pad channels to a multiple of
+// 16, which wastes half of their work on LeNet's 20 and 50 channels. Here examples fill the vectors and no channel is
+// padded (in bfloat16, an odd channel is paired with zeros). Taps also skip the images' zero padding, which is a large
+// part of small images. This file alone decides whether a convolution uses this layout. Maximum pooling, batch norm and
+// elementwise operators keep the layout; every other operator copies from it.
 #pragma once
 
 #include <memory>

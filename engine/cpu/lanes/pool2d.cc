@@ -108,8 +108,8 @@ struct MaxPooling {
   Window window;
 };
 
-// Pools one plane. winners: number of the tap with each maximum; may be null. `pooling` is passed by value, because no
-// store can change a copy.
+// Pools one plane. winners: number of the tap with each maximum; may be null. `pooling` is passed by value: the
+// compiler then knows that no store changes it.
 template <std::int64_t common, typename T>
 void maximize(const MaxPooling pooling, const T* input, T* output, std::uint8_t* winners) {
   for (std::int64_t y = 0; y < pooling.output_height; ++y) {
@@ -119,7 +119,7 @@ void maximize(const MaxPooling pooling, const T* input, T* output, std::uint8_t*
       pooling.for_window<common>(y, x, [&](std::int64_t pixel, std::int32_t tap) {
         for (int half = 0; half < 2; ++half) {
           const Floats value = load(input + pixel * kLanes + half * kVector);
-          // The first maximum wins. NaN always wins, so that it is noticed.
+          // The first maximum wins. NaN always wins, so that it is found.
           const Numbers wins = (winner[half] < 0) | (value > best[half]) | (value != value);
           best[half] = wins ? value : best[half];
           winner[half] = wins ? Numbers{} + tap : winner[half];

@@ -7,8 +7,8 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// A source vector is used for all channels, a weight for two vectors. `task` is passed by value, because no store can
-// change a copy.
+// Each source vector is used for all channels, each weight for two vectors. `task` is passed by value: the compiler
+// then knows that no store changes it.
 template <typename Arithmetic, int channels, int vectors>
 void compute_row(const RowTask task) {
   using Sums = typename Arithmetic::Sums;
@@ -47,8 +47,8 @@ void compute_row(const RowTask task) {
             for (int v = 0; v < vectors; ++v) sums[c][v] = Arithmetic::add_product(sums[c][v], read[v], weight + c);
           }
           if constexpr (Arithmetic::kCacheBytes == 0) {
-            // Fetches what the same tap needs of the next channel from the second-level cache; this saves a tenth of
-            // the time.
+            // Prefetches the pixels and weights of the same tap in the next channel, from the second-level cache. This
+            // saves a tenth of the time.
             for (int v = 0; v < vectors; ++v) {
               __builtin_prefetch(pixel + v * task.source_pair + task.source_plane);
             }

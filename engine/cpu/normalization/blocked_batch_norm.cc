@@ -80,7 +80,7 @@ void measure_blocked(const BlockedImages& of, const T* input, const float* scale
   const auto measure = norm_runs<T>(of.block).measure;
   for_runs(of, threads, true,
            [&](Index run, Index offset, Index) { measure(input + offset, of.pixels, partials_of(of, run, partials)); });
-  // Runs are combined by Chan, Golub and LeVeque (1979), so that a mean far from zero costs no precision.
+  // Runs are combined by Chan, Golub and LeVeque (1979), so that the variance stays precise if the mean is far from 0.
   const auto numbers = static_cast<double>(of.numbers_of_channel());
   const auto pixels = static_cast<double>(of.pixels);
   for (Index c = 0; c < of.padded_channels(); ++c) {

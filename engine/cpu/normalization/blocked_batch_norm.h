@@ -1,7 +1,7 @@
-// Batch norm of images whose channels are in blocks, as oneDNN's convolutions write them, or whose examples are
-// (engine/cpu/lanes/lanes.h). These loops take fewer passes over memory than oneDNN's, and memory is all that batch
-// norm costs. Statistics take one pass instead of two; an addend and ReLU take none of their own; and each pass starts
-// with what the previous pass touched last, which is still in the cache.
+// Batch norm of images with blocked channels, as oneDNN's convolutions write them, or with interleaved examples
+// (engine/cpu/lanes/lanes.h). Batch norm is bound by memory bandwidth, and these loops make fewer passes over memory
+// than oneDNN's. Statistics take one pass instead of two, and an addend and ReLU take no extra pass. Each pass starts
+// with the data that the previous pass touched last, which is still in the cache.
 //
 // Elements are float or BFloat16, T below; parameters, statistics and sums are float32.
 //

@@ -14,8 +14,8 @@ namespace arbalest::engine::cpu {
 // All traits except `saved_bytes`. `output`: the output's layout.
 OperatorTraits batch_norm_traits(const BatchNormSpec& spec, const Layout& output, bool training);
 
-// The place where a step of a program writes the addend's gradient, in the layout of `output`: the wanted gradient
-// itself if it has this layout, else scratch, because the input's gradient is computed from it.
+// The place where a step of a program writes the addend's gradient, which has the layout of `output`. If the wanted
+// gradient has this layout, it is that place; else scratch is. The input's gradient is computed from it.
 struct AddendGradient {
   AddendGradient(const BatchNormSpec& spec, const PrepareOptions& options, const dnnl::memory::desc& output,
                  Program& program);

@@ -19,7 +19,7 @@ struct NormTerms {
   float* shift;
 
   static constexpr std::int64_t kVectors = 4;
-  // Places the vectors one behind the other in memory for kVectors * places floats.
+  // Places the vectors back to back in memory for kVectors * places floats.
   static NormTerms in(float* memory, std::int64_t places) {
     return {memory, memory + places, memory + 2 * places, memory + 3 * places};
   }
@@ -30,8 +30,8 @@ struct BlockedGradients {
   const T* input;
   const T* output_gradient;
   bool relu = false;             // whether the gradient passes ReLU first
-  const T* output = nullptr;     // with an addend: shows what ReLU let pass, which the input alone does not
-  T* addend_gradient = nullptr;  // with an addend: output_gradient behind ReLU; may be the same buffer
+  const T* output = nullptr;     // with an addend: shows where ReLU was active, which the input alone does not
+  T* addend_gradient = nullptr;  // with an addend: output_gradient times ReLU's derivative; may be the same buffer
   T* input_gradient = nullptr;   // null: not wanted; may be the buffer of the last gradient that is read
   float* scale_gradient;         // [channels]
   float* shift_gradient;         // [channels]

@@ -113,7 +113,7 @@ void normalize_run(const T* x, const T* addend, const NormTerms& terms, Index pl
   }
 }
 
-// dy in front of ReLU, given what ReLU let pass.
+// dy before ReLU: dy where ReLU was active, else 0.
 template <int vectors, BehindNorm behind, typename T>
 Vector undo_relu(const BlockedGradients<T>& task, const Vector& distance, const Vector& factor, const Vector& shift,
                  Index i) {

@@ -20,13 +20,13 @@ inline dnnl::memory::dims pair(const Extent2d& extent) { return {extent.height, 
 dnnl::algorithm algorithm_of(ActivationKind kind);
 // oneDNN's parameter alpha: the slope of a ReLU; swish is x / (1 + exp(-alpha x)).
 float alpha_of(const ActivationFunction& f);
-// Attributes that apply the function behind another primitive.
+// Attributes that apply the function after another primitive.
 dnnl::primitive_attr followed_by(const ActivationFunction& f);
 // oneDNN's parameter beta: the upper bound of clip, whose lower bound is alpha. The other functions ignore it.
 float beta_of(const ActivationFunction& f);
 
 bool is_reference(const dnnl::primitive_desc_base& description);
-// Whether oneDNN can generate the kernel. oneDNN 2.6 describes some kernels that it cannot generate: a sigmoid behind a
+// Whether oneDNN can generate the kernel. oneDNN 2.6 describes some kernels that it cannot generate: a sigmoid after a
 // bfloat16 convolution of two groups, on a processor without bfloat16 instructions. A generated kernel is not made
 // twice, because oneDNN caches it.
 bool can_be_made(const dnnl::primitive_desc_base& description);

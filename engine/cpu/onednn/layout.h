@@ -18,7 +18,7 @@ Layout make_layout(const dnnl::memory::desc& descriptor);
 Layout make_layout(const dnnl::memory::desc& descriptor, const Shape& shape);
 dnnl::memory::data_type native_type(DType dtype);
 DType dtype_of(const dnnl::memory::desc& tensor);
-// The same places for elements of another type, as for weights and their rounded copy.
+// The same layout for elements of another type, such as weights and their rounded copy.
 dnnl::memory::desc with_type(const dnnl::memory::desc& tensor, DType dtype);
 // Number of elements including all padding.
 std::int64_t elements_of(const dnnl::memory::desc& tensor);
@@ -35,11 +35,13 @@ struct ImageStrides {
 // Returns none for images in another layout.
 std::optional<ImageStrides> image_strides(const dnnl::memory::desc& images);
 
-// Returns r if weights [units, features] lie in blocks of r units and 16 features, [units / r, features / 16, 8, r, 2]:
-// for each pair of features the units, and for each unit the two features. None for other layouts.
+// Returns r if weights [units, features] are stored in blocks of r units and 16 features, [units / r, features / 16, 8,
+// r, 2] with both quotients rounded up: for each pair of features the units, and for each unit the two features. None
+// for other layouts.
 std::optional<std::int64_t> units_of_paired_blocks(const dnnl::memory::desc& weights);
 
-// Returns a descriptor with the layout of `images` but other extents; none if the layout is not common.
+// Returns a descriptor with the layout of `images` ([n, c, h, w], or [n, f] in canonical order) but other extents; none
+// if the layout is not common.
 std::optional<dnnl::memory::desc> with_extents(const dnnl::memory::desc& images, const dnnl::memory::dims& extents);
 
 }  // namespace arbalest::engine::cpu

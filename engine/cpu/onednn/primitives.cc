@@ -25,8 +25,8 @@ dnnl::inner_product_backward_weights::desc weights_gradient_desc(const LinearTen
   return {of.input, gradient, of.bias, of.output};
 }
 
-// oneDNN 2.6 writes wrong places of maxima if places are words (windows with more than 256 numbers) and the numbers are
-// bfloat16 in blocks of channels. tests/engine/pool2d_test.cc shows it.
+// oneDNN 2.6 writes wrong places of maxima if a place takes a 32-bit word (windows with more than 256 numbers) and the
+// numbers are bfloat16 in blocks of channels. tests/engine/pool2d_test.cc shows the error.
 bool mixes_up_maxima(const dnnl::memory::desc& places, const dnnl::memory::desc& input) {
   const bool is_blocked = input.data.format_desc.blocking.inner_nblks > 0;
   return places.data_type() == dnnl::memory::data_type::s32 && input.data_type() == dnnl::memory::data_type::bf16 &&

@@ -40,10 +40,10 @@ struct LinearKernels {
   dnnl::memory::desc bias() const { return forward.weights_desc(1); }
   bool has_bias() const { return !bias().is_zero(); }
 };
-// A tensor in canonical order whose axes are split as those of `like`; the tensor itself if they are.
+// Splits the axes of a tensor in canonical order like those of `like`; returns the tensor itself if they match.
 dnnl::memory::desc cut_as(const dnnl::memory::desc& tensor, const dnnl::memory::desc& like);
-// Weights whose layout the options fix are read in that layout, in the type of `of`, if there is a kernel for it; else
-// the kernel chooses another. An activation is part of `forward` if the kernel that is chosen without it can apply it.
+// If the options fix the weights' layout, the kernel reads that layout, in the type of `of`, if possible; otherwise the
+// kernel chooses. `forward` includes the activation if the kernel chosen without it can apply it.
 LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,
                           const Window& window, std::optional<ActivationFunction> activation);
 LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& options, const LinearTensors& of,

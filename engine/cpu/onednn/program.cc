@@ -54,7 +54,7 @@ class BoundProgram final : public Task {
   std::vector<std::variant<Bound, Program::Function>> steps_;
 };
 
-// Returns null if there are not so many pointers.
+// Returns null if the span has fewer pointers.
 template <typename Pointer>
 const void* at(std::size_t index, std::span<Pointer const> pointers) {
   return index < pointers.size() ? pointers[index] : nullptr;

@@ -77,8 +77,8 @@ class Program {
   // Returns `source` in the wanted layout: itself if it has that layout, else a copy in scratch that a reorder fills at
   // this point.
   Operand read_as(const Operand& source, const dnnl::memory::desc& wanted);
-  // Returns where to write what must end in `target`: `target` itself if it has the layout, else scratch. deliver()
-  // then copies it.
+  // Returns where to write a result that `target` will hold: `target` itself if it has the layout `produced`, else
+  // scratch, from which deliver() copies.
   Operand write_as(const Operand& target, const dnnl::memory::desc& produced);
   void deliver(const Operand& produced, const Operand& target);
 

@@ -1,4 +1,4 @@
-// Activations as steps of a program: for the activation operator, and behind a convolution or a dense layer.
+// Activations as steps of a program: for the activation operator, and after a convolution or a dense layer.
 #pragma once
 
 #include <dnnl.hpp>

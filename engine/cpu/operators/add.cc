@@ -16,7 +16,7 @@ using elementwise::store;
 
 namespace {
 
-// Keeps the layout that convolutions prefer: that of the input which is not in canonical order.
+// Prefers the layout of convolutions: the layout of the input that is not in canonical order.
 Layout choose_output(const AddSpec& spec) {
   const bool a_is_plain = descriptor(spec.a) == plain_descriptor(spec.a.shape(), spec.a.dtype());
   return make_layout(with_type(descriptor(a_is_plain ? spec.b : spec.a), joint_type(spec.a.dtype(), spec.b.dtype())));
@@ -43,8 +43,8 @@ void copy_gradient(Program& program, const Layout& output, Role from, Role to) {
   });
 }
 
-// The first input with the output's layout gets the gradient. A second one gets a copy if it has an address of its own.
-// Inputs with another layout get it reordered.
+// The first input with the output's layout gets the gradient. A second such input gets a copy if its address differs.
+// Inputs with another layout get a reordered copy.
 Program make_backward(const dnnl::engine& engine, const AddSpec& spec, const Layout& output,
                       const PrepareOptions& options) {
   Program program(engine);

@@ -25,7 +25,7 @@ BatchNormalization choose_kernels(const BatchNormSpec& spec, OperatorMode mode, 
   fail(ErrorKind::kDevice, "oneDNN has no fast kernel for batch norm of {}", to_string(shape));
 }
 
-// Values that forward saves for backward: the batch's statistics and, with ReLU, where it let numbers pass.
+// Values that forward saves for backward: the batch's statistics and, with ReLU, where it was active.
 struct Saved {
   Saved(std::int64_t channels, const dnnl::memory::desc& passed)
       : mean{Role::kSaved, plain_descriptor({channels}, DType::kFloat32)},

@@ -26,7 +26,7 @@ std::vector<Part> parts_of(const ConcatSpec& spec) {
   return parts;
 }
 
-// The part as a tensor of its own; none if it does not begin at the border of a block of channels.
+// The part as a tensor; none if it does not begin at the border of a block of channels.
 std::optional<dnnl::memory::desc> view(const dnnl::memory::desc& output, const Part& part) {
   dnnl::memory::dims extents = output.dims();
   dnnl::memory::dims offsets(extents.size(), 0);

@@ -44,11 +44,11 @@ dnnl::convolution_backward_data::desc input_gradient_desc(dnnl::algorithm algori
 
 // Winograd's minimal filtering computes 4 x 4 results of a 3 x 3 convolution with 36 multiplications instead of 144,
 // but has to transform tensors and weights (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016).
-// The number of output pixels, over all examples, from which it pays was measured (bench/results, "Winograd"); with
-// fewer channels it never pays.
+// It pays from a measured number of output pixels over all examples (bench/results, "Winograd"). With fewer channels it
+// never pays.
 struct WinogradPays {
-  bool on_tensors = false;           // forward and for the input's gradient
-  bool on_weights_gradient = false;  // transforms no weights
+  bool on_tensors = false;           // for forward and the input's gradient
+  bool on_weights_gradient = false;  // for the weights' gradient, which transforms no weights
 };
 
 WinogradPays winograd_pays(const LinearTensors& of, const Window& window) {
@@ -65,8 +65,8 @@ WinogradPays winograd_pays(const LinearTensors& of, const Window& window) {
   return {pixels >= (channels < 64 ? 4096 : 1024), pixels >= 512};
 }
 
-// With 16 channels and 16 filters oneDNN's kernel for input gradients does the same arithmetic in 0.7 of its forward
-// kernel's time (bench/results), and the reversed weights are few.
+// With 16 channels and 16 filters, oneDNN's kernel for input gradients takes 0.7 of the time of its forward kernel for
+// the same arithmetic (bench/results), and the reversed weights are few.
 bool is_faster_reversed(const LinearTensors& of, const Window& window) {
   constexpr std::int64_t kBlock = 16;
   const dnnl::memory::dims weights = of.weights.dims();

@@ -1,5 +1,5 @@
-// oneDNN's kernels for blocked images [n, c, h, w] are slower than a copy to canonical order followed by the kernels
-// for [n, features] (LeNet's 50x4x4 -> 500, batch 32: 471 us against 12 + 331 us forward), so this layer always uses
+// For blocked images [n, c, h, w], oneDNN's kernels are slower than a copy to canonical order followed by the kernels
+// for [n, features] (LeNet's 50x4x4 -> 500, batch 32: 471 us against 12 + 331 us forward). So this layer always uses
 // [n, features].
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/primitives.h"

@@ -19,7 +19,7 @@ constexpr std::int64_t kBlock = 256;
 // Masks elements [begin, end), begin a multiple of four; target may be source.
 template <typename T>
 void mask_range(const T* source, T* target, std::int64_t begin, std::int64_t end,
-                elementwise::DropoutMask mask) {  // by value: no store can change a copy
+                elementwise::DropoutMask mask) {  // by value: no store can change it
   for (std::int64_t block = begin; block < end; block += kBlock) {
     std::uint32_t words[kBlock];
     const auto first_quad = static_cast<std::uint32_t>(block / 4);

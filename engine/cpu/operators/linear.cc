@@ -81,7 +81,7 @@ void add_paired_gradient(Program& program, const PairedWeights& of, const Operan
   });
 }
 
-// `read`: the input as forward left it. `weights_layout`: layout of the weights in the passes, and of their gradient.
+// `read`: the input, or the copy of it that forward saved. `weights_layout`: layout of the weights and their gradient.
 void add_backward(Program& program, const LinearKernels& kernels, const Layout& input, const Operand& read,
                   const dnnl::memory::desc& weights_layout) {
   const dnnl::primitive_desc_base& of_weights = *kernels.weights_gradient;

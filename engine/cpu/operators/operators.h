@@ -1,5 +1,5 @@
-// Makes prepared operators. The caller must have set the thread count for which primitives are created
-// (ThreadCountScope).
+// Creates CPU operators. Before a call, set the thread count with ThreadCountScope (engine/cpu/device/threads.h): a
+// oneDNN primitive keeps the thread count under which it was created.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,11 @@
 
 namespace arbalest::engine::cpu {
 
-// Translates oneDNN's exceptions into Error (cpu/errors.h).
+// Calls make_operator for the alternative that `spec` holds, and translates oneDNN's exceptions into Error
+// (engine/cpu/device/errors.h).
 std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
 
-// One function per alternative of OperatorSpec.
+// One overload per alternative of OperatorSpec. These do not translate oneDNN's exceptions.
 std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOptions& options,

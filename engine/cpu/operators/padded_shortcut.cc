@@ -13,7 +13,7 @@ namespace arbalest::engine::cpu {
 
 namespace {
 
-// Images whose examples lie one behind the other, or in lanes; in lanes the strides are those of kLanes examples
+// Images one after the other, or with interleaved examples. In the second case the strides are those of kLanes examples
 // together.
 struct Images {
   ImageStrides strides;
@@ -32,7 +32,7 @@ bool has_whole_examples(const ImageStrides& strides) {
   return strides.example >= std::max({strides.channel_block, strides.row, strides.column});
 }
 
-// The layout in which the input is read: its own if the output can have it, too, else canonical order.
+// The layout in which the input is read: its own layout if the output can also have it, else canonical order.
 struct Layouts {
   dnnl::memory::desc input;
   dnnl::memory::desc output;
@@ -51,7 +51,7 @@ std::int64_t channel_offset(const ImageStrides& strides, std::int64_t channel) {
   return channel / strides.block * strides.channel_block + channel % strides.block * strides.channel;
 }
 
-// Places, in an example, of the channels that input and output share.
+// Positions in an example of the channels that input and output share.
 struct SharedChannels {
   std::vector<std::int64_t> in_input;
   std::vector<std::int64_t> in_output;
@@ -67,8 +67,8 @@ SharedChannels shared_channels(const Images& input, const Images& output) {
   return shared;
 }
 
-// Copies the shared elements to `to`, example by example, and zeroes the rest. `to_channels`, `from_channels`: places
-// in an example.
+// Copies the shared elements to `to`, example by example, and zeroes the rest. `to_channels`, `from_channels`:
+// positions in an example.
 struct Copy {
   Images to;
   Images from;

@@ -37,7 +37,7 @@ struct Tail {
   }
 };
 
-// Calls add(i, lane) for i in [0, count), with adjacent lanes side by side.
+// Calls add(i, lane) for i in [0, count); neighboring i have neighboring lanes.
 template <typename Add>
 void for_lanes(std::int64_t count, const Add& add) {
   const std::int64_t whole = count / kLanes * kLanes;
@@ -143,8 +143,8 @@ Tail move_block(const Task& task, const float* sum, std::int64_t begin, std::int
   return {.non_finite_next = non_finite, .squared_sum = squared_norm(sum, count)};
 }
 
-// The same as difference_of_block() and move_block() by momentum, in one pass over at most kPairwiseGroup replicas:
-// S stays in registers.
+// As difference_of_block() and move_block() by momentum, in one pass over at most kPairwiseGroup replicas: S stays in
+// registers.
 template <std::size_t group>
 Tail average_group(const GroupAddresses& replicas, const float* __restrict central, float* __restrict previous,
                    std::int64_t count, CentralTerms terms) {
@@ -177,7 +177,7 @@ using AverageGroup = Tail (*)(const GroupAddresses&, const float*, float*, std::
 constexpr AverageGroup kAverageGroup[kPairwiseGroup] = {average_group<1>, average_group<2>, average_group<3>,
                                                         average_group<4>};
 
-// Averages one block of the replicas of a device that is alone. Returns its part of the tail.
+// Averages one block of the replicas if no other device takes part. Returns its part of the tail.
 Tail average_block(const LocalAveraging& task, std::int64_t begin, std::int64_t count, bool are_statistics) {
   const std::size_t replicas = task.replicas.size();
   if (replicas <= kPairwiseGroup && !are_statistics && task.by.velocity == nullptr) {

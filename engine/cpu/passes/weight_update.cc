@@ -15,7 +15,7 @@ namespace {
 using elementwise::ElementState;
 using elementwise::StatisticStep;
 
-// The source of the step: the gradient, or the mini-batch's statistics.
+// The input of the step: the gradient, or the mini-batch's statistics.
 template <typename Step>
 const float* source_of(const WeightUpdate& task) {
   return std::is_same_v<Step, StatisticStep> && task.statistics != nullptr ? task.statistics : task.gradient;

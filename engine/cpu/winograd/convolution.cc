@@ -24,8 +24,8 @@ void add_row(std::int64_t count, const float* m, std::int64_t step, float* gradi
   }
 }
 
-// Transformed data that is read several times should stay in the second-level cache, or near it: 1.2 times as fast,
-// with 16 channels of 32 x 32 pixels, as 64 examples at once, when both cores are busy (Zen 4).
+// Transformed data that is read several times should stay in or near the second-level cache. This is 1.2 times as fast
+// as 64 examples at once (16 channels of 32 x 32 pixels, both cores busy, Zen 4).
 constexpr std::int64_t kUnitsAtOnce = 5 * 128 * 1024;
 // With fewer pixels per filter, loading and storing the sums would take too large a part of the time.
 constexpr std::int64_t kVectorsAtOnce = 64;
@@ -86,15 +86,15 @@ WinogradWeightsGradient::WinogradWeightsGradient(const Shape& input, std::int64_
 }
 
 WinogradWeightsGradient::Components WinogradWeightsGradient::components(std::int64_t planes, std::int64_t rows) const {
-  // Columns are often a power of 2 apart. This distance moves those of the next component to other sets of the
-  // first-level cache.
+  // Columns are often a power of 2 apart. This extra distance moves the columns of the next component to other sets of
+  // the first-level cache.
   constexpr std::int64_t kApart = 64;
   const std::int64_t plane = width_ / kTile * rows * kPixelOfPairs;
   return {plane, blocks_at_once_ * planes * plane + kApart};
 }
 
 std::int64_t WinogradWeightsGradient::scratch_units() const {
-  const std::int64_t sums = (channels_ * kRows + 1) * filters_;  // per component, with the bias behind them
+  const std::int64_t sums = (channels_ * kRows + 1) * filters_;  // per component, followed by the bias
   return kComponents * (of_input_.component + of_gradient_.component + sums);
 }
 

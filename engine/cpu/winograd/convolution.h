@@ -1,4 +1,4 @@
-// 3 x 3 convolution in bfloat16 of examples that lie side by side, by Winograd's minimal filtering
+// 3 x 3 convolution in bfloat16 of interleaved examples, by Winograd's minimal filtering
 // (engine/cpu/winograd/kernels.h). It needs stride 1, one pixel of padding on all sides, and even numbers of rows and
 // columns. The bits are the same for every number of threads.
 #pragma once

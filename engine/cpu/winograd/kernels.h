@@ -1,4 +1,4 @@
-// The loops of Winograd's minimal filtering F(2, 3) for 3 x 3 convolutions of bfloat16 whose examples lie side by side
+// The loops of Winograd's minimal filtering F(2, 3) for 3 x 3 convolutions of bfloat16 with interleaved examples
 // (engine/cpu/lanes/lanes.h). Two neighboring results of a row form a tile, which takes 4 products per channel instead
 // of 6:
 //   y = A' (G g * B' d), for 3 weights g and 4 pixels d    (Winograd, Arithmetic Complexity of Computations, 1980;

@@ -23,12 +23,12 @@ __m512 load(const BFloat16* pixel) { return widen(_mm256_loadu_si256(reinterpret
 
 void store_zeros(BFloat16* pixel) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(pixel), _mm256_setzero_si256()); }
 
-// Rounds two vectors to bfloat16, one behind the other.
+// Rounds two vectors to bfloat16 and concatenates them.
 __m512i round_both(__m512 first, __m512 second) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first));
 }
 
-// Order of elements that turns two vectors one behind the other into units.
+// Order of elements that turns two concatenated vectors into units.
 __m512i interleaving() {
   alignas(64) std::uint16_t order[2 * kWidth];
   for (Index i = 0; i < kWidth; ++i) {
@@ -127,7 +127,7 @@ template <int filters>
 }
 
 // Keeps in registers the sums of a few filters, two rows, and all components of a tile. `above`, `below`: whether the
-// image has a row above the first and below the second one; rows of zeros are not multiplied.
+// image has a row above the first row and below the second; rows of zeros are not multiplied.
 template <int filters, bool above, bool below>
 void convolve_tile(const WinogradRows& of, Index begin, Index tile) {
   typedef int Word __attribute__((may_alias));
@@ -146,7 +146,7 @@ void convolve_tile(const WinogradRows& of, Index begin, Index tile) {
   for (; source != end; source += plane, weights += kRows * kComponents * filters) {
 #pragma GCC unroll 4
     for (int k = 0; k < kUnrolled; ++k) {
-      // The asm statement makes GCC use the pixel here; else it would load all of them far ahead and spill sums.
+      // Without this asm statement GCC loads all pixels far ahead and spills sums.
       const auto pixel = [&](Index y) {
         auto vector = reinterpret_cast<__m512bh>(_mm512_loadu_si512(source + y * row + k * kLanes));
         __asm__("" : "+v"(vector));

@@ -1,4 +1,4 @@
-// Convolutions by cuDNN, on images and weights in the order for which its kernels copy nothing.
+// Convolutions by cuDNN, on images and weights in the order that its kernels read without a copy.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -17,14 +17,14 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// Tensor cores read channels last. Of cuDNN's kernels without them, those for outputs and input gradients read the
-// canonical order: given channels last, most ask for a workspace of all three tensors and transpose them there (cuDNN
-// 9.19's answers for an H100).
+// Tensor cores read channels last. Without tensor cores, cuDNN's kernels for outputs and input gradients read the
+// canonical order. Given channels last, most of them ask for a workspace of all three tensors and transpose them there
+// (according to cuDNN 9.19 on an H100).
 Order order_for(Precision precision) {
   return precision == Precision::kFloat32 ? Order::kCanonical : Order::kChannelsLast;
 }
 
-// The input with the rows and columns of zeros that cuDNN cannot add: those that are not on both sides.
+// Shape of the input with the extra zeros on one side, which cuDNN cannot add itself.
 Shape padded_shape(const Conv2dSpec& spec) {
   const Shape& input = spec.input.shape();
   const Extent2d& extra = spec.window.extra_padding;
@@ -36,7 +36,7 @@ Shape padded_shape(const Conv2dSpec& spec) {
   return padded;
 }
 
-// With one channel or one pixel, channels last is the canonical order.
+// With one channel or one pixel, the channels-last order equals the canonical order.
 Arrangement arrangement_in(Order order, const Shape& shape, DType dtype) {
   return arrangement_of(make_layout(shape, dtype, order));
 }
@@ -51,7 +51,7 @@ class Conv2d final : public LinearOperator {
 
   void choose_algorithms(const Conv2dSpec& spec, Precision precision, const LibraryQuestions::Turn& turn);
   void set_traits(const Conv2dSpec& spec, const PrepareOptions& options);
-  // The output as rows of channels; a row is a pixel.
+  // The output as a matrix [pixels, channels].
   Rows output_rows() const {
     return {output_shape_.elements() / output_shape_[1], output_shape_[1], type_,
             order_ == Order::kCanonical ? output_shape_[2] * output_shape_[3] : 1};
@@ -61,25 +61,25 @@ class Conv2d final : public LinearOperator {
   void deliver_input_gradient(const void* produced, void* gradient, cudaStream_t stream) const;
 
   const Shape input_shape_;
-  const Shape read_shape_;  // of the input as cuDNN reads it
+  const Shape read_shape_;  // shape of the input as cuDNN reads it
   const Shape weights_shape_;
   const Shape output_shape_;
-  const Order order_;  // of cuDNN's tensors
+  const Order order_;  // order of cuDNN's tensors
   const ConvolutionTensors tensors_;
   std::optional<ConvolutionPass> forward_;
   std::optional<ConvolutionPass> of_weights_;
   std::optional<ConvolutionPass> of_input_;
 
-  // cuDNN reads and writes tensors of type_ in order_, with the same padding on both sides; others are copied. In
-  // scratch: the weights or their gradient; the input or its gradient; then cuDNN's workspace, or the bias gradient's
-  // partial sums. A copy of the input that backward reads is saved.
+  // cuDNN reads and writes tensors of type_ in order_, with symmetric padding; other tensors are copied. Scratch holds
+  // the weights or their gradient; then the input or its gradient; then cuDNN's workspace or the bias gradient's
+  // partial sums. If backward reads a copy of the input, forward saves that copy.
   const Arrangement input_as_it_lies_;
   const Arrangement input_as_read_;
   Arrangement weights_as_they_lie_;
   Arrangement weights_gradient_as_it_lies_;
   const Arrangement weights_as_read_;
   const bool pads_input_;
-  bool copies_input_ = false;  // pads_input_, or the order or the type of its elements changes
+  bool copies_input_ = false;  // pads_input_, or the order or type of elements changes
   bool copies_weights_ = false;
   bool copies_weights_gradient_ = false;
   std::size_t input_at_ = 0;

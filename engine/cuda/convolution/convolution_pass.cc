@@ -1,5 +1,5 @@
-// These calls of cuDNN are its older interface, marked as deprecated in favor of its graphs; they stay in this file and
-// in descriptors.cc.
+// These calls belong to cuDNN's older interface, which is deprecated in favor of its graph interface. Only this file
+// and descriptors.cc use it.
 #include "engine/cuda/convolution/convolution_pass.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 using Kind = ConvolutionPass::Kind;
 
 constexpr std::size_t kLargestWorkspace = std::size_t{256} << 20U;
-constexpr int kMostResults = 16;  // more than there are algorithms: some are listed with several math types
-constexpr float kOne = 1.0F;      // alpha and beta of every call: the result is written over what was there
+constexpr int kMostResults = 16;  // more than the number of algorithms, because some are listed with several math types
+constexpr float kOne = 1.0F;      // alpha and beta of every call: the result overwrites the target
 constexpr float kZero = 0.0F;
 
 constexpr std::array kForwardNames{"IMPLICIT_GEMM", "IMPLICIT_PRECOMP_GEMM", "GEMM", "DIRECT", "FFT", "FFT_TILING",
@@ -59,16 +59,16 @@ const char* name_of(cudnnMathType_t math) {
     case CUDNN_DEFAULT_MATH:
       break;
   }
-  return "tensor cores where cuDNN likes";
+  return "tensor cores if cuDNN chooses them";
 }
 
-// The math type that cuDNN may list algorithms with.
+// The math type with which cuDNN lists algorithms.
 cudnnMathType_t widest_math(Precision precision) {
   return precision == Precision::kFloat32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH;
 }
 
-// Whether an algorithm that is listed with `math` computes with what `precision` promises: float32 stays float32, and
-// nothing becomes float16.
+// Whether an algorithm listed with `math` keeps the promise of `precision`: float32 stays float32, and nothing becomes
+// float16.
 bool is_exact_enough(cudnnMathType_t math, Precision precision) {
   if (math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) return false;
   return precision != Precision::kFloat32 || math != CUDNN_TENSOR_OP_MATH;
@@ -86,7 +86,7 @@ std::size_t bytes_of(const Shape& shape, DType dtype) {
   return aligned(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
 }
 
-// Memory of a trial.
+// The trial's input and output tensors.
 struct TrialOperands {
   TrialOperands(Kind kind, const ConvolutionTensors& tensors)
       : first(allocate_device(kind == Kind::kInputGradient ? tensors.weights_bytes : tensors.input_bytes)),
@@ -134,7 +134,7 @@ ConvolutionPass::ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, c
         const Buffer workspace = allocate_device(workspace_);
         status = enqueue(turn.cudnn(), tensors,
                          {trial.first.data(), trial.second.data(), trial.result.data(), workspace.data()});
-        ARBALEST_CUDA(cudaStreamSynchronize(turn.stream()));  // a failure of the device is no failure of the algorithm
+        ARBALEST_CUDA(cudaStreamSynchronize(turn.stream()));  // device errors throw; they are not the algorithm's
       }
       if (status == CUDNN_STATUS_SUCCESS) {
         turn.note_choice(fmt::format("{}: {}: {}, {}, workspace {} bytes{}", to_text(spec), name_of(kind),
@@ -142,7 +142,7 @@ ConvolutionPass::ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, c
         return;
       }
       if (status == CUDNN_STATUS_ALLOC_FAILED) ARBALEST_CUDA(status);
-      static_cast<void>(cudaGetLastError());  // what the library met is in its status
+      static_cast<void>(cudaGetLastError());  // `status` already reports this error
       failed += fmt::format("; {} with {} failed ({})", name_of(kind, algorithm_), name_of(math),
                             cudnnGetErrorString(status));
     }
@@ -165,7 +165,7 @@ std::vector<ConvolutionPass::Candidate> ConvolutionPass::list(cudnnHandle_t cudn
     std::array<decltype(result), kMostResults> results{};
     int found = 0;
     const cudnnStatus_t listed = ask(&found, results.data());
-    if (CUDNN_STATUS_CATEGORY(listed) == CUDNN_STATUS_NOT_SUPPORTED) return;  // none
+    if (CUDNN_STATUS_CATEGORY(listed) == CUDNN_STATUS_NOT_SUPPORTED) return;  // there is no algorithm
     check(listed, "asking cuDNN for convolution algorithms");
     for (const auto& entry : std::span(results).first(static_cast<std::size_t>(found))) {
       if (entry.status != CUDNN_STATUS_SUCCESS || entry.determinism != CUDNN_DETERMINISTIC) continue;
@@ -192,7 +192,7 @@ std::vector<ConvolutionPass::Candidate> ConvolutionPass::list(cudnnHandle_t cudn
   return candidates;
 }
 
-// The workspace of the algorithm with the descriptor's math type; a listed result's is of another one at times.
+// Finds the workspace size for the math type in the descriptor. The size that cuDNN lists may be for another math type.
 cudnnStatus_t ConvolutionPass::find_workspace(cudnnHandle_t cudnn, const ConvolutionTensors& tensors) {
   const cudnnTensorDescriptor_t x = tensors.input.get(), y = tensors.output.get();
   const cudnnFilterDescriptor_t w = tensors.weights.get();

@@ -28,8 +28,8 @@ class ConvolutionPass {
  public:
   enum class Kind { kForward, kWeightGradient, kInputGradient };
 
-  // Device memory, in this order for each kind: input, weights -> output; input, output's gradient -> weights'
-  // gradient; weights, output's gradient -> input's gradient.
+  // Device memory. Each kind reads two tensors and writes a third. Forward: input, weights -> output. Weight gradient:
+  // input, output's gradient -> weights' gradient. Input gradient: weights, output's gradient -> input's gradient.
   struct Operands {
     const void* first = nullptr;
     const void* second = nullptr;
@@ -37,11 +37,10 @@ class ConvolutionPass {
     void* workspace = nullptr;  // [workspace_bytes()]
   };
 
-  // Takes the first of cuDNN's algorithms, which are sorted by expected time, that repeats its results, computes with
-  // what `precision` promises, needs no large workspace, and passes a trial on memory of its own. Blocks the host.
-  // Throws kOutOfMemory if the trial finds no memory: another algorithm would round differently, and a job's results
-  // must not depend on what else lies in memory. Throws kDevice if no algorithm is left. Notes the choice, and what
-  // failed before it, with the turn.
+  // Tries cuDNN's algorithms in order of expected time. Takes the first that is deterministic, computes in `precision`,
+  // needs no large workspace, and passes a trial on temporary memory. Blocks the host. Throws kOutOfMemory if there is
+  // no memory for the trial: another algorithm would round differently, and a job's results must not depend on how much
+  // memory is free. Throws kDevice if no algorithm is left. Records the choice and all failed algorithms with `turn`.
   ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, const Conv2dSpec& spec, Precision precision,
                   const LibraryQuestions::Turn& turn);
 
@@ -59,7 +58,7 @@ class ConvolutionPass {
 
   Kind kind_;
   ConvolutionDescriptor convolution_;  // with the math type of the algorithm
-  int algorithm_ = 0;                  // of the kind's enumeration
+  int algorithm_ = 0;                  // value of the cuDNN enumeration for kind_
   std::size_t workspace_ = 0;          // bytes
 };
 

@@ -21,7 +21,7 @@ cudnnTensorFormat_t format_of(Order order) {
 
 int to_int(std::int64_t extent) {
   if (extent < 0 || extent > std::numeric_limits<int>::max()) {
-    fail(ErrorKind::kDevice, "an extent of {} is beyond what cuDNN and cuBLAS can count; use a smaller batch", extent);
+    fail(ErrorKind::kDevice, "an extent of {} is too large for cuDNN and cuBLAS; use a smaller batch", extent);
   }
   return static_cast<int>(extent);
 }

@@ -1,5 +1,4 @@
-// cuDNN's descriptions of tensors. Their makers throw ErrorKind::kDevice where an extent is beyond what cuDNN can
-// count.
+// cuDNN's descriptors of tensors. These functions throw ErrorKind::kDevice if an extent is too large for cuDNN.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +16,14 @@ using TensorDescriptor = Handle<cudnnTensorDescriptor_t, cudnnDestroyTensorDescr
 using FilterDescriptor = Handle<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor>;
 using ConvolutionDescriptor = Handle<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor>;
 
-// `extent` as cuDNN and cuBLAS take it.
+// Converts `extent` to the type that cuDNN and cuBLAS take.
 int to_int(std::int64_t extent);
 
-// Images of shape [n, c, h, w], lying in `order`; float32 or bfloat16.
+// Images of shape [n, c, h, w] in `order`; float32 or bfloat16.
 TensorDescriptor describe_images(const Shape& shape, DType dtype, Order order);
-// Convolution weights of shape [o, c, kernel h, kernel w]; alike.
+// Convolution weights of shape [o, c, kernel h, kernel w] in `order`; float32 or bfloat16.
 FilterDescriptor describe_filters(const Shape& shape, DType dtype, Order order);
-// Cross-correlation that adds in float32, with the same padding on both sides. Its math type is to be set.
+// Cross-correlation that adds in float32, with the same padding on both sides. The caller sets the math type.
 ConvolutionDescriptor describe_convolution(const Window& window, std::int64_t groups);
 
 }  // namespace arbalest::engine::cuda

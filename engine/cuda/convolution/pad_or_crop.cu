@@ -10,7 +10,7 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// Coordinates are 32-bit: divisions of 64-bit numbers would cost more than everything else here.
+// Coordinates are 32-bit: 64-bit divisions would dominate the kernel's time.
 struct Images {
   std::int32_t channels;
   std::int32_t height;

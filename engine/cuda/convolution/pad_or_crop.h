@@ -1,5 +1,5 @@
-// Images with rows and columns of zeros added below and to the right, or taken away there: cuDNN's convolutions know
-// the same padding on both sides only.
+// Adds or removes rows and columns of zeros at the bottom and the right of images, because cuDNN's convolutions support
+// only symmetric padding.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,8 +9,8 @@
 
 namespace arbalest::engine::cuda {
 
-// Enqueues one kernel: to[n, c, y, x] = from[n, c, y, x], rounded to the nearest where it becomes bfloat16, and zero
-// where `from` has no such pixel. Both are images of as many examples and channels, and do not overlap.
+// Enqueues one kernel: to[n, c, y, x] = from[n, c, y, x], or zero if `from` has no such pixel. Conversion to bfloat16
+// rounds to nearest. Both tensors have the same number of examples and channels and must not overlap.
 void pad_or_crop(const void* from, const Arrangement& from_arrangement, const Shape& from_shape, void* to,
                  const Arrangement& to_arrangement, const Shape& to_shape, cudaStream_t stream);
 

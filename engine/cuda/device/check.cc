@@ -9,7 +9,7 @@ std::string_view function_of(std::string_view call) { return call.substr(0, call
 void check(cudaError_t result, const char* call) {
   if (result == cudaSuccess) return;
   if (result == cudaErrorMemoryAllocation) {
-    static_cast<void>(cudaGetLastError());  // not sticky: the next call must not find it
+    static_cast<void>(cudaGetLastError());  // clears the error, so that the next call does not see it
     fail(ErrorKind::kOutOfMemory, "{}: out of device memory", function_of(call));
   }
   fail(ErrorKind::kDevice, "{}: {} ({})", function_of(call), cudaGetErrorString(result), cudaGetErrorName(result));

@@ -1,5 +1,7 @@
-// Every result of CUDA's libraries passes through one of these. Out of memory is recoverable (ErrorKind::kOutOfMemory,
-// and the runtime's last error is cleared); everything else ends as ErrorKind::kDevice with the call that failed.
+// These functions turn errors of CUDA, cuDNN and cuBLAS into exceptions (NCCL's: collective.h). Code that can recover
+// from an error examines the result itself, and destructors ignore it. Out of memory is recoverable and throws
+// ErrorKind::kOutOfMemory. The check of a cudaError_t then also clears the runtime's last error. Other errors throw
+// kDevice with the name of the call.
 #pragma once
 
 #include <cublas_v2.h>

@@ -9,12 +9,12 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// NCCL issues the calls made between its two ends as one. A group in which a call failed issues none.
+// Between ncclGroupStart and ncclGroupEnd, NCCL collects calls and issues them together. If one fails, it issues none.
 class Group {
  public:
   Group() { ARBALEST_CUDA(ncclGroupStart()); }
   ~Group() {
-    if (open_) static_cast<void>(ncclGroupEnd());  // the error under way says more
+    if (open_) static_cast<void>(ncclGroupEnd());  // the exception already reports the cause
   }
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -43,7 +43,7 @@ void NcclCollective::all_reduce_sum(std::span<const CollectivePart> parts, std::
   try {
     issue_all_reduce(parts, elements, label);
   } catch (const Error&) {
-    // NCCL's "unhandled cuda error" is a GPU that has failed, as a rule: that says more.
+    // NCCL's "unhandled cuda error" usually means that a GPU has failed; check() reports the cause.
     for (const CudaStream* stream : streams_) stream->check();
     throw;
   }
@@ -51,7 +51,7 @@ void NcclCollective::all_reduce_sum(std::span<const CollectivePart> parts, std::
 
 void NcclCollective::issue_all_reduce(std::span<const CollectivePart> parts, std::size_t elements,
                                       const char* label) const {
-  Group group;  // one host thread enqueues for all ranks, and the call of a lone one would block it
+  Group group;  // one host thread enqueues for all ranks; an ungrouped call would block it
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     float* const values = parts[rank].values;
     as_cuda(*parts[rank].stream).submit(label, [&](const StreamContext& context) {
@@ -78,7 +78,7 @@ void NcclCollective::wait(const Event& event) {
 
 void NcclCollective::check_communicators() const {
   for (std::size_t rank = 0; rank < communicators_.size(); ++rank) {
-    if (communicators_[rank].get() == nullptr) continue;  // aborted: what waited behind it goes on
+    if (communicators_[rank].get() == nullptr) continue;  // aborted: streams no longer wait for it
     ncclResult_t problem = ncclSuccess;
     ARBALEST_CUDA(ncclCommGetAsyncError(communicators_[rank].get(), &problem));
     if (problem == ncclSuccess || problem == ncclInProgress) continue;
@@ -88,7 +88,7 @@ void NcclCollective::check_communicators() const {
 
 void NcclCollective::abort() noexcept {
   for (Communicator& communicator : communicators_) {
-    // Frees the communicator, whatever it returns.
+    // ncclCommAbort frees the communicator even if it returns an error.
     if (communicator.get() != nullptr) static_cast<void>(ncclCommAbort(communicator.release()));
   }
 }

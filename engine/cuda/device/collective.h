@@ -1,5 +1,5 @@
-// All-reduce between the GPUs of this process: NCCL, one rank per GPU (two communicators of one GPU may deadlock).
-// NCCL does not tell the peers of a GPU that fails: whoever waits looks at all of them, and aborts the communicators.
+// All-reduce between the GPUs of this process: NCCL, one rank per GPU (two communicators of one GPU may deadlock). NCCL
+// does not report a failed GPU to its peers, so a waiting host thread checks all GPUs and aborts the communicators.
 #pragma once
 
 #include <nccl.h>
@@ -14,12 +14,12 @@ namespace arbalest::engine::cuda {
 
 class CudaStream;
 
-// Beside those of check.h, because a build may be without NCCL. What fails is the peers' work: ErrorKind::kPeer.
+// Not in check.h, because a build may lack NCCL. Throws ErrorKind::kPeer: the peers' work fails.
 void check(ncclResult_t result, const char* call);
 
 class NcclCollective final : public Collective {
  public:
-  // `ordinals`: of the device of each rank.
+  // `ordinals`: device ordinal of each rank.
   explicit NcclCollective(const std::vector<int>& ordinals);
 
   int ranks() const noexcept override { return static_cast<int>(communicators_.size()); }
@@ -30,12 +30,12 @@ class NcclCollective final : public Collective {
   using Communicator = Handle<ncclComm_t, ncclCommDestroy>;
 
   void issue_all_reduce(std::span<const CollectivePart> parts, std::size_t elements, const char* label) const;
-  // Between the ranks something may fail without an error of any GPU: a link, a thread of NCCL's.
+  // Detects failures that no GPU reports, such as a broken link or a failed NCCL thread.
   void check_communicators() const;
   void abort() noexcept;
 
   std::vector<Communicator> communicators_;  // by rank; null after abort()
-  std::vector<const CudaStream*> streams_;   // by rank, of the last all-reduce; none before
+  std::vector<const CudaStream*> streams_;   // by rank; streams of the last all-reduce; empty before
 };
 
 }  // namespace arbalest::engine::cuda

@@ -16,7 +16,7 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-constexpr int kOldestMajor = 8;  // of the compute capabilities that the kernels are compiled for
+constexpr int kOldestMajor = 8;  // oldest compute capability that the kernels are compiled for
 
 }  // namespace
 
@@ -54,16 +54,15 @@ std::size_t CudaDevice::free_memory() const {
 
 std::unique_ptr<Stream> CudaDevice::create_stream(const StreamOptions& options) {
   CudaStream::Options created{.name = name_ + " " + options.name,
+                              .role = options.role,
                               .ordinal = ordinal_,
-                              .high_priority = options.floating,
-                              .libraries = !options.floating,
                               .graphs = graphs_,
                               .observer = observer_};
   return std::make_unique<CudaStream>(std::move(created), gate_);
 }
 
 std::size_t CudaDevice::stream_bytes(const StreamOptions& options) const {
-  if (options.floating) return CudaStream::bytes(/*libraries=*/false);
+  if (!runs_operators(options.role)) return CudaStream::bytes(/*libraries=*/false);
   return CudaStream::bytes(/*libraries=*/true) + questions_.handle_bytes();
 }
 

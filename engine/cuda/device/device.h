@@ -13,7 +13,7 @@ namespace arbalest::engine::cuda {
 
 class CudaDevice final : public Device {
  public:
-  // Throws ErrorKind::kInvalidJob for a device that is not there, kDevice for one that is too old.
+  // Throws ErrorKind::kInvalidJob if the device does not exist, and kDevice if it is too old.
   CudaDevice(const DeviceSpec& spec, const DeviceOptions& options);
 
   const std::string& name() const noexcept override { return name_; }

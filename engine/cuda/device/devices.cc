@@ -10,9 +10,9 @@ namespace arbalest::engine {
 
 namespace {
 
-// Streams beyond the number of hardware queues share one, and one that waits for an event holds up the others. CUDA
-// takes 8 unless the environment says otherwise, and reads it when it starts: so this runs in every program that holds
-// the CUDA device, before its main(). What the user has set stays.
+// Streams beyond the number of hardware queues share a queue, and a stream that waits for an event blocks its whole
+// queue. CUDA uses 8 queues by default and reads the setting when it starts. So this initializer runs before main() in
+// every program with the CUDA device. A value set by the user is kept.
 [[maybe_unused]] const int kHardwareQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
 
 // 12040 -> "12.4"
@@ -45,7 +45,7 @@ CudaMachine find_cuda_devices() {
                                properties.multiProcessorCount});
   }
   if (result == cudaSuccess && count > 0) return machine;
-  static_cast<void>(cudaGetLastError());  // later calls must not find it
+  static_cast<void>(cudaGetLastError());  // clears the error for later calls
   return {{}, problem_of(result == cudaSuccess ? cudaErrorNoDevice : result)};
 }
 

@@ -1,4 +1,5 @@
-// The tasks that need no preparation as kernels (elementwise bodies: engine/elementwise, so their bits are the CPU's).
+// The CUDA implementations of FlatTask (engine/stream.h), one per task. They are defined in cuda/passes and
+// cuda/operators/gather_examples.cu. Formulas of single elements come from engine/elementwise, as on the CPU.
 #pragma once
 
 #include "engine/cuda/device/stream.h"
@@ -13,7 +14,8 @@
 
 namespace arbalest::engine::cuda {
 
-// Each enqueues its kernels on context.stream and allocates nothing. Additions are in one order, so results repeat.
+// Each function enqueues kernels on context.stream and allocates no memory. Floating-point sums use a fixed order, so a
+// repeated run gives the same bits.
 void run_flat(const WeightUpdate& task, const StreamContext& context);
 void run_flat(const GradientClip& task, const StreamContext& context);
 void run_flat(const ReplicaDifference& task, const StreamContext& context);

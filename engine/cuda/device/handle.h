@@ -5,7 +5,7 @@
 
 namespace arbalest::engine::cuda {
 
-// A destructor's result says nothing that could still be acted upon: a failing device has been reported by then.
+// The destructor ignores errors: an error of the device has been reported by then.
 template <typename T, auto destroy>
 class Handle {
  public:
@@ -22,9 +22,9 @@ class Handle {
   ~Handle() { reset(); }
 
   T get() const noexcept { return handle_; }
-  // To be destroyed by the caller.
+  // The caller must destroy the handle.
   T release() noexcept { return std::exchange(handle_, nullptr); }
-  // For a creating call, which writes it.
+  // Address for a call that creates a handle.
   T* put() noexcept {
     reset();
     return &handle_;

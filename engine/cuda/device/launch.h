@@ -1,4 +1,4 @@
-// How kernels of ours are launched, and the usual shapes of their grids.
+// Launches our kernels, and chooses the usual grid sizes.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,7 @@
 
 namespace arbalest::engine::cuda {
 
-inline constexpr int kThreads = 256;  // of a block
+inline constexpr int kThreads = 256;  // per block
 
 // Enqueues kernel(arguments...) with `blocks` blocks of kThreads threads.
 template <typename... Parameters, typename... Arguments>
@@ -22,8 +22,8 @@ void launch(void (*kernel)(Parameters...), std::int64_t blocks, cudaStream_t str
   ARBALEST_CUDA(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 
-// Blocks for a loop over `elements` in steps of the whole grid; at most kMaxBlocks, so that partial results by block
-// have a fixed number of places.
+// Number of blocks for a grid-stride loop over `elements`. The limit kMaxBlocks bounds the number of per-block partial
+// results.
 inline constexpr std::int64_t kMaxBlocks = 1024;
 inline std::int64_t blocks_for(std::int64_t elements) {
   return std::clamp<std::int64_t>((elements + kThreads - 1) / kThreads, 1, kMaxBlocks);

@@ -7,9 +7,9 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// A library that finds no memory reports an internal error or that it is not initialized as often as a failed
-// allocation. With less than this left, such a failure is put down to memory: handles, and the kernels that are loaded
-// with the first of them, have all the room that they need above it.
+// A library that finds no memory may report an internal error, or that it is not initialized, instead of a failed
+// allocation. With less free memory than this, such an error counts as out of memory. Handles, and the kernels loaded
+// with the first of them, need less than this.
 constexpr std::size_t kEnoughMemory = std::size_t{256} << 20U;
 
 bool is_success(cudnnStatus_t status) { return status == CUDNN_STATUS_SUCCESS; }
@@ -22,15 +22,15 @@ template <typename Create>
 void create_handle(int ordinal, const char* function, const Create& create) {
   auto status = create();
   if (is_success(status)) return;
-  static_cast<void>(cudaGetLastError());  // what the library met is in its status
-  const std::size_t left = driver_memory();
+  static_cast<void>(cudaGetLastError());  // `status` already reports this error
+  const std::size_t left = driver_free_memory();
   if (left >= kEnoughMemory) fail(ErrorKind::kDevice, "{}: {}", function, text_of(status));
-  release_pool(ordinal);
+  trim_pool(ordinal);
   status = create();
   if (is_success(status)) return;
   static_cast<void>(cudaGetLastError());
   fail(ErrorKind::kOutOfMemory, "cuda:{}: {}: {}, with {} MiB of device memory left", ordinal, function,
-       text_of(status), driver_memory() >> 20U);
+       text_of(status), driver_free_memory() >> 20U);
 }
 
 }  // namespace
@@ -44,13 +44,13 @@ LibraryHandles::LibraryHandles(int ordinal, cudaStream_t stream, CaptureGate& ga
     ARBALEST_CUDA(cublasSetStream(cublas_.get(), stream));
   } catch (...) {
     cublas_ = {};
-    cudnn_ = {};  // while the gate is still held
+    cudnn_ = {};  // destroyed while the gate is held
     throw;
   }
 }
 
 LibraryHandles::~LibraryHandles() {
-  static_cast<void>(cudaSetDevice(ordinal_));  // the present one may be another
+  static_cast<void>(cudaSetDevice(ordinal_));  // another device may be current
   const auto alone = gate_.change_handles();
   cudnn_ = {};
   cublas_ = {};

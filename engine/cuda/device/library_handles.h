@@ -1,4 +1,4 @@
-// Handles of cuDNN and cuBLAS. They take memory of the device that its pool may hold for nobody.
+// Handles of cuDNN and cuBLAS. They take device memory from the driver; the pool may hold that memory unused.
 #pragma once
 
 #include <mutex>
@@ -9,8 +9,8 @@
 
 namespace arbalest::engine::cuda {
 
-// Creating or destroying a handle may wait for the whole device, which spoils every capture of one of its streams, on
-// any host thread. One gate per device: captures share it, handles come and go alone.
+// Creating or destroying a handle may synchronize the whole device, which breaks every graph capture on the device, on
+// any host thread. Each device has one gate: captures share it, and a change of handles holds it exclusively.
 class CaptureGate {
  public:
   [[nodiscard]] std::shared_lock<std::shared_mutex> enter_capture() { return std::shared_lock(mutex_); }
@@ -23,8 +23,8 @@ class CaptureGate {
 // The library handles of one learner's stream. The device must be current when they are created and destroyed.
 class LibraryHandles {
  public:
-  // On device `ordinal`, bound to `stream`. Where memory is short, the device's pool first gives back what it holds for
-  // nobody; then throws kOutOfMemory. Throws kDevice where memory is not the reason.
+  // Binds handles on device `ordinal` to `stream`. If memory is short, the device's pool first releases its unused
+  // memory. Throws kOutOfMemory if that is not enough, and kDevice for other errors.
   LibraryHandles(int ordinal, cudaStream_t stream, CaptureGate& gate);
   LibraryHandles(LibraryHandles&&) = delete;
   LibraryHandles& operator=(LibraryHandles&&) = delete;

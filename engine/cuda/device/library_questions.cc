@@ -26,12 +26,12 @@ std::vector<std::string> LibraryQuestions::choices() {
 }
 
 std::size_t LibraryQuestions::handle_bytes() {
-  const Turn turn = take_turn();  // its handles have loaded what all share
+  const Turn turn = take_turn();  // these handles have loaded the kernels that all handles share
   if (!handle_bytes_.has_value()) {
-    const std::size_t before = driver_memory();
+    const std::size_t before = driver_free_memory();
     const LibraryHandles more(ordinal_, turn.stream(), gate_);
-    const std::size_t after = driver_memory();
-    handle_bytes_ = before > after ? before - after : 0;  // another process may have freed memory meanwhile
+    const std::size_t after = driver_free_memory();
+    handle_bytes_ = before > after ? before - after : 0;  // another process may have freed memory
   }
   return *handle_bytes_;
 }

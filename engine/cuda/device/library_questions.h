@@ -1,5 +1,5 @@
-// The library handles of a device that answer questions and make trials while operators are prepared. Creating handles
-// takes a tenth of a second, so convolutions share these.
+// The library handles of a device that queries and trials use while operators are prepared. Creating handles takes 0.1
+// s, so all convolutions share these.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ class LibraryQuestions {
  public:
   LibraryQuestions(int ordinal, CaptureGate& gate) : ordinal_(ordinal), gate_(gate) {}
 
-  // While it lives, the calling thread has the handles and their stream for itself. The device is the current one.
+  // While a Turn exists, its thread has exclusive use of the handles and their stream. The device is the current one.
   class Turn {
    public:
     cudnnHandle_t cudnn() const noexcept { return of_.handles_->cudnn(); }
     cudaStream_t stream() const noexcept { return of_.stream_.get(); }
-    // Keeps a line for choices().
+    // Adds a line to choices().
     void note_choice(std::string line) const;
 
    private:
@@ -32,14 +32,14 @@ class LibraryQuestions {
     std::unique_lock<std::mutex> lock_;
   };
 
-  // The first turn creates the handles. Throws kOutOfMemory where memory is short.
+  // The first call creates the handles. Throws kOutOfMemory if memory is short.
   Turn take_turn();
 
-  // Device memory that one more pair of handles takes, as the driver counts it: measured once, with a pair that exists
-  // for the moment. Throws as take_turn().
+  // Device memory that one more pair of handles takes, as the driver counts it. Measured once, with a temporary pair.
+  // Throws like take_turn().
   std::size_t handle_bytes();
 
-  // The choices noted so far, each line once, in the order of its first note.
+  // The choices recorded so far, without duplicates, in the order of their first record.
   std::vector<std::string> choices();
 
  private:

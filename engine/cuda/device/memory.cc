@@ -10,16 +10,16 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// Freeing is reported nowhere: a device that fails has been found out by then.
+// Errors of freeing are ignored: an error of the device has been reported by then.
 void release_device(void* data, std::size_t) noexcept { static_cast<void>(cudaFree(data)); }
 void release_host(void* data, std::size_t) noexcept { static_cast<void>(cudaFreeHost(data)); }
 
-// Of the current device.
+// Allocates on the current device.
 void* take(std::size_t bytes) {
   void* data = nullptr;
   const cudaError_t result = cudaMallocAsync(&data, bytes, cudaStreamPerThread);
   if (result == cudaErrorMemoryAllocation) {
-    static_cast<void>(cudaGetLastError());  // not sticky: the next call must not find it
+    static_cast<void>(cudaGetLastError());  // clears the error, so that the next call does not see it
     int ordinal = 0;
     ARBALEST_CUDA(cudaGetDevice(&ordinal));
     fail(ErrorKind::kOutOfMemory, "cuda:{}: cannot allocate {} bytes", ordinal, bytes);
@@ -55,13 +55,13 @@ void keep_freed_memory(int ordinal) {
   ARBALEST_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 }
 
-void release_pool(int ordinal) {
+void trim_pool(int ordinal) {
   cudaMemPool_t pool = nullptr;
   ARBALEST_CUDA(cudaDeviceGetDefaultMemPool(&pool, ordinal));
   ARBALEST_CUDA(cudaMemPoolTrimTo(pool, 0));
 }
 
-std::size_t driver_memory() {
+std::size_t driver_free_memory() {
   std::size_t free = 0;
   std::size_t total = 0;
   ARBALEST_CUDA(cudaMemGetInfo(&free, &total));
@@ -75,7 +75,7 @@ std::size_t free_device_memory(int ordinal) {
   std::uint64_t used = 0;
   ARBALEST_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
   ARBALEST_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
-  return driver_memory() + static_cast<std::size_t>(reserved - used);
+  return driver_free_memory() + static_cast<std::size_t>(reserved - used);
 }
 
 }  // namespace arbalest::engine::cuda

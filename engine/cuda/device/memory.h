@@ -1,5 +1,5 @@
-// Memory of the current device and of the host, zeroed. Both throw ErrorKind::kOutOfMemory and leave everything as it
-// was; both block the host.
+// Allocates device memory and pinned host memory. Both allocate functions zero the memory, block the host, and return
+// an empty Buffer for 0 bytes. If memory is short, they throw ErrorKind::kOutOfMemory and change nothing.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +8,20 @@
 
 namespace arbalest::engine::cuda {
 
-// From the device's pool, which takes memory from the driver when it needs some and keeps what is given back.
+// Allocates from the current device's memory pool (cudaMallocAsync). The pool grows on demand and keeps freed memory
+// for reuse.
 Buffer allocate_device(std::size_t bytes);
-// Pinned, at the same address for host and devices (unified addressing).
+// Allocates pinned host memory. The host and all devices use the same address for it (unified addressing).
 Buffer allocate_mapped(std::size_t bytes);
-// The current device's pool keeps what is freed. Once per device.
+// Makes the pool of device `ordinal` keep freed memory for reuse. Call once per device.
 void keep_freed_memory(int ordinal);
-// The current device's pool gives the driver what it keeps for nobody: libraries and graphs cannot have it else.
-void release_pool(int ordinal);
-// Bytes of the current device that the driver has.
-std::size_t driver_memory();
-// Bytes of the current device that the driver has, or its pool keeps, for allocate_device.
+// Returns the unused memory of device `ordinal`'s pool to the driver. Libraries and graphs allocate from the driver,
+// not from the pool.
+void trim_pool(int ordinal);
+// Free bytes of the current device as the driver reports them; the pool's unused memory is not included.
+std::size_t driver_free_memory();
+// Bytes that allocate_device could use: free memory of the driver plus unused memory of the pool. `ordinal` must be the
+// current device.
 std::size_t free_device_memory(int ordinal);
 
 }  // namespace arbalest::engine::cuda

@@ -1,4 +1,4 @@
-// What needs NCCL: linked from nccl.cc, or from no_nccl.cc in a build without it, where a job runs on one GPU at most.
+// NCCL's part of the engine: nccl.cc, or no_nccl.cc in a build without NCCL, which runs jobs on at most one GPU.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 namespace arbalest::engine::cuda {
 
 // All-reduce between GPUs, one rank each. Throws ErrorKind::kDevice in a build without NCCL.
-//   ordinals: of the device of each rank
+//   ordinals: device ordinal of each rank
 std::unique_ptr<Collective> make_nccl_collective(const std::vector<int>& ordinals);
 
-// NCCL's version; nothing in a build without it.
+// NCCL's version; empty in a build without NCCL.
 std::vector<LibraryVersion> nccl_versions();
 
 }  // namespace arbalest::engine::cuda

@@ -1,4 +1,4 @@
-// A build without NCCL: the GPUs of a process cannot be joined, and the message says what is missing.
+// A build without NCCL: one process cannot use several GPUs, and the error message says that NCCL is missing.
 #include "engine/cuda/device/nccl.h"
 #include "engine/error.h"
 

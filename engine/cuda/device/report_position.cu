@@ -8,12 +8,12 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 
-// In one block.
+// Launched with one block.
 __global__ void report(volatile std::uint64_t* passed, std::uint64_t position, const Words words) {
   for (std::uint32_t i = threadIdx.x; i < words.count; i += kWarp) words.to[i] = words.from[i];
   __syncthreads();
   if (threadIdx.x != 0) return;
-  __threadfence_system();  // with the barrier, for what all threads wrote
+  __threadfence_system();  // after the barrier, it covers the writes of all threads
   *passed = position;
 }
 

@@ -1,4 +1,4 @@
-// How a stream tells the host how far it has come, and what has come of it.
+// Reports to the host how far a stream has come, together with a few result words.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,15 +7,15 @@
 
 namespace arbalest::engine::cuda {
 
-// What goes to the host with a report.
+// Words that a report copies to the host.
 struct Words {
   std::uint32_t* to = nullptr;  // mapped host memory
   const std::uint32_t* from = nullptr;
   std::uint32_t count = 0;
 };
 
-// Copies `words`; then *passed = position, after all earlier work of `stream` and after its and the copy's writes to
-// host memory are visible there.
+// Copies `words`, then sets *passed = position. Both happen after all earlier work of `stream`. The host sees *passed
+// only after it can see all earlier writes to host memory, including the copied words.
 //   passed: mapped host memory
 void report_position(std::uint64_t* passed, std::uint64_t position, const Words& words, cudaStream_t stream);
 

@@ -11,8 +11,8 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// The parameters of a step and the indices of a mini-batch of 32 to 57 examples fit into the small one, which spares
-// the host most of the copying.
+// Size of the small variant. It holds the parameters of a step and the indices of a mini-batch of 32 to 57 examples.
+// For these the host copies far fewer bytes.
 constexpr std::uint32_t kFewWords = 128;
 constexpr std::uint32_t kMostWords = kMostSentBytes / sizeof(std::uint32_t);
 
@@ -21,7 +21,7 @@ struct Words {
   std::uint32_t values[capacity];
 };
 
-// In one block.
+// Launched with one block.
 template <std::uint32_t capacity>
 __global__ void store_words(const Words<capacity> words, std::uint32_t* to, std::uint32_t count) {
   for (std::uint32_t i = threadIdx.x; i < count; i += kThreads) to[i] = words.values[i];

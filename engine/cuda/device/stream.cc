@@ -18,13 +18,13 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// cuBLAS' own size on Hopper; with a workspace of the user its results repeat (cuBLAS, "Results Reproducibility").
+// cuBLAS' default size on Hopper. With a user's workspace its results repeat (cuBLAS, "Results Reproducibility").
 constexpr std::size_t kCublasWorkspace = std::size_t{32} << 20U;
 constexpr std::size_t kTaskName = 40;                      // characters of ", mini-batch N"
-constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;  // the driver's granule, for a learner's recordings
+constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;  // the driver's allocation unit, for recordings
 constexpr int kPolls = 2000;                               // reads of the mapped counter before the host thread sleeps
 constexpr auto kNap = std::chrono::microseconds(20);
-constexpr int kNapsBetweenQuestions = 16;  // to the driver, whether the device still runs
+constexpr int kNapsBetweenQuestions = 16;  // sleeps between two checks that the device still runs
 constexpr const char* kEarlierWork = "this or earlier work";
 
 }  // namespace
@@ -40,10 +40,11 @@ CudaStream::CudaStream(Options options, CaptureGate& gate)
   int least = 0;
   int greatest = 0;
   ARBALEST_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-  ARBALEST_CUDA(
-      cudaStreamCreateWithPriority(stream_.put(), cudaStreamNonBlocking, options_.high_priority ? greatest : least));
+  const bool runs_operators = engine::runs_operators(options_.role);
+  // Learners wait for the streams without operators.
+  ARBALEST_CUDA(cudaStreamCreateWithPriority(stream_.put(), cudaStreamNonBlocking, runs_operators ? least : greatest));
   for (EventHandle& event : events_) {
-    // Streams wait for events; the host reads the mapped counter, so nothing is to interrupt it.
+    // Events serve streams only: the host reads the mapped counter, so no event needs to interrupt it.
     ARBALEST_CUDA(cudaEventCreateWithFlags(event.put(), cudaEventDisableTiming));
   }
   partials_ = allocate_device(kPartials * sizeof(float));
@@ -52,11 +53,11 @@ CudaStream::CudaStream(Options options, CaptureGate& gate)
   context_.stream = stream_.get();
   context_.partials = partials_.as<float>();
   context_.arrivals = arrivals_.as<unsigned>();
-  if (!options_.libraries) return;
+  if (!runs_operators) return;
   cublas_workspace_ = allocate_device(kCublasWorkspace);
   libraries_ = std::make_unique<LibraryHandles>(options_.ordinal, stream_.get(), gate_);
   ARBALEST_CUDA(cublasSetWorkspace(libraries_->cublas(), cublas_workspace_.data(), kCublasWorkspace));
-  // Else partial sums of bfloat16 products may be rounded before they meet.
+  // Without this flag, partial sums of bfloat16 products may be rounded before they are added.
   constexpr int kSumsInFloat32 = CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
   ARBALEST_CUDA(cublasSetMathMode(libraries_->cublas(), static_cast<cublasMath_t>(kSumsInFloat32)));
   context_.cudnn = libraries_->cudnn();
@@ -65,9 +66,10 @@ CudaStream::CudaStream(Options options, CaptureGate& gate)
 
 CudaStream::~CudaStream() { drain(); }
 
-void CudaStream::begin_task(std::uint64_t task) {
+void CudaStream::begin_task(std::uint64_t number, WorkPhase phase) {
+  phase_ = phase;
   place_.resize(options_.name.size());
-  fmt::format_to(std::back_inserter(place_), ", mini-batch {}", task);
+  fmt::format_to(std::back_inserter(place_), ", mini-batch {}", number);
 }
 
 void CudaStream::wait(const Event& event, const char* label) {
@@ -76,24 +78,29 @@ void CudaStream::wait(const Event& event, const char* label) {
   if (options_.observer != nullptr && options_.observer->drops_wait(*this, label)) return;
   const auto* other = static_cast<const CudaStream*>(event.stream());
   ARBALEST_CHECK(event.position() <= other->position_);  // only a recorded point can be waited for
-  run(label, [&](const StreamContext& context) {
+  run(TaskKind::kWait, label, [&](const StreamContext& context) {
     ARBALEST_CUDA(cudaStreamWaitEvent(context.stream, other->event_at(event.position()), cudaEventWaitDefault));
   });
 }
 
 void CudaStream::copy(void* to, const void* from, std::size_t bytes, const char* label) {
-  submit(label, [=](const StreamContext& context) {
+  const auto copy = [=](const StreamContext& context) {
     ARBALEST_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, context.stream));
-  });
+  };
+  submit(TaskKind::kCopy, label, copy, /*calls_libraries=*/false);
 }
 
 void CudaStream::fill_zero(void* to, std::size_t bytes, const char* label) {
-  submit(label, [=](const StreamContext& context) { ARBALEST_CUDA(cudaMemsetAsync(to, 0, bytes, context.stream)); });
+  const auto fill = [=](const StreamContext& context) { ARBALEST_CUDA(cudaMemsetAsync(to, 0, bytes, context.stream)); };
+  submit(TaskKind::kCopy, label, fill, /*calls_libraries=*/false);
 }
 
 void CudaStream::enqueue(const FlatTask& task, const char* label) {
   std::visit(
-      [&](const auto& flat) { submit(label, [flat](const StreamContext& context) { run_flat(flat, context); }); },
+      [&](const auto& flat) {
+        const auto pass = [flat](const StreamContext& context) { run_flat(flat, context); };
+        submit(TaskKind::kPass, label, pass, /*calls_libraries=*/false);
+      },
       task);
 }
 
@@ -101,14 +108,15 @@ void CudaStream::launch(const TaskGraph& graph, const char* label) {
   ARBALEST_CHECK(recording_ == nullptr);
   const auto& recorded = static_cast<const CudaTaskGraph&>(graph);
   if (recorded.executable.get() != nullptr) {
-    run(label, [&](const StreamContext& context) {
+    run(TaskKind::kGraph, label, [&](const StreamContext& context) {
       ARBALEST_CUDA(cudaGraphLaunch(recorded.executable.get(), context.stream));
     });
     return;
   }
-  before(label);
+  const TaskInfo task{label, TaskKind::kGraph, phase_};
+  before(task);
   for (const CudaTaskGraph::Entry& entry : recorded.entries) run(entry);
-  after(label);
+  after(task);
 }
 
 Event CudaStream::record() {
@@ -123,13 +131,13 @@ Event CudaStream::record() {
   return next_event();
 }
 
-// A copy of its own would cost the host another call, and the stream the way to a copy engine and back.
+// A separate copy would cost the host another call, and the stream a detour to a copy engine.
 Event CudaStream::deliver(void* to, const void* from, std::size_t bytes, const char* label) {
   ARBALEST_CHECK(recording_ == nullptr);
   const Words words{static_cast<std::uint32_t*>(to), static_cast<const std::uint32_t*>(from),
                     static_cast<std::uint32_t>(bytes / sizeof(std::uint32_t))};
   ARBALEST_CHECK(words.count * sizeof(std::uint32_t) == bytes);
-  run(label, [&](const StreamContext& context) {
+  run(TaskKind::kResult, label, [&](const StreamContext& context) {
     report_position(passed_.as<std::uint64_t>(), position_ + 1, words, context.stream);
   });
   return next_event();
@@ -137,10 +145,10 @@ Event CudaStream::deliver(void* to, const void* from, std::size_t bytes, const c
 
 void CudaStream::fetch(void* to, const void* from, std::size_t bytes, const char* label) {
   ARBALEST_CHECK(recording_ == nullptr);
-  run(label, [&](const StreamContext& context) { send_words(to, from, bytes, context.stream); });
+  run(TaskKind::kCopy, label, [&](const StreamContext& context) { send_words(to, from, bytes, context.stream); });
 }
 
-// After a report of that position.
+// Call after report_position of the next position.
 Event CudaStream::next_event() {
   try {
     ARBALEST_CUDA(cudaEventRecord(event_at(position_ + 1), stream_.get()));
@@ -152,7 +160,7 @@ Event CudaStream::next_event() {
 }
 
 void CudaStream::drain() noexcept {
-  static_cast<void>(cudaSetDevice(options_.ordinal));  // the present one may have failed
+  static_cast<void>(cudaSetDevice(options_.ordinal));  // the current device may have failed
   static_cast<void>(cudaStreamSynchronize(stream_.get()));
 }
 
@@ -181,13 +189,13 @@ void CudaStream::capture(CudaTaskGraph& recorded) {
   try {
     for (const CudaTaskGraph::Entry& entry : recorded.entries) run(entry);
   } catch (...) {
-    static_cast<void>(cudaStreamEndCapture(stream_.get(), graph.put()));  // the error under way says more
+    static_cast<void>(cudaStreamEndCapture(stream_.get(), graph.put()));  // the exception already reports the cause
     throw;
   }
   ARBALEST_CUDA(cudaStreamEndCapture(stream_.get(), graph.put()));
   if (cudaGraphInstantiate(recorded.executable.put(), graph.get(), 0) != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
-    release_pool(options_.ordinal);  // what freed learners have left there may be what is missing
+    trim_pool(options_.ordinal);  // the pool may hold memory of freed learners that the graph needs
     ARBALEST_CUDA(cudaGraphInstantiate(recorded.executable.put(), graph.get(), 0));
   }
   ARBALEST_CUDA(cudaGraphUpload(recorded.executable.get(), stream_.get()));
@@ -196,10 +204,10 @@ void CudaStream::capture(CudaTaskGraph& recorded) {
 bool CudaStream::has_passed(std::uint64_t position) const {
   const auto* passed = static_cast<const volatile std::uint64_t*>(passed_.data());
   if (*passed >= position) return true;
-  // A failed device counts no further.
-  static_cast<void>(cudaSetDevice(options_.ordinal));  // the present one may be another that has failed
+  // A failed device no longer counts, so ask the driver, too.
+  static_cast<void>(cudaSetDevice(options_.ordinal));  // another, failed device may be current
   const cudaError_t state = cudaEventQuery(event_at(position));
-  if (state == cudaErrorNotReady) static_cast<void>(cudaGetLastError());  // no error, but kept as the last one
+  if (state == cudaErrorNotReady) static_cast<void>(cudaGetLastError());  // not an error, but the runtime stores it
   return state != cudaErrorNotReady;
 }
 
@@ -214,8 +222,8 @@ void CudaStream::check() const {
   }
 }
 
-// A nap costs a few microseconds of the host's time. An event that wakes the host would cost the device an interrupt at
-// every record, waited for or not.
+// A sleep costs a few microseconds of the host's time. A blocking event would cost the device an interrupt at every
+// record, even if nothing waits for it.
 void CudaStream::synchronize(std::uint64_t position) {
   const auto* passed = static_cast<const volatile std::uint64_t*>(passed_.data());
   for (int i = 0; i < kPolls; ++i) {
@@ -223,7 +231,7 @@ void CudaStream::synchronize(std::uint64_t position) {
     __builtin_ia32_pause();
   }
   for (int naps = 0; *passed < position; ++naps) {
-    // A device that has failed counts no further.
+    // A failed device no longer counts, so check() must find out.
     if (naps % kNapsBetweenQuestions == 0) {
       check();
     } else {
@@ -232,17 +240,17 @@ void CudaStream::synchronize(std::uint64_t position) {
   }
 }
 
-void CudaStream::before(const char* label) {
-  if (options_.observer != nullptr) options_.observer->before_task(*this, label);
+void CudaStream::before(const TaskInfo& task) {
+  if (options_.observer != nullptr) options_.observer->before_task(*this, task);
   nvtxRangePushA(place_.c_str());
-  nvtxRangePushA(label);
+  nvtxRangePushA(task.label);
   dirty_ = true;
 }
 
-void CudaStream::after(const char* label) {
+void CudaStream::after(const TaskInfo& task) {
   nvtxRangePop();
   nvtxRangePop();
-  if (options_.observer != nullptr) options_.observer->after_task(*this, label);
+  if (options_.observer != nullptr) options_.observer->after_task(*this, task);
 }
 
 void CudaStream::rethrow_with_place(const char* label) const {

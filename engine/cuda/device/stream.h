@@ -1,5 +1,5 @@
-// A CUDA stream with the library handles and the workspace of its learner. Work is enqueued by the calling host thread;
-// its end comes back through a counter in mapped host memory, so that the host learns of it without a driver call.
+// A CUDA stream with the library handles and the workspace of its learner. The calling host thread enqueues work. The
+// device reports its progress in a counter in mapped host memory, which the host reads without a driver call.
 #pragma once
 
 #include <array>
@@ -21,11 +21,11 @@ class StreamObserver;
 
 namespace arbalest::engine::cuda {
 
-// What a task needs to enqueue its kernels. The handles are bound to the stream and used by its tasks only.
+// What a task needs to enqueue its kernels. The handles are bound to the stream, and only its tasks use them.
 struct StreamContext {
   cudaStream_t stream = nullptr;
   cudnnHandle_t cudnn = nullptr;    // null on streams without libraries
-  cublasHandle_t cublas = nullptr;  // alike; its workspace is fixed, so that results repeat
+  cublasHandle_t cublas = nullptr;  // null on streams without libraries; its workspace is fixed, so that results repeat
   float* partials = nullptr;        // [kPartials] device memory for sums by block; free between tasks
   unsigned* arrivals = nullptr;     // [kMaxBlocks] device memory, zeros between kernels (last_block.h)
 };
@@ -48,10 +48,9 @@ class CudaStream final : public Stream {
  public:
   struct Options {
     std::string name;
-    int ordinal = 0;             // of the device
-    bool high_priority = false;  // averaging, which others wait for
-    bool libraries = true;       // cuDNN and cuBLAS
-    bool graphs = true;          // false: recordings are enqueued task by task, and errors name the operator
+    StreamRole role = StreamRole::kLearner;
+    int ordinal = 0;     // device ordinal
+    bool graphs = true;  // false: recordings are enqueued task by task, and errors name the operator
     StreamObserver* observer = nullptr;
   };
 
@@ -61,12 +60,14 @@ class CudaStream final : public Stream {
 
   // `gate`: the device's; must outlive the stream.
   CudaStream(Options options, CaptureGate& gate);
-  // Ends when all enqueued work has.
+  // Waits for all enqueued work.
   ~CudaStream() override;
 
   const std::string& name() const noexcept override { return options_.name; }
 
-  void begin_task(std::uint64_t task) override;
+  StreamRole role() const noexcept override { return options_.role; }
+
+  void begin_task(std::uint64_t number, WorkPhase phase) override;
   void wait(const Event& event, const char* label) override;
   void copy(void* to, const void* from, std::size_t bytes, const char* label) override;
   void fill_zero(void* to, std::size_t bytes, const char* label) override;
@@ -82,22 +83,22 @@ class CudaStream final : public Stream {
   // Throws if the GPU has failed. Does not wait.
   void check() const;
 
-  // Enqueues what function(const StreamContext&) enqueues, or keeps it while recording. Throws what it threw, with the
-  // stream and the label before it.
+  // Runs `function`, which enqueues work on its StreamContext; while recording, only keeps it. Exceptions of `function`
+  // are rethrown with the stream and the label as prefix.
   template <typename Function>
   void submit(const char* label, Function function) {
-    submit(label, std::move(function), /*calls_libraries=*/false);
+    submit(TaskKind::kOperator, label, std::move(function), /*calls_libraries=*/false);
   }
-  // As submit, of what calls cuDNN or cuBLAS. At a first call they may load code or allocate, which a capture does not
-  // survive, so end_recording() runs `function` once before it captures. They may fail to launch and return success,
-  // so the runtime is asked for an error afterwards.
+  // As submit, for a function that calls cuDNN or cuBLAS. A library's first call may load code or allocate, which
+  // breaks a capture, so end_recording() runs `function` once before it captures. A library may return success for a
+  // failed launch, so run() also checks the runtime's last error.
   template <typename Function>
   void submit_to_libraries(const char* label, Function function) {
-    submit(label, std::move(function), /*calls_libraries=*/true);
+    submit(TaskKind::kOperator, label, std::move(function), /*calls_libraries=*/true);
   }
 
  private:
-  // Events are reused after so many records: whoever waits for an older one waits for a later point of the stream.
+  // Number of events, which are reused. Waiting for an older record waits for a later point of the stream.
   static constexpr std::uint64_t kEvents = 64;
   using EventHandle = Handle<cudaEvent_t, cudaEventDestroy>;
 
@@ -106,24 +107,27 @@ class CudaStream final : public Stream {
   cudaEvent_t event_at(std::uint64_t position) const { return events_[position % kEvents].get(); }
 
   template <typename Function>
-  void submit(const char* label, Function function, bool calls_libraries) {
+  void submit(TaskKind kind, const char* label, Function function, bool calls_libraries) {
     if (recording_ != nullptr) {
       recording_->entries.push_back({label, std::move(function), calls_libraries});
     } else {
-      run(label, function, calls_libraries);
+      run(kind, label, function, calls_libraries);
     }
   }
   template <typename Function>
-  void run(const char* label, const Function& function, bool calls_libraries = false);
-  void run(const CudaTaskGraph::Entry& entry) { run(entry.label, entry.run, entry.calls_libraries); }
+  void run(TaskKind kind, const char* label, const Function& function, bool calls_libraries = false);
+  void run(const CudaTaskGraph::Entry& entry) {
+    run(TaskKind::kOperator, entry.label, entry.run, entry.calls_libraries);
+  }
   void capture(CudaTaskGraph& recorded);
   Event next_event();
-  void before(const char* label);
-  void after(const char* label);
+  void before(const TaskInfo& task);
+  void after(const TaskInfo& task);
   [[noreturn]] void rethrow_with_place(const char* label) const;
 
   const Options options_;
-  std::string place_;  // the stream's name and its mini-batch, for traces and errors
+  WorkPhase phase_ = WorkPhase::kTraining;
+  std::string place_;  // stream name and mini-batch, for traces and errors
   Handle<cudaStream_t, cudaStreamDestroy> stream_;
   CaptureGate& gate_;
   std::unique_ptr<LibraryHandles> libraries_;
@@ -133,26 +137,27 @@ class CudaStream final : public Stream {
   Buffer passed_;  // mapped host memory: uint64_t, the last position that the device has passed
   StreamContext context_;
   std::array<EventHandle, kEvents> events_;
-  std::uint64_t position_ = 0;  // of the last record
-  bool dirty_ = false;          // work was enqueued since
+  std::uint64_t position_ = 0;  // position of the last record
+  bool dirty_ = false;          // whether work was enqueued since the last record
   std::unique_ptr<CudaTaskGraph> recording_;
 };
 
-// The one kind of stream that operators of this backend are given.
+// Operators of this backend run on CudaStreams only.
 inline CudaStream& as_cuda(Stream& stream) { return static_cast<CudaStream&>(stream); }
 
 template <typename Function>
-void CudaStream::run(const char* label, const Function& function, bool calls_libraries) {
-  before(label);
+void CudaStream::run(TaskKind kind, const char* label, const Function& function, bool calls_libraries) {
+  const TaskInfo task{label, kind, phase_};
+  before(task);
   try {
     ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
     function(static_cast<const StreamContext&>(context_));
     if (calls_libraries) ARBALEST_CUDA(cudaGetLastError());
   } catch (...) {
-    after(label);
+    after(task);
     rethrow_with_place(label);
   }
-  after(label);
+  after(task);
 }
 
 }  // namespace arbalest::engine::cuda

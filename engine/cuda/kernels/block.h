@@ -1,4 +1,4 @@
-// What kernels of ours share: the loop of a grid over elements, and sums over the threads of a block.
+// Helpers of our kernels: the grid-stride loop over elements, and sums over the threads of a block.
 #pragma once
 
 #include <cuda_runtime.h>

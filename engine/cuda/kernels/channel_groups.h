@@ -1,5 +1,5 @@
-// Groups of a tensor's elements for kernels that treat every channel for itself: neighbors of one channel, or of one
-// row's channels.
+// Groups of elements for kernels that process each channel separately: neighbors within one channel, or neighboring
+// channels of one row.
 #pragma once
 
 #include "engine/cuda/kernels/channel_rows.h"
@@ -7,14 +7,14 @@
 
 namespace arbalest::engine::cuda {
 
-// kNumbers neighboring elements. kAcross: they belong to kNumbers channels of one row; else to one channel.
+// kNumbers neighboring elements: of kNumbers channels in one row if kAcross, else of one channel.
 template <typename T, int kNumbersOfGroup, bool kAcross>
 struct ChannelGroup {
   using Element = T;
   static constexpr int kNumbers = kNumbersOfGroup;
   static constexpr int kChannels = kAcross ? kNumbers : 1;
 
-  // The group's channel to which element k belongs.
+  // Index in the group of the channel of element k.
   static constexpr __device__ int channel_of(int k) { return kAcross ? k : 0; }
 };
 

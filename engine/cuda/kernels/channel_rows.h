@@ -1,4 +1,4 @@
-// Tensors as batch norm and biases see them: every channel's numbers in rows.
+// Tensors as batch norm and bias kernels read them: each channel's numbers in rows.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,29 @@
 
 namespace arbalest::engine::cuda {
 
-// The input as a matrix [rows, channels]: a row is a pixel of an image, or an example of features. Here and below, all
-// bytes of what a kernel gets have a value: no padding.
+// The input as a matrix [rows, channels]: a row is a pixel of an image, or an example of features. This struct and the
+// kernel arguments below have no padding, so all their bytes are initialized.
 struct Geometry {
   std::int64_t rows;
   std::int64_t channels;
-  std::int64_t pixels;  // that follow each other, of one channel: an image's in canonical order, else 1
+  std::int64_t pixels;  // consecutive pixels of one channel in memory: those of an image in canonical order, else 1
 };
 
 inline Geometry geometry_of(const Layout& input) {
   const Shape& shape = input.shape();
   const std::int64_t pixels = shape.rank() == 4 ? shape[2] * shape[3] : 1;
-  // With one channel the orders are one, but only the canonical one has a name.
+  // With one channel both orders have the same memory layout, and the order is called canonical.
   const bool channels_last = shape[1] == 1 || order_of(input) == Order::kChannelsLast;
   return {shape[0] * pixels, shape[1], channels_last ? 1 : pixels};
 }
 
-// The elements of one channel in rows first, first + step, ... Four divisions at the start and none on the way.
+// Walks over the elements of one channel in rows first, first + step, ... Only the start needs divisions (four).
 struct RowWalk {
   std::int64_t element;
-  std::int64_t pixel;  // of its image
+  std::int64_t pixel;  // index within its image
   std::int64_t element_step;
   std::int64_t pixel_step;
-  std::int64_t next_image;  // how much farther it is where a step ends in another image
+  std::int64_t next_image;  // extra distance when a step ends in another image
   std::int64_t pixels;
 
   __device__ RowWalk(const Geometry& of, std::int64_t channel, std::int64_t first, std::int64_t step)
@@ -50,7 +50,7 @@ struct RowWalk {
   }
 };
 
-// Calls body(element, its channel) for the elements that fall to this thread; divisions only at the start.
+// Calls body(element, its channel) for each element assigned to this thread. Only the start needs divisions.
 template <typename Body>
 __device__ void for_elements(const Geometry& of, const Body& body) {
   const std::int64_t elements = of.rows * of.channels;

@@ -1,5 +1,5 @@
-// Sums over the rows of each channel, in one kernel: the last block of a channel to finish adds up what all blocks
-// found. The order of additions depends on the extents only.
+// Sums over the rows of each channel, in one kernel: the last block of a channel to finish adds up the partial sums of
+// all blocks. The order of additions depends on the extents only.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace arbalest::engine::cuda {
 
-// Joins the values that the lanes of a channel hold, in one order. The first lane gets the result; the values of other
-// lanes change. All threads of the block must call it. T has joined(const T&).
+// Joins the values of all lanes of a channel, in a fixed order. The first lane gets the result; the values of other
+// lanes change. All threads of the block must call this. T has joined(const T&).
 template <int kChannels, typename T>
 __device__ void join_lanes(T (&values)[kChannels], const ColumnPlace& at, const ColumnCut& cut) {
   __shared__ T all[kChannels][kThreads];
@@ -26,16 +26,16 @@ __device__ void join_lanes(T (&values)[kChannels], const ColumnPlace& at, const 
   __syncthreads();  // the next call writes the array again
 }
 
-// Memory that the blocks of one kernel share.
+// Device memory that the blocks of one kernel share.
 template <typename T>
 struct BlockSums {
   T* partials;         // [slices, channels]; null if there is one slice
   unsigned* arrivals;  // [tiles], zeros between kernels
 };
 
-// Joins what all threads of all blocks found for the kChannels channels of their column (of `channels` channels in
-// all). Returns true in the one thread of each column whose `values` are the result. All threads must call it. T has
-// joined(const T&), T{} joins without effect, and `T::read(const T*)` reads what another block wrote.
+// Joins the values of all threads of all blocks for the kChannels channels of each column (there are `columns`
+// columns). Returns true in one thread per column, whose `values` are the result. All threads must call this. T has
+// joined(const T&), T{} is its neutral element, and `T::read(const T*)` reads a value that another block wrote.
 template <int kChannels, typename T>
 __device__ bool join_blocks(T (&values)[kChannels], const ColumnPlace& at, const ColumnCut& cut, std::int64_t columns,
                             const BlockSums<T>& shared) {

@@ -1,4 +1,4 @@
-// How sums over the columns of a matrix [rows, channels] are cut up between blocks.
+// Splits sums over the columns of a matrix [rows, channels] between blocks.
 #pragma once
 
 #include <algorithm>
@@ -8,24 +8,24 @@
 
 namespace arbalest::engine::cuda {
 
-// Blocks of kThreads threads, each of `tile` channels times kThreads / tile rows (lanes). The rows are dealt to
-// `slices` blocks a tile.
+// Each block of kThreads threads covers `tile` channels times kThreads / tile rows (lanes). The rows of a tile are
+// divided between `slices` blocks.
 struct ColumnCut {
   std::int64_t tile = 1;  // a power of two
   std::int64_t tiles = 1;
   std::int64_t slices = 1;
 
   std::int64_t blocks() const { return tiles * slices; }
-  // The same channels in one slice: to add up what the slices came to.
+  // The same channels in one slice: for adding up the partial sums of all slices.
   ColumnCut whole() const { return {tile, tiles, 1}; }
 };
 
-// Depends on the extents only, and so does the order of additions.
-//   pixels: rows whose numbers of one channel lie side by side; 1: the channels of a row do
-//   rows_of_thread: about so many rows are added in a row, before partial sums meet
+// The cut depends on the extents only, and so does the order of additions.
+//   pixels: consecutive rows whose numbers of one channel are contiguous; 1: the channels of a row are contiguous
+//   rows_of_thread: about the number of rows that one thread adds before partial sums are combined
 inline ColumnCut cut_columns(std::int64_t rows, std::int64_t channels, std::int64_t pixels,
                              std::int64_t rows_of_thread = 16) {
-  const std::int64_t widest_tile = pixels == 1 ? 32 : 1;  // channels that neighboring threads read side by side
+  const std::int64_t widest_tile = pixels == 1 ? 32 : 1;  // channels read by neighboring threads side by side
   ColumnCut cut;
   while (cut.tile < widest_tile && cut.tile < channels) cut.tile *= 2;
   cut.tiles = (channels + cut.tile - 1) / cut.tile;
@@ -34,13 +34,13 @@ inline ColumnCut cut_columns(std::int64_t rows, std::int64_t channels, std::int6
   return cut;
 }
 
-// Where a thread stands in a cut.
+// The position of a thread in a cut.
 struct ColumnPlace {
   std::int64_t thread;
-  std::int64_t lane;   // of its block
-  std::int64_t lanes;  // of a block
+  std::int64_t lane;   // index in its block
+  std::int64_t lanes;  // lanes per block
   std::int64_t slice;
-  std::int64_t channel;  // may lie behind the last one
+  std::int64_t channel;  // may be beyond the last channel
 
   __device__ explicit ColumnPlace(const ColumnCut& cut)
       : thread(threadIdx.x),

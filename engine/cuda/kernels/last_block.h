@@ -1,13 +1,13 @@
-// Lets one kernel do what would take two: the last block to finish goes on with what all blocks have found.
+// Replaces a second kernel: the last block of a kernel to finish continues with the results of all blocks.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace arbalest::engine::cuda {
 
-// Whether the calling block is the last of `blocks` blocks to call this with these `arrivals`. The last block sees what
-// the other blocks wrote before their calls. `arrivals` is zero before the first call and after the last. All threads
-// of the block must call it.
+// Whether the calling block is the last of `blocks` blocks to call this with these `arrivals`. The last block sees the
+// writes of the other blocks before their calls. `arrivals` is zero before the first call and after the last. All
+// threads of the block must call this.
 __device__ inline bool is_last_block(unsigned* arrivals, unsigned blocks) {
   __shared__ bool is_last;
   __threadfence();

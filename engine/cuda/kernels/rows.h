@@ -1,5 +1,5 @@
-// Rows of a matrix, such as class scores [examples, classes], shared out to the threads of a grid: kRowLanes
-// neighboring threads have a row, and a lane has every kRowLanes-th element of it.
+// Distributes the rows of a matrix, such as class scores [examples, classes], over the threads of a grid. Each row has
+// kRowLanes neighboring threads (lanes). Each lane handles every kRowLanes-th element of the row.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,12 +17,12 @@ namespace arbalest::engine::cuda {
 inline constexpr int kRowLanes = 16;
 inline constexpr int kBlockRows = kThreads / kRowLanes;
 
-// Blocks in which every row has its lanes.
+// Number of blocks that gives every row its lanes.
 inline std::int64_t blocks_of_rows(std::int64_t rows) {
   return std::clamp<std::int64_t>((rows + kBlockRows - 1) / kBlockRows, 1, kMaxBlocks);
 }
 
-// A single block where that is less work than the second kernel that adds up what several blocks found.
+// One block if that takes less time than a second kernel that adds up the blocks' partial results.
 inline std::int64_t row_blocks(std::int64_t examples, std::int64_t classes) {
   constexpr std::int64_t kOneBlock = 1024;  // elements
   if (examples * classes <= kOneBlock) return 1;
@@ -31,12 +31,12 @@ inline std::int64_t row_blocks(std::int64_t examples, std::int64_t classes) {
 
 struct RowPlace {
   std::int64_t row;
-  int slot;  // of the row among the kBlockRows that the block has at the time
+  int slot;  // index among the kBlockRows rows that the block handles at a time
   int lane;
 };
 
-// Calls body(place) for the rows that fall to the block, in all its threads together, so that body may use shared
-// memory [kBlockRows, kRowLanes] and synchronize; the last rows may lie beyond the matrix.
+// Calls body(place) for the rows assigned to the block. All threads of the block call it together, so body may use
+// shared memory [kBlockRows, kRowLanes] and synchronize. The last rows may be beyond the end of the matrix.
 template <typename Body>
 __device__ void for_rows(std::int64_t rows, const Body& body) {
   const auto lane = static_cast<int>(threadIdx.x % kRowLanes);
@@ -57,7 +57,7 @@ __device__ float largest_of_lane(const T* logits, std::int64_t classes, int lane
   return largest;
 }
 
-// exp(a - largest) of the lane's classes, summed; written to `row`, unless null.
+// Returns the sum of exp(a - largest) over the lane's classes. Writes each term to `row` unless it is null.
 template <typename T>
 __device__ float sum_exponentials(const T* logits, float largest, std::int64_t classes, int lane, float* row) {
   float sum = 0.0F;
@@ -69,7 +69,7 @@ __device__ float sum_exponentials(const T* logits, float largest, std::int64_t c
   return sum;
 }
 
-// Over what the lanes of a row have found, in one order.
+// These reduce the results of a row's lanes, in a fixed order.
 __device__ inline float largest_of_lanes(const float* lanes) {
   float largest = lanes[0];
   for (int lane = 1; lane < kRowLanes; ++lane) largest = std::max(largest, lanes[lane]);

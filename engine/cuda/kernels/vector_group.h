@@ -1,4 +1,4 @@
-// The addresses of many vectors, one for each replica, as one argument of a kernel.
+// The addresses of many vectors, one per replica, as one kernel argument.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace arbalest::engine::cuda {
 
-// A kernel has 4 KB of arguments. Most launches need few addresses, so there are two sizes.
+// Kernel arguments may have 4 KB. Most launches need few addresses, so there are two sizes.
 inline constexpr std::size_t kSmallGroup = 32;
 inline constexpr std::size_t kLargestGroup = 448;
 
 template <std::size_t capacity>
 struct VectorGroup {
-  static constexpr int kLevels = capacity == kSmallGroup ? 4 : 7;  // of the pairwise tree over groups of kSumGroup
+  static constexpr int kLevels = capacity == kSmallGroup ? 4 : 7;  // levels of the tree over groups of kSumGroup
   static_assert(capacity <= std::size_t{elementwise::kSumGroup} * ((std::size_t{1} << kLevels) - 1));
 
   const float* addresses[capacity];
@@ -32,8 +32,8 @@ VectorGroup<capacity> make_group(std::span<const float* const> vectors) {
   return group;
 }
 
-// Calls launch_with(VectorGroup<capacity>) with the smaller capacity that holds all vectors; throws kDevice if none
-// does.
+// Calls launch_with(VectorGroup<capacity>) with the smallest capacity that holds all vectors; throws kDevice if there
+// are too many vectors.
 template <typename Launch>
 void with_group(std::span<const float* const> vectors, const Launch& launch_with) {
   if (vectors.size() > kLargestGroup) {

@@ -1,4 +1,5 @@
-// Groups of neighboring elements. A thread moves a group with one instruction, of up to 16 bytes.
+// Vectorized access: a thread loads or stores a group of neighboring elements, 16 bytes per instruction. A larger group
+// takes several instructions.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@ template <typename T>
 inline constexpr int kWide = 16 / static_cast<int>(sizeof(T));
 inline constexpr int kWideFloats = kWide<float>;
 
+// The values of a group in registers, as float32.
 template <int kNumbers>
 struct Floats {
   float at[kNumbers];
@@ -26,13 +28,14 @@ __device__ Floats<kNumbers> operator+(const Floats<kNumbers>& a, const Floats<kN
   return sum;
 }
 
+// A group as stored in memory.
 template <typename T, int kNumbers>
 struct alignas(sizeof(T) * kNumbers <= 16 ? sizeof(T) * kNumbers : 16) Pack {
   T at[kNumbers];
 };
 
-// Group number `group` of a tensor: elements kNumbers * group, ... The tensor is aligned to the size of a group, and
-// has a multiple of kNumbers elements.
+// Loads elements [kNumbers * group, kNumbers * (group + 1)) as float32. The tensor must be aligned to the group's size,
+// at most 16 bytes.
 template <int kNumbers, typename T>
 __device__ Floats<kNumbers> load_group(const T* tensor, std::int64_t group) {
   const auto pack = reinterpret_cast<const Pack<T, kNumbers>*>(tensor)[group];
@@ -48,14 +51,14 @@ __device__ void store_group(const Floats<kNumbers>& values, T* tensor, std::int6
   reinterpret_cast<Pack<T, kNumbers>*>(tensor)[group] = pack;
 }
 
-// Number of blocks for for_groups().
+// Grid size of a kernel that calls for_groups<kNumbers>(elements).
 template <int kNumbers>
 std::int64_t blocks_for_groups(std::int64_t elements) {
   return blocks_for((elements + kNumbers - 1) / kNumbers);
 }
 
-// Calls body(std::integral_constant<int, n>(), group) for the groups of a tensor that fall to this thread: groups of
-// kNumbers elements, and for the elements behind the last whole group, groups of one.
+// Grid-stride loop: calls body(std::integral_constant<int, n>(), group) for the groups of this thread. n is kNumbers.
+// For the elements after the last whole group, n is 1 and `group` is the element's index.
 template <int kNumbers, typename Body>
 __device__ void for_groups(std::int64_t elements, const Body& body) {
   const std::int64_t groups = elements / kNumbers;

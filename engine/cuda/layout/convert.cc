@@ -10,7 +10,7 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// Offsets of one step along each axis of [n, c, h, w].
+// Distance in memory of neighbors along each axis of [n, c, h, w].
 struct Strides {
   Strides(const Shape& shape, Order order) {
     const std::int64_t c = shape[1], h = shape[2], w = shape[3];
@@ -23,7 +23,7 @@ struct Strides {
   std::int64_t axis[4];
 };
 
-// visit(place in the source, place in the target) for every element.
+// Calls visit(source offset, target offset) for every element.
 template <typename Visit>
 void for_each_place(const Layout& from, const Layout& to, const Visit& visit) {
   const Order from_order = order_of(from);

@@ -17,7 +17,7 @@ class CudaLayout final : public NativeLayout {
   const Order order;
 };
 
-// Two orders that put every element at the same place are one.
+// Two orders with the same offset for every element count as one order.
 bool orders_agree(const Shape& shape) { return shape[1] == 1 || (shape[2] == 1 && shape[3] == 1); }
 
 }  // namespace

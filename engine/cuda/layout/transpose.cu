@@ -11,14 +11,14 @@ namespace arbalest::engine::cuda {
 namespace {
 
 constexpr int kTile = 32;
-constexpr int kTileRows = kThreads / kTile;  // that the block moves at once
+constexpr int kTileRows = kThreads / kTile;  // rows that the block moves at once
 
-// `matrices` matrices of [rows, columns] become [columns, rows]. Tile by tile through shared memory, so that
+// Transposes `matrices` matrices [rows, columns] to [columns, rows]. Tiles go through shared memory, so that
 // neighboring threads read and write neighboring elements.
 template <typename From, typename To>
 __global__ void transpose_matrices(const From* from, To* to, std::int64_t matrices, std::int64_t rows,
                                    std::int64_t columns) {
-  __shared__ float tile[kTile][kTile + 1];  // one more column: a column's elements lie in different banks
+  __shared__ float tile[kTile][kTile + 1];  // one extra column: a column's elements are in different banks
   const auto x = static_cast<int>(threadIdx.x % kTile);
   const auto first_y = static_cast<int>(threadIdx.x / kTile);
   const std::int64_t tiles_down = (rows + kTile - 1) / kTile;

@@ -1,4 +1,4 @@
-// A tensor from one order of its elements to another, and from one type to another.
+// Copies a tensor from one order of its elements to another, and from one type to another.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,7 +8,7 @@
 
 namespace arbalest::engine::cuda {
 
-// How the elements of a tensor lie. Tensors of another rank than 4 know the canonical order only.
+// Type and order of a tensor's elements. Tensors of rank other than 4 have canonical order only.
 struct Arrangement {
   DType dtype = DType::kFloat32;  // or kBFloat16
   Order order = Order::kCanonical;
@@ -18,9 +18,8 @@ struct Arrangement {
 
 inline Arrangement arrangement_of(const Layout& layout) { return {layout.dtype(), order_of(layout)}; }
 
-// Enqueues a copy of `from` to `to`, rounded to the nearest where it becomes bfloat16: one kernel, or a plain copy
-// where the arrangements are one (none at all where the addresses are one as well). The tensors must not overlap
-// otherwise.
+// Enqueues a copy of `from` to `to`; conversion to bfloat16 rounds to nearest. This takes one kernel, or a plain copy
+// if the arrangements are equal, or nothing if the addresses are equal, too. The tensors must not overlap otherwise.
 void transpose(const void* from, const Arrangement& from_arrangement, void* to, const Arrangement& to_arrangement,
                const Shape& shape, cudaStream_t stream);
 

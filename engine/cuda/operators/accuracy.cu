@@ -13,7 +13,7 @@ namespace {
 
 static_assert(kMaxBlocks * 2 <= kPartials);
 
-// What has been counted, both below 2^31.
+// The two counts; both are below 2^31.
 struct Counts {
   std::int32_t correct;
   std::int32_t top;
@@ -26,7 +26,7 @@ __device__ void write_result(const Counts& counts, float* result) {
   result[1] = static_cast<float>(counts.top);
 }
 
-// How many of the lane's logits are larger than the label's.
+// Number of the lane's logits that rank before the label's.
 template <typename T>
 __device__ std::int32_t rank_of_lane(const T* logits, std::int64_t classes, std::int32_t label, int lane) {
   const float of_label = elementwise::load(logits[label]);
@@ -37,8 +37,8 @@ __device__ std::int32_t rank_of_lane(const T* logits, std::int64_t classes, std:
   return rank;
 }
 
-// blocks[block] = examples of the block that are right; with a single block that is the result.
-// `T`: of the logits.
+// blocks[block] = counts of the block's examples. With a single block these are the result.
+// `T`: type of the logits.
 template <typename T>
 __global__ void count_correct(const T* logits, const std::int32_t* labels, std::int64_t examples, std::int64_t classes,
                               Counts* blocks, float* result) {

@@ -20,7 +20,7 @@ __global__ void activate(Function f, const T* input, T* output, std::int64_t ele
   });
 }
 
-//   read: the input or the output, whatever the function differentiates
+//   read: the input or the output, as the function's derivative requires
 template <typename Function, typename T>
 __global__ void activate_backward(Function f, const T* read, const T* output_gradient, T* input_gradient,
                                   std::int64_t elements) {

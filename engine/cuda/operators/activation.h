@@ -1,5 +1,5 @@
-// Nonlinearities for kernels: of the activation operator, and behind a convolution or a dense layer. Each has output(x)
-// and gradient(r, dy), the derivative times dy, where r is the output y, or x where kReadsInput.
+// Activation functions for kernels: in the activation operator, and after a convolution or a dense layer. Each has
+// output(x) and gradient(r, dy), which is the derivative times dy. r is the output y, or the input x if kReadsInput.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace arbalest::engine::cuda {
 
 struct Relu {
   static constexpr bool kReadsInput = false;
-  // NaN stays NaN, so that it is found.
+  // NaN stays NaN, so that the divergence check finds it.
   __device__ float output(float x) const { return x < 0.0F ? 0.0F : x; }
   __device__ float gradient(float y, float dy) const { return y > 0.0F ? dy : 0.0F; }
 };
@@ -44,7 +44,7 @@ struct Sigmoid {
 
 struct Gelu {
   static constexpr bool kReadsInput = true;
-  __device__ float normal(float x) const { return 0.5F + 0.5F * std::erf(x * 0.70710678F); }  // its distribution
+  __device__ float normal(float x) const { return 0.5F + 0.5F * std::erf(x * 0.70710678F); }  // normal CDF
   __device__ float output(float x) const { return x * normal(x); }
   __device__ float gradient(float x, float dy) const {
     const float density = 0.39894228F * elementwise::exponential(-0.5F * x * x);
@@ -61,7 +61,7 @@ struct Silu {
   }
 };
 
-// Returns body(Relu{}), body(Tanh{}) ... of those that differentiate their output.
+// Returns body(Relu{}), body(Tanh{}) ... for a function that differentiates its output.
 template <typename Body>
 auto with_function(const ActivationFunction& f, const Body& body) {
   switch (f.kind) {
@@ -79,10 +79,10 @@ auto with_function(const ActivationFunction& f, const Body& body) {
     case ActivationKind::kSilu:
       break;
   }
-  fail(ErrorKind::kInternal, "activation {} is no part of another operator", static_cast<int>(f.kind));
+  fail(ErrorKind::kInternal, "activation {} cannot be part of another operator", static_cast<int>(f.kind));
 }
 
-// The same of all.
+// As with_function, for all functions.
 template <typename Body>
 auto with_any_function(const ActivationFunction& f, const Body& body) {
   if (f.kind == ActivationKind::kGelu) return body(Gelu{});

@@ -9,7 +9,7 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// Below, `T` is the type of the elements. Any of the tensors may be one.
+// Below, `T` is the type of the elements. Tensors may share a buffer.
 template <typename T>
 __global__ void add(const T* a, const T* b, T* sum, std::int64_t elements, bool relu) {
   for_groups<kWide<T>>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
@@ -21,7 +21,7 @@ __global__ void add(const T* a, const T* b, T* sum, std::int64_t elements, bool 
   });
 }
 
-// `output` null: there is no ReLU. Writes to one or two tensors.
+// `output`: null without ReLU. `another`: null if only one gradient is written.
 template <typename T>
 __global__ void add_backward(const T* arriving, const T* output, T* gradient, T* another, std::int64_t elements) {
   for_groups<kWide<T>>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
@@ -55,7 +55,7 @@ class Add final : public MultiInputOperator {
     (this->*run)(inputs[0], inputs[1], output, stream);
   }
 
-  // Inputs that are not copied may have one address, which may be where the gradient comes from.
+  // The gradients of inputs that are not copied may share one address, possibly the output gradient's.
   void split(const void* arriving, const void* output, const std::vector<void*>& gradients,
              cudaStream_t stream) const override {
     void* first = gradients[0] != nullptr ? gradients[0] : gradients[1];

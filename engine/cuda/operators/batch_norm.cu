@@ -37,7 +37,7 @@ class BatchNorm final : public Operator {
     if (!training_) return;
     numbers_of_channel(spec);
     traits_.in_place_backward = !has_addend_ || is_alike_;
-    traits_.in_place_backward_input = has_addend_ ? 1 : 0;  // which is written first
+    traits_.in_place_backward_input = has_addend_ ? 1 : 0;  // backward writes its gradient first
     traits_.backward_reads_inputs = true;
     traits_.backward_reads_first_input_only = traits_.backward_reads_output = has_addend_;
     traits_.saved_bytes = aligned(static_cast<std::size_t>(2 * of_.channels) * sizeof(float));
@@ -73,7 +73,7 @@ class BatchNorm final : public Operator {
     const auto* output_gradient = static_cast<const T*>(operands.output_gradient);
     auto* input_gradient = input_gradient_ ? static_cast<T*>(operands.input_gradients[0]) : nullptr;
     auto* partials = static_cast<GradientSums*>(operands.scratch);
-    const BatchStatistics batch = statistics_in(const_cast<void*>(operands.saved));  // only read
+    const BatchStatistics batch = statistics_in(const_cast<void*>(operands.saved));  // backward only reads it
     const NormTerms terms = terms_of(operands.parameters, batch);
     const NormGradients gradients{at(operands.parameter_gradients, 0), at(operands.parameter_gradients, 1)};
     void* addend_gradient = addend_gradient_ && has_addend_ ? operands.input_gradients[1] : nullptr;
@@ -90,7 +90,7 @@ class BatchNorm final : public Operator {
       }
       if (input_gradient == nullptr) return;
       NormTerms behind_relu = terms;
-      if (has_addend_) behind_relu.relu = 0;  // what it took away is gone from the addend's gradient
+      if (has_addend_) behind_relu.relu = 0;  // the addend's gradient already includes ReLU's derivative
       find_input_gradient(input, has_addend_ ? addition.gradient : output_gradient, input_gradient, of_, behind_relu,
                           gradients, context.stream);
     });
@@ -103,7 +103,7 @@ class BatchNorm final : public Operator {
     return {values, values + of_.channels};
   }
 
-  // The addend's copy follows the sums of blocks.
+  // In scratch, the addend's copy follows the blocks' partial sums.
   void* place_in(void* scratch) const {
     return scratch == nullptr ? nullptr : static_cast<std::byte*>(scratch) + addend_place_;
   }
@@ -130,9 +130,9 @@ class BatchNorm final : public Operator {
   const Shape shape_;
   const Arrangement arrangement_;
   const bool has_addend_;
-  const bool is_alike_;  // the addend lies and is stored as the input
+  const bool is_alike_;  // the addend has the input's layout and type
   const Arrangement addend_arrangement_;
-  std::size_t addend_place_ = 0;  // in scratch
+  std::size_t addend_place_ = 0;  // offset in scratch
 };
 
 }  // namespace

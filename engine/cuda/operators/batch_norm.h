@@ -8,20 +8,20 @@
 
 namespace arbalest::engine::cuda {
 
-// What backward reads of the mini-batch's statistics; [channels] each.
+// Statistics of the mini-batch that backward reads; [channels] each.
 struct BatchStatistics {
   float* mean;
-  float* inverse;  // 1 / sqrt(variance + epsilon), of the biased variance
+  float* inverse;  // 1 / sqrt(variance + epsilon), with the biased variance
 };
 
-// What forward measures; [channels] each. The last two are the targets of the running statistics.
+// Statistics that forward computes; [channels] each. The last two are the targets of the running statistics.
 struct MeasuredStatistics {
   BatchStatistics batch;
   float* mean;
-  float* unbiased;  // variance
+  float* unbiased;  // unbiased variance
 };
 
-// Parameters and the statistics that are in force; [channels] each. `inverse` is null at inference, else `variance` is.
+// Parameters and statistics; [channels] each. In training `inverse` is set, at inference `variance`; the other is null.
 struct NormTerms {
   const float* scale;
   const float* shift;
@@ -32,14 +32,14 @@ struct NormTerms {
   std::int32_t relu;  // 1 or 0
 };
 
-// [channels] each. The gradient of scale is the sum of dy times the normalized x, that of shift the sum of dy.
+// [channels] each. scale: the sum of dy times the normalized x. shift: the sum of dy.
 struct NormGradients {
   float* scale;
   float* shift;
 };
 
-// Count, mean and squared distances of some numbers of a channel. They are joined as in Chan, Golub and LeVeque (1979),
-// so that a mean far from zero costs no precision of the variance.
+// Count, mean and sum of squared distances of some numbers of a channel. They are joined as in Chan, Golub and LeVeque
+// (1979), so that the variance stays precise if the mean is far from zero.
 struct Moments {
   float count;
   float mean;
@@ -65,20 +65,20 @@ struct GradientSums {
   static __device__ GradientSums read(const volatile GradientSums* from) { return {from->product, from->gradient}; }
 };
 
-// Bytes of BlockSums::partials for a tensor of this geometry and element size; the same for Moments and GradientSums.
+// Bytes of BlockSums::partials for this geometry and element size; equal for Moments and GradientSums.
 std::size_t norm_partial_bytes(const Geometry& of, std::size_t element_size);
 
 template <typename T>
 void measure(const T* input, const Geometry& of, float epsilon, const MeasuredStatistics& target,
              const BlockSums<Moments>& shared, cudaStream_t stream);
 
-// output = max(0, y + addend), or y without ReLU. `addend` null: there is none.
+// output = max(0, y + addend), or y without ReLU. `addend` may be null.
 template <typename T>
 void normalize(const T* input, const T* addend, T* output, const Geometry& of, const NormTerms& terms,
                cudaStream_t stream);
 
-// Of a batch norm with an addend: the output tells which elements ReLU let pass. `gradient` receives the gradient
-// before ReLU, perhaps in the place of the output's gradient. Null: there is no addend.
+// For a batch norm with an addend: `output` shows where ReLU was active. `gradient` receives the gradient before ReLU;
+// it may be the buffer of the output's gradient. Both are null without an addend.
 template <typename T>
 struct NormAddition {
   const T* output = nullptr;

@@ -7,7 +7,7 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-constexpr std::int64_t kGroupsOfThread = 8;  // that a thread adds up in a row
+constexpr std::int64_t kGroupsOfThread = 8;  // groups that a thread adds up
 
 template <typename G>
 ColumnCut cut_of(const Geometry& of) {
@@ -32,7 +32,7 @@ struct GroupTerms {
   }
 
   __device__ float normalized(float x, int c) const { return (x - mean.at[c]) * factor.at[c]; }
-  // Before ReLU. Forward and backward compute the same bits, so they agree on what ReLU lets pass.
+  // The output before ReLU. Forward and backward compute the same bits, so they agree on where ReLU is active.
   __device__ float output(float normalized, int c) const { return normalized * scale.at[c] + shift.at[c]; }
   // The gradient before ReLU of a batch norm without an addend.
   __device__ float gradient(float normalized, float dy, int c, std::int32_t relu) const {
@@ -47,7 +47,7 @@ __global__ void measure_channels(const typename G::Element* input, const Geometr
   Moments moments[G::kChannels] = {};
   if (at.channel < of.channels && at.first_row() < of.rows) {
     RowWalk walk(of, at.channel, at.first_row(), at.row_step(cut));
-    const Floats<G::kNumbers> origin = load_group<G::kNumbers>(input, walk.element);  // not far from the mean
+    const Floats<G::kNumbers> origin = load_group<G::kNumbers>(input, walk.element);  // close to the mean
     float sum[G::kChannels] = {};
     float squares[G::kChannels] = {};
     float count = 0.0F;

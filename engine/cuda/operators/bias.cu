@@ -19,7 +19,7 @@ using elementwise::store;
 ColumnCut cut_for(const Rows& of) { return cut_columns(of.rows, of.channels, of.pixels); }
 Geometry geometry_of(const Rows& of) { return {of.rows, of.channels, of.pixels}; }
 
-// Where there is no activation.
+// Takes the activation's place if there is none.
 struct Identity {
   __device__ float output(float x) const { return x; }
 };
@@ -33,7 +33,7 @@ void with_function_or_none(const std::optional<ActivationFunction>& f, const Bod
   }
 }
 
-// Calls body(an element) of the type that `dtype` stands for.
+// Calls body with an element of type `dtype`.
 template <typename Body>
 void with_element(DType dtype, const Body& body) {
   if (dtype == DType::kBFloat16) {
@@ -52,8 +52,8 @@ __global__ void finish(Function f, T* values, const float* bias, const Geometry 
   });
 }
 
-// The gradient on the other side of the activation, written back where it was; without one nothing is read of `output`
-// and nothing written.
+// Replaces the gradient by the gradient before the activation, and returns it. Without an activation, reads no `output`
+// and writes nothing.
 template <typename Function, typename T>
 __device__ float gradient_at(const Function& f, T* gradient, const T* output, std::int64_t i) {
   if constexpr (!std::is_same_v<Function, Identity>) {

@@ -8,13 +8,13 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// Columns of a row-major matrix of `width` columns, from `first` on.
+// The columns from `first` on of a row-major matrix with `width` columns.
 struct Columns {
   std::int64_t width;
   std::int64_t first;
 };
 
-// rows x columns elements from one matrix to another.
+// Copies rows x columns elements from one matrix to another.
 template <typename T>
 __global__ void copy_columns(const T* from, Columns source, T* to, Columns target, std::int64_t rows,
                              std::int64_t columns) {
@@ -25,8 +25,8 @@ __global__ void copy_columns(const T* from, Columns source, T* to, Columns targe
   }
 }
 
-// Tensors as matrices in which an input is some of the output's columns: a row is an example, or with channels last a
-// pixel.
+// Treats tensors as matrices, so that each input is a range of the output's columns. A row is an example, or a pixel if
+// channels are last.
 class Concat final : public MultiInputOperator {
  public:
   Concat(const ConcatSpec& spec, const Shape& output)

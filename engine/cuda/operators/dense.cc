@@ -1,4 +1,4 @@
-// A dense layer as matrix products. Images are multiplied in the order they lie in, by weights that lie alike.
+// A dense layer as matrix products. Images are multiplied in their memory order, by weights in the same order.
 #include <algorithm>
 
 #include "engine/alignment.h"
@@ -15,14 +15,14 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// A row-major matrix [rows, columns] or, transposed, the one it is the transpose of.
+// A row-major matrix in memory with `columns` columns. If `transposed`, products use its transpose.
 struct Matrix {
   const void* data = nullptr;
   int columns = 0;
   bool transposed = false;
 };
 
-// Of what is multiplied, and how.
+// Type of the factors, and type of the arithmetic.
 struct Arithmetic {
   cudaDataType type;
   cublasComputeType_t compute;
@@ -40,8 +40,8 @@ Arithmetic arithmetic_of(Precision precision) {
   return {CUDA_R_16BF, CUBLAS_COMPUTE_32F};
 }
 
-// product[rows, columns] = a[rows, inner] * b[inner, columns]. cuBLAS is column-major: it sees each matrix transposed,
-// so it is given b and a.
+// product[rows, columns] = a[rows, inner] * b[inner, columns]. cuBLAS is column-major and sees each matrix transposed,
+// so the call passes b first and then a.
 void multiply(cublasHandle_t cublas, const Arithmetic& in, const Matrix& a, const Matrix& b, void* product,
               cudaDataType product_type, int rows, int columns, int inner) {
   constexpr float kOne = 1.0F;
@@ -68,9 +68,9 @@ class Dense final : public LinearOperator {
   const int batch_;
   const int features_;
   const int units_;
-  Shape images_;  // the input's, where it or the weights lie with channels last
+  Shape images_;  // the input's shape, if the input or the weights have channels last
   const Arrangement input_as_it_lies_;
-  Arrangement input_as_read_;  // in the order of the weights; the input is copied where it lies otherwise
+  Arrangement input_as_read_;  // has the weights' order; an input in another order is copied
   // Scratch: the input or its gradient as read, if needed; then the bias gradient's partial sums.
   std::size_t partials_at_ = 0;
 };

@@ -28,14 +28,14 @@ __global__ void mask_quads(const T* source, T* target, std::int64_t elements, co
   }
 }
 
-// Elements with channels last, one at a time: words are made four times, but memory is touched in order.
+// Elements with channels last, one at a time. Words are computed four times, but memory is accessed in order.
 template <typename T>
 __global__ void mask_channels_last(const T* source, T* target, std::int64_t elements, std::int64_t channels,
                                    std::int64_t pixels, const StepParameters* step,
                                    elementwise::DropoutConstants constants) {
   const elementwise::DropoutMask mask{step->seed, step->task, constants};
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
-    const std::int64_t pixel = i / channels;  // of the batch
+    const std::int64_t pixel = i / channels;  // index in the batch
     const std::int64_t image = pixel / pixels;
     const std::int64_t e = (image * channels + i % channels) * pixels + pixel % pixels;
     const elementwise::PhiloxCounter random = elementwise::dropout_words(mask, static_cast<std::uint32_t>(e / 4));

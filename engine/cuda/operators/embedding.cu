@@ -11,7 +11,7 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// Of the mini-batch: those of the column.
+// The ids of one column of the mini-batch.
 struct Ids {
   const std::int32_t* ids;
   std::int64_t examples;
@@ -28,7 +28,7 @@ struct Table {
   __device__ bool has(std::int32_t id) const { return id >= 0 && id < rows; }
 };
 
-// An id that has no row gives NaN: the host cannot be told in any other way.
+// An id without a row gives NaN: a kernel has no other way to report it.
 __global__ void look_up(Ids ids, Table table, const float* weights, float* output) {
   for (std::int64_t i = first_element(); i < ids.examples * table.width; i += element_step()) {
     const std::int64_t n = i / table.width;
@@ -38,15 +38,15 @@ __global__ void look_up(Ids ids, Table table, const float* weights, float* outpu
   }
 }
 
-// How many examples before n have its id, among those of the lane.
+// Number of examples before n that have n's id, among the lane's examples.
 __device__ std::int32_t earlier_of_lane(const Ids& ids, std::int64_t n, int lane) {
   std::int32_t earlier = 0;
   for (std::int64_t m = lane; m < n; m += kRowLanes) earlier += ids.at(m) == ids.at(n) ? 1 : 0;
   return earlier;
 }
 
-// Where an id comes first in the mini-batch, its lanes add up all that belong to it, in the order of the mini-batch.
-// The gradient is zero before.
+// The lanes of an id's first example in the mini-batch add up the gradients of all its examples, in the order of the
+// mini-batch. `gradient` is zero before the call.
 __global__ void add_rows(Ids ids, Table table, const float* arriving, float* gradient) {
   __shared__ std::int32_t earlier[kBlockRows][kRowLanes];
   for_rows(ids.examples, [&](const RowPlace& at) {

@@ -8,15 +8,15 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-constexpr int kBytes = 256;         // different ones
-constexpr int kSharedChannels = 4;  // whose tables lie in shared memory; of more, in global memory
+constexpr int kBytes = 256;         // number of byte values
+constexpr int kSharedChannels = 4;  // with more channels, tables stay in global memory
 
 __device__ float normalize(const float* normalized, std::uint8_t pixel) { return normalized[pixel]; }
 __device__ float4 normalize(const float* normalized, uchar4 pixels) {
   return {normalized[pixels.x], normalized[pixels.y], normalized[pixels.z], normalized[pixels.w]};
 }
 
-// Each thread moves Pixels that become Values, one or four at a time; `area` of them are a channel of an image.
+// Converts Pixels (one or four pixels) to Values. `area`: number of Values per channel of an image.
 template <typename Pixels, typename Values>
 __global__ void gather(const GatherExamples task, std::int64_t area) {
   __shared__ float shared[kSharedChannels * kBytes];
@@ -43,7 +43,7 @@ __global__ void gather(const GatherExamples task, std::int64_t area) {
   }
 }
 
-// A block makes the image of one row.
+// Each block writes the image of one row.
 __global__ void gather_augmented(const GatherExamples task) {
   const std::int64_t row = blockIdx.x;
   const std::int64_t example = task.indices[row];

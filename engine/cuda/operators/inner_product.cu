@@ -20,9 +20,9 @@ struct Extents {
   std::int64_t features;
 };
 
-// Below, `A` and `B` are the types of the inputs and of their gradients, `T` that of the output; sums are float32.
+// Below, `A` and `B` are the types of the inputs and their gradients, `T` the output's type. Sums are float32.
 
-// `bias` null: none.
+// `bias` may be null.
 template <typename A, typename B, typename T>
 __global__ void multiply_rows(const A* a, const B* b, const float* bias, T* output, Extents of) {
   __shared__ float sums[kBlockRows][kRowLanes];
@@ -39,7 +39,7 @@ __global__ void multiply_rows(const A* a, const B* b, const float* bias, T* outp
   });
 }
 
-// Each row of the other input, times what arrives. Gradients that are not wanted are null.
+// Each gradient is the other input times the output's gradient. Gradients that are not wanted are null.
 template <typename A, typename B, typename T>
 __global__ void multiply_gradient(const A* a, const B* b, const T* arriving, A* a_gradient, B* b_gradient, Extents of) {
   for (std::int64_t i = first_element(); i < of.examples * of.features; i += element_step()) {
@@ -49,7 +49,7 @@ __global__ void multiply_gradient(const A* a, const B* b, const T* arriving, A* 
   }
 }
 
-// In one block; always the same order of additions.
+// Launched with one block, so that the order of additions is fixed.
 template <typename T>
 __global__ void sum_gradient(const T* arriving, std::int64_t examples, float* bias_gradient) {
   double sum = 0.0;

@@ -1,4 +1,5 @@
-// An operator without parameters whose passes are kernels of ours.
+// Makes an Operator from two functions, one per pass, that enqueue CUDA work. The operator has one input tensor,
+// optional labels, and no parameters.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +12,11 @@
 
 namespace arbalest::engine::cuda {
 
-// Addresses of one use: those of ForwardOperands and BackwardOperands that such an operator has.
+// The members of ForwardOperands and BackwardOperands (engine/operator.h) that a KernelOperator needs, copied when a
+// pass is enqueued.
 struct ForwardAddresses {
   const void* input = nullptr;
-  const std::int32_t* labels = nullptr;
+  const std::int32_t* labels = nullptr;  // input 1; null if there is only one input
   void* output = nullptr;
   void* saved = nullptr;
   void* scratch = nullptr;
@@ -24,8 +26,8 @@ struct ForwardAddresses {
 struct BackwardAddresses {
   const void* input = nullptr;  // valid if backward_reads_inputs
   const std::int32_t* labels = nullptr;
-  const void* output = nullptr;
-  const void* output_gradient = nullptr;
+  const void* output = nullptr;           // valid if backward_reads_output
+  const void* output_gradient = nullptr;  // null for a loss
   void* input_gradient = nullptr;
   const void* saved = nullptr;
   void* scratch = nullptr;
@@ -34,11 +36,11 @@ struct BackwardAddresses {
 
 class KernelOperator final : public Operator {
  public:
-  // Both enqueue the kernels of one pass.
+  // Each function enqueues one pass on context.stream.
   using Forward = std::function<void(const ForwardAddresses& addresses, const StreamContext& context)>;
   using Backward = std::function<void(const BackwardAddresses& addresses, const StreamContext& context)>;
 
-  // No `backward`: there is no gradient to compute.
+  // Pass an empty `backward` if no input gradient is needed; backward() then does nothing.
   KernelOperator(OperatorTraits traits, Forward forward, Backward backward)
       : forward_(std::move(forward)), backward_(std::move(backward)) {
     traits_ = std::move(traits);

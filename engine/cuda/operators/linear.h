@@ -1,4 +1,4 @@
-// What convolutions and dense layers have in common: weights, perhaps a bias, and three passes over them.
+// The common base of convolutions and dense layers: weights, an optional bias, and three passes.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace arbalest::engine::cuda {
 
-// Addresses of one use; null where there is nothing: no bias, no gradient wanted.
+// Addresses for one call; null if absent (no bias) or not wanted (a gradient).
 struct LinearForward {
   const void* input = nullptr;
   const void* weights = nullptr;
@@ -23,10 +23,10 @@ struct LinearForward {
 };
 
 struct LinearBackward {
-  const void* read = nullptr;  // the input, or where it does not lie as the kernels want it, what forward saved
+  const void* read = nullptr;  // the input, or the copy that forward saved if the kernels need another layout
   const void* weights = nullptr;
   const void* output = nullptr;     // valid if there is an activation
-  void* output_gradient = nullptr;  // becomes that of the activation's input
+  void* output_gradient = nullptr;  // backward turns it into the gradient of the activation's input
   float* weights_gradient = nullptr;
   float* bias_gradient = nullptr;
   void* input_gradient = nullptr;
@@ -73,7 +73,7 @@ class LinearOperator : public Operator {
     traits_.low_precision_weights = type_ == DType::kBFloat16;
   }
 
-  // As the options fix them; else `weights`, and a bias of `outputs` elements where there is one.
+  // Sets the layouts that the options fix. Otherwise sets `weights`, and a bias of `outputs` elements if there is one.
   void set_parameters(const PrepareOptions& options, const Layout& weights, std::int64_t outputs) {
     traits_.parameters = options.parameters;
     if (traits_.parameters.empty()) {
@@ -84,14 +84,14 @@ class LinearOperator : public Operator {
     ARBALEST_CHECK(traits_.parameters[0].shape().elements() == weights.shape().elements());
   }
 
-  const DType type_;  // of the output, its gradient, and whatever is multiplied
+  const DType type_;  // type of the output, its gradient, and the factors of products
   const bool training_;
   const bool input_gradient_;
   const bool bias_;
   const std::optional<ActivationFunction> activation_;
 
  private:
-  // Both enqueue one pass.
+  // Each enqueues one pass.
   virtual void run_forward(const LinearForward& of, const StreamContext& context) const = 0;
   virtual void run_backward(const LinearBackward& of, const StreamContext& context) const = 0;
 };

@@ -1,4 +1,4 @@
-// cuDNN's takes sizes up to 16 and k above 1e-5 in canonical order only.
+// cuDNN's kernels support only sizes up to 16 and k above 1e-5 in canonical order, so these kernels are our own.
 #include <algorithm>
 
 #include "engine/alignment.h"
@@ -21,10 +21,10 @@ using elementwise::store;
 struct Geometry {
   std::int64_t elements;
   std::int64_t channels;
-  std::int64_t step;  // from an element to that of the next channel
+  std::int64_t step;  // distance to the same pixel of the next channel
 };
 
-// Of element i: the first and behind the last of its neighbors, itself among them, in steps of geometry.step.
+// The neighbors of element i, including itself: [begin, end) in steps of geometry.step.
 struct Neighbors {
   std::int64_t begin;
   std::int64_t end;

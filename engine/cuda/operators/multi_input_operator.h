@@ -1,5 +1,4 @@
-// What operators with several inputs have in common: tensors that lie or are stored otherwise than the output pass
-// through copies.
+// The common base of operators with several inputs. An input whose layout or type differs from the output's is copied.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +54,7 @@ class MultiInputOperator : public Operator {
   }
 
  protected:
-  // `shape`: of the output. Sets its layout and the scratch memory.
+  // `shape`: the output's shape. Sets the output's layout and the scratch memory.
   MultiInputOperator(std::span<const Layout> inputs, const Shape& shape) {
     for (const Layout& input : inputs) {
       if (is_bfloat16(input)) read_as_.dtype = DType::kBFloat16;
@@ -74,16 +73,16 @@ class MultiInputOperator : public Operator {
 
   bool is_copied(std::size_t input) const { return is_copied_[input]; }
   const Shape& shape(std::size_t input) const { return shapes_[input]; }
-  // Of the output, and of all that join() and split() see.
+  // Element type of the output and of all tensors that join() and split() get.
   DType dtype() const { return read_as_.dtype; }
   bool channels_last() const { return read_as_.order == Order::kChannelsLast; }
 
  private:
-  // Both enqueue one pass. `gradients`: null where not wanted.
+  // Each enqueues one pass. `gradients`: null for gradients that are not wanted.
   virtual void join(const std::vector<const void*>& inputs, void* output, cudaStream_t stream) const = 0;
   virtual void split(const void* arriving, const void* output, const std::vector<void*>& gradients,
                      cudaStream_t stream) const = 0;
-  // Whether backward has nothing to do: all wanted gradients are where the output's is.
+  // Whether backward has nothing to do: each wanted gradient is in the output gradient's buffer.
   bool passes_all(const BackwardOperands& operands) const {
     return traits_.passes_gradient && std::ranges::all_of(operands.input_gradients, [&](const void* gradient) {
              return gradient == nullptr || gradient == operands.output_gradient;
@@ -91,10 +90,10 @@ class MultiInputOperator : public Operator {
   }
 
   Arrangement read_as_;
-  std::vector<Shape> shapes_;  // by input, as all below
+  std::vector<Shape> shapes_;  // by input, as are all members below
   std::vector<Arrangement> lies_;
   std::vector<bool> is_copied_;
-  std::vector<std::size_t> places_;  // of the copies in scratch
+  std::vector<std::size_t> places_;  // offsets of the copies in scratch
 };
 
 }  // namespace arbalest::engine::cuda

@@ -1,5 +1,5 @@
-// Makers of prepared operators, one per alternative of OperatorSpec. Their tensors lie as engine/cuda/layout/layout.h
-// says.
+// Functions that make prepared operators, one per alternative of OperatorSpec. Tensors have the layouts of
+// engine/cuda/layout/layout.h.
 #pragma once
 
 #include <memory>

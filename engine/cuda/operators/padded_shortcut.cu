@@ -20,7 +20,7 @@ struct Geometry {
   Extents output;
   std::int64_t before;  // channels of zeros before the input's
   std::int64_t stride;
-  std::int64_t channels_last;  // 1: of both. As wide as the others, so that kernels are passed no padding.
+  std::int64_t channels_last;  // 1 if both have channels last. 64 bits, so that the struct has no padding.
 };
 
 struct Place {

@@ -15,7 +15,7 @@ namespace {
 using elementwise::load;
 using elementwise::store;
 
-// Coordinates are 32-bit: divisions of 64-bit numbers would cost more than everything else here.
+// Coordinates are 32-bit: 64-bit divisions would dominate the kernel's time.
 struct Axis {
   std::int32_t input;   // extent
   std::int32_t output;  // extent
@@ -28,8 +28,8 @@ struct Geometry {
   Axis rows;
   Axis columns;
   std::int32_t channels;
-  bool channels_last;   // of input and output
-  bool counts_padding;  // in averages
+  bool channels_last;   // for input and output
+  bool counts_padding;  // whether averages count padding
 };
 
 struct Extents {
@@ -37,13 +37,13 @@ struct Extents {
   std::int32_t columns;
 };
 
-// An image's channel as it lies in memory: the pixel at (row, column) is at first + (row * columns + column) * step.
+// A channel of an image in memory: the pixel at (row, column) is at first + (row * columns + column) * step.
 struct Plane {
   std::int64_t first;
   std::int32_t step;
 };
 
-// The i-th element of a tensor: its place in its channel, and that channel in the other tensor.
+// The i-th element of a tensor: its position in its channel, and the same channel in the other tensor.
 struct Element {
   std::int32_t row;
   std::int32_t column;
@@ -70,13 +70,13 @@ struct Interval {
   std::int32_t end;
 };
 
-// Places of the input under the window at `position`; never empty.
+// Coordinates of the input under the window at `position`; never empty.
 __device__ Interval window_at(const Axis& axis, std::int32_t position) {
   const std::int32_t begin = position * axis.stride - axis.padding;
   return {std::max(begin, 0), std::min(begin + axis.kernel, axis.input)};
 }
 
-// Positions whose windows cover `place` of the input.
+// Positions whose windows cover coordinate `place` of the input.
 __device__ Interval windows_over(const Axis& axis, std::int32_t place) {
   const std::int32_t last = place + axis.padding;
   return {last < axis.kernel ? 0 : (last - axis.kernel) / axis.stride + 1,
@@ -85,7 +85,7 @@ __device__ Interval windows_over(const Axis& axis, std::int32_t place) {
 
 __device__ std::int32_t length(const Interval& interval) { return interval.end - interval.begin; }
 
-// Elements that an average is over.
+// Number of elements in an average.
 __device__ float divisor(const Geometry& geometry, const Interval& rows, const Interval& columns) {
   const std::int32_t count =
       geometry.counts_padding ? geometry.rows.kernel * geometry.columns.kernel : length(rows) * length(columns);
@@ -97,8 +97,8 @@ __device__ Extents output_of(const Geometry& geometry) { return {geometry.rows.o
 
 // Below, `T` is the type of all tensors; sums are float32.
 
-// The first maximum in the window's order wins; a NaN wins always, so that it is found.
-//   winners: its pixel, for the backward pass; null at inference
+// The first maximum in the window's order wins. A NaN always wins, so that it is found.
+//   winners: pixel of each maximum, for the backward pass; null at inference
 template <typename T>
 __global__ void max_pool(const T* input, T* output, std::int32_t* winners, std::int64_t elements, Geometry geometry) {
   const Extents extents = input_of(geometry);
@@ -123,7 +123,7 @@ __global__ void max_pool(const T* input, T* output, std::int32_t* winners, std::
   }
 }
 
-// Each element of the input gathers from the windows over it, in one order.
+// Each element of the input adds up the windows that cover it, in a fixed order.
 template <typename T>
 __global__ void max_pool_backward(const T* output_gradient, const std::int32_t* winners, T* input_gradient,
                                   std::int64_t elements, Geometry geometry) {
@@ -190,8 +190,8 @@ std::int32_t narrow(std::int64_t value) {
 Axis make_axis(std::int64_t input, std::int64_t output, std::int64_t kernel, std::int64_t stride,
                std::int64_t padding) {
   ARBALEST_CHECK(padding < kernel && (output - 1) * stride - padding < input);  // no window is empty
-  narrow(input + padding + kernel);                                             // the largest sum of coordinates
-  // A stride that takes no second step may be larger than any coordinate.
+  narrow(input + padding + kernel);                                             // largest sum of coordinates
+  // If there is only one window, the stride may be larger than any coordinate.
   const std::int64_t step = std::min(stride, input + padding + 1);
   return {narrow(input), narrow(output), narrow(kernel), narrow(step), narrow(padding)};
 }

@@ -18,7 +18,7 @@ struct Extents {
   std::int64_t classes;
 };
 
-// Below, `T` is the type of all tensors; sums are float32. Input and output may be one.
+// Below, `T` is the type of all tensors. Sums are float32. Input and output may share a buffer.
 
 template <typename T>
 __global__ void softmax_rows(const T* input, T* output, Extents extents) {

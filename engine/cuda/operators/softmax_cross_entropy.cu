@@ -17,20 +17,20 @@ namespace {
 using elementwise::load;
 using elementwise::store;
 
-// Below, `T` is the type of the logits and of their gradient.
+// Below, `T` is the type of the logits and their gradient.
 
 struct Extents {
   std::int64_t examples;
   std::int64_t classes;
 };
 
-// What the forward pass leaves for the backward pass; both null at inference.
+// Results of the forward pass for the backward pass; both null at inference.
 struct Saved {
-  float* probabilities;  // [examples, classes]; rows without a label stay as they were
+  float* probabilities;  // [examples, classes]; rows without a label are not written
   float* labeled;        // number of examples with a label
 };
 
-// Of the sum of the losses, before it is written, or added to what is there.
+// The weight of the summed losses, and whether they are added to an earlier loss.
 struct Weighting {
   float weight;
   std::int32_t adds;  // 1 or 0
@@ -42,7 +42,7 @@ __device__ void finish_loss(double sum, const Weighting& weighting, float* resul
 
 __device__ bool is_class(std::int32_t label, std::int64_t classes) { return label >= 0 && label < classes; }
 
-// Adds up the losses and counts labeled examples, in one block; always the same order of additions.
+// Adds up the losses and counts labeled examples, in one block and thus in a fixed order of additions.
 __device__ void total_losses(const double* losses, const std::int32_t* labels, std::int64_t examples,
                              const Saved& saved, const Weighting& weighting, float* result) {
   double sum = 0.0;
@@ -66,14 +66,14 @@ __device__ double sum_of_lane(const T* logits, std::int64_t classes, int lane) {
 }
 
 // log(sum_c exp(a_c)) - a_y. NaN and infinite logits give NaN or infinity, never a harmless number. A label that is no
-// class gives NaN: the host cannot be told in any other way.
+// class gives NaN: a kernel has no other way to report it.
 template <typename T>
 __device__ double example_loss(const T* logits, std::int64_t classes, std::int32_t label, float largest, float sum) {
   if (!is_class(label, classes)) return std::numeric_limits<double>::quiet_NaN();
   return std::log(static_cast<double>(sum)) + (static_cast<double>(largest) - static_cast<double>(load(logits[label])));
 }
 
-// The losses of all examples, and their sum where there is a single block.
+// The losses of all examples, and their sum if there is a single block.
 //   smoothing: adds smoothing (a_y - mean_c a_c) to each loss
 template <typename T>
 __global__ void forward_rows(const T* logits, const std::int32_t* labels, Extents extents, float smoothing, Saved saved,
@@ -107,7 +107,7 @@ __global__ void forward_rows(const T* logits, const std::int32_t* labels, Extent
     }
   });
   if (gridDim.x > 1) return;
-  __syncthreads();  // the block sees its losses
+  __syncthreads();  // makes all losses visible to the block
   total_losses(losses, labels, extents.examples, saved, weighting, result);
 }
 
@@ -116,13 +116,13 @@ __global__ void sum_losses(const double* losses, const std::int32_t* labels, std
   total_losses(losses, labels, examples, saved, weighting, result);
 }
 
-// What a class should have: the label's, and any other.
+// Target values of the label's class and of every other class.
 struct Targets {
   float label;
   float other;
 };
 
-// weight (softmax(a)_c - target) / labeled; zero without a label, NaN where the label is no class.
+// weight (softmax(a)_c - target) / labeled; zero without a label, NaN if the label is no class.
 template <typename T>
 __global__ void backward_elements(const float* probabilities, const float* labeled, const std::int32_t* labels,
                                   Extents extents, Targets targets, float weight, T* gradient) {

@@ -15,10 +15,10 @@ using elementwise::store;
 
 __device__ bool is_labeled(float label) { return label == label; }
 
-// Below, `T` is the type of the predictions and of their gradient.
+// Below, `T` is the type of the predictions and their gradient.
 
-// In one block; always the same order of additions. Leaves the number of labeled examples for the backward pass;
-// `labeled` null: at inference.
+// Launched with one block, so that the order of additions is fixed. Stores the number of labeled examples for the
+// backward pass; `labeled` is null at inference.
 template <typename T>
 __global__ void sum_errors(const T* predictions, const float* labels, std::int64_t examples, float weight,
                            std::int32_t adds, float* labeled, float* result) {
@@ -46,7 +46,7 @@ __global__ void differentiate(const T* predictions, const float* labels, const f
   }
 }
 
-// Their address is that of any labels.
+// Operands declare labels as int32; labels that are numbers have the same address.
 const float* numbers(const std::int32_t* labels) { return static_cast<const float*>(static_cast<const void*>(labels)); }
 
 template <typename T>

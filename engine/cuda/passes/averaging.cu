@@ -14,7 +14,7 @@ namespace {
 
 using elementwise::CentralTerms;
 
-// What one block adds to the tail.
+// One block's contribution to the tail.
 struct BlockTail {
   double squared_distance;
   double squared_sum;
@@ -23,13 +23,13 @@ struct BlockTail {
 };
 static_assert(sizeof(BlockTail) * kMaxBlocks <= sizeof(float) * kPartials);
 
-// All threads of the block must call it.
+// All threads of the block must call this.
 __device__ BlockTail sum_of_block(const BlockTail& of_thread) {
   return {block_sum(of_thread.squared_distance), block_sum(of_thread.squared_sum), block_sum(of_thread.non_finite),
           block_sum(of_thread.non_finite_next)};
 }
 
-// Of a group: S, and the sum of the squared differences.
+// For one group of elements: S, and the sum over replicas of the squared differences.
 template <int kNumbers>
 struct GroupSum {
   Floats<kNumbers> sum;
@@ -51,7 +51,7 @@ __device__ GroupSum<kNumbers> add_differences(const VectorGroup<capacity>& repli
   return {sum, squares};
 }
 
-// Weights, and behind them statistics.
+// Number of elements (weights, then statistics), and number of weights.
 struct Extent {
   std::int64_t elements;
   std::int64_t weights;
@@ -62,7 +62,7 @@ Extent extent_of(const Task& task) {
   return {task.elements, task.elements - task.statistics};
 }
 
-// Memory in which the blocks of a kernel meet.
+// Device memory through which the blocks of a kernel combine their tails.
 struct BlockTails {
   BlockTail* tails;    // [blocks]
   unsigned* arrivals;  // zero between kernels
@@ -72,8 +72,8 @@ BlockTails block_tails(const StreamContext& context) {
   return {reinterpret_cast<BlockTail*>(context.partials), context.arrivals};
 }
 
-// Adds up the tails of all threads. Returns true in the last block to finish, where all threads get the sum. All
-// threads must call it.
+// Adds up the tails of all threads. Returns true in the last block to finish; all its threads get the sum. All threads
+// must call this.
 __device__ bool sum_tails(BlockTail& tail, const BlockTails& of) {
   tail = sum_of_block(tail);
   if (threadIdx.x == 0) of.tails[blockIdx.x] = tail;
@@ -90,7 +90,7 @@ __device__ bool sum_tails(BlockTail& tail, const BlockTails& of) {
   return true;
 }
 
-// In one thread.
+// Called by one thread.
 __device__ void store_tail(const BlockTail& tail, float* target) {
   const bool is_finite = tail.non_finite == 0;
   target[kNonFiniteCount] = static_cast<float>(is_finite ? tail.non_finite_next : tail.non_finite);
@@ -114,18 +114,18 @@ __global__ void sum_differences(const VectorGroup<capacity> replicas, const floa
   if (sum_tails(tail, tails) && threadIdx.x == 0) store_tail(tail, sum + of.elements);
 }
 
-// How elements of each kind move.
+// The terms by which weights and statistics move.
 struct CentralMove {
   CentralTerms weights;
   CentralTerms statistics;
-  float* velocity;  // of weights; null: the heavy-ball rule
+  float* velocity;  // velocity of the weights; null: the heavy-ball rule
 };
 
 CentralMove move_by(const CentralStep& step) {
   return {{step.step, step.momentum}, elementwise::statistics_terms(step.mean_factor), step.velocity};
 }
 
-// previous = z^{t+1} in a group, given its z and S. Adds to the tail what both passes add alike.
+// previous = z^{t+1} for one group, given its z and S. Adds squared_sum and non_finite_next to the tail.
 template <int kNumbers>
 __device__ void move_group(const CentralMove& by, std::int64_t group, const Extent& of, const Floats<kNumbers>& z,
                            const Floats<kNumbers>& sum, float* previous, BlockTail& tail) {
@@ -146,7 +146,7 @@ __device__ void move_group(const CentralMove& by, std::int64_t group, const Exte
   store_group(next, previous, group);
 }
 
-// previous = z, by the threads of one block. It is rare: training has diverged.
+// previous = z, by the threads of one block. This is rare: training has diverged.
 __device__ void keep_central(const float* central, float* previous, std::int64_t elements) {
   for (std::int64_t i = threadIdx.x; i < elements; i += kThreads) previous[i] = central[i];
 }
@@ -169,8 +169,8 @@ __global__ void average(const VectorGroup<capacity> replicas, const float* centr
   if (tail.non_finite + tail.non_finite_next != 0) keep_central(central, previous, of.elements);
 }
 
-// Does nothing where the tail counts an element of S that is not finite. Finite differences of several devices may
-// still add up to infinity; every device sees the same sum.
+// Keeps z if the tail counts an element of S that is not finite. Finite differences of several devices may still add up
+// to infinity; every device sees the same sum.
 __global__ void update_central(const float* central, float* previous, float* sum, const CentralMove by, const Extent of,
                                const BlockTails tails) {
   float* const target = sum + of.elements;

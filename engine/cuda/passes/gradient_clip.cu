@@ -11,7 +11,7 @@ namespace {
 
 static_assert(sizeof(double) * kMaxBlocks <= sizeof(float) * kPartials);
 
-//   sums: [blocks], for the blocks' sums
+//   sums: [blocks], one partial sum per block
 __global__ void find_scale(const GradientClip task, double* sums, unsigned* arrivals) {
   double sum = 0.0;
   for_groups<kWideFloats>(task.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {

@@ -9,7 +9,7 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// A multiple of kWidest of `offset` and an aligned `mean` allow groups of kWidest elements.
+// Groups of kWidest elements need an `offset` that is a multiple of kWidest, and an aligned `mean`.
 template <int kWidest, std::size_t capacity>
 __global__ void average_vectors(const VectorGroup<capacity> vectors, std::int64_t offset, float* mean,
                                 std::int64_t elements, float factor) {

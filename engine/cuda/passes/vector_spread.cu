@@ -18,7 +18,7 @@ struct Spread {
 };
 static_assert(sizeof(Spread) * kMaxBlocks <= sizeof(float) * kPartials);
 
-// All threads of the block must call it.
+// All threads of the block must call this.
 __device__ Spread sum_of_block(const Spread& of_thread) {
   return {block_sum(of_thread.sum_of_squares), block_sum(of_thread.square_of_sum)};
 }

@@ -16,44 +16,44 @@ namespace {
 using elementwise::ElementState;
 using elementwise::StatisticStep;
 
-constexpr std::size_t kRanges = 64;  // of one launch; they travel as a kernel argument
+constexpr std::size_t kRanges = 64;  // per launch; the ranges are part of a kernel argument
 
-// A WeightUpdate of at most kRanges ranges, by a rule whose options are these. Ranges count groups of elements.
+// A WeightUpdate of at most kRanges ranges, with the options of its rule. Ranges count groups of elements.
 template <typename Options>
 struct RangesUpdate {
   float* weights;
   BFloat16* rounded;
   float* state[kMaxStateSlots];
   const float* gradient;
-  const float* statistics;  // what ranges of running statistics go by; the gradient where the task has none
+  const float* statistics;  // the mini-batch's running statistics; equals `gradient` if the task has none
   const float* references[2];
   Options options;
   const float* gradient_scale;
   const StepParameters* step;
   std::int32_t* non_finite;
-  unsigned* arrivals;   // two zeros between kernels: blocks that have finished, and what they have counted
-  std::int64_t blocks;  // of all launches of the pass
-  std::int64_t groups;  // of all ranges
+  unsigned* arrivals;   // two counters, zero between kernels: blocks that have finished, and their total count
+  std::int64_t blocks;  // in all launches of the pass
+  std::int64_t groups;  // in all ranges
   UpdateRange ranges[kRanges];
 };
 
 template <typename Step>
 using UpdateBy = RangesUpdate<typename Step::Options>;
 
-// What the step goes by: the gradient, or the mini-batch's statistics.
+// The input of the step: the gradient, or the mini-batch's statistics.
 template <typename Step, typename Task>
 __device__ const float* source_of(const Task& task) {
   return std::is_same_v<Step, StatisticStep> ? task.statistics : task.gradient;
 }
 
-// Calls body(group, step) for the groups of all ranges that fall to this thread; `step` is a Step or a StatisticStep.
-// The threads share out the ranges as if they lay end to end, so small ranges don't leave the grid idle.
+// Calls body(group, step) for each group of the ranges that is assigned to this thread; `step` is a Step or a
+// StatisticStep. Groups are numbered across all ranges, so small ranges don't leave the grid idle.
 template <typename Step, typename Body>
 __device__ void for_range_groups(const UpdateBy<Step>& task, const Body& body) {
   const float gradient_scale = task.gradient_scale == nullptr ? 1.0F : *task.gradient_scale;
   int range = -1;
-  std::int64_t end = 0;    // of the range, end to end
-  std::int64_t shift = 0;  // from there to the group
+  std::int64_t end = 0;    // end of the range in that numbering
+  std::int64_t shift = 0;  // from the number to the group
   Step step{};
   StatisticStep statistic{};
   for (std::int64_t i = first_element(); i < task.groups; i += element_step()) {
@@ -73,8 +73,8 @@ __device__ void for_range_groups(const UpdateBy<Step>& task, const Body& body) {
   }
 }
 
-// Adds up what the threads of all launches count; the last block to finish writes the total to task.non_finite. Counts
-// are integers, so their sum does not depend on the order; and as a rule there is nothing to add.
+// Adds up the counts of the threads of all launches; the last block to finish writes the total to task.non_finite.
+// Counts are integers, so their sum does not depend on the order. Usually all counts are zero.
 template <typename Options>
 __device__ void add_count(std::int32_t count, const RangesUpdate<Options>& task) {
   unsigned* const total = task.arrivals + 1;
@@ -95,7 +95,7 @@ __global__ void count_refused(const UpdateBy<Step> task) {
   add_count(refused, task);
 }
 
-// Moves a group; returns how many of its elements that leaves non-finite. `reference` is null unless corrected.
+// Updates a group; returns how many of its elements become non-finite. `reference` is null unless corrected.
 template <bool corrected, int kNumbers, typename Task, typename Step>
 __device__ std::int32_t move_group(const Task& task, std::int64_t group, const Step& step, const float* reference,
                                    float pull) {
@@ -121,7 +121,7 @@ __device__ std::int32_t move_group(const Task& task, std::int64_t group, const S
   return non_finite;
 }
 
-// Returns how many elements this thread leaves non-finite.
+// Returns how many elements this thread makes non-finite.
 template <bool corrected, typename Step, int kNumbers>
 __device__ std::int32_t take_step(const UpdateBy<Step>& task) {
   const float pull = task.step->pull;
@@ -200,7 +200,7 @@ void run(const WeightUpdate& task, const typename Step::Options& options, const 
   launch_over_ranges<kNumbers>(step_unless_refused<Step, kNumbers>, task, options, context);
 }
 
-// A learner's ranges begin and end at multiples of engine::kAlignment; others are taken element by element.
+// A learner's ranges begin and end at multiples of engine::kAlignment. Other ranges are updated one element at a time.
 bool is_in_groups(std::span<const UpdateRange> ranges, std::int64_t numbers) {
   return std::ranges::all_of(
       ranges, [&](const UpdateRange& range) { return range.begin % numbers == 0 && range.end % numbers == 0; });

@@ -1,5 +1,6 @@
 #include "jobs/options/readers/data_defaults.h"
 
+#include <filesystem>
 #include <vector>
 
 #include "jobs/options/known_datasets.h"
@@ -44,7 +45,7 @@ void fill_npy(v1::Npy& npy) {
   if (!npy.has_train_labels()) npy.set_train_labels("train_labels.npy");
   if (!npy.has_test_images()) npy.set_test_images("test_images.npy");
   if (!npy.has_test_labels()) npy.set_test_labels("test_labels.npy");
-  if (!npy.has_channels()) npy.set_channels(3);
+  if (!npy.has_channels() && !npy.has_features()) npy.set_channels(3);
   if (!npy.has_pixels()) npy.set_pixels(v1::Npy::UINT8);
 }
 
@@ -55,18 +56,27 @@ void fill_ratings(v1::Ratings& ratings) {
   if (!ratings.has_test_targets()) ratings.set_test_targets("test_targets.npy");
 }
 
+void fill_directory(v1::Data& data, const std::string& default_directory, const std::string& file) {
+  const FieldDescriptor* field = directory_field(data);
+  if (field == nullptr) return;
+  Message& source = *data.GetReflection()->MutableMessage(&data, source_field(data));
+  const google::protobuf::Reflection& reflection = *source.GetReflection();
+  if (!reflection.HasField(source, field)) {
+    if (!default_directory.empty()) reflection.SetString(&source, field, default_directory);
+    return;
+  }
+  const std::string directory = reflection.GetString(source, field);
+  if (!directory.starts_with("./") && !directory.starts_with("../")) return;
+  const std::filesystem::path beside_job = std::filesystem::absolute(file).parent_path() / directory;
+  reflection.SetString(&source, field, beside_job.lexically_normal().string());
+}
+
 }  // namespace
 
-void fill_defaults(v1::Data& data) {
+void fill_defaults(v1::Data& data, const std::string& file) {
   if (data.source_case() == v1::Data::SOURCE_NOT_SET) return;
   const KnownDataset known = known_dataset(data);
-  const FieldDescriptor* field = directory_field(data);
-  if (field != nullptr && !known.directory.empty()) {
-    Message& source = *data.GetReflection()->MutableMessage(&data, source_field(data));
-    if (!source.GetReflection()->HasField(source, field)) {
-      source.GetReflection()->SetString(&source, field, known.directory);
-    }
-  }
+  fill_directory(data, known.directory, file);
   if (data.has_validation() && !data.validation().has_seed()) {
     data.mutable_validation()->set_seed(dataflow::ValidationRule().seed);
   }

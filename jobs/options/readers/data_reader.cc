@@ -29,6 +29,7 @@ constexpr dataflow::Range<float> kNumberStddev{1e-6F, 1e6F};
 
 constexpr int kMostIds = 1'000'000'000;
 constexpr int kMostClasses = 1'000'000;
+constexpr int kMostFeatures = 1'000'000;
 constexpr int kMostChannels = 1024;
 constexpr int kLongestSide = 4096;
 
@@ -138,11 +139,30 @@ class DataReader {
     options_.test = read_name("test_images", source.test_images());
     options_.test_labels = read_name("test_labels", source.test_labels());
     const bool has_classes = read_classes(source);
+    if (source.has_features()) {
+      if (read_features(source) && has_classes) options_.input = {{source.features(), 1, 1}, source.classes()};
+      return;
+    }
     const bool has_size = read_size(source, path_of(""));
     const bool has_channels = check(path_of("channels"), source.channels(), {1, kMostChannels});
     if (has_classes && has_size && has_channels) {
       options_.input = {{source.channels(), source.height(), source.width()}, source.classes()};
     }
+  }
+
+  // Rows of numbers have no size of an image.
+  bool read_features(const v1::Npy& source) {
+    bool is_sound = check(path_of("features"), source.features(), {1, kMostFeatures});
+    const auto exclude = [&](const char* field, bool is_given) {
+      if (!is_given) return;
+      is_sound = false;
+      issues_.add(path_of(field),
+                  fmt::format("{} is for images, and features for rows of numbers; remove one of them", field));
+    };
+    exclude("height", source.has_height());
+    exclude("width", source.has_width());
+    exclude("channels", source.has_channels());
+    return is_sound;
   }
 
   void read_ratings(const v1::Ratings& source) {

@@ -44,7 +44,7 @@ void fill_training(v1::Training& training) {
 void fill_defaults(v1::Job& job, const std::string& file) {
   if (!job.has_name()) job.set_name(name_after(file));
   if (job.has_model()) dataflow::fill_defaults(*job.mutable_model());
-  if (job.has_data()) fill_defaults(*job.mutable_data());
+  if (job.has_data()) fill_defaults(*job.mutable_data(), file);
   fill_training(*job.mutable_training());
   fill_optimizer(*job.mutable_optimizer());
   fill_learning_rate(*job.mutable_learning_rate(), job.training().max_epochs());

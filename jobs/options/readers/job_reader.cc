@@ -42,7 +42,7 @@ class JobReader {
     read_data();
     read_training();
     options_.optimizer = read_optimizer(job_.optimizer(), issues_);
-    options_.learning_rate = read_learning_rate(job_.learning_rate(), job_.training().max_epochs(), issues_);
+    options_.learning_rate = read_learning_rate(job_.learning_rate(), job_.training(), issues_);
     read_devices();
     read_precision();
     const std::size_t issues_before = issues_.all().size();

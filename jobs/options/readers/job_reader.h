@@ -1,4 +1,4 @@
-// Reads the job schema into options and collects all mistakes in a job.
+// Converts a parsed job to JobOptions and collects all semantic errors.
 #pragma once
 
 #include "arbalest/v1/job.pb.h"
@@ -7,12 +7,15 @@
 
 namespace arbalest::jobs {
 
-// Reads `job`, which must have its defaults (fill_defaults). Writes the number of learners per device into it if that
-// is missing and equal for all devices. Adds issues with paths in the job; if there are any, the result must not be
-// used. Does not set resolved_text.
+// Converts `job` to options. Call fill_defaults (job_defaults.h) first. Writes those defaults into `job` that depend on
+// other fields or on the devices: the number of learners (if equal on all devices), the auto-tuner's objective, and the
+// start and length of growth. Adds one issue per mistake, with its path in the job; if there are any, the result must
+// not be used. The caller sets resolved_text. Devices are checked against this machine, so a job can be valid on one
+// machine only.
 JobOptions read_job(v1::Job& job, dataflow::FieldIssues& issues);
 
-// Whether a job's name may contain `c`: the name is also a directory's name.
+// Whether `c` is allowed in a job's name: an ASCII letter, a digit, '-', '_' or '.'. The name also names the run
+// directory.
 bool is_name_character(char c);
 
 v1::Training::Precision to_proto(engine::Precision precision);

@@ -30,7 +30,7 @@ struct SchemePhase {
   sma::Options scheme;
   std::string path;  // path of the scheme in the job: "synchronization.switch[0].local_sgd"
   int learners = 1;  // at most, over all devices
-  scheduler::LearnerScaling scaling = scheduler::LearnerScaling::kSqrt;  // scaling of the learning rate
+  scheduler::RateScaling scaling = scheduler::RateScaling::kSqrt;  // scaling of the learning rate
 };
 
 // The schemes of the run in order. `learners`: at the start, over all devices.

@@ -11,12 +11,14 @@ namespace arbalest::jobs {
 using dataflow::above;
 using dataflow::out_of_range;
 using dataflow::Range;
-using scheduler::LearnerScaling;
 using scheduler::LearningRateCurve;
 using scheduler::LearningRateSchedule;
+using scheduler::RateScaling;
 
 namespace {
 
+constexpr double kMostBase = 1000.0;
+constexpr int kMostBatchSize = 1'000'000;
 constexpr Range<double> kLength = above(0.0, 1e6);  // epochs of a schedule with an end
 constexpr Range<double> kPeriod{0.001, 1e6};        // epochs of one period of a repeating schedule
 constexpr Range<double> kDecay = above(0.0, 1.0);   // a factor above 0
@@ -25,13 +27,13 @@ constexpr Range<double> kShare{0.0, 1.0, true, true};
 constexpr Range<double> kGamma = above(0.0, 1000.0);
 constexpr Range<double> kPower = above(0.0, 100.0);
 
-v1::LearningRate::LearnerScaling to_proto(LearnerScaling scaling) {
+v1::LearningRate::RateScaling to_proto(RateScaling scaling) {
   switch (scaling) {
-    case LearnerScaling::kSqrt:
+    case RateScaling::kSqrt:
       return v1::LearningRate::SQRT;
-    case LearnerScaling::kLinear:
+    case RateScaling::kLinear:
       return v1::LearningRate::LINEAR;
-    case LearnerScaling::kKeep:
+    case RateScaling::kKeep:
       break;
   }
   return v1::LearningRate::KEEP;
@@ -79,13 +81,13 @@ void fill_curve(v1::LearningRate& rate, double left) {
 
 class LearningRateReader {
  public:
-  LearningRateReader(const v1::LearningRate& rate, int max_epochs, dataflow::FieldIssues& issues)
-      : rate_(rate), max_epochs_(max_epochs), issues_(issues) {}
+  LearningRateReader(const v1::LearningRate& rate, const v1::Training& training, dataflow::FieldIssues& issues)
+      : rate_(rate), max_epochs_(training.max_epochs()), batch_size_(training.batch_size()), issues_(issues) {}
 
   LearningRateSchedule read() {
-    read_base();
+    const double base = read_base();
     const scheduler::WarmUp warm_up = read_warm_up();
-    return {rate_.base(), read_curve(warm_up), warm_up, from_proto(rate_.with_learners())};
+    return {base, read_curve(warm_up), warm_up, from_proto(rate_.with_learners()), read_limit()};
   }
 
  private:
@@ -94,12 +96,42 @@ class LearningRateReader {
     issues_.add("learning_rate." + field, std::move(message));
   }
 
-  void read_base() {
-    report("base", rate_.has_base() ? out_of_range("base", rate_.base(), above(0.0, 1000.0))
+  // Returns the base for the job's mini-batch size.
+  double read_base() {
+    report("base", rate_.has_base() ? out_of_range("base", rate_.base(), above(0.0, kMostBase))
                                     : "learning_rate.base is missing: the length of the steps, such as 0.01");
-    if (rate_.base() > 0.0 && rate_.base() < double{std::numeric_limits<float>::min()}) {
-      report("base", fmt::format("base {} is too small: steps would be 0 in float32", rate_.base()));
+    const double base = rate_.base() * batch_size_factor();
+    if (base > 0.0 && base < double{std::numeric_limits<float>::min()}) {
+      report("base", fmt::format("base {} is too small: steps would be 0 in float32", base));
     }
+    if (rate_.base() <= kMostBase && base > kMostBase) {
+      report("base", fmt::format("base {}, scaled from mini-batches of {} to {}, is {}, which is above {}",
+                                 rate_.base(), rate_.for_batch_size(), batch_size_, base, kMostBase));
+    }
+    return base;
+  }
+
+  std::optional<double> read_limit() {
+    if (!rate_.has_limit()) return std::nullopt;
+    if (!(rate_.limit() >= rate_.base() && rate_.limit() <= kMostBase)) {
+      report("limit",
+             fmt::format("limit must be in [base, {}], with base {}, not {}", kMostBase, rate_.base(), rate_.limit()));
+    }
+    return rate_.limit();
+  }
+
+  double batch_size_factor() {
+    if (!rate_.has_for_batch_size()) {
+      if (rate_.has_with_batch_size()) {
+        report("with_batch_size", "with_batch_size needs for_batch_size: the mini-batch size that base was chosen for");
+      }
+      return 1.0;
+    }
+    const std::string problem = out_of_range("for_batch_size", rate_.for_batch_size(), {1, kMostBatchSize});
+    report("for_batch_size", problem);
+    if (!problem.empty() || batch_size_ < 1) return 1.0;
+    return scheduler::factor_of(from_proto(rate_.with_batch_size()),
+                                static_cast<double>(batch_size_) / rate_.for_batch_size());
   }
 
   scheduler::WarmUp read_warm_up() {
@@ -227,6 +259,7 @@ class LearningRateReader {
 
   const v1::LearningRate& rate_;
   int max_epochs_;
+  int batch_size_;
   dataflow::FieldIssues& issues_;
 };
 
@@ -276,14 +309,14 @@ std::optional<double> underflow_of(const LearningRateSchedule& schedule, int max
 
 }  // namespace
 
-LearnerScaling from_proto(v1::LearningRate::LearnerScaling scaling) {
+RateScaling from_proto(v1::LearningRate::RateScaling scaling) {
   switch (scaling) {
     case v1::LearningRate::SQRT:
-      return LearnerScaling::kSqrt;
+      return RateScaling::kSqrt;
     case v1::LearningRate::LINEAR:
-      return LearnerScaling::kLinear;
+      return RateScaling::kLinear;
     default:
-      return LearnerScaling::kKeep;
+      return RateScaling::kKeep;
   }
 }
 
@@ -294,10 +327,12 @@ void fill_learning_rate(v1::LearningRate& rate, int max_epochs) {
   }
   fill_curve(rate, max_epochs - rate.warm_up().epochs());
   if (!rate.has_with_learners()) rate.set_with_learners(to_proto(defaults.with_learners));
+  if (rate.has_for_batch_size() && !rate.has_with_batch_size()) rate.set_with_batch_size(v1::LearningRate::LINEAR);
 }
 
-LearningRateSchedule read_learning_rate(const v1::LearningRate& rate, int max_epochs, dataflow::FieldIssues& issues) {
-  return LearningRateReader(rate, max_epochs, issues).read();
+LearningRateSchedule read_learning_rate(const v1::LearningRate& rate, const v1::Training& training,
+                                        dataflow::FieldIssues& issues) {
+  return LearningRateReader(rate, training, issues).read();
 }
 
 std::vector<std::string> learning_rate_warnings(const LearningRateSchedule& schedule, int max_epochs) {

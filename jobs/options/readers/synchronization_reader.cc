@@ -213,7 +213,7 @@ class SwitchReader {
   }
 
  private:
-  scheduler::LearnerScaling previous_scaling() const {
+  scheduler::RateScaling previous_scaling() const {
     return options_.switches.empty() ? options_.learning_rate.with_learners : options_.switches.back().with_learners;
   }
 
@@ -327,7 +327,7 @@ std::vector<std::string> synchronization_warnings(const JobOptions& options) {
     // The learning rate rises at the start of the run, not at a switch.
     const bool warms_up = std::exchange(is_first, false) && rises(options.learning_rate);
     const std::string text = sma::warning(phase.scheme, phase.learners, engine::momentum_of(options.optimizer.rule),
-                                          phase.scaling == scheduler::LearnerScaling::kLinear, warms_up);
+                                          phase.scaling == scheduler::RateScaling::kLinear, warms_up);
     if (!text.empty()) warnings.push_back(fmt::format("{}: {}", phase.path, text));
   }
   return warnings;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "engine/error.h"
+#include "jobs/messages/exit_codes.h"
 #include "jobs/messages/text.h"
 #include "jobs/study/child_process.h"
 
@@ -19,9 +20,6 @@ namespace arbalest::jobs {
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr int kExitDiverged = 7;
-constexpr int kSignalBase = 128;
 
 std::int64_t now_in_milliseconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -55,9 +53,9 @@ std::string how_it_ended(const ChildEnd& end) {
 }
 
 void judge(const ChildEnd& end, const fs::path& directory, bool has_target, BenchRun& run) {
-  run.exit_code = end.signal == 0 ? end.exit_code : kSignalBase + end.signal;
+  run.exit_code = end.signal == 0 ? end.exit_code : exit_codes::kSignalBase + end.signal;
   const std::string problem = read_run(directory / run.directory, has_target, run);
-  const bool is_clean = end.signal == 0 && (end.exit_code == 0 || end.exit_code == kExitDiverged);
+  const bool is_clean = end.signal == 0 && (end.exit_code == 0 || end.exit_code == exit_codes::kDiverged);
   if (is_clean && problem.empty() && run.is_measured()) return;
   if (end.was_stopped) {
     run.outcome = BenchOutcome::kStopped;

@@ -1,7 +1,6 @@
 #include "jobs/study/bench/bench_plan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 #include <string_view>
 
@@ -11,6 +10,7 @@
 #include "jobs/export/sha256.h"
 #include "jobs/options/load_job.h"
 #include "jobs/study/bench/bench_names.h"
+#include "jobs/study/seed_list.h"
 
 namespace arbalest::jobs {
 
@@ -19,7 +19,6 @@ using engine::fail;
 
 namespace {
 
-constexpr std::size_t kMostSeeds = 1000;
 constexpr const char* kSeedPath = "training.seed";
 constexpr const char* kTargetPath = "training.target_accuracy";
 
@@ -27,15 +26,6 @@ struct Variation {
   std::string path;
   std::vector<std::string> values;
 };
-
-std::uint64_t parse_seed(std::string_view word, const std::string& all) {
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), seed);
-  if (error != std::errc() || end != word.data() + word.size() || word.empty()) {
-    fail(ErrorKind::kUsage, "--seeds '{}': '{}' is no seed; write a range as 1..5 or a list as 1,2,7", all, word);
-  }
-  return seed;
-}
 
 // Splits at commas outside of brackets and quotes.
 std::vector<std::string> split(std::string_view text) {
@@ -58,27 +48,6 @@ std::vector<std::string> split(std::string_view text) {
     parts.back() += c;
   }
   return parts;
-}
-
-std::vector<std::uint64_t> parse_seeds(const std::string& text) {
-  if (text.empty()) fail(ErrorKind::kUsage, "--seeds is empty; write a range as 1..5 or a list as 1,2,7");
-  std::vector<std::uint64_t> seeds;
-  for (const std::string& word : split(text)) {
-    const std::size_t dots = word.find("..");
-    const std::uint64_t first = parse_seed(word.substr(0, dots), text);
-    const std::uint64_t last = dots == std::string::npos ? first : parse_seed(word.substr(dots + 2), text);
-    if (last < first) fail(ErrorKind::kUsage, "--seeds '{}': {} is empty; the first seed is the smaller", text, word);
-    if (last - first >= kMostSeeds || seeds.size() + (last - first) >= kMostSeeds) {
-      fail(ErrorKind::kUsage, "--seeds '{}': more than {} seeds", text, kMostSeeds);
-    }
-    for (std::uint64_t i = 0; i <= last - first; ++i) seeds.push_back(first + i);
-  }
-  std::vector<std::uint64_t> sorted = seeds;
-  std::ranges::sort(sorted);
-  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
-    fail(ErrorKind::kUsage, "--seeds '{}': {} stands there twice, and would train to the same bytes", text, *twice);
-  }
-  return seeds;
 }
 
 std::string path_of(const std::string& setting) { return setting.substr(0, setting.find('=')); }

@@ -1,0 +1,203 @@
+#include "jobs/options/text/field_documentation.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
+
+#include "engine/error.h"
+#include "jobs/messages/text.h"
+#include "jobs/options/text/field_path.h"
+#include "proto/schema_set.h"
+
+namespace arbalest::jobs {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::SourceLocation;
+
+namespace {
+
+constexpr std::size_t kWidth = 100;  // characters of a line
+
+// The schema with its comments, which the descriptors of the generated code lack.
+const Descriptor& documented_job() {
+  static const google::protobuf::DescriptorPool* const pool = [] {
+    google::protobuf::FileDescriptorSet files;
+    ARBALEST_CHECK(files.ParseFromArray(embedded::schema_set.data(), static_cast<int>(embedded::schema_set.size())));
+    auto* built = new google::protobuf::DescriptorPool;  // lives as long as the program
+    for (const auto& file : files.file()) ARBALEST_CHECK(built->BuildFile(file) != nullptr);
+    return built;
+  }();
+  const Descriptor* job = pool->FindMessageTypeByName("arbalest.v1.Job");
+  ARBALEST_CHECK(job != nullptr);
+  return *job;
+}
+
+// The comment of a field, an enum value or a message as paragraphs. A line of the schema is not a line of the output,
+// but an empty line ends a paragraph.
+template <typename Described>
+std::vector<std::string> paragraphs_of(const Described& described) {
+  SourceLocation location;
+  if (!described.GetSourceLocation(&location)) return {};
+  std::vector<std::string> paragraphs(1);
+  std::string_view rest = location.leading_comments;
+  while (!rest.empty()) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
+    if (line.empty()) {
+      if (!paragraphs.back().empty()) paragraphs.emplace_back();
+      continue;
+    }
+    if (!paragraphs.back().empty()) paragraphs.back() += ' ';
+    paragraphs.back() += line;
+  }
+  if (paragraphs.back().empty()) paragraphs.pop_back();
+  return paragraphs;
+}
+
+// Lines of at most kWidth characters, each after `indent` spaces.
+std::string wrapped(const std::vector<std::string>& paragraphs, std::size_t indent) {
+  std::string text;
+  const std::string margin(indent, ' ');
+  for (const std::string& paragraph : paragraphs) {
+    std::string line = margin;
+    for (std::size_t begin = 0; begin < paragraph.size();) {
+      const std::size_t end = std::min(paragraph.find(' ', begin), paragraph.size());
+      const std::string word = paragraph.substr(begin, end - begin);
+      if (line.size() > indent && line.size() + 1 + word.size() > kWidth) {
+        text += line + "\n";
+        line = margin;
+      }
+      if (line.size() > indent) line += ' ';
+      line += word;
+      begin = end + 1;
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+// "number", "text", "message", "one of KEEP, SQRT, LINEAR", "list of text"
+std::string type_text(const FieldDescriptor& field) {
+  std::string type;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      type = "message";
+      break;
+    case FieldDescriptor::CPPTYPE_ENUM:
+      for (int i = 1; i < field.enum_type()->value_count(); ++i) {
+        type += (i > 1 ? ", " : "one of ") + field.enum_type()->value(i)->name();
+      }
+      break;
+    case FieldDescriptor::CPPTYPE_STRING:
+      type = "text";
+      break;
+    case FieldDescriptor::CPPTYPE_BOOL:
+      type = "true or false";
+      break;
+    case FieldDescriptor::CPPTYPE_FLOAT:
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      type = "number";
+      break;
+    default:
+      type = "integer";
+  }
+  return field.is_repeated() ? "list of " + type : type;
+}
+
+std::string first_sentence(const std::vector<std::string>& paragraphs) {
+  if (paragraphs.empty()) return "";
+  const std::string& text = paragraphs.front();
+  const std::size_t end = text.find(". ");
+  return end == std::string::npos ? text : text.substr(0, end + 1);
+}
+
+// The comment of a field, and that of its message, which often says more.
+std::vector<std::string> comment_of(const FieldDescriptor& field) {
+  std::vector<std::string> paragraphs = paragraphs_of(field);
+  if (field.message_type() != nullptr) {
+    for (std::string& paragraph : paragraphs_of(*field.message_type())) paragraphs.push_back(std::move(paragraph));
+  }
+  return paragraphs;
+}
+
+std::string fields_text(const Descriptor& type) {
+  std::vector<std::vector<std::string>> rows;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    rows.push_back({"  " + field.name(), type_text(field), first_sentence(comment_of(field))});
+  }
+  return rows.empty() ? "" : "\nFields:\n" + table(rows, 3) + "\n";
+}
+
+std::string alternatives_text(const FieldDescriptor& field) {
+  const google::protobuf::OneofDescriptor* oneof = field.real_containing_oneof();
+  if (oneof == nullptr) return "";
+  std::string names;
+  for (int i = 0; i < oneof->field_count(); ++i) {
+    if (oneof->field(i) != &field) names += (names.empty() ? "" : ", ") + oneof->field(i)->name();
+  }
+  return "\n" + wrapped({fmt::format("Excludes the other choices of {}: {}.", oneof->name(), names)}, 0);
+}
+
+std::string values_text(const FieldDescriptor& field) {
+  if (field.enum_type() == nullptr) return "";
+  std::string text;
+  for (int i = 1; i < field.enum_type()->value_count(); ++i) {
+    const google::protobuf::EnumValueDescriptor& value = *field.enum_type()->value(i);
+    const std::vector<std::string> paragraphs = paragraphs_of(value);
+    text += fmt::format("  {}\n{}", value.name(), wrapped(paragraphs, 4));
+  }
+  return "\nValues:\n" + text;
+}
+
+std::string describe(const std::string& path, const FieldDescriptor& field) {
+  std::string text = fmt::format("{}: {}\n\n{}", path, type_text(field), wrapped(comment_of(field), 0));
+  text += values_text(field) + alternatives_text(field);
+  if (field.message_type() != nullptr) text += fields_text(*field.message_type());
+  return text;
+}
+
+const FieldDescriptor* find_field(const std::vector<FieldPathPart>& path) {
+  const Descriptor* type = &documented_job();
+  const FieldDescriptor* field = nullptr;
+  for (const FieldPathPart& part : path) {
+    field = type == nullptr ? nullptr : type->FindFieldByName(part.name);
+    if (field == nullptr) return nullptr;
+    type = field->message_type();
+  }
+  return field;
+}
+
+// Paths of all fields of that name, from the top of the job down. The schema has no recursive message.
+void collect(const Descriptor& type, std::string_view name, const std::string& prefix,
+             std::vector<std::string>& paths) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const std::string path = prefix + field.name();
+    if (field.name() == name) paths.push_back(path);
+    if (field.message_type() != nullptr) collect(*field.message_type(), name, path + ".", paths);
+  }
+}
+
+}  // namespace
+
+std::string field_documentation(std::string_view field) {
+  const std::vector<FieldPathPart> path = parse_field_path(field);
+  if (path.empty()) return "";
+  if (const FieldDescriptor* found = find_field(path)) return describe(std::string(field), *found);
+  if (path.size() > 1) return "";
+  std::vector<std::string> paths;
+  collect(documented_job(), field, "", paths);
+  if (paths.empty()) return "";
+  if (paths.size() == 1) return describe(paths.front(), *find_field(parse_field_path(paths.front())));
+  std::string text = fmt::format("Fields with the name {}:\n", field);
+  for (const std::string& each : paths) text += "  " + each + "\n";
+  return text;
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,15 @@
+// The documentation of job fields: the comments of the schema (proto/arbalest/v1), which the program carries.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace arbalest::jobs {
+
+// Describes a field: its type, its comment, and for a message its fields, one line each.
+//
+// `field`: the path of a field ("learning_rate.base", "model.layers[0].conv"), or the bare name of one ("base"). If
+// several fields have that name, the text lists their paths. Returns "" if no field of a job has that path or name.
+std::string field_documentation(std::string_view field);
+
+}  // namespace arbalest::jobs

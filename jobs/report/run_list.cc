@@ -1,0 +1,131 @@
+#include "jobs/report/run_list.h"
+
+#include <algorithm>
+#include <fstream>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "engine/error.h"
+#include "jobs/messages/text.h"
+#include "jobs/report/json.h"
+#include "jobs/report/run_directory.h"
+
+namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+std::optional<double> number(const json& object, const std::string& field) {
+  const auto value = object.find(field);
+  const bool is_there = value != object.end() && value->is_number();
+  return is_there ? std::optional(value->get<double>()) : std::nullopt;
+}
+
+std::string text(const json& object, const char* field) {
+  const auto value = object.find(field);
+  return value != object.end() && value->is_string() ? value->get<std::string>() : "";
+}
+
+// Takes the score of an epoch's line.
+void add_epoch(const json& epoch, ListedRun& run) {
+  run.epochs = static_cast<int>(number(epoch, "epoch").value_or(run.epochs));
+  run.time_seconds = number(epoch, "elapsed_seconds");
+  const bool is_rmse = epoch.contains("test_rmse");
+  run.metric = is_rmse ? "test_rmse" : "test_accuracy";
+  run.last = number(epoch, run.metric);
+  if (!run.last) return;
+  const auto better = [&](double a, double b) { return is_rmse ? std::min(a, b) : std::max(a, b); };
+  run.best = run.best ? better(*run.best, *run.last) : *run.last;
+}
+
+// Reads metrics.jsonl. Its last line may be incomplete: the run may be writing it, or may have been killed meanwhile.
+void read_metrics(const fs::path& path, ListedRun& run) {
+  std::ifstream file(path);
+  if (!file) run.problem = fmt::format("{} cannot be read", kMetricsFile);
+  int number_of_line = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number_of_line;
+    const json row = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!row.is_object()) {
+      if (!file.eof()) run.problem = fmt::format("{}:{} is damaged", kMetricsFile, number_of_line);
+      continue;
+    }
+    const std::string event = text(row, "event");
+    if (event == "start") run.job = text(row, "job");
+    if (event == "epoch") add_epoch(row, run);
+  }
+}
+
+std::string status_of(const fs::path& directory, ListedRun& run) {
+  std::error_code error;
+  if (fs::exists(directory / kSummaryFile, error)) {
+    std::ifstream file(directory / kSummaryFile);
+    const json summary = json::parse(file, nullptr, /*allow_exceptions=*/false);
+    if (summary.is_object() && !text(summary, "status").empty()) return text(summary, "status");
+    run.problem = fmt::format("{} is damaged", kSummaryFile);
+    return "unknown";
+  }
+  return is_running(directory) ? "running" : "killed";
+}
+
+bool is_run(const fs::path& directory) {
+  std::error_code error;
+  return fs::is_regular_file(directory / kMetricsFile, error);
+}
+
+ListedRun read_run(const fs::path& directory) {
+  ListedRun run;
+  run.directory = directory;
+  run.status = status_of(directory, run);
+  read_metrics(directory / kMetricsFile, run);
+  return run;
+}
+
+std::string score_text(const ListedRun& run, const std::optional<double>& score) {
+  if (!score) return "";
+  return run.metric == "test_rmse" ? fmt::format("{:.4f}", *score) : percent(*score);
+}
+
+}  // namespace
+
+std::vector<ListedRun> list_runs(const fs::path& directory) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  if (is_run(directory)) found.push_back(directory);
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+    if (is_run(entry->path())) found.push_back(entry->path());
+  }
+  if (error) {
+    engine::fail(engine::ErrorKind::kUsage, "cannot list the runs in '{}': {}", directory.string(), error.message());
+  }
+  std::ranges::sort(found);
+  std::vector<ListedRun> runs;
+  for (const fs::path& each : found) runs.push_back(read_run(each));
+  return runs;
+}
+
+std::string runs_table(std::span<const ListedRun> runs) {
+  std::vector<std::vector<std::string>> rows = {{"run", "status", "epochs", "test", "best", "time"}};
+  for (const ListedRun& run : runs) {
+    rows.push_back({run.directory.string(), run.status, fmt::format("{}", run.epochs), score_text(run, run.last),
+                    score_text(run, run.best), run.time_seconds ? duration(*run.time_seconds) : ""});
+  }
+  return table(rows, 2);
+}
+
+nlohmann::ordered_json to_json(const ListedRun& run) {
+  return {{"run", run.directory.string()},
+          {"job", run.job},
+          {"status", run.status},
+          {"epochs", run.epochs},
+          {"metric", run.metric},
+          {"last", null_unless_set(run.last)},
+          {"best", null_unless_set(run.best)},
+          {"elapsed_seconds", null_unless_set(run.time_seconds)},
+          {"problem", run.problem}};
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,90 @@
+#include "jobs/run/class_scores.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dataflow/graph.h"
+#include "engine/error.h"
+#include "engine/operator.h"
+#include "jobs/run/dataset_placement.h"
+#include "learners/inference_runner.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+std::optional<double> ratio(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? std::nullopt : std::optional(static_cast<double>(part) / static_cast<double>(whole));
+}
+
+// The first of the largest logits, leaving out NaN.
+std::int64_t predicted_class(std::span<const float> logits) {
+  std::size_t best = 0;
+  for (std::size_t c = 1; c < logits.size(); ++c) {
+    if (logits[c] > logits[best] || std::isnan(logits[best])) best = c;
+  }
+  return static_cast<std::int64_t>(best);
+}
+
+// Name of the layer whose output is compared with the labels at inference.
+std::string logits_layer(const dataflow::Graph& graph) {
+  for (const dataflow::Graph::Node& node : graph.nodes()) {
+    if (node.layer->role() != dataflow::LayerRole::kLoss || node.training_only) continue;
+    const auto producer = std::ranges::find(graph.nodes(), node.inputs[0], &dataflow::Graph::Node::output);
+    ARBALEST_CHECK(producer != graph.nodes().end());
+    return producer->name;
+  }
+  engine::fail(engine::ErrorKind::kInternal, "internal error: a model without a loss");
+}
+
+}  // namespace
+
+void ClassScores::add(std::span<const float> logits, std::span<const std::int32_t> labels) {
+  const auto classes = static_cast<std::size_t>(classes_);
+  ARBALEST_CHECK(logits.size() == labels.size() * classes);
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    if (labels[row] == engine::kNoLabel) continue;
+    const std::int64_t predicted = predicted_class(logits.subspan(row * classes, classes));
+    ++confusion_[static_cast<std::size_t>(labels[row] * classes_ + predicted)];
+  }
+}
+
+std::int64_t ClassScores::examples(std::int64_t label) const {
+  std::int64_t sum = 0;
+  for (std::int64_t c = 0; c < classes_; ++c) sum += count(label, c);
+  return sum;
+}
+
+std::int64_t ClassScores::predictions(std::int64_t predicted) const {
+  std::int64_t sum = 0;
+  for (std::int64_t c = 0; c < classes_; ++c) sum += count(c, predicted);
+  return sum;
+}
+
+std::optional<double> ClassScores::accuracy(std::int64_t label) const {
+  return ratio(count(label, label), examples(label));
+}
+
+std::optional<double> ClassScores::precision(std::int64_t predicted) const {
+  return ratio(count(predicted, predicted), predictions(predicted));
+}
+
+ClassScores score_classes(const JobOptions& job, std::span<const dataflow::NamedTensor> model, engine::Device& device,
+                          dataflow::BatchRing& ring) {
+  const std::int64_t batch = evaluation_batch_size(job);
+  learners::InferenceRunner runner(*job.graph, device,
+                                   {.batch = batch,
+                                    .threads = device.cores(),
+                                    .precision = job.training.precision,
+                                    .output = logits_layer(*job.graph)});
+  runner.load(model);
+  ClassScores scores(job.data.input.classes);
+  while (const std::optional<dataflow::Batch> next = ring.next()) {
+    scores.add(runner.run(*next), {next->labels, static_cast<std::size_t>(batch)});
+    ring.release(next->number);
+  }
+  ring.restart();
+  return scores;
+}
+
+}  // namespace arbalest::jobs

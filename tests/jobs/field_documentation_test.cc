@@ -1,0 +1,63 @@
+#include "jobs/options/text/field_documentation.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include "arbalest/v1/job.pb.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::jobs {
+
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+// Checks that every field from `type` down has a description, and returns their number.
+int check_fields(const google::protobuf::Descriptor& type, const std::string& prefix) {
+  int count = 0;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor& field = *type.field(i);
+    const std::string path = prefix + field.name();
+    INFO(path);
+    CHECK_THAT(field_documentation(path), StartsWith(path + ": "));
+    count += 1;
+    if (field.message_type() != nullptr) count += check_fields(*field.message_type(), path + ".");
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("the documentation of a field has its type and the comment of the schema") {
+  const std::string base = field_documentation("learning_rate.base");
+  CHECK_THAT(base, StartsWith("learning_rate.base: number\n") && ContainsSubstring("in (0, 1000]. It follows the"));
+  CHECK_THAT(field_documentation("training.batch_size"), StartsWith("training.batch_size: integer\n"));
+  CHECK_THAT(field_documentation("devices"), StartsWith("devices: list of text\n"));
+  CHECK_THAT(field_documentation("devices[0]"), ContainsSubstring("The devices to train on"));
+}
+
+TEST_CASE("the documentation of a message lists its fields, that of an enum its values") {
+  CHECK_THAT(field_documentation("learning_rate.one_cycle"),
+             ContainsSubstring("The rate rises once") && ContainsSubstring("\nFields:\n") &&
+                 ContainsSubstring("  rising        number  Fraction of the epochs in which the rate rises") &&
+                 ContainsSubstring("Excludes the other choices of schedule: fixed,"));
+  CHECK_THAT(field_documentation("learning_rate.with_learners"),
+             ContainsSubstring("one of KEEP, SQRT, LINEAR") &&
+                 ContainsSubstring("  SQRT\n    The rate grows with the square root of the number.\n"));
+}
+
+TEST_CASE("a bare name finds the field, or lists all fields of that name") {
+  CHECK(field_documentation("batch_size") == field_documentation("training.batch_size"));
+  const std::string several = field_documentation("momentum");
+  CHECK_THAT(several,
+             StartsWith("Fields with the name momentum:\n") && ContainsSubstring("  optimizer.sgd.momentum\n"));
+}
+
+TEST_CASE("what is no field of a job has no documentation") {
+  for (const char* name : {"", ".", "no_such_field", "training.no_such_field", "training.batch_size.more", "a b"}) {
+    CHECK(field_documentation(name).empty());
+  }
+}
+
+TEST_CASE("every field of the schema is documented") { CHECK(check_fields(*v1::Job::descriptor(), "") > 200); }
+
+}  // namespace arbalest::jobs

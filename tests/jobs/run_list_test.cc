@@ -1,0 +1,98 @@
+#include "jobs/report/run_list.h"
+
+#include "engine/error.h"
+#include "jobs/report/run_directory.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
+using tests::TemporaryDirectory;
+using tests::write_text;
+
+namespace {
+
+constexpr const char* kStart = "{\"event\":\"start\",\"job\":\"small\"}\n";
+
+std::string epoch(int number, double accuracy) {
+  return fmt::format("{{\"event\":\"epoch\",\"epoch\":{},\"test_accuracy\":{},\"elapsed_seconds\":{}}}\n", number,
+                     accuracy, 10 * number);
+}
+
+void write_run(const fs::path& directory, const std::string& metrics, const std::string& summary) {
+  fs::create_directories(directory);
+  write_text(directory / "metrics.jsonl", metrics);
+  if (!summary.empty()) write_text(directory / "summary.json", summary);
+}
+
+}  // namespace
+
+TEST_CASE("runs are listed by name with status, epochs and accuracies") {
+  const TemporaryDirectory runs;
+  write_run(runs / "b", kStart + epoch(1, 0.75) + epoch(2, 0.5), "{\"status\":\"completed\"}");
+  write_run(runs / "a", kStart + epoch(1, 0.25), "");
+  fs::create_directories(runs / "not a run");
+  write_text(runs / "file", "text");
+
+  const std::vector<ListedRun> found = list_runs(runs.path());
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].directory == runs / "a");
+  CHECK(found[0].status == "killed");
+  CHECK(found[0].epochs == 1);
+  CHECK(found[1].job == "small");
+  CHECK(found[1].status == "completed");
+  CHECK(found[1].epochs == 2);
+  CHECK(found[1].last == 0.5);
+  CHECK(found[1].best == 0.75);
+  CHECK(found[1].time_seconds == 20.0);
+  CHECK_THAT(runs_table(found), ContainsSubstring("completed       2  50.00 %  75.00 %  0:20"));
+  CHECK(to_json(found[1])["best"] == 0.75);
+  CHECK(list_runs(runs / "b").size() == 1);  // a run's own directory
+}
+
+TEST_CASE("a predictor of numbers is listed with its least error") {
+  const TemporaryDirectory runs;
+  const std::string epochs =
+      "{\"event\":\"epoch\",\"epoch\":1,\"test_rmse\":0.8}\n{\"event\":\"epoch\",\"epoch\":2,\"test_rmse\":0.9}\n";
+  write_run(runs / "a", kStart + epochs, "{\"status\":\"stopped\"}");
+  const ListedRun run = list_runs(runs.path()).front();
+  CHECK(run.metric == "test_rmse");
+  CHECK(run.last == 0.9);
+  CHECK(run.best == 0.8);
+  CHECK_THAT(runs_table({&run, 1}), ContainsSubstring("0.9000  0.8000"));
+}
+
+TEST_CASE("a run is running while its directory is claimed, and killed when the claim is gone without a summary") {
+  const TemporaryDirectory runs;
+  {
+    RunDirectory claimed(runs / "a", "small");
+    RunStart start;
+    start.job_text = "text";
+    claimed.on_start(start);
+    CHECK(list_runs(runs.path()).front().status == "running");
+  }
+  CHECK(list_runs(runs.path()).front().status == "killed");
+}
+
+TEST_CASE("damaged files of a run are told, but an unfinished last line is not damage") {
+  const TemporaryDirectory runs;
+  write_run(runs / "cut", kStart + epoch(1, 0.25) + "{\"event\":\"ep", "");
+  write_run(runs / "damaged", kStart + std::string("garbage\n") + epoch(1, 0.25), "{\"status\":\"completed\"}");
+  write_run(runs / "summary", kStart, "garbage");
+  const std::vector<ListedRun> found = list_runs(runs.path());
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].problem.empty());
+  CHECK(found[0].epochs == 1);
+  CHECK(found[1].problem == "metrics.jsonl:2 is damaged");
+  CHECK(found[1].epochs == 1);
+  CHECK(found[2].problem == "summary.json is damaged");
+  CHECK(found[2].status == "unknown");
+}
+
+TEST_CASE("a directory that cannot be listed is refused") {
+  const TemporaryDirectory runs;
+  CHECK_THROWS_WITH(list_runs(runs / "nowhere"), ContainsSubstring("cannot list the runs in"));
+}
+
+}  // namespace arbalest::jobs
