@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "jobs/run/inspection.h"
 #include "jobs/run/learners/learner_cache.h"
 #include "jobs/run/learners/learner_changes.h"
+#include "learners/learner_pool.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/memory_limit.h"
@@ -172,6 +174,20 @@ TEST_CASE("a device is tuned over numbers that suit its cores, or over every num
   using Space = std::vector<autotuner::Configuration>;
   CHECK(jobs::counts_on(devices, {1, 4}) == std::vector<Space>{{{1, 3}, {3, 1}}, {{1, 4}, {2, 2}, {4, 1}}});
   CHECK(jobs::counts_on(devices, {2, 4}) == std::vector<Space>{{{2, 1}, {3, 1}, {4, 1}}, {{2, 2}, {3, 1}, {4, 1}}});
+}
+
+TEST_CASE("the tuner describes learners by the threads that they get") {
+  const jobs::JobOptions job = load("logistic-digits.txtpb", {"devices=cpu"});
+  for (const int cores : {1, 2, 3, 4, 6, 7, 12}) {
+    engine::DeviceSpec spec{"cpu", std::vector<int>(static_cast<std::size_t>(cores))};
+    std::iota(spec.cores.begin(), spec.cores.end(), 0);  // nothing runs, so the cores need not exist
+    const auto device = engine::open_device(spec);
+    const learners::LearnerPool pool(*job.graph, *device, {}, 1);
+    for (const autotuner::Configuration& configuration : jobs::all_counts_on(spec, {1, 16})) {
+      CAPTURE(cores, configuration.learners);
+      CHECK(pool.threads_for(configuration.learners) == configuration.threads);
+    }
+  }
 }
 
 TEST_CASE("an auto-tuned run explains its changes, and its record trains to the same bytes", "[training]") {
