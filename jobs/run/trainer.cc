@@ -24,8 +24,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 double mean_of(double sum, std::int64_t count) { return count == 0 ? 0.0 : sum / static_cast<double>(count); }
 
 // The name of a signal: "SIGINT".
@@ -73,6 +71,10 @@ class Trainer {
   }
 
  private:
+  double seconds_since(Clock::time_point start) const {
+    return std::chrono::duration<double>(context_.now() - start).count();
+  }
+
   bool stop_requested() const { return context_.stop_signal != nullptr && *context_.stop_signal != 0; }
 
   void count_learners() {
@@ -156,11 +158,11 @@ class Trainer {
     const auto end =
         static_cast<std::uint64_t>(epoch) * static_cast<std::uint64_t>(session_->training_order().batches_per_epoch());
     epoch_ = {};
-    epoch_start_ = Clock::now();
+    epoch_start_ = context_.now();
     if (epoch == 1) training_start_ = epoch_start_;
     scores_.forget();
     try {
-      round_start_ = Clock::now();
+      round_start_ = context_.now();
       while (scheduler.batches() < end && !stop_requested()) {
         switch_synchronization();
         change_learners();
@@ -187,7 +189,7 @@ class Trainer {
   // Adds the results of the tasks that have ended since the last call.
   void account(const scheduler::Progress& progress) {
     epoch_.add(progress);
-    const Clock::time_point now = Clock::now();
+    const Clock::time_point now = context_.now();
     if (changes_) changes_->observe(progress, std::chrono::duration<double>(now - round_start_).count());
     round_start_ = now;
   }
@@ -210,7 +212,7 @@ class Trainer {
       session_->resize(row.to);
       job_.learners_per_device = row.to;
       count_learners();
-      round_start_ = Clock::now();
+      round_start_ = context_.now();
     }
     for (RunObserver* observer : context_.observers) observer->on_resize(row);
   }
@@ -234,7 +236,7 @@ class Trainer {
       if (!to.learners_per_device.empty()) job_.learners_per_device = to.learners_per_device;
       count_learners();
       row.learners_per_device = summary_.learners_per_device;
-      round_start_ = Clock::now();
+      round_start_ = context_.now();
       for (RunObserver* observer : context_.observers) observer->on_switch(row);
     }
   }
@@ -269,7 +271,7 @@ class Trainer {
 
   // Returns whether the target is reached.
   bool evaluate_epoch(int epoch) {
-    const Clock::time_point evaluation_start = Clock::now();
+    const Clock::time_point evaluation_start = context_.now();
     scores_.evaluate(*session_);
     const double evaluation_seconds = seconds_since(evaluation_start);
     const double elapsed = seconds_since(start_);
@@ -340,7 +342,7 @@ class Trainer {
 
   JobOptions job_;
   const RunContext& context_;
-  const Clock::time_point start_ = Clock::now();
+  const Clock::time_point start_ = context_.now();
   std::unique_ptr<Session> session_;
   std::unique_ptr<LearnerChanges> changes_;  // declared after session_, which it uses
   ModelScores scores_;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,7 @@ struct RunContext {
   engine::DeviceOptions device_options;
   dataflow::InputObserver* training_input = nullptr;  // observes the training input; must outlive the run
   dataflow::InputObserver* evaluation_input = nullptr;
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // the run's clock
 };
 
 // Trains until the target, the last epoch, a stop signal or divergence, and writes model.safetensors. A diverged or
