@@ -76,23 +76,27 @@ bool read_overtakes_update(const Reader& reader, const std::string& dropped) {
 
 }  // namespace
 
-TEST_CASE("with the all-reduce held, learners finish update t and gradient t+1 and none update t+1", "[training]") {
+TEST_CASE("with the all-reduce held, learners finish everything up to the next pulled update", "[training]") {
   const auto devices = arbalest::tests::two_devices(arbalest::engine::host::allowed_cores());
   if (devices.empty()) arbalest::tests::skip_test("needs two cores");
-  Latch latch;
-  const RigOptions options = options_on(devices, latch);
-  const int learners = learners_of(options);
-  latch.hold("all-reduce");
-  {
+  for (const int period : {1, 3}) {
+    CAPTURE(period);
+    Latch latch;
+    RigOptions options = options_on(devices, latch);
+    options.synchronization.period = period;
+    const int learners = learners_of(options);
+    latch.hold("all-reduce");
     TrainingRig rig(options);
+    const arbalest::tests::ReleaseAtEnd release(latch);
     rig.scheduler().advance(rig.ring(), 2);
-    CHECK(latch.reaches("gradient", 2 * learners, kPatience));
-    CHECK(latch.reaches("update", learners, kPatience));
-    CHECK_FALSE(latch.reaches("update", learners + 1, kGrace));
+    // The last update of each round is pulled; the local steps before it wait for nothing.
+    CHECK(latch.reaches("gradient", 2 * period * learners, kPatience));
+    CHECK(latch.reaches("update", (2 * period - 1) * learners, kPatience));
+    CHECK_FALSE(latch.reaches("update", (2 * period - 1) * learners + 1, kGrace));
     CHECK(latch.finished("all-reduce") == 0);
     latch.release();
     rig.scheduler().drain();
-    CHECK(latch.finished("update") == 2 * learners);
+    CHECK(latch.finished("update") == 2 * period * learners);
   }
 }
 
