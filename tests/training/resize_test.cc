@@ -51,7 +51,7 @@ class Compared {
   void train(const std::vector<int>& learners, int rounds) {
     rig_.resize(learners);
     reference_.learners = rig_.scheduler().learners();
-    reference_.alpha = options_.synchronization.pull_for(reference_.learners);
+    reference_.alpha = 1.0 / reference_.learners;
     reference_.restart();
     for (int round = 0; round < rounds; ++round) {
       reference_.round(options_.learning_rate.at(0.0, reference_.learners), regression_.gradient());

@@ -19,9 +19,10 @@ using arbalest::tests::TrainingRig;
 
 void compare_with_reference(const RigOptions& options, int rounds) {
   TrainingRig rig(options);
-  ReferenceSma reference{.learners = rig.scheduler().learners(),
+  const int learners = rig.scheduler().learners();
+  ReferenceSma reference{.learners = learners,
                          .period = options.synchronization.period,
-                         .alpha = options.synchronization.pull_for(rig.scheduler().learners()),
+                         .alpha = options.synchronization.pull ? double{*options.synchronization.pull} : 1.0 / learners,
                          .central_momentum = options.synchronization.momentum.value(),
                          .rule = options.rule,
                          .clip_gradient_norm = options.clip_gradient_norm};

@@ -106,9 +106,10 @@ RigOptions options_for(std::vector<int> learners) {
 }
 
 ReferenceSma reference_for(TrainingRig& rig, const RigOptions& options) {
-  ReferenceSma reference{.learners = rig.scheduler().learners(),
+  const int learners = rig.scheduler().learners();
+  ReferenceSma reference{.learners = learners,
                          .period = options.synchronization.period,
-                         .alpha = options.synchronization.pull_for(rig.scheduler().learners()),
+                         .alpha = options.synchronization.pull ? double{*options.synchronization.pull} : 1.0 / learners,
                          .central_momentum = options.synchronization.momentum.value(),
                          .rule = options.rule,
                          .clip_gradient_norm = options.clip_gradient_norm,
@@ -214,7 +215,7 @@ TEST_CASE("running statistics continue from z's when the number of learners chan
       CAPTURE(period, learners);
       rig.resize({learners});
       reference.learners = learners;
-      reference.alpha = options.synchronization.pull_for(learners);
+      reference.alpha = 1.0 / learners;
       reference.restart();
       for (int round = 0; round < 4; ++round) {
         reference.round(options.learning_rate.at(0.0, learners),
