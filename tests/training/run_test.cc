@@ -44,10 +44,61 @@ TEST_CASE("every optimizer learns the digits, with clipped gradients and a sched
         run(load("logistic-digits.txtpb",
                  {"model={ zoo { mlp { hidden: 64 } } }", std::string("optimizer=") + optimizer,
                   is_sgd ? "learning_rate.base=0.02" : "learning_rate.base=0.001", "learning_rate.one_cycle={}",
-                  "learning_rate.warm_up.epochs=0.1", "training.max_epochs=1", "learners.per_device.fixed=2"}));
+                  "learning_rate.warm_up.epochs=0.1", "training.max_epochs=3", "learners.per_device.fixed=2"}));
     CHECK(summary.status == RunStatus::kCompleted);
-    CHECK(summary.test_accuracy.value() > 0.85);
+    CHECK(summary.test_accuracy.value() > 0.96);  // a linear model stays below 0.88
   }
+}
+
+namespace {
+
+using Model = std::vector<dataflow::NamedTensor>;
+
+// Euclidean norm of the weights, or of their distance from `origin`.
+double norm_of(const Model& model, const Model* origin = nullptr) {
+  double squares = 0.0;
+  for (std::size_t t = 0; t < model.size(); ++t) {
+    for (std::size_t i = 0; i < model[t].values.size(); ++i) {
+      const double from = origin == nullptr ? 0.0 : double{(*origin)[t].values[i]};
+      squares += std::pow(double{model[t].values[i]} - from, 2);
+    }
+  }
+  return std::sqrt(squares);
+}
+
+// The model before and after 100 steps of one learner with a constant learning rate of 0.01.
+struct Steps {
+  Model before;
+  Model after;
+};
+Steps hundred_steps_with(const std::string& optimizer) {
+  const jobs::JobOptions job =
+      load("logistic-digits.txtpb", {"model={ zoo { mlp { hidden: 64 } } }", "learners.per_device.fixed=1",
+                                     "optimizer=" + optimizer, "learning_rate.base=0.01"});
+  jobs::Session session(job, "", jobs::Session::Purpose::kTraining, {});
+  Steps steps{.before = session.scheduler().snapshot(), .after = {}};
+  session.scheduler().advance(session.training_ring(), 100);
+  session.scheduler().drain();
+  steps.after = session.scheduler().snapshot();
+  return steps;
+}
+
+}  // namespace
+
+TEST_CASE("a job's clipping bounds the steps of its optimizer", "[training]") {
+  const Steps clipped = hundred_steps_with("{ sgd {} clip_gradient_norm: 0.001 }");
+  constexpr double kBound = 100 * 0.01 * 0.001;  // steps * learning rate * norm
+  const double distance = norm_of(clipped.after, &clipped.before);
+  CHECK(distance < 1.01 * kBound);
+  CHECK(distance > 0.1 * kBound);
+  const Steps free = hundred_steps_with("{ sgd {} }");
+  CHECK(norm_of(free.after, &free.before) > 100 * kBound);
+}
+
+TEST_CASE("a job's weight decay shrinks its weights", "[training]") {
+  // The gradient is negligible beside the decay, so each step multiplies a weight by 1 - 0.01 * 0.5.
+  const Steps decayed = hundred_steps_with("{ sgd { weight_decay: 0.5 } clip_gradient_norm: 1e-6 }");
+  CHECK(norm_of(decayed.after) == Approx(std::pow(1.0 - 0.01 * 0.5, 100) * norm_of(decayed.before)).epsilon(1e-4));
 }
 
 TEST_CASE("a net with batch norm learns the digits, and its file evaluates to what the run reported", "[training]") {
@@ -99,14 +150,14 @@ TEST_CASE("photos of many sizes train from their JPEG files", "[training][data]"
   CHECK(summary.skipped_examples == 0);
 }
 
-TEST_CASE("LeNet reaches 99 % on MNIST within 10 epochs", "[training][mnist]") {
+TEST_CASE("LeNet reaches 99 % on MNIST within four epochs", "[training][mnist]") {
   const char* root = std::getenv("ARBALEST_DATA");
   if (root == nullptr || !std::filesystem::exists(std::filesystem::path(root) / "mnist")) {
     tests::skip_test("no MNIST under $ARBALEST_DATA");
   }
-  const RunSummary summary = run(load("lenet-mnist.txtpb", {}));
+  const RunSummary summary = run(load("lenet-mnist.txtpb", {"learners.per_device.fixed=2"}));
   CHECK(summary.status == RunStatus::kTargetReached);
-  CHECK(summary.epochs <= 10);
+  CHECK(summary.epochs <= 4);  // three with either of two seeds and 1, 2 or 4 learners; the job allows ten
   CHECK(summary.best_test_accuracy >= 0.99);
 }
 
