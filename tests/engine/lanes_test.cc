@@ -7,6 +7,7 @@
 #include "engine/alignment.h"
 #include "engine/cpu/lanes/direct_convolution.h"
 #include "engine/cpu/onednn/layout.h"
+#include "tests/engine/emulated_kernels.h"
 #include "tests/engine/lane_tensors.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/amx.h"
@@ -57,8 +58,9 @@ const Case kCases[] = {
     {"one by one", {32, 14, 3, 3}, 13, {{1, 1}, {1, 1}}},
 };
 
-std::vector<const LaneKernels*> kernels_of_this_processor() {
-  std::vector<const LaneKernels*> kernels{&engine::cpu::kAvx2LaneKernels};
+// Those that this processor runs.
+std::vector<const LaneKernels*> all_kernels() {
+  std::vector<const LaneKernels*> kernels{&engine::cpu::kAvx2LaneKernels, &engine::cpu::kEmulatedLaneKernels};
   if (&engine::cpu::lane_kernels() != kernels[0]) kernels.push_back(&engine::cpu::lane_kernels());
   if (const LaneKernels* halves = engine::cpu::bfloat16_lane_kernels()) kernels.push_back(halves);
   return kernels;
@@ -127,23 +129,25 @@ Results run(const Case& of, const LaneKernels& kernels, int threads, const Value
 
 TEST_CASE("the kernels of every instruction set agree with the reference, for every number of threads") {
   for (const Case& of : kCases) {
-    const std::int64_t channels = of.input[1];
-    const std::int64_t taps = of.window.kernel.height * of.window.kernel.width;
-    for (const LaneKernels* kernels : kernels_of_this_processor()) {
+    for (const LaneKernels* kernels : all_kernels()) {
       const bool halves = kernels->elements == 2;
-      const DType type = halves ? DType::kBFloat16 : DType::kFloat32;
-      const double tolerance = halves ? 0x1p-8 : 1e-5;  // of values rounded to `type`; the sums are float32
-      const Values input = random_values(of.input.elements(), 1, type);
-      const Values weights = random_values(of.filters * channels * taps, 2, type);
-      const Values bias = random_values(of.filters, 3);
-      const Values arriving = random_values(conv2d_shape(of.input, of.filters, of.window).elements(), 4, type);
-      const Values output = conv2d(of.input, input, weights, bias, of.filters, of.window);
-      const LinearGradients gradients = conv2d_gradients(of.input, input, weights, of.filters, of.window, arriving);
-      const auto run_with = [&](int threads) {
-        return halves ? run<BFloat16>(of, *kernels, threads, input, weights, bias, arriving)
-                      : run<float>(of, *kernels, threads, input, weights, bias, arriving);
-      };
-      DYNAMIC_SECTION(of.what << ", vectors of " << kernels->vector << (halves ? ", bfloat16" : "")) {
+      const bool is_emulated = kernels == &engine::cpu::kEmulatedLaneKernels;
+      DYNAMIC_SECTION(of.what << ", vectors of " << kernels->vector << (halves ? ", bfloat16" : "")
+                              << (is_emulated ? ", emulated" : "")) {
+        const std::int64_t channels = of.input[1];
+        const std::int64_t taps = of.window.kernel.height * of.window.kernel.width;
+        const DType type = halves ? DType::kBFloat16 : DType::kFloat32;
+        const double tolerance = halves ? 0x1p-8 : 1e-5;  // of values rounded to `type`; the sums are float32
+        const Values input = random_values(of.input.elements(), 1, type);
+        const Values weights = random_values(of.filters * channels * taps, 2, type);
+        const Values bias = random_values(of.filters, 3);
+        const Values arriving = random_values(conv2d_shape(of.input, of.filters, of.window).elements(), 4, type);
+        const Values output = conv2d(of.input, input, weights, bias, of.filters, of.window);
+        const LinearGradients gradients = conv2d_gradients(of.input, input, weights, of.filters, of.window, arriving);
+        const auto run_with = [&](int threads) {
+          return halves ? run<BFloat16>(of, *kernels, threads, input, weights, bias, arriving)
+                        : run<float>(of, *kernels, threads, input, weights, bias, arriving);
+        };
         const Results one = run_with(1);
         CHECK(relative_error(one.output, output) < tolerance);
         Floats rectified = one.output;

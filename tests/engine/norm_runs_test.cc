@@ -12,6 +12,7 @@
 #include "engine/alignment.h"
 #include "engine/cpu/normalization/runs.h"
 #include "engine/elementwise/bfloat16.h"
+#include "tests/engine/emulated_kernels.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
 #include "tests/support/skip.h"
@@ -136,6 +137,12 @@ TEST_CASE(
   CHECK((native.infinities() > 0 && native.ties_are_even()));
   CHECK(&engine::cpu::norm_runs<BFloat16>(kBlock) == &engine::cpu::kAvx512Bf16NormRuns);
   CHECK(&engine::cpu::norm_runs<BFloat16>(kBlock / 2) == &engine::cpu::kBFloat16NormRuns.of[0]);
+}
+
+TEST_CASE("batch norm on blocks: the avx512_bf16 loops, emulated, write the same bytes as the portable loops") {
+  const Written emulated(engine::cpu::kEmulatedNormRuns);
+  CHECK((emulated == Written(engine::cpu::kBFloat16NormRuns.of[1])));
+  CHECK((emulated.infinities() > 0 && emulated.ties_are_even()));
 }
 
 }  // namespace arbalest::tests

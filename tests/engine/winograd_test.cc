@@ -7,6 +7,7 @@
 #include "engine/cpu/lanes/lanes.h"
 #include "tests/engine/lane_tensors.h"
 #include "tests/engine/operator_run.h"
+#include "tests/engine/winograd_run.h"
 #include "tests/support/amx.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
@@ -19,21 +20,15 @@ using engine::Conv2dSpec;
 using engine::DType;
 using engine::Shape;
 using engine::Window;
-using engine::cpu::LaneUnit;
-using engine::cpu::WinogradConvolution;
-using engine::cpu::WinogradWeightsGradient;
+using Case = WinogradCase;
+using Arguments = WinogradArguments;
+using Results = WinogradResults;
 
 constexpr Window kWindow{{3, 3}, {1, 1}, {1, 1}};
 constexpr std::int64_t kTaps = 9;
 // The method rounds transformed tensors and weights one additional time, for each of the three products of a row. Each
 // rounding adds at most half of 2^-8.
 constexpr double kTolerance = 0x1p-7;
-
-struct Case {
-  const char* what;
-  Shape input;
-  std::int64_t filters;
-};
 
 const Case kCases[] = {
     {"a residual net's last stage", {32, 64, 8, 8}, 64},
@@ -42,10 +37,6 @@ const Case kCases[] = {
     {"two groups of two filters, no row but the first and the last", {16, 3, 2, 4}, 7},
     {"one tile, two channels and filters", {16, 2, 2, 2}, 2},
     {"one channel, filters in groups of three", {16, 1, 4, 2}, 9},
-};
-
-struct Arguments {
-  Values input, weights, bias, arriving;
 };
 
 Arguments random_arguments(const Case& of) {
@@ -68,46 +59,6 @@ Arguments whole_numbers(const Case& of) {
   return some;
 }
 
-struct Results {
-  Floats output, rectified, input_gradient, weights_gradient, bias_gradient;
-  bool operator==(const Results&) const = default;
-};
-
-// weights_gradient [channels, taps, filters].
-Results run(const Case& of, int threads, const Arguments& with) {
-  const std::int64_t channels = of.input[1];
-  const Shape output{of.input[0], of.filters, of.input[2], of.input[3]};
-  Tensor<BFloat16> x = to_lanes<BFloat16>(of.input, with.input);
-  Tensor<BFloat16> arriving = to_lanes<BFloat16>(output, with.arriving);
-  const auto convolve = [&](const WinogradConvolution& convolution, Tensor<BFloat16>& images, const Floats& weights,
-                            bool reversed, const float* bias, bool relu, const Shape& result) {
-    Tensor<BFloat16> given = tensor_of<BFloat16>(weights);
-    Tensor<float> prepared(convolution.weight_units());
-    Tensor<float> scratch(convolution.scratch_units());
-    Tensor<BFloat16> y(result.elements());
-    convolution.prepare(given.data(), reversed, prepared.units());
-    convolution.run(threads, images.data(), prepared.units(), bias, relu, scratch.units(), y.data());
-    return from_lanes(result, y);
-  };
-  const Floats by_filter = swapped(with.weights, of.filters, kTaps, channels);
-  const Floats biases(with.bias.begin(), with.bias.end());
-  const WinogradConvolution forward(of.input, of.filters);
-  Results results;
-  results.output = convolve(forward, x, by_filter, false, biases.data(), false, output);
-  results.rectified = convolve(forward, x, by_filter, false, biases.data(), true, output);
-  if (channels > 1) {
-    results.input_gradient = convolve(WinogradConvolution(output, channels), arriving,
-                                      channels_last(with.weights, channels, kTaps), true, nullptr, false, of.input);
-  }
-  const WinogradWeightsGradient gradient(of.input, of.filters);
-  Tensor<float> scratch(gradient.scratch_units());
-  results.weights_gradient.resize(with.weights.size(), NAN);
-  results.bias_gradient.resize(with.bias.size(), NAN);
-  gradient.run(threads, x.data(), arriving.data(), scratch.units(), results.weights_gradient.data(),
-               results.bias_gradient.data());
-  return results;
-}
-
 Results expected(const Case& of, const Arguments& with) {
   const auto floats = [](const Values& values) { return Floats(values.begin(), values.end()); };
   const LinearGradients gradients =
@@ -122,16 +73,30 @@ Results expected(const Case& of, const Arguments& with) {
   return results;
 }
 
+// A way to run the kernels.
+struct Runner {
+  const char* name;
+  Results (*run)(const Case& of, int threads, const Arguments& with);
+};
+
+std::vector<Runner> runners() {
+  std::vector<Runner> all{{"emulated", run_emulated_winograd}};
+  if (engine::cpu::bfloat16_lane_kernels() != nullptr) {
+    all.push_back({"native", run_winograd<engine::cpu::WinogradConvolution, engine::cpu::WinogradWeightsGradient>});
+  }
+  return all;
+}
+
 void require_processor() {
   if (engine::cpu::bfloat16_lane_kernels() == nullptr) skip_test("it takes a processor with avx512_bf16");
 }
 
 TEST_CASE("Winograd convolution is close to the definition, with the same bits for any number of threads") {
-  require_processor();
+  const Runner runner = GENERATE(from_range(runners()));
   for (const Case& of : kCases) {
-    DYNAMIC_SECTION(of.what) {
+    DYNAMIC_SECTION(of.what << ", " << runner.name) {
       const Arguments with = random_arguments(of);
-      const Results results = run(of, 1, with);
+      const Results results = runner.run(of, 1, with);
       const Results wanted = expected(of, with);
       const auto error = [](const Floats& actual, const Floats& reference) {
         return relative_error(actual, Values(reference.begin(), reference.end()));
@@ -140,27 +105,28 @@ TEST_CASE("Winograd convolution is close to the definition, with the same bits f
       CHECK(error(results.input_gradient, wanted.input_gradient) < kTolerance);
       CHECK(error(results.weights_gradient, wanted.weights_gradient) < kTolerance);
       CHECK(error(results.bias_gradient, wanted.bias_gradient) < 1e-4);  // few sums, which may cancel
-      CHECK(run(of, 3, with) == results);
+      CHECK(runner.run(of, 3, with) == results);
     }
   }
 }
 
 TEST_CASE("Winograd convolution equals the definition if all its sums are exact in bfloat16") {
-  require_processor();
+  const Runner runner = GENERATE(from_range(runners()));
   for (const Case& of : kCases) {
-    DYNAMIC_SECTION(of.what) {
+    DYNAMIC_SECTION(of.what << ", " << runner.name) {
       const Arguments with = whole_numbers(of);
       Results wanted = expected(of, with);
       for (Floats* rounded : {&wanted.output, &wanted.rectified, &wanted.input_gradient}) {
         for (float& value : *rounded) value = engine::elementwise::load(engine::elementwise::to_bfloat16(value));
       }
-      CHECK((run(of, 1, with) == wanted));
+      CHECK((runner.run(of, 1, with) == wanted));
     }
   }
 }
 
 TEST_CASE("in Winograd convolution, a NaN affects exactly the windows that contain it, and a ReLU keeps it") {
-  require_processor();
+  const Runner runner = GENERATE(from_range(runners()));
+  CAPTURE(runner.name);
   const Case of{"", {16, 2, 4, 6}, 2};
   Arguments with = whole_numbers(of);
   const auto at = [](std::int64_t channel, std::int64_t y, std::int64_t x) {  // in example 0
@@ -169,7 +135,7 @@ TEST_CASE("in Winograd convolution, a NaN affects exactly the windows that conta
   const std::int64_t y = GENERATE(0, 1, 2, 3);
   const std::int64_t x = GENERATE(0, 1, 2, 5);
   with.input[at(1, y, x)] = NAN;
-  const Floats rectified = run(of, 1, with).rectified;
+  const Floats rectified = runner.run(of, 1, with).rectified;
   for (std::int64_t filter = 0; filter < 2; ++filter) {
     for (std::int64_t row = 0; row < 4; ++row) {
       for (std::int64_t column = 0; column < 6; ++column) {
