@@ -65,6 +65,7 @@ TEST_CASE("the kernel of a dense gradient sums the products of all pairs of exam
   std::vector kernels{engine::cpu::emulated_dense_gradient_of_block};
   if (engine::cpu::bfloat16_lane_kernels() != nullptr) kernels.push_back(engine::cpu::dense_gradient_of_block);
   for (const auto& kernel : kernels) {
+    CAPTURE(kernel == engine::cpu::emulated_dense_gradient_of_block);
     Floats written(static_cast<std::size_t>(kBlockFeatures / 2 * kBlock * 2), NAN);
     kernel({.pairs = kPairs,
             .input = input_units.units(),
