@@ -4,6 +4,7 @@
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
+#include "tests/support/thread_counts.h"
 
 namespace arbalest::tests {
 namespace {
@@ -30,7 +31,7 @@ TEST_CASE("activations agree with the reference, also in place") {
                                         ActivationKind::kGelu, ActivationKind::kSilu, ActivationKind::kRelu6);
   const double scale = f.kind == ActivationKind::kRelu6 ? 12.0 : 4.0;  // some above the limit of relu6
   const bool in_place = GENERATE(false, true);
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   const Shape shape = GENERATE(Shape{5, 33}, Shape{1, 1}, Shape{5, 20, 7, 3}, Shape{16, 5, 3, 2}, Shape{1, 17, 1, 1},
                                Shape{1, 1, 1, 1});
   const bool native = shape.rank() == 4 && GENERATE(false, true);

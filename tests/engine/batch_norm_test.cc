@@ -8,6 +8,7 @@
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
+#include "tests/support/thread_counts.h"
 
 namespace arbalest::tests {
 namespace {
@@ -69,7 +70,7 @@ constexpr double kSumTolerance = 3e-5;
 
 TEST_CASE("batch norm in training agrees with the reference") {
   const auto device = open_test_device();
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   const bool relu = GENERATE(false, true);
   const bool in_place = GENERATE(false, true);
   for (const NormCase& of : kCases) {
@@ -138,7 +139,7 @@ Values plus(Values a, const Values& b) {
 
 TEST_CASE("batch norm with an addend and ReLU agrees with the reference") {
   const auto device = open_test_device();
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   const bool alike = GENERATE(false, true);
   const bool in_place = GENERATE(false, true);
   for (const NormCase& of : kCases) {
@@ -200,7 +201,7 @@ TEST_CASE("batch norm with an addend omits gradients that are not requested") {
 
 TEST_CASE("batch norm at inference uses the running statistics") {
   const auto device = open_test_device();
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   const bool relu = GENERATE(false, true);
   const bool in_place = GENERATE(false, true);
   for (const NormCase& of : kCases) {

@@ -1,6 +1,7 @@
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
+#include "tests/support/thread_counts.h"
 
 namespace arbalest::tests {
 namespace {
@@ -27,7 +28,7 @@ OperatorCase make_case(const Layout& layout, float ratio, std::uint32_t layer = 
 
 TEST_CASE("dropout follows the reference mask, forward and backward") {
   const auto device = open_test_device();
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   const bool in_place = GENERATE(false, true);
   const bool native = GENERATE(false, true);
   const Shape shape = GENERATE(Shape{5, 20, 7, 9}, Shape{16, 5, 3, 2}, Shape{1, 17, 1, 1}, Shape{1, 1, 1, 1});

@@ -11,6 +11,7 @@
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_memory.h"
+#include "tests/support/thread_counts.h"
 
 namespace arbalest::tests {
 namespace {
@@ -205,7 +206,7 @@ TEST_CASE("a mini-batch is gathered by its indices, and padding is zero without 
                                                                            {{1, 200, 200}, 3},
                                                                            {{7, 6, 6}, 3},  // channels
                                                                            {{1, 2, 2}, 2'000}}));
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   CAPTURE(engine::to_string(image), batch, threads);
   const Rig rig(image, batch);
   Indices indices = random_indices(batch, 1);
@@ -238,7 +239,7 @@ TEST_CASE("a recorded gather augments each image by its place in the sequence of
       {{2, 9, 5}, {.padding = 4, .cutout = 0, .horizontal_flip = false, .seed = 1}},
       {{3, 70, 91}, {.padding = 0, .cutout = 17, .horizontal_flip = false, .seed = std::uint64_t{1} << 63}},
   }));
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   CAPTURE(engine::to_string(image), threads);
   const Rig rig(image, 9);
   const Indices indices{5, 5, kNoExample, 0, 49, 5, 12, 13, 14};

@@ -2,6 +2,7 @@
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
+#include "tests/support/thread_counts.h"
 
 namespace arbalest::tests {
 namespace {
@@ -116,7 +117,7 @@ void check(const OperatorRun& run, const Values& output, const LinearGradients& 
 
 TEST_CASE("conv2d agrees with the reference") {
   const auto device = open_test_device();
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   for (const ConvCase& of : kConvolutions) {
     DYNAMIC_SECTION(of.what << ", threads " << threads) {
       for (const Arithmetic& in : arithmetics(*device)) {
@@ -241,7 +242,7 @@ OperatorCase make_case(engine::Device& device, const DenseCase& of, DType dtype 
 
 TEST_CASE("dense agrees with the reference") {
   const auto device = open_test_device();
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   for (const DenseCase& of : kDenseLayers) {
     DYNAMIC_SECTION(of.what << ", threads " << threads) {
       for (const Arithmetic& in : arithmetics(*device)) {

@@ -1,6 +1,7 @@
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
+#include "tests/support/thread_counts.h"
 
 namespace arbalest::tests {
 namespace {
@@ -30,7 +31,7 @@ const NormCase kNorms[] = {
 TEST_CASE("local response normalization agrees with the reference") {
   const auto device = open_test_device();
   const bool native = GENERATE(false, true);
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   const bool in_place = GENERATE(false, true);
   for (const NormCase& of : kNorms) {
     DYNAMIC_SECTION(of.what << ", native " << native << ", threads " << threads << ", in place " << in_place) {

@@ -6,6 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/numbers.h"
+#include "tests/support/thread_counts.h"
 
 namespace arbalest::tests {
 namespace {
@@ -39,7 +40,7 @@ TEST_CASE("add agrees with the reference, with and without ReLU, also in place")
   const auto device = open_test_device();
   const bool relu = GENERATE(false, true);
   const bool in_place = GENERATE(false, true);
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   const auto [a_native, b_native] = GENERATE(table<bool, bool>({{true, true}, {true, false}, {false, true}}));
   for (const Shape& shape : kShapes) {
     for (const Arithmetic& in : tensor_types(*device)) {
@@ -106,7 +107,7 @@ TEST_CASE("concat agrees with the reference, and its gradients are parts of the 
   const auto device = open_test_device();
   const bool first_native = GENERATE(false, true);
   const bool others_native = GENERATE(false, true);
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   const std::vector<Shape> shapes = GENERATE(
       std::vector<Shape>{{3, 16, 5, 4}, {3, 32, 5, 4}, {3, 16, 5, 4}}, std::vector<Shape>{{2, 16, 4, 4}, {2, 5, 4, 4}},
       std::vector<Shape>{{2, 5, 4, 4}, {2, 3, 4, 4}, {2, 1, 4, 4}, {2, 7, 4, 4}},
@@ -175,7 +176,7 @@ TEST_CASE("padded shortcuts agree with the reference") {
   };
   const auto device = open_test_device();
   const bool native = GENERATE(false, true);
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   const ShortcutCase shortcut = GENERATE(ShortcutCase{{3, 16, 8, 8}, 32, 2}, ShortcutCase{{2, 5, 7, 6}, 12, 3},
                                          ShortcutCase{{2, 20, 4, 5}, 20, 1}, ShortcutCase{{4, 1, 3, 3}, 2, 2},
                                          ShortcutCase{{1, 3, 1, 1}, 40, 5}, ShortcutCase{{2, 17, 2, 2}, 18, 2},
@@ -200,7 +201,7 @@ TEST_CASE("padded shortcuts agree with the reference") {
 TEST_CASE("a sum of tensors covers exactly its elements, also in place of either input") {
   const auto device = open_test_device();
   const std::int64_t elements = GENERATE(1, 17, 70001);
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   const int place = GENERATE(0, 1, 2);  // output buffer: its own, a's, b's
   const Values a = random_values(elements, 1);
   const Values b = random_values(elements, 2);

@@ -1,6 +1,7 @@
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
+#include "tests/support/thread_counts.h"
 
 namespace arbalest::tests {
 namespace {
@@ -46,7 +47,7 @@ TEST_CASE("pool2d agrees with the reference") {
   const auto [kind, count_padding] = GENERATE(
       table<PoolKind, bool>({{PoolKind::kMax, false}, {PoolKind::kAverage, false}, {PoolKind::kAverage, true}}));
   const bool native = GENERATE(false, true);
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   for (const PoolCase& of : kPools) {
     DYNAMIC_SECTION(of.what << (kind == PoolKind::kMax ? ", max" : ", average")
                             << (count_padding ? " with zeros, native " : ", native ") << native << ", threads "

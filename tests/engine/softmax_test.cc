@@ -1,6 +1,7 @@
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
+#include "tests/support/thread_counts.h"
 
 namespace arbalest::tests {
 namespace {
@@ -24,7 +25,7 @@ TEST_CASE("softmax agrees with the reference, also in place") {
   const auto [rows, classes] =
       GENERATE(table<std::int64_t, std::int64_t>({{1, 1}, {1, 2}, {5, 17}, {32, 1000}, {257, 10}}));
   const bool in_place = GENERATE(false, true);
-  const int threads = GENERATE(1, 3);
+  const int threads = GENERATE(from_range(thread_counts()));
   const double scale = GENERATE(1.0, 20.0);
   Values logits = random_values(rows * classes, 1);
   for (double& logit : logits) logit *= scale;
