@@ -268,7 +268,7 @@ TEST_CASE("records: the same image gives the same bytes", "[input]") {
 }
 
 TEST_CASE("records: the error for too many open files says what to do", "[input]") {
-  if (kSanitized) skip_test("a sanitizer opens files itself to check the types of objects");
+  if (tests::kSanitized) tests::skip_test("a sanitizer opens files itself to check the types of objects");
   const TemporaryDirectory directory;
   write_records(directory / "train-0", {image_record(1, 1)});
   struct Limit {

@@ -93,6 +93,11 @@ const ConvCase kConvolutions[] = {
 };
 
 // `dtype`: type of all operands except a bias.
+std::int64_t operations_of(const ConvCase& of) {
+  const std::int64_t outputs = conv2d_shape(of.input, of.filters, of.window).elements();
+  return outputs * of.input[1] / of.groups * of.window.kernel.height * of.window.kernel.width;
+}
+
 OperatorCase make_case(engine::Device& device, const ConvCase& of, DType dtype = DType::kFloat32) {
   OperatorCase result;
   result.input = of.native_input ? native_image_layout(device, of.input, dtype) : device.plain_layout(of.input, dtype);
@@ -119,6 +124,7 @@ TEST_CASE("conv2d agrees with the reference") {
   const auto device = open_test_device();
   const int threads = GENERATE(from_range(thread_counts()));
   for (const ConvCase& of : kConvolutions) {
+    if (is_too_long(operations_of(of))) continue;
     DYNAMIC_SECTION(of.what << ", threads " << threads) {
       for (const Arithmetic& in : arithmetics(*device)) {
         CAPTURE(in.name);
@@ -147,6 +153,7 @@ TEST_CASE("conv2d without an input gradient has the same weight gradients") {
 TEST_CASE("conv2d at inference reads the training plan's parameters and gives its output") {
   const auto device = open_test_device();
   for (const ConvCase& of : kConvolutions) {
+    if (is_too_long(operations_of(of))) continue;
     DYNAMIC_SECTION(of.what) {
       for (const Arithmetic& in : arithmetics(*device)) {
         CAPTURE(in.name);
@@ -179,6 +186,7 @@ TEST_CASE("layers read parameters in any layout, and float32 inputs") {
                            .precision = in.precision});
     };
     for (const ConvCase& of : kConvolutions) {
+      if (is_too_long(operations_of(of))) continue;
       if (!of.bias || (of.input[0] == 32 && of.filters != 50)) continue;
       DYNAMIC_SECTION(of.what << ", " << in.name) {
         OperatorCase run = make_case(*device, of);
@@ -279,6 +287,7 @@ TEMPLATE_TEST_CASE_SIG("a fused activation equals the activation of the output",
     return in.precision == engine::Precision::kFloat32 ? in.tolerance : 2.0 * in.tolerance;
   };
   for (const ConvCase& of : kConvolutions) {
+    if (is_too_long(operations_of(of))) continue;
     if (of.input[0] == 32) continue;  // takes long; tests of training include one
     DYNAMIC_SECTION(of.what << ", " << static_cast<int>(f.kind)) {
       for (const Arithmetic& in : arithmetics(*device)) {

@@ -113,10 +113,7 @@ class LearningRateReader {
 
   std::optional<double> read_limit() {
     if (!rate_.has_limit()) return std::nullopt;
-    if (!(rate_.limit() >= rate_.base() && rate_.limit() <= kMostBase)) {
-      report("limit",
-             fmt::format("limit must be in [base, {}], with base {}, not {}", kMostBase, rate_.base(), rate_.limit()));
-    }
+    report("limit", out_of_range("limit", rate_.limit(), above(0.0, kMostBase)));
     return rate_.limit();
   }
 
