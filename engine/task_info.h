@@ -12,7 +12,9 @@ enum class StreamRole {
 
 // Streams that run operators get the cores (CPU) or the library handles (CUDA) that operators need. The other streams
 // may run on any core of a CPU device, without lending it, and have high priority on a GPU.
-constexpr bool runs_operators(StreamRole role) { return role == StreamRole::kLearner || role == StreamRole::kInference; }
+constexpr bool runs_operators(StreamRole role) {
+  return role == StreamRole::kLearner || role == StreamRole::kInference;
+}
 
 enum class TaskKind {
   kWait,      // for an event of another stream

@@ -20,10 +20,10 @@ using TraceTime = std::int64_t;
 
 // What a track shows.
 enum class TrackKind {
-  kLearner,     // the stream of a learner
-  kAveraging,   // the stream of a central model
-  kInput,       // fills mini-batches, or copies data to a device
-  kInputWait,   // training waits for mini-batches
+  kLearner,    // the stream of a learner
+  kAveraging,  // the stream of a central model
+  kInput,      // fills mini-batches, or copies data to a device
+  kInputWait,  // training waits for mini-batches
   kEvaluationInputWait
 };
 

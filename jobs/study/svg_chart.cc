@@ -68,7 +68,8 @@ std::string axes_of(const LineChart& chart) {
   std::string svg;
   for (const ChartTick& tick : chart.y.ticks) {
     const double y = y_of(chart.y, tick.at);
-    svg += fmt::format("<path class=\"grid\" d=\"M{} {:.1f}H{}\" stroke=\"#888\" stroke-opacity=\"0.25\"/>\n", kLeft, y, kRight);
+    svg += fmt::format("<path class=\"grid\" d=\"M{} {:.1f}H{}\" stroke=\"#888\" stroke-opacity=\"0.25\"/>\n", kLeft, y,
+                       kRight);
     svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8.0, y + 4.0,
                        escaped(tick.text));
   }
@@ -76,7 +77,8 @@ std::string axes_of(const LineChart& chart) {
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x_of(chart.x, tick.at),
                        kBottom + 20.0, escaped(tick.text));
   }
-  svg += fmt::format("<path class=\"axis\" d=\"M{0} {1}V{2}H{3}\" stroke=\"#888\" fill=\"none\"/>\n", kLeft, kTop, kBottom, kRight);
+  svg += fmt::format("<path class=\"axis\" d=\"M{0} {1}V{2}H{3}\" stroke=\"#888\" fill=\"none\"/>\n", kLeft, kTop,
+                     kBottom, kRight);
   svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + kRight) / 2.0,
                      kBottom + 44.0, escaped(chart.x.title));
   svg += fmt::format("<text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
@@ -103,12 +105,13 @@ std::string dot(int color, bool marked, double x, double y) {
   constexpr std::array<DotShape, 7> kShapes = {DotShape{},    {4, kHalfTurn / 4.0},     {3}, {4}, {3, kHalfTurn},
                                                {5, 0.0, 0.4}, {4, kHalfTurn / 4.0, 0.3}};
   const std::string look = color_class(color) + (marked ? " marked" : "");
-  const std::string fallback = fmt::format("fill=\"{}\"{}", light_color(color),
-                                           marked ? " stroke=\"#000\" stroke-width=\"2\"" : "");
+  const std::string fallback =
+      fmt::format("fill=\"{}\"{}", light_color(color), marked ? " stroke=\"#000\" stroke-width=\"2\"" : "");
   const double radius = marked ? 5.0 : 4.0;
   const DotShape& shape = kShapes[static_cast<std::size_t>(color) % kShapes.size()];
   if (shape.points == 0) {
-    return fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" {}/>\n", look, x, y, radius, fallback);
+    return fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" {}/>\n", look, x, y, radius,
+                       fallback);
   }
   const double reach = (shape.notch < 1.0 ? 1.5 : 1.25) * radius;  // otherwise it would look smaller than a circle
   std::string points;
@@ -227,7 +230,8 @@ std::string to_svg(const LineChart& chart) {
     if (series.ranges == ChartRanges::kBand) svg += band_of(chart, series);
   }
   if (chart.level) {
-    svg += fmt::format("<path class=\"level\" d=\"M{} {:.1f}H{}\" stroke=\"#000\" stroke-dasharray=\"6 4\"/>\n", kLeft, y_of(chart.y, *chart.level), kRight);
+    svg += fmt::format("<path class=\"level\" d=\"M{} {:.1f}H{}\" stroke=\"#000\" stroke-dasharray=\"6 4\"/>\n", kLeft,
+                       y_of(chart.y, *chart.level), kRight);
   }
   for (const ChartSeries& series : chart.series) svg += series_of(chart, series);
   return svg + legend_of(chart, legend) + "</svg>\n";

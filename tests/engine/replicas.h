@@ -13,8 +13,8 @@
 namespace arbalest::tests {
 
 inline void run_averaging(engine::Device& device, const engine::FlatTask& task, int threads) {
-  const auto stream = device.create_stream(
-      {.name = "averaging", .threads = threads, .role = engine::StreamRole::kSynchronization});
+  const auto stream =
+      device.create_stream({.name = "averaging", .threads = threads, .role = engine::StreamRole::kSynchronization});
   stream->enqueue(task, "averaging");
   stream->record().synchronize();
 }

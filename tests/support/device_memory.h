@@ -11,7 +11,8 @@ namespace arbalest::tests {
 
 inline void copy(engine::Device& device, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
-  const auto stream = device.create_stream({.name = "copy", .role = engine::StreamRole::kTransfer});  // on a GPU, without the libraries
+  const auto stream =
+      device.create_stream({.name = "copy", .role = engine::StreamRole::kTransfer});  // on a GPU, without the libraries
   stream->copy(to, from, bytes, "copy");
   stream->record().synchronize();
 }
