@@ -99,7 +99,7 @@ struct LearningRateSchedule {
   LearningRateCurve curve = FixedRate{};
   WarmUp warm_up = {};
   RateScaling with_learners = RateScaling::kSqrt;
-  std::optional<double> limit = {};  // largest value of the base scaled to the number of learners
+  std::optional<double> limit = {};  // largest value of the base scaled to the learners
 
   // The learning rate of each of `learners` learners. progress: at least 0.
   float at(double progress, int learners) const;

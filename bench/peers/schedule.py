@@ -71,7 +71,7 @@ def base_of(rate, batch):
     limit = rate.take("limit", math.inf)
     if base is None or batch is None:
         return base
-    return min(base * RULES[rule](batch / (for_batch_size or batch)), limit)
+    return min(base * RULES[rule](batch / (for_batch_size or batch)), max(limit, base))
 
 
 def read_schedule(rate, max_epochs, batch):

@@ -46,7 +46,10 @@ TEST_CASE("the limit bounds the learning rate that follows learners and mini-bat
   CHECK(peak(1, "128") == 0.08F);
   CHECK(peak(4, "128") == 0.08F);
   CHECK(peak(64, "32") == 0.08F);
-  CHECK(parse(changed("base: 0.01", "base: 0.1 limit: 0.04")).learning_rate.at(0.0, 1) == 0.04F);
+  // A base above the limit stays, and is not raised.
+  const JobOptions above = parse(changed("base: 0.01", "base: 0.1 limit: 0.04"));
+  CHECK(above.learning_rate.at(0.0, 1) == 0.1F);
+  CHECK(above.learning_rate.at(0.0, 4) == 0.1F);
 }
 
 TEST_CASE("a learning rate that cannot follow the mini-batch size is refused") {

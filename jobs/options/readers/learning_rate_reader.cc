@@ -1,5 +1,6 @@
 #include "jobs/options/readers/learning_rate_reader.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -114,7 +115,7 @@ class LearningRateReader {
   std::optional<double> read_limit() {
     if (!rate_.has_limit()) return std::nullopt;
     report("limit", out_of_range("limit", rate_.limit(), above(0.0, kMostBase)));
-    return rate_.limit();
+    return std::max(rate_.limit(), rate_.base());  // bounds the scaling, not the base
   }
 
   double batch_size_factor() {
