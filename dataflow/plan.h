@@ -65,7 +65,8 @@ class Plan {
   float* images(std::byte* arena) const;
   std::int32_t* labels(std::byte* arena) const;
 
-  // Where the output of PlanOptions::output is after forward(), until the arena is written again.
+  // The place of the output that PlanOptions::output names. It holds the output after forward(), until the arena is
+  // written again.
   struct Output {
     engine::Layout layout;
     std::size_t offset = 0;  // in the arena, in bytes

@@ -25,7 +25,7 @@ enum class TaskKind {
   kResult     // delivers results to the host: the last task of a mini-batch
 };
 
-// What a stream computes at present (Stream::begin_task).
+// The phase of a run to which a stream's tasks belong (Stream::begin_task).
 enum class WorkPhase {
   kTraining,
   kEvaluation,

@@ -47,7 +47,7 @@ struct SharedVectors {
   const engine::BFloat16* rounded_evaluation_weights = nullptr;  // their copy in low precision, if the plans read one
 };
 
-// What distinguishes a learner from the others of its device, and the memory that it shares with them.
+// Options that differ between the learners of a device, and the memory that they share.
 struct LearnerPlace {
   int number = 0;      // the learner's number on its device
   int first_core = 0;  // number of its first core within the device

@@ -18,7 +18,7 @@ namespace arbalest::jobs {
 // Nanoseconds since the trace began.
 using TraceTime = std::int64_t;
 
-// What a track shows.
+// The kind of stream or thread that a track records.
 enum class TrackKind {
   kLearner,    // the stream of a learner
   kAveraging,  // the stream of a central model

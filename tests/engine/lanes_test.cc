@@ -59,7 +59,7 @@ const Case kCases[] = {
     {"one by one", {32, 14, 3, 3}, 13, {{1, 1}, {1, 1}}},
 };
 
-// Those that this processor runs.
+// Returns the kernels that this processor runs, and the emulated ones.
 std::vector<const LaneKernels*> all_kernels() {
   std::vector<const LaneKernels*> kernels{&engine::cpu::kAvx2LaneKernels, &engine::cpu::kEmulatedLaneKernels};
   if (&engine::cpu::lane_kernels() != kernels[0]) kernels.push_back(&engine::cpu::lane_kernels());

@@ -79,7 +79,7 @@ TEST_CASE("a --set of a single field does not replace the chosen alternative") {
   CHECK(refusal(text, {"synchronization.sma.period=3"}, engine::ErrorKind::kUsage) ==
         "--set synchronization.sma.period=3: error: the job has s_sgd and not sma; to replace it, write "
         "synchronization.kind=sma{period: 3}");
-  // What it says to write can be written.
+  // A job accepts the text that the message suggests.
   CHECK(refusal(std::string(kGoodJob), {"data.mnist.directory=/data/x"}, engine::ErrorKind::kUsage) ==
         "--set data.mnist.directory=/data/x: error: the job has digits and not mnist; to replace it, write "
         "data.source=mnist{directory: \"/data/x\"}");

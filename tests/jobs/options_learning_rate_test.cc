@@ -1,4 +1,4 @@
-// How the learning rate of a job follows the mini-batch size.
+// Tests that the learning rate of a job follows its mini-batch size.
 #include <cmath>
 
 #include "tests/jobs/job_text.h"

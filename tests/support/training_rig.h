@@ -102,7 +102,7 @@ class RenumberedOrder final : public dataflow::BatchOrder {
   Number number_;
 };
 
-// How the synthetic images get to the learners.
+// The form in which the learners get the synthetic images.
 enum class RigInput {
   kFloats,   // through a ring
   kBytes,    // through a ring, normalized there

@@ -21,7 +21,7 @@ constexpr std::array<double, kRounds> kOneLearner{2.3021482993, 2.2970093706, 2.
                                                   2.2715692668, 2.3553669152, 2.3248827152};
 constexpr std::array<double, kRounds> kTwoLearners{2.3100317803, 2.2910148483, 2.3357738485,
                                                    2.2930442024, 2.2753480245, 2.297512416};
-// The same with mini-batches whose examples the CPU arranges in lanes (engine/cpu/lanes/lanes.h).
+// Losses of mini-batches of 16, whose examples the CPU arranges in lanes (engine/cpu/lanes/lanes.h).
 constexpr std::array<double, kRounds> kSixteenExamples{2.3100317803, 2.2904136034, 2.3378113632,
                                                        2.3044063153, 2.2792650059, 2.3036756675};
 

@@ -18,7 +18,7 @@ Layout make_layout(const dnnl::memory::desc& descriptor);
 Layout make_layout(const dnnl::memory::desc& descriptor, const Shape& shape);
 dnnl::memory::data_type native_type(DType dtype);
 DType dtype_of(const dnnl::memory::desc& tensor);
-// The same layout for elements of another type, such as weights and their rounded copy.
+// Returns the layout with elements of another type: weights and their rounded copy have one layout.
 dnnl::memory::desc with_type(const dnnl::memory::desc& tensor, DType dtype);
 // Number of elements including all padding.
 std::int64_t elements_of(const dnnl::memory::desc& tensor);

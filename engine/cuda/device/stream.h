@@ -21,7 +21,7 @@ class StreamObserver;
 
 namespace arbalest::engine::cuda {
 
-// What a task needs to enqueue its kernels. The handles are bound to the stream, and only its tasks use them.
+// The stream and its resources, which a task needs to enqueue kernels. Only the stream's own tasks use the handles.
 struct StreamContext {
   cudaStream_t stream = nullptr;
   cudnnHandle_t cudnn = nullptr;    // null on streams without libraries

@@ -16,7 +16,7 @@ struct ColumnCut {
   std::int64_t slices = 1;
 
   std::int64_t blocks() const { return tiles * slices; }
-  // The same channels in one slice: for adding up the partial sums of all slices.
+  // Returns a cut of the same channels into one slice, which adds up the partial sums of all slices.
   ColumnCut whole() const { return {tile, tiles, 1}; }
 };
 

@@ -29,7 +29,7 @@ __device__ BlockTail sum_of_block(const BlockTail& of_thread) {
           block_sum(of_thread.non_finite_next)};
 }
 
-// For one group of elements: S, and the sum over replicas of the squared differences.
+// Sums over the replicas of one group of elements: S, and the squared differences.
 template <int kNumbers>
 struct GroupSum {
   Floats<kNumbers> sum;
