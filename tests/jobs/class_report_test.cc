@@ -11,8 +11,8 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Scores of three classes. Class 0 is predicted right twice and mistaken for class 2 once. Class 1 is mistaken for class
-// 0. Class 2 has no examples.
+// Scores of three classes. Class 0 is predicted right twice and mistaken for class 2 once. Class 1 is mistaken for
+// class 0. Class 2 has no examples.
 ClassScores some_scores() {
   ClassScores scores(3);
   const float logits[] = {2, 1, 0, 5, 4, 3, 0, 1, 2, 1, 0, 0, 9, 9, 9};

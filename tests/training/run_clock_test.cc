@@ -1,5 +1,5 @@
-// Tests which work the seconds of a run include. The run reads a clock that only the test moves: a task of evaluation takes 1,000
-// seconds, and a round of training takes one.
+// Tests which work the seconds of a run include. The run reads a clock that only the test moves: a task of evaluation
+// takes 1,000 seconds, and a round of training takes one.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
