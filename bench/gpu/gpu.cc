@@ -14,21 +14,30 @@ namespace {
 constexpr int kSkipped = 4;  // as in tests/support/skip.h
 constexpr int kUsage = 2;
 
+[[noreturn]] void end(const char* what, const engine::Error& error, int exit_code) {
+  fmt::print(stderr, "{}: {}\n", what, error.what());
+  std::exit(exit_code);
+}
+
+engine::DeviceSpec parse_gpu(const std::string& device) {
+  engine::DeviceSpec spec = engine::parse_device(device);
+  if (!spec.is_cuda()) engine::fail(engine::ErrorKind::kUsage, "'{}' is no GPU", device);
+  return spec;
+}
+
 }  // namespace
 
 std::string gpu_or_skip(const std::string& device) {
+  engine::DeviceSpec spec;
   try {
-    const engine::DeviceSpec spec = engine::parse_device(device);
-    if (!spec.is_cuda()) engine::fail(engine::ErrorKind::kUsage, "'{}' is no GPU", device);
-    try {
-      return engine::find_cuda_device(spec).name;
-    } catch (const engine::Error& error) {
-      fmt::print(stderr, "skipped: {}\n", error.what());
-      std::exit(kSkipped);
-    }
+    spec = parse_gpu(device);
   } catch (const engine::Error& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    std::exit(kUsage);
+    end("error", error, kUsage);
+  }
+  try {
+    return engine::find_cuda_device(spec).name;
+  } catch (const engine::Error& error) {
+    end("skipped", error, kSkipped);
   }
 }
 
