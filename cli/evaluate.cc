@@ -17,6 +17,7 @@
 #include "jobs/options/evaluation_job.h"
 #include "jobs/report/class_report.h"
 #include "jobs/report/json.h"
+#include "jobs/report/resume_point.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/run/evaluation.h"
 
@@ -29,6 +30,7 @@ struct EvaluateArguments {
   std::vector<std::string> devices;
   std::string data_root;
   std::string split = "test";
+  std::string checkpoint;
   bool per_class = false;
   bool json = false;
 };
@@ -48,8 +50,45 @@ void check_model(const EvaluateArguments& arguments) {
   if (std::filesystem::exists(std::filesystem::symlink_status(run / jobs::kModelFile, error))) return;
   const char* reason = jobs::is_running(run)     ? "it is still training, and saves its model at the end"
                        : jobs::read_summary(run) ? "it ended without one; its summary.json says why"
-                                                 : "it was killed before it saved one; train again";
+                                                 : "it was killed before it saved one; go on with it by 'arbalest train "
+                                               "--resume=auto', or evaluate its newest checkpoint by --checkpoint last";
   engine::fail(engine::ErrorKind::kCheckpoint, "the run '{}' has no model: {}", arguments.run, reason);
+}
+
+// The file that --checkpoint chooses, and what was known of it when it was saved.
+struct ChosenModel {
+  std::string path;
+  std::string sha256;           // "" if it is not known
+  std::optional<double> score;  // on the set that is evaluated; none if it is not known
+};
+
+ChosenModel final_model(const EvaluateArguments& arguments, jobs::EvaluationSet set) {
+  check_model(arguments);
+  const std::optional<jobs::SavedSummary> saved = jobs::read_summary(arguments.run);
+  ChosenModel model{(std::filesystem::path(arguments.run) / jobs::kModelFile).string(), "", {}};
+  if (saved) {
+    model.sha256 = saved->model_sha256;
+    model.score = saved->score(set);
+  }
+  if (model.sha256.empty()) {
+    spdlog::warn("'{}' was cut short and has no hash of its model: whether that was changed cannot be told",
+                 arguments.run);
+  }
+  return model;
+}
+
+ChosenModel model_of(const EvaluateArguments& arguments, jobs::EvaluationSet set) {
+  const std::filesystem::path run = arguments.run;
+  if (arguments.checkpoint.empty()) return final_model(arguments, set);
+  if (arguments.checkpoint == "best") {
+    const std::filesystem::path best = run / jobs::kBestModelFile;
+    std::error_code error;
+    if (std::filesystem::exists(best, error)) return {best.string(), "", {}};
+    engine::fail(engine::ErrorKind::kCheckpoint,
+                 "the run '{}' has no {}: no epoch has ended, or its job has checkpoint {{ keep_best: 0 }}", arguments.run,
+                 jobs::kBestModelFile);
+  }
+  return {(jobs::checkpoint_named(run, arguments.checkpoint).path / jobs::kModelFile).string(), "", {}};
 }
 
 int evaluate(const EvaluateArguments& arguments) {
@@ -62,28 +101,20 @@ int evaluate(const EvaluateArguments& arguments) {
                                           : "it does not exist";
     engine::fail(engine::ErrorKind::kUsage, "'{}' is not the directory of a run: {}", arguments.run, reason);
   }
-  check_model(arguments);
+  const auto set = arguments.split == "test" ? jobs::EvaluationSet::kTest : jobs::EvaluationSet::kValidation;
+  const ChosenModel model = model_of(arguments, set);
   const jobs::JobOptions job = jobs::load_for_evaluation((run / jobs::kJobFile).string(), arguments.devices);
   log_warnings(job.warnings);
   jobs::RunContext context;
   context.data_root = data_root_of(arguments);
-  const std::optional<jobs::SavedSummary> saved = jobs::read_summary(run);
-  const std::string sha256 = saved ? saved->model_sha256 : "";
-  if (sha256.empty()) {
-    spdlog::warn("'{}' was cut short and has no hash of its model: whether that was changed cannot be told",
-                 arguments.run);
-  }
-  const auto set = arguments.split == "test" ? jobs::EvaluationSet::kTest : jobs::EvaluationSet::kValidation;
-  const jobs::EvaluationResult result = jobs::evaluate_run(job, (run / jobs::kModelFile).string(), sha256, context,
-                                                           {.set = set, .per_class = arguments.per_class});
+  const jobs::EvaluationResult result = jobs::evaluate_run(job, model.path, model.sha256, context, {.set = set, .per_class = arguments.per_class});
   const std::string metric = arguments.split + (result.rmse ? "_rmse" : "_accuracy");
   const double score = result.rmse.value_or(result.accuracy);
-  const std::optional<double> before = saved ? saved->score(set) : std::nullopt;
-  if (before && *before != score) {
+  if (model.score && *model.score != score) {
     spdlog::warn(
         "{} is {} now and was {} when '{}' was saved: its job.txtpb, the data, the program or the device is "
         "another than then",
-        metric, score, *before, arguments.run);
+        metric, score, *model.score, arguments.run);
   }
   if (arguments.json) {
     fmt::print("{}\n", jobs::to_json(result).dump(2));
@@ -113,6 +144,12 @@ Command add_evaluate(CLI::App& program) {
       "\n" +
       std::string(kExitCodesHelp));
   command->add_option("RUN", arguments->run, "Directory of the run")->required()->check(check_name);
+  command
+      ->add_option("--checkpoint", arguments->checkpoint,
+                   "Model to evaluate instead of the final one: best, last (the newest checkpoint), or the number of a "
+                   "checkpoint")
+      ->type_name("best|last|N")
+      ->check(check_name);
   command
       ->add_option(
           "--devices", arguments->devices,

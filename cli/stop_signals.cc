@@ -15,6 +15,7 @@ namespace {
 
 // A signal handler can only reach statics.
 std::atomic<int> received{0};
+std::atomic<int> requested_saves{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 std::atomic<const char*> farewell{""};
 static_assert(std::atomic<const char*>::is_always_lock_free);
@@ -27,6 +28,8 @@ extern "C" void note_signal(int signal) {
   static_cast<void>(write(STDERR_FILENO, text, std::strlen(text)) == 0);
   _exit(kSignalBase + signal);
 }
+
+extern "C" void note_save_request(int) { ++requested_saves; }
 
 void handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
@@ -52,6 +55,11 @@ const std::atomic<int>& catch_stop_signals(const char* second_signal) {
   handle(SIGPIPE, SIG_IGN);
   handle(SIGXFSZ, SIG_IGN);
   return received;
+}
+
+const std::atomic<int>& catch_save_requests() {
+  handle(SIGUSR1, note_save_request);
+  return requested_saves;
 }
 
 }  // namespace arbalest::cli

@@ -13,4 +13,7 @@ namespace arbalest::cli {
 // before it saves its model.
 const std::atomic<int>& catch_stop_signals(const char* second_signal);
 
+// Installs a handler for SIGUSR1. Returns the number of these signals so far.
+const std::atomic<int>& catch_save_requests();
+
 }  // namespace arbalest::cli

@@ -1,7 +1,9 @@
 // arbalest train JOB
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -10,9 +12,11 @@
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "cli/source_commit.h"
 #include "cli/stop_signals.h"
 #include "engine/error.h"
 #include "jobs/report/console_reporter.h"
+#include "jobs/report/resume_point.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/trace.h"
 #include "jobs/run/trainer.h"
@@ -26,6 +30,7 @@ struct TrainArguments {
   std::string output;
   std::string data_root;
   std::string trace;
+  std::string resume = "none";
   bool dry_run = false;
   bool quiet = false;
   bool no_graph = false;
@@ -39,6 +44,9 @@ int dry_run(const TrainArguments& arguments) {
   }
   if (!arguments.trace.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "--trace and --dry-run cannot stand together: a dry run keeps nothing");
+  }
+  if (arguments.resume != "none") {
+    engine::fail(engine::ErrorKind::kUsage, "--resume and --dry-run cannot stand together: a dry run keeps nothing");
   }
   const jobs::JobOptions job = load(arguments.job);
   jobs::RunContext context;
@@ -71,8 +79,51 @@ void suggest_smaller_steps(const std::vector<std::string>& overrides) {
   }
 }
 
+// The directory of a run, and the checkpoint that the run goes on from.
+struct Place {
+  std::unique_ptr<jobs::RunDirectory> directory;
+  std::optional<jobs::ResumePoint> point;  // none: the run begins
+  std::string completed;                   // why nothing is left to train; "" if something is
+};
+
+void warn(const std::string& text) { spdlog::warn(text); }
+
+Place resume_newest(const TrainArguments& arguments, const jobs::JobOptions& job) {
+  if (arguments.output.empty()) {
+    engine::fail(engine::ErrorKind::kUsage, "--resume=auto needs --output DIR, the directory of the run");
+  }
+  Place place;
+  place.directory =
+      std::make_unique<jobs::RunDirectory>(arguments.output, job.name, jobs::ExistingRun::kContinue);
+  place.point = jobs::newest_resume_point(arguments.output, job, warn);
+  place.completed = jobs::completed_text(arguments.output, place.point, job);
+  return place;
+}
+
+Place resume_from(const TrainArguments& arguments, const jobs::JobOptions& job) {
+  Place place;
+  place.point = jobs::resume_point_at(arguments.resume, job, warn);
+  const std::filesystem::path run = jobs::run_of(*place.point);
+  std::error_code error;
+  const bool is_its_own = arguments.output.empty() || std::filesystem::equivalent(arguments.output, run, error);
+  place.directory = std::make_unique<jobs::RunDirectory>(
+      is_its_own ? run : std::filesystem::path(arguments.output), job.name,
+      is_its_own ? jobs::ExistingRun::kContinue : jobs::ExistingRun::kRefuse);
+  if (is_its_own) jobs::set_later_aside(run, *place.point, warn);
+  return place;
+}
+
+// Opens the run's directory as --output and --resume say.
+Place open_place(const TrainArguments& arguments, const jobs::JobOptions& job) {
+  if (arguments.resume == "none") return {std::make_unique<jobs::RunDirectory>(arguments.output, job.name), {}, {}};
+  Place place = arguments.resume == "auto" ? resume_newest(arguments, job) : resume_from(arguments, job);
+  if (place.completed.empty()) place.directory->continue_from(place.point ? &place.point->saved : nullptr);
+  return place;
+}
+
 int train(const TrainArguments& arguments) {
-  const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once; the model was not saved\n");
+  const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once; nothing more was saved\n");
+  const std::atomic<int>& save_requests = catch_save_requests();
   const jobs::JobOptions job = load(arguments.job);
   jobs::RunContext context;
   context.data_root = data_root(arguments.data_root);
@@ -82,7 +133,19 @@ int train(const TrainArguments& arguments) {
   if (cache) context.learner_cache = &*cache;
   std::optional<jobs::Trace> trace;
   if (!arguments.trace.empty()) trace.emplace(arguments.trace);
-  jobs::RunDirectory directory(arguments.output, job.name);
+  const Place place = open_place(arguments, job);
+  if (!place.completed.empty()) {
+    fmt::print("{}: nothing is left to train\n", place.completed);
+    return kOk;
+  }
+  jobs::RunDirectory& directory = *place.directory;
+  if (place.point) {
+    context.resumed = &place.point->saved;
+    context.resumed_path = place.point->path.string();
+  }
+  context.save_requests = &save_requests;
+  context.log_bytes = [&directory] { return directory.log_bytes(); };
+  context.program = fmt::format("{} {}", ARBALEST_VERSION, source_commit());
   spdlog::info("the run is kept in '{}', datasets are looked for in '{}'", directory.path().string(),
                context.data_root);
   jobs::ConsoleOptions console_choices = console_options(arguments.quiet);
@@ -114,13 +177,22 @@ Command add_train(CLI::App& program) {
       "  arbalest train configs/lenet-digits.txtpb\n"
       "  arbalest train configs/lenet-mnist.txtpb --set training.batch_size=16 --output runs/small-batch\n"
       "\n"
-      "On Ctrl-C, SIGTERM or a closed terminal the run ends its round and saves the model. A second\n"
-      "Ctrl-C or SIGTERM ends the program at once, without saving.\n"
+      "  arbalest train configs/lenet-digits.txtpb --output runs/lenet --resume=auto\n"
+      "\n"
+      "On Ctrl-C, SIGTERM or a closed terminal the run ends its round and saves the model and a\n"
+      "checkpoint. A second Ctrl-C or SIGTERM ends the program at once, without saving. SIGUSR1 saves a\n"
+      "checkpoint, and the run goes on. --resume=auto goes on from the newest checkpoint.\n"
       "\n" +
       std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);
   command->add_option("--output", arguments->output, "Directory of the run (default: a new one in runs/)")
       ->type_name("DIR")
+      ->check(check_name);
+  command
+      ->add_option("--resume", arguments->resume,
+                   "auto: go on from the newest checkpoint in --output, or begin if there is none; none (default): "
+                   "refuse a directory that holds a run; or a checkpoint or run to go on from")
+      ->type_name("auto|none|DIR")
       ->check(check_name);
   add_data_root(*command, arguments->data_root);
   command

@@ -67,27 +67,39 @@ void ParameterLayout::initialize(engine::Device& device, std::uint64_t seed, flo
   }
 }
 
-std::vector<NamedTensor> ParameterLayout::to_canonical(engine::Device& device, const float* weights) const {
+namespace {
+
+bool is_in(Segment segment, const ParameterEntry& entry) {
+  return segment == Segment::kAll || !entry.spec.is_statistic();
+}
+
+}  // namespace
+
+std::vector<NamedTensor> ParameterLayout::to_canonical(engine::Device& device, const float* vector,
+                                                       Segment segment) const {
   std::vector<NamedTensor> tensors;
   for (const ParameterEntry& entry : entries_) {
+    if (!is_in(segment, entry)) continue;
     NamedTensor tensor{entry.name, entry.spec.shape, {}};
     tensor.values.resize(static_cast<std::size_t>(entry.spec.shape.elements()));
     const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
-    device.convert(entry.native, weights + entry.offset, plain, tensor.values.data());
+    device.convert(entry.native, vector + entry.offset, plain, tensor.values.data());
     tensors.push_back(std::move(tensor));
   }
   return tensors;
 }
 
-void ParameterLayout::from_canonical(engine::Device& device, std::span<const NamedTensor> tensors,
-                                     float* weights) const {
+void ParameterLayout::from_canonical(engine::Device& device, std::span<const NamedTensor> tensors, float* vector,
+                                     Segment segment) const {
   using engine::ErrorKind;
   for (const NamedTensor& tensor : tensors) {
-    if (std::ranges::none_of(entries_, [&](const ParameterEntry& entry) { return entry.name == tensor.name; })) {
+    const auto is_its = [&](const ParameterEntry& entry) { return entry.name == tensor.name && is_in(segment, entry); };
+    if (std::ranges::none_of(entries_, is_its)) {
       engine::fail(ErrorKind::kCheckpoint, "tensor '{}' is no parameter of the model", tensor.name);
     }
   }
   for (const ParameterEntry& entry : entries_) {
+    if (!is_in(segment, entry)) continue;
     const auto found = std::ranges::find(tensors, entry.name, &NamedTensor::name);
     if (found == tensors.end()) engine::fail(ErrorKind::kCheckpoint, "parameter '{}' is missing", entry.name);
     if (found->shape != entry.spec.shape) {
@@ -95,7 +107,7 @@ void ParameterLayout::from_canonical(engine::Device& device, std::span<const Nam
                    to_string(found->shape), to_string(entry.spec.shape));
     }
     const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
-    device.convert(plain, found->values.data(), entry.native, weights + entry.offset);
+    device.convert(plain, found->values.data(), entry.native, vector + entry.offset);
   }
 }
 

@@ -27,6 +27,12 @@ struct NamedTensor {
   std::vector<float> values;
 };
 
+// The part of the parameters that a flat vector holds.
+enum class Segment {
+  kAll,       // [elements()]
+  kTrainable  // [trainable_elements()], such as the optimizer's state
+};
+
 class ParameterLayout {
  public:
   ParameterLayout() = default;
@@ -44,11 +50,13 @@ class ParameterLayout {
   // Ranges are contiguous and cover the whole vector; neighbors with equal multipliers are merged.
   std::span<const engine::UpdateRange> update_ranges() const noexcept { return ranges_; }
 
-  // Both block the host. `weights`: [elements()] on `device`; no work that writes them may be pending.
+  // All three block the host. `weights`, `vector`: flat vectors on `device`; no work that writes them may be pending.
   void initialize(engine::Device& device, std::uint64_t seed, float* weights) const;
-  std::vector<NamedTensor> to_canonical(engine::Device& device, const float* weights) const;
-  // Throws engine::ErrorKind::kCheckpoint if the tensors are not exactly this layout's parameters.
-  void from_canonical(engine::Device& device, std::span<const NamedTensor> tensors, float* weights) const;
+  std::vector<NamedTensor> to_canonical(engine::Device& device, const float* vector,
+                                        Segment segment = Segment::kAll) const;
+  // Throws engine::ErrorKind::kCheckpoint if the tensors are not exactly this layout's parameters of that segment.
+  void from_canonical(engine::Device& device, std::span<const NamedTensor> tensors, float* vector,
+                      Segment segment = Segment::kAll) const;
 
  private:
   // Sets the offsets of the statistics, or of all other parameters.

@@ -121,6 +121,10 @@ class Learner {
   Ticket measure_statistics(const dataflow::Batch& batch, const engine::StepParameters& parameters,
                             const engine::Event& weights_ready);
 
+  // Training steps since the optimizer's state was last zero. A learner that goes on with saved state needs them, too.
+  std::uint64_t steps() const noexcept { return steps_; }
+  void continue_from(std::uint64_t steps) noexcept { steps_ = steps; }
+
   // Must be called after the host has written weights(), before any work is enqueued that reads them. Returns when the
   // host may write them again.
   void weights_were_set();

@@ -29,6 +29,12 @@ class MovingAverage {
   // The first call returns 1; a second call at the same progress returns 0.
   float take(double progress);
 
+  // Whether an average is kept; otherwise every weight is 1.
+  bool exists() const noexcept { return options_.epochs > 0.0 || options_.mean_from_epoch.has_value(); }
+  // Progress at the last call of take(), and the way to go on from there.
+  double last() const noexcept { return last_; }
+  void continue_from(double last) noexcept { last_ = last; }
+
  private:
   static constexpr double kSamples = 64.0;  // samples per `epochs`, or per epoch
 

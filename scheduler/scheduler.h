@@ -16,6 +16,7 @@
 #include "scheduler/moving_average.h"
 #include "scheduler/ring_queue.h"
 #include "scheduler/ring_slots.h"
+#include "scheduler/training_state.h"
 #include "sma/synchronizer.h"
 
 namespace arbalest::scheduler {
@@ -134,6 +135,22 @@ class Scheduler {
   // Sets the center and every replica to `tensors`. Call only before the first stride.
   void load(std::span<const dataflow::NamedTensor> tensors);
 
+  // Copies the state of the training to the host. Later strides are the same as without the call. Call only when
+  // drained.
+  TrainingState save();
+  // Upper bound of a saved state's size, in copies of the model (host_bytes).
+  static std::int64_t state_vectors(int learners, std::size_t state_slots) {
+    constexpr std::int64_t kOtherVectors = 6;  // the model twice: as it is evaluated, and as learners go on from it
+    return kOtherVectors + learners * static_cast<std::int64_t>(1 + state_slots);
+  }
+  // Goes on from a saved state: with `synchronization`, its `scaling` of the learning rate, and `learners[d]` prepared
+  // learners on device d. With as many learners in all as the state has, later strides are the same as those of the
+  // scheduler that saved it. With another number they are those after a resize() at that point. Call only before the
+  // first stride, and restart the training ring at the mini-batch state.batches. Throws kCheckpoint if the state is of
+  // another model or optimizer.
+  void restore(const TrainingState& state, const sma::Options& synchronization, RateScaling scaling,
+               std::span<const int> learners);
+
  private:
   struct Task {
     learners::Ticket ticket;
@@ -186,6 +203,9 @@ class Scheduler {
   void pop_task(Progress& progress);
   void check_finite(const Task& task) const;
   // Updates every pool's evaluation weights and their running statistics. Call only when drained.
+  // Waits for all enqueued work; there may be no tasks.
+  void settle();
+  void restore_replicas(const TrainingState& state);
   void refresh_evaluation_weights(Statistics statistics);
   void forget_statistics();
   void measure_statistics();

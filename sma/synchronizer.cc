@@ -156,12 +156,21 @@ void Synchronizer::set_center(std::size_t device, const float* weights) {
   stream.record().synchronize();
 }
 
+CenterView Synchronizer::center_view(std::size_t device) const {
+  return {center_->present(device), center_->other(device), has_velocity_ ? center_->velocity(device) : nullptr};
+}
+
 void Synchronizer::wait(const engine::Event& event) {
   if (center_) {
     center_->wait(event);
   } else {
     event.synchronize();
   }
+}
+
+void Synchronizer::settle() {
+  if (!center_) return;
+  for (const engine::Event& event : center_->record()) center_->wait(event);
 }
 
 void Synchronizer::drain() noexcept {

@@ -26,6 +26,13 @@ struct UpdateOperands {
   const float* gradient = nullptr;                  // null unless Coupling::kGradient
 };
 
+// The vectors of a device's center that later rounds depend on, [elements] each.
+struct CenterView {
+  float* present = nullptr;
+  float* before = nullptr;    // z of the round before: the center's momentum
+  float* velocity = nullptr;  // null unless a scheme of the run uses Nesterov's rule
+};
+
 // The schemes and numbers of learners that a run may use.
 struct SynchronizerNeeds {
   std::vector<Options> schemes;  // the first scheme and those that the run may switch to
@@ -111,15 +118,23 @@ class Synchronizer {
   void set_center(std::size_t device, const float* weights);
   bool has_center() const noexcept { return center_.has_value(); }
 
+  // What a checkpoint holds of the center, for kPull and kAssign. No work may be under way when it is read or written.
+  CenterView center_view(std::size_t device) const;
+  // The learning rate at the previous averaging, 0 if there was none: SlowMo's momentum depends on it.
+  float last_learning_rate() const noexcept { return last_learning_rate_; }
+  void continue_from(float last_learning_rate) noexcept { last_learning_rate_ = last_learning_rate; }
+  // The model on a device, as read_model() reads it: call gather() before it if must_gather().
+  const float* model(std::size_t device) const;
+
   // Blocks the host until `event`, which may follow a synchronization, has passed: Collective::wait.
   void wait(const engine::Event& event);
+  // Blocks the host until all work enqueued on the averaging streams has ended. Throws its first error.
+  void settle();
   // Blocks the host until the averaging streams have finished. Call it before the learners' streams are
   // drained: if a device has failed, they would wait forever for an averaging.
   void drain() noexcept;
 
  private:
-  const float* model(std::size_t device) const;
-
   std::int64_t elements_;
   std::optional<Center> center_;
   std::optional<GradientSpread> spread_;

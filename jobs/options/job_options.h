@@ -101,6 +101,17 @@ struct SynchronizationSwitch {
   std::string path;  // path of the scheme in the job: "synchronization.switch[0].local_sgd"
 };
 
+// When a run saves its state. One of the first three is set.
+struct CheckpointOptions {
+  std::optional<double> every_minutes;
+  std::optional<int> every_epochs;
+  std::optional<std::uint64_t> every_batches;
+  int keep_last = 3;  // 0: no checkpoints
+  int keep_best = 1;
+
+  bool are_on() const noexcept { return keep_last > 0; }
+};
+
 struct JobOptions {
   std::string name;
   std::shared_ptr<const dataflow::Graph> graph;
@@ -118,6 +129,7 @@ struct JobOptions {
   bool learners_are_given = false;          // whether the user set the number; else it follows from the devices
   std::optional<LearnerBounds> tuned;       // set if the number of learners is tuned while training
   std::vector<LearnerStep> schedule;        // or if it follows a schedule, which includes the start
+  CheckpointOptions checkpoint;             // for runs with a directory
   std::vector<std::string> warnings;        // to show to the user
   // The job as text, with every --set and default written out. Reading it gives this job.
   std::string resolved_text;

@@ -76,6 +76,10 @@ std::string start_text(const RunStart& start) {
                    start.learners_change.empty() ? "" : fmt::format(" ({})", start.learners_change), start.batch_size,
                    to_string(start.precision))},
       {"stop", stop}};
+  if (start.resumed) {
+    rows.push_back({"resumes", fmt::format("{} at epoch {:.2f}, after {}", start.resumed->path, start.resumed->epoch,
+                                           duration(start.resumed->elapsed_seconds))});
+  }
   if (!start.output_directory.empty()) rows.push_back({"output", start.output_directory});
   return table(rows, 2);
 }
@@ -179,10 +183,7 @@ void ConsoleReporter::on_start(const RunStart& start) {
   start_ = start;
   started_ = true;
   if (!options_.quiet) say(start_text(start));
-  for (const std::string& warning : start.warnings) {
-    const std::string label = options_.color ? "\x1b[33mwarning:\x1b[0m" : "warning:";
-    say(fmt::format("arbalest: {} {}\n", label, warning));
-  }
+  for (const std::string& warning : start.warnings) on_warning(warning);
 }
 
 void ConsoleReporter::show_bar(const RunProgress& progress) {
@@ -242,6 +243,15 @@ void ConsoleReporter::on_switch(const SwitchRow& row) {
   const std::string text = learners.size() == 1 ? counted(learners.front(), "learner")
                                                 : "learners: " + learners_text(start_.devices, learners);
   say(fmt::format("epoch {:.2f}: {} instead of {}, {}\n", row.epoch, row.to, row.from, text));
+}
+
+void ConsoleReporter::on_checkpoint(const CheckpointRow& row) {
+  if (!options_.quiet) say(fmt::format("checkpoint of epoch {:.2f}: {}\n", row.epoch, row.path));
+}
+
+void ConsoleReporter::on_warning(const std::string& text) {
+  const std::string label = options_.color ? "\x1b[33mwarning:\x1b[0m" : "warning:";
+  say(fmt::format("arbalest: {} {}\n", label, text));
 }
 
 void ConsoleReporter::on_stop(int signal) { say(fmt::format("arbalest: {}\n", stop_text(signal))); }

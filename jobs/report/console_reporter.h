@@ -32,6 +32,8 @@ class ConsoleReporter final : public RunObserver {
   void on_epoch(const EpochRow& row) override;
   void on_resize(const ResizeRow& row) override;
   void on_switch(const SwitchRow& row) override;
+  void on_checkpoint(const CheckpointRow& row) override;
+  void on_warning(const std::string& text) override;
   void on_stop(int signal) override;
   void on_finish(const RunSummary& summary) override;
 

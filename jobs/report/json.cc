@@ -150,6 +150,22 @@ ordered_json to_json(const SwitchRow& row) {
           {"learners_per_device", row.learners_per_device}};
 }
 
+ordered_json to_json(const CheckpointRow& row) {
+  return {{"batch", row.batch},
+          {"epoch", finite("epoch", row.epoch)},
+          {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
+          {"checkpoint", row.path}};
+}
+
+ordered_json to_json(const ResumeRow& row) {
+  return {{"batch", row.batch},
+          {"epoch", finite("epoch", row.epoch)},
+          {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
+          {"checkpoint", row.path},
+          {"from_learners_per_device", row.from},
+          {"learners_per_device", row.to}};
+}
+
 ordered_json to_json(const RunSummary& summary) {
   const ordered_json outcome = {
       {"job", summary.job}, {"status", to_string(summary.status)}, {"message", summary.message}};

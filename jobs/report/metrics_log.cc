@@ -1,5 +1,6 @@
 #include "jobs/report/metrics_log.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +16,17 @@ void MetricsLog::append(const char* event, const nlohmann::ordered_json& row) {
   line.update(row);
   const std::string text = line.dump() + '\n';
   write_fully(file_, std::as_bytes(std::span(text)), path_);
+}
+
+std::uint64_t MetricsLog::bytes() const {
+  struct stat status {};
+  if (fstat(file_, &status) != 0) fail_write(path_, errno);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+void MetricsLog::cut(std::uint64_t bytes) {
+  if (this->bytes() <= bytes) return;
+  if (ftruncate(file_, static_cast<off_t>(bytes)) != 0) fail_write(path_, errno);
 }
 
 void MetricsLog::sync() {

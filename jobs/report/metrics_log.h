@@ -1,6 +1,7 @@
 // metrics.jsonl: the events of a run, one JSON object per line, each with its `event`.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <utility>
 
@@ -20,6 +21,10 @@ class MetricsLog {
 
   // Writes {"event": <event>, followed by the fields of `row`}.
   void append(const char* event, const nlohmann::ordered_json& row);
+  // Length of the file.
+  std::uint64_t bytes() const;
+  // Cuts the file to its first `bytes`, unless it is shorter.
+  void cut(std::uint64_t bytes);
   // Waits until all lines are on disk.
   void sync();
 

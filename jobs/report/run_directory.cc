@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
+#include <sstream>
 #include <system_error>
 
 #include "engine/error.h"
+#include "jobs/checkpoint/saved_run.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/messages/failure.h"
 #include "jobs/options/load_job.h"
@@ -22,8 +25,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
+[[noreturn]] void fail_running(const fs::path& directory) {
+  const std::optional<int> process = running_process(directory);
+  engine::fail(ErrorKind::kUsage, "{} is training in '{}' at present; wait for it, or choose another directory with --output",
+               process ? fmt::format("process {}", *process) : "another process", directory.string());
+}
+
 [[noreturn]] void fail_used(const fs::path& directory, const char* file) {
-  engine::fail(ErrorKind::kUsage, "'{}' holds a run already ({}); choose another directory with --output",
+  if (is_running(directory)) fail_running(directory);
+  engine::fail(ErrorKind::kUsage,
+               "'{}' holds a run already ({}); go on with it by --resume=auto, or choose another directory with --output",
                directory.string(), file);
 }
 
@@ -49,12 +60,37 @@ int claim(const fs::path& directory) {
   return file;
 }
 
+// The same for a directory that may hold a run, which must have ended.
+int claim_existing(const fs::path& directory) {
+  const fs::path path = directory / kMetricsFile;
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file < 0) fail_directory("write to", directory, errno);
+  if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    close(file);
+    fail_running(directory);
+  }
+  return file;
+}
+
 }  // namespace
 
-RunDirectory::RunDirectory(const fs::path& path, const std::string& job_name) : directory_(path, job_name) {
-  check_holds_no_run(directory_.path());
-  metrics_ = std::make_unique<MetricsLog>(directory_.path() / kMetricsFile, claim(directory_.path()));
+RunDirectory::RunDirectory(const fs::path& path, const std::string& job_name, ExistingRun existing)
+    : directory_(path, job_name) {
+  const bool continues = existing == ExistingRun::kContinue;
+  if (!continues) check_holds_no_run(directory_.path());
+  std::error_code error;
+  begun_ = continues && fs::exists(directory_.path() / kMetricsFile, error);
+  metrics_ = std::make_unique<MetricsLog>(directory_.path() / kMetricsFile,
+                                          continues ? claim_existing(directory_.path()) : claim(directory_.path()));
 }
+
+void RunDirectory::continue_from(const SavedRun* saved) {
+  metrics_->cut(saved == nullptr ? 0 : saved->run.metrics_bytes);
+  if (saved != nullptr) learners_ = saved->run.learners;
+  if (unlink((path() / kSummaryFile).c_str()) != 0 && errno != ENOENT) fail_write(path() / kSummaryFile, errno);
+}
+
+std::uint64_t RunDirectory::log_bytes() const { return metrics_->bytes(); }
 
 RunDirectory::~RunDirectory() {
   if (!begun_) unlink((path() / kMetricsFile).c_str());
@@ -64,10 +100,18 @@ void RunDirectory::on_start(const RunStart& start) {
   begun_ = true;
   job_text_ = start.job_text;
   is_tuned_ = start.is_tuned;
-  learners_ = {{0, start.learners_per_device}};
   write_file(path() / kJobFile, start.job_text);
+  if (!start.resumed) {
+    learners_ = {{0, start.learners_per_device}};
+    metrics_->append("start", to_json(start));
+  } else {
+    if (metrics_->bytes() == 0) metrics_->append("start", to_json(start));  // in a directory of its own
+    metrics_->append("resume", to_json(*start.resumed));
+    if (learners_.empty() || learners_.back().per_device != start.learners_per_device) {
+      learners_.push_back({start.resumed->batch, start.learners_per_device});
+    }
+  }
   if (is_tuned_) write_replay();
-  metrics_->append("start", to_json(start));
 }
 
 void RunDirectory::on_progress(const RunProgress&) {}
@@ -89,6 +133,10 @@ void RunDirectory::on_resize(const ResizeRow& row) {
 }
 
 void RunDirectory::on_switch(const SwitchRow& row) { metrics_->append("switch", to_json(row)); }
+
+void RunDirectory::on_checkpoint(const CheckpointRow& row) { metrics_->append("checkpoint", to_json(row)); }
+
+void RunDirectory::on_warning(const std::string& text) { metrics_->append("warning", {{"text", text}}); }
 
 void RunDirectory::write_replay() const { write_file(path() / kReplayFile, with_schedule(job_text_, learners_)); }
 
@@ -116,6 +164,22 @@ bool is_running(const fs::path& directory) {
   return is_locked;
 }
 
+std::optional<int> running_process(const fs::path& directory) {
+  struct stat status {};
+  if (stat((directory / kMetricsFile).c_str(), &status) != 0) return std::nullopt;
+  // Each line: "1: FLOCK  ADVISORY  WRITE <process> <major>:<minor>:<inode> 0 EOF"
+  const std::string inode = fmt::format(":{}", status.st_ino);
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    std::istringstream words(line);
+    std::string number, kind, mode, access, file;
+    int process = 0;
+    if (!(words >> number >> kind >> mode >> access >> process >> file)) continue;
+    if (kind == "FLOCK" && access == "WRITE" && file.ends_with(inode) && process > 0) return process;
+  }
+  return std::nullopt;
+}
+
 std::optional<SavedSummary> read_summary(const fs::path& directory) {
   const fs::path path = directory / kSummaryFile;
   std::error_code error;
@@ -133,7 +197,9 @@ std::optional<SavedSummary> read_summary(const fs::path& directory) {
     const bool is_there = value != summary.end() && value->is_number();
     return is_there ? std::optional(value->get<double>()) : std::nullopt;
   };
-  return SavedSummary{.model_sha256 = summary["model_sha256"],
+  const bool has_status = summary.contains("status") && summary["status"].is_string();
+  return SavedSummary{.status = has_status ? summary["status"].get<std::string>() : "",
+                      .model_sha256 = summary["model_sha256"],
                       .test_accuracy = number("test_accuracy"),
                       .test_rmse = number("test_rmse"),
                       .validation_accuracy = number("validation_accuracy"),

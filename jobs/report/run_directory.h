@@ -16,10 +16,15 @@
 namespace arbalest::jobs {
 
 class Trace;
+struct SavedRun;
+
+// What to do with a directory that holds a run.
+enum class ExistingRun { kRefuse, kContinue };
 
 inline constexpr const char* kJobFile = "job.txtpb";
 inline constexpr const char* kReplayFile = "replay.txtpb";
 inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kBestModelFile = "best.safetensors";
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kSummaryFile = "summary.json";
 
@@ -30,8 +35,16 @@ class RunDirectory final : public RunObserver {
   // Creates `path` with its parents, or "runs/<job>-<time>" if it is "", and claims it with an empty metrics.jsonl.
   // Throws ErrorKind::kUsage if no file can be written there, or if the directory already holds a run, even one that
   // has just begun; such a run is never touched. Throws ErrorKind::kOutOfMemory if the disk is full.
-  RunDirectory(const std::filesystem::path& path, const std::string& job_name);
+  // kContinue: a directory with a run is no error, unless a process is training there; call continue_from() then.
+  RunDirectory(const std::filesystem::path& path, const std::string& job_name,
+               ExistingRun existing = ExistingRun::kRefuse);
   ~RunDirectory() override;
+
+  // The run goes on from `saved`: its log ends where it ended at that point. Null: the run begins anew, with an empty
+  // log. Removes the summary of an earlier process.
+  void continue_from(const SavedRun* saved);
+  // Bytes of metrics.jsonl so far.
+  std::uint64_t log_bytes() const;
 
   // Adds the results of `trace` to each epoch. The trace must be an observer called before this one.
   void follow(const Trace& trace) { trace_ = &trace; }
@@ -43,6 +56,8 @@ class RunDirectory final : public RunObserver {
   void on_epoch(const EpochRow& row) override;
   void on_resize(const ResizeRow& row) override;
   void on_switch(const SwitchRow& row) override;
+  void on_checkpoint(const CheckpointRow& row) override;
+  void on_warning(const std::string& text) override;
   void on_finish(const RunSummary& summary) override;
 
  private:
@@ -64,8 +79,12 @@ std::string saved_data_root(const std::filesystem::path& directory);
 // file systems without locks.
 bool is_running(const std::filesystem::path& directory);
 
+// The process that is training in `directory`; none if there is none, or if the system does not tell.
+std::optional<int> running_process(const std::filesystem::path& directory);
+
 // The part of a summary.json about the saved model.
 struct SavedSummary {
+  std::string status;  // "completed"; "" if the file does not tell
   std::string model_sha256;
   // None if the run could not measure the score, has no such set, or uses the other metric.
   std::optional<double> test_accuracy;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace arbalest::jobs {
@@ -13,6 +14,10 @@ class AccuracyTarget {
 
   // Adds an evaluation; returns whether the target is reached now.
   bool add(double accuracy);
+
+  // The last accuracies, oldest first, and the way to go on from those of an earlier process.
+  const std::vector<double>& recent() const noexcept { return last_; }
+  void continue_from(std::vector<double> recent) { last_ = std::move(recent); }
 
  private:
   std::optional<double> target_;

@@ -103,6 +103,7 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
     devices_.push_back(std::move(entry));
   }
   model_bytes_ = signed_bytes(scheduler::Scheduler::host_bytes(pools.front()->training_plan().parameters()));
+  saves_checkpoints_ = job.checkpoint.are_on() && sizes.training.has_value();
   if (tuned_) {
     most_learners_.assign(devices_.size(), find_ceiling());
     ring_learners_ = total(most_learners_);
@@ -116,6 +117,9 @@ std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_de
 std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_device, int ring_learners) const {
   const int learners = total(learners_per_device);
   std::vector<MemoryUse> uses = {{kHost, dataset_bytes_ + model_bytes_, available_.host}};
+  if (saves_checkpoints_) {
+    uses.front().needed += model_bytes_ * scheduler::Scheduler::state_vectors(learners, needs_.state_slots);
+  }
   for (const RingSize& ring : rings_) uses.front().needed += signed_bytes(ring.bytes(ring_learners));
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     const PerDevice& device = devices_[d];

@@ -100,6 +100,7 @@ class MemoryForecast {
   std::vector<RingSize> rings_;
   std::int64_t dataset_bytes_ = 0;
   std::int64_t model_bytes_ = 0;  // one copy on the host
+  bool saves_checkpoints_ = false;
   AvailableMemory available_;
 };
 

@@ -57,6 +57,18 @@ bool ModelScores::count_epoch() {
   return std::isfinite(judged.loss) && target_.add(judged.accuracy);
 }
 
+std::optional<double> ModelScores::decisive_score() const {
+  const std::optional<scheduler::Evaluation>& judged = of(accuracy_set_).evaluation;
+  if (!judged || !std::isfinite(judged->loss)) return std::nullopt;
+  return score(*judged);
+}
+
+void ModelScores::continue_from(const ScoreHistory& history) {
+  target_.continue_from(history.recent);
+  test_.best = history.best_test;
+  validation_.best = history.best_validation;
+}
+
 std::string ModelScores::problem() const {
   for (const EvaluationSet set : {EvaluationSet::kTest, EvaluationSet::kValidation}) {
     const std::optional<scheduler::Evaluation>& evaluation = of(set).evaluation;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "jobs/checkpoint/run_state.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/accuracy_target.h"
 #include "jobs/run/run_observer.h"
@@ -39,6 +40,16 @@ class ModelScores {
 
   // Counts the evaluation as the end of an epoch; returns whether the target is reached now.
   bool count_epoch();
+
+  // The score by which the run is judged; none if the model was not evaluated or its loss is not finite.
+  std::optional<double> decisive_score() const;
+  // The best of it at the end of an epoch.
+  std::optional<double> best_score() const { return of(accuracy_set_).best; }
+  bool smaller_is_better() const noexcept { return predicts_numbers(); }
+
+  // What a checkpoint holds of earlier evaluations, and the way to go on from it.
+  ScoreHistory history() const { return {target_.recent(), test_.best, validation_.best}; }
+  void continue_from(const ScoreHistory& history);
 
   // Names the loss that is not finite: "the model's loss on the test set is nan"; "" if both are finite.
   std::string problem() const;

@@ -26,6 +26,16 @@ enum class Metric {
   kRmse       // root mean squared error, for models that predict numbers
 };
 
+// The run goes on from a checkpoint.
+struct ResumeRow {
+  std::uint64_t batch = 0;
+  double epoch = 0.0;
+  double elapsed_seconds = 0.0;  // of the run up to the checkpoint
+  std::string path;              // of the checkpoint
+  std::vector<int> from;         // learners by device, in the checkpoint and from here on
+  std::vector<int> to;
+};
+
 struct RunStart {
   std::string job;
   std::string model;  // one line: "8 layers, 431,080 parameters"
@@ -47,6 +57,7 @@ struct RunStart {
   std::string data_root;  // absolute path below which datasets were looked for
   std::string output_directory;
   std::string job_text;  // JobOptions::resolved_text of the job
+  std::optional<ResumeRow> resumed = {};  // set if the run goes on from a checkpoint
 };
 
 // Progress within an epoch. Reported at most a few times a second, and not before the first results.
@@ -113,6 +124,14 @@ struct SwitchRow {
   std::vector<int> learners_per_device;  // from here on
 };
 
+// A checkpoint was written.
+struct CheckpointRow {
+  std::uint64_t batch = 0;  // mini-batches before this point
+  double epoch = 0.0;       // the same in epochs
+  double elapsed_seconds = 0.0;
+  std::string path;
+};
+
 enum class RunStatus { kTargetReached, kCompleted, kStopped, kDiverged, kFailed };
 
 struct RunSummary {
@@ -160,6 +179,9 @@ class RunObserver {
   virtual void on_epoch(const EpochRow& row) = 0;
   virtual void on_resize(const ResizeRow& row) { static_cast<void>(row); }
   virtual void on_switch(const SwitchRow& row) { static_cast<void>(row); }
+  virtual void on_checkpoint(const CheckpointRow& row) { static_cast<void>(row); }
+  // Something went wrong that does not end the run.
+  virtual void on_warning(const std::string& text) { static_cast<void>(text); }
   // The signal `signal` asks the run to stop. The run stops after the stride under way (scheduler::Scheduler).
   virtual void on_stop(int signal) { static_cast<void>(signal); }
   virtual void on_finish(const RunSummary& summary) = 0;

@@ -196,6 +196,14 @@ void Session::switch_to(const SynchronizationSwitch& to) {
   scheduler_->switch_to(to.to, to.with_learners, present);
 }
 
+void Session::restore(const scheduler::TrainingState& state, const sma::Options& synchronization,
+                      scheduler::RateScaling scaling, std::span<const int> learners_per_device) {
+  prepare(learners_per_device);
+  scheduler_->restore(state, synchronization, scaling, learners_per_device);
+  release_idle();
+  training_ring_->restart(state.batches);
+}
+
 void Session::release_idle() {
   for (const auto& pool : pools_) pool->release_idle();
 }

@@ -62,6 +62,9 @@ class Session {
   // Switches to another scheme, and prepares its learners here (Scheduler::switch_to); there may be no more than
   // before.
   void switch_to(const SynchronizationSwitch& to);
+  // Goes on from a saved state (Scheduler::restore) with this number of learners, by device, which it prepares.
+  void restore(const scheduler::TrainingState& state, const sma::Options& synchronization,
+               scheduler::RateScaling scaling, std::span<const int> learners_per_device);
   void release_idle();
   // Memory of their devices that the present learners take.
   std::int64_t learner_bytes() const;

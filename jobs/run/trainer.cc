@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "engine/error.h"
 #include "jobs/export/safetensors.h"
@@ -16,6 +17,8 @@
 #include "jobs/run/learners/learner_changes.h"
 #include "jobs/run/model_scores.h"
 #include "jobs/run/output_space.h"
+#include "jobs/run/run_checkpoints.h"
+#include "jobs/run/run_start.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::jobs {
@@ -41,24 +44,30 @@ class Trainer {
  public:
   Trainer(const JobOptions& job, const RunContext& context) : job_(job), context_(context), scores_(job) {
     summary_.job = job.name;
-    summary_.metric = job.data.input.has_ids() ? Metric::kRmse : Metric::kAccuracy;
+    summary_.metric = metric_of(job);
     summary_.precision = job.training.precision;
     summary_.seed = job.training.seed;
     summary_.accuracy_set = scores_.accuracy_set();
-    count_learners();
+    if (context.output_directory.empty()) job_.checkpoint.keep_last = 0;  // there is no place for checkpoints
+    set_learners(job.learners_per_device);
     for (const engine::DeviceSpec& device : job.devices) summary_.devices.push_back(device.name);
   }
 
   RunSummary run() {
     try {
-      if (!context_.output_directory.empty()) check_output_space(context_.output_directory, *job_.graph);
+      if (!context_.output_directory.empty()) check_output_space(context_.output_directory, job_);
       for (RunObserver* observer : context_.observers) observer->on_prepare();
       session_ = open_session(job_, context_.data_root, Session::Purpose::kTraining, context_.device_options);
-      count_learners();  // the session may have fewer learners than the job
+      set_learners(job_.learners_per_device);  // the session may have fewer learners than the job
       session_->training_ring().set_observer(context_.training_input);
       session_->test_ring().set_observer(context_.evaluation_input);
       if (session_->validation_ring() != nullptr) session_->validation_ring()->set_observer(context_.evaluation_input);
-      changes_ = make_learner_changes(job_, *session_, context_.learner_cache);
+      if (context_.resumed != nullptr) resume(*context_.resumed);
+      make_changes();
+      if (job_.checkpoint.are_on()) {
+        checkpoints_ = std::make_unique<RunCheckpoints>(job_, context_, *session_, scores_, state_,
+                                                        [this] { return seconds_since(start_); });
+      }
       announce();
       train();
       save_and_evaluate();
@@ -77,43 +86,50 @@ class Trainer {
 
   bool stop_requested() const { return context_.stop_signal != nullptr && *context_.stop_signal != 0; }
 
-  void count_learners() {
-    summary_.learners_per_device = job_.learners_per_device;
-    summary_.learners = std::accumulate(job_.learners_per_device.begin(), job_.learners_per_device.end(), 0);
+  void set_learners(std::vector<int> per_device) {
+    state_.learners_per_device = std::move(per_device);
+    summary_.learners_per_device = state_.learners_per_device;
+    summary_.learners = std::accumulate(state_.learners_per_device.begin(), state_.learners_per_device.end(), 0);
+    const std::uint64_t batch = session_ ? session_->scheduler().batches() : 0;
+    std::vector<LearnerStep>& steps = state_.learners;
+    if (!steps.empty() && steps.back().at_batch == batch) steps.pop_back();
+    if (steps.empty() || steps.back().per_device != state_.learners_per_device) {
+      steps.push_back({batch, state_.learners_per_device, {}});
+    }
   }
 
-  // "mnist train: 54,000 training, 6,000 validation and 10,000 test examples"
-  std::string data_text() const {
-    const std::int64_t validation = session_->validation_examples();
-    return fmt::format("{}: {} training{} and {}", session_->training_data().name(),
-                       grouped(session_->training_data().size()),
-                       validation == 0 ? "" : fmt::format(", {} validation", grouped(validation)),
-                       counted(session_->test_examples(), "test example"));
+  // Sets the session, the state and the clock to those of the checkpoint.
+  void resume(const SavedRun& saved) {
+    jobs::resume(saved, origin_of(job_, *session_, context_.program), job_, *session_, state_);
+    scores_.continue_from(state_.scores);
+    start_ -= std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(state_.elapsed_seconds));
+    summary_.epochs = state_.epochs;
+    summary_.time_to_accuracy_seconds = state_.time_to_accuracy_seconds;
+    if (state_.switches_done > 0) synchronization_ = sma::name_of(job_.switches[state_.switches_done - 1].to.scheme);
+    resumed_ = ResumeRow{.batch = saved.training.batches,
+                         .epoch = session_->scheduler().progress(),
+                         .elapsed_seconds = state_.elapsed_seconds,
+                         .path = context_.resumed_path,
+                         .from = saved.run.learners_per_device,
+                         .to = state_.learners_per_device};
+    set_learners(state_.learners_per_device);
+  }
+
+  void make_changes() {
+    if (context_.resumed == nullptr) {
+      changes_ = make_learner_changes(job_, *session_, context_.learner_cache);
+    } else {
+      changes_ = continue_learner_changes(job_, *session_, state_);
+    }
   }
 
   void announce() {
-    const RunStart start{
-        .job = job_.name,
-        .model = fmt::format("{}, {}", counted(static_cast<std::int64_t>(job_.graph->nodes().size()), "layer"),
-                             counted(session_->parameters(), "parameter")),
-        .data = data_text(),
-        .devices = summary_.devices,
-        .learners_per_device = summary_.learners_per_device,
-        .is_tuned = job_.tuned.has_value(),
-        .learners_change = describe_changes(job_),
-        .classes = job_.data.input.classes,
-        .metric = summary_.metric,
-        .batch_size = job_.training.batch_size,
-        .precision = job_.training.precision,
-        .max_epochs = job_.training.max_epochs,
-        .target_accuracy = job_.training.target_accuracy,
-        .accuracy_set = scores_.accuracy_set(),
-        .dropped_examples = session_->training_order().dropped_examples(),
-        .elapsed_seconds = seconds_since(start_),
-        .warnings = job_.warnings,
-        .data_root = absolute(context_.data_root),
-        .output_directory = context_.output_directory,
-        .job_text = job_.resolved_text};
+    RunStart start = describe_run(job_, *session_, scores_.accuracy_set());
+    start.learners_per_device = state_.learners_per_device;
+    start.elapsed_seconds = seconds_since(start_);
+    start.data_root = absolute(context_.data_root);
+    start.output_directory = context_.output_directory;
+    start.resumed = resumed_;
     for (RunObserver* observer : context_.observers) observer->on_start(start);
   }
 
@@ -132,14 +148,17 @@ class Trainer {
   void train() {
     summary_.status = RunStatus::kCompleted;
     try {
-      for (int epoch = 1; epoch <= job_.training.max_epochs; ++epoch) {
+      training_start_ = context_.now();
+      for (int epoch = state_.epochs + 1; epoch <= job_.training.max_epochs; ++epoch) {
         if (!train_epoch(epoch)) {
           summary_.status = RunStatus::kStopped;
           summary_.message = fmt::format("stopped by {} after {}", signal_name(*context_.stop_signal),
-                                         epochs_text(summary_.epochs_begun));
+                                         epochs_text(epochs(examples())));
           return;
         }
-        if (evaluate_epoch(epoch)) {
+        const bool reached = evaluate_epoch(epoch);
+        if (checkpoints_) checkpoints_->save_after_epoch(reached || epoch == job_.training.max_epochs);
+        if (reached) {
           summary_.status = RunStatus::kTargetReached;
           return;
         }
@@ -157,9 +176,8 @@ class Trainer {
     scheduler::Scheduler& scheduler = session_->scheduler();
     const auto end =
         static_cast<std::uint64_t>(epoch) * static_cast<std::uint64_t>(session_->training_order().batches_per_epoch());
-    epoch_ = {};
-    epoch_start_ = context_.now();
-    if (epoch == 1) training_start_ = epoch_start_;
+    epoch_start_ = context_.now() - std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(state_.epoch_seconds));
     scores_.forget();
     try {
       round_start_ = context_.now();
@@ -169,26 +187,40 @@ class Trainer {
         epoch_learning_rate_ = static_cast<double>(scheduler.learning_rate());
         account(scheduler.advance(session_->training_ring(), 1));
         report_progress();
+        if (scheduler.batches() < end) save_if_due();
       }
-      if (scheduler.batches() < end) {
+      const bool is_stopped = scheduler.batches() < end;
+      if (is_stopped) {
         for (RunObserver* observer : context_.observers) observer->on_stop(*context_.stop_signal);
       }
       account(scheduler.drain());
+      state_.epoch_seconds = seconds_since(epoch_start_);
+      if (is_stopped && checkpoints_) checkpoints_->save_between_rounds();
     } catch (const engine::Error&) {
-      account_epoch();
+      state_.epoch_seconds = seconds_since(epoch_start_);
       throw;
     }
-    account_epoch();
-    if (epoch_.examples == 0 && epoch_.tasks > 0) {
+    if (state_.epoch.examples == 0 && state_.epoch.tasks > 0) {
       engine::fail(engine::ErrorKind::kData,
                    "no example of the training data can be read; `arbalest data verify` names them with their reasons");
     }
     return scheduler.batches() >= end;
   }
 
+  // The time of a save is no training time for the tuner.
+  void save_if_due() {
+    if (!checkpoints_) return;
+    checkpoints_->report(/*wait=*/false);
+    if (!checkpoints_->is_due()) return;
+    account(session_->scheduler().drain());
+    state_.epoch_seconds = seconds_since(epoch_start_);
+    checkpoints_->save_between_rounds();
+    round_start_ = context_.now();
+  }
+
   // Adds the results of the tasks that have ended since the last call.
   void account(const scheduler::Progress& progress) {
-    epoch_.add(progress);
+    state_.epoch.add(progress);
     const Clock::time_point now = context_.now();
     if (changes_) changes_->observe(progress, std::chrono::duration<double>(now - round_start_).count());
     round_start_ = now;
@@ -200,6 +232,7 @@ class Trainer {
     const std::uint64_t batch = scheduler.batches();
     const auto change = changes_->due(batch);
     if (!change) return;
+    ++state_.learner_steps_done;
     const ResizeRow row{.batch = batch,
                         .epoch = scheduler.progress(),
                         .elapsed_seconds = seconds_since(start_),
@@ -208,10 +241,9 @@ class Trainer {
                         .reason = change->reason,
                         .evidence = change->evidence};
     if (row.to != row.from) {
-      epoch_.add(scheduler.drain());
+      state_.epoch.add(scheduler.drain());
       session_->resize(row.to);
-      job_.learners_per_device = row.to;
-      count_learners();
+      set_learners(row.to);
       round_start_ = context_.now();
     }
     for (RunObserver* observer : context_.observers) observer->on_resize(row);
@@ -220,33 +252,28 @@ class Trainer {
   // Carries out the switches that are due before the next stride.
   void switch_synchronization() {
     scheduler::Scheduler& scheduler = session_->scheduler();
-    for (; next_switch_ < job_.switches.size() && scheduler.progress() >= job_.switches[next_switch_].at_epoch;
-         ++next_switch_) {
-      const SynchronizationSwitch& to = job_.switches[next_switch_];
+    std::size_t& done = state_.switches_done;
+    for (; done < job_.switches.size() && scheduler.progress() >= job_.switches[done].at_epoch; ++done) {
+      const SynchronizationSwitch& to = job_.switches[done];
       SwitchRow row{.batch = scheduler.batches(),
                     .epoch = scheduler.progress(),
                     .elapsed_seconds = seconds_since(start_),
                     .from = synchronization_,
                     .to = std::string(sma::name_of(to.to.scheme)),
                     .learners_per_device = {}};
-      epoch_.add(scheduler.drain());
+      state_.epoch.add(scheduler.drain());
       if (changes_) changes_->settle();
       session_->switch_to(to);
       synchronization_ = row.to;
-      if (!to.learners_per_device.empty()) job_.learners_per_device = to.learners_per_device;
-      count_learners();
+      if (!to.learners_per_device.empty()) set_learners(to.learners_per_device);
       row.learners_per_device = summary_.learners_per_device;
       round_start_ = context_.now();
       for (RunObserver* observer : context_.observers) observer->on_switch(row);
     }
   }
 
-  void account_epoch() {
-    epoch_seconds_ = seconds_since(epoch_start_);
-    training_seconds_ += epoch_seconds_;
-    summary_.examples += epoch_.examples;
-    summary_.epochs_begun = epochs(summary_.examples);
-  }
+  // Examples trained on so far.
+  std::int64_t examples() const { return state_.examples + state_.epoch.examples; }
 
   double epochs(std::int64_t examples) const {
     const dataflow::ShuffledOrder& order = session_->training_order();
@@ -256,16 +283,18 @@ class Trainer {
   void report_progress() {
     constexpr double kInterval = 0.25;  // seconds
     const double elapsed = seconds_since(start_);
-    if (epoch_.examples == 0 || elapsed < next_report_) return;
+    if (state_.epoch.examples == 0 || elapsed < next_report_) return;
     next_report_ = elapsed + kInterval;
-    const double done = epochs(summary_.examples + epoch_.examples);
+    const double done = epochs(examples());
+    const double before = resumed_ ? resumed_->epoch : 0.0;  // trained by earlier processes of the run
+    if (done <= before) return;
     const double left = std::max(0.0, static_cast<double>(job_.training.max_epochs) - done);
     const RunProgress progress{.epoch = done,
                                .max_epochs = job_.training.max_epochs,
-                               .train_loss = mean_of(epoch_.loss_sum, epoch_.examples),
-                               .images_per_second = static_cast<double>(epoch_.examples) / seconds_since(epoch_start_),
+                               .train_loss = mean_of(state_.epoch.loss_sum, state_.epoch.examples),
+                               .images_per_second = static_cast<double>(state_.epoch.examples) / seconds_since(epoch_start_),
                                .elapsed_seconds = elapsed,
-                               .remaining_seconds = seconds_since(training_start_) / done * left};
+                               .remaining_seconds = seconds_since(training_start_) / (done - before) * left};
     for (RunObserver* observer : context_.observers) observer->on_progress(progress);
   }
 
@@ -277,24 +306,33 @@ class Trainer {
     const double elapsed = seconds_since(start_);
     const bool reached = scores_.count_epoch();
     if (reached) summary_.time_to_accuracy_seconds = elapsed;
+    state_.time_to_accuracy_seconds = summary_.time_to_accuracy_seconds;
     summary_.epochs = epoch;
     EpochRow row{.epoch = epoch,
-                 .train_loss = mean_of(epoch_.loss_sum, epoch_.examples),
-                 .images_per_second = static_cast<double>(epoch_.examples) / epoch_seconds_,
+                 .train_loss = mean_of(state_.epoch.loss_sum, state_.epoch.examples),
+                 .images_per_second = static_cast<double>(state_.epoch.examples) / state_.epoch_seconds,
                  .elapsed_seconds = elapsed,
                  .learning_rate = epoch_learning_rate_,
                  .learners_per_device = summary_.learners_per_device,
-                 .replica_distance = epoch_.replica_distance,
-                 .replica_spread = epoch_.replica_spread,
-                 .training_seconds = epoch_seconds_,
+                 .replica_distance = state_.epoch.replica_distance,
+                 .replica_spread = state_.epoch.replica_spread,
+                 .training_seconds = state_.epoch_seconds,
                  .evaluation_seconds = evaluation_seconds,
-                 .host_microseconds_per_step = mean_of(1e6 * epoch_.host_seconds, epoch_.tasks)};
-    if (summary_.metric == Metric::kAccuracy) row.train_accuracy = mean_of(epoch_.correct, epoch_.examples);
+                 .host_microseconds_per_step = mean_of(1e6 * state_.epoch.host_seconds, state_.epoch.tasks)};
+    if (summary_.metric == Metric::kAccuracy) row.train_accuracy = mean_of(state_.epoch.correct, state_.epoch.examples);
     scores_.write_to(row);
     if (job_.reports_loss_gap) row.averaging_loss_gap = scores_.loss_gap(*session_);
     for (RunObserver* observer : context_.observers) observer->on_epoch(row);
     scores_.require_finite(fmt::format("after epoch {}", epoch));
+    end_epoch(epoch);
     return reached;
+  }
+
+  // Adds the epoch under way to the totals.
+  void end_epoch(int epoch) {
+    state_.epochs = epoch;
+    state_.examples += std::exchange(state_.epoch, {}).examples;
+    state_.training_seconds += std::exchange(state_.epoch_seconds, 0.0);
   }
 
   void save(const std::vector<dataflow::NamedTensor>& model) {
@@ -310,6 +348,7 @@ class Trainer {
     const bool is_cut_short = summary_.status == RunStatus::kStopped || summary_.status == RunStatus::kDiverged;
     if (is_cut_short) save(scheduler.snapshot(scheduler::Statistics::kAveraged));
     save(scheduler.snapshot());
+    if (checkpoints_) checkpoints_->report(/*wait=*/true);
     if (scores_.is_known()) return;
     scores_.evaluate(*session_);  // the run ended within an epoch
     const std::string problem = scores_.problem();
@@ -323,12 +362,14 @@ class Trainer {
   void finish() {
     scores_.write_to(summary_);
     if (session_) {
-      summary_.skipped_examples = session_->skipped_examples();
-      summary_.first_skipped = session_->first_skipped();
+      summary_.skipped_examples = state_.skipped_examples + session_->skipped_examples();
+      summary_.first_skipped = state_.first_skipped.empty() ? session_->first_skipped() : state_.first_skipped;
+      summary_.examples = examples();
+      summary_.epochs_begun = epochs(examples());
     }
     summary_.train_seconds = seconds_since(start_);
-    summary_.images_per_second =
-        training_seconds_ > 0.0 ? static_cast<double>(summary_.examples) / training_seconds_ : 0.0;
+    const double training_seconds = state_.training_seconds + state_.epoch_seconds;
+    summary_.images_per_second = training_seconds > 0.0 ? static_cast<double>(summary_.examples) / training_seconds : 0.0;
     std::exception_ptr failure;
     for (RunObserver* observer : context_.observers) {
       try {
@@ -340,22 +381,21 @@ class Trainer {
     if (failure) std::rethrow_exception(failure);
   }
 
-  JobOptions job_;
+  JobOptions job_;  // stays as it is once the session is open
   const RunContext& context_;
-  const Clock::time_point start_ = context_.now();
+  Clock::time_point start_ = context_.now();  // less the seconds of earlier processes of the run
+  RunState state_;
+  std::optional<ResumeRow> resumed_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<LearnerChanges> changes_;  // declared after session_, which it uses
   ModelScores scores_;
   RunSummary summary_;
-  scheduler::Progress epoch_;  // of the present epoch
-  Clock::time_point epoch_start_;
+  std::unique_ptr<RunCheckpoints> checkpoints_;  // declared after what it refers to; null: there are none
+  Clock::time_point epoch_start_;  // less the seconds of earlier processes of the run
   Clock::time_point round_start_;
-  double epoch_seconds_ = 0.0;
   double epoch_learning_rate_ = 0.0;  // in its last round
   Clock::time_point training_start_;
-  double training_seconds_ = 0.0;  // evaluation not included
   double next_report_ = 0.0;
-  std::size_t next_switch_ = 0;
   std::string synchronization_{sma::name_of(job_.synchronization.scheme)};  // present scheme
 };
 

@@ -41,8 +41,9 @@ const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
       {"jobs/messages", {}},
       {"jobs/export", {"jobs/messages"}},
       {"jobs/options", {"jobs/messages"}},
-      {"jobs/run", {"jobs/options", "jobs/export", "jobs/messages"}},
-      {"jobs/report", {"jobs/run", "jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/checkpoint", {"jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/run", {"jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/report", {"jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/study", {"jobs/report", "jobs/run", "jobs/options", "jobs/export", "jobs/messages"}},
   };
   return kArrows;
@@ -60,7 +61,7 @@ const std::vector<VendorRule>& vendor_rules() {
       {R"((oneapi/)?tbb(/|\.h).*)", "oneTBB", {"engine/host"}},
       {R"((cuda|cudnn|cublas|curand|nccl|nvtx).*)", "CUDA", {"engine/cuda"}},
       {R"(mpi\.h)", "MPI", {"engine/process"}},
-      {R"(google/protobuf/(text_format|io/tokenizer)\.h)", "the parser of protobuf text", {"jobs/options/text"}},
+      {R"(google/protobuf/(text_format|io/tokenizer)\.h)", "the parser of protobuf text", {"jobs/options/text", "jobs/checkpoint"}},
       {R"(google/protobuf/.*)", "protobuf", {"dataflow/models", "dataflow/input", "jobs", "cli"}},
       {R"(tensorflow/.*\.pb\.h)", "the schema of TFRecord files", {"dataflow/input/formats"}},
       {R"((jpeglib|jerror|png)\.h)", "libjpeg-turbo and libpng", {"dataflow/input/images"}},

@@ -4,6 +4,7 @@
 
 #include "dataflow/models/model_defaults.h"
 #include "jobs/options/job_options.h"
+#include "jobs/options/readers/checkpoint_reader.h"
 #include "jobs/options/readers/data_defaults.h"
 #include "jobs/options/readers/job_reader.h"
 #include "jobs/options/readers/learning_rate_reader.h"
@@ -49,6 +50,7 @@ void fill_defaults(v1::Job& job, const std::string& file) {
   fill_optimizer(*job.mutable_optimizer());
   fill_learning_rate(*job.mutable_learning_rate(), job.training().max_epochs());
   fill_synchronization(*job.mutable_synchronization());
+  fill_checkpoint(*job.mutable_checkpoint());
   if (job.devices().empty()) {
     for (const engine::DeviceSpec& device : engine::list_devices()) job.add_devices(device.name);
   }

@@ -5,6 +5,7 @@
 #include "engine/cuda_devices.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/known_datasets.h"
+#include "jobs/options/readers/checkpoint_reader.h"
 #include "jobs/options/readers/data_reader.h"
 #include "jobs/options/readers/graph_reader.h"
 #include "jobs/options/readers/learners_reader.h"
@@ -49,6 +50,7 @@ class JobReader {
     read_learners(*job_.mutable_learners(), options_, issues_);
     learners_are_sound_ = issues_.all().size() == issues_before && !options_.devices.empty();
     read_synchronization();
+    options_.checkpoint = read_checkpoint(job_.checkpoint(), issues_);
     read_model();
     read_round();
     if (issues_.empty()) add_warnings();

@@ -249,8 +249,9 @@ namespace {
 
 class ScheduledChanges final : public LearnerChanges {
  public:
-  ScheduledChanges(std::vector<LearnerStep> schedule, Session& session)
-      : session_(session), schedule_(std::move(schedule)) {}
+  // `next`: the first step that has not begun.
+  ScheduledChanges(std::vector<LearnerStep> schedule, Session& session, std::size_t next)
+      : session_(session), schedule_(std::move(schedule)), next_(next) {}
 
   void observe(const scheduler::Progress& /*progress*/, double /*seconds*/) override {
     if (std::exchange(releases_, false)) session_.release_idle();  // on this thread, like the preparation
@@ -275,7 +276,7 @@ class ScheduledChanges final : public LearnerChanges {
 
   Session& session_;
   std::vector<LearnerStep> schedule_;
-  std::size_t next_ = 1;   // the run begins with the first one
+  std::size_t next_;
   bool releases_ = false;  // whether idle learners are still allocated
 };
 
@@ -295,8 +296,20 @@ std::unique_ptr<LearnerChanges> make_learner_changes(JobOptions& job, Session& s
     }
     return std::make_unique<TunedChanges>(job, session, guess);
   }
-  if (job.schedule.size() > 1) return std::make_unique<ScheduledChanges>(job.schedule, session);
+  if (job.schedule.size() > 1) return std::make_unique<ScheduledChanges>(job.schedule, session, 1);
   return nullptr;
+}
+
+std::unique_ptr<LearnerChanges> continue_learner_changes(const JobOptions& job, Session& session,
+                                                         const RunState& state) {
+  if (job.tuned) {
+    JobOptions present = job;
+    present.learners_per_device = state.learners_per_device;
+    return std::make_unique<TunedChanges>(
+        present, session, FirstGuess{.learners = state.learners_per_device, .extent = autotuner::Extent::kAround});
+  }
+  if (job.schedule.size() < 2) return nullptr;
+  return std::make_unique<ScheduledChanges>(job.schedule, session, std::max<std::size_t>(state.learner_steps_done, 1));
 }
 
 }  // namespace arbalest::jobs

@@ -11,6 +11,7 @@
 
 #include "autotuner/fleet_tuner.h"
 #include "autotuner/noise_scale.h"
+#include "jobs/checkpoint/run_state.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/learners/failed_counts.h"
 #include "jobs/run/learners/learner_cache.h"
@@ -133,5 +134,10 @@ FirstGuess first_guess(const JobOptions& job);
 // (unless null) has the answer of an earlier search, the search begins there and stays around it. A problem with the
 // cache's file becomes a warning of the job.
 std::unique_ptr<LearnerChanges> make_learner_changes(JobOptions& job, Session& session, const LearnerCache* cache);
+
+// The same for a run that goes on from a checkpoint: a tuned job keeps the number that it has and searches around it, a
+// schedule goes on after its last step that has begun.
+std::unique_ptr<LearnerChanges> continue_learner_changes(const JobOptions& job, Session& session,
+                                                         const RunState& state);
 
 }  // namespace arbalest::jobs

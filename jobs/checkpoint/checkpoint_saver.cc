@@ -1,0 +1,116 @@
+#include "jobs/checkpoint/checkpoint_saver.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include "jobs/checkpoint/checkpoint_store.h"
+#include "jobs/export/safetensors.h"
+#include "jobs/messages/failure.h"
+
+namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
+
+fs::path checkpoints_of(const fs::path& run_directory) { return run_directory / "checkpoints"; }
+
+CheckpointSaver::CheckpointSaver(const fs::path& run_directory, const CheckpointOptions& options,
+                                 bool smaller_is_better, std::uint64_t from_batches, double from_seconds,
+                                 std::optional<double> best)
+    : run_directory_(run_directory),
+      checkpoints_(checkpoints_of(run_directory)),
+      options_(options),
+      smaller_is_better_(smaller_is_better),
+      last_batches_(from_batches),
+      last_seconds_(from_seconds),
+      best_(best) {
+  sweep_partial(checkpoints_);
+}
+
+CheckpointSaver::~CheckpointSaver() {
+  if (writing_.valid()) writing_.wait();
+}
+
+bool CheckpointSaver::is_due(std::uint64_t batches, double seconds, std::optional<int> ended_epochs) const {
+  if (!options_.are_on() || batches == last_batches_ || is_writing()) return false;
+  if (options_.every_epochs) return ended_epochs && *ended_epochs % *options_.every_epochs == 0;
+  if (options_.every_batches) return batches / *options_.every_batches > last_batches_ / *options_.every_batches;
+  constexpr double kSecondsPerMinute = 60.0;
+  return seconds - last_seconds_ >= options_.every_minutes.value_or(0.0) * kSecondsPerMinute;
+}
+
+bool CheckpointSaver::is_best(double score) const {
+  return options_.keep_best > 0 && (!best_ || is_better(score, *best_));
+}
+
+void CheckpointSaver::save(SavedRun saved, double seconds) {
+  last_batches_ = saved.training.batches;
+  last_seconds_ = seconds;
+  start(saved.training.batches, [this, saved = std::move(saved)](SaveResult& result) {
+    result.path = write_saved_run(checkpoints_, saved);
+    retain(result);
+  });
+}
+
+void CheckpointSaver::save_best(scheduler::Tensors model, double score) {
+  best_ = score;
+  start(last_batches_, [this, model = std::move(model)](SaveResult&) {
+    write_safetensors(run_directory_ / "best.safetensors", model, {{"format", "arbalest"}});
+  });
+}
+
+template <typename Write>
+void CheckpointSaver::start(std::uint64_t batches, Write write) {
+  collect();
+  auto task = [batches, write = std::move(write)] {
+    SaveResult result{.batches = batches, .path = {}, .failure = {}};
+    try {
+      write(result);
+    } catch (const std::exception& error) {
+      result.failure = as_error(error).what();
+    }
+    return result;
+  };
+  try {
+    writing_ = std::async(std::launch::async, task);
+  } catch (const std::system_error&) {  // no thread is left
+    results_.push_back(task());
+  }
+}
+
+bool CheckpointSaver::is_writing() const {
+  return writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+}
+
+void CheckpointSaver::collect() {
+  if (writing_.valid()) results_.push_back(writing_.get());
+}
+
+std::optional<SaveResult> CheckpointSaver::take_result(bool wait) {
+  if (wait || !is_writing()) collect();
+  // The end of save_best() is worth telling only if it failed.
+  std::erase_if(results_, [](const SaveResult& result) { return result.path.empty() && result.failure.empty(); });
+  if (results_.empty()) return std::nullopt;
+  SaveResult first = std::move(results_.front());
+  results_.erase(results_.begin());
+  return first;
+}
+
+// Deletes the checkpoints that are neither among the newest nor among the best.
+void CheckpointSaver::retain(SaveResult& result) const {
+  std::vector<std::pair<double, std::uint64_t>> scored;
+  for (const Checkpoint& checkpoint : list_checkpoints(checkpoints_)) {
+    const std::optional<double> score = score_of(checkpoint);
+    if (score) scored.emplace_back(*score, checkpoint.batches);
+  }
+  std::ranges::stable_sort(scored, [this](const auto& a, const auto& b) { return is_better(a.first, b.first); });
+  scored.resize(std::min(scored.size(), static_cast<std::size_t>(options_.keep_best)));
+  std::vector<std::uint64_t> best;
+  for (const auto& [score, batches] : scored) best.push_back(batches);
+  jobs::retain(checkpoints_, options_.keep_last, best,
+               [&](const std::string& text) { result.warnings.push_back(text); });
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,71 @@
+// Decides when a run's checkpoints are due, and writes them beside the training, one at a time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jobs/checkpoint/saved_run.h"
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+// The end of a save.
+struct SaveResult {
+  std::uint64_t batches = 0;   // mini-batches trained before the checkpoint
+  std::filesystem::path path;  // directory of the checkpoint; "" if it failed
+  std::string failure;         // why it failed; the checkpoints before it are intact
+  std::vector<std::string> warnings = {};  // about other checkpoints
+};
+
+class CheckpointSaver {
+ public:
+  // Checkpoints go below `run_directory`/checkpoints. `from`: position from which the run goes on; the first interval
+  // begins there. `best`: best score so far, of an earlier process of the run.
+  CheckpointSaver(const std::filesystem::path& run_directory, const CheckpointOptions& options, bool smaller_is_better,
+                  std::uint64_t from_batches, double from_seconds, std::optional<double> best);
+  ~CheckpointSaver();  // waits for a save under way
+  CheckpointSaver(const CheckpointSaver&) = delete;
+  CheckpointSaver& operator=(const CheckpointSaver&) = delete;
+
+  // Whether no save is under way, and a checkpoint is due after so many mini-batches and seconds of the run. `ended_epochs`: set at the end of an
+  // epoch.
+  bool is_due(std::uint64_t batches, double seconds, std::optional<int> ended_epochs) const;
+  // Whether a model with this score is the best so far, so that save_best() would keep it.
+  bool is_best(double score) const;
+
+  // Both wait for the save under way and then write on a thread of their own.
+  void save(SavedRun saved, double seconds);
+  // Writes best.safetensors.
+  void save_best(scheduler::Tensors model, double score);
+
+  // Returns the result of a save that has ended; none if there is nothing new. `wait`: waits for the save under way.
+  std::optional<SaveResult> take_result(bool wait);
+
+ private:
+  // Runs `write`, which sets the result's path, on a thread of its own.
+  template <typename Write>
+  void start(std::uint64_t batches, Write write);
+  bool is_writing() const;
+  void collect();
+  void retain(SaveResult& result) const;
+  bool is_better(double score, double than) const { return smaller_is_better_ ? score < than : score > than; }
+
+  std::filesystem::path run_directory_;
+  std::filesystem::path checkpoints_;
+  CheckpointOptions options_;
+  bool smaller_is_better_;
+  std::uint64_t last_batches_;
+  double last_seconds_;
+  std::optional<double> best_;
+  std::future<SaveResult> writing_;
+  std::vector<SaveResult> results_;  // not taken yet
+};
+
+// The directory of a run's checkpoints.
+std::filesystem::path checkpoints_of(const std::filesystem::path& run_directory);
+
+}  // namespace arbalest::jobs

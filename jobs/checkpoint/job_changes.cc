@@ -1,0 +1,114 @@
+#include "jobs/checkpoint/job_changes.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <google/protobuf/text_format.h>
+#include <google/protobuf/util/message_differencer.h>
+
+#include "arbalest/v1/job.pb.h"
+#include "engine/error.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+
+v1::Job parse(const std::string& text) {
+  v1::Job job;
+  google::protobuf::TextFormat::Parser parser;
+  parser.SetRecursionLimit(50);
+  if (!parser.ParseFromString(text, &job)) {
+    engine::fail(engine::ErrorKind::kCheckpoint,
+                 "the checkpoint's job.txtpb cannot be read; it may be of a newer version of this program");
+  }
+  return job;
+}
+
+// Collects the fields that differ, as "optimizer.sgd.momentum is 0.9 in the checkpoint and 0.8 in the job".
+class Differences final : public MessageDifferencer::Reporter {
+ public:
+  const std::vector<std::string>& all() const noexcept { return all_; }
+
+  void ReportAdded(const google::protobuf::Message&, const google::protobuf::Message& now,
+                   const std::vector<MessageDifferencer::SpecificField>& path) override {
+    all_.push_back(fmt::format("{}: none in the checkpoint, {} in the job", name(path, true), value(now, path, true)));
+  }
+  void ReportDeleted(const google::protobuf::Message& before, const google::protobuf::Message&,
+                     const std::vector<MessageDifferencer::SpecificField>& path) override {
+    all_.push_back(fmt::format("{}: {} in the checkpoint, none in the job", name(path, false), value(before, path, false)));
+  }
+  void ReportModified(const google::protobuf::Message& before, const google::protobuf::Message& now,
+                      const std::vector<MessageDifferencer::SpecificField>& path) override {
+    all_.push_back(fmt::format("{}: {} in the checkpoint, {} in the job", name(path, true), value(before, path, false),
+                               value(now, path, true)));
+  }
+
+ private:
+  static std::string name(const std::vector<MessageDifferencer::SpecificField>& path, bool is_new) {
+    std::string text;
+    for (const auto& part : path) {
+      if (part.field == nullptr) continue;
+      text += (text.empty() ? "" : ".") + std::string(part.field->name());
+      const int index = is_new && part.new_index >= 0 ? part.new_index : part.index;
+      if (part.field->is_repeated()) text += fmt::format("[{}]", index);
+    }
+    return text;
+  }
+
+  // The value of the last field of the path; `message` holds that field.
+  static std::string value(const google::protobuf::Message& message,
+                           const std::vector<MessageDifferencer::SpecificField>& path, bool is_new) {
+    const auto& last = path.back();
+    if (last.field == nullptr) return "another value";
+    const int index = is_new && last.new_index >= 0 ? last.new_index : last.index;
+    std::string text;
+    google::protobuf::TextFormat::Printer printer;
+    printer.SetSingleLineMode(true);
+    printer.PrintFieldValueToString(message, last.field, last.field->is_repeated() ? index : -1, &text);
+    return last.field->message_type() != nullptr ? "{ " + text + "}" : text;
+  }
+
+  std::vector<std::string> all_;
+};
+
+}  // namespace
+
+void check_same_job(const std::string& saved_text, const JobOptions& job) {
+  v1::Job saved = parse(saved_text);
+  v1::Job now = parse(job.resolved_text);
+  for (v1::Job* each : {&saved, &now}) {
+    each->clear_learners();
+    each->clear_devices();
+    each->clear_checkpoint();
+    each->mutable_training()->clear_max_epochs();
+    each->mutable_training()->clear_target_accuracy();
+  }
+  Differences differences;
+  MessageDifferencer differencer;
+  differencer.ReportDifferencesTo(&differences);
+  if (differencer.Compare(saved, now)) return;
+  engine::fail(engine::ErrorKind::kCheckpoint,
+               "the job has changed since the checkpoint was saved:\n  {}\nset these fields back, or start a new run "
+               "with another --output",
+               fmt::join(differences.all(), "\n  "));
+}
+
+std::optional<double> target_of(const std::string& saved_text) {
+  const v1::Job job = parse(saved_text);
+  return job.training().has_target_accuracy() ? std::optional(job.training().target_accuracy()) : std::nullopt;
+}
+
+bool asks_for_other_learners(const std::string& saved_text, const JobOptions& job) {
+  const v1::Job saved = parse(saved_text);
+  const v1::Job now = parse(job.resolved_text);
+  if (saved.devices_size() != now.devices_size()) return true;
+  for (int i = 0; i < saved.devices_size(); ++i) {
+    if (saved.devices(i) != now.devices(i)) return true;
+  }
+  return !MessageDifferencer::Equals(saved.learners(), now.learners());
+}
+
+}  // namespace arbalest::jobs

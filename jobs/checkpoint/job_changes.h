@@ -1,0 +1,22 @@
+// Compares the job of a checkpoint with the job that is to go on from it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+// Throws kCheckpoint with all fields that differ, unless a resumed run may change them: learners, devices,
+// training.max_epochs, training.target_accuracy and checkpoint. `saved_text`: the JobOptions::resolved_text of the
+// checkpoint.
+void check_same_job(const std::string& saved_text, const JobOptions& job);
+
+// The target accuracy of the checkpoint's job.
+std::optional<double> target_of(const std::string& saved_text);
+
+// Whether the job's `learners` or `devices` differ from those of the checkpoint.
+bool asks_for_other_learners(const std::string& saved_text, const JobOptions& job);
+
+}  // namespace arbalest::jobs

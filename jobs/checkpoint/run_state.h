@@ -1,0 +1,48 @@
+// Everything that changes while a job runs; JobOptions stay as they were read. The Trainer owns the state. A checkpoint
+// holds it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jobs/options/job_options.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/training_state.h"
+
+namespace arbalest::jobs {
+
+// What the stop rule and the report remember of earlier evaluations.
+struct ScoreHistory {
+  std::vector<double> recent;             // accuracies that AccuracyTarget compares with the target, oldest first
+  std::optional<double> best_test;        // an accuracy or an RMSE, at the end of an epoch
+  std::optional<double> best_validation;  // likewise
+};
+
+struct RunState {
+  std::vector<int> learners_per_device;
+  std::size_t switches_done = 0;       // of JobOptions::switches
+  std::size_t learner_steps_done = 0;  // of JobOptions::schedule, the start included
+  std::vector<LearnerStep> learners;   // every number of learners that the run has had
+  int epochs = 0;                      // epochs that ended and were evaluated
+
+  scheduler::Progress epoch;   // results of the epoch under way
+  double epoch_seconds = 0.0;  // of training in the epoch under way, at the time of a checkpoint
+
+  // Totals over the ended epochs.
+  std::int64_t examples = 0;
+  double training_seconds = 0.0;
+  // These are of earlier processes of the run, or, in a checkpoint, of the whole run.
+  double elapsed_seconds = 0.0;
+  std::int64_t skipped_examples = 0;
+  std::string first_skipped;
+
+  ScoreHistory scores;
+  std::optional<double> time_to_accuracy_seconds;
+  std::optional<double> present_score;  // of the model at this point, if it was just evaluated at the end of an epoch
+
+  std::uint64_t metrics_bytes = 0;  // length of metrics.jsonl
+};
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,146 @@
+#include "jobs/checkpoint/run_state_text.h"
+
+#include <google/protobuf/text_format.h>
+
+#include "arbalest/v1/run_state.pb.h"
+#include "engine/error.h"
+#include "jobs/checkpoint/saved_run.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+template <typename Field, typename Values>
+void set_all(Field* field, const Values& values) {
+  for (const auto& value : values) *field->Add() = value;
+}
+
+v1::RunState::Training to_proto(const scheduler::TrainingState& training) {
+  v1::RunState::Training message;
+  message.set_drops(training.drops);
+  message.set_steps_left(training.steps_left);
+  message.set_averaged_at(training.averaged_at);
+  message.set_last_learning_rate(training.last_learning_rate);
+  for (const scheduler::LearnerState& learner : training.learners) message.add_learner_steps(learner.steps);
+  set_all(message.mutable_optimizer_slots(), training.optimizer_slots);
+  return message;
+}
+
+scheduler::TrainingState from_proto(const v1::RunState::Training& message, std::uint64_t batches) {
+  scheduler::TrainingState training{.batches = batches,
+                                    .drops = message.drops(),
+                                    .steps_left = message.steps_left(),
+                                    .averaged_at = message.averaged_at(),
+                                    .last_learning_rate = message.last_learning_rate()};
+  training.optimizer_slots.assign(message.optimizer_slots().begin(), message.optimizer_slots().end());
+  for (const std::uint64_t steps : message.learner_steps()) training.learners.push_back({.steps = steps});
+  return training;
+}
+
+v1::RunState::Epoch to_proto(const scheduler::Progress& sums, double seconds) {
+  v1::RunState::Epoch message;
+  message.set_tasks(sums.tasks);
+  message.set_examples(sums.examples);
+  message.set_loss_sum(sums.loss_sum);
+  message.set_correct(sums.correct);
+  message.set_correct_top5(sums.correct_top5);
+  message.set_replica_distance(sums.replica_distance);
+  message.set_replica_spread(sums.replica_spread);
+  message.set_host_seconds(sums.host_seconds);
+  message.set_seconds(seconds);
+  return message;
+}
+
+scheduler::Progress from_proto(const v1::RunState::Epoch& message) {
+  return {.tasks = message.tasks(),
+          .examples = message.examples(),
+          .loss_sum = message.loss_sum(),
+          .correct = message.correct(),
+          .correct_top5 = message.correct_top5(),
+          .replica_distance = message.replica_distance(),
+          .replica_spread = message.replica_spread(),
+          .host_seconds = message.host_seconds()};
+}
+
+v1::RunState::Scores scores_of(const RunState& run) {
+  v1::RunState::Scores message;
+  set_all(message.mutable_recent(), run.scores.recent);
+  if (run.scores.best_test) message.set_best_test(*run.scores.best_test);
+  if (run.scores.best_validation) message.set_best_validation(*run.scores.best_validation);
+  if (run.time_to_accuracy_seconds) message.set_time_to_accuracy_seconds(*run.time_to_accuracy_seconds);
+  if (run.present_score) message.set_present(*run.present_score);
+  return message;
+}
+
+void read_scores(const v1::RunState::Scores& message, RunState& run) {
+  run.scores.recent.assign(message.recent().begin(), message.recent().end());
+  if (message.has_best_test()) run.scores.best_test = message.best_test();
+  if (message.has_best_validation()) run.scores.best_validation = message.best_validation();
+  if (message.has_time_to_accuracy_seconds()) run.time_to_accuracy_seconds = message.time_to_accuracy_seconds();
+  if (message.has_present()) run.present_score = message.present();
+}
+
+}  // namespace
+
+std::string run_state_text(const SavedRun& saved) {
+  const RunState& run = saved.run;
+  v1::RunState message;
+  message.set_batches(saved.training.batches);
+  message.set_epochs(run.epochs);
+  set_all(message.mutable_learners_per_device(), run.learners_per_device);
+  message.set_switches_done(run.switches_done);
+  message.set_learner_steps_done(run.learner_steps_done);
+  *message.mutable_training() = to_proto(saved.training);
+  *message.mutable_epoch() = to_proto(run.epoch, run.epoch_seconds);
+  message.set_examples(run.examples);
+  message.set_training_seconds(run.training_seconds);
+  message.set_elapsed_seconds(run.elapsed_seconds);
+  message.set_skipped_examples(run.skipped_examples);
+  message.set_first_skipped(run.first_skipped);
+  *message.mutable_scores() = scores_of(run);
+  for (const LearnerStep& step : run.learners) {
+    v1::RunState::LearnerStep& added = *message.add_learners();
+    added.set_at_batch(step.at_batch);
+    set_all(added.mutable_per_device(), step.per_device);
+  }
+  message.set_metrics_bytes(run.metrics_bytes);
+  v1::RunState::Origin& origin = *message.mutable_origin();
+  origin.set_program(saved.origin.program);
+  origin.set_processor(saved.origin.processor);
+  origin.set_dataset(saved.origin.dataset);
+  set_all(origin.mutable_devices(), saved.origin.devices);
+  std::string text;
+  if (!google::protobuf::TextFormat::PrintToString(message, &text)) {
+    engine::fail(engine::ErrorKind::kInternal, "internal error: the run's state cannot be printed");
+  }
+  return text;
+}
+
+SavedRun read_run_state(const Checkpoint& checkpoint, std::string_view name) {
+  v1::RunState message;
+  read_message(checkpoint, name, message);
+  SavedRun saved;
+  saved.training = from_proto(message.training(), message.batches());
+  RunState& run = saved.run;
+  run.learners_per_device.assign(message.learners_per_device().begin(), message.learners_per_device().end());
+  run.switches_done = message.switches_done();
+  run.learner_steps_done = message.learner_steps_done();
+  for (const v1::RunState::LearnerStep& step : message.learners()) {
+    run.learners.push_back({step.at_batch(), {step.per_device().begin(), step.per_device().end()}, {}});
+  }
+  run.epochs = message.epochs();
+  run.epoch = from_proto(message.epoch());
+  run.epoch_seconds = message.epoch().seconds();
+  run.examples = message.examples();
+  run.training_seconds = message.training_seconds();
+  run.elapsed_seconds = message.elapsed_seconds();
+  run.skipped_examples = message.skipped_examples();
+  run.first_skipped = message.first_skipped();
+  read_scores(message.scores(), run);
+  run.metrics_bytes = message.metrics_bytes();
+  saved.origin = {message.origin().program(), message.origin().processor(), message.origin().dataset(),
+                  {message.origin().devices().begin(), message.origin().devices().end()}};
+  return saved;
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,46 @@
+// A run at one point, as a checkpoint holds it. The files of a checkpoint:
+//   state.txtpb                the RunState (arbalest/v1/run_state.proto) and the scalars of the TrainingState
+//   job.txtpb                  the job with all defaults
+//   model.safetensors          the model as it is evaluated; `arbalest evaluate` can read it
+//   center.safetensors         TrainingState::model: learners of another number go on from it
+//   round.safetensors          TrainingState::center, if it differs from the model
+//   center-before, velocity, average .safetensors: the vectors of TrainingState of these names, if there are any
+//   learner-0000.safetensors   a replica: "conv1.weight", and "momentum/conv1.weight" of its optimizer
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "jobs/checkpoint/checkpoint.h"
+#include "jobs/checkpoint/run_state.h"
+#include "scheduler/training_state.h"
+
+namespace arbalest::jobs {
+
+// What a run ran with. Bytes are promised to be the same only where it is the same.
+struct RunOrigin {
+  std::string program;    // version and commit
+  std::string processor;  // instruction sets
+  std::string dataset;    // dataset_fingerprint()
+  std::vector<std::string> devices;
+};
+
+struct SavedRun {
+  RunState run;
+  scheduler::TrainingState training;
+  scheduler::Tensors model;  // as it is evaluated
+  RunOrigin origin;
+  std::string job_text;  // JobOptions::resolved_text
+};
+
+// Writes a checkpoint below `checkpoints` and returns its directory. Throws as CheckpointWriter does.
+std::filesystem::path write_saved_run(const std::filesystem::path& checkpoints, const SavedRun& saved);
+
+// The score of the checkpoint's model; none if it was not evaluated, or if its state cannot be read.
+std::optional<double> score_of(const Checkpoint& checkpoint);
+
+// Throws kCheckpoint, naming the checkpoint, if it was verified but is not one of a run, or is of another version.
+SavedRun read_saved_run(const Checkpoint& checkpoint);
+
+}  // namespace arbalest::jobs

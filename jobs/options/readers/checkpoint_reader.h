@@ -1,0 +1,16 @@
+// Reads `checkpoint { ... }` of a job file: when a run saves its state.
+#pragma once
+
+#include "arbalest/v1/job.pb.h"
+#include "dataflow/models/field_issues.h"
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+// Writes the defaults into `checkpoint`.
+void fill_checkpoint(v1::Checkpoint& checkpoint);
+
+// `checkpoint` must have its defaults.
+CheckpointOptions read_checkpoint(const v1::Checkpoint& checkpoint, dataflow::FieldIssues& issues);
+
+}  // namespace arbalest::jobs

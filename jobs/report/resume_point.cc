@@ -1,0 +1,86 @@
+#include "jobs/report/resume_point.h"
+
+#include <system_error>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/error.h"
+#include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/checkpoint/checkpoint_store.h"
+#include "jobs/checkpoint/job_changes.h"
+#include "jobs/messages/text.h"
+#include "jobs/report/run_directory.h"
+
+namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+ResumePoint read_point(const Checkpoint& checkpoint, const JobOptions& job) {
+  ResumePoint point{read_saved_run(checkpoint), checkpoint.path};
+  check_same_job(point.saved.job_text, job);
+  return point;
+}
+
+}  // namespace
+
+std::optional<ResumePoint> newest_resume_point(const fs::path& directory, const JobOptions& job, const Tell& warn) {
+  const std::optional<Checkpoint> newest = newest_checkpoint(checkpoints_of(directory), warn);
+  if (!newest) return std::nullopt;
+  return read_point(*newest, job);
+}
+
+ResumePoint resume_point_at(const fs::path& path, const JobOptions& job, const Tell& warn) {
+  std::error_code error;
+  if (fs::is_directory(checkpoints_of(path), error)) {
+    std::optional<ResumePoint> newest = newest_resume_point(path, job, warn);
+    if (newest) return std::move(*newest);
+  }
+  if (!fs::exists(path / kManifestFile, error)) {
+    engine::fail(engine::ErrorKind::kUsage,
+                 "--resume: '{}' is neither a checkpoint nor the directory of a run with one; name a directory such as "
+                 "RUN/checkpoints/000000001234, or 'auto' or 'none'",
+                 path.string());
+  }
+  return read_point(open_checkpoint(path), job);
+}
+
+Checkpoint checkpoint_named(const fs::path& directory, const std::string& name) {
+  const std::vector<Checkpoint> all = list_checkpoints(checkpoints_of(directory));
+  std::vector<std::string> numbers;
+  for (const Checkpoint& checkpoint : all) numbers.push_back(std::to_string(checkpoint.batches));
+  for (const Checkpoint& checkpoint : all) {
+    const std::string number = checkpoint.path.filename().string();
+    const bool is_meant = name == number || name == std::to_string(checkpoint.batches);
+    if (is_meant || (name == "last" && &checkpoint == &all.back())) return open_checkpoint(checkpoint.path);
+  }
+  engine::fail(engine::ErrorKind::kUsage, "the run '{}' has no checkpoint '{}'; it has {}", directory.string(), name,
+               all.empty() ? "none" : fmt::format("{}", fmt::join(numbers, ", ")));
+}
+
+fs::path run_of(const ResumePoint& point) { return fs::absolute(point.path).lexically_normal().parent_path().parent_path(); }
+
+void set_later_aside(const fs::path& directory, const ResumePoint& point, const Tell& warn) {
+  for (const Checkpoint& checkpoint : list_checkpoints(checkpoints_of(directory))) {
+    if (checkpoint.batches <= point.saved.training.batches) continue;
+    const fs::path aside = set_aside(checkpoint.path, "superseded");
+    warn(fmt::format("the run goes on from '{}', so the later checkpoint '{}' is now '{}'", point.path.string(),
+                     checkpoint.path.string(), aside.string()));
+  }
+}
+
+std::string completed_text(const fs::path& directory, const std::optional<ResumePoint>& point, const JobOptions& job) {
+  const std::optional<SavedSummary> summary = read_summary(directory);
+  if (!summary) return "";
+  const bool is_target = summary->status == "target_reached";
+  if (!is_target && summary->status != "completed") return "";
+  const std::string text = fmt::format("the run in '{}' is complete ({})", directory.string(), summary->status);
+  if (!point) return text;  // it keeps no checkpoints, so there is nothing to go on from
+  const RunState& run = point->saved.run;
+  if (is_target && job.training.target_accuracy == target_of(point->saved.job_text)) return text;
+  return run.epochs >= job.training.max_epochs ? text : "";
+}
+
+}  // namespace arbalest::jobs

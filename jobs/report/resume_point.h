@@ -1,0 +1,46 @@
+// Finds the checkpoint that a run goes on from, as `arbalest train --resume` asks for.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "jobs/checkpoint/saved_run.h"
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+struct ResumePoint {
+  SavedRun saved;
+  std::filesystem::path path;  // directory of the checkpoint
+};
+
+using Tell = std::function<void(const std::string&)>;
+
+// The newest checkpoint of the run in `directory` that verifies; none if the run has none, so that it begins anew.
+// Damaged checkpoints are renamed and told through `warn`. Throws kCheckpoint if the job has changed (check_same_job).
+std::optional<ResumePoint> newest_resume_point(const std::filesystem::path& directory, const JobOptions& job,
+                                               const Tell& warn);
+
+// The checkpoint in `path`, or the newest one if `path` is the directory of a run. Throws kUsage if `path` is neither,
+// kCheckpoint if the checkpoint cannot be used.
+ResumePoint resume_point_at(const std::filesystem::path& path, const JobOptions& job, const Tell& warn);
+
+// The checkpoint of the run in `directory` that `name` names: "last", or its number, such as "1234". Throws kUsage if there
+// is none, kCheckpoint if it cannot be used.
+Checkpoint checkpoint_named(const std::filesystem::path& directory, const std::string& name);
+
+// The directory of the run that a checkpoint belongs to.
+std::filesystem::path run_of(const ResumePoint& point);
+
+// Renames the checkpoints in `directory` that are later than `point`, because the run will have another history from
+// there on. Tells each.
+void set_later_aside(const std::filesystem::path& directory, const ResumePoint& point, const Tell& warn);
+
+// Says why nothing is left to train for the run in `directory`; "" if something is. `point`: as newest_resume_point()
+// has returned it.
+std::string completed_text(const std::filesystem::path& directory, const std::optional<ResumePoint>& point,
+                           const JobOptions& job);
+
+}  // namespace arbalest::jobs

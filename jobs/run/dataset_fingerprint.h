@@ -1,0 +1,14 @@
+// Recognizes a dataset, so that a run is not resumed on another one.
+#pragma once
+
+#include <string>
+
+#include "dataflow/input/dataset.h"
+
+namespace arbalest::jobs {
+
+// A hash of the dataset's description, its labels, and up to 64 of its examples, evenly spaced. Reading all of them
+// could take as long as an epoch.
+std::string dataset_fingerprint(const dataflow::Dataset& data);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,152 @@
+#include "jobs/run/run_checkpoints.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/error.h"
+#include "engine/host/topology.h"
+#include "jobs/checkpoint/job_changes.h"
+#include "jobs/run/dataset_fingerprint.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// The number of steps of the job's schedule that have begun at this point.
+std::size_t begun_steps(const JobOptions& job, std::uint64_t batches, double epochs) {
+  const auto has_begun = [&](const LearnerStep& step) {
+    return step.at_epoch ? *step.at_epoch <= epochs : step.at_batch <= batches;
+  };
+  return static_cast<std::size_t>(std::ranges::count_if(job.schedule, has_begun));
+}
+
+// The learners of a job that asks for others than the checkpoint has.
+std::vector<int> learners_at(const JobOptions& job, const RunState& state, std::size_t steps) {
+  std::vector<int> learners = steps > 0 ? job.schedule[steps - 1].per_device : job.learners_per_device;
+  for (std::size_t i = 0; i < state.switches_done; ++i) {
+    if (!job.switches[i].learners_per_device.empty()) learners = job.switches[i].learners_per_device;
+  }
+  return learners;
+}
+
+void check_origin(const RunOrigin& saved, const RunOrigin& present, std::vector<std::string>& warnings) {
+  if (saved.dataset != present.dataset) {
+    engine::fail(engine::ErrorKind::kCheckpoint,
+                 "the checkpoint was saved while training on other data: the training set has changed since then; restore "
+                 "it, or start a new run with another --output");
+  }
+  const auto warn = [&](const char* what, const std::string& before, const std::string& now) {
+    if (before == now) return;
+    warnings.push_back(fmt::format("the checkpoint was saved with {} '{}', and this is '{}': the run goes on, but its last "
+                                   "digits may differ from those of a run that was never stopped",
+                                   what, before, now));
+  };
+  warn("the program", saved.program, present.program);
+  warn("the processor", saved.processor, present.processor);
+}
+
+}  // namespace
+
+RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program) {
+  RunOrigin origin{.program = program,
+                   .processor = fmt::format("{} ({})", engine::host::processor_name(),
+                                            fmt::join(engine::host::instruction_sets(), " ")),
+                   .dataset = dataset_fingerprint(session.training_data())};
+  for (const engine::DeviceSpec& device : job.devices) origin.devices.push_back(device.name);
+  return origin;
+}
+
+void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Session& session, RunState& state) {
+  check_origin(saved.origin, present, job.warnings);
+  state = saved.run;
+  if (state.switches_done > job.switches.size()) {
+    engine::fail(engine::ErrorKind::kCheckpoint, "the checkpoint follows {} switches of synchronization, and the job has {}",
+                 state.switches_done, job.switches.size());
+  }
+  const SynchronizationSwitch* last = state.switches_done > 0 ? &job.switches[state.switches_done - 1] : nullptr;
+  const sma::Options& scheme = last != nullptr ? last->to : job.synchronization;
+  const scheduler::RateScaling scaling = last != nullptr ? last->with_learners : job.learning_rate.with_learners;
+  const bool same_learners = saved.origin.devices == present.devices && !asks_for_other_learners(saved.job_text, job);
+  const double epochs = static_cast<double>(saved.training.batches) /
+                        static_cast<double>(session.training_order().batches_per_epoch());
+  if (!same_learners) {
+    state.learner_steps_done = begun_steps(job, saved.training.batches, epochs);
+    state.learners_per_device = learners_at(job, state, state.learner_steps_done);
+  }
+  session.restore(saved.training, scheme, scaling, state.learners_per_device);
+}
+
+RunCheckpoints::RunCheckpoints(const JobOptions& job, const RunContext& context, Session& session,
+                               const ModelScores& scores, const RunState& state, std::function<double()> seconds)
+    : job_(job),
+      context_(context),
+      session_(session),
+      scores_(scores),
+      state_(state),
+      seconds_(std::move(seconds)),
+      origin_(origin_of(job, session, context.program)),
+      saver_(context.output_directory, job.checkpoint, scores.smaller_is_better(), session.scheduler().batches(),
+             seconds_(), scores.best_score()) {}
+
+bool RunCheckpoints::is_due() const {
+  if (context_.save_requests != nullptr && *context_.save_requests != answered_requests_) return true;
+  return saver_.is_due(batches(), seconds_(), std::nullopt);
+}
+
+RunState RunCheckpoints::state_now() const {
+  RunState state = state_;
+  state.elapsed_seconds = seconds_();
+  state.skipped_examples += session_.skipped_examples();
+  if (state.first_skipped.empty()) state.first_skipped = session_.first_skipped();
+  state.scores = scores_.history();
+  if (context_.log_bytes) state.metrics_bytes = context_.log_bytes();
+  return state;
+}
+
+void RunCheckpoints::save(scheduler::Tensors model, std::optional<double> score) {
+  report(/*wait=*/true);  // there is memory for one copy of the state
+  if (context_.save_requests != nullptr) answered_requests_ = *context_.save_requests;
+  SavedRun saved{.run = state_now(),
+                 .training = session_.scheduler().save(),
+                 .model = std::move(model),
+                 .origin = origin_,
+                 .job_text = job_.resolved_text};
+  saved.run.present_score = score;
+  if (saved.model.empty()) saved.model = saved.training.average.empty() ? saved.training.model : saved.training.average;
+  saver_.save(std::move(saved), seconds_());
+}
+
+void RunCheckpoints::save_between_rounds() { save({}, std::nullopt); }
+
+void RunCheckpoints::save_after_epoch(bool is_last) {
+  const std::optional<double> score = scores_.decisive_score();
+  const bool is_best = score && saver_.is_best(*score);
+  const bool is_due = is_last || this->is_due() || saver_.is_due(batches(), seconds_(), state_.epochs);
+  if (!is_best && !is_due) return;
+  scheduler::Tensors model = session_.scheduler().snapshot();
+  if (is_best) saver_.save_best(model, *score);
+  if (is_due) save(std::move(model), score);
+}
+
+void RunCheckpoints::report(bool wait) {
+  while (const std::optional<SaveResult> result = saver_.take_result(wait)) {
+    const double epochs = static_cast<double>(result->batches) /
+                          static_cast<double>(session_.training_order().batches_per_epoch());
+    std::vector<std::string> warnings = result->warnings;
+    if (!result->failure.empty()) {
+      warnings.push_back(fmt::format("the checkpoint of epoch {:.2f} {}: {}; the run goes on, and earlier checkpoints are "
+                                     "intact",
+                                     epochs, result->path.empty() ? "was not saved" : "was saved, older ones were not deleted",
+                                     result->failure));
+    }
+    for (RunObserver* observer : context_.observers) {
+      if (!result->path.empty()) observer->on_checkpoint({result->batches, epochs, seconds_(), result->path.string()});
+      for (const std::string& warning : warnings) observer->on_warning(warning);
+    }
+  }
+}
+
+}  // namespace arbalest::jobs

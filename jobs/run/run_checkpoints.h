@@ -1,0 +1,58 @@
+// The checkpoints of a running job: copies its state when one is due, has it written beside the training, and tells the
+// observers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/checkpoint/saved_run.h"
+#include "jobs/run/model_scores.h"
+#include "jobs/run/session.h"
+#include "jobs/run/trainer.h"
+
+namespace arbalest::jobs {
+
+// Goes on from `saved`: sets the session's learners to its state, and `state` to its run. With the learners and devices
+// of the checkpoint, training goes on as if it had never stopped. If the job asks for other learners or devices, it goes
+// on as a run whose schedule changes the number there. Adds warnings to `job` if bytes may differ because program or
+// processor do. Throws kCheckpoint if the checkpoint is of another dataset or model.
+void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Session& session, RunState& state);
+
+// What the run runs with.
+RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program);
+
+class RunCheckpoints {
+ public:
+  // All arguments must outlive it. `seconds`: the run's clock.
+  RunCheckpoints(const JobOptions& job, const RunContext& context, Session& session, const ModelScores& scores,
+                 const RunState& state, std::function<double()> seconds);
+
+  // Whether a checkpoint is due at this point between two rounds.
+  bool is_due() const;
+  // These save a checkpoint. The scheduler must be drained. At the end of an epoch, after its evaluation, the model is
+  // the evaluated one. `is_last`: the run ends here, so a checkpoint is saved in any case.
+  void save_between_rounds();
+  void save_after_epoch(bool is_last);
+  // Tells the observers of writes that have ended. `wait`: waits for the write under way.
+  void report(bool wait);
+
+ private:
+  RunState state_now() const;
+  void save(scheduler::Tensors model, std::optional<double> score);
+  std::uint64_t batches() const { return session_.scheduler().batches(); }
+
+  const JobOptions& job_;
+  const RunContext& context_;
+  Session& session_;
+  const ModelScores& scores_;
+  const RunState& state_;
+  std::function<double()> seconds_;
+  RunOrigin origin_;
+  int answered_requests_ = 0;  // of RunContext::save_requests
+  CheckpointSaver saver_;
+};
+
+}  // namespace arbalest::jobs

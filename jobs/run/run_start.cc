@@ -1,0 +1,45 @@
+#include "jobs/run/run_start.h"
+
+#include "jobs/messages/text.h"
+#include "jobs/run/learners/learner_changes.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// "mnist train: 54,000 training, 6,000 validation and 10,000 test examples"
+std::string data_text(const Session& session) {
+  const std::int64_t validation = session.validation_examples();
+  return fmt::format("{}: {} training{} and {}", session.training_data().name(),
+                     grouped(session.training_data().size()),
+                     validation == 0 ? "" : fmt::format(", {} validation", grouped(validation)),
+                     counted(session.test_examples(), "test example"));
+}
+
+}  // namespace
+
+Metric metric_of(const JobOptions& job) { return job.data.input.has_ids() ? Metric::kRmse : Metric::kAccuracy; }
+
+RunStart describe_run(const JobOptions& job, const Session& session, EvaluationSet accuracy_set) {
+  RunStart start{.job = job.name,
+                 .model = fmt::format("{}, {}", counted(static_cast<std::int64_t>(job.graph->nodes().size()), "layer"),
+                                      counted(session.parameters(), "parameter")),
+                 .data = data_text(session),
+                 .learners_per_device = job.learners_per_device,
+                 .is_tuned = job.tuned.has_value(),
+                 .learners_change = describe_changes(job),
+                 .classes = job.data.input.classes,
+                 .metric = metric_of(job),
+                 .batch_size = job.training.batch_size,
+                 .precision = job.training.precision,
+                 .max_epochs = job.training.max_epochs,
+                 .target_accuracy = job.training.target_accuracy,
+                 .accuracy_set = accuracy_set,
+                 .dropped_examples = session.training_order().dropped_examples(),
+                 .warnings = job.warnings,
+                 .job_text = job.resolved_text};
+  for (const engine::DeviceSpec& device : job.devices) start.devices.push_back(device.name);
+  return start;
+}
+
+}  // namespace arbalest::jobs

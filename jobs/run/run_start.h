@@ -1,0 +1,16 @@
+// Describes a run for its observers when it starts.
+#pragma once
+
+#include "jobs/options/job_options.h"
+#include "jobs/run/run_observer.h"
+#include "jobs/run/session.h"
+
+namespace arbalest::jobs {
+
+// Fills in what follows from the job and its session: all but the clock, the paths and the point of resumption.
+RunStart describe_run(const JobOptions& job, const Session& session, EvaluationSet accuracy_set);
+
+// The metric by which the job's model is judged.
+Metric metric_of(const JobOptions& job);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,105 @@
+// Copies a scheduler's state to the host and back, for checkpoints.
+#include <algorithm>
+
+#include "engine/error.h"
+#include "scheduler/scheduler.h"
+
+namespace arbalest::scheduler {
+
+using dataflow::ParameterLayout;
+using dataflow::Segment;
+using learners::Learner;
+using learners::LearnerPool;
+
+// Copies to the host read memory that the streams' work writes, so this work must have ended.
+void Scheduler::settle() {
+  ARBALEST_CHECK(tasks_.empty() && strides_.empty());
+  synchronizer_.settle();
+  for (Learner* learner : learners_) wait(learner->stream().record());
+}
+
+TrainingState Scheduler::save() {
+  settle();
+  const bool right_after_averaging = is_right_after_averaging();
+  if (gather_model()) wait(synchronizer_.ticket().done);
+  LearnerPool& first = *pools_.front();
+  const ParameterLayout& layout = first.training_plan().parameters();
+  const auto read = [&](const float* vector) { return layout.to_canonical(first.device(), vector); };
+
+  TrainingState state{.batches = batches_,
+                      .drops = drops_,
+                      .steps_left = steps_left_,
+                      .averaged_at = moving_average_.last(),
+                      .last_learning_rate = synchronizer_.last_learning_rate(),
+                      .model = read(synchronizer_.model(0))};
+  const bool is_assigned = synchronizer_.coupling() == sma::Coupling::kAssign;
+  if (is_assigned || synchronizer_.coupling() == sma::Coupling::kPull) {
+    const sma::CenterView center = synchronizer_.center_view(0);
+    if (is_assigned && !right_after_averaging) state.center = read(center.present);
+    state.center_before = read(center.before);
+    if (center.velocity != nullptr) state.velocity = read(center.velocity);
+  }
+  if (moving_average_.exists()) state.average = read(first.evaluation_weights());
+  for (const learners::StateSlot& slot : learners_.front()->state()) state.optimizer_slots.push_back(slot.name);
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    engine::Device& device = pools_[pool_of_[j]]->device();
+    LearnerState& learner = state.learners.emplace_back();
+    learner.weights = layout.to_canonical(device, learners_[j]->weights());
+    for (const learners::StateSlot& slot : learners_[j]->state()) {
+      learner.optimizer.push_back(layout.to_canonical(device, slot.values.as<float>(), Segment::kTrainable));
+    }
+    learner.steps = learners_[j]->steps();
+  }
+  return state;
+}
+
+void Scheduler::restore(const TrainingState& state, const sma::Options& synchronization, RateScaling scaling,
+                        std::span<const int> learners) {
+  ARBALEST_CHECK(batches_ == 0 && learners.size() == pools_.size());
+  settle();
+  options_.learning_rate.with_learners = scaling;
+  for (std::size_t p = 0; p < pools_.size(); ++p) pools_[p]->activate(learners[p]);
+  collect_learners();
+  bind(synchronization);
+  load(state.model);
+  batches_ = state.batches;
+  drops_ = state.drops;
+  if (!state.average.empty() && moving_average_.exists()) {
+    moving_average_.continue_from(state.averaged_at);
+    for (const auto& pool : pools_) {
+      pool->training_plan().parameters().from_canonical(pool->device(), state.average, pool->evaluation_weights());
+    }
+  }
+  if (state.learners.size() == learners_.size()) restore_replicas(state);
+}
+
+void Scheduler::restore_replicas(const TrainingState& state) {
+  const ParameterLayout& layout = pools_.front()->training_plan().parameters();
+  steps_left_ = state.steps_left;
+  synchronizer_.continue_from(state.last_learning_rate);
+  for (std::size_t p = 0; p < pools_.size() && !state.center_before.empty(); ++p) {
+    engine::Device& device = pools_[p]->device();
+    const sma::CenterView center = synchronizer_.center_view(p);
+    if (!state.center.empty()) layout.from_canonical(device, state.center, center.present);
+    layout.from_canonical(device, state.center_before, center.before);
+    if (!state.velocity.empty()) layout.from_canonical(device, state.velocity, center.velocity);
+  }
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    engine::Device& device = pools_[pool_of_[j]]->device();
+    Learner& learner = *learners_[j];
+    const LearnerState& saved = state.learners[j];
+    if (saved.optimizer.size() != learner.state().size()) {
+      engine::fail(engine::ErrorKind::kCheckpoint, "learner {} was saved with {} vectors of its optimizer; the job's has {}",
+                   j, saved.optimizer.size(), learner.state().size());
+    }
+    layout.from_canonical(device, saved.weights, learner.weights());
+    for (std::size_t slot = 0; slot < saved.optimizer.size(); ++slot) {
+      layout.from_canonical(device, saved.optimizer[slot], learner.state()[slot].values.as<float>(),
+                            Segment::kTrainable);
+    }
+    learner.continue_from(saved.steps);
+    learner.weights_were_set();
+  }
+}
+
+}  // namespace arbalest::scheduler
