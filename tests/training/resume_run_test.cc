@@ -1,0 +1,279 @@
+// Whole runs that stop and go on from a checkpoint, through jobs::train.
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/error.h"
+#include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/checkpoint/checkpoint_store.h"
+#include "jobs/export/safetensors.h"
+#include "jobs/report/resume_point.h"
+#include "jobs/report/run_directory.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/training/whole_run.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+using jobs::RunStatus;
+
+// Raises a signal's flag when the run has trained so many mini-batches, at a report of progress or the end of an epoch.
+class Stopper final : public jobs::RunObserver {
+ public:
+  explicit Stopper(double epoch) : epoch_(epoch) {}
+
+  void on_start(const jobs::RunStart& start) override { resumed = start.resumed; }
+  void on_progress(const jobs::RunProgress& progress) override { look(progress.epoch); }
+  void on_epoch(const jobs::EpochRow& row) override {
+    rows.push_back(row);
+    look(row.epoch);
+  }
+  void on_checkpoint(const jobs::CheckpointRow& row) override { checkpoints.push_back(row); }
+  void on_warning(const std::string& text) override { warnings.push_back(text); }
+  void on_finish(const jobs::RunSummary& /*summary*/) override {}
+
+  std::atomic<int> signal{0};
+  std::optional<jobs::ResumeRow> resumed;
+  std::vector<jobs::EpochRow> rows;
+  std::vector<jobs::CheckpointRow> checkpoints;
+  std::vector<std::string> warnings;
+
+ private:
+  void look(double epoch) {
+    if (epoch >= epoch_) signal = 15;
+  }
+
+  double epoch_;
+};
+
+constexpr double kNever = 1e9;
+
+struct Part {
+  jobs::RunSummary summary;
+  std::vector<jobs::EpochRow> rows;
+  std::vector<jobs::CheckpointRow> checkpoints;
+  std::vector<std::string> warnings;
+  std::optional<jobs::ResumeRow> resumed;
+};
+
+// Trains in `output` as `arbalest train --resume=auto` does, until `stop_epoch` or the end.
+Part train_part(const jobs::JobOptions& job, const fs::path& output, double stop_epoch = kNever) {
+  Stopper stopper(stop_epoch);
+  jobs::RunDirectory directory(output, job.name, jobs::ExistingRun::kContinue);
+  const auto point = jobs::newest_resume_point(output, job, [](const std::string&) {});
+  directory.continue_from(point ? &point->saved : nullptr);
+  jobs::RunContext context;
+  const char* root = std::getenv("ARBALEST_DATA");
+  context.data_root = root == nullptr ? "" : root;
+  context.output_directory = output.string();
+  context.observers = {&directory, &stopper};
+  context.stop_signal = &stopper.signal;
+  context.log_bytes = [&] { return directory.log_bytes(); };
+  if (point) {
+    context.resumed = &point->saved;
+    context.resumed_path = point->path.string();
+  }
+  Part part{.summary = jobs::train(job, context)};
+  part.rows = stopper.rows;
+  part.checkpoints = stopper.checkpoints;
+  part.warnings = stopper.warnings;
+  part.resumed = stopper.resumed;
+  return part;
+}
+
+jobs::JobOptions job_with(const std::vector<std::string>& settings) {
+  std::vector<std::string> all = {"devices=cpu", "training.max_epochs=3", "training.batch_size=32",
+                                  "training.target_accuracy=default", "learners.per_device.fixed=2"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  return load("logistic-digits.txtpb", all);
+}
+
+std::vector<std::string> events_of(const fs::path& output) {
+  std::vector<std::string> events;
+  std::ifstream file(output / jobs::kMetricsFile);
+  for (std::string line; std::getline(file, line);) events.push_back(line.substr(10, line.find('"', 10) - 10));
+  return events;
+}
+
+}  // namespace
+
+TEST_CASE("a run that is stopped several times ends with the bytes of one that never stopped", "[checkpoint]") {
+  const std::vector<std::vector<std::string>> variants = {
+      {"synchronization={sma {}}"},
+      {"synchronization={s_sgd {}}", "training.moving_average_epochs=0.2"},
+      {"synchronization={local_sgd { period: 7 }}", "optimizer={adamw {}}", "learning_rate.base=0.001"},
+      {"synchronization={sma {} switch { at_epoch: 1.5 local_sgd { period: 5 learners: 1 } }}"},
+      {"learners.per_device={growth { to: 4 epochs: 2 }}", "synchronization={s_sgd {}}"},
+      {"learners.per_device={schedule { step { learners: 1 } step { at_batch: 900 learners: 3 } }}"},
+      {"data.validation.fraction=0.1", "learning_rate={base: 0.02 multistep { drop { epoch: 1.4 factor: 0.1 } }}"},
+  };
+  for (const auto& variant : variants) {
+    CAPTURE(variant);
+    const jobs::JobOptions job = job_with(variant);
+    const TemporaryDirectory whole;
+    const TemporaryDirectory parts;
+    const Part expected = train_part(job, whole.path());
+    REQUIRE(expected.summary.status == RunStatus::kCompleted);
+
+    std::vector<jobs::EpochRow> rows;
+    Part part;
+    for (const double stop : {0.001, 0.4, 1.0, 1.7, 2.3, kNever}) {
+      part = train_part(job, parts.path(), stop);
+      rows.insert(rows.end(), part.rows.begin(), part.rows.end());
+      if (stop != kNever) CHECK(part.summary.status == RunStatus::kStopped);
+    }
+    CHECK(part.summary.status == RunStatus::kCompleted);
+    CHECK(part.summary.model_sha256 == expected.summary.model_sha256);
+    CHECK(part.summary.test_accuracy == expected.summary.test_accuracy);
+    CHECK(part.summary.best_test_accuracy == expected.summary.best_test_accuracy);
+    CHECK(part.summary.best_validation_accuracy == expected.summary.best_validation_accuracy);
+    CHECK(part.summary.examples == expected.summary.examples);
+    CHECK(part.summary.epochs == 3);
+    CHECK(part.summary.learners_per_device == expected.summary.learners_per_device);
+    REQUIRE(rows.size() == expected.rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      CHECK(rows[i].epoch == expected.rows[i].epoch);
+      CHECK(rows[i].train_loss == expected.rows[i].train_loss);
+      CHECK(rows[i].train_accuracy == expected.rows[i].train_accuracy);
+      CHECK(rows[i].test_loss == expected.rows[i].test_loss);
+      CHECK(rows[i].learning_rate == expected.rows[i].learning_rate);
+      CHECK(rows[i].learners_per_device == expected.rows[i].learners_per_device);
+    }
+  }
+}
+
+TEST_CASE("the log of a resumed run has each epoch once, and a line for each resumption", "[checkpoint]") {
+  const jobs::JobOptions job = job_with({"checkpoint.every_epochs=1"});
+  const TemporaryDirectory output;
+  const Part first = train_part(job, output.path(), 1.5);
+  CHECK(first.summary.status == RunStatus::kStopped);
+  // The run is killed after the checkpoint of the stop: lines that it wrote later are cut off.
+  std::ofstream(output.path() / jobs::kMetricsFile, std::ios::app) << R"({"event":"epoch","epoch":2})" << '\n';
+  const Part second = train_part(job, output.path());
+  REQUIRE(second.resumed);
+  CHECK(second.resumed->epoch == Approx(first.summary.epochs_begun));
+  CHECK(second.resumed->elapsed_seconds <= first.summary.train_seconds);
+  CHECK(second.summary.train_seconds > second.resumed->elapsed_seconds);
+  std::vector<std::string> events = events_of(output.path());
+  CHECK(std::ranges::count(events, "start") == 1);
+  CHECK(std::ranges::count(events, "epoch") == 3);
+  CHECK(std::ranges::count(events, "resume") == 1);
+  CHECK(events.back() == "finish");
+}
+
+TEST_CASE("a tuned run goes on with the number of learners that it had", "[checkpoint]") {
+  const jobs::JobOptions job = job_with({"learners.per_device={auto { max: 4 }}"});
+  const TemporaryDirectory output;
+  const Part first = train_part(job, output.path(), 0.9);
+  const Part second = train_part(job, output.path());
+  REQUIRE(second.resumed);
+  CHECK(second.resumed->from == first.summary.learners_per_device);
+  CHECK(second.resumed->to == first.summary.learners_per_device);
+  CHECK(second.summary.status == RunStatus::kCompleted);
+}
+
+TEST_CASE("a run resumed with another number of learners trains as if its schedule changed there", "[checkpoint]") {
+  const TemporaryDirectory stopped;
+  // A checkpoint after every 100 mini-batches; the one at 300 is kept by stopping right after it.
+  const std::vector<std::string> common = {"synchronization={sma {}}", "checkpoint={every_batches: 300 keep_last: 100}"};
+  std::vector<std::string> before = common;
+  before.emplace_back("training.max_epochs=1");
+  CHECK(train_part(job_with(before), stopped.path()).summary.status == RunStatus::kCompleted);
+  const jobs::JobOptions after = job_with([&] {
+    std::vector<std::string> settings = common;
+    settings.emplace_back("learners.per_device.fixed=3");
+    return settings;
+  }());
+  const fs::path kept = jobs::checkpoints_of(stopped.path()) / "000000000300";
+  const auto point = jobs::resume_point_at(kept, after, [](const std::string&) {});
+  const TemporaryDirectory resumed;
+  jobs::RunContext context;
+  context.output_directory = resumed.path().string();
+  context.resumed = &point.saved;
+  const jobs::RunSummary summary = jobs::train(after, context);
+  CHECK(summary.learners_per_device == std::vector<int>{3});
+
+  std::vector<std::string> scheduled = common;
+  scheduled.emplace_back(
+      "learners.per_device={schedule { step { learners: 2 } step { at_batch: 300 learners: 3 } }}");
+  const TemporaryDirectory whole;
+  CHECK(run(job_with(scheduled), whole.path().string()).model_sha256 == summary.model_sha256);
+}
+
+TEST_CASE("checkpoints come when the job asks for them, and only the newest and the best stay", "[checkpoint]") {
+  const auto kept = [](const fs::path& output) {
+    std::vector<std::uint64_t> batches;
+    for (const auto& checkpoint : jobs::list_checkpoints(jobs::checkpoints_of(output))) {
+      batches.push_back(checkpoint.batches);
+    }
+    return batches;
+  };
+  // 625 mini-batches an epoch.
+  const TemporaryDirectory by_batches;
+  const Part part = train_part(job_with({"checkpoint={every_batches: 500 keep_last: 2 keep_best: 0}"}), by_batches.path());
+  CHECK(part.warnings.empty());
+  CHECK(kept(by_batches.path()) == std::vector<std::uint64_t>{1500, 1876});
+  CHECK_FALSE(fs::exists(by_batches.path() / jobs::kBestModelFile));
+
+  const TemporaryDirectory by_epochs;
+  const Part epochs = train_part(job_with({"checkpoint={every_epochs: 2 keep_last: 5}"}), by_epochs.path());
+  CHECK(kept(by_epochs.path()) == std::vector<std::uint64_t>{1250, 1876});
+  CHECK(fs::exists(by_epochs.path() / jobs::kBestModelFile));
+
+  const TemporaryDirectory none;
+  train_part(job_with({"checkpoint.keep_last=0"}), none.path());
+  CHECK_FALSE(fs::exists(jobs::checkpoints_of(none.path())));
+}
+
+TEST_CASE("a checkpoint of an epoch's end holds the model that was evaluated there", "[checkpoint]") {
+  const TemporaryDirectory output;
+  const Part part = train_part(job_with({"checkpoint.every_epochs=1", "training.moving_average_epochs=0.3"}), output.path());
+  const auto last = jobs::list_checkpoints(jobs::checkpoints_of(output.path())).back();
+  const auto saved = jobs::read_tensors(last, "model.safetensors");
+  const auto model = jobs::read_safetensors((output.path() / jobs::kModelFile).string(), part.summary.model_sha256);
+  REQUIRE(saved.size() == model.size());
+  for (std::size_t i = 0; i < model.size(); ++i) CHECK(saved[i].values == model[i].values);
+}
+
+TEST_CASE("a changed job, other data and a finished run are told apart", "[checkpoint]") {
+  const TemporaryDirectory output;
+  const jobs::JobOptions job = job_with({"training.max_epochs=1"});
+  train_part(job, output.path());
+  const auto ignore = [](const std::string&) {};
+  CHECK_THROWS_WITH(jobs::newest_resume_point(
+                        output.path(), job_with({"optimizer.sgd.momentum=0.5", "training.seed=3"}), ignore),
+                    ContainsSubstring("the job has changed") && ContainsSubstring("training.seed: 1 in the checkpoint, 3") &&
+                        ContainsSubstring("optimizer.sgd.momentum"));
+  const auto point = jobs::newest_resume_point(output.path(), job, ignore);
+  CHECK_THAT(jobs::completed_text(output.path(), point, job), ContainsSubstring("is complete (completed)"));
+  CHECK(jobs::completed_text(output.path(), point, job_with({"training.max_epochs=2"})).empty());
+  // More epochs go on where the run ended.
+  const Part more = train_part(job_with({"training.max_epochs=2"}), output.path());
+  REQUIRE(more.resumed);
+  CHECK(more.resumed->epoch == Approx(1.0).margin(0.01));
+  CHECK(more.summary.epochs == 2);
+
+  jobs::SavedRun other = point->saved;
+  other.origin.dataset = "another";
+  jobs::RunContext context;
+  context.resumed = &other;
+  CHECK_THROWS_WITH(jobs::train(job, context), ContainsSubstring("other data"));
+}
+
+TEST_CASE("a failed save is a warning, and the run goes on", "[checkpoint]") {
+  const TemporaryDirectory output;
+  const jobs::JobOptions job = job_with({"checkpoint={every_batches: 400}"});
+  std::ofstream(output.path() / "checkpoints") << "a file is in the way";
+  const Part part = train_part(job, output.path());
+  CHECK(part.summary.status == RunStatus::kCompleted);
+  REQUIRE_FALSE(part.warnings.empty());
+  CHECK_THAT(part.warnings.front(), ContainsSubstring("was not saved") && ContainsSubstring("the run goes on"));
+}
+
+}  // namespace arbalest::tests

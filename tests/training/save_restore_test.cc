@@ -1,0 +1,186 @@
+// A scheduler that restores the state of another one goes on to the same bytes.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/device_lists.h"
+#include "tests/support/scheme_rig.h"
+#include "tests/support/small_training.h"
+#include "tests/support/weights.h"
+
+namespace {
+
+using namespace arbalest;
+using tests::all_schemes;
+using tests::RigOptions;
+using tests::scheme_options;
+using tests::SchemeCase;
+using tests::TrainingRig;
+
+// Every bit that a run leaves: the model, and the replicas.
+struct Outcome {
+  std::vector<double> model;
+  std::vector<std::vector<float>> replicas;
+
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome outcome_of(TrainingRig& rig) {
+  Outcome outcome;
+  outcome.replicas = tests::learner_weights(rig);
+  outcome.model = tests::flatten(rig.scheduler().snapshot());
+  return outcome;
+}
+
+void restore(TrainingRig& rig, const scheduler::TrainingState& state, const RigOptions& options,
+             const std::vector<int>& learners) {
+  for (std::size_t d = 0; d < learners.size(); ++d) rig.pools()[d]->prepare(learners[d]);
+  rig.scheduler().restore(state, options.synchronization, options.learning_rate.with_learners, learners);
+  rig.ring().restart(state.batches);
+}
+
+// Trains `strides` without a stop, with a state saved after each of `cuts`, and in pieces: each piece is a scheduler of
+// its own that goes on from the state of the one before.
+void compare(const RigOptions& options, int strides, const std::vector<int>& cuts) {
+  TrainingRig whole(options);
+  whole.run(strides);
+  const Outcome expected = outcome_of(whole);
+
+  TrainingRig watched(options);
+  auto pieces = std::make_unique<TrainingRig>(options);
+  int done = 0;
+  for (const int cut : cuts) {
+    watched.run(cut - done);
+    watched.scheduler().save();
+    pieces->run(cut - done);
+    const scheduler::TrainingState state = pieces->scheduler().save();
+    pieces = std::make_unique<TrainingRig>(options);
+    restore(*pieces, state, options, options.learners);
+    CHECK(pieces->scheduler().batches() == state.batches);
+    done = cut;
+  }
+  watched.run(strides - done);
+  pieces->run(strides - done);
+  CHECK(outcome_of(watched) == expected);
+  CHECK(outcome_of(*pieces) == expected);
+}
+
+}  // namespace
+
+TEST_CASE("a saved training goes on to the same bytes, in the middle of a round and after it", "[checkpoint]") {
+  for (const auto& devices : tests::device_lists()) {
+    for (const int learners : {1, 2, 3}) {
+      if (learners < static_cast<int>(devices.size())) continue;
+      for (const SchemeCase& scheme : all_schemes()) {
+        const SchemeCase of_three = scheme.with_period(3);
+        CAPTURE(scheme.name, learners, devices.size());
+        RigOptions options = scheme_options(tests::spread(learners, devices), devices);
+        options.synchronization = of_three.options;
+        compare(options, 11, {1, 3, 5, 6});
+      }
+    }
+  }
+}
+
+TEST_CASE("every optimizer, the moving average and drops of the learning rate are part of the state", "[checkpoint]") {
+  for (const engine::UpdateRule& rule :
+       {engine::UpdateRule(engine::Sgd{.momentum = 0.9F, .nesterov = true}), engine::UpdateRule(engine::RmsProp{}),
+        engine::UpdateRule(engine::AdamW{})}) {
+    for (const bool is_exponential : {true, false}) {
+      CAPTURE(rule.index(), is_exponential);
+      RigOptions options = scheme_options({2});
+      options.rule = rule;
+      options.learning_rate.base = 0.01;
+      options.learning_rate.curve = scheduler::MultistepDrops{{{0.3, 0.5}, {1.1, 0.5}}};
+      options.image = {2, 6, 6};
+      options.layers = is_exponential ? tests::small_network() : tests::normalized_network();
+      options.statistic_batches = 3;
+      if (is_exponential) {
+        options.moving_average_epochs = 0.3;
+      } else {
+        options.mean_from_epoch = 0.2;
+      }
+      compare(options, 20, {2, 7, 13});
+    }
+  }
+}
+
+TEST_CASE("a state without the number of steps, the center before or the optimizer trains to other bytes",
+          "[checkpoint]") {
+  RigOptions options = scheme_options({2});
+  options.rule = engine::AdamW{};
+  TrainingRig whole(options);
+  whole.run(8);
+  const Outcome expected = outcome_of(whole);
+  const auto changed = [&](const auto& change) {
+    TrainingRig first(options);
+    first.run(4);
+    scheduler::TrainingState state = first.scheduler().save();
+    change(state);
+    TrainingRig second(options);
+    restore(second, state, options, options.learners);
+    second.run(4);
+    return outcome_of(second);
+  };
+  CHECK(changed([](auto&) {}) == expected);
+  CHECK(changed([](auto& state) { state.learners[0].steps = 0; }) != expected);
+  CHECK(changed([](auto& state) { state.center_before = state.model; }) != expected);
+  CHECK(changed([](auto& state) { std::swap(state.learners[0].optimizer, state.learners[1].optimizer); }) != expected);
+  CHECK(changed([](auto& state) { state.batches += 2; }) != expected);
+}
+
+TEST_CASE("a state restored with another number of learners trains like a resize at that point", "[checkpoint]") {
+  for (const SchemeCase& scheme : all_schemes()) {
+    const SchemeCase of_three = scheme.with_period(3);
+    for (const int after : {1, 2, 4}) {
+      CAPTURE(scheme.name, after);
+      RigOptions options = scheme_options({3});
+      options.most_learners = 4;
+      options.synchronization = of_three.options;
+      options.moving_average_epochs = 0.3;
+      TrainingRig resized(options);
+      resized.run(4);
+      const scheduler::TrainingState state = resized.scheduler().save();
+      resized.resize({after});
+      resized.run(5);
+
+      TrainingRig restored(options);
+      restore(restored, state, options, {after});
+      restored.run(5);
+      CHECK(restored.scheduler().learners() == after);
+      CHECK(outcome_of(restored) == outcome_of(resized));
+    }
+  }
+}
+
+TEST_CASE("the state of one device is that of two, and each goes on from the other's", "[checkpoint]") {
+  const auto lists = tests::device_lists();
+  if (lists.size() < 2) return;
+  RigOptions one = scheme_options({4});
+  RigOptions two = scheme_options(tests::spread(4, lists[1]), lists[1]);
+  TrainingRig whole(one);
+  whole.run(6);
+  TrainingRig first(two);
+  first.run(3);
+  TrainingRig second(one);
+  restore(second, first.scheduler().save(), one, one.learners);
+  second.run(3);
+  CHECK(outcome_of(second) == outcome_of(whole));
+}
+
+TEST_CASE("the state of another model or optimizer is refused", "[checkpoint]") {
+  RigOptions options = scheme_options({2});
+  TrainingRig rig(options);
+  rig.run(1);
+  const scheduler::TrainingState state = rig.scheduler().save();
+  RigOptions other = options;
+  other.classes = 4;
+  TrainingRig larger(other);
+  CHECK_THROWS_WITH(restore(larger, state, other, {2}), ContainsSubstring("logits.weight"));
+  other = options;
+  other.rule = engine::AdamW{};
+  TrainingRig adam(other);
+  CHECK_THROWS_WITH(restore(adam, state, other, {2}), ContainsSubstring("vectors of its optimizer"));
+}
