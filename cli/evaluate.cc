@@ -48,10 +48,11 @@ void check_model(const EvaluateArguments& arguments) {
   const std::filesystem::path run = arguments.run;
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::symlink_status(run / jobs::kModelFile, error))) return;
-  const char* reason = jobs::is_running(run)     ? "it is still training, and saves its model at the end"
-                       : jobs::read_summary(run) ? "it ended without one; its summary.json says why"
-                                                 : "it was killed before it saved one; go on with it by 'arbalest train "
-                                               "--resume=auto', or evaluate its newest checkpoint by --checkpoint last";
+  const char* reason = jobs::is_running(run) ? "it is still training, and saves its model at the end"
+                       : jobs::read_summary(run)
+                           ? "it ended without one; its summary.json says why"
+                           : "it was killed before it saved one; go on with it by 'arbalest train "
+                             "--resume=auto', or evaluate its newest checkpoint by --checkpoint last";
   engine::fail(engine::ErrorKind::kCheckpoint, "the run '{}' has no model: {}", arguments.run, reason);
 }
 
@@ -85,8 +86,8 @@ ChosenModel model_of(const EvaluateArguments& arguments, jobs::EvaluationSet set
     std::error_code error;
     if (std::filesystem::exists(best, error)) return {best.string(), "", {}};
     engine::fail(engine::ErrorKind::kCheckpoint,
-                 "the run '{}' has no {}: no epoch has ended, or its job has checkpoint {{ keep_best: 0 }}", arguments.run,
-                 jobs::kBestModelFile);
+                 "the run '{}' has no {}: no epoch has ended, or its job has checkpoint {{ keep_best: 0 }}",
+                 arguments.run, jobs::kBestModelFile);
   }
   return {(jobs::checkpoint_named(run, arguments.checkpoint).path / jobs::kModelFile).string(), "", {}};
 }
@@ -107,7 +108,8 @@ int evaluate(const EvaluateArguments& arguments) {
   log_warnings(job.warnings);
   jobs::RunContext context;
   context.data_root = data_root_of(arguments);
-  const jobs::EvaluationResult result = jobs::evaluate_run(job, model.path, model.sha256, context, {.set = set, .per_class = arguments.per_class});
+  const jobs::EvaluationResult result =
+      jobs::evaluate_run(job, model.path, model.sha256, context, {.set = set, .per_class = arguments.per_class});
   const std::string metric = arguments.split + (result.rmse ? "_rmse" : "_accuracy");
   const double score = result.rmse.value_or(result.accuracy);
   if (model.score && *model.score != score) {

@@ -93,8 +93,7 @@ Place resume_newest(const TrainArguments& arguments, const jobs::JobOptions& job
     engine::fail(engine::ErrorKind::kUsage, "--resume=auto needs --output DIR, the directory of the run");
   }
   Place place;
-  place.directory =
-      std::make_unique<jobs::RunDirectory>(arguments.output, job.name, jobs::ExistingRun::kContinue);
+  place.directory = std::make_unique<jobs::RunDirectory>(arguments.output, job.name, jobs::ExistingRun::kContinue);
   place.point = jobs::newest_resume_point(arguments.output, job, warn);
   place.completed = jobs::completed_text(arguments.output, place.point, job);
   return place;
@@ -106,9 +105,9 @@ Place resume_from(const TrainArguments& arguments, const jobs::JobOptions& job) 
   const std::filesystem::path run = jobs::run_of(*place.point);
   std::error_code error;
   const bool is_its_own = arguments.output.empty() || std::filesystem::equivalent(arguments.output, run, error);
-  place.directory = std::make_unique<jobs::RunDirectory>(
-      is_its_own ? run : std::filesystem::path(arguments.output), job.name,
-      is_its_own ? jobs::ExistingRun::kContinue : jobs::ExistingRun::kRefuse);
+  place.directory =
+      std::make_unique<jobs::RunDirectory>(is_its_own ? run : std::filesystem::path(arguments.output), job.name,
+                                           is_its_own ? jobs::ExistingRun::kContinue : jobs::ExistingRun::kRefuse);
   if (is_its_own) jobs::set_later_aside(run, *place.point, warn);
   return place;
 }

@@ -89,8 +89,9 @@ void Scheduler::restore_replicas(const TrainingState& state) {
     Learner& learner = *learners_[j];
     const LearnerState& saved = state.learners[j];
     if (saved.optimizer.size() != learner.state().size()) {
-      engine::fail(engine::ErrorKind::kCheckpoint, "learner {} was saved with {} vectors of its optimizer; the job's has {}",
-                   j, saved.optimizer.size(), learner.state().size());
+      engine::fail(engine::ErrorKind::kCheckpoint,
+                   "learner {} was saved with {} vectors of its optimizer; the job's has {}", j, saved.optimizer.size(),
+                   learner.state().size());
     }
     layout.from_canonical(device, saved.weights, learner.weights());
     for (std::size_t slot = 0; slot < saved.optimizer.size(); ++slot) {

@@ -14,9 +14,9 @@ namespace arbalest::scheduler {
 using Tensors = std::vector<dataflow::NamedTensor>;
 
 struct LearnerState {
-  Tensors weights;                 // with running statistics
-  std::vector<Tensors> optimizer;  // by slot, in the order of engine::state_slots; without running statistics
-  std::uint64_t steps = 0;         // since the optimizer's state was last zero
+  Tensors weights = {};                 // with running statistics
+  std::vector<Tensors> optimizer = {};  // by slot, in the order of engine::state_slots; without running statistics
+  std::uint64_t steps = 0;              // since the optimizer's state was last zero
 };
 
 struct TrainingState {
@@ -26,13 +26,13 @@ struct TrainingState {
   double averaged_at = 0.0;         // epochs, when the moving average was last updated
   float last_learning_rate = 0.0F;  // at the last averaging; 0: there was none
   // z under sma and ea_sgd, the only replica, or the replicas' mean. Learners of another number go on from it.
-  Tensors model;
-  Tensors center;         // z of the round under way, if the center is assigned; empty: equal to the model
-  Tensors center_before;  // z of the round before that; empty: the scheme needs none
-  Tensors velocity;       // of Nesterov's rule; empty: the scheme needs none
-  Tensors average;        // moving average of the model; empty: the job has none
-  std::vector<std::string> optimizer_slots;  // names of each learner's optimizer vectors: "momentum"
-  std::vector<LearnerState> learners;        // by number over all devices
+  Tensors model = {};
+  Tensors center = {};         // z of the round under way, if the center is assigned; empty: equal to the model
+  Tensors center_before = {};  // z of the round before that; empty: the scheme needs none
+  Tensors velocity = {};       // of Nesterov's rule; empty: the scheme needs none
+  Tensors average = {};        // moving average of the model; empty: the job has none
+  std::vector<std::string> optimizer_slots = {};  // names of each learner's optimizer vectors: "momentum"
+  std::vector<LearnerState> learners = {};        // by number over all devices
 };
 
 }  // namespace arbalest::scheduler

@@ -15,9 +15,9 @@ namespace arbalest::jobs {
 
 // The end of a save.
 struct SaveResult {
-  std::uint64_t batches = 0;   // mini-batches trained before the checkpoint
-  std::filesystem::path path;  // directory of the checkpoint; "" if it failed
-  std::string failure;         // why it failed; the checkpoints before it are intact
+  std::uint64_t batches = 0;               // mini-batches trained before the checkpoint
+  std::filesystem::path path;              // directory of the checkpoint; "" if it failed
+  std::string failure;                     // why it failed; the checkpoints before it are intact
   std::vector<std::string> warnings = {};  // about other checkpoints
 };
 
@@ -31,8 +31,8 @@ class CheckpointSaver {
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
-  // Whether no save is under way, and a checkpoint is due after so many mini-batches and seconds of the run. `ended_epochs`: set at the end of an
-  // epoch.
+  // Whether no save is under way, and a checkpoint is due after so many mini-batches and seconds of the run.
+  // `ended_epochs`: set at the end of an epoch.
   bool is_due(std::uint64_t batches, double seconds, std::optional<int> ended_epochs) const;
   // Whether a model with this score is the best so far, so that save_best() would keep it.
   bool is_best(double score) const;

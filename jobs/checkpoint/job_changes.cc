@@ -38,7 +38,8 @@ class Differences final : public MessageDifferencer::Reporter {
   }
   void ReportDeleted(const google::protobuf::Message& before, const google::protobuf::Message&,
                      const std::vector<MessageDifferencer::SpecificField>& path) override {
-    all_.push_back(fmt::format("{}: {} in the checkpoint, none in the job", name(path, false), value(before, path, false)));
+    all_.push_back(
+        fmt::format("{}: {} in the checkpoint, none in the job", name(path, false), value(before, path, false)));
   }
   void ReportModified(const google::protobuf::Message& before, const google::protobuf::Message& now,
                       const std::vector<MessageDifferencer::SpecificField>& path) override {

@@ -138,7 +138,9 @@ SavedRun read_run_state(const Checkpoint& checkpoint, std::string_view name) {
   run.first_skipped = message.first_skipped();
   read_scores(message.scores(), run);
   run.metrics_bytes = message.metrics_bytes();
-  saved.origin = {message.origin().program(), message.origin().processor(), message.origin().dataset(),
+  saved.origin = {message.origin().program(),
+                  message.origin().processor(),
+                  message.origin().dataset(),
                   {message.origin().devices().begin(), message.origin().devices().end()}};
   return saved;
 }

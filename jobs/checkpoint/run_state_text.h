@@ -1,4 +1,5 @@
-// A run's state as text: arbalest.v1.RunState (proto/arbalest/v1/run_state.proto). Floating-point numbers keep all bits.
+// A run's state as text: arbalest.v1.RunState (proto/arbalest/v1/run_state.proto). Floating-point numbers keep all
+// bits.
 #pragma once
 
 #include <string>

@@ -50,7 +50,8 @@ LearnerState learner_of(Tensors tensors, const std::vector<std::string>& slots) 
   LearnerState learner;
   learner.optimizer.resize(slots.size());
   for (NamedTensor& tensor : tensors) {
-    const auto slot = std::ranges::find_if(slots, [&](const std::string& name) { return tensor.name.starts_with(name + "/"); });
+    const auto slot =
+        std::ranges::find_if(slots, [&](const std::string& name) { return tensor.name.starts_with(name + "/"); });
     if (slot == slots.end()) {
       learner.weights.push_back(std::move(tensor));
       continue;

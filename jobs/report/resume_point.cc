@@ -60,7 +60,9 @@ Checkpoint checkpoint_named(const fs::path& directory, const std::string& name) 
                all.empty() ? "none" : fmt::format("{}", fmt::join(numbers, ", ")));
 }
 
-fs::path run_of(const ResumePoint& point) { return fs::absolute(point.path).lexically_normal().parent_path().parent_path(); }
+fs::path run_of(const ResumePoint& point) {
+  return fs::absolute(point.path).lexically_normal().parent_path().parent_path();
+}
 
 void set_later_aside(const fs::path& directory, const ResumePoint& point, const Tell& warn) {
   for (const Checkpoint& checkpoint : list_checkpoints(checkpoints_of(directory))) {

@@ -27,8 +27,8 @@ std::optional<ResumePoint> newest_resume_point(const std::filesystem::path& dire
 // kCheckpoint if the checkpoint cannot be used.
 ResumePoint resume_point_at(const std::filesystem::path& path, const JobOptions& job, const Tell& warn);
 
-// The checkpoint of the run in `directory` that `name` names: "last", or its number, such as "1234". Throws kUsage if there
-// is none, kCheckpoint if it cannot be used.
+// The checkpoint of the run in `directory` that `name` names: "last", or its number, such as "1234". Throws kUsage if
+// there is none, kCheckpoint if it cannot be used.
 Checkpoint checkpoint_named(const std::filesystem::path& directory, const std::string& name);
 
 // The directory of the run that a checkpoint belongs to.

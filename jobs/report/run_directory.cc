@@ -27,15 +27,17 @@ namespace {
 
 [[noreturn]] void fail_running(const fs::path& directory) {
   const std::optional<int> process = running_process(directory);
-  engine::fail(ErrorKind::kUsage, "{} is training in '{}' at present; wait for it, or choose another directory with --output",
+  engine::fail(ErrorKind::kUsage,
+               "{} is training in '{}' at present; wait for it, or choose another directory with --output",
                process ? fmt::format("process {}", *process) : "another process", directory.string());
 }
 
 [[noreturn]] void fail_used(const fs::path& directory, const char* file) {
   if (is_running(directory)) fail_running(directory);
-  engine::fail(ErrorKind::kUsage,
-               "'{}' holds a run already ({}); go on with it by --resume=auto, or choose another directory with --output",
-               directory.string(), file);
+  engine::fail(
+      ErrorKind::kUsage,
+      "'{}' holds a run already ({}); go on with it by --resume=auto, or choose another directory with --output",
+      directory.string(), file);
 }
 
 void check_holds_no_run(const fs::path& directory) {

@@ -12,8 +12,9 @@ namespace arbalest::jobs {
 // Size of a file with the graph's parameters, without its header.
 std::int64_t model_bytes(const dataflow::Graph& graph);
 
-// Throws kOutOfMemory if the file system of `directory` has less room than the models, the checkpoints and a reserve for
-// the run's other files. A file system that does not report its free space passes; an error then shows when writing.
+// Throws kOutOfMemory if the file system of `directory` has less room than the models, the checkpoints and a reserve
+// for the run's other files. A file system that does not report its free space passes; an error then shows when
+// writing.
 void check_output_space(const std::filesystem::path& directory, const JobOptions& job);
 
 }  // namespace arbalest::jobs

@@ -34,15 +34,17 @@ std::vector<int> learners_at(const JobOptions& job, const RunState& state, std::
 
 void check_origin(const RunOrigin& saved, const RunOrigin& present, std::vector<std::string>& warnings) {
   if (saved.dataset != present.dataset) {
-    engine::fail(engine::ErrorKind::kCheckpoint,
-                 "the checkpoint was saved while training on other data: the training set has changed since then; restore "
-                 "it, or start a new run with another --output");
+    engine::fail(
+        engine::ErrorKind::kCheckpoint,
+        "the checkpoint was saved while training on other data: the training set has changed since then; restore "
+        "it, or start a new run with another --output");
   }
   const auto warn = [&](const char* what, const std::string& before, const std::string& now) {
     if (before == now) return;
-    warnings.push_back(fmt::format("the checkpoint was saved with {} '{}', and this is '{}': the run goes on, but its last "
-                                   "digits may differ from those of a run that was never stopped",
-                                   what, before, now));
+    warnings.push_back(
+        fmt::format("the checkpoint was saved with {} '{}', and this is '{}': the run goes on, but its last "
+                    "digits may differ from those of a run that was never stopped",
+                    what, before, now));
   };
   warn("the program", saved.program, present.program);
   warn("the processor", saved.processor, present.processor);
@@ -63,15 +65,16 @@ void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Se
   check_origin(saved.origin, present, job.warnings);
   state = saved.run;
   if (state.switches_done > job.switches.size()) {
-    engine::fail(engine::ErrorKind::kCheckpoint, "the checkpoint follows {} switches of synchronization, and the job has {}",
-                 state.switches_done, job.switches.size());
+    engine::fail(engine::ErrorKind::kCheckpoint,
+                 "the checkpoint follows {} switches of synchronization, and the job has {}", state.switches_done,
+                 job.switches.size());
   }
   const SynchronizationSwitch* last = state.switches_done > 0 ? &job.switches[state.switches_done - 1] : nullptr;
   const sma::Options& scheme = last != nullptr ? last->to : job.synchronization;
   const scheduler::RateScaling scaling = last != nullptr ? last->with_learners : job.learning_rate.with_learners;
   const bool same_learners = saved.origin.devices == present.devices && !asks_for_other_learners(saved.job_text, job);
-  const double epochs = static_cast<double>(saved.training.batches) /
-                        static_cast<double>(session.training_order().batches_per_epoch());
+  const double epochs =
+      static_cast<double>(saved.training.batches) / static_cast<double>(session.training_order().batches_per_epoch());
   if (!same_learners) {
     state.learner_steps_done = begun_steps(job, saved.training.batches, epochs);
     state.learners_per_device = learners_at(job, state, state.learner_steps_done);
@@ -133,14 +136,14 @@ void RunCheckpoints::save_after_epoch(bool is_last) {
 
 void RunCheckpoints::report(bool wait) {
   while (const std::optional<SaveResult> result = saver_.take_result(wait)) {
-    const double epochs = static_cast<double>(result->batches) /
-                          static_cast<double>(session_.training_order().batches_per_epoch());
+    const double epochs =
+        static_cast<double>(result->batches) / static_cast<double>(session_.training_order().batches_per_epoch());
     std::vector<std::string> warnings = result->warnings;
     if (!result->failure.empty()) {
-      warnings.push_back(fmt::format("the checkpoint of epoch {:.2f} {}: {}; the run goes on, and earlier checkpoints are "
-                                     "intact",
-                                     epochs, result->path.empty() ? "was not saved" : "was saved, older ones were not deleted",
-                                     result->failure));
+      warnings.push_back(fmt::format(
+          "the checkpoint of epoch {:.2f} {}: {}; the run goes on, and earlier checkpoints are "
+          "intact",
+          epochs, result->path.empty() ? "was not saved" : "was saved, older ones were not deleted", result->failure));
     }
     for (RunObserver* observer : context_.observers) {
       if (!result->path.empty()) observer->on_checkpoint({result->batches, epochs, seconds_(), result->path.string()});

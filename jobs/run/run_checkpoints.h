@@ -16,9 +16,9 @@
 namespace arbalest::jobs {
 
 // Goes on from `saved`: sets the session's learners to its state, and `state` to its run. With the learners and devices
-// of the checkpoint, training goes on as if it had never stopped. If the job asks for other learners or devices, it goes
-// on as a run whose schedule changes the number there. Adds warnings to `job` if bytes may differ because program or
-// processor do. Throws kCheckpoint if the checkpoint is of another dataset or model.
+// of the checkpoint, training goes on as if it had never stopped. If the job asks for other learners or devices, it
+// goes on as a run whose schedule changes the number there. Adds warnings to `job` if bytes may differ because program
+// or processor do. Throws kCheckpoint if the checkpoint is of another dataset or model.
 void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Session& session, RunState& state);
 
 // What the run runs with.

@@ -56,7 +56,7 @@ struct RunStart {
   std::vector<std::string> warnings;
   std::string data_root;  // absolute path below which datasets were looked for
   std::string output_directory;
-  std::string job_text;  // JobOptions::resolved_text of the job
+  std::string job_text;                   // JobOptions::resolved_text of the job
   std::optional<ResumeRow> resumed = {};  // set if the run goes on from a checkpoint
 };
 

@@ -176,8 +176,8 @@ class Trainer {
     scheduler::Scheduler& scheduler = session_->scheduler();
     const auto end =
         static_cast<std::uint64_t>(epoch) * static_cast<std::uint64_t>(session_->training_order().batches_per_epoch());
-    epoch_start_ = context_.now() - std::chrono::duration_cast<Clock::duration>(
-                                        std::chrono::duration<double>(state_.epoch_seconds));
+    epoch_start_ = context_.now() -
+                   std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(state_.epoch_seconds));
     scores_.forget();
     try {
       round_start_ = context_.now();
@@ -289,12 +289,13 @@ class Trainer {
     const double before = resumed_ ? resumed_->epoch : 0.0;  // trained by earlier processes of the run
     if (done <= before) return;
     const double left = std::max(0.0, static_cast<double>(job_.training.max_epochs) - done);
-    const RunProgress progress{.epoch = done,
-                               .max_epochs = job_.training.max_epochs,
-                               .train_loss = mean_of(state_.epoch.loss_sum, state_.epoch.examples),
-                               .images_per_second = static_cast<double>(state_.epoch.examples) / seconds_since(epoch_start_),
-                               .elapsed_seconds = elapsed,
-                               .remaining_seconds = seconds_since(training_start_) / (done - before) * left};
+    const RunProgress progress{
+        .epoch = done,
+        .max_epochs = job_.training.max_epochs,
+        .train_loss = mean_of(state_.epoch.loss_sum, state_.epoch.examples),
+        .images_per_second = static_cast<double>(state_.epoch.examples) / seconds_since(epoch_start_),
+        .elapsed_seconds = elapsed,
+        .remaining_seconds = seconds_since(training_start_) / (done - before) * left};
     for (RunObserver* observer : context_.observers) observer->on_progress(progress);
   }
 
@@ -369,7 +370,8 @@ class Trainer {
     }
     summary_.train_seconds = seconds_since(start_);
     const double training_seconds = state_.training_seconds + state_.epoch_seconds;
-    summary_.images_per_second = training_seconds > 0.0 ? static_cast<double>(summary_.examples) / training_seconds : 0.0;
+    summary_.images_per_second =
+        training_seconds > 0.0 ? static_cast<double>(summary_.examples) / training_seconds : 0.0;
     std::exception_ptr failure;
     for (RunObserver* observer : context_.observers) {
       try {
@@ -391,7 +393,7 @@ class Trainer {
   ModelScores scores_;
   RunSummary summary_;
   std::unique_ptr<RunCheckpoints> checkpoints_;  // declared after what it refers to; null: there are none
-  Clock::time_point epoch_start_;  // less the seconds of earlier processes of the run
+  Clock::time_point epoch_start_;                // less the seconds of earlier processes of the run
   Clock::time_point round_start_;
   double epoch_learning_rate_ = 0.0;  // in its last round
   Clock::time_point training_start_;

@@ -18,26 +18,26 @@ class LearnerCache;
 struct SavedRun;
 
 struct RunContext {
-  std::string data_root;                // root directory of the datasets
-  std::string output_directory;         // exists and is writable; "": nothing is stored (dry runs, benchmarks)
-  const SavedRun* resumed = nullptr;    // the run goes on from here; null: it begins
-  std::string resumed_path;             // of the checkpoint
+  std::string data_root;              // root directory of the datasets
+  std::string output_directory;       // exists and is writable; "": nothing is stored (dry runs, benchmarks)
+  const SavedRun* resumed = nullptr;  // the run goes on from here; null: it begins
+  std::string resumed_path;           // of the checkpoint
   // Length of the run's log, which goes into a checkpoint; unset: there is no log.
   std::function<std::uint64_t()> log_bytes;
-  std::string program;  // version and commit, for checkpoints
-  std::vector<RunObserver*> observers;  // called in this order
-  const std::atomic<int>* stop_signal = nullptr;  // not 0: end the round, save, return kStopped
+  std::string program;                              // version and commit, for checkpoints
+  std::vector<RunObserver*> observers;              // called in this order
+  const std::atomic<int>* stop_signal = nullptr;    // not 0: end the round, save, return kStopped
   const std::atomic<int>* save_requests = nullptr;  // rises: save a checkpoint after the stride under way, and go on
-  const LearnerCache* learner_cache = nullptr;    // start of the search of `auto {}`; null: no earlier answers are used
+  const LearnerCache* learner_cache = nullptr;  // start of the search of `auto {}`; null: no earlier answers are used
   engine::DeviceOptions device_options;
   dataflow::InputObserver* training_input = nullptr;  // observes the training input; must outlive the run
   dataflow::InputObserver* evaluation_input = nullptr;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // the run's clock
 };
 
-// Trains until the target, the last epoch, a stop signal or divergence, and writes model.safetensors, and checkpoints if
-// there is an output directory. A diverged or stopped run returns its summary like any other. Other failures are reported to the observers and then thrown as
-// engine::Error.
+// Trains until the target, the last epoch, a stop signal or divergence, and writes model.safetensors, and checkpoints
+// if there is an output directory. A diverged or stopped run returns its summary like any other. Other failures are
+// reported to the observers and then thrown as engine::Error.
 RunSummary train(const JobOptions& job, const RunContext& context);
 
 struct DryRun {

@@ -1,7 +1,11 @@
 // Whole runs that stop and go on from a checkpoint, through jobs::train.
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,20 +27,24 @@ namespace {
 namespace fs = std::filesystem;
 using jobs::RunStatus;
 
-// Raises a signal's flag when the run has trained so many mini-batches, at a report of progress or the end of an epoch.
-class Stopper final : public jobs::RunObserver {
+// Watches a run, and is its clock: time moves by a millisecond at each look. After `looks` looks it raises SIGTERM's
+// flag, so a run is always stopped at the same mini-batch.
+class Watcher final : public jobs::RunObserver {
  public:
-  explicit Stopper(double epoch) : epoch_(epoch) {}
+  explicit Watcher(int looks) : looks_(looks) {}
 
   void on_start(const jobs::RunStart& start) override { resumed = start.resumed; }
-  void on_progress(const jobs::RunProgress& progress) override { look(progress.epoch); }
-  void on_epoch(const jobs::EpochRow& row) override {
-    rows.push_back(row);
-    look(row.epoch);
-  }
+  void on_progress(const jobs::RunProgress& /*progress*/) override {}
+  void on_epoch(const jobs::EpochRow& row) override { rows.push_back(row); }
   void on_checkpoint(const jobs::CheckpointRow& row) override { checkpoints.push_back(row); }
   void on_warning(const std::string& text) override { warnings.push_back(text); }
   void on_finish(const jobs::RunSummary& /*summary*/) override {}
+
+  std::chrono::steady_clock::time_point now() {
+    if (--looks_ == 0) signal = 15;
+    time_ += std::chrono::milliseconds(1);
+    return time_;
+  }
 
   std::atomic<int> signal{0};
   std::optional<jobs::ResumeRow> resumed;
@@ -45,14 +53,11 @@ class Stopper final : public jobs::RunObserver {
   std::vector<std::string> warnings;
 
  private:
-  void look(double epoch) {
-    if (epoch >= epoch_) signal = 15;
-  }
-
-  double epoch_;
+  int looks_;
+  std::chrono::steady_clock::time_point time_;
 };
 
-constexpr double kNever = 1e9;
+constexpr int kNever = std::numeric_limits<int>::max();
 
 struct Part {
   jobs::RunSummary summary;
@@ -62,9 +67,9 @@ struct Part {
   std::optional<jobs::ResumeRow> resumed;
 };
 
-// Trains in `output` as `arbalest train --resume=auto` does, until `stop_epoch` or the end.
-Part train_part(const jobs::JobOptions& job, const fs::path& output, double stop_epoch = kNever) {
-  Stopper stopper(stop_epoch);
+// Trains in `output` as `arbalest train --resume=auto` does, until the clock was looked at `looks` times or the end.
+Part train_part(const jobs::JobOptions& job, const fs::path& output, int looks = kNever) {
+  Watcher watcher(looks);
   jobs::RunDirectory directory(output, job.name, jobs::ExistingRun::kContinue);
   const auto point = jobs::newest_resume_point(output, job, [](const std::string&) {});
   directory.continue_from(point ? &point->saved : nullptr);
@@ -72,18 +77,19 @@ Part train_part(const jobs::JobOptions& job, const fs::path& output, double stop
   const char* root = std::getenv("ARBALEST_DATA");
   context.data_root = root == nullptr ? "" : root;
   context.output_directory = output.string();
-  context.observers = {&directory, &stopper};
-  context.stop_signal = &stopper.signal;
+  context.observers = {&directory, &watcher};
+  context.stop_signal = &watcher.signal;
+  context.now = [&] { return watcher.now(); };
   context.log_bytes = [&] { return directory.log_bytes(); };
   if (point) {
     context.resumed = &point->saved;
     context.resumed_path = point->path.string();
   }
   Part part{.summary = jobs::train(job, context)};
-  part.rows = stopper.rows;
-  part.checkpoints = stopper.checkpoints;
-  part.warnings = stopper.warnings;
-  part.resumed = stopper.resumed;
+  part.rows = watcher.rows;
+  part.checkpoints = watcher.checkpoints;
+  part.warnings = watcher.warnings;
+  part.resumed = watcher.resumed;
   return part;
 }
 
@@ -123,10 +129,10 @@ TEST_CASE("a run that is stopped several times ends with the bytes of one that n
 
     std::vector<jobs::EpochRow> rows;
     Part part;
-    for (const double stop : {0.001, 0.4, 1.0, 1.7, 2.3, kNever}) {
-      part = train_part(job, parts.path(), stop);
+    for (const int looks : {20, 60, 900, 1200, 700, kNever}) {
+      part = train_part(job, parts.path(), looks);
       rows.insert(rows.end(), part.rows.begin(), part.rows.end());
-      if (stop != kNever) CHECK(part.summary.status == RunStatus::kStopped);
+      if (looks != kNever) CHECK(part.summary.status == RunStatus::kStopped);
     }
     CHECK(part.summary.status == RunStatus::kCompleted);
     CHECK(part.summary.model_sha256 == expected.summary.model_sha256);
@@ -151,7 +157,7 @@ TEST_CASE("a run that is stopped several times ends with the bytes of one that n
 TEST_CASE("the log of a resumed run has each epoch once, and a line for each resumption", "[checkpoint]") {
   const jobs::JobOptions job = job_with({"checkpoint.every_epochs=1"});
   const TemporaryDirectory output;
-  const Part first = train_part(job, output.path(), 1.5);
+  const Part first = train_part(job, output.path(), 2200);
   CHECK(first.summary.status == RunStatus::kStopped);
   // The run is killed after the checkpoint of the stop: lines that it wrote later are cut off.
   std::ofstream(output.path() / jobs::kMetricsFile, std::ios::app) << R"({"event":"epoch","epoch":2})" << '\n';
@@ -170,7 +176,7 @@ TEST_CASE("the log of a resumed run has each epoch once, and a line for each res
 TEST_CASE("a tuned run goes on with the number of learners that it had", "[checkpoint]") {
   const jobs::JobOptions job = job_with({"learners.per_device={auto { max: 4 }}"});
   const TemporaryDirectory output;
-  const Part first = train_part(job, output.path(), 0.9);
+  const Part first = train_part(job, output.path(), 1200);
   const Part second = train_part(job, output.path());
   REQUIRE(second.resumed);
   CHECK(second.resumed->from == first.summary.learners_per_device);
@@ -181,7 +187,8 @@ TEST_CASE("a tuned run goes on with the number of learners that it had", "[check
 TEST_CASE("a run resumed with another number of learners trains as if its schedule changed there", "[checkpoint]") {
   const TemporaryDirectory stopped;
   // A checkpoint after every 100 mini-batches; the one at 300 is kept by stopping right after it.
-  const std::vector<std::string> common = {"synchronization={sma {}}", "checkpoint={every_batches: 300 keep_last: 100}"};
+  const std::vector<std::string> common = {"synchronization={sma {}}",
+                                           "checkpoint={every_batches: 300 keep_last: 100}"};
   std::vector<std::string> before = common;
   before.emplace_back("training.max_epochs=1");
   CHECK(train_part(job_with(before), stopped.path()).summary.status == RunStatus::kCompleted);
@@ -200,8 +207,7 @@ TEST_CASE("a run resumed with another number of learners trains as if its schedu
   CHECK(summary.learners_per_device == std::vector<int>{3});
 
   std::vector<std::string> scheduled = common;
-  scheduled.emplace_back(
-      "learners.per_device={schedule { step { learners: 2 } step { at_batch: 300 learners: 3 } }}");
+  scheduled.emplace_back("learners.per_device={schedule { step { learners: 2 } step { at_batch: 300 learners: 3 } }}");
   const TemporaryDirectory whole;
   CHECK(run(job_with(scheduled), whole.path().string()).model_sha256 == summary.model_sha256);
 }
@@ -216,7 +222,8 @@ TEST_CASE("checkpoints come when the job asks for them, and only the newest and 
   };
   // 625 mini-batches an epoch.
   const TemporaryDirectory by_batches;
-  const Part part = train_part(job_with({"checkpoint={every_batches: 500 keep_last: 2 keep_best: 0}"}), by_batches.path());
+  const Part part =
+      train_part(job_with({"checkpoint={every_batches: 500 keep_last: 2 keep_best: 0}"}), by_batches.path());
   CHECK(part.warnings.empty());
   CHECK(kept(by_batches.path()) == std::vector<std::uint64_t>{1500, 1876});
   CHECK_FALSE(fs::exists(by_batches.path() / jobs::kBestModelFile));
@@ -233,7 +240,8 @@ TEST_CASE("checkpoints come when the job asks for them, and only the newest and 
 
 TEST_CASE("a checkpoint of an epoch's end holds the model that was evaluated there", "[checkpoint]") {
   const TemporaryDirectory output;
-  const Part part = train_part(job_with({"checkpoint.every_epochs=1", "training.moving_average_epochs=0.3"}), output.path());
+  const Part part =
+      train_part(job_with({"checkpoint.every_epochs=1", "training.moving_average_epochs=0.3"}), output.path());
   const auto last = jobs::list_checkpoints(jobs::checkpoints_of(output.path())).back();
   const auto saved = jobs::read_tensors(last, "model.safetensors");
   const auto model = jobs::read_safetensors((output.path() / jobs::kModelFile).string(), part.summary.model_sha256);
@@ -246,10 +254,10 @@ TEST_CASE("a changed job, other data and a finished run are told apart", "[check
   const jobs::JobOptions job = job_with({"training.max_epochs=1"});
   train_part(job, output.path());
   const auto ignore = [](const std::string&) {};
-  CHECK_THROWS_WITH(jobs::newest_resume_point(
-                        output.path(), job_with({"optimizer.sgd.momentum=0.5", "training.seed=3"}), ignore),
-                    ContainsSubstring("the job has changed") && ContainsSubstring("training.seed: 1 in the checkpoint, 3") &&
-                        ContainsSubstring("optimizer.sgd.momentum"));
+  CHECK_THROWS_WITH(
+      jobs::newest_resume_point(output.path(), job_with({"optimizer.sgd.momentum=0.5", "training.seed=3"}), ignore),
+      ContainsSubstring("the job has changed") && ContainsSubstring("training.seed: 1 in the checkpoint, 3") &&
+          ContainsSubstring("optimizer.sgd.momentum"));
   const auto point = jobs::newest_resume_point(output.path(), job, ignore);
   CHECK_THAT(jobs::completed_text(output.path(), point, job), ContainsSubstring("is complete (completed)"));
   CHECK(jobs::completed_text(output.path(), point, job_with({"training.max_epochs=2"})).empty());

@@ -85,9 +85,8 @@ TEST_CASE("a saved training goes on to the same bytes, in the middle of a round 
 }
 
 TEST_CASE("every optimizer, the moving average and drops of the learning rate are part of the state", "[checkpoint]") {
-  for (const engine::UpdateRule& rule :
-       {engine::UpdateRule(engine::Sgd{.momentum = 0.9F, .nesterov = true}), engine::UpdateRule(engine::RmsProp{}),
-        engine::UpdateRule(engine::AdamW{})}) {
+  for (const engine::UpdateRule& rule : {engine::UpdateRule(engine::Sgd{.momentum = 0.9F, .nesterov = true}),
+                                         engine::UpdateRule(engine::RmsProp{}), engine::UpdateRule(engine::AdamW{})}) {
     for (const bool is_exponential : {true, false}) {
       CAPTURE(rule.index(), is_exponential);
       RigOptions options = scheme_options({2});
