@@ -41,9 +41,10 @@ const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
       {"jobs/messages", {}},
       {"jobs/export", {"jobs/messages"}},
       {"jobs/options", {"jobs/messages"}},
-      {"jobs/run", {"jobs/options", "jobs/export", "jobs/messages"}},
-      {"jobs/report", {"jobs/run", "jobs/options", "jobs/export", "jobs/messages"}},
-      {"jobs/study", {"jobs/report", "jobs/run", "jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/checkpoint", {"jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/run", {"jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/report", {"jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/study", {"jobs/report", "jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
   };
   return kArrows;
 }
@@ -63,6 +64,7 @@ const std::vector<VendorRule>& vendor_rules() {
       {R"(google/protobuf/(text_format|io/tokenizer)\.h)", "the parser of protobuf text", {"jobs/options/text"}},
       {R"(google/protobuf/.*)", "protobuf", {"dataflow/models", "dataflow/input", "jobs", "cli"}},
       {R"(tensorflow/.*\.pb\.h)", "the schema of TFRecord files", {"dataflow/input/formats"}},
+      {R"(xxhash\.h)", "xxHash", {"jobs/checkpoint"}},
       {R"((jpeglib|jerror|png)\.h)", "libjpeg-turbo and libpng", {"dataflow/input/images"}},
       {R"(arbalest/v1/(model|zoo)\.pb\.h)", "the model's schema", {"dataflow/models", "jobs", "cli"}},
       {R"(arbalest/.*\.pb\.h)", "the schema", {"jobs", "cli"}},
