@@ -12,9 +12,6 @@
 
 namespace arbalest::jobs {
 
-namespace {
-
-// A rename is durable only once its directory has been synced.
 void sync_directory(const std::filesystem::path& directory) {
   const int handle = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (handle < 0) fail_write(directory, errno);
@@ -24,8 +21,6 @@ void sync_directory(const std::filesystem::path& directory) {
   // Some file systems cannot sync a directory (EINVAL) and do not need it.
   if (result != 0 && error != EINVAL) fail_write(directory, error);
 }
-
-}  // namespace
 
 void fail_write(const std::filesystem::path& path, int error) {
   engine::fail(kind_of_errno(error), "cannot write '{}': {}", path.string(), std::strerror(error));

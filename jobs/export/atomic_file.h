@@ -35,6 +35,9 @@ class AtomicFile {
 
 void write_file(const std::filesystem::path& path, std::string_view text);
 
+// Makes the names in a directory survive a power loss: renamed, added and removed ones.
+void sync_directory(const std::filesystem::path& directory);
+
 // Writes all of `bytes` to an open file; `path` is for messages. Throws as fail_write does.
 void write_fully(int file, std::span<const std::byte> bytes, const std::filesystem::path& path);
 

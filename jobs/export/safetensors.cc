@@ -1,17 +1,12 @@
 #include "jobs/export/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <bit>
-#include <cerrno>
-#include <cstring>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/export/regular_file.h"
 #include "jobs/export/safetensors_header.h"
 #include "jobs/export/sha256.h"
 
@@ -44,46 +39,6 @@ std::string header_text(std::span<const NamedTensor> tensors, const std::map<std
   return text;
 }
 
-// A file of known size that is hashed while it is read.
-class InputFile {
- public:
-  explicit InputFile(const std::filesystem::path& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    struct stat status {};
-    if (file_ < 0 || fstat(file_, &status) != 0) {
-      const int error = errno;
-      if (file_ >= 0) close(file_);
-      engine::fail(ErrorKind::kCheckpoint, "{}", std::strerror(error));
-    }
-    if (!S_ISREG(status.st_mode)) {
-      close(file_);
-      engine::fail(ErrorKind::kCheckpoint, "not a regular file");
-    }
-    size_ = static_cast<std::uint64_t>(status.st_size);
-  }
-  ~InputFile() { close(file_); }
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
-
-  std::uint64_t size() const { return size_; }
-
-  void read(std::span<std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t count = ::read(file_, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) engine::fail(ErrorKind::kCheckpoint, "{}", std::strerror(errno));
-      if (count == 0) engine::fail(ErrorKind::kCheckpoint, "it became shorter while it was read");
-      hash_.update(bytes.first(static_cast<std::size_t>(count)));
-      bytes = bytes.subspan(static_cast<std::size_t>(count));
-    }
-  }
-  std::string finish_hash() { return hash_.finish(); }
-
- private:
-  int file_;
-  Sha256 hash_;
-  std::uint64_t size_ = 0;
-};
-
 void check_hash(const std::string& found, const std::string& expected) {
   constexpr std::size_t kShown = 12;  // digits of a hash in a message
   if (expected.empty() || found == expected) return;
@@ -94,48 +49,62 @@ void check_hash(const std::string& found, const std::string& expected) {
 }
 
 std::vector<NamedTensor> read_checked(const std::filesystem::path& path, const std::string& expected_sha256) {
-  InputFile file(path);
-  if (file.size() < kSizeBytes) {
-    engine::fail(ErrorKind::kCheckpoint, "it has {} bytes, too few for a safetensors file", file.size());
-  }
-  std::uint64_t header_bytes = 0;
-  file.read(std::as_writable_bytes(std::span(&header_bytes, 1)));
-  if (header_bytes > kMaxSafetensorsHeaderBytes) {
-    engine::fail(ErrorKind::kCheckpoint, "it claims a header of {} bytes; this is not a safetensors file",
-                 header_bytes);
-  }
-  const std::uint64_t rest = file.size() - kSizeBytes;
-  if (header_bytes > rest) {
-    engine::fail(ErrorKind::kCheckpoint, "it claims a header of {} bytes, but only {} follow", header_bytes, rest);
-  }
-  std::string header(header_bytes, '\0');
-  file.read(std::as_writable_bytes(std::span(header)));
-
-  std::vector<NamedTensor> tensors;
-  for (SafetensorsEntry& entry : parse_safetensors_header(header, rest - header_bytes)) {
-    std::vector<float> values((entry.end - entry.begin) / sizeof(float));
-    file.read(std::as_writable_bytes(std::span(values)));
-    tensors.push_back({std::move(entry.name), entry.shape, std::move(values)});
-  }
-  check_hash(file.finish_hash(), expected_sha256);
+  RegularFile file(path);
+  Sha256 hash;
+  std::vector<NamedTensor> tensors = parse_safetensors(file.size(), [&](std::span<std::byte> bytes) {
+    file.read(bytes);
+    hash.update(bytes);
+  });
+  check_hash(hash.finish(), expected_sha256);
   return tensors;
 }
 
 }  // namespace
 
+std::vector<NamedTensor> parse_safetensors(std::uint64_t file_bytes,
+                                           const std::function<void(std::span<std::byte>)>& read) {
+  if (file_bytes < kSizeBytes) {
+    engine::fail(ErrorKind::kCheckpoint, "it has {} bytes, too few for a safetensors file", file_bytes);
+  }
+  std::uint64_t header_bytes = 0;
+  read(std::as_writable_bytes(std::span(&header_bytes, 1)));
+  if (header_bytes > kMaxSafetensorsHeaderBytes) {
+    engine::fail(ErrorKind::kCheckpoint, "it claims a header of {} bytes; this is not a safetensors file",
+                 header_bytes);
+  }
+  const std::uint64_t rest = file_bytes - kSizeBytes;
+  if (header_bytes > rest) {
+    engine::fail(ErrorKind::kCheckpoint, "it claims a header of {} bytes, but only {} follow", header_bytes, rest);
+  }
+  std::string header(header_bytes, '\0');
+  read(std::as_writable_bytes(std::span(header)));
+
+  std::vector<NamedTensor> tensors;
+  for (SafetensorsEntry& entry : parse_safetensors_header(header, rest - header_bytes)) {
+    std::vector<float> values((entry.end - entry.begin) / sizeof(float));
+    read(std::as_writable_bytes(std::span(values)));
+    tensors.push_back({std::move(entry.name), entry.shape, std::move(values)});
+  }
+  return tensors;
+}
+
+void put_safetensors(std::span<const NamedTensor> tensors, const std::map<std::string, std::string>& metadata,
+                     const std::function<void(std::span<const std::byte>)>& write) {
+  const std::string header = header_text(tensors, metadata);
+  const std::uint64_t header_bytes = header.size();
+  write(std::as_bytes(std::span(&header_bytes, 1)));
+  write(std::as_bytes(std::span(header)));
+  for (const NamedTensor& tensor : tensors) write(std::as_bytes(std::span(tensor.values)));
+}
+
 std::string write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                               const std::map<std::string, std::string>& metadata) {
   AtomicFile file(path);
   Sha256 hash;
-  const auto append = [&](std::span<const std::byte> bytes) {
+  put_safetensors(tensors, metadata, [&](std::span<const std::byte> bytes) {
     hash.update(bytes);
     file.write(bytes);
-  };
-  const std::string header = header_text(tensors, metadata);
-  const std::uint64_t header_bytes = header.size();
-  append(std::as_bytes(std::span(&header_bytes, 1)));
-  append(std::as_bytes(std::span(header)));
-  for (const NamedTensor& tensor : tensors) append(std::as_bytes(std::span(tensor.values)));
+  });
   file.commit();
   return hash.finish();
 }

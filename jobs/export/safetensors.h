@@ -2,7 +2,10 @@
 // https://github.com/huggingface/safetensors describes it; tensors here are float32, little endian, row-major.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -23,5 +26,13 @@ std::string write_safetensors(const std::filesystem::path& path, std::span<const
 // SHA-256 differs from `expected_sha256` ("": not checked).
 std::vector<dataflow::NamedTensor> read_safetensors(const std::filesystem::path& path,
                                                     const std::string& expected_sha256 = "");
+
+// Does the same with a file that the caller has opened. `read` must fill the next bytes of the file, which has
+// `file_bytes` bytes, or throw. Errors do not name the file.
+std::vector<dataflow::NamedTensor> parse_safetensors(std::uint64_t file_bytes,
+                                                     const std::function<void(std::span<std::byte>)>& read);
+// Passes the bytes of the file to `write`, piece by piece.
+void put_safetensors(std::span<const dataflow::NamedTensor> tensors, const std::map<std::string, std::string>& metadata,
+                     const std::function<void(std::span<const std::byte>)>& write);
 
 }  // namespace arbalest::jobs

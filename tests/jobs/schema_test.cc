@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "arbalest/v1/checkpoint.pb.h"
 #include "arbalest/v1/job.pb.h"
 #include "tests/support/catch.h"
 #include "tests/support/source_directory.h"
@@ -91,6 +92,7 @@ int depth(const Descriptor& type, std::set<const Descriptor*> above = {}) {
 TEST_CASE("the schema follows its rules") {
   std::set<const FileDescriptor*> files;
   collect(*v1::Job::descriptor()->file(), files);
+  collect(*v1::CheckpointManifest::descriptor()->file(), files);
   std::set<std::string> names;
   for (const FileDescriptor* file : files) {
     INFO(file->name());
