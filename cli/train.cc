@@ -121,7 +121,8 @@ Place open_place(const TrainArguments& arguments, const jobs::JobOptions& job) {
 }
 
 int train(const TrainArguments& arguments) {
-  const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once; nothing more was saved\n");
+  const std::atomic<int>& stop_signal =
+      catch_stop_signals("arbalest: stopped at once; the model was not saved, and earlier checkpoints are intact\n");
   const std::atomic<int>& save_requests = catch_save_requests();
   const jobs::JobOptions job = load(arguments.job);
   jobs::RunContext context;

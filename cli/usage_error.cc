@@ -25,11 +25,18 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
-// An option of this name is a flag in all commands or in none.
+// Whether the command has an option of this name that takes no value.
 bool is_flag(const CLI::App& program, const std::string& name) {
   const CLI::Option* option = program.get_option_no_throw(name);
-  if (option != nullptr && option->get_items_expected_max() == 0) return true;
-  return std::ranges::any_of(commands_of(program), [&](const CLI::App* command) { return is_flag(*command, name); });
+  return option != nullptr && option->get_items_expected_max() == 0;
+}
+
+// The program's command that `word` names, or `command` if it names none.
+const CLI::App& command_after(const CLI::App& command, const std::string& word) {
+  for (const CLI::App* each : commands_of(command)) {
+    if (each->get_name() == word) return *each;
+  }
+  return command;
 }
 
 // The chosen command, or the chosen command of a group; the program if none was chosen.
@@ -81,12 +88,14 @@ std::string wrong_count(const CLI::App& command, const CLI::ParseError& error) {
 }  // namespace
 
 std::string check_values(const CLI::App& program, std::span<char* const> arguments) {
+  const CLI::App* command = &program;
   for (const std::string argument : arguments) {
+    command = &command_after(*command, argument);
     const std::size_t equals = argument.find('=');
     if (!argument.starts_with("--") || equals == std::string::npos) continue;
     if (equals == argument.size() - 1) return fmt::format("'{}' has no value", argument);
     const std::string name = argument.substr(0, equals);
-    if (is_flag(program, name)) {
+    if (is_flag(*command, name)) {
       return fmt::format("'{}': {} takes no value; to do without it, leave it out", argument, name);
     }
   }
@@ -120,7 +129,8 @@ namespace {
 
 // Commands that users of other programs expect, and what there is instead.
 std::string instead_of(std::string_view name) {
-  if (name == "resume") return "runs cannot be resumed yet; 'arbalest train JOB' starts a new run";
+  if (name == "resume")
+    return "'arbalest train JOB --output RUN --resume=auto' goes on with the run in the directory RUN";
   if (name == "predict" || name == "infer") {
     return "there is no prediction for single examples yet; 'arbalest evaluate RUN --per-class' scores a dataset";
   }

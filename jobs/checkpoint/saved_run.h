@@ -23,7 +23,7 @@ struct RunOrigin {
   std::string program;    // version and commit
   std::string processor;  // instruction sets
   std::string dataset;    // dataset_fingerprint()
-  std::vector<std::string> devices;
+  std::vector<std::string> devices = {};
 };
 
 struct SavedRun {

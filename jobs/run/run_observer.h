@@ -40,7 +40,7 @@ struct RunStart {
   std::string job;
   std::string model;  // one line: "8 layers, 431,080 parameters"
   std::string data;   // one line: "mnist: 60,000 training and 10,000 test examples"
-  std::vector<std::string> devices;
+  std::vector<std::string> devices = {};
   std::vector<int> learners_per_device;
   bool is_tuned = false;        // whether the number of learners is tuned while training
   std::string learners_change;  // how their number will change: "16 on each device from epoch 6 on"; "": it stays
@@ -54,8 +54,8 @@ struct RunStart {
   std::int64_t dropped_examples = 0;                  // per epoch: the last partial mini-batch
   double elapsed_seconds = 0.0;                       // since the clock started; reading data and preparing learners
   std::vector<std::string> warnings;
-  std::string data_root;  // absolute path below which datasets were looked for
-  std::string output_directory;
+  std::string data_root = {};  // absolute path below which datasets were looked for
+  std::string output_directory = {};
   std::string job_text;                   // JobOptions::resolved_text of the job
   std::optional<ResumeRow> resumed = {};  // set if the run goes on from a checkpoint
 };

@@ -232,7 +232,7 @@ class Trainer {
     const std::uint64_t batch = scheduler.batches();
     const auto change = changes_->due(batch);
     if (!change) return;
-    ++state_.learner_steps_done;
+    state_.learner_steps_done = changes_->steps_done();
     const ResizeRow row{.batch = batch,
                         .epoch = scheduler.progress(),
                         .elapsed_seconds = seconds_since(start_),

@@ -86,7 +86,7 @@ TEST_CASE("outcome: evaluate says why a run has no model") {
   run.wait();
   const Completed late = program.run({"evaluate", "run"});
   CHECK(late.exit_code == 5);
-  CHECK_THAT(late.err, ContainsSubstring("it was killed before it saved one; train again"));
+  CHECK_THAT(late.err, ContainsSubstring("it was killed before it saved one; go on with it"));
   CHECK_THAT(program.run({"runs", "."}).out, ContainsSubstring("killed"));
 }
 
@@ -122,7 +122,9 @@ TEST_CASE("outcome: a second Ctrl-C says that the model was not saved") {
   // Either signal may come first.
   const bool at_once = result.exit_code == 128 + SIGTERM || result.exit_code == 128 + SIGINT;
   CHECK(at_once);
-  CHECK_THAT(result.err, ContainsSubstring("arbalest: stopped at once; the model was not saved\n"));
+  CHECK_THAT(
+      result.err,
+      ContainsSubstring("arbalest: stopped at once; the model was not saved, and earlier checkpoints are intact\n"));
   CHECK_FALSE(fs::exists(program / "run/model.safetensors"));
 }
 

@@ -69,7 +69,7 @@ TEST_CASE("usage: help describes fields of a job") {
 TEST_CASE("usage: a command that users of other programs expect is answered with what there is instead") {
   const Program program;
   for (const auto& [command, instead] : std::vector<std::pair<std::string, std::string>>{
-           {"resume", "runs cannot be resumed yet"}, {"predict", "evaluate RUN"}, {"export", "model.safetensors"}}) {
+           {"resume", "--resume=auto"}, {"predict", "evaluate RUN"}, {"export", "model.safetensors"}}) {
     const Completed result = program.run({command});
     CHECK(result.exit_code == 2);
     CHECK_THAT(result.err, ContainsSubstring("there is no command '" + command + "': ") && ContainsSubstring(instead));

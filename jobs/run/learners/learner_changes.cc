@@ -266,6 +266,7 @@ class ScheduledChanges final : public LearnerChanges {
     releases_ = true;
     return LearnerChange{step.per_device, "the schedule says so", std::nullopt};
   }
+  std::size_t steps_done() const override { return next_; }
 
  private:
   bool is_due(const LearnerStep& step, std::uint64_t batch) const {

@@ -37,6 +37,8 @@ class LearnerChanges {
   // Returns the change to make before the round that begins at mini-batch `batch`; its learners are prepared. A change
   // to the present number changes nothing, but its reason is worth telling. Throws what preparing the learners threw.
   virtual std::optional<LearnerChange> due(std::uint64_t batch) = 0;
+  // The steps of the job's schedule that due() has returned or passed over, the start included; 0 without a schedule.
+  virtual std::size_t steps_done() const { return 0; }
   // Waits until no learners are prepared or freed in the background, so that the pools may be used otherwise.
   virtual void settle() {}
 };

@@ -1,0 +1,169 @@
+// Runs that are killed, stopped and resumed, as a user does it.
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/cli/program.h"
+#include "tests/cli/small_run.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using arbalest::tests::Completed;
+using arbalest::tests::Program;
+using arbalest::tests::read_text;
+using arbalest::tests::Subprocess;
+using arbalest::tests::summary_of;
+using arbalest::tests::write_text;
+
+// Two learners on a linear model; a checkpoint after about every 100 of 625 mini-batches of an epoch.
+std::vector<std::string> job_of(const std::string& epochs, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments = {
+      "train", Program::config("logistic-digits"), "--set", "training.max_epochs=" + epochs,
+      "--set", "training.target_accuracy=default", "--set", "learners.per_device.fixed=2",
+      "--set", "checkpoint.every_batches=100"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+const std::vector<std::string> kHere = {"--output", "run", "--resume=auto"};
+
+std::vector<fs::path> checkpoints_in(const fs::path& run) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints")) found.push_back(entry.path());
+  std::ranges::sort(found);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("resume: a killed run goes on from its newest checkpoint to the bytes of an undisturbed one") {
+  const Program program;
+  REQUIRE(program.run(job_of("12", {"--output", "whole"})).exit_code == 0);
+  Subprocess run = program.start(job_of("12", kHere));
+  REQUIRE(run.wait_for_message("checkpoint of epoch"));
+  run.send(SIGKILL);
+  run.wait();
+  const Completed resumed = program.run(job_of("12", kHere));
+  CHECK(resumed.exit_code == 0);
+  CHECK_THAT(resumed.err, ContainsSubstring("resumes") && ContainsSubstring("run/checkpoints/0000"));
+  CHECK(summary_of(program / "run")["model_sha256"] == summary_of(program / "whole")["model_sha256"]);
+  CHECK(summary_of(program / "run")["best_test_accuracy"] == summary_of(program / "whole")["best_test_accuracy"]);
+
+  const Completed again = program.run(job_of("12", kHere));
+  CHECK(again.exit_code == 0);
+  CHECK_THAT(again.out, ContainsSubstring("the run in 'run' is complete (completed): nothing is left to train"));
+}
+
+TEST_CASE("resume: SIGTERM saves a checkpoint and ends; SIGUSR1 saves one and the run goes on") {
+  const Program program;
+  const std::vector<std::string> rarely = {"--output", "run", "--resume=auto", "--set",
+                                           "checkpoint.every_epochs=100000"};
+  Subprocess run = program.start(job_of("100000", rarely));
+  REQUIRE(run.wait_for_message("\nepoch "));
+  run.send(SIGUSR1);
+  REQUIRE(run.wait_for_message("checkpoint of epoch"));
+  CHECK(run.is_running());
+  const std::size_t before = checkpoints_in(program / "run").size();
+  CHECK(before >= 1);
+  run.send(SIGTERM);
+  const Completed stopped = run.wait();
+  CHECK(stopped.exit_code == 128 + SIGTERM);
+  CHECK(checkpoints_in(program / "run").size() == before + 1);
+  // max_epochs may change; here the run ends with the epoch under way.
+  const auto summary = summary_of(program / "run");
+  const std::string next = std::to_string(summary["epochs"].get<int>() + 1);
+  const Completed resumed = program.run(job_of(next, rarely));
+  CHECK(resumed.exit_code == 0);
+  CHECK(summary_of(program / "run")["epochs"] == summary["epochs"].get<int>() + 1);
+  CHECK(summary_of(program / "run")["train_seconds"] > summary["train_seconds"]);
+}
+
+TEST_CASE("resume: a run without a checkpoint begins anew in its directory") {
+  const Program program;
+  REQUIRE(program.run(job_of("1", {"--output", "run", "--set", "checkpoint.keep_last=0"})).exit_code == 0);
+  fs::remove(program / "run/summary.json");
+  const Completed again = program.run(job_of("1", kHere));
+  CHECK(again.exit_code == 0);
+  CHECK(summary_of(program / "run")["epochs"] == 1);
+  // With the summary of a completed run there is nothing to do.
+  fs::remove_all(program / "run/checkpoints");
+  CHECK_THAT(program.run(job_of("1", kHere)).out, ContainsSubstring("nothing is left to train"));
+}
+
+TEST_CASE("resume: a damaged checkpoint is set aside, and the one before it is used") {
+  const Program program;
+  REQUIRE(program.run(job_of("1", {"--output", "run"})).exit_code == 0);
+  const std::vector<fs::path> all = checkpoints_in(program / "run");
+  REQUIRE(all.size() >= 2);
+  const std::string state = read_text(all.back() / "state.txtpb");
+  write_text(all.back() / "state.txtpb", state.substr(0, state.size() / 2));
+  fs::remove(program / "run/summary.json");
+  const Completed resumed = program.run(job_of("1", kHere));
+  CHECK(resumed.exit_code == 0);
+  CHECK_THAT(resumed.err, ContainsSubstring("state.txtpb") && ContainsSubstring(".damaged") &&
+                              ContainsSubstring(fs::relative(all[all.size() - 2], program.directory()).string()));
+  CHECK(fs::exists(all.back().string() + ".damaged"));
+  CHECK(fs::exists(all.back()));  // written again
+}
+
+TEST_CASE("resume: a second process is refused, and told which one trains") {
+  const Program program;
+  Subprocess run = program.start(job_of("100000", kHere));
+  REQUIRE(run.wait_for_message("checkpoint of epoch"));
+  for (const auto& arguments : {kHere, std::vector<std::string>{"--output", "run"}}) {
+    const Completed second = program.run(job_of("100000", arguments));
+    CHECK(second.exit_code == 2);
+    CHECK_THAT(second.err, ContainsSubstring("process " + std::to_string(run.process()) + " is training in 'run'"));
+  }
+  run.send(SIGKILL);
+  run.wait();
+}
+
+TEST_CASE("resume: from a named checkpoint, in a new directory or in its own") {
+  const Program program;
+  REQUIRE(program.run(job_of("1", {"--output", "run"})).exit_code == 0);
+  const std::vector<fs::path> all = checkpoints_in(program / "run");
+  const std::string earlier = fs::relative(all.front(), program.directory()).string();
+  const Completed copy = program.run(job_of("1", {"--output", "copy", "--resume", earlier}));
+  CHECK(copy.exit_code == 0);
+  CHECK(summary_of(program / "copy")["model_sha256"] == summary_of(program / "run")["model_sha256"]);
+  CHECK(checkpoints_in(program / "run") == all);
+
+  const Completed own = program.run(job_of("1", {"--resume", earlier}));
+  CHECK(own.exit_code == 0);
+  CHECK_THAT(own.err, ContainsSubstring(".superseded"));
+  CHECK(summary_of(program / "run")["model_sha256"] == summary_of(program / "copy")["model_sha256"]);
+}
+
+TEST_CASE("resume: what cannot work is refused with the right exit code") {
+  const Program program;
+  REQUIRE(program.run(job_of("1", {"--output", "run"})).exit_code == 0);
+  const auto answer = [&](const std::vector<std::string>& more, int exit_code, const std::string& text) {
+    const Completed result = program.run(job_of("2", more));
+    CAPTURE(result.err);
+    CHECK(result.exit_code == exit_code);
+    CHECK_THAT(result.err, ContainsSubstring(text));
+  };
+  answer({"--resume=auto"}, 2, "--resume=auto needs --output DIR");
+  answer({"--output", "run"}, 2, "'run' holds a run already");
+  answer({"--output", "new", "--resume=elsewhere"}, 2,
+         "'elsewhere' is neither a checkpoint nor the directory of a run");
+  answer({"--resume=auto", "--dry-run"}, 2, "--resume and --dry-run");
+  answer({"--output", "run", "--resume=auto", "--set", "training.seed=7"}, 5,
+         "training.seed: 1 in the checkpoint, 7 in the job");
+  answer({"--output", "run", "--resume=auto", "--set", "model={zoo{mlp{}}}"}, 5, "model.zoo");
+  answer({"--output", "run", "--resume=auto", "--set", "checkpoint.keep_last=-1"}, 2, "keep_last must be in [0, 1000]");
+  CHECK_FALSE(fs::exists(program / "new"));
+  const std::string newest = checkpoints_in(program / "run").back().filename().string();
+  for (const std::string& checkpoint : {std::string("best"), std::string("last"), newest}) {
+    CAPTURE(checkpoint);
+    CHECK(program.run({"evaluate", "run", "--checkpoint", checkpoint}).exit_code == 0);
+  }
+  const Completed unknown = program.run({"evaluate", "run", "--checkpoint", "17"});
+  CHECK(unknown.exit_code == 2);
+  CHECK_THAT(unknown.err, ContainsSubstring("has no checkpoint '17'"));
+}

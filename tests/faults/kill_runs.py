@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Kills training runs with SIGKILL at random instants, resumes them until they end, and compares every byte.
+
+A trial starts one of three small jobs (LeNet, ResNet-20, matrix factorization), whose numbers of learners and schemes of
+synchronization change, kills it after a random time, and resumes it, again and again, until it ends. The trial passes if
+the model, the accuracies and the epochs of metrics.jsonl are those of a run that was never killed, and if no resumption
+lost more than the interval between two checkpoints.
+
+    tests/faults/kill_runs.py --program build/release/arbalest --kills 500 --results kills.jsonl
+
+Each trial is a line of the results, written as it ends; the same command goes on after the last one.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+EVERY = 20  # mini-batches between two checkpoints
+
+
+def write_array(path, kind, shape, data):
+    """Writes an array in NumPy's format 1.0; `kind` is its type, such as '|u1'."""
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode("ascii") + data)
+
+
+def write_images(directory, size, channels, rows, numbers):
+    directory.mkdir()
+    for split, count in (("train", rows), ("test", 64)):
+        labels = [numbers.randrange(10) for _ in range(count)]
+        pixels = bytearray()
+        for label in labels:
+            pixels += bytes((numbers.randrange(128) + 12 * label) % 256 for _ in range(channels * size * size))
+        shape = [count, channels, size, size]
+        write_array(directory / f"{split}_images.npy", "|u1", shape, bytes(pixels))
+        write_array(directory / f"{split}_labels.npy", "|u1", [count], bytes(labels))
+
+
+def write_ratings(directory, numbers):
+    directory.mkdir()
+    for split, count in (("train", 4000), ("test", 200)):
+        ids = [(numbers.randrange(40), numbers.randrange(30)) for _ in range(count)]
+        pairs = b"".join(struct.pack("<2i", *pair) for pair in ids)
+        targets = b"".join(struct.pack("<f", 3.0 + 0.02 * (a - b)) for a, b in ids)
+        write_array(directory / f"{split}_ids.npy", "<i4", [count, 2], pairs)
+        write_array(directory / f"{split}_targets.npy", "<f4", [count], targets)
+
+
+JOBS = {
+    "lenet": """
+model { zoo { lenet {} } }
+data { npy { directory: "./images28" classes: 10 channels: 1 height: 28 width: 28 } }
+training { batch_size: 8 max_epochs: 3 moving_average_epochs: 0.3 }
+optimizer { sgd { momentum: 0.9 } }
+learning_rate { base: 0.003 multistep { drop { epoch: 1.6 factor: 0.1 } } }
+synchronization { sma {} switch { at_epoch: 2.2 local_sgd { period: 5 } } }
+learners { per_device { schedule { step { learners: 1 } step { at_batch: 100 learners: 3 } } } }
+""",
+    "resnet": """
+model { zoo { resnet_cifar { depth: 20 } } }
+data { npy { directory: "./images32" classes: 10 channels: 3 height: 32 width: 32 } augmentation { padding: 4 } }
+training { batch_size: 8 max_epochs: 2 batch_norm_examples: 64 }
+optimizer { sgd { momentum: 0.9 nesterov: true weight_decay: 5e-4 } }
+learning_rate { base: 0.01 one_cycle {} with_learners: LINEAR }
+synchronization { s_sgd {} }
+learners { per_device { growth { to: 4 epochs: 1 } } }
+""",
+    "ratings": """
+model { zoo { matrix_factorization { width: 4 mean: 3.0 } } }
+data { ratings { directory: "./ratings" sizes: [40, 30] } }
+training { batch_size: 16 max_epochs: 4 }
+optimizer { adamw {} }
+learning_rate { base: 0.01 }
+synchronization { diloco { period: 9 } }
+learners { per_device { fixed: 3 } }
+""",
+}
+
+
+def make_jobs(root):
+    numbers = random.Random(1)
+    write_images(root / "images28", 28, 1, 800, numbers)
+    write_images(root / "images32", 32, 3, 480, numbers)
+    write_ratings(root / "ratings", numbers)
+    for name, text in JOBS.items():
+        (root / f"{name}.txtpb").write_text(
+            text + f"devices: \"cpu\"\ncheckpoint {{ every_batches: {EVERY} keep_last: 2 }}\n", encoding="utf-8"
+        )
+
+
+def command(program, root, job, run):
+    return [program, "train", str(root / f"{job}.txtpb"), "--quiet", "--output", str(run), "--resume=auto"]
+
+
+def rows_of(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def outcome(run):
+    """What must be equal: the model's hash, and of each epoch everything but times."""
+    summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+    epochs = []
+    for row in rows_of(run):
+        if row["event"] == "epoch":
+            names = ("epoch", "train_loss", "test_loss", "test_accuracy", "test_rmse", "learning_rate", "learners_per_device")
+            epochs.append([row.get(name) for name in names])
+    return [summary["status"], summary["epochs"], summary["examples"], summary["model_sha256"], epochs]
+
+
+def last_batch(run):
+    """Mini-batches of the newest checkpoint that the log tells of; 0 if there is none."""
+    try:
+        return max([row["batch"] for row in rows_of(run) if row["event"] == "checkpoint"], default=0)
+    except (OSError, ValueError, KeyError):  # killed within a line, or before the first one
+        return 0
+
+
+def trial(program, root, job, expected, seconds, numbers, directory):
+    """Kills the run at random instants of its first starts; returns a row of the results."""
+    run = directory / "run"
+    kills = 0
+    problem = ""
+    while not problem:
+        known = last_batch(run)
+        process = subprocess.Popen(
+            command(program, root, job, run), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        # Late starts may finish, so that a trial ends.
+        is_last = kills >= 4
+        try:
+            process.wait(timeout=None if is_last else numbers.uniform(0.02, 1.2 * seconds))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        errors = process.communicate()[1]
+        if process.returncode == -signal.SIGKILL:
+            continue
+        if process.returncode != 0:
+            problem = f"exit code {process.returncode}: {errors[-500:]}"
+        resumed = [row["batch"] for row in rows_of(run) if row["event"] == "resume"]
+        if known and (not resumed or resumed[-1] < known):
+            problem = f"resumed at {resumed}, though a checkpoint of mini-batch {known} had been told"
+        break
+    if not problem and outcome(run) != expected:
+        problem = f"another outcome: {outcome(run)} instead of {expected}"
+    return {"job": job, "kills": kills, "passed": not problem, "problem": problem}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--kills", type=int, default=20, help="end after at least so many kills (default: 20)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--results", help="file of the trials' results; goes on if it has some")
+    arguments = parser.parse_args()
+    program = str(pathlib.Path(arguments.program).resolve())
+    results = pathlib.Path(arguments.results) if arguments.results else None
+    rows = [json.loads(line) for line in results.read_text().splitlines()] if results and results.exists() else []
+    kills = sum(row["kills"] for row in rows)
+    failed = sum(not row["passed"] for row in rows)
+    with tempfile.TemporaryDirectory() as name:
+        root = pathlib.Path(name)
+        make_jobs(root)
+        expected = {}
+        for job in JOBS:
+            begin = time.monotonic()
+            subprocess.run(command(program, root, job, root / f"whole-{job}"), check=True, stdout=subprocess.DEVNULL)
+            expected[job] = (outcome(root / f"whole-{job}"), time.monotonic() - begin)
+        for number in range(len(rows), 1000000):
+            if kills >= arguments.kills:
+                break
+            job = list(JOBS)[number % len(JOBS)]
+            numbers = random.Random(f"{arguments.seed} {number}")
+            with tempfile.TemporaryDirectory(dir=root) as directory:
+                row = trial(program, root, job, *expected[job], numbers, pathlib.Path(directory))
+            kills += row["kills"]
+            failed += not row["passed"]
+            rows.append(row)
+            if results:
+                with results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+            if not row["passed"]:
+                print(f"trial {number}, {job}: {row['problem']}", file=sys.stderr)
+    print(f"{kills} kills in {len(rows)} trials: {len(rows) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
