@@ -144,6 +144,7 @@ class Trainer {
           return;
         }
       }
+      summary_.unused_switches += static_cast<int>(job_.switches.size() - next_switch_);
     } catch (const engine::Error& error) {
       if (error.kind() != engine::ErrorKind::kDiverged) throw;
       summary_.status = RunStatus::kDiverged;
@@ -220,8 +221,10 @@ class Trainer {
   // Carries out the switches that are due before the next stride.
   void switch_synchronization() {
     scheduler::Scheduler& scheduler = session_->scheduler();
+    const std::size_t first = next_switch_;
     for (; next_switch_ < job_.switches.size() && scheduler.progress() >= job_.switches[next_switch_].at_epoch;
          ++next_switch_) {
+      if (next_switch_ != first) ++summary_.unused_switches;  // the one before it
       const SynchronizationSwitch& to = job_.switches[next_switch_];
       SwitchRow row{.batch = scheduler.batches(),
                     .epoch = scheduler.progress(),
