@@ -23,6 +23,7 @@ struct ScoreHistory {
 struct RunState {
   std::vector<int> learners_per_device;
   std::size_t switches_done = 0;       // of JobOptions::switches
+  int unused_switches = 0;             // those of them under whose scheme no round was trained
   std::size_t learner_steps_done = 0;  // of JobOptions::schedule, the start included
   std::vector<LearnerStep> learners;   // every number of learners that the run has had
   int epochs = 0;                      // epochs that ended and were evaluated

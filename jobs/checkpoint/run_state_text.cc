@@ -89,6 +89,7 @@ std::string run_state_text(const SavedRun& saved) {
   message.set_epochs(run.epochs);
   set_all(message.mutable_learners_per_device(), run.learners_per_device);
   message.set_switches_done(run.switches_done);
+  message.set_unused_switches(run.unused_switches);
   message.set_learner_steps_done(run.learner_steps_done);
   *message.mutable_training() = to_proto(saved.training);
   *message.mutable_epoch() = to_proto(run.epoch, run.epoch_seconds);
@@ -124,6 +125,7 @@ SavedRun read_run_state(const Checkpoint& checkpoint, std::string_view name) {
   RunState& run = saved.run;
   run.learners_per_device.assign(message.learners_per_device().begin(), message.learners_per_device().end());
   run.switches_done = message.switches_done();
+  run.unused_switches = message.unused_switches();
   run.learner_steps_done = message.learner_steps_done();
   for (const v1::RunState::LearnerStep& step : message.learners()) {
     run.learners.push_back({step.at_batch(), {step.per_device().begin(), step.per_device().end()}, {}});

@@ -269,6 +269,12 @@ void ConsoleReporter::on_finish(const RunSummary& summary) {
     say(fmt::format("arbalest: warning: mini-batches went without {} that could not be read; the first: {}\n",
                     counted(summary.skipped_examples, "image"), summary.first_skipped));
   }
+  if (summary.unused_switches > 0) {
+    say(
+        fmt::format("arbalest: warning: {} of the synchronization had no effect: no round began before the next switch "
+                    "or the end of the run\n",
+                    summary.unused_switches == 1 ? "1 switch" : fmt::format("{} switches", summary.unused_switches)));
+  }
   if (!summary.message.empty()) {
     const bool diverged = summary.status == RunStatus::kDiverged;
     say(fmt::format("arbalest: {}{}\n", diverged ? "error: " : "", summary.message));

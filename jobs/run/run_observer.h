@@ -157,6 +157,7 @@ struct RunSummary {
   std::int64_t examples = 0;          // examples trained on
   std::int64_t skipped_examples = 0;  // failed reads of examples, in training and evaluation
   std::string first_skipped;          // error of the first one
+  int unused_switches = 0;            // switches under whose scheme no round was trained, of a completed run
   double epochs_begun = 0.0;          // progress in epochs: 0.6
   double train_seconds = 0.0;         // the whole clock: preparation, reading, training, evaluation
   std::optional<double> time_to_accuracy_seconds;

@@ -163,6 +163,8 @@ class Trainer {
           return;
         }
       }
+      summary_.unused_switches =
+          state_.unused_switches + static_cast<int>(job_.switches.size() - state_.switches_done);
     } catch (const engine::Error& error) {
       if (error.kind() != engine::ErrorKind::kDiverged) throw;
       summary_.status = RunStatus::kDiverged;
@@ -253,7 +255,9 @@ class Trainer {
   void switch_synchronization() {
     scheduler::Scheduler& scheduler = session_->scheduler();
     std::size_t& done = state_.switches_done;
+    const std::size_t first = done;
     for (; done < job_.switches.size() && scheduler.progress() >= job_.switches[done].at_epoch; ++done) {
+      if (done != first) ++state_.unused_switches;  // the one before it
       const SynchronizationSwitch& to = job_.switches[done];
       SwitchRow row{.batch = scheduler.batches(),
                     .epoch = scheduler.progress(),

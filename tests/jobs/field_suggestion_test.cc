@@ -70,6 +70,18 @@ TEST_CASE("a word in place of a message is answered with the message's form") {
   CHECK_THAT(
       refusal(changed("learners { per_device { fixed: 2 } }", "learners: 4")),
       ContainsSubstring("learners is a message, and not a number; did you mean learners { per_device { fixed: 4 } }?"));
+  CHECK_THAT(refusal(std::string(kGoodJob) + "synchronization: \"s_sgd\"\n"),
+             ContainsSubstring("job.txtpb:7:18: error: synchronization is a message, and not \"s_sgd\"; did you mean "
+                               "synchronization { s_sgd {} }?"));
+  for (const std::string list : {"[]", "[ ]", "[4]", "[2, 2]"}) {
+    CAPTURE(list);
+    CHECK_THAT(refusal(changed("learners { per_device { fixed: 2 } }", "learners: " + list)),
+               ContainsSubstring("job.txtpb:6:11: error: learners is a message, and not a list; write learners { "
+                                 "per_device { fixed: 1 } }") &&
+                   !ContainsSubstring("errors") && !ContainsSubstring("Reading stops"));
+  }
+  CHECK_THAT(refusal(std::string(kGoodJob) + "synchronization: []\n"),
+             ContainsSubstring("synchronization is a message, and not a list; write synchronization { ... }"));
   CHECK_THAT(refusal(std::string(kGoodJob), {"learning_rate=0.1"}, engine::ErrorKind::kUsage),
              ContainsSubstring("did you mean learning_rate { base: 0.1 }?"));
 }

@@ -170,6 +170,26 @@ TEST_CASE("the loss gap cannot be combined with an average over time") {
   }
 }
 
+TEST_CASE("a loss gap of one learner is a warning") {
+  const auto warnings = [](const std::string& synchronization, const std::string& learners,
+                           const std::vector<std::string>& settings = {}) {
+    std::vector<std::string> all = parse(with(synchronization, learners), settings).warnings;
+    std::erase_if(all, [](const std::string& text) { return text.find("report_loss_gap") == std::string::npos; });
+    return all;
+  };
+  const std::string asked = "report_loss_gap: true";
+  const std::vector<std::string> one = warnings(asked, "fixed: 1");
+  REQUIRE(one.size() == 1);
+  CHECK_THAT(one.front(), StartsWith("synchronization.report_loss_gap: the job has one learner") &&
+                              ContainsSubstring("remove report_loss_gap"));
+  CHECK(warnings(asked, "auto { max: 1 }").size() == 1);
+  CHECK(warnings(asked, "auto { max: 2 }").empty());
+  CHECK(warnings(asked, "fixed: 2").empty());
+  CHECK(warnings(asked + " switch { at_epoch: 1 learners: 1 sma {} }", "fixed: 2").empty());
+  CHECK(warnings(asked, "growth { to: 2 }").empty());
+  CHECK(warnings("", "fixed: 1").empty());
+}
+
 TEST_CASE("a mean over time must begin within the run, and excludes a moving average") {
   const auto with_average = [](const std::string& average) {
     return changed("max_epochs: 10", "max_epochs: 10 " + average);
@@ -321,6 +341,14 @@ TEST_CASE("a switch after the start of the last round is a warning") {
   REQUIRE(fewer_learners.size() == 2);
   CHECK_THAT(fewer_learners.front(), ContainsSubstring("where switch[1] follows: its scheme has no effect"));
   CHECK_THAT(fewer_learners.back(), ContainsSubstring("synchronization.switch[2]: no round begins"));
+  // Every switch without effect is told, not only the first.
+  const std::vector<std::string> three = warnings(
+      "sma { period: 5 } switch { at_epoch: 2 swap {} } switch { at_epoch: 2.0001 sma {} } "
+      "switch { at_epoch: 2.0002 local_sgd {} }",
+      four);
+  REQUIRE(three.size() == 2);
+  CHECK_THAT(three.front(), ContainsSubstring("synchronization.switch[0]: no round begins between epoch 2 and"));
+  CHECK_THAT(three.back(), ContainsSubstring("synchronization.switch[1]: no round begins between epoch 2.0001 and"));
   // A step of a schedule changes the rounds in the same way.
   const std::string scheduled = "schedule { step { learners: 4 } step { at_batch: 6240 learners: 1 } }";
   CHECK(warnings("sma { period: 5 } switch { at_epoch: 9.992 local_sgd {} }", scheduled).empty());

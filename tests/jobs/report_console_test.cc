@@ -319,6 +319,20 @@ TEST_CASE("console: a stopped run says how many epochs it has trained") {
   CHECK_THAT(console.messages.text(), ContainsSubstring("arbalest: stopped by SIGINT after 0.6 epochs\n"));
 }
 
+TEST_CASE("console: switches without effect are a warning at the end, also with --quiet") {
+  for (const auto& [unused, said] :
+       std::vector<std::pair<int, std::string>>{{0, ""}, {1, "1 switch of the"}, {2, "2 switches of the"}}) {
+    Console console({.quiet = true});
+    console.reporter.on_start(some_start());
+    RunSummary summary = some_summary();
+    summary.unused_switches = unused;
+    console.reporter.on_finish(summary);
+    const std::string text = console.messages.text();
+    CHECK(count(text, "synchronization had no effect") == (unused > 0 ? 1 : 0));
+    CHECK_THAT(text, ContainsSubstring(said));
+  }
+}
+
 TEST_CASE("console: singular and plural of epochs and examples") {
   Console console;
   RunStart start = some_start();

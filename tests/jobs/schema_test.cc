@@ -6,6 +6,7 @@
 
 #include "arbalest/v1/checkpoint.pb.h"
 #include "arbalest/v1/job.pb.h"
+#include "arbalest/v1/run_state.pb.h"
 #include "tests/support/catch.h"
 #include "tests/support/source_directory.h"
 
@@ -93,6 +94,7 @@ TEST_CASE("the schema follows its rules") {
   std::set<const FileDescriptor*> files;
   collect(*v1::Job::descriptor()->file(), files);
   collect(*v1::CheckpointManifest::descriptor()->file(), files);
+  collect(*v1::RunState::descriptor()->file(), files);
   std::set<std::string> names;
   for (const FileDescriptor* file : files) {
     INFO(file->name());

@@ -189,6 +189,27 @@ TEST_CASE("a run switches at the first step at or after the epoch, and is repeat
   CHECK(run_into(again, directory.path() / "third", listener).model_sha256 == models[0]);
 }
 
+TEST_CASE("a run whose learners are searched counts the switches that had no effect", "[training]") {
+  // Rounds of one learner have 100 mini-batches: the last of the 625 begins at 600, which is epoch 0.96.
+  for (const auto& [switches, unused] : std::vector<std::pair<std::string, int>>{
+           {"switch { at_epoch: 0.95 swap {} }", 0},
+           {"switch { at_epoch: 0.97 swap {} }", 1},
+           {"switch { at_epoch: 0.9 swap {} } switch { at_epoch: 0.95 s_sgd {} }", 1},
+           {"switch { at_epoch: 0.9 swap {} } switch { at_epoch: 0.95 s_sgd {} } switch { at_epoch: 0.999 swap {} }",
+            2}}) {
+    CAPTURE(switches);
+    Listener listener;
+    const TemporaryDirectory directory;
+    const jobs::JobOptions job =
+        load("logistic-digits.txtpb",
+             {"devices=cpu", "training.batch_size=32", "training.max_epochs=1", "learners.per_device.auto={max: 1}",
+              "synchronization={sma { period: 100 } " + switches + "}"});
+    const RunSummary summary = run_into(job, directory.path() / "run", listener);
+    CHECK(summary.status == RunStatus::kCompleted);
+    CHECK(summary.unused_switches == unused);
+  }
+}
+
 TEST_CASE("a schedule of learners continues after switches to schemes with other strides", "[training]") {
   const TemporaryDirectory directory;
   const auto job = [&](int at) {

@@ -23,14 +23,15 @@ class Strides {
   // Carries out the switches up to mini-batch `batch`. A switch takes place where the first stride begins at or after
   // its epoch.
   void advance(std::uint64_t batch) {
-    for (; next_ < switches_.size(); ++next_) {
-      const std::uint64_t at = start_of(switches_[next_].at_epoch);
-      if (at > batch) return;
-      if (next_ > 0 && at == begin_ && !overtaken_) overtaken_ = next_ - 1;
-      begin_ = at;
-      steps_ = switches_[next_].to.steps_per_stride();
-      const std::vector<int>& learners = switches_[next_].learners_per_device;
-      if (!learners.empty()) learners_ = total(learners);
+    while (switch_by(batch)) {
+    }
+  }
+  // Carries out the switches up to the first stride that begins at or after `epoch`, and returns its mini-batch. If
+  // that is not before `end`, later switches are left.
+  std::uint64_t advance_to(double epoch, std::uint64_t end) {
+    for (;;) {
+      const std::uint64_t at = start_of(epoch);
+      if (at >= end || !switch_by(at)) return at;
     }
   }
   // From mini-batch `batch` on there are `learners` learners.
@@ -39,8 +40,8 @@ class Strides {
     learners_ = learners;
   }
 
-  // Index of the first switch that the next one followed before a stride began; nothing if there is none.
-  std::optional<std::size_t> overtaken() const { return overtaken_; }
+  // Indices of the switches that the next one followed before a stride began.
+  const std::vector<std::size_t>& overtaken() const { return overtaken_; }
   // Index of the first switch that has not taken place.
   std::size_t next_switch() const { return next_; }
   std::uint64_t begin() const { return begin_; }
@@ -49,6 +50,21 @@ class Strides {
   std::uint64_t batches() const { return static_cast<std::uint64_t>(learners_) * static_cast<std::uint64_t>(steps_); }
 
  private:
+  // Carries out the next switch if it is due at or before mini-batch `batch`. Returns whether it was.
+  bool switch_by(std::uint64_t batch) {
+    if (next_ == switches_.size()) return false;
+    const std::uint64_t at = start_of(switches_[next_].at_epoch);
+    if (at > batch) return false;
+    if (last_switch_ == at) overtaken_.push_back(next_ - 1);
+    last_switch_ = at;
+    begin_ = at;
+    steps_ = switches_[next_].to.steps_per_stride();
+    const std::vector<int>& learners = switches_[next_].learners_per_device;
+    if (!learners.empty()) learners_ = total(learners);
+    ++next_;
+    return true;
+  }
+
   // The same value as Scheduler::progress().
   double epoch_of(std::uint64_t batch) const { return static_cast<double>(batch) / batches_per_epoch_; }
 
@@ -61,8 +77,9 @@ class Strides {
 
   const std::vector<SynchronizationSwitch>& switches_;
   double batches_per_epoch_;
-  std::size_t next_ = 0;  // index in switches_
-  std::optional<std::size_t> overtaken_;
+  std::size_t next_ = 0;                      // index in switches_
+  std::optional<std::uint64_t> last_switch_;  // mini-batch of the switch before it
+  std::vector<std::size_t> overtaken_;
   std::uint64_t begin_ = 0;  // a stride begins here, and all following strides have one length
   int learners_;
   int steps_;
@@ -100,24 +117,27 @@ void check_steps(const JobOptions& options, std::optional<std::int64_t> batches,
 }
 
 std::vector<std::string> unreached_switches(const JobOptions& options, std::int64_t batches) {
-  const bool knows_strides = !options.tuned && (options.schedule.empty() || !options.schedule.front().at_epoch);
-  if (options.switches.empty() || batches <= 0 || !knows_strides) return {};
+  if (options.switches.empty() || batches <= 0 || options.tuned) return {};
   const auto end = static_cast<std::uint64_t>(batches) * static_cast<std::uint64_t>(options.training.max_epochs);
   Strides strides(options, batches);
-  for (std::size_t i = 1; i < options.schedule.size() && options.schedule[i].at_batch < end; ++i) {
-    strides.advance(options.schedule[i].at_batch);
-    strides.resize(options.schedule[i].at_batch, total(options.schedule[i].per_device));
+  for (std::size_t i = 1; i < options.schedule.size(); ++i) {
+    const LearnerStep& step = options.schedule[i];
+    const std::uint64_t at = step.at_epoch ? strides.advance_to(*step.at_epoch, end) : step.at_batch;
+    if (at >= end) break;
+    strides.advance(at);
+    strides.resize(at, total(step.per_device));
   }
   strides.advance(end - 1);
   std::vector<std::string> warnings;
-  if (const auto lost = strides.overtaken()) {
+  for (const std::size_t lost : strides.overtaken()) {
+    const SynchronizationSwitch& next = options.switches[lost + 1];
     // The next switch keeps the number of learners unless it names one.
     const bool changes_learners =
-        !options.switches[*lost].learners_per_device.empty() && options.switches[*lost + 1].learners_per_device.empty();
+        !options.switches[lost].learners_per_device.empty() && next.learners_per_device.empty();
     warnings.push_back(fmt::format(
         "synchronization.switch[{}]: no round begins between epoch {} and epoch {}, where switch[{}] follows: {} no "
         "effect",
-        *lost, options.switches[*lost].at_epoch, options.switches[*lost + 1].at_epoch, *lost + 1,
+        lost, options.switches[lost].at_epoch, next.at_epoch, lost + 1,
         changes_learners ? "its scheme has" : "it has"));
   }
   const std::size_t unreached = strides.next_switch();

@@ -17,7 +17,7 @@ namespace arbalest::jobs {
 void check_steps(const JobOptions& options, std::optional<std::int64_t> batches, dataflow::FieldIssues& issues);
 
 // Warnings if no stride begins between a switch and the next one, or the end of the run, for epochs of `batches`
-// mini-batches. Numbers of learners that depend on the run (a search, or a growth by epochs) are not looked at.
+// mini-batches. If the number of learners is searched while training, only the run can tell (RunSummary).
 std::vector<std::string> unreached_switches(const JobOptions& options, std::int64_t batches);
 
 }  // namespace arbalest::jobs

@@ -330,6 +330,11 @@ std::vector<std::string> synchronization_warnings(const JobOptions& options) {
                                           phase.scaling == scheduler::RateScaling::kLinear, warms_up);
     if (!text.empty()) warnings.push_back(fmt::format("{}: {}", phase.path, text));
   }
+  if (options.reports_loss_gap && most_learners(options) == 1) {
+    warnings.emplace_back(
+        "synchronization.report_loss_gap: the job has one learner, and nothing is averaged: averaging_loss_gap has no "
+        "meaning; remove report_loss_gap, or set learners { per_device { fixed: 2 } } or more");
+  }
   return warnings;
 }
 

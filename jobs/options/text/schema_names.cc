@@ -141,6 +141,12 @@ std::string fields_of_number(std::string_view name, std::string_view word) {
   return "";
 }
 
+std::string_view without_quotes(std::string_view word) {
+  const bool is_quoted =
+      word.size() > 2 && (word.front() == '"' || word.front() == '\'') && word.back() == word.front();
+  return is_quoted ? word.substr(1, word.size() - 2) : word;
+}
+
 }  // namespace
 
 std::string no_message(const FieldDescriptor& field, std::string_view word) {
@@ -150,7 +156,13 @@ std::string no_message(const FieldDescriptor& field, std::string_view word) {
     return fmt::format("{} is a message, and not a number; did you mean {} {{ {} }}?", field.name(), field.name(),
                        fields);
   }
-  const std::string meant = suggested_name(word, field_names(type));
+  if (word == "[") {
+    const bool is_count = field.name() == "learners" || field.name() == "per_device";
+    const std::string example = fields_of_number(field.name(), is_count ? "1" : "0.1");
+    return fmt::format("{} is a message, and not a list; write {} {{ {} }}", field.name(), field.name(),
+                       example.empty() ? "..." : example);
+  }
+  const std::string meant = suggested_name(without_quotes(word), field_names(type));
   const FieldDescriptor* inner = meant.empty() ? nullptr : type.FindFieldByName(meant);
   if (inner == nullptr || inner->message_type() == nullptr) {
     return fmt::format("{} is a message: expected '{{' and its fields, not {}", field.name(), word);

@@ -96,8 +96,17 @@ class Reader {
     if (!hidden_.insert(place->name).second) return false;
     std::string text = text_.text();
     for (std::size_t at = source_.offset(place->name); at < text.size() && is_in_name(text[at]); ++at) text[at] = 'X';
+    if (place->is_empty_list) make_skippable(text, source_.offset(place->value));
     text_ = SourceText(source_.name(), std::move(text));
     return true;
+  }
+
+  // The parser cannot skip the empty list at `open`, but an empty message.
+  static void make_skippable(std::string& text, std::size_t open) {
+    const std::size_t close = text.find_first_not_of(" \t\r\n", open + 1);
+    if (close >= text.size() || text[close] != ']') return;
+    text[open] = '{';
+    text[close] = '}';
   }
 
   static bool is_in_name(char c) {

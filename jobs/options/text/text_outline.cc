@@ -85,6 +85,7 @@ class Scanner {
     if (is_at("[")) {
       list_ = place;
       list_->is_in_list = list_->is_empty_list = true;
+      list_->list = place.value;
       next();
     } else {
       read_value(place);
@@ -171,7 +172,8 @@ const FieldPlace* TextOutline::at(Position position) const {
   const FieldPlace* innermost = nullptr;
   for (const FieldPlace& place : fields_) {
     if (place.name > position) break;
-    if (position >= place.place() && position <= (place.is_message ? place.value : place.last)) innermost = &place;
+    const bool is_within = position >= place.place() && position <= (place.is_message ? place.value : place.last);
+    if (is_within || (place.is_in_list && position == place.list)) innermost = &place;
   }
   return innermost;
 }

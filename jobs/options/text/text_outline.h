@@ -19,6 +19,7 @@ struct FieldPlace {
   const google::protobuf::FieldDescriptor* field = nullptr;
   int index = -1;  // index in a repeated field; -1: not an element
   Position name;
+  Position list;   // the [ around the value, if is_in_list
   Position value;  // first token of the value; if the value is missing, the token in its place
   Position last;   // the last token of the value
   bool is_message = false;
@@ -41,7 +42,7 @@ class TextOutline {
   // that the text contains; nothing if it contains none.
   std::optional<Position> find(const std::string& path) const;
 
-  // The innermost field whose name, or value unless that is a message, is at `position`; null if there is none.
+  // The innermost field whose name, list, or value unless that is a message, is at `position`; null if there is none.
   const FieldPlace* at(Position position) const;
 
  private:
