@@ -104,7 +104,7 @@ std::string result_text(const RunSummary& summary) {
   return text;
 }
 
-// What a failed run has reached; "" if nothing.
+// Describes the scores that a failed run has reached; "" if there are none.
 std::string reached_text(const RunSummary& summary) {
   const std::string metric = metric_text(summary.metric, summary.accuracy_set);
   if (score_of(summary)) return fmt::format("{} {}", metric, result_text(summary));

@@ -128,7 +128,7 @@ struct RunSummary {
   std::optional<double> test_rmse;           // as test_accuracy and its best
   std::optional<double> best_test_rmse;
   EvaluationSet accuracy_set = EvaluationSet::kTest;  // set that time_to_accuracy_seconds refers to
-  // The same on the validation set; none if there is no such set.
+  // Scores on the validation set, as above; none if there is no such set.
   std::optional<double> validation_accuracy{};
   std::optional<double> validation_loss{};
   std::optional<double> best_validation_accuracy{};
