@@ -3,9 +3,21 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace arbalest::jobs {
+
+// The number that is compared with the target.
+struct HeldAccuracy {
+  double accuracy = 0.0;  // lower median of the last evaluations
+  int evaluations = 0;    // how many: 1 to 5
+
+  bool operator==(const HeldAccuracy&) const = default;
+};
+
+// "the lower median of the last 3 evaluations is 98.12 %"
+std::string to_string(const HeldAccuracy& held);
 
 class AccuracyTarget {
  public:
@@ -13,6 +25,9 @@ class AccuracyTarget {
 
   // Adds an evaluation; returns whether the target is reached now.
   bool add(double accuracy);
+
+  // None before the first evaluation.
+  std::optional<HeldAccuracy> held() const;
 
  private:
   std::optional<double> target_;

@@ -8,6 +8,7 @@
 
 #include "autotuner/decision.h"
 #include "engine/precision.h"
+#include "jobs/run/accuracy_target.h"
 
 namespace arbalest::jobs {
 
@@ -141,7 +142,8 @@ struct RunSummary {
   double epochs_begun = 0.0;          // progress in epochs: 0.6
   double train_seconds = 0.0;         // the whole clock: preparation, reading, training, evaluation
   std::optional<double> time_to_accuracy_seconds;
-  double images_per_second = 0.0;  // training examples / seconds of training
+  std::optional<HeldAccuracy> held_accuracy{};  // compared with the target; none before the first evaluation
+  double images_per_second = 0.0;               // training examples / seconds of training
   int learners = 0;
   std::vector<int> learners_per_device;
   std::vector<std::string> devices;

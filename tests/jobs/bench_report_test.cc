@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "jobs/study/bench/bench_markdown.h"
 #include "jobs/study/bench/bench_mllog.h"
 #include "jobs/study/bench/bench_page.h"
 #include "jobs/study/bench/bench_report.h"
@@ -149,6 +150,13 @@ TEST_CASE("bench report: the table and the JSON name every run") {
   CHECK(of["runs"][0]["epoch_rows"].size() == 2);
   CHECK(of["runs"][2]["outcome"] == "died");
   CHECK_FALSE(of["runs"][2].contains("test_accuracy"));
+}
+
+TEST_CASE("bench report: a run that does not hold the target yet says what is compared with the target") {
+  const BenchResult result = some_result({not_reached(1)});  // accuracies of 22.5, 45, 67.5 and 90 %
+  const std::string reason = "not_reached: the lower median of the last 4 evaluations is 45.00 %";
+  CHECK_THAT(to_page(result), ContainsSubstring(reason));
+  CHECK_THAT(to_markdown(result), ContainsSubstring(reason));
 }
 
 TEST_CASE("bench report: an unfinished bench says so, and names the machine's load") {
