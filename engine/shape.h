@@ -24,7 +24,7 @@ class Shape {
   std::int64_t elements() const noexcept;
   // Product of all extents except the first: the size of one example.
   std::int64_t elements_per_example() const noexcept;
-  // The same shape with another first extent.
+  // Returns a copy of the shape whose first extent is `batch`.
   Shape with_batch(std::int64_t batch) const;
 
   const std::int64_t* begin() const noexcept { return extents_.data(); }

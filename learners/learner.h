@@ -65,7 +65,7 @@ struct UpdateSources {
   bool operator==(const UpdateSources&) const = default;
 };
 
-// What happens to the optimizer's state when a learner gets new weights.
+// Says whether a learner keeps its optimizer's state when it gets new weights.
 enum class OptimizerState {
   kKeep,
   kZero,  // set to zero; AdamW's steps are counted from 1 again

@@ -9,10 +9,12 @@ from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, TOP, BOTTOM = 80, 580, 40, 360
+KEY_WIDTH = 36  # of a curve in the legend
 
 # Colors that can be distinguished with any color vision (Okabe and Ito 2008). They are lighter on dark background.
 LIGHT = ("#0072b2", "#b84a00", "#007a5a", "#a8457f", "#8a6d00", "#666", "#6b4fa3", "#2b7fb8")
 DARK = ("#5ab4f0", "#f08a3c", "#2fc79a", "#e08bbd", "#e6c229", "#aaa", "#b39ddb", "#8fd0f5")
+DASHES = ("", "9 4", "2 4", "9 4 2 4", "18 4")  # distinguish curves without color
 
 
 def style():
@@ -23,7 +25,7 @@ def style():
         f"@media(prefers-color-scheme:dark){{{dark}}}.axis{{stroke:GrayText;fill:none}}"
         ".grid{stroke:GrayText;stroke-opacity:.25}.level{stroke:CanvasText;stroke-dasharray:6 4}"
         ".curve{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round}.dot{fill:var(--c)}"
-        ".range{stroke:var(--c);stroke-width:1.5}"
+        ".range{stroke:CanvasText;stroke-width:1.5}"
     )
 
 
@@ -78,7 +80,8 @@ def axes(x, y):
     content = []
     for tick in y.ticks:
         at = BOTTOM - (BOTTOM - TOP) * y.share(tick)
-        content += [f'<path class="grid" d="M{LEFT} {at:.1f}H{RIGHT}" {line("#888")} stroke-opacity=".25"/>', label(LEFT - 8, at + 4, y.text(tick), "end")]
+        content.append(f'<path class="grid" d="M{LEFT} {at:.1f}H{RIGHT}" {line("#888")} stroke-opacity=".25"/>')
+        content.append(label(LEFT - 8, at + 4, y.text(tick), "end"))
     content += [label(LEFT + (RIGHT - LEFT) * x.share(tick), BOTTOM + 20, x.text(tick)) for tick in x.ticks]
     content.append(f'<path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}" {line("#888")}/>')
     content.append(label((LEFT + RIGHT) / 2, BOTTOM + 44, x.title))
@@ -94,6 +97,16 @@ def line(color, width=1):
     return f'fill="none" stroke="{color}" stroke-width="{width}"'
 
 
+def curve(color, path):
+    dashes = DASHES[color % len(DASHES)]
+    dashes = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return f'<path class="curve s{color}"{dashes} d="{path}" {line(LIGHT[color], 2)}/>'
+
+
+def dot(color, x, y):
+    return f'<circle class="dot s{color}" cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{LIGHT[color]}"/>'
+
+
 def line_chart(title, x, y, series, level=None, notes=()):
     """`series`: {name: [(x, y), ...]}. `level`: y of a dashed line. `notes`: lines of text below the chart."""
     content = axes(x, y)
@@ -106,13 +119,12 @@ def line_chart(title, x, y, series, level=None, notes=()):
         content.append(f'<path class="level" d="M{LEFT} {place((x.low, level))[1]:.1f}H{RIGHT}" {line("#000")}/>')
     for number, (name, points) in enumerate(series.items()):
         places = [place(point) for point in points]
-        color, light = f"s{number % len(LIGHT)}", LIGHT[number % len(LIGHT)]
-        path = "L".join(f"{a:.1f} {b:.1f}" for a, b in places)
-        content.append(f'<path class="curve {color}" d="M{path}" {line(light, 2)}/>')
-        content += [f'<circle class="dot {color}" cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{light}"/>' for a, b in places]
-        top = TOP + 20 * number
-        content.append(f'<rect class="dot {color}" x="{RIGHT + 20}" y="{top}" width="14" height="10" fill="{light}"/>')
-        content.append(label(RIGHT + 40, top + 10, name, "start"))
+        color = number % len(LIGHT)
+        content.append(curve(color, "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in places)))
+        content += [dot(color, a, b) for a, b in places]
+        middle = TOP + 20 * number + 5
+        content.append(curve(color, f"M{RIGHT + 16} {middle}h{KEY_WIDTH}"))
+        content.append(label(RIGHT + 16 + KEY_WIDTH + 8, middle + 5, name, "start"))
     return document(title, content, HEIGHT + (18 * len(notes) + 10 if notes else 0))
 
 
@@ -134,6 +146,8 @@ def bar_chart(title, bars, level=None):
             f'{line("#000", 1.5)}/>'
         )
         content.append(label(left + scale * high + 8, y + 28, f"{value:.2f}", "start"))
-    if level:
-        content.append(f'<path class="level" d="M{left + scale * level:.1f} {TOP}V{height - 10}" {line("#000")}/>')
+    if level:  # one piece beside each bar, so that no piece crosses a name
+        at = left + scale * level
+        pieces = "".join(f"M{at:.1f} {TOP + pitch * row + 20}v18" for row in range(len(bars)))
+        content.append(f'<path class="level" d="{pieces}" {line("#000")}/>')
     return document(title, content, height)

@@ -58,8 +58,8 @@ std::string learners_text(const std::vector<std::string>& devices, const std::ve
 std::string start_text(const RunStart& start) {
   std::string stop = "after " + counted(start.max_epochs, "epoch");
   if (start.target_accuracy) {
-    stop =
-        fmt::format("at {} {} accuracy, or {}", percent(*start.target_accuracy), to_string(start.accuracy_set), stop);
+    stop = fmt::format("at {} {} accuracy (lower median of the last 5 evaluations), or {}",
+                       percent(*start.target_accuracy), to_string(start.accuracy_set), stop);
   }
   std::string data = start.data;
   if (start.dropped_examples > 0) {
@@ -108,7 +108,7 @@ std::string result_text(const RunSummary& summary) {
   return text;
 }
 
-// What a failed run has reached; "" if nothing.
+// Describes the scores that a failed run has reached; "" if there are none.
 std::string reached_text(const RunSummary& summary) {
   const std::string metric = metric_text(summary.metric, summary.accuracy_set);
   if (score_of(summary)) return fmt::format("{} {}", metric, result_text(summary));
@@ -129,6 +129,16 @@ std::string stop_text(int signal) {
   }
 }
 
+// The job must have a target.
+std::string time_to_accuracy_text(const RunStart& start, const RunSummary& summary) {
+  const std::string target =
+      fmt::format("{} {} accuracy", percent(*start.target_accuracy), to_string(start.accuracy_set));
+  if (summary.time_to_accuracy_seconds) return fmt::format("{:.1f} s to {}", *summary.time_to_accuracy_seconds, target);
+  if (!summary.held_accuracy) return fmt::format("{} not reached in {:.1f} s", target, summary.train_seconds);
+  return fmt::format("{} not yet held after {:.1f} s: {}", target, summary.train_seconds,
+                     to_string(*summary.held_accuracy));
+}
+
 std::string summary_text(const RunStart& start, const RunSummary& summary) {
   std::vector<std::vector<std::string>> rows;
   const bool validates = summary.accuracy_set == EvaluationSet::kValidation;
@@ -140,14 +150,7 @@ std::string summary_text(const RunStart& start, const RunSummary& summary) {
                     (validates ? score_text(summary.metric, *test_score_of(summary)) : result_text(summary)) +
                         top5_text(start, summary.test_top5_accuracy)});
   }
-  if (start.target_accuracy) {
-    const std::string target =
-        fmt::format("{} {} accuracy", percent(*start.target_accuracy), to_string(start.accuracy_set));
-    rows.push_back(
-        {"time to accuracy", summary.time_to_accuracy_seconds
-                                 ? fmt::format("{:.1f} s to {}", *summary.time_to_accuracy_seconds, target)
-                                 : fmt::format("{} not reached in {:.1f} s", target, summary.train_seconds)});
-  }
+  if (start.target_accuracy) rows.push_back({"time to accuracy", time_to_accuracy_text(start, summary)});
   rows.push_back({"throughput", rate(start, summary.images_per_second)});
   rows.push_back({"learners", learners_text(summary.devices, summary.learners_per_device)});
   if (!summary.model_sha256.empty() && !start.output_directory.empty()) {

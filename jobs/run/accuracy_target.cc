@@ -2,15 +2,29 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "jobs/messages/text.h"
+
 namespace arbalest::jobs {
+
+std::string to_string(const HeldAccuracy& held) {
+  if (held.evaluations == 1) return fmt::format("the one evaluation gave {}", percent(held.accuracy));
+  return fmt::format("the lower median of the last {} evaluations is {}", held.evaluations, percent(held.accuracy));
+}
 
 bool AccuracyTarget::add(double accuracy) {
   constexpr std::size_t kWindow = 5;
   last_.push_back(accuracy);
   if (last_.size() > kWindow) last_.erase(last_.begin());
+  return target_.has_value() && held()->accuracy >= *target_;
+}
+
+std::optional<HeldAccuracy> AccuracyTarget::held() const {
+  if (last_.empty()) return std::nullopt;
   std::vector<double> sorted = last_;
   std::ranges::sort(sorted);
-  return target_.has_value() && sorted[(sorted.size() - 1) / 2] >= *target_;
+  return HeldAccuracy{sorted[(sorted.size() - 1) / 2], static_cast<int>(sorted.size())};
 }
 
 }  // namespace arbalest::jobs

@@ -3,10 +3,22 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace arbalest::jobs {
+
+// The number that is compared with the target.
+struct HeldAccuracy {
+  double accuracy = 0.0;  // lower median of the last evaluations
+  int evaluations = 0;    // how many: 1 to 5
+
+  bool operator==(const HeldAccuracy&) const = default;
+};
+
+// "the lower median of the last 3 evaluations is 98.12 %"
+std::string to_string(const HeldAccuracy& held);
 
 class AccuracyTarget {
  public:
@@ -15,6 +27,8 @@ class AccuracyTarget {
   // Adds an evaluation; returns whether the target is reached now.
   bool add(double accuracy);
 
+  // None before the first evaluation.
+  std::optional<HeldAccuracy> held() const;
   // The last accuracies, oldest first, and the way to go on from those of an earlier process.
   const std::vector<double>& recent() const noexcept { return last_; }
   void continue_from(std::vector<double> recent) { last_ = std::move(recent); }

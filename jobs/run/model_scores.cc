@@ -105,6 +105,7 @@ void ModelScores::write_to(EpochRow& row) const {
 void ModelScores::write_to(RunSummary& summary) const {
   (predicts_numbers() ? summary.best_test_rmse : summary.best_test_accuracy) = better(test_);
   (predicts_numbers() ? summary.best_validation_rmse : summary.best_validation_accuracy) = better(validation_);
+  if (!predicts_numbers()) summary.held_accuracy = target_.held();
   if (const auto& test = test_.evaluation) {
     summary.test_loss = test->loss;
     summary.test_top5_accuracy = predicts_numbers() ? std::nullopt : top5_accuracy(*test, input_.classes);

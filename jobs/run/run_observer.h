@@ -8,6 +8,7 @@
 
 #include "autotuner/decision.h"
 #include "engine/precision.h"
+#include "jobs/run/accuracy_target.h"
 
 namespace arbalest::jobs {
 
@@ -147,7 +148,7 @@ struct RunSummary {
   std::optional<double> test_rmse;           // as test_accuracy and its best
   std::optional<double> best_test_rmse;
   EvaluationSet accuracy_set = EvaluationSet::kTest;  // set that time_to_accuracy_seconds refers to
-  // The same on the validation set; none if there is no such set.
+  // Scores on the validation set, as above; none if there is no such set.
   std::optional<double> validation_accuracy{};
   std::optional<double> validation_loss{};
   std::optional<double> best_validation_accuracy{};
@@ -161,7 +162,8 @@ struct RunSummary {
   double epochs_begun = 0.0;          // progress in epochs: 0.6
   double train_seconds = 0.0;         // the whole clock: preparation, reading, training, evaluation
   std::optional<double> time_to_accuracy_seconds;
-  double images_per_second = 0.0;  // training examples / seconds of training
+  std::optional<HeldAccuracy> held_accuracy{};  // compared with the target; none before the first evaluation
+  double images_per_second = 0.0;               // training examples / seconds of training
   int learners = 0;
   std::vector<int> learners_per_device;
   std::vector<std::string> devices;

@@ -14,7 +14,7 @@ namespace arbalest::jobs {
 namespace {
 
 constexpr double kWidth = 660.0;
-constexpr double kLeft = 80.0;
+constexpr double kLeft = 100.0;  // leaves room for "1,000,000" beside the title of the axis
 constexpr double kRight = 640.0;
 constexpr double kTop = 40.0;
 constexpr double kBottom = 320.0;
@@ -81,7 +81,7 @@ std::string axes_of(const LineChart& chart) {
                      kBottom, kRight);
   svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + kRight) / 2.0,
                      kBottom + 44.0, escaped(chart.x.title));
-  svg += fmt::format("<text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
+  svg += fmt::format("<text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
                      (kTop + kBottom) / 2.0, escaped(chart.y.title));
   return svg;
 }
@@ -167,11 +167,12 @@ std::string series_of(const LineChart& chart, const ChartSeries& series) {
   std::string path;
   std::string marks;
   int number = 0;
+  const bool has_dots = series.dots || series.points.size() == 1;  // one point makes no curve
   for (const ChartPoint& point : series.points) {
     const double x = x_of(chart.x, point.x) + series.shift;
     const double y = y_of(chart.y, point.y);
     path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x, y);
-    const bool has_dot = series.dots && number++ % series.dot_interval == 0;
+    const bool has_dot = has_dots && number++ % series.dot_interval == 0;
     if (has_dot || point.marked) marks += dot(series.color, point.marked, x, y);
   }
   if (path.empty()) return "";

@@ -135,6 +135,24 @@ class Figures(unittest.TestCase):
         )
         self.assertIn("no peer", self.draw("speedup", self.write("alone.json", {"models": []}), exit_code=2))
 
+    def test_viewers_without_css_variables_show_colors(self):
+        accuracy = self.draw("accuracy", "--by", "batch_size", "--learners", "1", self.bench())
+        drawn = [self.draw("gain", self.bench()), accuracy]
+        committed = [xml.parse(path).getroot() for path in (ROOT / "bench" / "figures").glob("*.svg")]
+        self.assertGreaterEqual(len(committed), 5)
+        for svg in drawn + committed:
+            shapes = [shape for kind in ("path", "circle", "rect") for shape in svg.iter(f"{SVG}{kind}")]
+            self.assertGreater(len(shapes), 3)
+            for shape in shapes:
+                color = shape.get("stroke") if shape.tag.endswith("path") else shape.get("fill")
+                self.assertRegex(color or "none", "^#[0-9a-f]{3,6}$", shape.get("class"))
+
+    def test_curves_differ_without_color(self):
+        curves = [p for p in self.draw("gain", self.bench()).iter(f"{SVG}path") if "curve" in p.get("class")]
+        # Each of the two series has a curve and the same curve in the legend.
+        dashes = [curve.get("stroke-dasharray") for curve in curves]
+        self.assertEqual(dashes, [None, None, "9 4", "9 4"])
+
     def test_files_that_are_something_else(self):
         self.assertIn("No such file", self.draw("gain", str(self.folder / "absent"), exit_code=2))
         for content in (b'{"models": []}', b'{"cases": []', b"\xff\xfe\x00"):

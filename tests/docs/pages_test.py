@@ -14,7 +14,9 @@ LINKED = [*RUN, "bench/README.md", "bench/results/README.md"]
 GUIDES = ["guide", "jobs", "data", "models", "tuning", "benchmarks", "cuda", "design", "synchronization"]
 
 
-class Pages(unittest.TestCase):
+class Commands(unittest.TestCase):
+    """One test for each page: its commands run. CMake makes a ctest test of each, so that pages run in parallel."""
+
     def run_page(self, name):
         with tempfile.TemporaryDirectory() as directory:
             run = PageRun(
@@ -23,6 +25,12 @@ class Pages(unittest.TestCase):
             run.run()
         for skipped in run.skipped:
             print(f"not run: {skipped}", file=sys.stderr)
+
+
+class Pages(unittest.TestCase):
+    @unittest.skipUnless("ARBALEST_DOCS_PAGES" in os.environ, "only ctest has a list of pages")
+    def test_ctest_runs_every_page(self):
+        self.assertEqual(os.environ["ARBALEST_DOCS_PAGES"].split(), [test_name(name) for name in RUN])
 
     def test_links(self):
         for name in LINKED:
@@ -53,8 +61,13 @@ class Pages(unittest.TestCase):
             self.assertLess(page.blocks[0].line, min(sections), f"{page.name} has no example before its first section")
 
 
+def test_name(page):
+    """ "docs/guide.md" -> "docs_guide" """
+    return page.replace("/", "_").removesuffix(".md")
+
+
 def add_page(name):
-    setattr(Pages, f"test_run_{name.replace('/', '_').removesuffix('.md')}", lambda self: self.run_page(name))
+    setattr(Commands, f"test_{test_name(name)}", lambda self: self.run_page(name))
 
 
 for page_name in RUN:

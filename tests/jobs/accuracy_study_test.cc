@@ -145,11 +145,11 @@ TEST_CASE("the chart shows the times that reached the target, and every known ac
   };
   const std::string svg = to_svg(study);
   // The x axis has 560 units from 1 to 4 learners. The y axis has 280 units from 0 to 8 seconds.
-  CHECK_THAT(curve_of(svg, 0), ContainsSubstring("d=\"M360.0 180.0L640.0 40.0\""));
-  CHECK_THAT(curve_of(svg, 1), ContainsSubstring("d=\"M80.0 320.0L360.0 180.0L640.0 40.0\""));
+  CHECK_THAT(curve_of(svg, 0), ContainsSubstring("d=\"M370.0 180.0L640.0 40.0\""));
+  CHECK_THAT(curve_of(svg, 1), ContainsSubstring("d=\"M100.0 320.0L370.0 180.0L640.0 40.0\""));
   CHECK_THAT(svg, ContainsSubstring("<title>a &lt; b: seconds to 50.00 % test accuracy") &&
                       ContainsSubstring("<title>test accuracy after 4 epochs") &&
-                      ContainsSubstring("<path class=\"level\" d=\"M80 40.0H640\""));
+                      ContainsSubstring("<path class=\"level\" d=\"M100 40.0H640\""));
   const auto count = [&](const std::string& part) {
     int found = 0;
     for (std::size_t at = svg.find(part); at != std::string::npos; at = svg.find(part, at + 1)) ++found;

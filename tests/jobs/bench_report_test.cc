@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "jobs/study/bench/bench_markdown.h"
 #include "jobs/study/bench/bench_mllog.h"
 #include "jobs/study/bench/bench_page.h"
 #include "jobs/study/bench/bench_report.h"
@@ -151,6 +152,13 @@ TEST_CASE("bench report: the table and the JSON name every run") {
   CHECK_FALSE(of["runs"][2].contains("test_accuracy"));
 }
 
+TEST_CASE("bench report: a run that does not hold the target yet says what is compared with the target") {
+  const BenchResult result = some_result({not_reached(1)});  // accuracies of 22.5, 45, 67.5 and 90 %
+  const std::string reason = "not_reached: the lower median of the last 4 evaluations is 45.00 %";
+  CHECK_THAT(to_page(result), ContainsSubstring(reason));
+  CHECK_THAT(to_markdown(result), ContainsSubstring(reason));
+}
+
 TEST_CASE("bench report: an unfinished bench says so, and names the machine's load") {
   BenchResult result = some_result({reached_after(1, 2, 20.0), BenchRun()});
   result.load_at_begin = {0.25, 0.5, 1.0};
@@ -246,9 +254,11 @@ TEST_CASE("chart: axes end at ticks around the values, and points are between th
                   .level = {}};
   chart.series = {{.color = 7, .dots = true, .points = {{0.0, 0.0}, {10.0, 1.0, true}}}};
   const std::string svg = as_document(to_svg(chart));
-  CHECK_THAT(svg, ContainsSubstring("<path class=\"curve s7\" stroke-dasharray=\"2 4\" d=\"M80.0 320.0L640.0 40.0\""));
+  CHECK_THAT(svg, ContainsSubstring("<path class=\"curve s7\" stroke-dasharray=\"2 4\" d=\"M100.0 320.0L640.0 40.0\""));
   CHECK_THAT(svg, ContainsSubstring("class=\"s7 marked\" cx=\"640.0\"") && ContainsSubstring("<style>"));
   CHECK(tick_text(12345.0) == "12,345");
+  chart.series = {{.color = 7, .points = {{5.0, 0.5}}}};  // one point makes no curve, so it has a dot
+  CHECK_THAT(to_svg(chart), ContainsSubstring("class=\"s7\" ") && ContainsSubstring("M370.0 180.0"));
 }
 
 TEST_CASE("chart: series differ without color in curves, dots and legend") {
@@ -292,16 +302,17 @@ TEST_CASE("chart: ranges are bands or whiskers, and a legend names the series") 
                    .name = "a < b",
                    .points = {{0.0, 0.5, false, 0.25, 0.75}, {0.5, 0.5}, {1.0, 0.5, false, 0.5, 1.0}}}};
   const std::string band = to_svg(chart);
-  CHECK_THAT(band, ContainsSubstring("<path class=\"band s0\" d=\"M80.0 110.0L640.0 40.0L640.0 180.0L80.0 250.0Z\""));
+  CHECK_THAT(band, ContainsSubstring("<path class=\"band s0\" d=\"M100.0 110.0L640.0 40.0L640.0 180.0L100.0 250.0Z\""));
   CHECK(count_of(band, "<circle") == 2);
   CHECK(band.find("a &lt; b") == std::string::npos);
   chart.legend = true;
   chart.series[0].ranges = ChartRanges::kWhiskers;
   chart.series[0].shift = 6.0;
   const std::string whiskers = to_svg(chart);
-  CHECK_THAT(whiskers, ContainsSubstring("a &lt; b") &&
-                           ContainsSubstring("<path class=\"whisker s0\" d=\"M82.0 250.0H90.0M86.0 250.0V110.0M82.0 "
-                                             "110.0H90.0\""));
+  CHECK_THAT(whiskers,
+             ContainsSubstring("a &lt; b") &&
+                 ContainsSubstring("<path class=\"whisker s0\" d=\"M102.0 250.0H110.0M106.0 250.0V110.0M102.0 "
+                                   "110.0H110.0\""));
   CHECK(count_of(whiskers, "whisker") == 2);
   CHECK(count_of(whiskers, "class=\"band") == 0);
 }

@@ -48,6 +48,12 @@ TEST_CASE("another framework's name is answered with the field's path in a job")
   }
 }
 
+TEST_CASE("the name of a choice is answered with its alternatives, not with a field of that name elsewhere") {
+  CHECK_THAT(refusal(changed("base: 0.01", "base: 0.01 schedule: cosine")),
+             ContainsSubstring("no field 'schedule' in learning_rate; write one of these: fixed, multistep, inverse, "
+                               "step, exponential, polynomial, cosine"));
+}
+
 TEST_CASE("no suggestion for a different function, nor for a name with several matching fields") {
   CHECK_THAT(refusal(with_layer("elu {}")), !ContainsSubstring("did you mean"));
   CHECK_THAT(refusal(std::string(kGoodJob), {"optimizer=lars"}, engine::ErrorKind::kUsage),

@@ -254,7 +254,9 @@ TEST_CASE("console: with a validation set, shows its accuracy and says that the 
   RunStart start = some_start();
   start.accuracy_set = EvaluationSet::kValidation;
   console.reporter.on_start(start);
-  CHECK_THAT(console.messages.text(), ContainsSubstring("at 99.00 % validation accuracy, or after 10 epochs"));
+  CHECK_THAT(
+      console.messages.text(),
+      ContainsSubstring("at 99.00 % validation accuracy (lower median of the last 5 evaluations), or after 10 epochs"));
   EpochRow row;
   row.epoch = 1;
   row.test_accuracy = 0.5;
@@ -304,6 +306,19 @@ TEST_CASE("console: says when the target was not reached, and why a run stopped 
   console.reporter.on_finish(summary);
   CHECK_THAT(console.results.text(), ContainsSubstring("99.00 % test accuracy not reached in 21.5 s"));
   CHECK_THAT(console.messages.text(), ContainsSubstring("arbalest: error: learner 1 met"));
+}
+
+TEST_CASE("console: a run that passed the target but does not hold it yet says what is compared with the target") {
+  Console console;
+  console.reporter.on_start(some_start());
+  RunSummary summary = some_summary();  // ends at 99.12 %
+  summary.status = RunStatus::kCompleted;
+  summary.time_to_accuracy_seconds.reset();
+  summary.held_accuracy = HeldAccuracy{.accuracy = 0.9876, .evaluations = 4};
+  console.reporter.on_finish(summary);
+  CHECK_THAT(console.results.text(),
+             ContainsSubstring("99.00 % test accuracy not yet held after 21.5 s: the lower median of the last 4 "
+                               "evaluations is 98.76 %"));
 }
 
 TEST_CASE("console: a stopped run says how many epochs it has trained") {

@@ -55,7 +55,7 @@ class MadeUpImages final : public dataflow::Dataset {
   dataflow::InputDescription description_;
 };
 
-// The same images as bytes.
+// Converts the images to bytes.
 inline std::unique_ptr<dataflow::ByteImages> as_bytes(const MadeUpImages& images) {
   const auto elements = static_cast<std::size_t>(images.description().image.elements());
   std::vector<float> image(elements);

@@ -1,4 +1,4 @@
-// The same job, seed and learners give the same bytes, independent of timing.
+// Tests that one job, seed and number of learners always give the same bytes, independent of timing.
 #include <chrono>
 #include <cstring>
 #include <mutex>

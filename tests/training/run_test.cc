@@ -261,8 +261,11 @@ TEST_CASE("a target counts as reached by the lower median of the last five accur
   CHECK_FALSE(target.add(0.8));  // 0.80 0.85 0.95 0.95
   CHECK(target.add(0.9));        // 0.80 0.85 0.90 0.95 0.95
   CHECK(target.add(0.91));       // the first one is dropped
+  CHECK(target.held() == jobs::HeldAccuracy{.accuracy = 0.91, .evaluations = 5});
   jobs::AccuracyTarget none(std::nullopt);
+  CHECK_FALSE(none.held().has_value());
   CHECK_FALSE(none.add(1.0));
+  CHECK(to_string(*none.held()) == "the one evaluation gave 100.00 %");
 }
 
 TEST_CASE("a dry run does one round of each phase and writes nothing", "[training]") {

@@ -54,7 +54,7 @@ RigOptions reduced(const std::vector<int>& learners, std::int64_t bucket_bytes =
   return options;
 }
 
-// The same two cores as two devices and as one device.
+// Names two cores of this machine in two ways: as two devices and as one device.
 struct TwoCores {
   std::vector<std::string> two;
   std::string one;

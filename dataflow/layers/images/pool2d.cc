@@ -11,7 +11,7 @@ namespace {
 std::int64_t overhang(std::int64_t input, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
   const std::int64_t rest = input + 2 * padding - kernel;
   if (rest <= -stride) return 0;  // no window fits
-  // Where the last window begins, on the padded image.
+  // `begin` is the first pixel of the last window, counted on the padded image.
   const std::int64_t begin = (rest + stride - 1) / stride * stride;
   return begin > rest && begin < input + padding ? begin - rest : 0;
 }

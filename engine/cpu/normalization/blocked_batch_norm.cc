@@ -24,7 +24,7 @@ void for_runs(const BlockedImages& of, int threads, bool backwards, const Body& 
   });
 }
 
-// Where a run stores two numbers for each place of its block.
+// Returns the address at which a run stores two numbers for each place of its block.
 float* partials_of(const BlockedImages& of, Index run, float* partials) { return partials + run * 2 * of.block; }
 
 // Visits the two numbers of every example of a channel, in order.

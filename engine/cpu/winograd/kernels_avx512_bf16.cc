@@ -38,7 +38,7 @@ __m512i interleaving() {
   return _mm512_load_si512(order);
 }
 
-// The same pixels of two planes or rows.
+// Holds the same pixels of two planes or rows.
 struct Both {
   __m512 first, second;
 };

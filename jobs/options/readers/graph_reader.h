@@ -11,7 +11,7 @@
 
 namespace arbalest::jobs {
 
-// What is known about the model's input. Unknown values are not checked.
+// Facts about the model's input. A value that is not set is unknown and is not checked.
 struct GraphContext {
   std::optional<dataflow::InputDescription> input;
   std::optional<std::int64_t> batch_size;

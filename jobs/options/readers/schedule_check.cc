@@ -65,7 +65,7 @@ class Strides {
     return true;
   }
 
-  // The same value as Scheduler::progress().
+  // Returns the value that Scheduler::progress() has after `batch` mini-batches.
   double epoch_of(std::uint64_t batch) const { return static_cast<double>(batch) / batches_per_epoch_; }
 
   std::uint64_t start_of(double epoch) const {

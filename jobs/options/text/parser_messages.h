@@ -8,7 +8,7 @@
 
 namespace arbalest::jobs {
 
-// Where the mistake reported at `position` begins: protobuf names a word in quotes and points behind it.
+// Returns the begin of the mistake reported at `position`: protobuf names a word in quotes and points behind it.
 Position start_of_mistake(const SourceText& source, Position position, const std::string& raw);
 
 // `raw`: the parser's message about the mistake at `position`. `place`: the field there, or null.

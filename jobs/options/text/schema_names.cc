@@ -70,6 +70,16 @@ const FieldDescriptor* find_alternative(const Descriptor& type) {
   return found;
 }
 
+// The alternatives of the oneof `name` of this type; empty if there is no such oneof.
+std::vector<std::string> alternatives_of(const Descriptor& type, std::string_view name) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type.real_oneof_decl_count(); ++i) {
+    const google::protobuf::OneofDescriptor& oneof = *type.oneof_decl(i);
+    for (int k = 0; oneof.name() == name && k < oneof.field_count(); ++k) names.push_back(oneof.field(k)->name());
+  }
+  return names;
+}
+
 // The alternatives of a oneof that have such a field.
 std::vector<std::string> alternatives_with(const std::string& field, const google::protobuf::OneofDescriptor& oneof) {
   std::vector<std::string> names;
@@ -109,6 +119,8 @@ std::string describe_type(const Descriptor& type) {
 
 std::string no_such_field(const Descriptor& type, std::string_view name) {
   const std::string text = fmt::format("no field '{}' in {}", name, describe_type(type));
+  const std::vector<std::string> alternatives = alternatives_of(type, name);
+  if (!alternatives.empty()) return fmt::format("{}; write one of these: {}", text, fmt::join(alternatives, ", "));
   const std::string of_kinds = field_of_kinds(type, std::string(name));
   if (!of_kinds.empty()) return fmt::format("{}; did you mean {}?", text, of_kinds);
   std::string meant = only_path(type, name);

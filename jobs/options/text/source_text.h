@@ -25,7 +25,7 @@ class SourceText {
 
   // Converts a position of protobuf, which counts from 0 and expands tabs to multiples of 8 columns.
   Position from_protobuf(int line, int column) const;
-  // Where `word` begins if the text before `position` ends with it (ignoring blanks); else `position`.
+  // Returns the begin of `word` if the text before `position` ends with it (ignoring blanks); else `position`.
   Position start_of(std::string_view word, Position position) const;
 
   // Offset in the text, counted from 0; the text's end for positions beyond it.

@@ -76,8 +76,8 @@ std::string end_text(const BenchRun& run, const BenchContext& context, std::opti
       return fmt::format("reached {} after {}, {:.1f} s", percent(target.value_or(0.0)), counted(run.epochs, "epoch"),
                          run.time_to_accuracy_seconds.value_or(0.0));
     case BenchOutcome::kNotReached:
-      return fmt::format("did not reach {} in {}{}", percent(target.value_or(0.0)), counted(run.epochs, "epoch"),
-                         accuracy);
+      return fmt::format("{} not yet held after {}{}{}", percent(target.value_or(0.0)), counted(run.epochs, "epoch"),
+                         run.held_accuracy() ? ": " + to_string(*run.held_accuracy()) : std::string(), accuracy);
     case BenchOutcome::kCompleted:
       return fmt::format("{} after {}{}", run.test_accuracy ? percent(*run.test_accuracy) : "no accuracy",
                          counted(run.epochs, "epoch"), accuracy);

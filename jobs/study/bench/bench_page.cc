@@ -27,6 +27,7 @@ constexpr const char* kPageStyle =
     ".wide{overflow-x:auto}\n"
     ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));gap:1em}\n"
     "figure{margin:0;border:1px solid GrayText;border-radius:6px;padding:.5em}figure>svg{width:100%;height:auto}\n"
+    "@media(max-width:620px){svg.chart text{font-size:17px}}\n"
     ".legend{list-style:none;display:flex;flex-wrap:wrap;gap:.3em 1.5em;padding:0 1em;margin:.3em 0}"
     ".legend i{display:inline-block;width:1em;height:.7em;margin-right:.5em;background:var(--c)}"
     ".legend .key{width:3.5em;height:.75em;margin-right:.5em}\n"

@@ -93,6 +93,12 @@ std::optional<double> BenchRun::seconds_per_epoch() const {
   return (rows.back().elapsed_seconds - phases.preparation) / static_cast<double>(rows.size());
 }
 
+std::optional<HeldAccuracy> BenchRun::held_accuracy() const {
+  AccuracyTarget target(std::nullopt);
+  for (const BenchEpoch& row : rows) target.add(row.decisive_accuracy());
+  return target.held();
+}
+
 const char* to_string(BenchOutcome outcome) {
   switch (outcome) {
     case BenchOutcome::kReached:

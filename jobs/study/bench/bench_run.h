@@ -80,6 +80,8 @@ struct BenchRun {
   const std::optional<double>& best_accuracy() const {
     return accuracy_set == EvaluationSet::kTest ? best_test_accuracy : best_validation_accuracy;
   }
+  // The accuracy that was compared with the target last; none before the first epoch's end.
+  std::optional<HeldAccuracy> held_accuracy() const;
   // Whether the run tells how long the job takes, and did not end for another reason.
   bool is_measured() const {
     return outcome == BenchOutcome::kReached || outcome == BenchOutcome::kNotReached ||

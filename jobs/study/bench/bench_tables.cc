@@ -40,6 +40,13 @@ bool some_ended_early(const BenchResult& result) {
   return false;
 }
 
+// "target_reached", "not_reached: the lower median of the last 5 evaluations is 98.12 %", "died: ...".
+std::string outcome_text(const BenchRun& run) {
+  std::string reason = run.message;
+  if (run.outcome == BenchOutcome::kNotReached && run.held_accuracy()) reason = to_string(*run.held_accuracy());
+  return reason.empty() ? std::string(to_string(run.outcome)) : fmt::format("{}: {}", to_string(run.outcome), reason);
+}
+
 }  // namespace
 
 std::string how_many(const BenchStatistics& statistics, bool has_target) {
@@ -153,9 +160,7 @@ TableRows run_rows(const BenchResult& result) {
   rows[0].insert(rows[0].end(), {"test accuracy", "images/s", "learners", "log"});
   for (const BenchRun& run : result.runs) {
     const bool told = run.is_measured();
-    std::vector<std::string> row = {result.plan.cases[run.case_index].name, std::to_string(run.seed),
-                                    run.message.empty() ? std::string(to_string(run.outcome))
-                                                        : fmt::format("{}: {}", to_string(run.outcome), run.message),
+    std::vector<std::string> row = {result.plan.cases[run.case_index].name, std::to_string(run.seed), outcome_text(run),
                                     told ? std::to_string(run.epochs) : "-"};
     if (has_target) {
       row.push_back(run.time_to_accuracy_seconds ? fmt::format("{:.2f}", *run.time_to_accuracy_seconds) : "-");
@@ -175,9 +180,9 @@ std::string table_notes(const BenchResult& result) {
       counted(static_cast<std::int64_t>(result.plan.seeds.size()), "seed"));
   if (result.plan.target) {
     notes += fmt::format(
-        " The target is {} {}. A run that did not reach it counts as slower than all that did; a run that reached it "
-        "has "
-        "ended.",
+        " The target is {} {}. A run reaches it when the lower median of its last five evaluations is at it, and ends. "
+        "A run "
+        "that did not reach it counts as slower than all that did.",
         percent(*result.plan.target), result.plan.accuracy_text());
   }
   if (some_ended_early(result)) notes += " [2] says that 2 runs have come to that epoch.";
