@@ -54,6 +54,7 @@ bool is_real_directory(const fs::directory_entry& entry) {
 struct Candidate {
   fs::path path;
   std::uint64_t batches = 0;  // from the manifest; from the name if the manifest cannot be used
+  std::string unreadable;     // why the manifest cannot be used although it is not damaged; "": it can, or is damaged
 };
 
 // Newest first.
@@ -62,11 +63,13 @@ std::vector<Candidate> candidates_in(const fs::path& checkpoints) {
   for (const fs::directory_entry& entry : entries_of(checkpoints)) {
     const std::optional<std::uint64_t> number = number_of(entry.path().filename().native());
     if (!number || !is_real_directory(entry)) continue;
-    Candidate candidate{entry.path(), *number};
+    Candidate candidate{entry.path(), *number, ""};
     try {
       candidate.batches = read_checkpoint_manifest(entry.path()).batches;
-    } catch (const engine::Error& error) {  // found again when the checkpoint is verified
+    } catch (const DamagedCheckpoint&) {  // found again when the checkpoint is verified
+    } catch (const engine::Error& error) {
       if (error.kind() != ErrorKind::kCheckpoint) throw;
+      candidate.unreadable = error.what();
     }
     found.push_back(std::move(candidate));
   }
@@ -152,6 +155,10 @@ void retain(const fs::path& checkpoints, int keep_last, std::span<const std::uin
   ARBALEST_CHECK(keep_last >= 1);
   int verified = 0;
   for (const Candidate& candidate : candidates_in(checkpoints)) {
+    if (!candidate.unreadable.empty()) {
+      warn(candidate.unreadable);
+      continue;
+    }
     if (verified == keep_last) {
       if (std::ranges::find(best, candidate.batches) == best.end()) remove_checkpoint(checkpoints, candidate.path);
       continue;

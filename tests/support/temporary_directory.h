@@ -12,8 +12,8 @@ namespace arbalest::tests {
 
 class TemporaryDirectory {
  public:
-  TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / ("arbalest-test-" + std::string(6, 'X'))).string();
+  explicit TemporaryDirectory(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / ("arbalest-test-" + std::string(6, 'X'))).string();
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name);
     path_ = name;
   }
