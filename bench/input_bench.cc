@@ -16,7 +16,7 @@
 #include "dataflow/input/images/framing.h"
 #include "dataflow/input/images/image_decoder.h"
 #include "engine/host/topology.h"
-#include "jobs/run/dataset_loading.h"
+#include "jobs/run/data/dataset_loading.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::bench {

@@ -17,7 +17,7 @@
 #include "cli/stop_signals.h"
 #include "jobs/export/image_shards.h"
 #include "jobs/messages/text.h"
-#include "jobs/run/dataset_verification.h"
+#include "jobs/run/data/dataset_verification.h"
 
 namespace arbalest::cli {
 

@@ -6,7 +6,7 @@
 #include "dataflow/graph.h"
 #include "engine/error.h"
 #include "engine/operator.h"
-#include "jobs/run/dataset_placement.h"
+#include "jobs/run/data/dataset_placement.h"
 #include "learners/inference_runner.h"
 
 namespace arbalest::jobs {

@@ -12,7 +12,7 @@
 #include "engine/device.h"
 #include "engine/error.h"
 #include "jobs/options/job_options.h"
-#include "jobs/run/dataset_placement.h"
+#include "jobs/run/data/dataset_placement.h"
 #include "learners/learner_pool.h"
 #include "sma/synchronizer.h"
 

@@ -9,7 +9,7 @@
 #include "engine/error.h"
 #include "engine/host/topology.h"
 #include "jobs/checkpoint/job_changes.h"
-#include "jobs/run/dataset_fingerprint.h"
+#include "jobs/run/data/dataset_fingerprint.h"
 
 namespace arbalest::jobs {
 

@@ -13,8 +13,8 @@
 #include "jobs/options/readers/schedule_check.h"
 #include "jobs/options/readers/synchronization_reader.h"
 #include "jobs/options/readers/validation_check.h"
-#include "jobs/run/dataset_loading.h"
-#include "jobs/run/dataset_placement.h"
+#include "jobs/run/data/dataset_loading.h"
+#include "jobs/run/data/dataset_placement.h"
 #include "jobs/run/memory_forecast.h"
 
 namespace arbalest::jobs {

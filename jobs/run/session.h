@@ -14,7 +14,7 @@
 #include "engine/devices.h"
 #include "engine/host/pool.h"
 #include "jobs/options/job_options.h"
-#include "jobs/run/dataset_placement.h"
+#include "jobs/run/data/dataset_placement.h"
 #include "learners/learner_pool.h"
 #include "scheduler/scheduler.h"
 

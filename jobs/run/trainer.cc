@@ -163,8 +163,7 @@ class Trainer {
           return;
         }
       }
-      summary_.unused_switches =
-          state_.unused_switches + static_cast<int>(job_.switches.size() - state_.switches_done);
+      summary_.unused_switches = state_.unused_switches + static_cast<int>(job_.switches.size() - state_.switches_done);
     } catch (const engine::Error& error) {
       if (error.kind() != engine::ErrorKind::kDiverged) throw;
       summary_.status = RunStatus::kDiverged;

@@ -7,7 +7,7 @@
 
 #include "engine/error.h"
 #include "jobs/export/image_shards.h"
-#include "jobs/run/dataset_loading.h"
+#include "jobs/run/data/dataset_loading.h"
 #include "jobs/run/inspection.h"
 #include "jobs/run/session.h"
 #include "tests/support/catch.h"

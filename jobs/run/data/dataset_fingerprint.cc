@@ -1,4 +1,4 @@
-#include "jobs/run/dataset_fingerprint.h"
+#include "jobs/run/data/dataset_fingerprint.h"
 
 #include <algorithm>
 #include <span>

@@ -1,4 +1,4 @@
-#include "jobs/run/dataset_loading.h"
+#include "jobs/run/data/dataset_loading.h"
 
 #include <filesystem>
 #include <utility>

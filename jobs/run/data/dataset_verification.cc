@@ -1,4 +1,4 @@
-#include "jobs/run/dataset_verification.h"
+#include "jobs/run/data/dataset_verification.h"
 
 #include <algorithm>
 #include <exception>
@@ -7,7 +7,7 @@
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
 #include "jobs/messages/text.h"
-#include "jobs/run/dataset_loading.h"
+#include "jobs/run/data/dataset_loading.h"
 
 namespace arbalest::jobs {
 

@@ -1,4 +1,4 @@
-#include "jobs/run/dataset_placement.h"
+#include "jobs/run/data/dataset_placement.h"
 
 #include <algorithm>
 
