@@ -8,7 +8,7 @@ PROGRAM := build/release/arbalest
 SOURCES := $(shell find autotuner bench cli dataflow engine jobs learners scheduler sma tests \
              -name '*.h' -o -name '*.cc' -o -name '*.cuh' -o -name '*.cu')
 
-.PHONY: demo test build asan tsan sanitize format format-check tidy clean bootstrap
+.PHONY: demo test build asan tsan sanitize faults format format-check tidy clean bootstrap
 
 demo: build/release/build.ninja
 	@cmake --build --preset release --target arbalest
@@ -38,6 +38,11 @@ asan tsan:
 sanitize:
 	@$(MAKE) --no-print-directory test PRESET=asan-ci
 	@$(MAKE) --no-print-directory test PRESET=tsan-ci
+
+# Kills small runs at random instants until there were KILLS kills, resumes them, and compares every byte.
+KILLS ?= 20
+faults: build
+	@tests/faults/kill_runs.py --program build/$(PRESET)/arbalest --kills $(KILLS)
 
 format:
 	@scripts/bootstrap.sh clang-format

@@ -11,7 +11,9 @@ from pages import ROOT, PageRun, check_figures, check_files, check_length, check
 PROGRAM = os.environ["ARBALEST_PROGRAM"]
 RUN = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 LINKED = [*RUN, "bench/README.md", "bench/results/README.md"]
-GUIDES = ["guide", "jobs", "data", "models", "tuning", "benchmarks", "cuda", "design", "synchronization"]
+GUIDES = [
+    "guide", "jobs", "data", "models", "tuning", "benchmarks", "checkpoints", "cuda", "design", "synchronization"
+]
 
 
 class Commands(unittest.TestCase):
