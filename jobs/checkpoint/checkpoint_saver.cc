@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "jobs/checkpoint/checkpoint_store.h"
+#include "jobs/checkpoint/checkpoint_writer.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/messages/failure.h"
 
@@ -39,6 +40,11 @@ bool CheckpointSaver::is_due(std::uint64_t batches, double seconds, std::optiona
   if (options_.every_batches) return batches / *options_.every_batches > last_batches_ / *options_.every_batches;
   constexpr double kSecondsPerMinute = 60.0;
   return seconds - last_seconds_ >= options_.every_minutes.value_or(0.0) * kSecondsPerMinute;
+}
+
+bool CheckpointSaver::holds(std::uint64_t batches) const {
+  std::error_code error;
+  return fs::exists(checkpoints_ / checkpoint_name(batches) / kManifestFile, error);
 }
 
 bool CheckpointSaver::is_best(double score) const {

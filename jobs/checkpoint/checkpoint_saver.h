@@ -34,6 +34,8 @@ class CheckpointSaver {
   // Whether no save is under way, and a checkpoint is due after so many mini-batches and seconds of the run.
   // `ended_epochs`: set at the end of an epoch.
   bool is_due(std::uint64_t batches, double seconds, std::optional<int> ended_epochs) const;
+  // Whether there is a checkpoint of this point already.
+  bool holds(std::uint64_t batches) const;
   // Whether a model with this score is the best so far, so that save_best() would keep it.
   bool is_best(double score) const;
 

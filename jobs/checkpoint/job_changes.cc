@@ -88,6 +88,9 @@ void check_same_job(const std::string& saved_text, const JobOptions& job) {
     each->clear_checkpoint();
     each->mutable_training()->clear_max_epochs();
     each->mutable_training()->clear_target_accuracy();
+    each->mutable_training()->clear_patience_epochs();
+    each->mutable_training()->clear_min_improvement();
+    each->mutable_training()->clear_max_minutes();
   }
   Differences differences;
   MessageDifferencer differencer;

@@ -18,6 +18,8 @@ struct ScoreHistory {
   std::vector<double> recent;             // accuracies that AccuracyTarget compares with the target, oldest first
   std::optional<double> best_test;        // an accuracy or an RMSE, at the end of an epoch
   std::optional<double> best_validation;  // likewise
+  std::optional<double> improved;         // the score of the last improvement that training.patience_epochs counts from
+  int epochs_since = 0;                   // epochs since then
 };
 
 struct RunState {

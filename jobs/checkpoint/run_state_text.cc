@@ -67,6 +67,8 @@ v1::RunState::Scores scores_of(const RunState& run) {
   set_all(message.mutable_recent(), run.scores.recent);
   if (run.scores.best_test) message.set_best_test(*run.scores.best_test);
   if (run.scores.best_validation) message.set_best_validation(*run.scores.best_validation);
+  if (run.scores.improved) message.set_improved(*run.scores.improved);
+  message.set_epochs_since(run.scores.epochs_since);
   if (run.time_to_accuracy_seconds) message.set_time_to_accuracy_seconds(*run.time_to_accuracy_seconds);
   if (run.present_score) message.set_present(*run.present_score);
   return message;
@@ -76,6 +78,8 @@ void read_scores(const v1::RunState::Scores& message, RunState& run) {
   run.scores.recent.assign(message.recent().begin(), message.recent().end());
   if (message.has_best_test()) run.scores.best_test = message.best_test();
   if (message.has_best_validation()) run.scores.best_validation = message.best_validation();
+  if (message.has_improved()) run.scores.improved = message.improved();
+  run.scores.epochs_since = message.epochs_since();
   if (message.has_time_to_accuracy_seconds()) run.time_to_accuracy_seconds = message.time_to_accuracy_seconds();
   if (message.has_present()) run.present_score = message.present();
 }

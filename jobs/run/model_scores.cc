@@ -53,8 +53,17 @@ std::optional<double> ModelScores::better(const Set& set) const {
 bool ModelScores::count_epoch() {
   test_.best = better(test_);
   validation_.best = better(validation_);
+  count_patience();
   const scheduler::Evaluation& judged = *of(accuracy_set_).evaluation;
   return std::isfinite(judged.loss) && target_.add(judged.accuracy);
+}
+
+void ModelScores::count_patience() {
+  const std::optional<double> now = decisive_score();
+  const double gain = now && improved_ ? (predicts_numbers() ? *improved_ - *now : *now - *improved_) : 0.0;
+  const bool improves = now && (!improved_ || (gain > 0.0 && gain >= min_improvement_));
+  if (improves) improved_ = now;
+  epochs_since_ = improves ? 0 : epochs_since_ + 1;
 }
 
 std::optional<double> ModelScores::decisive_score() const {
@@ -67,6 +76,8 @@ void ModelScores::continue_from(const ScoreHistory& history) {
   target_.continue_from(history.recent);
   test_.best = history.best_test;
   validation_.best = history.best_validation;
+  improved_ = history.improved;
+  epochs_since_ = history.epochs_since;
 }
 
 std::string ModelScores::problem() const {

@@ -24,6 +24,8 @@ class ModelScores {
   explicit ModelScores(const JobOptions& job)
       : input_(job.data.input),
         accuracy_set_(job.data.validation ? EvaluationSet::kValidation : EvaluationSet::kTest),
+        patience_(job.training.patience_epochs),
+        min_improvement_(job.training.min_improvement),
         target_(job.training.target_accuracy) {}
 
   // The set that the target accuracy refers to.
@@ -41,6 +43,9 @@ class ModelScores {
   // Counts the evaluation as the end of an epoch; returns whether the target is reached now.
   bool count_epoch();
 
+  // Whether the last training.patience_epochs epochs have not improved the score.
+  bool patience_is_over() const noexcept { return patience_ && epochs_since_ >= *patience_; }
+
   // The score by which the run is judged; none if the model was not evaluated or its loss is not finite.
   std::optional<double> decisive_score() const;
   // The best of it at the end of an epoch.
@@ -48,7 +53,7 @@ class ModelScores {
   bool smaller_is_better() const noexcept { return predicts_numbers(); }
 
   // What a checkpoint holds of earlier evaluations, and the way to go on from it.
-  ScoreHistory history() const { return {target_.recent(), test_.best, validation_.best}; }
+  ScoreHistory history() const { return {target_.recent(), test_.best, validation_.best, improved_, epochs_since_}; }
   void continue_from(const ScoreHistory& history);
 
   // Names the loss that is not finite: "the model's loss on the test set is nan"; "" if both are finite.
@@ -73,9 +78,14 @@ class ModelScores {
   const Set& of(EvaluationSet set) const noexcept { return set == EvaluationSet::kTest ? test_ : validation_; }
   double score(const scheduler::Evaluation& evaluation) const;
   std::optional<double> better(const Set& set) const;
+  void count_patience();
 
   dataflow::InputDescription input_;
   EvaluationSet accuracy_set_;
+  std::optional<int> patience_;
+  double min_improvement_;
+  std::optional<double> improved_;  // as in ScoreHistory
+  int epochs_since_ = 0;
   AccuracyTarget target_;
   Set test_;
   Set validation_;

@@ -122,7 +122,12 @@ void RunCheckpoints::save(scheduler::Tensors model, std::optional<double> score)
   saver_.save(std::move(saved), seconds_());
 }
 
-void RunCheckpoints::save_between_rounds() { save({}, std::nullopt); }
+void RunCheckpoints::save_between_rounds() {
+  report(/*wait=*/true);
+  if (context_.save_requests != nullptr) answered_requests_ = *context_.save_requests;
+  // The end of an epoch may have saved this point, with its evaluated model.
+  if (!saver_.holds(batches())) save({}, std::nullopt);
+}
 
 void RunCheckpoints::save_after_epoch(bool is_last) {
   const std::optional<double> score = scores_.decisive_score();

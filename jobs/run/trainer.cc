@@ -85,6 +85,11 @@ class Trainer {
   }
 
   bool stop_requested() const { return context_.stop_signal != nullptr && *context_.stop_signal != 0; }
+  bool time_is_over() const {
+    constexpr double kSecondsPerMinute = 60.0;
+    const std::optional<double>& minutes = job_.training.max_minutes;
+    return minutes && seconds_since(start_) >= *minutes * kSecondsPerMinute;
+  }
 
   void set_learners(std::vector<int> per_device) {
     state_.learners_per_device = std::move(per_device);
@@ -150,14 +155,25 @@ class Trainer {
     try {
       training_start_ = context_.now();
       for (int epoch = state_.epochs + 1; epoch <= job_.training.max_epochs; ++epoch) {
-        if (!train_epoch(epoch)) {
+        if (scores_.patience_is_over()) {
+          summary_.message = fmt::format("ended early: {} without an improvement (training.patience_epochs)",
+                                         counted(*job_.training.patience_epochs, "epoch"));
+          break;
+        }
+        const bool is_whole = train_epoch(epoch);
+        if (!is_whole && !stop_requested()) {
+          summary_.message = fmt::format("ended after {} (training.max_minutes)", epochs_text(epochs(examples())));
+          return;
+        }
+        if (!is_whole) {
           summary_.status = RunStatus::kStopped;
           summary_.message = fmt::format("stopped by {} after {}", signal_name(*context_.stop_signal),
                                          epochs_text(epochs(examples())));
           return;
         }
         const bool reached = evaluate_epoch(epoch);
-        if (checkpoints_) checkpoints_->save_after_epoch(reached || epoch == job_.training.max_epochs);
+        const bool is_last = reached || epoch == job_.training.max_epochs || scores_.patience_is_over();
+        if (checkpoints_) checkpoints_->save_after_epoch(is_last);
         if (reached) {
           summary_.status = RunStatus::kTargetReached;
           return;
@@ -171,8 +187,8 @@ class Trainer {
     }
   }
 
-  // Returns false if a signal ended the epoch early. An epoch ends at the first round boundary at or after its last
-  // mini-batch.
+  // Returns false if a signal or training.max_minutes ended the epoch early. An epoch ends at the first round boundary
+  // at or after its last mini-batch.
   bool train_epoch(int epoch) {
     scheduler::Scheduler& scheduler = session_->scheduler();
     const auto end =
@@ -182,7 +198,7 @@ class Trainer {
     scores_.forget();
     try {
       round_start_ = context_.now();
-      while (scheduler.batches() < end && !stop_requested()) {
+      while (scheduler.batches() < end && !stop_requested() && !time_is_over()) {
         switch_synchronization();
         change_learners();
         epoch_learning_rate_ = static_cast<double>(scheduler.learning_rate());
@@ -191,7 +207,7 @@ class Trainer {
         if (scheduler.batches() < end) save_if_due();
       }
       const bool is_stopped = scheduler.batches() < end;
-      if (is_stopped) {
+      if (is_stopped && stop_requested()) {
         for (RunObserver* observer : context_.observers) observer->on_stop(*context_.stop_signal);
       }
       account(scheduler.drain());

@@ -286,6 +286,44 @@ TEST_CASE("a changed job, other data and a finished run are told apart", "[check
   CHECK_THROWS_WITH(jobs::train(job, context), ContainsSubstring("other data"));
 }
 
+TEST_CASE("a run ends when its score stops improving, also if it is resumed meanwhile", "[checkpoint]") {
+  // With a learning rate of almost zero after epoch 2, no later epoch improves by a point.
+  const std::vector<std::string> settings = {"training.max_epochs=9", "training.patience_epochs=2",
+                                             "training.min_improvement=0.01",
+                                             "learning_rate={base: 0.02 multistep { drop { epoch: 2 factor: 1e-6 } }}"};
+  const TemporaryDirectory whole;
+  const Part expected = train_part(job_with(settings), whole.path());
+  CHECK(expected.summary.status == RunStatus::kCompleted);
+  CHECK_THAT(expected.summary.message, ContainsSubstring("ended early: 2 epochs without an improvement"));
+  CHECK(expected.summary.epochs < 9);
+  CHECK(expected.summary.epochs >= 3);
+  double best = 0.0;
+  for (std::size_t i = 0; i + 2 < expected.rows.size(); ++i) best = std::max(best, expected.rows[i].test_accuracy);
+  for (std::size_t i = expected.rows.size() - 2; i < expected.rows.size(); ++i) {
+    CHECK(expected.rows[i].test_accuracy < best + 0.01);
+  }
+  const TemporaryDirectory parts;
+  CHECK(train_part(job_with(settings), parts.path(), 3000).summary.status == RunStatus::kStopped);
+  const Part resumed = train_part(job_with(settings), parts.path());
+  CHECK(resumed.summary.epochs == expected.summary.epochs);
+  CHECK(resumed.summary.model_sha256 == expected.summary.model_sha256);
+}
+
+TEST_CASE("a run ends when its minutes are over, counted from its first start", "[checkpoint]") {
+  // The clock moves by a millisecond at each look, so the run has 0.6 seconds: it ends within its first epoch.
+  const jobs::JobOptions job = job_with({"training.max_minutes=0.01"});
+  const TemporaryDirectory output;
+  const Part first = train_part(job, output.path());
+  CHECK(first.summary.status == RunStatus::kCompleted);
+  CHECK_THAT(first.summary.message, ContainsSubstring("training.max_minutes"));
+  CHECK(first.summary.epochs == 0);
+  CHECK(first.summary.test_accuracy);
+  const Part second = train_part(job, output.path());
+  CHECK(second.summary.examples == first.summary.examples);
+  const Part longer = train_part(job_with({"training.max_minutes=0.02"}), output.path());
+  CHECK(longer.summary.examples > first.summary.examples);
+}
+
 TEST_CASE("a failed save is a warning, and the run goes on", "[checkpoint]") {
   const TemporaryDirectory output;
   const jobs::JobOptions job = job_with({"checkpoint={every_batches: 400}"});

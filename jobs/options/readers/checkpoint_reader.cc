@@ -29,9 +29,8 @@ CheckpointOptions read_checkpoint(const v1::Checkpoint& checkpoint, dataflow::Fi
       options.every_epochs = checkpoint.every_epochs();
       break;
     case v1::Checkpoint::kEveryBatches:
-      issues.add("checkpoint.every_batches",
-                 out_of_range("every_batches", checkpoint.every_batches(),
-                              {std::int64_t{1}, std::numeric_limits<std::int64_t>::max()}));
+      issues.add("checkpoint.every_batches", out_of_range("every_batches", checkpoint.every_batches(),
+                                                          {std::int64_t{1}, std::numeric_limits<std::int64_t>::max()}));
       options.every_batches = static_cast<std::uint64_t>(checkpoint.every_batches());
       break;
     default:

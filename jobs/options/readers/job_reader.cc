@@ -113,6 +113,7 @@ class JobReader {
       }
       options_.training.moving_average.mean_from_epoch = training.mean_from_epoch();
     }
+    read_end(training);
     if (training.has_target_accuracy()) {
       options_.training.target_accuracy = training.target_accuracy();
       issues_.add("training.target_accuracy", check_target(training.target_accuracy()));
@@ -121,6 +122,26 @@ class JobReader {
                     "target_accuracy is for classifiers, and ratings are numbers; remove it: the job trains for "
                     "max_epochs and reports test_rmse");
       }
+    }
+  }
+
+  // Reads what ends the run before its last epoch.
+  void read_end(const v1::Training& training) {
+    if (training.has_patience_epochs()) {
+      issues_.add("training.patience_epochs",
+                  out_of_range("patience_epochs", training.patience_epochs(), {1, kMaxEpochs}));
+      options_.training.patience_epochs = training.patience_epochs();
+    }
+    if (training.has_min_improvement()) {
+      issues_.add("training.min_improvement", out_of_range("min_improvement", training.min_improvement(), {0.0, 1e6}));
+      if (!training.has_patience_epochs()) {
+        issues_.add("training.min_improvement", "min_improvement has no effect without patience_epochs; add that");
+      }
+      options_.training.min_improvement = training.min_improvement();
+    }
+    if (training.has_max_minutes()) {
+      issues_.add("training.max_minutes", out_of_range("max_minutes", training.max_minutes(), above(0.0, 1e6)));
+      options_.training.max_minutes = training.max_minutes();
     }
   }
 
