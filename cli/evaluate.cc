@@ -13,6 +13,7 @@
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/report/class_report.h"
@@ -82,12 +83,12 @@ ChosenModel model_of(const EvaluateArguments& arguments, jobs::EvaluationSet set
   const std::filesystem::path run = arguments.run;
   if (arguments.checkpoint.empty()) return final_model(arguments, set);
   if (arguments.checkpoint == "best") {
-    const std::filesystem::path best = run / jobs::kBestModelFile;
+    const std::filesystem::path best = run / jobs::kBestModel;
     std::error_code error;
     if (std::filesystem::exists(best, error)) return {best.string(), "", {}};
     engine::fail(engine::ErrorKind::kCheckpoint,
                  "the run '{}' has no {}: no epoch has ended, or its job has checkpoint {{ keep_best: 0 }}",
-                 arguments.run, jobs::kBestModelFile);
+                 arguments.run, jobs::kBestModel);
   }
   return {(jobs::checkpoint_named(run, arguments.checkpoint).path / jobs::kModelFile).string(), "", {}};
 }

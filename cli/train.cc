@@ -83,7 +83,8 @@ void suggest_smaller_steps(const std::vector<std::string>& overrides) {
 struct Place {
   std::unique_ptr<jobs::RunDirectory> directory;
   std::optional<jobs::ResumePoint> point;  // none: the run begins
-  std::string completed;                   // why nothing is left to train; "" if something is
+  std::string completed = {};              // why nothing is left to train; "" if something is
+  bool is_its_own = false;                 // whether the point was named, and is one of the same run
 };
 
 void warn(const std::string& text) { spdlog::warn(text); }
@@ -100,23 +101,41 @@ Place resume_newest(const TrainArguments& arguments, const jobs::JobOptions& job
 }
 
 Place resume_from(const TrainArguments& arguments, const jobs::JobOptions& job) {
-  Place place;
-  place.point = jobs::resume_point_at(arguments.resume, job, warn);
-  const std::filesystem::path run = jobs::run_of(*place.point);
   std::error_code error;
-  const bool is_its_own = arguments.output.empty() || std::filesystem::equivalent(arguments.output, run, error);
-  place.directory =
-      std::make_unique<jobs::RunDirectory>(is_its_own ? run : std::filesystem::path(arguments.output), job.name,
-                                           is_its_own ? jobs::ExistingRun::kContinue : jobs::ExistingRun::kRefuse);
-  if (is_its_own) jobs::set_later_aside(run, *place.point, warn);
+  std::filesystem::path run = arguments.output;
+  bool is_its_own = run.empty();
+  if (is_its_own) {
+    run = jobs::run_of(arguments.resume);
+  } else {
+    // The directory that the checkpoint lies in, if it is one of a run.
+    const std::filesystem::path around = (std::filesystem::path(arguments.resume) / ".." / "..").lexically_normal();
+    is_its_own = std::filesystem::equivalent(run, around, error) ||
+                 std::filesystem::equivalent(run, arguments.resume, error);
+  }
+  Place place;
+  place.directory = std::make_unique<jobs::RunDirectory>(
+      run, job.name, is_its_own ? jobs::ExistingRun::kContinue : jobs::ExistingRun::kRefuse);
+  place.point = jobs::resume_point_at(arguments.resume, job, warn);
+  place.is_its_own = is_its_own;
   return place;
 }
 
 // Opens the run's directory as --output and --resume say.
 Place open_place(const TrainArguments& arguments, const jobs::JobOptions& job) {
-  if (arguments.resume == "none") return {std::make_unique<jobs::RunDirectory>(arguments.output, job.name), {}, {}};
+  if (arguments.resume == "none") return {std::make_unique<jobs::RunDirectory>(arguments.output, job.name), {}};
   Place place = arguments.resume == "auto" ? resume_newest(arguments, job) : resume_from(arguments, job);
-  if (place.completed.empty()) place.directory->continue_from(place.point ? &place.point->saved : nullptr);
+  if (!place.completed.empty()) return place;
+  if (!place.point && place.directory->has_earlier_log()) {
+    warn(fmt::format("'{}' has no checkpoint: its run begins anew", arguments.output));
+  }
+  if (!place.is_its_own) {
+    place.directory->continue_from(place.point ? &place.point->saved : nullptr);
+    return place;
+  }
+  place.directory->continue_from(&place.point->saved, [run = place.directory->path(), path = place.point->path,
+                                                       batches = place.point->saved.training.batches] {
+    jobs::set_later_aside(run, path, batches, warn);
+  });
   return place;
 }
 
@@ -133,7 +152,7 @@ int train(const TrainArguments& arguments) {
   if (cache) context.learner_cache = &*cache;
   std::optional<jobs::Trace> trace;
   if (!arguments.trace.empty()) trace.emplace(arguments.trace);
-  const Place place = open_place(arguments, job);
+  Place place = open_place(arguments, job);
   if (!place.completed.empty()) {
     fmt::print("{}: nothing is left to train\n", place.completed);
     return kOk;

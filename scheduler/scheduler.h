@@ -202,10 +202,10 @@ class Scheduler {
   void pop_averaging(Progress& progress);
   void pop_task(Progress& progress);
   void check_finite(const Task& task) const;
-  // Updates every pool's evaluation weights and their running statistics. Call only when drained.
   // Waits for all enqueued work; there may be no tasks.
   void settle();
   void restore_replicas(const TrainingState& state);
+  // Updates every pool's evaluation weights and their running statistics. Call only when drained.
   void refresh_evaluation_weights(Statistics statistics);
   void forget_statistics();
   void measure_statistics();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -27,6 +28,8 @@ CheckpointSaver::CheckpointSaver(const fs::path& run_directory, const Checkpoint
       last_batches_(from_batches),
       last_seconds_(from_seconds),
       best_(best) {
+  std::error_code error;
+  if (!fs::exists(run_directory_ / kBestModel, error)) best_.reset();  // the run goes on in a new directory
   sweep_partial(checkpoints_);
 }
 
@@ -35,8 +38,10 @@ CheckpointSaver::~CheckpointSaver() {
 }
 
 bool CheckpointSaver::is_due(std::uint64_t batches, double seconds, std::optional<int> ended_epochs) const {
-  if (!options_.are_on() || batches == last_batches_ || is_writing()) return false;
+  if (!options_.are_on() || batches == last_batches_) return false;
+  // An epoch ends once, so its checkpoint waits for the save under way. Other checkpoints come after that.
   if (options_.every_epochs) return ended_epochs && *ended_epochs % *options_.every_epochs == 0;
+  if (is_writing()) return false;
   if (options_.every_batches) return batches / *options_.every_batches > last_batches_ / *options_.every_batches;
   constexpr double kSecondsPerMinute = 60.0;
   return seconds - last_seconds_ >= options_.every_minutes.value_or(0.0) * kSecondsPerMinute;
@@ -51,27 +56,36 @@ bool CheckpointSaver::is_best(double score) const {
   return options_.keep_best > 0 && (!best_ || is_better(score, *best_));
 }
 
-void CheckpointSaver::save(SavedRun saved, double seconds) {
+// The state is large, so the closures share it instead of copying it.
+void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best) {
   last_batches_ = saved.training.batches;
   last_seconds_ = seconds;
-  start(saved.training.batches, [this, saved = std::move(saved)](SaveResult& result) {
-    result.path = write_saved_run(checkpoints_, saved);
+  start(last_batches_, [this, is_best, shared = std::make_shared<const SavedRun>(std::move(saved))](SaveResult& result) {
+    if (is_best) {
+      write_best(shared->model);
+      result.best = shared->run.present_score;
+    }
+    result.path = write_saved_run(checkpoints_, *shared);
     retain(result);
   });
 }
 
 void CheckpointSaver::save_best(scheduler::Tensors model, double score) {
-  best_ = score;
-  start(last_batches_, [this, model = std::move(model)](SaveResult&) {
-    write_safetensors(run_directory_ / "best.safetensors", model, {{"format", "arbalest"}});
+  start(last_batches_, [this, score, shared = std::make_shared<const scheduler::Tensors>(std::move(model))](
+                           SaveResult& result) {
+    write_best(*shared);
+    result.best = score;
   });
 }
 
-template <typename Write>
-void CheckpointSaver::start(std::uint64_t batches, Write write) {
+void CheckpointSaver::write_best(const scheduler::Tensors& model) const {
+  write_safetensors(run_directory_ / kBestModel, model, {{"format", "arbalest"}});
+}
+
+void CheckpointSaver::start(std::uint64_t batches, const std::function<void(SaveResult&)>& write) {
   collect();
-  auto task = [batches, write = std::move(write)] {
-    SaveResult result{.batches = batches, .path = {}, .failure = {}};
+  const auto task = [batches, write] {
+    SaveResult result{.batches = batches, .path = {}, .failure = {}, .best = {}};
     try {
       write(result);
     } catch (const std::exception& error) {
@@ -82,7 +96,7 @@ void CheckpointSaver::start(std::uint64_t batches, Write write) {
   try {
     writing_ = std::async(std::launch::async, task);
   } catch (const std::system_error&) {  // no thread is left
-    results_.push_back(task());
+    keep(task());
   }
 }
 
@@ -91,7 +105,12 @@ bool CheckpointSaver::is_writing() const {
 }
 
 void CheckpointSaver::collect() {
-  if (writing_.valid()) results_.push_back(writing_.get());
+  if (writing_.valid()) keep(writing_.get());
+}
+
+void CheckpointSaver::keep(SaveResult result) {
+  if (result.best) best_ = result.best;
+  results_.push_back(std::move(result));
 }
 
 std::optional<SaveResult> CheckpointSaver::take_result(bool wait) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -19,7 +20,11 @@ struct SaveResult {
   std::filesystem::path path;              // directory of the checkpoint; "" if it failed
   std::string failure;                     // why it failed; the checkpoints before it are intact
   std::vector<std::string> warnings = {};  // about other checkpoints
+  std::optional<double> best = {};         // score of the model that became best.safetensors
 };
+
+// The file of the best model at the end of an epoch, in the run's directory.
+inline constexpr const char* kBestModel = "best.safetensors";
 
 class CheckpointSaver {
  public:
@@ -31,7 +36,7 @@ class CheckpointSaver {
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
-  // Whether no save is under way, and a checkpoint is due after so many mini-batches and seconds of the run.
+  // Whether a checkpoint is due after so many mini-batches and seconds of the run.
   // `ended_epochs`: set at the end of an epoch.
   bool is_due(std::uint64_t batches, double seconds, std::optional<int> ended_epochs) const;
   // Whether there is a checkpoint of this point already.
@@ -40,17 +45,19 @@ class CheckpointSaver {
   bool is_best(double score) const;
 
   // Both wait for the save under way and then write on a thread of their own.
-  void save(SavedRun saved, double seconds);
-  // Writes best.safetensors.
+  // `is_best`: the model also becomes best.safetensors.
+  void save(SavedRun saved, double seconds, bool is_best);
+  // Writes best.safetensors only.
   void save_best(scheduler::Tensors model, double score);
 
   // Returns the result of a save that has ended; none if there is nothing new. `wait`: waits for the save under way.
   std::optional<SaveResult> take_result(bool wait);
 
  private:
-  // Runs `write`, which sets the result's path, on a thread of its own.
-  template <typename Write>
-  void start(std::uint64_t batches, Write write);
+  // Runs `write`, which fills in the result, on a thread of its own.
+  void start(std::uint64_t batches, const std::function<void(SaveResult&)>& write);
+  void write_best(const scheduler::Tensors& model) const;
+  void keep(SaveResult result);
   bool is_writing() const;
   void collect();
   void retain(SaveResult& result) const;

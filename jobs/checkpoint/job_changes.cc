@@ -85,6 +85,7 @@ void check_same_job(const std::string& saved_text, const JobOptions& job) {
   for (v1::Job* each : {&saved, &now}) {
     each->clear_learners();
     each->clear_devices();
+    for (auto& change : *each->mutable_synchronization()->mutable_switch_()) change.clear_learners();
     each->clear_checkpoint();
     each->mutable_training()->clear_max_epochs();
     each->mutable_training()->clear_target_accuracy();

@@ -1,7 +1,7 @@
 // A run at one point, as a checkpoint holds it. The files of a checkpoint:
 //   state.txtpb                the RunState (arbalest/v1/run_state.proto) and the scalars of the TrainingState
 //   job.txtpb                  the job with all defaults
-//   model.safetensors          the model as it is evaluated; `arbalest evaluate` can read it
+//   model.safetensors          the model, after an epoch as it is evaluated; `arbalest evaluate` can read it
 //   center.safetensors         TrainingState::model: learners of another number go on from it
 //   round.safetensors          TrainingState::center, if it differs from the model
 //   center-before, velocity, average .safetensors: the vectors of TrainingState of these names, if there are any

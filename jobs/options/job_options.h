@@ -59,10 +59,10 @@ struct DataOptions {
 struct TrainingOptions {
   std::int64_t batch_size = 32;  // examples of one mini-batch, per learner
   int max_epochs = 10;
-  std::optional<double> target_accuracy;  // in (0, 1]
-  std::optional<int> patience_epochs;     // epochs without an improvement after which the run ends
-  double min_improvement = 0.0;           // difference of the score that counts as one
-  std::optional<double> max_minutes;      // of the run's clock
+  std::optional<double> target_accuracy = {};  // in (0, 1]
+  std::optional<int> patience_epochs = {};     // epochs without an improvement after which the run ends
+  double min_improvement = 0.0;                // difference of the score that counts as one
+  std::optional<double> max_minutes = {};      // of the run's clock
   std::uint64_t seed = 1;
   engine::Precision precision = engine::Precision::kFloat32;
   bool reestimates_statistics = true;  // whether batch normalization's statistics are re-estimated for the central

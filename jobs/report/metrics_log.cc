@@ -25,6 +25,7 @@ std::uint64_t MetricsLog::bytes() const {
 }
 
 void MetricsLog::cut(std::uint64_t bytes) {
+  if (this->bytes() < bytes) write_fully(file_, std::as_bytes(std::span("\n", 1)), path_);
   if (this->bytes() <= bytes) return;
   if (ftruncate(file_, static_cast<off_t>(bytes)) != 0) fail_write(path_, errno);
 }

@@ -23,7 +23,7 @@ class MetricsLog {
   void append(const char* event, const nlohmann::ordered_json& row);
   // Length of the file.
   std::uint64_t bytes() const;
-  // Cuts the file to its first `bytes`, unless it is shorter.
+  // Cuts the file to its first `bytes`. A shorter file, which a power loss can leave, gets an end of line.
   void cut(std::uint64_t bytes);
   // Waits until all lines are on disk.
   void sync();

@@ -60,16 +60,27 @@ Checkpoint checkpoint_named(const fs::path& directory, const std::string& name) 
                all.empty() ? "none" : fmt::format("{}", fmt::join(numbers, ", ")));
 }
 
-fs::path run_of(const ResumePoint& point) {
-  return fs::absolute(point.path).lexically_normal().parent_path().parent_path();
+fs::path run_of(const fs::path& path) {
+  fs::path clean = path.lexically_normal();
+  if (!clean.has_filename()) clean = clean.parent_path();  // "run/" with a slash at the end
+  std::error_code error;
+  if (fs::is_directory(checkpoints_of(clean), error)) return clean;
+  const fs::path checkpoints = clean.parent_path();
+  if (checkpoints.filename() == "checkpoints" && fs::exists(clean, error)) {
+    return checkpoints.has_parent_path() ? checkpoints.parent_path() : fs::path(".");
+  }
+  engine::fail(engine::ErrorKind::kUsage,
+               "--resume: '{}' is neither a checkpoint in a run's directory nor a run with checkpoints; name one such as "
+               "RUN/checkpoints/000000001234, or add --output for the directory of the run that goes on from it",
+               path.string());
 }
 
-void set_later_aside(const fs::path& directory, const ResumePoint& point, const Tell& warn) {
+void set_later_aside(const fs::path& directory, const fs::path& point, std::uint64_t batches, const Tell& warn) {
   for (const Checkpoint& checkpoint : list_checkpoints(checkpoints_of(directory))) {
-    if (checkpoint.batches <= point.saved.training.batches) continue;
+    if (checkpoint.batches <= batches) continue;
     const fs::path aside = set_aside(checkpoint.path, "superseded");
-    warn(fmt::format("the run goes on from '{}', so the later checkpoint '{}' is now '{}'", point.path.string(),
-                     checkpoint.path.string(), aside.string()));
+    warn(fmt::format("the run goes on from '{}', so the later checkpoint '{}' is now '{}'", point.string(),
+                     checkpoint.string(), aside.string()));
   }
 }
 

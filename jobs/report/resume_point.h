@@ -31,12 +31,14 @@ ResumePoint resume_point_at(const std::filesystem::path& path, const JobOptions&
 // there is none, kCheckpoint if it cannot be used.
 Checkpoint checkpoint_named(const std::filesystem::path& directory, const std::string& name);
 
-// The directory of the run that a checkpoint belongs to.
-std::filesystem::path run_of(const ResumePoint& point);
+// The directory of the run that `path`, a checkpoint or the directory of a run, belongs to. Throws kUsage if it is
+// neither, or a checkpoint that lies outside a run.
+std::filesystem::path run_of(const std::filesystem::path& path);
 
-// Renames the checkpoints in `directory` that are later than `point`, because the run will have another history from
+// Renames the checkpoints of the run in `directory` that have more than `batches` mini-batches, those of `point`, because the run will have another history from
 // there on. Tells each.
-void set_later_aside(const std::filesystem::path& directory, const ResumePoint& point, const Tell& warn);
+void set_later_aside(const std::filesystem::path& directory, const std::filesystem::path& point, std::uint64_t batches,
+                     const Tell& warn);
 
 // Says why nothing is left to train for the run in `directory`; "" if something is. `point`: as newest_resume_point()
 // has returned it.

@@ -62,7 +62,7 @@ int claim(const fs::path& directory) {
   return file;
 }
 
-// The same for a directory that may hold a run, which must have ended.
+// Opens the metrics.jsonl of a directory that may hold a run. The process of that run must have ended.
 int claim_existing(const fs::path& directory) {
   const fs::path path = directory / kMetricsFile;
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -81,25 +81,36 @@ RunDirectory::RunDirectory(const fs::path& path, const std::string& job_name, Ex
   const bool continues = existing == ExistingRun::kContinue;
   if (!continues) check_holds_no_run(directory_.path());
   std::error_code error;
-  begun_ = continues && fs::exists(directory_.path() / kMetricsFile, error);
+  existed_ = continues && fs::exists(directory_.path() / kMetricsFile, error);
   metrics_ = std::make_unique<MetricsLog>(directory_.path() / kMetricsFile,
                                           continues ? claim_existing(directory_.path()) : claim(directory_.path()));
 }
 
-void RunDirectory::continue_from(const SavedRun* saved) {
-  metrics_->cut(saved == nullptr ? 0 : saved->run.metrics_bytes);
+void RunDirectory::continue_from(const SavedRun* saved, std::function<void()> at_start) {
+  at_start_ = std::move(at_start);
+  kept_bytes_ = saved == nullptr ? 0 : saved->run.metrics_bytes;
   if (saved != nullptr) learners_ = saved->run.learners;
-  if (unlink((path() / kSummaryFile).c_str()) != 0 && errno != ENOENT) fail_write(path() / kSummaryFile, errno);
 }
 
-std::uint64_t RunDirectory::log_bytes() const { return metrics_->bytes(); }
+std::uint64_t RunDirectory::log_bytes() const {
+  metrics_->sync();
+  return metrics_->bytes();
+}
 
 RunDirectory::~RunDirectory() {
-  if (!begun_) unlink((path() / kMetricsFile).c_str());
+  if (!begun_ && !existed_) unlink((path() / kMetricsFile).c_str());
+}
+
+// Removes what the run will have another version of.
+void RunDirectory::cut_to_the_checkpoint() {
+  metrics_->cut(kept_bytes_);
+  if (unlink((path() / kSummaryFile).c_str()) != 0 && errno != ENOENT) fail_write(path() / kSummaryFile, errno);
 }
 
 void RunDirectory::on_start(const RunStart& start) {
   begun_ = true;
+  if (existed_) cut_to_the_checkpoint();
+  if (at_start_) at_start_();
   job_text_ = start.job_text;
   is_tuned_ = start.is_tuned;
   write_file(path() / kJobFile, start.job_text);
@@ -138,7 +149,14 @@ void RunDirectory::on_switch(const SwitchRow& row) { metrics_->append("switch", 
 
 void RunDirectory::on_checkpoint(const CheckpointRow& row) { metrics_->append("checkpoint", to_json(row)); }
 
-void RunDirectory::on_warning(const std::string& text) { metrics_->append("warning", {{"text", text}}); }
+// The disk may be full, which the warning is about; the console tells it then.
+void RunDirectory::on_warning(const std::string& text) {
+  try {
+    metrics_->append("warning", {{"text", text}});
+  } catch (const engine::Error& error) {
+    if (error.kind() != ErrorKind::kOutOfMemory) throw;
+  }
+}
 
 void RunDirectory::write_replay() const { write_file(path() / kReplayFile, with_schedule(job_text_, learners_)); }
 

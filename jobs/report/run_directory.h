@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,7 +25,6 @@ enum class ExistingRun { kRefuse, kContinue };
 inline constexpr const char* kJobFile = "job.txtpb";
 inline constexpr const char* kReplayFile = "replay.txtpb";
 inline constexpr const char* kModelFile = "model.safetensors";
-inline constexpr const char* kBestModelFile = "best.safetensors";
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kSummaryFile = "summary.json";
 
@@ -40,10 +40,13 @@ class RunDirectory final : public RunObserver {
                ExistingRun existing = ExistingRun::kRefuse);
   ~RunDirectory() override;
 
-  // The run goes on from `saved`: its log ends where it ended at that point. Null: the run begins anew, with an empty
-  // log. Removes the summary of an earlier process.
-  void continue_from(const SavedRun* saved);
-  // Bytes of metrics.jsonl so far.
+  // The run will go on from `saved`: when it starts, its log is cut to its length at that point. Null: the run begins
+  // anew, with an empty log. The summary of an earlier process is removed then, too.
+  // `at_start` is called then.
+  void continue_from(const SavedRun* saved, std::function<void()> at_start = {});
+  // Whether an earlier process has left a log here.
+  bool has_earlier_log() const noexcept { return existed_; }
+  // Bytes of metrics.jsonl so far, all of them on disk.
   std::uint64_t log_bytes() const;
 
   // Adds the results of `trace` to each epoch. The trace must be an observer called before this one.
@@ -62,10 +65,14 @@ class RunDirectory final : public RunObserver {
 
  private:
   void write_replay() const;
+  void cut_to_the_checkpoint();
 
   OutputDirectory directory_;
   std::unique_ptr<MetricsLog> metrics_;
   bool begun_ = false;
+  bool existed_ = false;          // whether metrics.jsonl was there before this process
+  std::uint64_t kept_bytes_ = 0;  // of metrics.jsonl, if it was
+  std::function<void()> at_start_;
   const Trace* trace_ = nullptr;
   std::string job_text_;
   bool is_tuned_ = false;

@@ -17,7 +17,12 @@ bool AccuracyTarget::add(double accuracy) {
   constexpr std::size_t kWindow = 5;
   last_.push_back(accuracy);
   if (last_.size() > kWindow) last_.erase(last_.begin());
-  return target_.has_value() && held()->accuracy >= *target_;
+  return is_reached();
+}
+
+bool AccuracyTarget::is_reached() const {
+  const std::optional<HeldAccuracy> present = held();
+  return target_ && present && present->accuracy >= *target_;
 }
 
 std::optional<HeldAccuracy> AccuracyTarget::held() const {

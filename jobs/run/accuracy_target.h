@@ -27,6 +27,7 @@ class AccuracyTarget {
   // Adds an evaluation; returns whether the target is reached now.
   bool add(double accuracy);
 
+  bool is_reached() const;
   // None before the first evaluation.
   std::optional<HeldAccuracy> held() const;
   // The last accuracies, oldest first, and the way to go on from those of an earlier process.

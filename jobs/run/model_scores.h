@@ -43,6 +43,8 @@ class ModelScores {
   // Counts the evaluation as the end of an epoch; returns whether the target is reached now.
   bool count_epoch();
 
+  // Whether the target is reached, also by an earlier process of the run.
+  bool target_is_reached() const { return target_.is_reached(); }
   // Whether the last training.patience_epochs epochs have not improved the score.
   bool patience_is_over() const noexcept { return patience_ && epochs_since_ >= *patience_; }
 

@@ -9,6 +9,7 @@
 #include "engine/error.h"
 #include "engine/host/topology.h"
 #include "jobs/checkpoint/job_changes.h"
+#include "jobs/messages/failure.h"
 #include "jobs/run/data/dataset_fingerprint.h"
 
 namespace arbalest::jobs {
@@ -72,12 +73,18 @@ void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Se
   const SynchronizationSwitch* last = state.switches_done > 0 ? &job.switches[state.switches_done - 1] : nullptr;
   const sma::Options& scheme = last != nullptr ? last->to : job.synchronization;
   const scheduler::RateScaling scaling = last != nullptr ? last->with_learners : job.learning_rate.with_learners;
-  const bool same_learners = saved.origin.devices == present.devices && !asks_for_other_learners(saved.job_text, job);
+  // A number that the user has not set, and one that is searched, stays as it is.
+  const bool same_devices = saved.origin.devices == present.devices;
+  const bool is_kept = !job.learners_are_given || job.tuned || !asks_for_other_learners(saved.job_text, job);
+  const bool same_learners = same_devices && is_kept;
   const double epochs =
       static_cast<double>(saved.training.batches) / static_cast<double>(session.training_order().batches_per_epoch());
   if (!same_learners) {
     state.learner_steps_done = begun_steps(job, saved.training.batches, epochs);
     state.learners_per_device = learners_at(job, state, state.learner_steps_done);
+  }
+  if (job.tuned) {
+    for (int& learners : state.learners_per_device) learners = std::clamp(learners, job.tuned->min, job.tuned->max);
   }
   session.restore(saved.training, scheme, scaling, state.learners_per_device);
 }
@@ -109,9 +116,23 @@ RunState RunCheckpoints::state_now() const {
   return state;
 }
 
-void RunCheckpoints::save(scheduler::Tensors model, std::optional<double> score) {
+void RunCheckpoints::save(scheduler::Tensors model, std::optional<double> score, bool is_best) {
   report(/*wait=*/true);  // there is memory for one copy of the state
   if (context_.save_requests != nullptr) answered_requests_ = *context_.save_requests;
+  try {
+    copy_and_write(std::move(model), score, is_best);
+  } catch (const std::exception& error) {
+    if (!is_shortage(error)) throw;
+    warn(fmt::format("no memory for a copy of the run's state, so there is no checkpoint here: {}",
+                     as_error(error).what()));
+  }
+}
+
+void RunCheckpoints::warn(const std::string& text) {
+  for (RunObserver* observer : context_.observers) observer->on_warning(text);
+}
+
+void RunCheckpoints::copy_and_write(scheduler::Tensors model, std::optional<double> score, bool is_best) {
   SavedRun saved{.run = state_now(),
                  .training = session_.scheduler().save(),
                  .model = std::move(model),
@@ -119,14 +140,14 @@ void RunCheckpoints::save(scheduler::Tensors model, std::optional<double> score)
                  .job_text = job_.resolved_text};
   saved.run.present_score = score;
   if (saved.model.empty()) saved.model = saved.training.average.empty() ? saved.training.model : saved.training.average;
-  saver_.save(std::move(saved), seconds_());
+  saver_.save(std::move(saved), seconds_(), is_best);
 }
 
 void RunCheckpoints::save_between_rounds() {
   report(/*wait=*/true);
   if (context_.save_requests != nullptr) answered_requests_ = *context_.save_requests;
   // The end of an epoch may have saved this point, with its evaluated model.
-  if (!saver_.holds(batches())) save({}, std::nullopt);
+  if (!saver_.holds(batches())) save({}, std::nullopt, /*is_best=*/false);
 }
 
 void RunCheckpoints::save_after_epoch(bool is_last) {
@@ -135,8 +156,11 @@ void RunCheckpoints::save_after_epoch(bool is_last) {
   const bool is_due = is_last || this->is_due() || saver_.is_due(batches(), seconds_(), state_.epochs);
   if (!is_best && !is_due) return;
   scheduler::Tensors model = session_.scheduler().snapshot();
-  if (is_best) saver_.save_best(model, *score);
-  if (is_due) save(std::move(model), score);
+  if (is_due) {
+    save(std::move(model), score, is_best);
+  } else {
+    saver_.save_best(std::move(model), *score);
+  }
 }
 
 void RunCheckpoints::report(bool wait) {
@@ -146,7 +170,7 @@ void RunCheckpoints::report(bool wait) {
     std::vector<std::string> warnings = result->warnings;
     if (!result->failure.empty()) {
       warnings.push_back(fmt::format(
-          "the checkpoint of epoch {:.2f} {}: {}; the run goes on, and earlier checkpoints are "
+          "the checkpoint or best model of epoch {:.2f} {}: {}; the run goes on, and earlier checkpoints are "
           "intact",
           epochs, result->path.empty() ? "was not saved" : "was saved, older ones were not deleted", result->failure));
     }

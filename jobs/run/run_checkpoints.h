@@ -41,7 +41,10 @@ class RunCheckpoints {
 
  private:
   RunState state_now() const;
-  void save(scheduler::Tensors model, std::optional<double> score);
+  // `model`: as it is evaluated; empty: taken from the state. A lack of memory is a warning.
+  void save(scheduler::Tensors model, std::optional<double> score, bool is_best);
+  void copy_and_write(scheduler::Tensors model, std::optional<double> score, bool is_best);
+  void warn(const std::string& text);
   std::uint64_t batches() const { return session_.scheduler().batches(); }
 
   const JobOptions& job_;

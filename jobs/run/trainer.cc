@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/error.h"
+#include "jobs/checkpoint/job_changes.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
@@ -55,7 +56,8 @@ class Trainer {
 
   RunSummary run() {
     try {
-      if (!context_.output_directory.empty()) check_output_space(context_.output_directory, job_);
+      const bool is_new = context_.resumed == nullptr;  // a resumed run has its checkpoints already
+      if (is_new && !context_.output_directory.empty()) check_output_space(context_.output_directory, job_);
       for (RunObserver* observer : context_.observers) observer->on_prepare();
       session_ = open_session(job_, context_.data_root, Session::Purpose::kTraining, context_.device_options);
       set_learners(job_.learners_per_device);  // the session may have fewer learners than the job
@@ -104,11 +106,12 @@ class Trainer {
   }
 
   // Sets the session, the state and the clock to those of the checkpoint.
-  void resume(const SavedRun& saved) {
+  void resume(SavedRun& saved) {
     jobs::resume(saved, origin_of(job_, *session_, context_.program), job_, *session_, state_);
     scores_.continue_from(state_.scores);
     start_ -= std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(state_.elapsed_seconds));
     summary_.epochs = state_.epochs;
+    if (target_of(saved.job_text) != job_.training.target_accuracy) state_.time_to_accuracy_seconds.reset();
     summary_.time_to_accuracy_seconds = state_.time_to_accuracy_seconds;
     if (state_.switches_done > 0) synchronization_ = sma::name_of(job_.switches[state_.switches_done - 1].to.scheme);
     resumed_ = ResumeRow{.batch = saved.training.batches,
@@ -118,6 +121,8 @@ class Trainer {
                          .from = saved.run.learners_per_device,
                          .to = state_.learners_per_device};
     set_learners(state_.learners_per_device);
+    saved.training = {};
+    saved.model = {};
   }
 
   void make_changes() {
@@ -155,6 +160,11 @@ class Trainer {
     try {
       training_start_ = context_.now();
       for (int epoch = state_.epochs + 1; epoch <= job_.training.max_epochs; ++epoch) {
+        // An earlier process of the run may have come here.
+        if (scores_.target_is_reached()) {
+          summary_.status = RunStatus::kTargetReached;
+          return;
+        }
         if (scores_.patience_is_over()) {
           summary_.message = fmt::format("ended early: {} without an improvement (training.patience_epochs)",
                                          counted(*job_.training.patience_epochs, "epoch"));

@@ -238,12 +238,12 @@ TEST_CASE("checkpoints come when the job asks for them, and only the newest and 
   CHECK(part.checkpoints.back().batch == 1876);
   CHECK(kept(by_batches.path()).size() == 2);
   CHECK(kept(by_batches.path()).back() == 1876);
-  CHECK_FALSE(fs::exists(by_batches.path() / jobs::kBestModelFile));
+  CHECK_FALSE(fs::exists(by_batches.path() / jobs::kBestModel));
 
   const TemporaryDirectory by_epochs;
   const Part epochs = train_part(job_with({"checkpoint={every_epochs: 2 keep_last: 5}"}), by_epochs.path());
   CHECK(kept(by_epochs.path()) == std::vector<std::uint64_t>{1250, 1876});
-  CHECK(fs::exists(by_epochs.path() / jobs::kBestModelFile));
+  CHECK(fs::exists(by_epochs.path() / jobs::kBestModel));
 
   const TemporaryDirectory none;
   train_part(job_with({"checkpoint.keep_last=0"}), none.path());

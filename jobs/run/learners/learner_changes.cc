@@ -271,8 +271,8 @@ class ScheduledChanges final : public LearnerChanges {
  private:
   bool is_due(const LearnerStep& step, std::uint64_t batch) const {
     if (step.at_epoch) return session_.scheduler().progress() >= *step.at_epoch;
-    ARBALEST_CHECK(batch <= step.at_batch);  // check_steps() ensures that a stride begins there
-    return batch == step.at_batch;
+    // check_steps() ensures that a stride begins there, unless the schedule has changed at a resumption.
+    return batch >= step.at_batch;
   }
 
   Session& session_;
