@@ -8,7 +8,7 @@ PROGRAM := build/release/arbalest
 SOURCES := $(shell find autotuner bench cli dataflow engine jobs learners scheduler sma tests \
              -name '*.h' -o -name '*.cc' -o -name '*.cuh' -o -name '*.cu')
 
-.PHONY: demo test build asan tsan sanitize faults format format-check tidy clean bootstrap
+.PHONY: demo test build asan tsan sanitize faults fuzz format format-check tidy clean bootstrap
 
 demo: build/release/build.ninja
 	@cmake --build --preset release --target arbalest
@@ -43,6 +43,13 @@ sanitize:
 KILLS ?= 20
 faults: build
 	@tests/faults/kill_runs.py --program build/$(PRESET)/arbalest --kills $(KILLS)
+
+# Feeds hostile input to the readers of files: FUZZ_RUNS executions of each target in tests/fuzz.
+FUZZ_RUNS ?= default
+fuzz:
+	@scripts/bootstrap.sh libclang-rt-14-dev
+	@$(MAKE) --no-print-directory build PRESET=fuzz
+	@tests/fuzz/run.sh build/fuzz $(FUZZ_RUNS)
 
 format:
 	@scripts/bootstrap.sh clang-format

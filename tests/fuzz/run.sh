@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Runs fuzz targets, two at a time, and fails if one finds something. Build them first: `make fuzz` does both.
+#   tests/fuzz/run.sh BUILD_DIRECTORY RUNS [TARGET...]
+# RUNS: executions of each target; "default" is a number for each, chosen for about three minutes in total on two cores.
+# What the targets learn stays in BUILD_DIRECTORY/corpus, so a repeated call goes on from there. An input that fails is
+# kept in BUILD_DIRECTORY/findings.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+build=$1 runs=$2
+shift 2
+declare -A default_runs=(
+  [cifar]=30000 [idx]=60000 [job]=10000 [manifest]=30000 [npy]=50000 [safetensors]=300000 [tfrecord]=30000)
+targets=("$@")
+[ ${#targets[@]} -gt 0 ] || targets=(job cifar idx manifest npy safetensors tfrecord)
+mkdir -p "$build/findings"
+
+fuzz() {
+  local target=$1 executions=$2 log=$build/$1.log
+  local corpus=$build/corpus/$1 seeds=("$here/seeds/$1") options=(-max_len=4096)
+  [ "$target" != job ] || seeds+=("$here/../../configs")
+  [ "$target" != job ] || options+=("-dict=$build/tests/fuzz/job.dict")
+  [ ! -f "$here/dictionaries/$target.dict" ] || options+=("-dict=$here/dictionaries/$target.dict")
+  [ "$target" != cifar ] || options=(-max_len=6200)  # two records
+  if [ ! -x "$build/tests/fuzz/fuzz_$target" ]; then
+    echo "fuzz: there is no $build/tests/fuzz/fuzz_$target; build it with: cmake --build --preset fuzz" >&2
+    return 1
+  fi
+  mkdir -p "$corpus"
+  "$build/tests/fuzz/fuzz_$target" "-runs=$executions" -timeout=60 -malloc_limit_mb=512 -rss_limit_mb=2048 \
+    -detect_leaks=1 -use_value_profile=1 -print_final_stats=1 "-artifact_prefix=$build/findings/$target-" \
+    "${options[@]}" "$corpus" "${seeds[@]}" >"$log" 2>&1 || {
+    echo "fuzz: $target found something; the input is in $build/findings" >&2
+    tail -n 60 "$log" >&2
+    return 1
+  }
+  echo "fuzz: $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") executions, no finding"
+}
+
+status=0
+running=()
+for target in "${targets[@]}"; do
+  executions=$runs
+  [ "$executions" != default ] || executions=${default_runs[$target]}
+  fuzz "$target" "$executions" &
+  running+=($!)
+  if [ ${#running[@]} -eq 2 ]; then
+    wait "${running[0]}" || status=1
+    running=("${running[1]}")
+  fi
+done
+for process in "${running[@]}"; do wait "$process" || status=1; done
+exit "$status"
