@@ -8,19 +8,28 @@
 namespace arbalest::dataflow {
 
 ParameterLayout::ParameterLayout(std::vector<ParameterEntry> entries) : entries_(std::move(entries)) {
-  place(false);
+  place(Segment::kTrainable);
   trainable_elements_ = elements_;
-  place(true);
+  place(Segment::kStatistics);
+  moving_elements_ = elements_;
+  place(Segment::kFrozen);
 }
 
-void ParameterLayout::place(bool statistics) {
+ParameterLayout::Segment ParameterLayout::segment_of(const ParameterSpec& spec) {
+  if (spec.is_frozen) return Segment::kFrozen;
+  return spec.is_statistic() ? Segment::kStatistics : Segment::kTrainable;
+}
+
+void ParameterLayout::place(Segment segment) {
   for (ParameterEntry& entry : entries_) {
-    if (entry.spec.is_statistic() != statistics) continue;
+    if (segment_of(entry.spec) != segment) continue;
     const engine::Layout& native = entry.native;
     ARBALEST_CHECK(native.dtype() == engine::DType::kFloat32 &&
                    native.shape().elements() == entry.spec.shape.elements());
     entry.offset = elements_;
-    extend_ranges(entry.spec, elements_ + static_cast<std::int64_t>(engine::aligned(native.bytes()) / sizeof(float)));
+    const std::int64_t end = elements_ + static_cast<std::int64_t>(engine::aligned(native.bytes()) / sizeof(float));
+    if (segment != Segment::kFrozen) extend_ranges(entry.spec, end);
+    elements_ = end;
   }
 }
 
@@ -40,13 +49,20 @@ void ParameterLayout::extend_ranges(const ParameterSpec& spec, std::int64_t end)
   } else {
     ranges_.push_back(range);
   }
-  elements_ = end;
 }
 
 std::int64_t ParameterLayout::parameters() const noexcept {
   std::int64_t count = 0;
   for (const ParameterEntry& entry : entries_) {
     if (!entry.spec.is_statistic()) count += entry.spec.shape.elements();
+  }
+  return count;
+}
+
+std::int64_t ParameterLayout::trained_parameters() const noexcept {
+  std::int64_t count = 0;
+  for (const ParameterEntry& entry : entries_) {
+    if (entry.spec.is_trained()) count += entry.spec.shape.elements();
   }
   return count;
 }

@@ -82,7 +82,7 @@ sma::SynchronizerNeeds needs_of(const Options& options, std::span<const std::uni
 
 sma::CenterSizes sizes_of(const LearnerPool& pool) {
   const dataflow::ParameterLayout& layout = pool.training_plan().parameters();
-  return {layout.elements(), layout.statistic_elements()};
+  return {layout.moving_elements(), layout.statistic_elements(), layout.frozen_elements()};
 }
 
 }  // namespace
@@ -151,6 +151,7 @@ void Scheduler::bind(const sma::Options& synchronization) {
 void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     LearnerPool& pool = *pools_[p];
+    pool.set_evaluation_weights(tensors);  // their frozen part stays as it is
     for (const auto& learner : pool.learners()) {
       pool.training_plan().parameters().from_canonical(pool.device(), tensors, learner->weights());
       learner->weights_were_set();

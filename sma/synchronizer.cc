@@ -151,7 +151,10 @@ std::span<const engine::Event> Synchronizer::restart(std::span<const std::vector
 void Synchronizer::set_center(std::size_t device, const float* weights) {
   engine::Stream& stream = center_->stream(device);
   for (const int parity : {0, 1}) {
-    stream.copy(center_->central(device, parity), weights, center_->vector_bytes(), "set central model");
+    stream.copy(center_->central(device, parity), weights, center_->whole_bytes(), "set central model");
+  }
+  if (center_->mean(device) != nullptr) {
+    stream.copy(center_->mean(device), weights, center_->whole_bytes(), "set central model");
   }
   stream.record().synchronize();
 }
