@@ -10,8 +10,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/elementwise/bfloat16.h"
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/export/half.h"
 #include "jobs/export/safetensors_header.h"
 #include "jobs/export/sha256.h"
 
@@ -93,8 +95,8 @@ void check_hash(const std::string& found, const std::string& expected) {
                found.substr(0, kShown), expected.substr(0, kShown));
 }
 
-std::vector<NamedTensor> read_checked(const std::filesystem::path& path, const std::string& expected_sha256) {
-  InputFile file(path);
+// Reads the header of a file that has just been opened.
+std::vector<SafetensorsEntry> read_header(InputFile& file, SafetensorsTypes types) {
   if (file.size() < kSizeBytes) {
     engine::fail(ErrorKind::kCheckpoint, "it has {} bytes, too few for a safetensors file", file.size());
   }
@@ -110,14 +112,47 @@ std::vector<NamedTensor> read_checked(const std::filesystem::path& path, const s
   }
   std::string header(header_bytes, '\0');
   file.read(std::as_writable_bytes(std::span(header)));
+  return parse_safetensors_header(header, rest - header_bytes, types);
+}
 
+std::vector<NamedTensor> read_checked(const std::filesystem::path& path, const std::string& expected_sha256) {
+  InputFile file(path);
   std::vector<NamedTensor> tensors;
-  for (SafetensorsEntry& entry : parse_safetensors_header(header, rest - header_bytes)) {
+  for (SafetensorsEntry& entry : read_header(file, SafetensorsTypes::kFloat32)) {
     std::vector<float> values((entry.end - entry.begin) / sizeof(float));
     file.read(std::as_writable_bytes(std::span(values)));
     tensors.push_back({std::move(entry.name), entry.shape, std::move(values)});
   }
   check_hash(file.finish_hash(), expected_sha256);
+  return tensors;
+}
+
+std::vector<float> to_floats(std::span<const std::uint16_t> halves, bool is_bfloat16) {
+  std::vector<float> values(halves.size());
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    values[i] = is_bfloat16 ? engine::elementwise::to_float(engine::BFloat16{halves[i]}) : from_half(halves[i]);
+  }
+  return values;
+}
+
+std::vector<StoredTensor> read_all(const std::filesystem::path& path) {
+  InputFile file(path);
+  std::vector<StoredTensor> tensors;
+  for (SafetensorsEntry& entry : read_header(file, SafetensorsTypes::kAll)) {
+    const std::uint64_t bytes = entry.end - entry.begin;
+    StoredTensor& stored = tensors.emplace_back(StoredTensor{{std::move(entry.name), entry.shape, {}}, entry.dtype});
+    if (entry.dtype == "F32") {
+      stored.tensor.values.resize(bytes / sizeof(float));
+      file.read(std::as_writable_bytes(std::span(stored.tensor.values)));
+    } else if (stored.has_values()) {
+      std::vector<std::uint16_t> halves(bytes / sizeof(std::uint16_t));
+      file.read(std::as_writable_bytes(std::span(halves)));
+      stored.tensor.values = to_floats(halves, entry.dtype == "BF16");
+    } else {
+      std::vector<std::byte> unread(bytes);
+      file.read(unread);
+    }
+  }
   return tensors;
 }
 
@@ -140,12 +175,25 @@ std::string write_safetensors(const std::filesystem::path& path, std::span<const
   return hash.finish();
 }
 
-std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path, const std::string& expected_sha256) {
+namespace {
+
+template <typename Read>
+auto naming_file(const std::filesystem::path& path, const Read& read) {
   try {
-    return read_checked(path, expected_sha256);
+    return read();
   } catch (const engine::Error& error) {
     throw engine::Error(error.kind(), fmt::format("cannot use the model '{}': {}", path.string(), error.what()));
   }
+}
+
+}  // namespace
+
+std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path, const std::string& expected_sha256) {
+  return naming_file(path, [&] { return read_checked(path, expected_sha256); });
+}
+
+std::vector<StoredTensor> read_stored_tensors(const std::filesystem::path& path) {
+  return naming_file(path, [&] { return read_all(path); });
 }
 
 }  // namespace arbalest::jobs

@@ -76,6 +76,7 @@ std::string start_text(const RunStart& start) {
                    start.learners_change.empty() ? "" : fmt::format(" ({})", start.learners_change), start.batch_size,
                    to_string(start.precision))},
       {"stop", stop}};
+  if (!start.weights.empty()) rows.insert(rows.begin() + 2, {"weights", start.weights});
   if (!start.output_directory.empty()) rows.push_back({"output", start.output_directory});
   return table(rows, 2);
 }

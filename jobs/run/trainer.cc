@@ -17,6 +17,7 @@
 #include "jobs/run/model_scores.h"
 #include "jobs/run/output_space.h"
 #include "jobs/run/session.h"
+#include "jobs/run/weights/initial_weights.h"
 
 namespace arbalest::jobs {
 
@@ -53,7 +54,9 @@ class Trainer {
     try {
       if (!context_.output_directory.empty()) check_output_space(context_.output_directory, *job_.graph);
       for (RunObserver* observer : context_.observers) observer->on_prepare();
+      if (job_.initialize) weights_ = read_initial_weights(*job_.initialize, *job_.graph);
       session_ = open_session(job_, context_.data_root, Session::Purpose::kTraining, context_.device_options);
+      if (weights_) load_initial_weights(*weights_, session_->scheduler());
       count_learners();  // the session may have fewer learners than the job
       session_->training_ring().set_observer(context_.training_input);
       session_->test_ring().set_observer(context_.evaluation_input);
@@ -82,6 +85,15 @@ class Trainer {
     summary_.learners = std::accumulate(job_.learners_per_device.begin(), job_.learners_per_device.end(), 0);
   }
 
+  // "8 layers, 431,080 parameters, 5,010 of them trained"
+  std::string model_text() const {
+    const std::int64_t parameters = session_->parameters();
+    const std::int64_t trained = session_->trained_parameters();
+    return fmt::format("{}, {}{}", counted(static_cast<std::int64_t>(job_.graph->nodes().size()), "layer"),
+                       counted(parameters, "parameter"),
+                       trained == parameters ? "" : fmt::format(", {} of them trained", grouped(trained)));
+  }
+
   // "mnist train: 54,000 training, 6,000 validation and 10,000 test examples"
   std::string data_text() const {
     const std::int64_t validation = session_->validation_examples();
@@ -92,28 +104,27 @@ class Trainer {
   }
 
   void announce() {
-    const RunStart start{
-        .job = job_.name,
-        .model = fmt::format("{}, {}", counted(static_cast<std::int64_t>(job_.graph->nodes().size()), "layer"),
-                             counted(session_->parameters(), "parameter")),
-        .data = data_text(),
-        .devices = summary_.devices,
-        .learners_per_device = summary_.learners_per_device,
-        .is_tuned = job_.tuned.has_value(),
-        .learners_change = describe_changes(job_),
-        .classes = job_.data.input.classes,
-        .metric = summary_.metric,
-        .batch_size = job_.training.batch_size,
-        .precision = job_.training.precision,
-        .max_epochs = job_.training.max_epochs,
-        .target_accuracy = job_.training.target_accuracy,
-        .accuracy_set = scores_.accuracy_set(),
-        .dropped_examples = session_->training_order().dropped_examples(),
-        .elapsed_seconds = seconds_since(start_),
-        .warnings = job_.warnings,
-        .data_root = absolute(context_.data_root),
-        .output_directory = context_.output_directory,
-        .job_text = job_.resolved_text};
+    const RunStart start{.job = job_.name,
+                         .model = model_text(),
+                         .data = data_text(),
+                         .weights = weights_ ? weights_->text() : "",
+                         .devices = summary_.devices,
+                         .learners_per_device = summary_.learners_per_device,
+                         .is_tuned = job_.tuned.has_value(),
+                         .learners_change = describe_changes(job_),
+                         .classes = job_.data.input.classes,
+                         .metric = summary_.metric,
+                         .batch_size = job_.training.batch_size,
+                         .precision = job_.training.precision,
+                         .max_epochs = job_.training.max_epochs,
+                         .target_accuracy = job_.training.target_accuracy,
+                         .accuracy_set = scores_.accuracy_set(),
+                         .dropped_examples = session_->training_order().dropped_examples(),
+                         .elapsed_seconds = seconds_since(start_),
+                         .warnings = job_.warnings,
+                         .data_root = absolute(context_.data_root),
+                         .output_directory = context_.output_directory,
+                         .job_text = job_.resolved_text};
     for (RunObserver* observer : context_.observers) observer->on_start(start);
   }
 
@@ -343,6 +354,7 @@ class Trainer {
   JobOptions job_;
   const RunContext& context_;
   const Clock::time_point start_ = context_.now();
+  std::optional<InitialWeights> weights_;  // saved weights that the run starts from
   std::unique_ptr<Session> session_;
   std::unique_ptr<LearnerChanges> changes_;  // declared after session_, which it uses
   ModelScores scores_;
@@ -365,8 +377,11 @@ RunSummary train(const JobOptions& job, const RunContext& context) { return Trai
 
 DryRun dry_run(const JobOptions& job, const RunContext& context) {
   JobOptions fitting = job;
+  std::optional<InitialWeights> weights;
+  if (job.initialize) weights = read_initial_weights(*job.initialize, *job.graph);
   const auto session = open_session(fitting, context.data_root, Session::Purpose::kTraining, context.device_options);
   scheduler::Scheduler& scheduler = session->scheduler();
+  if (weights) load_initial_weights(*weights, scheduler);
   scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);
   progress.add(scheduler.drain());
   ModelScores scores(fitting);
