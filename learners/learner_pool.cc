@@ -41,16 +41,6 @@ void LearnerPool::create() {
   active().grow(count_, options_, shared_vectors());
 }
 
-void LearnerPool::set_evaluation_weights(std::span<const dataflow::NamedTensor> tensors) {
-  const dataflow::ParameterLayout& parameters = training_plan().parameters();
-  parameters.from_canonical(device_, tensors, evaluation_weights());
-  if (rounded_evaluation_weights() == nullptr) return;
-  engine::Stream& stream = learners().front()->stream();
-  stream.enqueue(engine::RoundWeights{evaluation_weights(), rounded_evaluation_weights(), parameters.elements()},
-                 "round weights");
-  stream.record().synchronize();
-}
-
 void LearnerPool::prepare(int count) {
   ARBALEST_CHECK(count > 0);
   const int threads = threads_for(count);

@@ -56,8 +56,6 @@ class LearnerPool {
   std::size_t state_slots() const { return engine::state_slots(options_.learner.rule).size(); }
   const dataflow::Plan& training_plan() const noexcept { return active().training_plan(); }
   float* evaluation_weights() const noexcept { return evaluation_weights_.as<float>(); }
-  // Sets the evaluation weights, and their copy in low precision. Blocks the host. The learners must be idle.
-  void set_evaluation_weights(std::span<const dataflow::NamedTensor> tensors);
   // The evaluation weights in low precision, as of the last evaluation. Code that changes the weights must update this
   // copy. Null if the plans do not read it.
   engine::BFloat16* rounded_evaluation_weights() const noexcept {

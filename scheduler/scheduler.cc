@@ -151,7 +151,6 @@ void Scheduler::bind(const sma::Options& synchronization) {
 void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     LearnerPool& pool = *pools_[p];
-    pool.set_evaluation_weights(tensors);  // their frozen part stays as it is
     for (const auto& learner : pool.learners()) {
       pool.training_plan().parameters().from_canonical(pool.device(), tensors, learner->weights());
       learner->weights_were_set();

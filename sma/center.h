@@ -38,7 +38,7 @@ struct CenterVectors {
 struct CenterSizes {
   std::int64_t elements = 0;    // of every flat vector, without the frozen ones
   std::int64_t statistics = 0;  // part of `elements`, at the end
-  std::int64_t frozen = 0;      // behind `elements`: set with the center, and never touched again
+  std::int64_t frozen = 0;      // behind `elements`: set with the center, never averaged
   std::int64_t trainable() const { return elements - statistics; }
 };
 
