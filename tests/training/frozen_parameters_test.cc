@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "engine/devices.h"
 #include "engine/host/topology.h"
 #include "tests/support/catch.h"
 #include "tests/support/schemes.h"
@@ -145,6 +146,25 @@ TEST_CASE("a frozen batch norm trains the layers below like the constant functio
       if (same.name == tensor.name) CHECK(distance(tensor.values, same.values) < 1e-3);
     }
   }
+}
+
+TEST_CASE("frozen parameters are read in low precision, too", "[training]") {
+  const std::set<std::string> layers = {"conv", "norm1", "hidden"};
+  RigOptions options = options_freezing(layers, {2});
+  options.precision = engine::Precision::kBFloat16;
+  options.statistic_batches = 0;  // both evaluate with the model's statistics
+  const std::string problem = engine::precision_problem(engine::parse_device("cpu"), options.precision);
+  if (!problem.empty()) skip_test(problem);
+  RigOptions all = options;
+  all.rule_of = {};
+  TrainingRig frozen(options);
+  TrainingRig plain(all);
+  const Model model = unusual(plain.scheduler().snapshot());
+  frozen.scheduler().load(model);
+  plain.scheduler().load(model);
+  CHECK(frozen.scheduler().evaluate(frozen.test_ring()).loss == plain.scheduler().evaluate(plain.test_ring()).loss);
+  options.most_learners = 3;
+  check_training(options, layers);
 }
 
 TEST_CASE("frozen parameters have no place in what is averaged, and in the optimizer's state", "[training]") {
