@@ -109,14 +109,19 @@ Place resume_from(const TrainArguments& arguments, const jobs::JobOptions& job) 
   } else {
     // The directory that the checkpoint lies in, if it is one of a run.
     const std::filesystem::path around = (std::filesystem::path(arguments.resume) / ".." / "..").lexically_normal();
-    is_its_own = std::filesystem::equivalent(run, around, error) ||
-                 std::filesystem::equivalent(run, arguments.resume, error);
+    is_its_own =
+        std::filesystem::equivalent(run, around, error) || std::filesystem::equivalent(run, arguments.resume, error);
   }
   Place place;
   place.directory = std::make_unique<jobs::RunDirectory>(
       run, job.name, is_its_own ? jobs::ExistingRun::kContinue : jobs::ExistingRun::kRefuse);
   place.point = jobs::resume_point_at(arguments.resume, job, warn);
   place.is_its_own = is_its_own;
+  const int epochs = place.point->saved.run.epochs;
+  if (epochs >= job.training.max_epochs) {
+    place.completed = fmt::format("the checkpoint '{}' is at epoch {}, and training.max_epochs is {}",
+                                  place.point->path.string(), epochs, job.training.max_epochs);
+  }
   return place;
 }
 
@@ -125,6 +130,7 @@ Place open_place(const TrainArguments& arguments, const jobs::JobOptions& job) {
   if (arguments.resume == "none") return {std::make_unique<jobs::RunDirectory>(arguments.output, job.name), {}};
   Place place = arguments.resume == "auto" ? resume_newest(arguments, job) : resume_from(arguments, job);
   if (!place.completed.empty()) return place;
+  if (!place.point) jobs::check_may_begin(place.directory->path());
   if (!place.point && place.directory->has_earlier_log()) {
     warn(fmt::format("'{}' has no checkpoint: its run begins anew", arguments.output));
   }

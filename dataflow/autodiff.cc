@@ -11,12 +11,12 @@ Backward derive_backward(const Graph& graph) {
     return [&flags](int tensor) { return flags[static_cast<std::size_t>(tensor)]; };
   };
 
-  std::vector<bool> has_parameters;
-  std::vector<bool> on_parameters(tensors, false);  // depends on a parameter
+  std::vector<bool> trains;                         // by node: has a parameter that is trained
+  std::vector<bool> on_parameters(tensors, false);  // depends on such a parameter
   for (const Graph::Node& node : graph.nodes()) {
-    has_parameters.push_back(!node.layer->parameters(Graph::input_shapes(node, shapes)).empty());
+    trains.push_back(std::ranges::any_of(Graph::parameters(node, shapes), &ParameterSpec::is_trained));
     on_parameters[static_cast<std::size_t>(node.output)] =
-        has_parameters.back() || std::ranges::any_of(node.inputs, is_set(on_parameters));
+        trains.back() || std::ranges::any_of(node.inputs, is_set(on_parameters));
   }
 
   std::vector<bool> feeds_loss(tensors, false);
@@ -31,7 +31,7 @@ Backward derive_backward(const Graph& graph) {
       feeds_loss[tensor] = true;
       backward.tensor_gradient[tensor] = on_parameters[tensor];
     }
-    backward.node[n] = has_parameters[n] || std::ranges::any_of(node.inputs, is_set(backward.tensor_gradient));
+    backward.node[n] = trains[n] || std::ranges::any_of(node.inputs, is_set(backward.tensor_gradient));
   }
   return backward;
 }

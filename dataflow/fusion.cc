@@ -72,7 +72,7 @@ Graph fuse_sums(const Graph& graph) {
   std::vector<bool> has_parameters;  // by node
   const std::vector<engine::Shape> shapes = graph.shapes(1);
   for (const Graph::Node& node : graph.nodes_) {
-    has_parameters.push_back(!node.layer->parameters(Graph::input_shapes(node, shapes)).empty());
+    has_parameters.push_back(!Graph::parameters(node, shapes).empty());
   }
   for (std::size_t n = 0; n < graph.nodes_.size(); ++n) {
     const Graph::Node& sum = graph.nodes_[n];

@@ -349,7 +349,7 @@ std::vector<GraphIssue> find_untrained(const Graph& graph, const std::vector<Lay
   bool has_parameters = false;
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const Graph::Node& node = graph.nodes()[n];
-    if (node.layer->parameters(Graph::input_shapes(node, shapes)).empty()) continue;
+    if (Graph::parameters(node, shapes).empty()) continue;
     has_parameters = true;
     if (backward.node[n]) continue;
     const auto description = std::ranges::find(layers, node.name, &LayerDescription::name);
@@ -388,6 +388,16 @@ std::vector<Shape> Graph::shapes(std::int64_t batch) const {
   std::vector<Shape> shapes = graph_input_shapes(input_, batch);
   for (const Node& node : nodes_) shapes.push_back(node.layer->output_shape(input_shapes(node, shapes)));
   return shapes;
+}
+
+std::vector<ParameterSpec> Graph::parameters(const Node& node, const std::vector<Shape>& shapes) {
+  std::vector<ParameterSpec> specs = node.layer->parameters(input_shapes(node, shapes));
+  ARBALEST_CHECK(node.rules.empty() || node.rules.size() == specs.size());
+  for (std::size_t p = 0; p < node.rules.size(); ++p) {
+    specs[p].is_frozen = node.rules[p].is_frozen;
+    specs[p].learning_rate_multiplier *= node.rules[p].learning_rate_multiplier;
+  }
+  return specs;
 }
 
 std::vector<Shape> Graph::input_shapes(const Node& node, const std::vector<Shape>& shapes) {

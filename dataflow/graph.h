@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,6 +43,17 @@ class GraphError : public engine::Error {
   std::vector<GraphIssue> issues_;
 };
 
+// What training does with a parameter, beyond what its layer says.
+struct ParameterRule {
+  bool is_frozen = false;                 // training does not change it
+  float learning_rate_multiplier = 1.0F;  // times the layer's own multiplier
+
+  bool operator==(const ParameterRule&) const = default;
+};
+
+// Returns the rule of the parameter with this name, such as "conv1.weight".
+using ParameterRuleOf = std::function<ParameterRule(const std::string& name)>;
+
 class Graph {
  public:
   static constexpr int kImage = 0;  // tensor numbers of the graph's inputs
@@ -50,11 +62,12 @@ class Graph {
   struct Node {
     std::string name;
     std::shared_ptr<const Layer> layer;
-    std::vector<int> inputs;     // tensor numbers
-    int output = -1;             // tensor number: kLabel + 1 + index of the node
-    std::uint32_t key = 0;       // key of the node's random numbers: its number before fusion
-    std::string label{};         // name in errors and traces: "dense1+relu1" after fusion, else `name`
-    bool training_only = false;  // a loss that is not the main one
+    std::vector<int> inputs;             // tensor numbers
+    int output = -1;                     // tensor number: kLabel + 1 + index of the node
+    std::uint32_t key = 0;               // key of the node's random numbers: its number before fusion
+    std::string label{};                 // name in errors and traces: "dense1+relu1" after fusion, else `name`
+    bool training_only = false;          // a loss that is not the main one
+    std::vector<ParameterRule> rules{};  // by parameter; empty: none (dataflow/parameter_rules.h)
   };
 
   // Sorts the layers so that each follows its inputs (in the given order otherwise) and infers shapes. The last loss
@@ -73,11 +86,14 @@ class Graph {
   int tensors() const noexcept { return static_cast<int>(nodes_.size()) + 2; }
   // Shapes of every tensor for mini-batches of `batch` examples.
   std::vector<engine::Shape> shapes(std::int64_t batch) const;
+  // One node's parameters under its rules. `shapes`: as shapes() returns them.
+  static std::vector<ParameterSpec> parameters(const Node& node, const std::vector<engine::Shape>& shapes);
   // Shapes of one node's inputs, picked from `shapes`.
   static std::vector<engine::Shape> input_shapes(const Node& node, const std::vector<engine::Shape>& shapes);
 
  private:
-  friend Graph fuse_activations(const Graph& graph);  // dataflow/fusion.cc
+  friend Graph with_rules(const Graph& graph, const ParameterRuleOf& rule_of);  // dataflow/parameter_rules.cc
+  friend Graph fuse_activations(const Graph& graph);                            // dataflow/fusion.cc
   friend Graph fuse_sums(const Graph& graph);
 
   InputDescription input_;

@@ -35,7 +35,9 @@ struct ParameterSpec {
   float decay_multiplier = 1.0F;
   ParameterKind kind = ParameterKind::kWeight;
   float statistic_momentum = 0.0F;  // in (0, 1] for statistics; else 0
+  bool is_frozen = false;           // training does not change it (dataflow/parameter_rules.h)
 
+  bool is_trained() const noexcept { return !is_frozen && kind != ParameterKind::kStatistic; }
   bool is_statistic() const noexcept { return kind == ParameterKind::kStatistic; }
 };
 
@@ -93,6 +95,10 @@ class Layer {
   // none.
   virtual std::optional<engine::ActivationKind> activation_of_sum() const { return std::nullopt; }
   virtual std::shared_ptr<const Layer> with_addend(engine::ActivationKind /*f*/) const { return nullptr; }
+
+  // For layers with running statistics: the layer that normalizes with them in training, too, and does not change them.
+  // Null for other layers.
+  virtual std::shared_ptr<const Layer> with_frozen_statistics() const { return nullptr; }
 
   // All shapes here are those of a mini-batch; the first extent is n. Throws engine::Error (kInvalidJob) saying what
   // does not fit, as a LayerError if one of the layer's fields is the cause. The caller adds the layer's name.

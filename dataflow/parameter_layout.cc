@@ -8,19 +8,28 @@
 namespace arbalest::dataflow {
 
 ParameterLayout::ParameterLayout(std::vector<ParameterEntry> entries) : entries_(std::move(entries)) {
-  place(false);
+  place(Segment::kTrainable);
   trainable_elements_ = elements_;
-  place(true);
+  place(Segment::kStatistics);
+  moving_elements_ = elements_;
+  place(Segment::kFrozen);
 }
 
-void ParameterLayout::place(bool statistics) {
+ParameterLayout::Segment ParameterLayout::segment_of(const ParameterSpec& spec) {
+  if (spec.is_frozen) return Segment::kFrozen;
+  return spec.is_statistic() ? Segment::kStatistics : Segment::kTrainable;
+}
+
+void ParameterLayout::place(Segment segment) {
   for (ParameterEntry& entry : entries_) {
-    if (entry.spec.is_statistic() != statistics) continue;
+    if (segment_of(entry.spec) != segment) continue;
     const engine::Layout& native = entry.native;
     ARBALEST_CHECK(native.dtype() == engine::DType::kFloat32 &&
                    native.shape().elements() == entry.spec.shape.elements());
     entry.offset = elements_;
-    extend_ranges(entry.spec, elements_ + static_cast<std::int64_t>(engine::aligned(native.bytes()) / sizeof(float)));
+    const std::int64_t end = elements_ + static_cast<std::int64_t>(engine::aligned(native.bytes()) / sizeof(float));
+    if (segment != Segment::kFrozen) extend_ranges(entry.spec, end);
+    elements_ = end;
   }
 }
 
@@ -40,13 +49,20 @@ void ParameterLayout::extend_ranges(const ParameterSpec& spec, std::int64_t end)
   } else {
     ranges_.push_back(range);
   }
-  elements_ = end;
 }
 
 std::int64_t ParameterLayout::parameters() const noexcept {
   std::int64_t count = 0;
   for (const ParameterEntry& entry : entries_) {
     if (!entry.spec.is_statistic()) count += entry.spec.shape.elements();
+  }
+  return count;
+}
+
+std::int64_t ParameterLayout::trained_parameters() const noexcept {
+  std::int64_t count = 0;
+  for (const ParameterEntry& entry : entries_) {
+    if (entry.spec.is_trained()) count += entry.spec.shape.elements();
   }
   return count;
 }
@@ -69,17 +85,15 @@ void ParameterLayout::initialize(engine::Device& device, std::uint64_t seed, flo
 
 namespace {
 
-bool is_in(Segment segment, const ParameterEntry& entry) {
-  return segment == Segment::kAll || !entry.spec.is_statistic();
-}
+bool is_in(VectorPart part, const ParameterEntry& entry) { return part == VectorPart::kAll || entry.spec.is_trained(); }
 
 }  // namespace
 
 std::vector<NamedTensor> ParameterLayout::to_canonical(engine::Device& device, const float* vector,
-                                                       Segment segment) const {
+                                                       VectorPart part) const {
   std::vector<NamedTensor> tensors;
   for (const ParameterEntry& entry : entries_) {
-    if (!is_in(segment, entry)) continue;
+    if (!is_in(part, entry)) continue;
     NamedTensor tensor{entry.name, entry.spec.shape, {}};
     tensor.values.resize(static_cast<std::size_t>(entry.spec.shape.elements()));
     const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
@@ -90,16 +104,16 @@ std::vector<NamedTensor> ParameterLayout::to_canonical(engine::Device& device, c
 }
 
 void ParameterLayout::from_canonical(engine::Device& device, std::span<const NamedTensor> tensors, float* vector,
-                                     Segment segment) const {
+                                     VectorPart part) const {
   using engine::ErrorKind;
   for (const NamedTensor& tensor : tensors) {
-    const auto is_its = [&](const ParameterEntry& entry) { return entry.name == tensor.name && is_in(segment, entry); };
+    const auto is_its = [&](const ParameterEntry& entry) { return entry.name == tensor.name && is_in(part, entry); };
     if (std::ranges::none_of(entries_, is_its)) {
       engine::fail(ErrorKind::kCheckpoint, "tensor '{}' is no parameter of the model", tensor.name);
     }
   }
   for (const ParameterEntry& entry : entries_) {
-    if (!is_in(segment, entry)) continue;
+    if (!is_in(part, entry)) continue;
     const auto found = std::ranges::find(tensors, entry.name, &NamedTensor::name);
     if (found == tensors.end()) engine::fail(ErrorKind::kCheckpoint, "parameter '{}' is missing", entry.name);
     if (found->shape != entry.spec.shape) {

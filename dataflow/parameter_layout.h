@@ -1,4 +1,5 @@
-// The place of each parameter in a replica's flat vector: first the trainable segment, then the running statistics.
+// The place of each parameter in a replica's flat vector: first the trainable segment, then the running statistics,
+// then all frozen parameters, which training and averaging never touch.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ struct NamedTensor {
 };
 
 // The part of the parameters that a flat vector holds.
-enum class Segment {
+enum class VectorPart {
   kAll,       // [elements()]
   kTrainable  // [trainable_elements()], such as the optimizer's state
 };
@@ -40,32 +41,40 @@ class ParameterLayout {
   explicit ParameterLayout(std::vector<ParameterEntry> entries);
 
   const std::vector<ParameterEntry>& entries() const noexcept { return entries_; }
-  // Elements of the flat vector, and of its first (trainable) segment; both include padding.
+  // Elements of the flat vector, and of its segments; all include padding. moving_elements() is the sum of the first
+  // two.
   std::int64_t elements() const noexcept { return elements_; }
   std::int64_t trainable_elements() const noexcept { return trainable_elements_; }
-  std::int64_t statistic_elements() const noexcept { return elements_ - trainable_elements_; }
-  // Numbers without padding: parameters() counts the trainable ones, numbers() adds the statistics.
+  std::int64_t statistic_elements() const noexcept { return moving_elements_ - trainable_elements_; }
+  std::int64_t moving_elements() const noexcept { return moving_elements_; }
+  std::int64_t frozen_elements() const noexcept { return elements_ - moving_elements_; }
+  // Numbers without padding: parameters() counts all but the statistics, trained_parameters() those of them that are
+  // not frozen, numbers() all.
   std::int64_t parameters() const noexcept;
+  std::int64_t trained_parameters() const noexcept;
   std::int64_t numbers() const noexcept;
-  // Ranges are contiguous and cover the whole vector; neighbors with equal multipliers are merged.
+  // Ranges are contiguous and cover the first moving_elements(); neighbors with equal multipliers are merged.
   std::span<const engine::UpdateRange> update_ranges() const noexcept { return ranges_; }
 
   // All three block the host. `weights`, `vector`: flat vectors on `device`; no work that writes them may be pending.
   void initialize(engine::Device& device, std::uint64_t seed, float* weights) const;
   std::vector<NamedTensor> to_canonical(engine::Device& device, const float* vector,
-                                        Segment segment = Segment::kAll) const;
-  // Throws engine::ErrorKind::kCheckpoint if the tensors are not exactly this layout's parameters of that segment.
+                                        VectorPart part = VectorPart::kAll) const;
+  // Throws engine::ErrorKind::kCheckpoint if the tensors are not exactly this layout's parameters of that part.
   void from_canonical(engine::Device& device, std::span<const NamedTensor> tensors, float* vector,
-                      Segment segment = Segment::kAll) const;
+                      VectorPart part = VectorPart::kAll) const;
 
  private:
-  // Sets the offsets of the statistics, or of all other parameters.
-  void place(bool statistics);
+  enum class Segment { kTrainable, kStatistics, kFrozen };
+  static Segment segment_of(const ParameterSpec& spec);
+  // Sets the offsets of the segment's parameters.
+  void place(Segment segment);
   void extend_ranges(const ParameterSpec& spec, std::int64_t end);
 
   std::vector<ParameterEntry> entries_;
   std::vector<engine::UpdateRange> ranges_;
   std::int64_t trainable_elements_ = 0;
+  std::int64_t moving_elements_ = 0;
   std::int64_t elements_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include "dataflow/buffer_lifetimes.h"
 #include "dataflow/fusion.h"
 #include "dataflow/memory_plan.h"
+#include "dataflow/parameter_rules.h"
 
 namespace arbalest::dataflow {
 
@@ -51,7 +52,7 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
   bool has_loss = false;
   for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
     const Graph::Node& node = graph_.nodes()[n];
-    const std::vector<ParameterSpec> specs = node.layer->parameters(Graph::input_shapes(node, shapes));
+    const std::vector<ParameterSpec> specs = Graph::parameters(node, shapes);
     std::vector<engine::Layout> inputs;
     for (const int input : node.inputs) inputs.push_back(layouts_[at(input)]);
     engine::PrepareOptions prepare{.mode = options.mode,
@@ -84,7 +85,7 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
     for (std::size_t p = 0; p < specs.size(); ++p) {
       ParameterSpec spec = specs[p];
       if (std::ranges::count(options.without_decay, spec.kind) > 0) spec.decay_multiplier = 0.0F;
-      parameters.push_back({node.name + "." + spec.name, spec, step.op->traits().parameters[p]});
+      parameters.push_back({parameter_name(node, spec), spec, step.op->traits().parameters[p]});
     }
     steps_.push_back(std::move(step));
   }
@@ -190,7 +191,7 @@ std::vector<GradientPart> Plan::gradient_parts(std::int64_t bytes) const {
     std::optional<std::int64_t>& first = first_element.emplace_back();
     for (std::size_t p = 0; p < step.op->traits().parameters.size(); ++p) {
       const ParameterEntry& entry = parameters_.entries()[step.first_parameter + p];
-      if (!first && !entry.spec.is_statistic()) first = entry.offset;
+      if (!first && entry.spec.is_trained()) first = entry.offset;
     }
   }
   return dataflow::gradient_parts(first_element, parameters_.trainable_elements(), bytes);

@@ -7,7 +7,7 @@
 namespace arbalest::scheduler {
 
 using dataflow::ParameterLayout;
-using dataflow::Segment;
+using dataflow::VectorPart;
 using learners::Learner;
 using learners::LearnerPool;
 
@@ -46,7 +46,7 @@ TrainingState Scheduler::save() {
     LearnerState& learner = state.learners.emplace_back();
     learner.weights = layout.to_canonical(device, learners_[j]->weights());
     for (const learners::StateSlot& slot : learners_[j]->state()) {
-      learner.optimizer.push_back(layout.to_canonical(device, slot.values.as<float>(), Segment::kTrainable));
+      learner.optimizer.push_back(layout.to_canonical(device, slot.values.as<float>(), VectorPart::kTrainable));
     }
     learner.steps = learners_[j]->steps();
   }
@@ -96,7 +96,7 @@ void Scheduler::restore_replicas(const TrainingState& state) {
     layout.from_canonical(device, saved.weights, learner.weights());
     for (std::size_t slot = 0; slot < saved.optimizer.size(); ++slot) {
       layout.from_canonical(device, saved.optimizer[slot], learner.state()[slot].values.as<float>(),
-                            Segment::kTrainable);
+                            VectorPart::kTrainable);
     }
     learner.continue_from(saved.steps);
     learner.weights_were_set();

@@ -82,7 +82,7 @@ sma::SynchronizerNeeds needs_of(const Options& options, std::span<const std::uni
 
 sma::CenterSizes sizes_of(const LearnerPool& pool) {
   const dataflow::ParameterLayout& layout = pool.training_plan().parameters();
-  return {layout.elements(), layout.statistic_elements()};
+  return {layout.moving_elements(), layout.statistic_elements(), layout.frozen_elements()};
 }
 
 }  // namespace

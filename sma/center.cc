@@ -18,8 +18,8 @@ std::size_t sum_bytes(const CenterSizes& sizes) { return bytes_of(sizes.elements
 
 std::size_t Center::device_bytes(const engine::Device& device, const CenterSizes& sizes, const CenterVectors& vectors) {
   const std::size_t whole = 2 + (vectors.velocity ? 1 : 0) + (vectors.mean ? 1 : 0) + (vectors.gradient ? 1 : 0);
-  return whole * bytes_of(sizes.elements) + vectors.state_slots * bytes_of(sizes.trainable()) + sum_bytes(sizes) +
-         device.stream_bytes(stream_options());
+  return whole * bytes_of(sizes.elements + sizes.frozen) + vectors.state_slots * bytes_of(sizes.trainable()) +
+         sum_bytes(sizes) + device.stream_bytes(stream_options());
 }
 
 Center::Center(std::span<engine::Device* const> devices, const CenterSizes& sizes, const CenterVectors& vectors,
@@ -29,10 +29,10 @@ Center::Center(std::span<engine::Device* const> devices, const CenterSizes& size
   for (engine::Device* device : devices) {
     PerDevice& entry = devices_.emplace_back();
     entry.device = device;
-    for (engine::Buffer& central : entry.central) central = device->allocate(vector_bytes());
-    if (vectors.velocity) entry.velocity = device->allocate(vector_bytes());
-    if (vectors.mean) entry.mean = device->allocate(vector_bytes());
-    if (vectors.gradient) entry.gradient = device->allocate(vector_bytes());
+    for (engine::Buffer& central : entry.central) central = device->allocate(whole_bytes());
+    if (vectors.velocity) entry.velocity = device->allocate(whole_bytes());
+    if (vectors.mean) entry.mean = device->allocate(whole_bytes());
+    if (vectors.gradient) entry.gradient = device->allocate(whole_bytes());
     if (vectors.state_slots > 0) entry.state = device->allocate(vectors.state_slots * bytes_of(sizes.trainable()));
     entry.sum = device->allocate(sum_bytes(sizes));
     entry.stream = device->create_stream(stream_options());

@@ -36,8 +36,9 @@ struct CenterVectors {
 };
 
 struct CenterSizes {
-  std::int64_t elements = 0;    // of every flat vector
+  std::int64_t elements = 0;    // of every flat vector, without the frozen ones
   std::int64_t statistics = 0;  // part of `elements`, at the end
+  std::int64_t frozen = 0;      // behind `elements`: set with the center, never averaged
   std::int64_t trainable() const { return elements - statistics; }
 };
 
@@ -66,7 +67,7 @@ class Center {
   void set_replicas(std::vector<ReplicaVectors> replicas);
   int replicas() const noexcept { return count_; }
 
-  // The two buffers of z on a device, [elements] float32 each, and the index of the buffer that holds z.
+  // The two buffers of z on a device, [elements + frozen] float32 each, and the index of the buffer that holds z.
   float* central(std::size_t device, int parity) const { return devices_[device].central[parity].as<float>(); }
   int parity() const noexcept { return parity_; }
   float* present(std::size_t device) const { return central(device, parity_); }
@@ -108,7 +109,9 @@ class Center {
   // those streams would wait forever for a device that has failed.
   void drain() noexcept;
 
+  // Bytes of the elements that averaging works on, and of a whole vector.
   std::size_t vector_bytes() const { return static_cast<std::size_t>(sizes_.elements) * sizeof(float); }
+  std::size_t whole_bytes() const { return static_cast<std::size_t>(sizes_.elements + sizes_.frozen) * sizeof(float); }
   const CenterSizes& sizes() const noexcept { return sizes_; }
 
  private:

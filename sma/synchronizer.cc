@@ -22,7 +22,7 @@ std::optional<CenterVectors> center_vectors(const SynchronizerNeeds& needs) {
 
 Synchronizer::Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices,
                            const CenterSizes& sizes, engine::Collective& collective, int result_slots)
-    : elements_(sizes.elements) {
+    : elements_(sizes.elements), frozen_(sizes.frozen) {
   const std::optional<CenterVectors> vectors = center_vectors(needs);
   if (!vectors) return;
   has_velocity_ = vectors->velocity;
@@ -114,7 +114,14 @@ const float* Synchronizer::model(std::size_t device) const {
 engine::Event Synchronizer::read_model(std::size_t device, float* average, float weight, engine::BFloat16* rounded) {
   engine::Stream& stream = coupling_ == Coupling::kNone ? *replicas_[device].front().stream : center_->stream(device);
   stream.enqueue(engine::MovingAverage{model(device), average, weight, elements_}, "moving average");
-  if (rounded != nullptr) stream.enqueue(engine::RoundWeights{average, rounded, elements_}, "round moving average");
+  if (frozen_ > 0) {  // z has them, too, and nothing writes them there
+    const float* from = coupling_ == Coupling::kNone ? replicas_[device].front().weights : center_->present(device);
+    stream.copy(average + elements_, from + elements_, static_cast<std::size_t>(frozen_) * sizeof(float),
+                "frozen parameters");
+  }
+  if (rounded != nullptr) {
+    stream.enqueue(engine::RoundWeights{average, rounded, elements_ + frozen_}, "round moving average");
+  }
   return stream.record();
 }
 
@@ -151,7 +158,7 @@ std::span<const engine::Event> Synchronizer::restart(std::span<const std::vector
 void Synchronizer::set_center(std::size_t device, const float* weights) {
   engine::Stream& stream = center_->stream(device);
   for (const int parity : {0, 1}) {
-    stream.copy(center_->central(device, parity), weights, center_->vector_bytes(), "set central model");
+    stream.copy(center_->central(device, parity), weights, center_->whole_bytes(), "set central model");
   }
   stream.record().synchronize();
 }

@@ -92,7 +92,8 @@ class Synchronizer {
   }
   std::span<const engine::Event> gather(std::span<const std::vector<engine::Event>> ready);
   // Averages the model into `average` (engine/passes/moving_average.h; a weight of 1 makes it a copy) and, unless null,
-  // rounds the result to `rounded`; both are [elements] on the device. Returns the event after which they are complete.
+  // rounds the result to `rounded`; both are [elements + frozen] on the device. Frozen elements are copied. Returns the
+  // event after which they are complete.
   engine::Event read_model(std::size_t device, float* average, float weight, engine::BFloat16* rounded);
 
   // Enqueues a measurement of the gradients' spread (SynchronizerNeeds::measures_gradients) after `ready`, as for
@@ -136,6 +137,7 @@ class Synchronizer {
 
  private:
   std::int64_t elements_;
+  std::int64_t frozen_;  // elements behind them that no scheme touches
   std::optional<Center> center_;
   std::optional<GradientSpread> spread_;
   bool is_measured_ = false;

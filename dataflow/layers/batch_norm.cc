@@ -29,7 +29,10 @@ std::int64_t BatchNormLayer::forward_flops(std::span<const Shape> inputs) const 
 }
 
 engine::OperatorSpec BatchNormLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
-  engine::BatchNormSpec spec{inputs[0], options_.epsilon, behind_ != Behind::kNothing};
+  engine::BatchNormSpec spec{.input = inputs[0],
+                             .epsilon = options_.epsilon,
+                             .relu = behind_ != Behind::kNothing,
+                             .frozen_statistics = frozen_statistics_};
   if (behind_ == Behind::kAddendAndRelu) spec.addend = inputs[1];
   return spec;
 }

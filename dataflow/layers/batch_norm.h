@@ -17,8 +17,9 @@ class BatchNormLayer final : public Layer {
   };
   // Operations that fusion has added after the normalization.
   enum class Behind { kNothing, kRelu, kAddendAndRelu };
-  explicit BatchNormLayer(const Options& options, Behind behind = Behind::kNothing)
-      : options_(options), behind_(behind) {}
+  // frozen_statistics: training normalizes with the running statistics and does not change them.
+  explicit BatchNormLayer(const Options& options, Behind behind = Behind::kNothing, bool frozen_statistics = false)
+      : options_(options), behind_(behind), frozen_statistics_(frozen_statistics) {}
 
   std::string_view kind() const override { return "batch_norm"; }
   std::shared_ptr<const Layer> with_activation(const engine::ActivationFunction& f) const override {
@@ -26,6 +27,9 @@ class BatchNormLayer final : public Layer {
   }
   std::shared_ptr<const Layer> with_addend(engine::ActivationKind f) const override {
     return with(Behind::kAddendAndRelu, f);
+  }
+  std::shared_ptr<const Layer> with_frozen_statistics() const override {
+    return std::make_shared<BatchNormLayer>(options_, behind_, true);
   }
   int input_count() const override { return behind_ == Behind::kAddendAndRelu ? 2 : 1; }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
@@ -36,11 +40,12 @@ class BatchNormLayer final : public Layer {
  private:
   std::shared_ptr<const Layer> with(Behind behind, engine::ActivationKind f) const {
     if (behind_ != Behind::kNothing || f != engine::ActivationKind::kRelu) return nullptr;
-    return std::make_shared<BatchNormLayer>(options_, behind);
+    return std::make_shared<BatchNormLayer>(options_, behind, frozen_statistics_);
   }
 
   Options options_;
   Behind behind_;
+  bool frozen_statistics_;
 };
 
 }  // namespace arbalest::dataflow

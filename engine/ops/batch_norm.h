@@ -6,6 +6,9 @@
 //   output = max(0, y + addend)
 // The addend's gradient is the gradient of ReLU's input. Backward then reads the output.
 //
+// With frozen statistics m and v are the running ones in training, too, as in torch.nn.BatchNorm2d.eval(). They then
+// are constants for the gradient, and forward writes no targets.
+//
 // Forward does not write the running statistics, because other streams may be reading them. It writes their targets,
 // the batch's mean and unbiased (/ (N - 1)) variance, into their "gradients". The update (ops/weight_update.h) then
 // computes running <- running + momentum (batch - running).
@@ -23,6 +26,10 @@ struct BatchNormSpec {
   float epsilon = 1e-5F;  // above 0
   bool relu = false;      // max(0, y) in the same pass
   std::optional<Layout> addend = {};  // of the input's shape; only with relu; any layout and type
+  bool frozen_statistics = false;     // training, too, uses the running statistics
+
+  // Whether forward measures the mini-batch.
+  bool measures(bool training) const { return training && !frozen_statistics; }
 };
 
 inline constexpr std::size_t kBatchNormParameters = 4;

@@ -60,22 +60,23 @@ bool CheckpointSaver::is_best(double score) const {
 void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best) {
   last_batches_ = saved.training.batches;
   last_seconds_ = seconds;
-  start(last_batches_, [this, is_best, shared = std::make_shared<const SavedRun>(std::move(saved))](SaveResult& result) {
-    if (is_best) {
-      write_best(shared->model);
-      result.best = shared->run.present_score;
-    }
-    result.path = write_saved_run(checkpoints_, *shared);
-    retain(result);
-  });
+  start(last_batches_,
+        [this, is_best, shared = std::make_shared<const SavedRun>(std::move(saved))](SaveResult& result) {
+          if (is_best) {
+            write_best(shared->model);
+            result.best = shared->run.present_score;
+          }
+          result.path = write_saved_run(checkpoints_, *shared);
+          retain(result);
+        });
 }
 
 void CheckpointSaver::save_best(scheduler::Tensors model, double score) {
-  start(last_batches_, [this, score, shared = std::make_shared<const scheduler::Tensors>(std::move(model))](
-                           SaveResult& result) {
-    write_best(*shared);
-    result.best = score;
-  });
+  start(last_batches_,
+        [this, score, shared = std::make_shared<const scheduler::Tensors>(std::move(model))](SaveResult& result) {
+          write_best(*shared);
+          result.best = score;
+        });
 }
 
 void CheckpointSaver::write_best(const scheduler::Tensors& model) const {

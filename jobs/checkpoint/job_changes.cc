@@ -83,6 +83,7 @@ void check_same_job(const std::string& saved_text, const JobOptions& job) {
   v1::Job saved = parse(saved_text);
   v1::Job now = parse(job.resolved_text);
   for (v1::Job* each : {&saved, &now}) {
+    each->clear_name();  // it follows from the name of the job file
     each->clear_learners();
     each->clear_devices();
     for (auto& change : *each->mutable_synchronization()->mutable_switch_()) change.clear_learners();
@@ -98,8 +99,9 @@ void check_same_job(const std::string& saved_text, const JobOptions& job) {
   differencer.ReportDifferencesTo(&differences);
   if (differencer.Compare(saved, now)) return;
   engine::fail(engine::ErrorKind::kCheckpoint,
-               "the job has changed since the checkpoint was saved:\n  {}\nset these fields back, or start a new run "
-               "with another --output",
+               "the job has changed since the checkpoint was saved:\n  {}\nset these fields back (by --set; some "
+               "defaults follow "
+               "from training.max_epochs), or start a new run with another --output",
                fmt::join(differences.all(), "\n  "));
 }
 

@@ -8,7 +8,7 @@
 
 namespace arbalest::jobs {
 
-// Throws kCheckpoint with all fields that differ, unless a resumed run may change them: learners, devices,
+// Throws kCheckpoint with all fields that differ, unless a resumed run may change them: name, learners, devices,
 // checkpoint, and what ends a run (training.max_epochs, target_accuracy, patience_epochs, min_improvement,
 // max_minutes). `saved_text`: the JobOptions::resolved_text of the checkpoint.
 void check_same_job(const std::string& saved_text, const JobOptions& job);

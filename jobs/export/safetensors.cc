@@ -4,8 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/elementwise/bfloat16.h"
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/export/half.h"
 #include "jobs/export/regular_file.h"
 #include "jobs/export/safetensors_header.h"
 #include "jobs/export/sha256.h"
@@ -48,21 +50,10 @@ void check_hash(const std::string& found, const std::string& expected) {
                found.substr(0, kShown), expected.substr(0, kShown));
 }
 
-std::vector<NamedTensor> read_checked(const std::filesystem::path& path, const std::string& expected_sha256) {
-  RegularFile file(path);
-  Sha256 hash;
-  std::vector<NamedTensor> tensors = parse_safetensors(file.size(), [&](std::span<std::byte> bytes) {
-    file.read(bytes);
-    hash.update(bytes);
-  });
-  check_hash(hash.finish(), expected_sha256);
-  return tensors;
-}
+using Read = std::function<void(std::span<std::byte>)>;
 
-}  // namespace
-
-std::vector<NamedTensor> parse_safetensors(std::uint64_t file_bytes,
-                                           const std::function<void(std::span<std::byte>)>& read) {
+// Reads the header of a file of `file_bytes` bytes.
+std::vector<SafetensorsEntry> read_header(std::uint64_t file_bytes, const Read& read, SafetensorsTypes types) {
   if (file_bytes < kSizeBytes) {
     engine::fail(ErrorKind::kCheckpoint, "it has {} bytes, too few for a safetensors file", file_bytes);
   }
@@ -78,9 +69,55 @@ std::vector<NamedTensor> parse_safetensors(std::uint64_t file_bytes,
   }
   std::string header(header_bytes, '\0');
   read(std::as_writable_bytes(std::span(header)));
+  return parse_safetensors_header(header, rest - header_bytes, types);
+}
 
+std::vector<NamedTensor> read_checked(const std::filesystem::path& path, const std::string& expected_sha256) {
+  RegularFile file(path);
+  Sha256 hash;
+  std::vector<NamedTensor> tensors = parse_safetensors(file.size(), [&](std::span<std::byte> bytes) {
+    file.read(bytes);
+    hash.update(bytes);
+  });
+  check_hash(hash.finish(), expected_sha256);
+  return tensors;
+}
+
+std::vector<float> to_floats(std::span<const std::uint16_t> halves, bool is_bfloat16) {
+  std::vector<float> values(halves.size());
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    values[i] = is_bfloat16 ? engine::elementwise::to_float(engine::BFloat16{halves[i]}) : from_half(halves[i]);
+  }
+  return values;
+}
+
+std::vector<StoredTensor> read_all(const std::filesystem::path& path) {
+  RegularFile file(path);
+  std::vector<StoredTensor> tensors;
+  const auto read = [&](std::span<std::byte> bytes) { file.read(bytes); };
+  for (SafetensorsEntry& entry : read_header(file.size(), read, SafetensorsTypes::kAll)) {
+    const std::uint64_t bytes = entry.end - entry.begin;
+    StoredTensor& stored = tensors.emplace_back(StoredTensor{{std::move(entry.name), entry.shape, {}}, entry.dtype});
+    if (entry.dtype == "F32") {
+      stored.tensor.values.resize(bytes / sizeof(float));
+      file.read(std::as_writable_bytes(std::span(stored.tensor.values)));
+    } else if (stored.has_values()) {
+      std::vector<std::uint16_t> halves(bytes / sizeof(std::uint16_t));
+      file.read(std::as_writable_bytes(std::span(halves)));
+      stored.tensor.values = to_floats(halves, entry.dtype == "BF16");
+    } else {
+      std::vector<std::byte> unread(bytes);
+      file.read(unread);
+    }
+  }
+  return tensors;
+}
+
+}  // namespace
+
+std::vector<NamedTensor> parse_safetensors(std::uint64_t file_bytes, const Read& read) {
   std::vector<NamedTensor> tensors;
-  for (SafetensorsEntry& entry : parse_safetensors_header(header, rest - header_bytes)) {
+  for (SafetensorsEntry& entry : read_header(file_bytes, read, SafetensorsTypes::kFloat32)) {
     std::vector<float> values((entry.end - entry.begin) / sizeof(float));
     read(std::as_writable_bytes(std::span(values)));
     tensors.push_back({std::move(entry.name), entry.shape, std::move(values)});
@@ -109,12 +146,25 @@ std::string write_safetensors(const std::filesystem::path& path, std::span<const
   return hash.finish();
 }
 
-std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path, const std::string& expected_sha256) {
+namespace {
+
+template <typename Read>
+auto naming_file(const std::filesystem::path& path, const Read& read) {
   try {
-    return read_checked(path, expected_sha256);
+    return read();
   } catch (const engine::Error& error) {
     throw engine::Error(error.kind(), fmt::format("cannot use the model '{}': {}", path.string(), error.what()));
   }
+}
+
+}  // namespace
+
+std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path, const std::string& expected_sha256) {
+  return naming_file(path, [&] { return read_checked(path, expected_sha256); });
+}
+
+std::vector<StoredTensor> read_stored_tensors(const std::filesystem::path& path) {
+  return naming_file(path, [&] { return read_all(path); });
 }
 
 }  // namespace arbalest::jobs

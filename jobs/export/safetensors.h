@@ -1,5 +1,6 @@
 // The safetensors file format: eight bytes with the size of a JSON header, the header, then the tensors' bytes.
-// https://github.com/huggingface/safetensors describes it; tensors here are float32, little endian, row-major.
+// https://github.com/huggingface/safetensors describes it. Tensors are little endian and row-major. This program writes
+// float32.
 #pragma once
 
 #include <cstddef>
@@ -34,5 +35,16 @@ std::vector<dataflow::NamedTensor> parse_safetensors(std::uint64_t file_bytes,
 // Passes the bytes of the file to `write`, piece by piece.
 void put_safetensors(std::span<const dataflow::NamedTensor> tensors, const std::map<std::string, std::string>& metadata,
                      const std::function<void(std::span<const std::byte>)>& write);
+
+// A tensor of a file that another program may have written.
+struct StoredTensor {
+  dataflow::NamedTensor tensor;  // without values if `dtype` is not a floating-point type that can be converted
+  std::string dtype;             // the file's: "F32", "F16", "BF16", "I64"
+
+  bool has_values() const noexcept { return dtype == "F32" || dtype == "F16" || dtype == "BF16"; }
+};
+
+// As read_safetensors, but accepts all types. F16 and BF16 are converted to float32, which is exact.
+std::vector<StoredTensor> read_stored_tensors(const std::filesystem::path& path);
 
 }  // namespace arbalest::jobs

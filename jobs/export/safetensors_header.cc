@@ -148,9 +148,22 @@ class HeaderReader final : public nlohmann::json_sax<json> {
   std::vector<SafetensorsEntry> entries_;
 };
 
-// Size of a float32 tensor of this shape.
+// Size of an element; 0 for a type that is not of the format.
+std::uint64_t element_bytes(std::string_view dtype) {
+  struct Type {
+    std::string_view name;
+    std::uint64_t bytes;
+  };
+  static constexpr Type kTypes[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
+                                    {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
+                                    {"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8}};
+  const auto* const found = std::ranges::find(kTypes, dtype, &Type::name);
+  return found == std::end(kTypes) ? 0 : found->bytes;
+}
+
+// Size of a tensor of this type and shape.
 std::uint64_t tensor_bytes(const SafetensorsEntry& entry) {
-  std::uint64_t bytes = sizeof(float);
+  std::uint64_t bytes = element_bytes(entry.dtype);
   for (const std::int64_t extent : entry.shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes)) {
       engine::fail(ErrorKind::kCheckpoint, "tensor '{}': the size of its shape overflows", entry.name);
@@ -161,7 +174,8 @@ std::uint64_t tensor_bytes(const SafetensorsEntry& entry) {
 
 }  // namespace
 
-std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header, std::uint64_t data_bytes) {
+std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header, std::uint64_t data_bytes,
+                                                       SafetensorsTypes types) {
   if (!header.starts_with('{')) engine::fail(ErrorKind::kCheckpoint, "the header does not begin with '{{'");
   // The JSON library would take a NUL for the end of its input.
   if (header.find('\0') != std::string_view::npos) engine::fail(ErrorKind::kCheckpoint, "the header holds a NUL byte");
@@ -173,9 +187,12 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header, 
                            [](const SafetensorsEntry& entry) { return std::pair(entry.begin, entry.end); });
   std::uint64_t covered = 0;
   for (const SafetensorsEntry& entry : entries) {
-    if (entry.dtype != "F32") {
+    if (types == SafetensorsTypes::kFloat32 && entry.dtype != "F32") {
       engine::fail(ErrorKind::kCheckpoint, "tensor '{}' is of type '{}'; this program reads F32", entry.name,
                    entry.dtype);
+    }
+    if (element_bytes(entry.dtype) == 0) {
+      engine::fail(ErrorKind::kCheckpoint, "tensor '{}' is of the unknown type '{}'", entry.name, entry.dtype);
     }
     if (entry.begin != covered || entry.end < entry.begin) {
       engine::fail(ErrorKind::kCheckpoint, "tensor '{}' lies at bytes {} to {}, but the tensors before it end at {}",

@@ -20,10 +20,17 @@ struct SafetensorsEntry {
   std::uint64_t end = 0;
 };
 
+// The types of tensors that a reader accepts.
+enum class SafetensorsTypes {
+  kFloat32,  // what this program writes
+  kAll       // all types of the format
+};
+
 // Returns entries in ascending order of their bytes. `data_bytes`: size of the file behind the header. Throws
 // ErrorKind::kCheckpoint, without naming the file, for a header that is not a JSON object of this form, a repeated key,
-// another type than F32, a size that differs from the shape's, overlapping tensors, holes, or bytes that belong to no
-// tensor.
-std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header, std::uint64_t data_bytes);
+// a type that is not accepted, a size that differs from the shape's, overlapping tensors, holes, or bytes that belong
+// to no tensor.
+std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view header, std::uint64_t data_bytes,
+                                                       SafetensorsTypes types = SafetensorsTypes::kFloat32);
 
 }  // namespace arbalest::jobs

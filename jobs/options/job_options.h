@@ -17,6 +17,7 @@
 #include "engine/error.h"
 #include "engine/precision.h"
 #include "engine/update_rule.h"
+#include "jobs/options/parameters/initialize_options.h"
 #include "scheduler/learning_rate.h"
 #include "scheduler/moving_average.h"
 #include "sma/options.h"
@@ -122,6 +123,7 @@ struct JobOptions {
   TrainingOptions training;
   OptimizerOptions optimizer;
   scheduler::LearningRateSchedule learning_rate;
+  std::optional<InitializeOptions> initialize = {};  // saved weights to start from
   sma::Options synchronization;
   std::string synchronization_path;             // path of the scheme in the job: "synchronization.sma"
   std::vector<SynchronizationSwitch> switches;  // ascending

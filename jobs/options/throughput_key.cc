@@ -43,14 +43,17 @@ nlohmann::ordered_json throughput_key(const JobOptions& job) {
   }
   std::string data = print_text(written.data());
   std::ranges::replace(data, '\n', ' ');
-  return {{"model", print_text(model)},
-          {"data", data},
-          {"batch_size", job.training.batch_size},
-          {"precision", to_string(job.training.precision)},
-          {"optimizer", alternative(written.optimizer(), "kind")},
-          {"clips_gradients", job.optimizer.clip_gradient_norm.has_value()},
-          {"synchronization", alternative(written.synchronization(), "kind")},
-          {"period", job.synchronization.period}};
+  nlohmann::ordered_json key = {{"model", print_text(model)},
+                                {"data", data},
+                                {"batch_size", job.training.batch_size},
+                                {"precision", to_string(job.training.precision)},
+                                {"optimizer", alternative(written.optimizer(), "kind")},
+                                {"clips_gradients", job.optimizer.clip_gradient_norm.has_value()},
+                                {"synchronization", alternative(written.synchronization(), "kind")},
+                                {"period", job.synchronization.period}};
+  const auto& frozen = written.training().freeze();
+  if (!frozen.empty()) key["frozen"] = std::vector<std::string>(frozen.begin(), frozen.end());
+  return key;
 }
 
 }  // namespace arbalest::jobs

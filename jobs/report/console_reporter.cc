@@ -76,6 +76,7 @@ std::string start_text(const RunStart& start) {
                    start.learners_change.empty() ? "" : fmt::format(" ({})", start.learners_change), start.batch_size,
                    to_string(start.precision))},
       {"stop", stop}};
+  if (!start.weights.empty()) rows.insert(rows.begin() + 2, {"weights", start.weights});
   if (start.resumed) {
     rows.push_back({"resumes", fmt::format("{} at epoch {:.2f}, after {}", start.resumed->path, start.resumed->epoch,
                                            duration(start.resumed->elapsed_seconds))});

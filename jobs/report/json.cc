@@ -74,20 +74,22 @@ ordered_json per_device(const std::vector<int>& counts) {
 }
 
 ordered_json to_json(const RunStart& start) {
-  return {{"job", start.job},
-          {"model", start.model},
-          {"data", start.data},
-          {"data_root", start.data_root},
-          {"devices", start.devices},
-          {"learners_per_device", per_device(start.learners_per_device)},
-          {"batch_size", start.batch_size},
-          {"precision", engine::to_string(start.precision)},
-          {"max_epochs", start.max_epochs},
-          {"target_accuracy", finite_if_set("target_accuracy", start.target_accuracy)},
-          {"accuracy_set", to_string(start.accuracy_set)},
-          {"dropped_examples", start.dropped_examples},
-          {"elapsed_seconds", finite("elapsed_seconds", start.elapsed_seconds)},
-          {"warnings", start.warnings}};
+  ordered_json row = {{"job", start.job},
+                      {"model", start.model},
+                      {"data", start.data},
+                      {"data_root", start.data_root},
+                      {"devices", start.devices},
+                      {"learners_per_device", per_device(start.learners_per_device)},
+                      {"batch_size", start.batch_size},
+                      {"precision", engine::to_string(start.precision)},
+                      {"max_epochs", start.max_epochs},
+                      {"target_accuracy", finite_if_set("target_accuracy", start.target_accuracy)},
+                      {"accuracy_set", to_string(start.accuracy_set)},
+                      {"dropped_examples", start.dropped_examples},
+                      {"elapsed_seconds", finite("elapsed_seconds", start.elapsed_seconds)},
+                      {"warnings", start.warnings}};
+  if (!start.weights.empty()) row["weights"] = start.weights;
+  return row;
 }
 
 ordered_json to_json(const EpochRow& row) {

@@ -37,6 +37,7 @@ ResumePoint resume_point_at(const fs::path& path, const JobOptions& job, const T
   if (fs::is_directory(checkpoints_of(path), error)) {
     std::optional<ResumePoint> newest = newest_resume_point(path, job, warn);
     if (newest) return std::move(*newest);
+    engine::fail(engine::ErrorKind::kCheckpoint, "the run '{}' has no checkpoint that can be used", path.string());
   }
   if (!fs::exists(path / kManifestFile, error)) {
     engine::fail(engine::ErrorKind::kUsage,
@@ -69,10 +70,11 @@ fs::path run_of(const fs::path& path) {
   if (checkpoints.filename() == "checkpoints" && fs::exists(clean, error)) {
     return checkpoints.has_parent_path() ? checkpoints.parent_path() : fs::path(".");
   }
-  engine::fail(engine::ErrorKind::kUsage,
-               "--resume: '{}' is neither a checkpoint in a run's directory nor a run with checkpoints; name one such as "
-               "RUN/checkpoints/000000001234, or add --output for the directory of the run that goes on from it",
-               path.string());
+  engine::fail(
+      engine::ErrorKind::kUsage,
+      "--resume: '{}' is neither a checkpoint in a run's directory nor a run with checkpoints; name one such as "
+      "RUN/checkpoints/000000001234, or add --output for the directory of the run that goes on from it",
+      path.string());
 }
 
 void set_later_aside(const fs::path& directory, const fs::path& point, std::uint64_t batches, const Tell& warn) {
@@ -85,15 +87,28 @@ void set_later_aside(const fs::path& directory, const fs::path& point, std::uint
 }
 
 std::string completed_text(const fs::path& directory, const std::optional<ResumePoint>& point, const JobOptions& job) {
-  const std::optional<SavedSummary> summary = read_summary(directory);
+  std::optional<SavedSummary> summary;
+  try {
+    summary = read_summary(directory);
+  } catch (const engine::Error& error) {
+    if (error.kind() != engine::ErrorKind::kData) throw;  // a damaged summary is written again when the run ends
+  }
   if (!summary) return "";
   const bool is_target = summary->status == "target_reached";
   if (!is_target && summary->status != "completed") return "";
-  const std::string text = fmt::format("the run in '{}' is complete ({})", directory.string(), summary->status);
-  if (!point) return text;  // it keeps no checkpoints, so there is nothing to go on from
-  const RunState& run = point->saved.run;
-  if (is_target && job.training.target_accuracy == target_of(point->saved.job_text)) return text;
-  return run.epochs >= job.training.max_epochs ? text : "";
+  const bool same_target = !point || job.training.target_accuracy == target_of(point->saved.job_text);
+  const int epochs = point ? point->saved.run.epochs : summary->epochs;
+  if (!(is_target && same_target) && epochs < job.training.max_epochs) return "";
+  return fmt::format("the run in '{}' is complete ({})", directory.string(), summary->status);
+}
+
+void check_may_begin(const fs::path& directory) {
+  std::error_code error;
+  if (!fs::exists(directory / kModelFile, error) && !fs::exists(directory / kSummaryFile, error)) return;
+  engine::fail(engine::ErrorKind::kCheckpoint,
+               "the run in '{}' has no checkpoint to go on from, and beginning anew would overwrite its model; choose "
+               "another directory with --output",
+               directory.string());
 }
 
 }  // namespace arbalest::jobs

@@ -35,10 +35,13 @@ Checkpoint checkpoint_named(const std::filesystem::path& directory, const std::s
 // neither, or a checkpoint that lies outside a run.
 std::filesystem::path run_of(const std::filesystem::path& path);
 
-// Renames the checkpoints of the run in `directory` that have more than `batches` mini-batches, those of `point`, because the run will have another history from
-// there on. Tells each.
+// Renames the checkpoints of the run in `directory` that have more than `batches` mini-batches, those of `point`,
+// because the run will have another history from there on. Tells each.
 void set_later_aside(const std::filesystem::path& directory, const std::filesystem::path& point, std::uint64_t batches,
                      const Tell& warn);
+
+// Throws kCheckpoint if a run that begins anew in `directory` would overwrite a model.
+void check_may_begin(const std::filesystem::path& directory);
 
 // Says why nothing is left to train for the run in `directory`; "" if something is. `point`: as newest_resume_point()
 // has returned it.

@@ -101,15 +101,10 @@ RunDirectory::~RunDirectory() {
   if (!begun_ && !existed_) unlink((path() / kMetricsFile).c_str());
 }
 
-// Removes what the run will have another version of.
-void RunDirectory::cut_to_the_checkpoint() {
-  metrics_->cut(kept_bytes_);
-  if (unlink((path() / kSummaryFile).c_str()) != 0 && errno != ENOENT) fail_write(path() / kSummaryFile, errno);
-}
-
 void RunDirectory::on_start(const RunStart& start) {
   begun_ = true;
-  if (existed_) cut_to_the_checkpoint();
+  // The model and the summary of an earlier process belong together, and stay until the run ends.
+  if (existed_) metrics_->cut(kept_bytes_);
   if (at_start_) at_start_();
   job_text_ = start.job_text;
   is_tuned_ = start.is_tuned;
@@ -124,7 +119,8 @@ void RunDirectory::on_start(const RunStart& start) {
       learners_.push_back({start.resumed->batch, start.learners_per_device});
     }
   }
-  if (is_tuned_) write_replay();
+  writes_replay_ = is_tuned_ || (start.resumed && learners_.size() > 1);
+  if (writes_replay_) write_replay();
 }
 
 void RunDirectory::on_progress(const RunProgress&) {}
@@ -142,7 +138,7 @@ void RunDirectory::on_resize(const ResizeRow& row) {
   if (row.to == row.from) return;
   if (learners_.back().at_batch == row.batch) learners_.pop_back();
   learners_.push_back({row.batch, row.to});
-  if (is_tuned_) write_replay();
+  if (writes_replay_) write_replay();
 }
 
 void RunDirectory::on_switch(const SwitchRow& row) { metrics_->append("switch", to_json(row)); }
@@ -219,6 +215,7 @@ std::optional<SavedSummary> read_summary(const fs::path& directory) {
   };
   const bool has_status = summary.contains("status") && summary["status"].is_string();
   return SavedSummary{.status = has_status ? summary["status"].get<std::string>() : "",
+                      .epochs = static_cast<int>(number("epochs").value_or(0.0)),
                       .model_sha256 = summary["model_sha256"],
                       .test_accuracy = number("test_accuracy"),
                       .test_rmse = number("test_rmse"),

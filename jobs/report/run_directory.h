@@ -41,7 +41,7 @@ class RunDirectory final : public RunObserver {
   ~RunDirectory() override;
 
   // The run will go on from `saved`: when it starts, its log is cut to its length at that point. Null: the run begins
-  // anew, with an empty log. The summary of an earlier process is removed then, too.
+  // anew, with an empty log.
   // `at_start` is called then.
   void continue_from(const SavedRun* saved, std::function<void()> at_start = {});
   // Whether an earlier process has left a log here.
@@ -65,7 +65,6 @@ class RunDirectory final : public RunObserver {
 
  private:
   void write_replay() const;
-  void cut_to_the_checkpoint();
 
   OutputDirectory directory_;
   std::unique_ptr<MetricsLog> metrics_;
@@ -76,6 +75,7 @@ class RunDirectory final : public RunObserver {
   const Trace* trace_ = nullptr;
   std::string job_text_;
   bool is_tuned_ = false;
+  bool writes_replay_ = false;         // whether job.txtpb alone does not tell the numbers of learners
   std::vector<LearnerStep> learners_;  // learners that the run had
 };
 
@@ -92,6 +92,7 @@ std::optional<int> running_process(const std::filesystem::path& directory);
 // The part of a summary.json about the saved model.
 struct SavedSummary {
   std::string status;  // "completed"; "" if the file does not tell
+  int epochs = 0;
   std::string model_sha256;
   // None if the run could not measure the score, has no such set, or uses the other metric.
   std::optional<double> test_accuracy;

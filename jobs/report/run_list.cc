@@ -42,7 +42,9 @@ void add_epoch(const json& epoch, ListedRun& run) {
 }
 
 // Reads metrics.jsonl. Its last line may be incomplete: the run may be writing it, or may have been killed meanwhile.
-void read_metrics(const fs::path& path, ListedRun& run) {
+// Returns whether the log's last process has ended the run.
+bool read_metrics(const fs::path& path, ListedRun& run) {
+  bool has_ended = true;
   std::ifstream file(path);
   if (!file) run.problem = fmt::format("{} cannot be read", kMetricsFile);
   int number_of_line = 0;
@@ -55,12 +57,17 @@ void read_metrics(const fs::path& path, ListedRun& run) {
     }
     const std::string event = text(row, "event");
     if (event == "start") run.job = text(row, "job");
+    if (event == "start" || event == "resume") has_ended = false;
+    if (event == "finish") has_ended = true;
     if (event == "epoch") add_epoch(row, run);
   }
+  return has_ended;
 }
 
-std::string status_of(const fs::path& directory, ListedRun& run) {
+std::string status_of(const fs::path& directory, bool has_ended, ListedRun& run) {
   std::error_code error;
+  if (is_running(directory)) return "running";
+  if (!has_ended) return "killed";  // its summary, if any, is that of a process before
   if (fs::exists(directory / kSummaryFile, error)) {
     std::ifstream file(directory / kSummaryFile);
     const json summary = json::parse(file, nullptr, /*allow_exceptions=*/false);
@@ -68,7 +75,7 @@ std::string status_of(const fs::path& directory, ListedRun& run) {
     run.problem = fmt::format("{} is damaged", kSummaryFile);
     return "unknown";
   }
-  return is_running(directory) ? "running" : "killed";
+  return "killed";
 }
 
 bool is_run(const fs::path& directory) {
@@ -79,8 +86,8 @@ bool is_run(const fs::path& directory) {
 ListedRun read_run(const fs::path& directory) {
   ListedRun run;
   run.directory = directory;
-  run.status = status_of(directory, run);
-  read_metrics(directory / kMetricsFile, run);
+  const bool has_ended = read_metrics(directory / kMetricsFile, run);
+  run.status = status_of(directory, has_ended, run);
   return run;
 }
 

@@ -45,13 +45,14 @@ void describe_layers(const dataflow::Plan& training, Inspection& result) {
                  .output = to_string(shapes[static_cast<std::size_t>(node.output)]),
                  .forward_flops = node.layer->forward_flops(inputs),
                  .output_bytes = signed_bytes(training.tensor_bytes(node.output))};
-    for (const dataflow::ParameterSpec& parameter : node.layer->parameters(inputs)) {
+    for (const dataflow::ParameterSpec& parameter : dataflow::Graph::parameters(node, shapes)) {
       if (!parameter.is_statistic()) row.parameters += parameter.shape.elements();
     }
     // One forward pass, one for the gradient of the input and one for that of the parameters, as far as they exist.
     const bool input_gradient = std::ranges::any_of(
         node.inputs, [&](int input) { return backward.tensor_gradient[static_cast<std::size_t>(input)]; });
-    const std::int64_t passes = 1 + (backward.node[n] && input_gradient ? 1 : 0) + (row.parameters > 0 ? 1 : 0);
+    const std::int64_t passes =
+        1 + (backward.node[n] && input_gradient ? 1 : 0) + (backward.node[n] && row.parameters > 0 ? 1 : 0);
     result.training_flops += passes * row.forward_flops;
     result.forward_flops += row.forward_flops;
     result.parameters += row.parameters;

@@ -71,8 +71,9 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
              .may_resize = may_resize(job),
              .state_slots = pools.front()->state_slots(),
              .measures_gradients = measures_gradients(job)},
-      sizes_{pools.front()->training_plan().parameters().elements(),
-             pools.front()->training_plan().parameters().statistic_elements()},
+      sizes_{pools.front()->training_plan().parameters().moving_elements(),
+             pools.front()->training_plan().parameters().statistic_elements(),
+             pools.front()->training_plan().parameters().frozen_elements()},
       tuned_(job.tuned),
       available_(std::move(available)) {
   std::vector<SplitSize> splits;

@@ -16,8 +16,7 @@ std::int64_t model_bytes(const dataflow::Graph& graph) {
   const std::vector<engine::Shape> shapes = graph.shapes(1);
   std::int64_t elements = 0;
   for (const dataflow::Graph::Node& node : graph.nodes()) {
-    for (const dataflow::ParameterSpec& parameter :
-         node.layer->parameters(dataflow::Graph::input_shapes(node, shapes))) {
+    for (const dataflow::ParameterSpec& parameter : dataflow::Graph::parameters(node, shapes)) {
       elements += parameter.shape.elements();
     }
   }

@@ -16,14 +16,22 @@ std::string data_text(const Session& session) {
                      counted(session.test_examples(), "test example"));
 }
 
+// "8 layers, 431,080 parameters, 5,010 of them trained"
+std::string model_text(const JobOptions& job, const Session& session) {
+  const std::int64_t parameters = session.parameters();
+  const std::int64_t trained = session.trained_parameters();
+  return fmt::format("{}, {}{}", counted(static_cast<std::int64_t>(job.graph->nodes().size()), "layer"),
+                     counted(parameters, "parameter"),
+                     trained == parameters ? "" : fmt::format(", {} of them trained", grouped(trained)));
+}
+
 }  // namespace
 
 Metric metric_of(const JobOptions& job) { return job.data.input.has_ids() ? Metric::kRmse : Metric::kAccuracy; }
 
 RunStart describe_run(const JobOptions& job, const Session& session, EvaluationSet accuracy_set) {
   RunStart start{.job = job.name,
-                 .model = fmt::format("{}, {}", counted(static_cast<std::int64_t>(job.graph->nodes().size()), "layer"),
-                                      counted(session.parameters(), "parameter")),
+                 .model = model_text(job, session),
                  .data = data_text(session),
                  .learners_per_device = job.learners_per_device,
                  .is_tuned = job.tuned.has_value(),

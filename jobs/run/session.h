@@ -79,6 +79,7 @@ class Session {
   std::string first_skipped() const;
   // The job's devices, in its order.
   std::span<const std::unique_ptr<engine::Device>> devices() const noexcept { return devices_; }
+  std::int64_t trained_parameters() const { return pools_.front()->training_plan().parameters().trained_parameters(); }
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
  private:

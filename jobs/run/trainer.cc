@@ -21,6 +21,7 @@
 #include "jobs/run/run_checkpoints.h"
 #include "jobs/run/run_start.h"
 #include "jobs/run/session.h"
+#include "jobs/run/weights/initial_weights.h"
 
 namespace arbalest::jobs {
 
@@ -59,7 +60,9 @@ class Trainer {
       const bool is_new = context_.resumed == nullptr;  // a resumed run has its checkpoints already
       if (is_new && !context_.output_directory.empty()) check_output_space(context_.output_directory, job_);
       for (RunObserver* observer : context_.observers) observer->on_prepare();
+      if (is_new && job_.initialize) weights_ = read_initial_weights(*job_.initialize, *job_.graph);
       session_ = open_session(job_, context_.data_root, Session::Purpose::kTraining, context_.device_options);
+      if (weights_) load_initial_weights(*weights_, session_->scheduler());
       set_learners(job_.learners_per_device);  // the session may have fewer learners than the job
       session_->training_ring().set_observer(context_.training_input);
       session_->test_ring().set_observer(context_.evaluation_input);
@@ -140,6 +143,7 @@ class Trainer {
     start.data_root = absolute(context_.data_root);
     start.output_directory = context_.output_directory;
     start.resumed = resumed_;
+    if (weights_) start.weights = weights_->text();
     for (RunObserver* observer : context_.observers) observer->on_start(start);
   }
 
@@ -436,8 +440,11 @@ RunSummary train(const JobOptions& job, const RunContext& context) { return Trai
 
 DryRun dry_run(const JobOptions& job, const RunContext& context) {
   JobOptions fitting = job;
+  std::optional<InitialWeights> weights;
+  if (job.initialize) weights = read_initial_weights(*job.initialize, *job.graph);
   const auto session = open_session(fitting, context.data_root, Session::Purpose::kTraining, context.device_options);
   scheduler::Scheduler& scheduler = session->scheduler();
+  if (weights) load_initial_weights(*weights, scheduler);
   scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);
   progress.add(scheduler.drain());
   ModelScores scores(fitting);

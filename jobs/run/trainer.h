@@ -18,10 +18,10 @@ class LearnerCache;
 struct SavedRun;
 
 struct RunContext {
-  std::string data_root;              // root directory of the datasets
-  std::string output_directory;       // exists and is writable; "": nothing is stored (dry runs, benchmarks)
-  SavedRun* resumed = nullptr;  // the run goes on from here, and frees its vectors then; null: it begins
-  std::string resumed_path;           // of the checkpoint
+  std::string data_root;         // root directory of the datasets
+  std::string output_directory;  // exists and is writable; "": nothing is stored (dry runs, benchmarks)
+  SavedRun* resumed = nullptr;   // the run goes on from here, and frees its vectors then; null: it begins
+  std::string resumed_path;      // of the checkpoint
   // Length of the run's log, which goes into a checkpoint; unset: there is no log.
   std::function<std::uint64_t()> log_bytes;
   std::string program;                              // version and commit, for checkpoints

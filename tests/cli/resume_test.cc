@@ -82,16 +82,42 @@ TEST_CASE("resume: SIGTERM saves a checkpoint and ends; SIGUSR1 saves one and th
   CHECK(summary_of(program / "run")["train_seconds"] > summary["train_seconds"]);
 }
 
-TEST_CASE("resume: a run without a checkpoint begins anew in its directory") {
+TEST_CASE("resume: without a checkpoint a run begins anew only if that overwrites no model") {
   const Program program;
   REQUIRE(program.run(job_of("1", {"--output", "run", "--set", "checkpoint.keep_last=0"})).exit_code == 0);
-  fs::remove(program / "run/summary.json");
-  const Completed again = program.run(job_of("1", kHere));
-  CHECK(again.exit_code == 0);
-  CHECK(summary_of(program / "run")["epochs"] == 1);
-  // With the summary of a completed run there is nothing to do.
-  fs::remove_all(program / "run/checkpoints");
   CHECK_THAT(program.run(job_of("1", kHere)).out, ContainsSubstring("nothing is left to train"));
+  const Completed more = program.run(job_of("2", kHere));
+  CHECK(more.exit_code == 5);
+  CHECK_THAT(more.err, ContainsSubstring("has no checkpoint to go on from"));
+  CHECK(summary_of(program / "run")["epochs"] == 1);
+
+  fs::remove(program / "run/summary.json");
+  fs::remove(program / "run/model.safetensors");
+  const Completed again = program.run(job_of("2", kHere));
+  CHECK(again.exit_code == 0);
+  CHECK_THAT(again.err, ContainsSubstring("'run' has no checkpoint: its run begins anew"));
+  CHECK(summary_of(program / "run")["epochs"] == 2);
+}
+
+TEST_CASE("resume: an attempt that is refused changes nothing") {
+  const Program program;
+  REQUIRE(program.run(job_of("1", {"--output", "run"})).exit_code == 0);
+  const std::string summary = read_text(program / "run/summary.json");
+  const std::string metrics = read_text(program / "run/metrics.jsonl");
+  const Completed refused = program.run(job_of("2", {"--output", "run", "--resume=auto", "--set", "training.seed=5"}));
+  CHECK(refused.exit_code == 5);
+  const std::string named = fs::relative(checkpoints_in(program / "run").front(), program.directory()).string();
+  CHECK(program.run(job_of("1", {"--resume", named, "--data-root", "nowhere", "--set", "data={mnist{}}"})).exit_code ==
+        5);
+  CHECK(read_text(program / "run/summary.json") == summary);
+  CHECK(read_text(program / "run/metrics.jsonl") == metrics);
+  // A slash at the end, as a shell completes it, names the same run.
+  const Completed slash = program.run(job_of("1", {"--resume", named + "/"}));
+  CHECK(slash.exit_code == 0);
+  CHECK_FALSE(fs::exists(program / "run/checkpoints/metrics.jsonl"));
+  const Completed nothing = program.run(job_of("1", {"--resume", "run"}));
+  CHECK(nothing.exit_code == 0);
+  CHECK_THAT(nothing.out, ContainsSubstring("training.max_epochs is 1: nothing is left to train"));
 }
 
 TEST_CASE("resume: a damaged checkpoint is set aside, and the one before it is used") {

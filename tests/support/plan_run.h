@@ -45,8 +45,10 @@ struct PlanRun {
 };
 
 // Runs the forward pass and, for a training plan, the backward pass. The arena starts with garbage. Checks that nothing
-// is written past its end.
-inline PlanRun run_plan(engine::Device& device, const dataflow::Plan& plan, const PlanInput& input, int threads) {
+// is written past its end. Unless `recorded`, the step is enqueued operator by operator, and an observer of the
+// device's streams sees each.
+inline PlanRun run_plan(engine::Device& device, const dataflow::Plan& plan, const PlanInput& input, int threads,
+                        bool recorded = true) {
   const auto elements = static_cast<std::size_t>(plan.parameters().elements());
   const engine::Buffer weights = device.allocate(elements * sizeof(float));
   const engine::Buffer rounded = device.allocate(elements * sizeof(engine::BFloat16));
@@ -72,15 +74,18 @@ inline PlanRun run_plan(engine::Device& device, const dataflow::Plan& plan, cons
                                       step.as<engine::StepParameters>(),
                                       result.as<engine::StepResult>(),
                                       plan.reads_low_precision_weights() ? rounded.as<engine::BFloat16>() : nullptr};
-  stream->begin_recording();
-  plan.forward(*stream, buffers);
-  plan.backward(*stream, buffers);
-  const std::unique_ptr<engine::TaskGraph> recorded = stream->end_recording();
   const std::vector<float> images(input.images.begin(), input.images.end());
   copy(device, plan.images(arena.as<std::byte>()), images.data(), images.size() * sizeof(float));
   copy(device, plan.labels(arena.as<std::byte>()), input.labels.data(), input.labels.size() * sizeof(std::int32_t));
 
-  stream->launch(*recorded, "step");
+  std::unique_ptr<engine::TaskGraph> graph;
+  if (recorded) stream->begin_recording();
+  plan.forward(*stream, buffers);
+  plan.backward(*stream, buffers);
+  if (recorded) {
+    graph = stream->end_recording();
+    stream->launch(*graph, "step");
+  }
   stream->record().synchronize();
   CHECK(download<unsigned char>(device, arena.as<std::byte>() + plan.arena_bytes(), guard.size()) == guard);
   PlanRun run{download<engine::StepResult>(device, result.data(), 1)[0], {}};

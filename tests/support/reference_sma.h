@@ -19,7 +19,8 @@ struct ReferenceSma {
   double central_momentum = 0.0;
   engine::UpdateRule rule{};
   std::optional<float> clip_gradient_norm{};
-  std::vector<double> decay_multipliers{};  // by element; empty: all 1
+  std::vector<double> decay_multipliers{};          // by element; empty: all 1
+  std::vector<double> learning_rate_multipliers{};  // by element; empty: all 1
   // By element: the momentum of a running statistic, or 0 for a trainable element. The "gradient" of a running
   // statistic is the mini-batch's value. Empty: all elements are trainable.
   std::vector<double> statistic_momenta{};
@@ -72,7 +73,8 @@ struct ReferenceSma {
           if (step == period) squares += (w[i] - central[i]) * (w[i] - central[i]);
           const double c = step == period && learners > 1 ? alpha * (w[i] - central[i]) : 0.0;
           const double decay = decay_multipliers.empty() ? 1.0 : decay_multipliers[i];
-          w[i] += updates[j].move(i, w[i], scale * g[i], rate, decay) - c;
+          const double factor = learning_rate_multipliers.empty() ? 1.0 : learning_rate_multipliers[i];
+          w[i] += updates[j].move(i, w[i], scale * g[i], factor * rate, decay) - c;
           corrections[i] += c;
         }
       }

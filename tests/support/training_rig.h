@@ -17,6 +17,7 @@
 #include "dataflow/input/images/stored_images.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/outputs/classification.h"
+#include "dataflow/parameter_rules.h"
 #include "engine/devices.h"
 #include "engine/host/pool.h"
 #include "scheduler/scheduler.h"
@@ -118,6 +119,7 @@ struct RigOptions {
   engine::Shape image{1, 4, 4};
   std::int64_t classes = 3;
   std::vector<dataflow::LayerDescription> layers;  // empty: logistic regression
+  dataflow::ParameterRuleOf rule_of = {};          // empty: no rules
   scheduler::LearningRateSchedule learning_rate{.base = 0.1, .with_learners = scheduler::RateScaling::kKeep};
   sma::Options synchronization;
   std::vector<sma::Options> switches = {};  // schemes that the run may switch to
@@ -150,7 +152,8 @@ class TrainingRig {
     const int learners =
         std::max(options.most_learners, std::accumulate(options.learners.begin(), options.learners.end(), 0));
     const auto layers = options.layers.empty() ? logistic_regression(options.classes) : options.layers;
-    const dataflow::Graph graph = dataflow::Graph::build(data_->description(), layers);
+    dataflow::Graph graph = dataflow::Graph::build(data_->description(), layers);
+    if (options.rule_of) graph = dataflow::with_rules(graph, options.rule_of);
     for (const std::string& name : options.devices) {
       devices_.push_back(
           engine::open_device(engine::parse_device(name), {.observer = options.observer, .graphs = options.graphs}));

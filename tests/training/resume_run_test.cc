@@ -286,6 +286,24 @@ TEST_CASE("a changed job, other data and a finished run are told apart", "[check
   CHECK_THROWS_WITH(jobs::train(job, context), ContainsSubstring("other data"));
 }
 
+TEST_CASE("a run that was killed after it reached its target trains no further", "[checkpoint]") {
+  const jobs::JobOptions job = job_with({"training.target_accuracy=0.7"});
+  const TemporaryDirectory output;
+  const Part first = train_part(job, output.path());
+  REQUIRE(first.summary.status == RunStatus::kTargetReached);
+  fs::remove(output.path() / jobs::kSummaryFile);
+  fs::remove(output.path() / jobs::kModelFile);
+  const Part second = train_part(job, output.path());
+  CHECK(second.summary.status == RunStatus::kTargetReached);
+  CHECK(second.summary.model_sha256 == first.summary.model_sha256);
+  CHECK(second.summary.time_to_accuracy_seconds == first.summary.time_to_accuracy_seconds);
+  CHECK(second.summary.examples == first.summary.examples);
+  // A higher target has a time of its own.
+  const Part higher = train_part(job_with({"training.target_accuracy=0.99"}), output.path());
+  CHECK(higher.summary.status == RunStatus::kCompleted);
+  CHECK_FALSE(higher.summary.time_to_accuracy_seconds);
+}
+
 TEST_CASE("a run ends when its score stops improving, also if it is resumed meanwhile", "[checkpoint]") {
   // With a learning rate of almost zero after epoch 2, no later epoch improves by a point.
   const std::vector<std::string> settings = {"training.max_epochs=9", "training.patience_epochs=2",
@@ -303,7 +321,7 @@ TEST_CASE("a run ends when its score stops improving, also if it is resumed mean
     CHECK(expected.rows[i].test_accuracy < best + 0.01);
   }
   const TemporaryDirectory parts;
-  CHECK(train_part(job_with(settings), parts.path(), 3000).summary.status == RunStatus::kStopped);
+  CHECK(train_part(job_with(settings), parts.path(), 2000).summary.status == RunStatus::kStopped);
   const Part resumed = train_part(job_with(settings), parts.path());
   CHECK(resumed.summary.epochs == expected.summary.epochs);
   CHECK(resumed.summary.model_sha256 == expected.summary.model_sha256);

@@ -139,8 +139,8 @@ void blocked_gradients(const BlockedImages& of, const BlockedGradients<T>& task,
     });
     const double inverse = terms.inverse[c * of.lanes];
     for_places(of, c, [&](Index place) {
-      means[place] = static_cast<float>(sum / numbers);
-      slopes[place] = static_cast<float>(inverse * inverse * product / numbers);
+      means[place] = task.constant_statistics ? 0.0F : static_cast<float>(sum / numbers);
+      slopes[place] = task.constant_statistics ? 0.0F : static_cast<float>(inverse * inverse * product / numbers);
     });
     if (c >= of.channels) continue;
     task.shift_gradient[c] = static_cast<float>(sum);

@@ -28,7 +28,7 @@ struct Plan {
 };
 
 template <typename T>
-void add_forward(Program& program, const Plan& plan, const BatchNormSpec& spec, bool training) {
+void add_forward(Program& program, const Plan& plan, const BatchNormSpec& spec, bool measures) {
   const Operand addend =
       plan.has_addend ? program.read_as({input_role(1), descriptor(*spec.addend)}, descriptor(spec.input)) : Operand{};
   const Operand partials = program.scratch(floats(Role::kScratch, partial_floats(plan.images)).descriptor);
@@ -37,7 +37,7 @@ void add_forward(Program& program, const Plan& plan, const BatchNormSpec& spec, 
     const NormTerms terms = plan.terms_at(addresses);
     const float* scale = given(addresses, Role::kWeights);
     const float* shift = given(addresses, Role::kBias);
-    if (training) {
+    if (measures) {
       measure_blocked(plan.images, input, scale, shift, plan.epsilon, partials.at<float>(addresses), terms,
                       wanted(addresses, Role::kMeanGradient), wanted(addresses, Role::kVarianceGradient),
                       context.threads);
@@ -56,11 +56,13 @@ void add_backward(Program& program, const Plan& plan, const BatchNormSpec& spec,
   std::optional<AddendGradient> of_addend;
   if (plan.has_addend) of_addend.emplace(spec, options, descriptor(spec.input), program);
   const Operand addend_gradient = plan.has_addend ? of_addend->place : Operand{};
-  program.add([=, input_gradient = options.wants_gradient(0)](const TaskContext& context, const Addresses& addresses) {
+  program.add([=, input_gradient = options.wants_gradient(0), frozen_statistics = spec.frozen_statistics](
+                  const TaskContext& context, const Addresses& addresses) {
     const NormTerms terms = plan.terms_at(addresses);
     BlockedGradients<T> task{.input = static_cast<const T*>(addresses[Role::kInput]),
                              .output_gradient = static_cast<const T*>(addresses[Role::kOutputGradient]),
                              .relu = plan.relu,
+                             .constant_statistics = frozen_statistics,
                              .scale_gradient = wanted(addresses, Role::kWeightsGradient),
                              .shift_gradient = wanted(addresses, Role::kBiasGradient)};
     if (plan.has_addend) {
@@ -113,7 +115,7 @@ std::unique_ptr<Operator> make_blocked_batch_norm(const BatchNormSpec& spec, con
   std::optional<Program> backward;
   if (training) backward.emplace(engine);
   with_elements(spec.input.dtype(), [&]<typename T>(ElementKind<T>) {
-    add_forward<T>(forward, plan, spec, training);
+    add_forward<T>(forward, plan, spec, spec.measures(training));
     if (training) add_backward<T>(*backward, plan, spec, options);
   });
   return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::move(backward));

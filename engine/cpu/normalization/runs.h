@@ -29,12 +29,13 @@ template <typename T>
 struct BlockedGradients {
   const T* input;
   const T* output_gradient;
-  bool relu = false;             // whether the gradient passes ReLU first
-  const T* output = nullptr;     // with an addend: shows where ReLU was active, which the input alone does not
-  T* addend_gradient = nullptr;  // with an addend: output_gradient times ReLU's derivative; may be the same buffer
-  T* input_gradient = nullptr;   // null: not wanted; may be the buffer of the last gradient that is read
-  float* scale_gradient;         // [channels]
-  float* shift_gradient;         // [channels]
+  bool relu = false;                 // whether the gradient passes ReLU first
+  bool constant_statistics = false;  // the statistics do not depend on the input
+  const T* output = nullptr;         // with an addend: shows where ReLU was active, which the input alone does not
+  T* addend_gradient = nullptr;      // with an addend: output_gradient times ReLU's derivative; may be the same buffer
+  T* input_gradient = nullptr;       // null: not wanted; may be the buffer of the last gradient that is read
+  float* scale_gradient;             // [channels]
+  float* shift_gradient;             // [channels]
 };
 
 enum class BehindNorm { kNothing, kRelu, kAddendAndRelu };

@@ -98,13 +98,14 @@ std::optional<Activation> find_activation(const dnnl::engine& engine, OperatorMo
 }
 
 std::optional<BatchNormalization> find_batch_normalization(const dnnl::engine& engine, OperatorMode mode,
-                                                           const dnnl::memory::desc& tensor, float epsilon, bool relu) {
+                                                           const dnnl::memory::desc& tensor, float epsilon, bool relu,
+                                                           bool given_statistics) {
   using Flags = dnnl::normalization_flags;
   const bool training = mode == OperatorMode::kTraining;
   Flags flags = Flags::use_scale | Flags::use_shift;
   if (relu) flags |= Flags::fuse_norm_relu;
-  const Flags forward_flags = training ? flags : flags | Flags::use_global_stats;
-  const dnnl::batch_normalization_forward::desc forward(direction(mode), tensor, epsilon, forward_flags);
+  if (!training || given_statistics) flags |= Flags::use_global_stats;
+  const dnnl::batch_normalization_forward::desc forward(direction(mode), tensor, epsilon, flags);
   auto forward_kernel =
       kernel_or_none(dnnl::batch_normalization_forward::primitive_desc(forward, user_scratchpad(), engine, true));
   if (!forward_kernel.has_value()) return std::nullopt;

@@ -72,8 +72,9 @@ struct BatchNormalization {
   std::optional<dnnl::batch_normalization_backward::primitive_desc> backward;  // in training
 };
 // Null if oneDNN has only the reference. Output and gradients have the input's layout. In training forward writes the
-// batch's statistics; at inference it reads the running ones.
+// batch's statistics; with `given_statistics` and at inference it reads them.
 std::optional<BatchNormalization> find_batch_normalization(const dnnl::engine& engine, OperatorMode mode,
-                                                           const dnnl::memory::desc& tensor, float epsilon, bool relu);
+                                                           const dnnl::memory::desc& tensor, float epsilon, bool relu,
+                                                           bool given_statistics);
 
 }  // namespace arbalest::engine::cpu

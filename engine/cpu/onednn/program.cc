@@ -164,6 +164,8 @@ void ProgramOperator::backward(Stream& stream, const char* label, const Backward
   }
   addresses.set(Role::kWeights, first(operands.parameters));
   addresses.set(Role::kBias, second(operands.parameters));
+  addresses.set(Role::kMean, at(2, operands.parameters));
+  addresses.set(Role::kVariance, at(3, operands.parameters));
   addresses.set(Role::kWeightsGradient, first(operands.parameter_gradients));
   addresses.set(Role::kBiasGradient, second(operands.parameter_gradients));
   addresses.set(Role::kSaved, operands.saved);

@@ -20,18 +20,23 @@ BatchNormalization choose_kernels(const BatchNormSpec& spec, OperatorMode mode, 
   const Shape& shape = spec.input.shape();
   const bool relu = spec.relu && !spec.addend.has_value();
   for (const auto& layout : {descriptor(spec.input), plain_descriptor(shape, spec.input.dtype())}) {
-    if (auto kernels = find_batch_normalization(engine, mode, layout, spec.epsilon, relu)) return *kernels;
+    if (auto kernels = find_batch_normalization(engine, mode, layout, spec.epsilon, relu, spec.frozen_statistics))
+      return *kernels;
   }
   fail(ErrorKind::kDevice, "oneDNN has no fast kernel for batch norm of {}", to_string(shape));
 }
 
-// Values that forward saves for backward: the batch's statistics and, with ReLU, where it was active.
+// Values that forward saves for backward: the batch's statistics and, with ReLU, where it was active. Frozen statistics
+// are parameters, and nothing of them is saved.
 struct Saved {
   Saved(std::int64_t channels, const dnnl::memory::desc& passed)
       : mean{Role::kSaved, plain_descriptor({channels}, DType::kFloat32)},
         variance{Role::kSaved, mean.descriptor, aligned(mean.descriptor.get_size())},
         workspace{Role::kSaved, passed, 2 * variance.offset} {}
 
+  // The statistics with which the layer normalizes.
+  Operand used_mean(bool measured) const { return measured ? mean : Operand{Role::kMean, mean.descriptor}; }
+  Operand used_variance(bool measured) const { return measured ? variance : Operand{Role::kVariance, mean.descriptor}; }
   bool has_workspace() const { return workspace.descriptor.get_size() > 0; }
   std::size_t bytes() const { return workspace.offset + aligned(workspace.descriptor.get_size()); }
 
@@ -76,8 +81,8 @@ Program make_backward(const BatchNormSpec& spec, const PrepareOptions& options, 
   const Operand produced =
       is_wanted ? program.write_as(target, kernel.diff_src_desc()) : program.scratch(kernel.diff_src_desc());
   Program::Arguments arguments{{DNNL_ARG_SRC, input},
-                               {DNNL_ARG_MEAN, saved.mean},
-                               {DNNL_ARG_VARIANCE, saved.variance},
+                               {DNNL_ARG_MEAN, saved.used_mean(spec.measures(true))},
+                               {DNNL_ARG_VARIANCE, saved.used_variance(spec.measures(true))},
                                {DNNL_ARG_SCALE, {Role::kWeights, vector}},
                                {DNNL_ARG_SHIFT, {Role::kBias, vector}},  // required, though nothing reads it
                                {DNNL_ARG_DIFF_DST, arriving},
@@ -97,7 +102,8 @@ std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const Prepare
   ARBALEST_CHECK(!spec.addend.has_value() || (spec.relu && spec.addend->shape() == spec.input.shape()));
   const bool training = options.mode == OperatorMode::kTraining;
   const std::int64_t channels = spec.input.shape()[1];
-  if (training) numbers_of_channel(spec);
+  const bool measures = spec.measures(training);
+  if (measures) numbers_of_channel(spec);
   if (const auto images = blocked_images(descriptor(spec.input))) {
     return make_blocked_batch_norm(spec, *images, options, engine);
   }
@@ -113,14 +119,14 @@ std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const Prepare
   Program forward(engine);
   Program::Arguments arguments{
       {DNNL_ARG_SRC, forward.read_as({Role::kInput, descriptor(spec.input)}, kernels.forward.src_desc())},
-      {DNNL_ARG_MEAN, training ? saved.mean : Operand{Role::kMean, vector}},
-      {DNNL_ARG_VARIANCE, training ? saved.variance : Operand{Role::kVariance, vector}},
+      {DNNL_ARG_MEAN, saved.used_mean(measures)},
+      {DNNL_ARG_VARIANCE, saved.used_variance(measures)},
       {DNNL_ARG_SCALE, {Role::kWeights, vector}},
       {DNNL_ARG_SHIFT, {Role::kBias, vector}},
       {DNNL_ARG_DST, {Role::kOutput, kernels.forward.dst_desc()}}};
   if (training && saved.has_workspace()) arguments.push_back({DNNL_ARG_WORKSPACE, saved.workspace});
   forward.add(kernels.forward, std::move(arguments));
-  if (training) hand_over_statistics(forward, saved, channels, numbers_of_channel(spec));
+  if (measures) hand_over_statistics(forward, saved, channels, numbers_of_channel(spec));
   if (spec.addend.has_value()) add_addend(forward, *spec.addend, kernels.forward.dst_desc());
   std::optional<Program> backward;
   if (training) backward = make_backward(spec, options, kernels, saved, engine);

@@ -20,6 +20,7 @@ class BatchNorm final : public Operator {
         epsilon_(spec.epsilon),
         relu_(spec.relu ? 1 : 0),
         training_(options.mode == OperatorMode::kTraining),
+        measures_(spec.measures(training_)),
         input_gradient_(options.wants_gradient(0)),
         addend_gradient_(options.wants_gradient(1)),
         shape_(spec.input.shape()),
@@ -35,7 +36,7 @@ class BatchNorm final : public Operator {
     traits_.parameters.assign(kBatchNormParameters, make_layout({of_.channels}, DType::kFloat32, Order::kCanonical));
     traits_.in_place_forward = !training_;
     if (!training_) return;
-    numbers_of_channel(spec);
+    if (measures_) numbers_of_channel(spec);
     traits_.in_place_backward = !has_addend_ || is_alike_;
     traits_.in_place_backward_input = has_addend_ ? 1 : 0;  // backward writes its gradient first
     traits_.backward_reads_inputs = true;
@@ -51,13 +52,13 @@ class BatchNorm final : public Operator {
     auto* partials = static_cast<Moments*>(operands.scratch);
     const BatchStatistics batch = statistics_in(operands.saved);
     const MeasuredStatistics measured =
-        training_ ? MeasuredStatistics{batch, at(operands.parameter_gradients, 2), at(operands.parameter_gradients, 3)}
+        measures_ ? MeasuredStatistics{batch, at(operands.parameter_gradients, 2), at(operands.parameter_gradients, 3)}
                   : MeasuredStatistics{};
-    const NormTerms terms = training_ ? terms_of(operands.parameters, batch) : running_terms(operands.parameters);
+    const NormTerms terms = terms_of(operands.parameters, batch);
     const void* addend = has_addend_ ? operands.inputs[1] : nullptr;
     void* copy = place_in(operands.scratch);
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
-      if (training_) measure(input, of_, epsilon_, measured, {partials, context.arrivals}, context.stream);
+      if (measures_) measure(input, of_, epsilon_, measured, {partials, context.arrivals}, context.stream);
       const void* added = addend;
       if (has_addend_ && !is_alike_) {
         transpose(addend, addend_arrangement_, copy, arrangement_, shape_, context.stream);
@@ -92,7 +93,7 @@ class BatchNorm final : public Operator {
       NormTerms behind_relu = terms;
       if (has_addend_) behind_relu.relu = 0;  // the addend's gradient already includes ReLU's derivative
       find_input_gradient(input, has_addend_ ? addition.gradient : output_gradient, input_gradient, of_, behind_relu,
-                          gradients, context.stream);
+                          gradients, !measures_, context.stream);
     });
   }
 
@@ -115,9 +116,7 @@ class BatchNorm final : public Operator {
     return static_cast<float*>(gradients[index]);
   }
   NormTerms terms_of(std::span<const void* const> parameters, const BatchStatistics& batch) const {
-    return {at(parameters, 0), at(parameters, 1), batch.mean, batch.inverse, nullptr, epsilon_, relu_};
-  }
-  NormTerms running_terms(std::span<const void* const> parameters) const {
+    if (measures_) return {at(parameters, 0), at(parameters, 1), batch.mean, batch.inverse, nullptr, epsilon_, relu_};
     return {at(parameters, 0), at(parameters, 1), at(parameters, 2), nullptr, at(parameters, 3), epsilon_, relu_};
   }
 
@@ -125,6 +124,7 @@ class BatchNorm final : public Operator {
   const float epsilon_;
   const std::int32_t relu_;
   const bool training_;
+  const bool measures_;  // whether forward measures the mini-batch, or uses the running statistics
   const bool input_gradient_;
   const bool addend_gradient_;
   const Shape shape_;

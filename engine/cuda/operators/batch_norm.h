@@ -21,7 +21,8 @@ struct MeasuredStatistics {
   float* unbiased;  // unbiased variance
 };
 
-// Parameters and statistics; [channels] each. In training `inverse` is set, at inference `variance`; the other is null.
+// Parameters and statistics; [channels] each. `inverse` is set for the mini-batch's statistics, `variance` for the
+// running ones; the other is null.
 struct NormTerms {
   const float* scale;
   const float* shift;
@@ -90,10 +91,11 @@ void sum_gradients(const T* input, const T* output_gradient, const NormAddition<
                    const NormTerms& terms, const NormGradients& target, const BlockSums<GradientSums>& shared,
                    cudaStream_t stream);
 
-// dx = scale / sqrt(v + epsilon) (dy - mean of dy - n mean of (dy n)), where n is the normalized x. `input_gradient`
-// may be `output_gradient`.
+// dx = scale / sqrt(v + epsilon) (dy - mean of dy - n mean of (dy n)), where n is the normalized x; if the statistics
+// are constant: dx = scale / sqrt(v + epsilon) dy. `input_gradient` may be `output_gradient`.
 template <typename T>
 void find_input_gradient(const T* input, const T* output_gradient, T* input_gradient, const Geometry& of,
-                         const NormTerms& terms, const NormGradients& sums, cudaStream_t stream);
+                         const NormTerms& terms, const NormGradients& sums, bool constant_statistics,
+                         cudaStream_t stream);
 
 }  // namespace arbalest::engine::cuda

@@ -135,8 +135,7 @@ __global__ void sum_channel_gradients(const typename G::Element* input, const ty
 template <typename G>
 __global__ void find_group_gradient(const typename G::Element* input, const typename G::Element* output_gradient,
                                     typename G::Element* input_gradient, const Geometry of, const NormTerms terms,
-                                    const NormGradients sums) {
-  const float share = 1.0F / static_cast<float>(of.rows * (G::kNumbers / G::kChannels));
+                                    const NormGradients sums, const float share) {
   for_elements(of, [&](std::int64_t i, std::int64_t column) {
     const GroupTerms<G::kChannels> of_group(terms, column);
     const Floats<G::kChannels> scale_sum = load_group<G::kChannels>(sums.scale, column);
@@ -202,10 +201,13 @@ void sum_gradients(const T* input, const T* output_gradient, const NormAddition<
 
 template <typename T>
 void find_input_gradient(const T* input, const T* output_gradient, T* input_gradient, const Geometry& of,
-                         const NormTerms& terms, const NormGradients& sums, cudaStream_t stream) {
+                         const NormTerms& terms, const NormGradients& sums, bool constant_statistics,
+                         cudaStream_t stream) {
   with_groups<T>(of, [&]<typename G>(G, const Geometry& groups) {
+    const auto numbers = static_cast<float>(groups.rows * (G::kNumbers / G::kChannels));
+    const float share = constant_statistics ? 0.0F : 1.0F / numbers;  // of a sum in its mean
     launch(find_group_gradient<G>, blocks_for(groups.rows * groups.channels), stream, input, output_gradient,
-           input_gradient, groups, terms, sums);
+           input_gradient, groups, terms, sums, share);
   });
 }
 
@@ -216,7 +218,7 @@ void find_input_gradient(const T* input, const T* output_gradient, T* input_grad
   template void sum_gradients(const T*, const T*, const NormAddition<T>&, const Geometry&, const NormTerms&,         \
                               const NormGradients&, const BlockSums<GradientSums>&, cudaStream_t);                   \
   template void find_input_gradient(const T*, const T*, T*, const Geometry&, const NormTerms&, const NormGradients&, \
-                                    cudaStream_t);
+                                    bool, cudaStream_t);
 ARBALEST_INSTANTIATE(float)
 ARBALEST_INSTANTIATE(BFloat16)
 #undef ARBALEST_INSTANTIATE

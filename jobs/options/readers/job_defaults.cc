@@ -4,6 +4,7 @@
 
 #include "dataflow/models/model_defaults.h"
 #include "jobs/options/job_options.h"
+#include "jobs/options/parameters/initialize_reader.h"
 #include "jobs/options/readers/checkpoint_reader.h"
 #include "jobs/options/readers/data_defaults.h"
 #include "jobs/options/readers/job_reader.h"
@@ -46,6 +47,7 @@ void fill_defaults(v1::Job& job, const std::string& file) {
   if (!job.has_name()) job.set_name(name_after(file));
   if (job.has_model()) dataflow::fill_defaults(*job.mutable_model());
   if (job.has_data()) fill_defaults(*job.mutable_data(), file);
+  if (job.has_initialize()) fill_defaults(*job.mutable_initialize(), file);
   fill_training(*job.mutable_training());
   fill_optimizer(*job.mutable_optimizer());
   fill_learning_rate(*job.mutable_learning_rate(), job.training().max_epochs());

@@ -5,6 +5,8 @@
 #include "engine/cuda_devices.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/known_datasets.h"
+#include "jobs/options/parameters/initialize_reader.h"
+#include "jobs/options/parameters/parameter_rules_reader.h"
 #include "jobs/options/readers/checkpoint_reader.h"
 #include "jobs/options/readers/data_reader.h"
 #include "jobs/options/readers/graph_reader.h"
@@ -183,7 +185,10 @@ class JobReader {
     GraphContext context{.input = std::nullopt, .batch_size = std::nullopt};
     if (options_.data.input.classes > 0) context.input = options_.data.input;
     if (!issues_.has("training.batch_size")) context.batch_size = options_.training.batch_size;
-    options_.graph = read_graph(job_.model(), context, issues_);
+    options_.graph = read_parameter_rules(job_, read_graph(job_.model(), context, issues_), issues_);
+    if (job_.has_initialize()) {
+      options_.initialize = jobs::read_initialize(job_.initialize(), options_.graph.get(), issues_);
+    }
   }
 
   void read_round() {
@@ -213,6 +218,7 @@ class JobReader {
       warn(validation_warning(*options_.data.validation_examples, options_.training.target_accuracy));
     }
     warn_of_softmax();
+    if (options_.initialize) warn(initialize_warning(*options_.initialize, *options_.graph));
     for (std::size_t i = 0; i < options_.devices.size(); ++i) {
       const int cores = engine::core_count(options_.devices[i]);
       int most = options_.learners_per_device[i];

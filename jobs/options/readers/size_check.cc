@@ -37,7 +37,7 @@ std::vector<SizeIssue> check_sizes(const dataflow::Graph& graph, std::int64_t ba
     if (std::ranges::none_of(inputs, is_too_large)) {
       check(node.name, "output", shapes[static_cast<std::size_t>(node.output)]);
     }
-    for (const dataflow::ParameterSpec& parameter : node.layer->parameters(inputs)) {
+    for (const dataflow::ParameterSpec& parameter : dataflow::Graph::parameters(node, shapes)) {
       check(node.name, parameter.name, parameter.shape);
     }
   }

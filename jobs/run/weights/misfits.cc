@@ -1,0 +1,102 @@
+#include "jobs/run/weights/misfits.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "jobs/messages/text.h"
+#include "jobs/options/parameters/name_pattern.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+std::string shape_text(const engine::Shape& shape) {
+  std::string text;
+  for (const std::int64_t extent : shape) text += fmt::format("{}{}", text.empty() ? "" : ", ", extent);
+  return "[" + text + "]";
+}
+
+// `fresh: "fc" fresh: "bn1"`, with one pattern for each layer.
+std::string patterns_for(const char* field, const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 6;
+  std::vector<std::string> layers;
+  for (const std::string& name : names) {
+    const std::string layer(layer_of(name).empty() ? name : layer_of(name));
+    if (std::ranges::find(layers, layer) == layers.end()) layers.push_back(layer);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(layers.size(), kShown); ++i) {
+    text += fmt::format("{}{}: \"{}\"", i == 0 ? "" : " ", field, layers[i]);
+  }
+  return layers.size() > kShown ? text + " ..." : text;
+}
+
+// The prefix that `longer` puts before each name of `shorter`; none if there is no such prefix.
+std::optional<std::string> prefix_of(const std::vector<Misfits::Tensor>& longer,
+                                     const std::vector<Misfits::Tensor>& shorter) {
+  std::set<std::string_view> names;
+  for (const Misfits::Tensor& tensor : longer) names.insert(tensor.name);
+  for (const Misfits::Tensor& tensor : longer) {
+    const std::string& first = shorter.front().name;
+    if (tensor.name.size() <= first.size() || !tensor.name.ends_with(first)) continue;
+    const std::string prefix = tensor.name.substr(0, tensor.name.size() - first.size());
+    const bool fits =
+        std::ranges::all_of(shorter, [&](const Misfits::Tensor& one) { return names.contains(prefix + one.name); });
+    if (fits) return prefix;
+  }
+  return std::nullopt;
+}
+
+// A renaming that explains all that is missing; "" if there is none.
+std::string renaming(const Misfits& misfits) {
+  if (misfits.missing.empty() || misfits.unexpected.empty()) return "";
+  if (const auto prefix = prefix_of(misfits.unexpected, misfits.missing)) {
+    return fmt::format("rename {{ from: \"{}*\" to: \"*\" }}", *prefix);
+  }
+  const auto prefix = prefix_of(misfits.missing, misfits.unexpected);
+  return prefix ? fmt::format("rename {{ from: \"*\" to: \"{}*\" }}", *prefix) : "";
+}
+
+std::string advice(const Misfits& misfits) {
+  if (std::string rename = renaming(misfits); !rename.empty()) return "add to initialize: " + rename;
+  std::vector<std::string> fresh;
+  for (const Misfits::Tensor& tensor : misfits.missing) fresh.push_back(tensor.name);
+  for (const Misfits::Misshapen& tensor : misfits.misshapen) fresh.push_back(tensor.name);
+  std::vector<std::string> ignored;
+  for (const Misfits::Tensor& tensor : misfits.unexpected) ignored.push_back(tensor.name);
+  std::string text;
+  if (!fresh.empty()) text += patterns_for("fresh", fresh) + " to start with initial values";
+  if (!ignored.empty()) {
+    text += fmt::format("{}{} to leave out what the model lacks", text.empty() ? "" : "; ",
+                        patterns_for("ignore", ignored));
+  }
+  if (!fresh.empty() && !ignored.empty()) text += "; or rename { from: \"...\" to: \"...\" } where only names differ";
+  return text.empty() ? "" : "add to initialize: " + text;
+}
+
+}  // namespace
+
+std::string describe(const Misfits& misfits, const std::string& path) {
+  std::string text = fmt::format("'{}' does not fit the model:", path);
+  for (const Misfits::Tensor& tensor : misfits.missing) {
+    text += fmt::format("\n  missing: '{}' {}", tensor.name, shape_text(tensor.shape));
+  }
+  for (const Misfits::Misshapen& tensor : misfits.misshapen) {
+    text += fmt::format("\n  shape: '{}' is {} in the file and {} in the model", tensor.name,
+                        shape_text(tensor.in_file), shape_text(tensor.in_model));
+  }
+  for (const Misfits::Tensor& tensor : misfits.unexpected) {
+    text += fmt::format("\n  unexpected: '{}' {}", tensor.name, shape_text(tensor.shape));
+  }
+  for (const std::string& other : misfits.others) text += "\n  " + other;
+  for (const std::string& pattern : misfits.unused)
+    text += fmt::format("\n  {} matches no tensor of the file", pattern);
+  const std::string to_do = advice(misfits);
+  return to_do.empty() ? text : text + "\n" + to_do;
+}
+
+}  // namespace arbalest::jobs

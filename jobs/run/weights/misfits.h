@@ -1,0 +1,36 @@
+// What keeps a file of weights from fitting a model, and the message about it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/shape.h"
+
+namespace arbalest::jobs {
+
+struct Misfits {
+  struct Tensor {
+    std::string name;
+    engine::Shape shape;
+  };
+  struct Misshapen {
+    std::string name;  // of the model's parameter
+    engine::Shape in_file;
+    engine::Shape in_model;
+  };
+
+  std::vector<Tensor> missing;     // parameters that the file lacks
+  std::vector<Tensor> unexpected;  // tensors that are no parameter
+  std::vector<Misshapen> misshapen;
+  std::vector<std::string> others;  // other problems of single tensors
+  std::vector<std::string> unused;  // patterns that match nothing
+
+  bool empty() const noexcept {
+    return missing.empty() && unexpected.empty() && misshapen.empty() && others.empty() && unused.empty();
+  }
+};
+
+// One line for each misfit, and then what to add to the job's `initialize`. Not for empty misfits.
+std::string describe(const Misfits& misfits, const std::string& path);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,85 @@
+// Factors of the learning rate for single parameters, and parameters without one, against SMA in double precision.
+#include <algorithm>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/softmax_regression.h"
+#include "tests/support/training_rig.h"
+
+namespace {
+
+using namespace arbalest;
+using tests::flatten;
+using tests::ReferenceSma;
+using tests::RigOptions;
+using tests::TrainingRig;
+
+constexpr float kWeightFactor = 0.25F;
+constexpr float kBiasFactor = 3.0F;
+
+// Compares training with these factors. A parameter whose factor is 0 is frozen.
+void compare_with_reference(RigOptions options, float weight_factor, float bias_factor) {
+  options.rule_of = [&](const std::string& name) {
+    const float factor = name == "logits.bias" ? bias_factor : weight_factor;
+    return factor == 0.0F ? dataflow::ParameterRule{.is_frozen = true}
+                          : dataflow::ParameterRule{.learning_rate_multiplier = factor};
+  };
+  constexpr int kRounds = 20;
+  TrainingRig rig(options);
+  const int learners = rig.scheduler().learners();
+  ReferenceSma reference{.learners = learners,
+                         .period = options.synchronization.period,
+                         .alpha = 1.0 / learners,
+                         .central_momentum = options.synchronization.momentum.value(),
+                         .rule = options.rule,
+                         .clip_gradient_norm = options.clip_gradient_norm};
+  reference.start(flatten(rig.scheduler().snapshot()));
+  reference.learning_rate_multipliers.assign(reference.central.size(), double{weight_factor});
+  std::fill_n(reference.learning_rate_multipliers.rbegin(), options.classes, double{bias_factor});
+  tests::SoftmaxRegression regression(rig);
+  const auto gradient = [&](std::uint64_t task, const std::vector<double>& weights) {
+    std::vector<double> g = regression.gradient()(task, weights);
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      if (reference.learning_rate_multipliers[i] == 0.0) g[i] = 0.0;  // it does not count in the norm
+    }
+    return g;
+  };
+  for (int round = 0; round < kRounds; ++round) reference.round(options.learning_rate.base, gradient);
+  const scheduler::Progress progress = rig.run(kRounds);
+  CHECK(progress.loss_sum == Approx(regression.loss_sum()).epsilon(1e-4));
+  CHECK(tests::relative_distance(flatten(rig.scheduler().snapshot()), reference.central) < 2e-4);
+}
+
+}  // namespace
+
+TEST_CASE("multipliers scale the learning rate of their parameters under every optimizer", "[training]") {
+  const std::vector<engine::UpdateRule> rules = {
+      engine::Sgd{.weight_decay = 0.01F}, engine::Sgd{.momentum = 0.9F, .nesterov = true, .weight_decay = 0.01F},
+      engine::RmsProp{.momentum = 0.5F, .weight_decay = 0.01F}, engine::AdamW{.weight_decay = 0.1F}};
+  for (const engine::UpdateRule& rule : rules) {
+    for (const int learners : {1, 3}) {
+      CAPTURE(rule.index(), learners);
+      RigOptions options;
+      options.rule = rule;
+      options.learners = {learners};
+      options.synchronization.period = 2;
+      options.synchronization.momentum = 0.5F;
+      options.learning_rate.base = 0.02;
+      compare_with_reference(options, kWeightFactor, kBiasFactor);
+    }
+  }
+}
+
+TEST_CASE("frozen parameters stay out of the gradient's norm", "[training]") {
+  for (const int learners : {1, 3}) {
+    for (const bool freezes_weight : {false, true}) {
+      CAPTURE(learners, freezes_weight);
+      RigOptions options;
+      options.learners = {learners};
+      options.synchronization.momentum = 0.5F;
+      options.rule = engine::Sgd{.momentum = 0.5F, .weight_decay = 0.1F};
+      options.clip_gradient_norm = 0.02F;
+      compare_with_reference(options, freezes_weight ? 0.0F : 1.0F, freezes_weight ? 1.0F : 0.0F);
+    }
+  }
+}
