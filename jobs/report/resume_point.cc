@@ -82,7 +82,7 @@ void set_later_aside(const fs::path& directory, const fs::path& point, std::uint
     if (checkpoint.batches <= batches) continue;
     const fs::path aside = set_aside(checkpoint.path, "superseded");
     warn(fmt::format("the run goes on from '{}', so the later checkpoint '{}' is now '{}'", point.string(),
-                     checkpoint.string(), aside.string()));
+                     checkpoint.path.string(), aside.string()));
   }
 }
 

@@ -57,7 +57,7 @@ bool read_metrics(const fs::path& path, ListedRun& run) {
     }
     const std::string event = text(row, "event");
     if (event == "start") run.job = text(row, "job");
-    if (event == "start" || event == "resume") has_ended = false;
+    if (event == "resume") has_ended = false;
     if (event == "finish") has_ended = true;
     if (event == "epoch") add_epoch(row, run);
   }

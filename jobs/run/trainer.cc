@@ -421,6 +421,7 @@ class Trainer {
   Clock::time_point start_ = context_.now();  // less the seconds of earlier processes of the run
   RunState state_;
   std::optional<ResumeRow> resumed_;
+  std::optional<InitialWeights> weights_;  // saved weights that the run starts from
   std::unique_ptr<Session> session_;
   std::unique_ptr<LearnerChanges> changes_;  // declared after session_, which it uses
   ModelScores scores_;

@@ -78,7 +78,7 @@ Part train_part(const jobs::JobOptions& job, const fs::path& output, int looks =
                 const std::function<void()>& at_start = {}) {
   Watcher watcher(looks, at_start);
   jobs::RunDirectory directory(output, job.name, jobs::ExistingRun::kContinue);
-  const auto point = jobs::newest_resume_point(output, job, [](const std::string&) {});
+  auto point = jobs::newest_resume_point(output, job, [](const std::string&) {});
   directory.continue_from(point ? &point->saved : nullptr);
   jobs::RunContext context;
   const char* root = std::getenv("ARBALEST_DATA");
@@ -206,7 +206,7 @@ TEST_CASE("a run resumed with another number of learners trains as if its schedu
     return settings;
   }());
   const fs::path kept = jobs::checkpoints_of(stopped.path()) / "000000000300";
-  const auto point = jobs::resume_point_at(kept, after, [](const std::string&) {});
+  auto point = jobs::resume_point_at(kept, after, [](const std::string&) {});
   const TemporaryDirectory resumed;
   jobs::RunContext context;
   context.output_directory = resumed.path().string();
