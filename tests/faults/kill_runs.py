@@ -130,6 +130,7 @@ def trial(program, root, job, expected, seconds, numbers, directory):
     problem = ""
     while not problem:
         known = last_batch(run)
+        had_ended = (run / "summary.json").exists()  # it was killed after its end: nothing is left to resume
         process = subprocess.Popen(
             command(program, root, job, run), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
@@ -146,7 +147,7 @@ def trial(program, root, job, expected, seconds, numbers, directory):
         if process.returncode != 0:
             problem = f"exit code {process.returncode}: {errors[-500:]}"
         resumed = [row["batch"] for row in rows_of(run) if row["event"] == "resume"]
-        if known and (not resumed or resumed[-1] < known):
+        if known and not had_ended and (not resumed or resumed[-1] < known):
             problem = f"resumed at {resumed}, though a checkpoint of mini-batch {known} had been told"
         break
     if not problem and outcome(run) != expected:

@@ -6,6 +6,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/device_lists.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/scheme_rig.h"
 #include "tests/support/small_training.h"
 #include "tests/support/weights.h"
@@ -71,14 +72,15 @@ void compare(const RigOptions& options, int strides, const std::vector<int>& cut
 
 TEST_CASE("a saved training goes on to the same bytes, in the middle of a round and after it", "[checkpoint]") {
   for (const auto& devices : tests::device_lists()) {
-    for (const int learners : {1, 2, 3}) {
+    for (const int learners : {1, 3}) {
       if (learners < static_cast<int>(devices.size())) continue;
+      if (tests::kSanitized && learners == 1) continue;
       for (const SchemeCase& scheme : all_schemes()) {
         const SchemeCase of_three = scheme.with_period(3);
         CAPTURE(scheme.name, learners, devices.size());
         RigOptions options = scheme_options(tests::spread(learners, devices), devices);
         options.synchronization = of_three.options;
-        compare(options, 11, {1, 3, 5, 6});
+        compare(options, 9, tests::kSanitized ? std::vector<int>{4} : std::vector<int>{1, 5, 6});
       }
     }
   }
@@ -133,7 +135,7 @@ TEST_CASE("a state without the number of steps, the center before or the optimiz
 TEST_CASE("a state restored with another number of learners trains like a resize at that point", "[checkpoint]") {
   for (const SchemeCase& scheme : all_schemes()) {
     const SchemeCase of_three = scheme.with_period(3);
-    for (const int after : {1, 2, 4}) {
+    for (const int after : tests::kSanitized ? std::vector<int>{2} : std::vector<int>{1, 2, 4}) {
       CAPTURE(scheme.name, after);
       RigOptions options = scheme_options({3});
       options.most_learners = 4;
