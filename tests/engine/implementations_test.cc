@@ -68,8 +68,8 @@ TEST_CASE("a reference implementation is recognized and refused") {
   const engine::Window window{{3, 3}, {1, 1}};
   CHECK_THROWS_WITH(convolution(engine, {}, odd, window, {}), ContainsSubstring("no fast kernel"));
   const dnnl::memory::desc examples_last({8, 20, 6, 6}, f32, Tag::chwn);
-  CHECK_FALSE(
-      engine::cpu::find_batch_normalization(engine, engine::OperatorMode::kTraining, examples_last, 1e-5F, true));
+  CHECK_FALSE(engine::cpu::find_batch_normalization(engine, engine::OperatorMode::kTraining, examples_last, 1e-5F, true,
+                                                    false));
 }
 
 TEST_CASE("convolutions and dense layers apply an activation inside their kernel") {
