@@ -30,8 +30,8 @@ struct Outcome {
 
 Outcome outcome_of(TrainingRig& rig) {
   Outcome outcome;
+  outcome.model = tests::flatten(rig.scheduler().snapshot());  // waits for the learners' streams
   outcome.replicas = tests::learner_weights(rig);
-  outcome.model = tests::flatten(rig.scheduler().snapshot());
   return outcome;
 }
 
