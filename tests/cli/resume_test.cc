@@ -58,7 +58,7 @@ TEST_CASE("resume: a killed run goes on from its newest checkpoint to the bytes 
   CHECK_THAT(again.out, ContainsSubstring("the run in 'run' is complete (completed): nothing is left to train"));
 }
 
-TEST_CASE("resume: SIGTERM saves a checkpoint and ends; SIGUSR1 saves one and the run goes on") {
+TEST_CASE("resume: SIGTERM saves a checkpoint and ends, SIGUSR1 saves one and the run goes on") {
   const Program program;
   const std::vector<std::string> rarely = {"--output", "run", "--resume=auto", "--set",
                                            "checkpoint.every_epochs=100000"};

@@ -37,7 +37,7 @@ std::map<std::string, dataflow::ParameterSpec> parameters_of(const JobOptions& j
 
 }  // namespace
 
-TEST_CASE("patterns freeze parameters and set factors; the last one that matches counts") {
+TEST_CASE("patterns freeze parameters and set factors, and the last one that matches counts") {
   const auto parameters =
       parameters_of(parse(normalized("freeze: \"conv1\" freeze: \"*2.bias\"",
                                      "multiplier { parameters: \"*\" factor: 0.5 } "

@@ -93,11 +93,25 @@ TEST_CASE("a default number of learners is lowered to what fits in memory", "[tr
   CHECK_THAT(job.warnings.front(), ContainsSubstring("3 learners on each device instead of 4: 4 learners would take"));
 }
 
+TEST_CASE("the forecast counts a checkpoint's copy of the state", "[training][memory]") {
+  const auto needed = [](const jobs::JobOptions& job) { return jobs::inspect(job).memory.front().needed; };
+  const jobs::JobOptions job = wide_job(20'000, 3);
+  jobs::JobOptions saving = job;
+  saving.checkpoint.keep_last = 1;
+  // Six vectors of the scheme at most, and the weights and momenta of three learners.
+  const std::int64_t model = jobs::model_bytes(*job.graph);
+  CHECK(needed(saving) - needed(job) == (6 + 3 * 1) * model);
+  saving.optimizer.rule = engine::AdamW{};
+  jobs::JobOptions adam = job;
+  adam.optimizer.rule = engine::AdamW{};
+  CHECK(needed(saving) - needed(adam) == (6 + 3 * 3) * model);
+}
+
 // Two jobs in which weights take most of the memory, and one in which activations do.
 TEST_CASE("the memory forecast agrees with what a session takes", "[training][memory]") {
   std::vector<jobs::JobOptions> all{wide_job(20'000, 1), wide_job(20'000, 2)};
   all.push_back(load("lenet-digits.txtpb", {"model={zoo{resnet_cifar{depth: 56}}}", "training.batch_size=64",
-                                            "learners.per_device.fixed=1", "devices=cpu"}));
+                                            "learners.per_device.fixed=1", "devices=cpu", "checkpoint.keep_last=0"}));
   for (jobs::JobOptions& job : all) {
     const jobs::Inspection inspection = jobs::inspect(job);
     const std::int64_t needed = inspection.memory.front().needed;

@@ -35,7 +35,7 @@ class StreamedImages {
                     "images {{ directory: '{}' train: 'list.txt' test: 'list.txt' classes: 2\n"
                     "decoding {{ height: 64 width: 64 resize: 64 }} }} augmentation {{ random_resized_crop {{}} }} }}\n"
                     "training {{ batch_size: {} max_epochs: 2 }} learning_rate {{ base: 0.001 }} devices: 'cpu'\n"
-                    "learners {{ per_device {{ {} }} }}",
+                    "checkpoint {{ keep_last: 0 }} learners {{ per_device {{ {} }} }}",
                     model, directory_.path().string(), kBatch, learners));
   }
 
