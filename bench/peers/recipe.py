@@ -85,6 +85,7 @@ def recipe_of(text, max_epochs=None):
         schedule=read_schedule(rate, max_epochs, batch),
         coupling=coupling,
     )
+    job.message("checkpoint")  # a peer saves none, and what Arbalest saves does not change its model
     for message in (training, sgd, job):
         message.finish()
     missing = [name for name in ("job", "batch", "max_epochs") if getattr(recipe, name) is None]

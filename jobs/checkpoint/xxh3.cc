@@ -1,29 +1,29 @@
 #include "jobs/checkpoint/xxh3.h"
 
-#include <new>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#define XXH_INLINE_ALL  // a few functions of ours are smaller than one more library to install
 #include <xxhash.h>
 
 #include "engine/error.h"
 
 namespace arbalest::jobs {
 
-void Xxh3::Release::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
+struct Xxh3::State {
+  XXH3_state_t of_library;
+};
 
-Xxh3::Xxh3() : state_(XXH3_createState()) {
-  if (state_ == nullptr) throw std::bad_alloc();
-  ARBALEST_CHECK(XXH3_128bits_reset(state_.get()) == XXH_OK);
-}
+void Xxh3::Release::operator()(State* state) const { delete state; }
+
+Xxh3::Xxh3() : state_(new State) { ARBALEST_CHECK(XXH3_128bits_reset(&state_->of_library) == XXH_OK); }
 
 void Xxh3::update(std::span<const std::byte> bytes) {
-  ARBALEST_CHECK(XXH3_128bits_update(state_.get(), bytes.data(), bytes.size()) == XXH_OK);
+  ARBALEST_CHECK(XXH3_128bits_update(&state_->of_library, bytes.data(), bytes.size()) == XXH_OK);
 }
 
 std::string Xxh3::finish() const {
   XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state_.get()));
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state_->of_library));
   return fmt::format("{:02x}", fmt::join(canonical.digest, ""));
 }
 

@@ -6,8 +6,6 @@
 #include <span>
 #include <string>
 
-struct XXH3_state_s;
-
 namespace arbalest::jobs {
 
 class Xxh3 {
@@ -19,10 +17,11 @@ class Xxh3 {
   std::string finish() const;
 
  private:
+  struct State;
   struct Release {
-    void operator()(XXH3_state_s* state) const;
+    void operator()(State* state) const;
   };
-  std::unique_ptr<XXH3_state_s, Release> state_;
+  std::unique_ptr<State, Release> state_;
 };
 
 }  // namespace arbalest::jobs

@@ -349,7 +349,8 @@ TEST_CASE("learners that the job cannot have are refused before the first step")
       "model { layers { name: 'wide' input: 'image' dense { units: 100000 } } layers { name: 'logits' input: 'wide' "
       "dense { units: 10 } } layers { name: 'loss' input: ['logits', 'label'] softmax_cross_entropy {} } }",
       "fixed: 600");
-  const Completed result = program.run({"train", "job.txtpb", "--output", "run"});
+  // Their checkpoints would not fit on the disk, which is found out even earlier.
+  const Completed result = program.run({"train", "job.txtpb", "--output", "run", "--set", "checkpoint.keep_last=0"});
   CHECK(result.exit_code == 6);
   CHECK_THAT(result.err, ContainsSubstring("600 learners would take ") && ContainsSubstring(" of host memory (") &&
                              ContainsSubstring(" are available; "));

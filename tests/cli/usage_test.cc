@@ -106,7 +106,7 @@ TEST_CASE("usage: a command-line error exits 2 and names the fix") {
            {{"help", "trian"}, "unknown command 'trian'; did you mean 'train'?"},
            {{"train", "x.txtpb", "--outptu", "y"}, "unknown option '--outptu'; did you mean '--output'?"},
            {{"train", "x.txtpb", "--outptu=y"}, "unknown option '--outptu'; did you mean '--output'?"},
-           {{"train", "x.txtpb", "--resume", "auto"}, "unknown option '--resume'"},
+           {{"train", "x.txtpb", "--restart", "auto"}, "unknown option '--restart'"},
            {{"--jsno", "env"}, "unknown option '--jsno'"},
            {{"train"}, "JOB is required"},
            {{"train", "a.txtpb", "b.txtpb"}, "unexpected argument 'b.txtpb'"},
