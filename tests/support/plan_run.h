@@ -74,17 +74,23 @@ inline PlanRun run_plan(engine::Device& device, const dataflow::Plan& plan, cons
                                       step.as<engine::StepParameters>(),
                                       result.as<engine::StepResult>(),
                                       plan.reads_low_precision_weights() ? rounded.as<engine::BFloat16>() : nullptr};
+  const auto enqueue = [&] {
+    plan.forward(*stream, buffers);
+    plan.backward(*stream, buffers);
+  };
+  std::unique_ptr<engine::TaskGraph> graph;
+  if (recorded) {  // the end of a recording may run the libraries' operators once, so the input comes later
+    stream->begin_recording();
+    enqueue();
+    graph = stream->end_recording();
+  }
   const std::vector<float> images(input.images.begin(), input.images.end());
   copy(device, plan.images(arena.as<std::byte>()), images.data(), images.size() * sizeof(float));
   copy(device, plan.labels(arena.as<std::byte>()), input.labels.data(), input.labels.size() * sizeof(std::int32_t));
-
-  std::unique_ptr<engine::TaskGraph> graph;
-  if (recorded) stream->begin_recording();
-  plan.forward(*stream, buffers);
-  plan.backward(*stream, buffers);
   if (recorded) {
-    graph = stream->end_recording();
     stream->launch(*graph, "step");
+  } else {
+    enqueue();
   }
   stream->record().synchronize();
   CHECK(download<unsigned char>(device, arena.as<std::byte>() + plan.arena_bytes(), guard.size()) == guard);
