@@ -43,7 +43,7 @@ class GraphError : public engine::Error {
   std::vector<GraphIssue> issues_;
 };
 
-// What training does with a parameter, beyond what its layer says.
+// Rules that say what training does with a parameter, beyond its layer's own.
 struct ParameterRule {
   bool is_frozen = false;                 // training does not change it
   float learning_rate_multiplier = 1.0F;  // times the layer's own multiplier

@@ -119,7 +119,7 @@ class Synchronizer {
   void set_center(std::size_t device, const float* weights);
   bool has_center() const noexcept { return center_.has_value(); }
 
-  // What a checkpoint holds of the center, for kPull and kAssign. No work may be under way when it is read or written.
+  // A checkpoint holds these vectors, for kPull and kAssign. No work may be under way when it is read or written.
   CenterView center_view(std::size_t device) const;
   // The learning rate at the previous averaging, 0 if there was none: SlowMo's momentum depends on it.
   float last_learning_rate() const noexcept { return last_learning_rate_; }

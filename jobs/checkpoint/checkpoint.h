@@ -13,7 +13,7 @@
 
 namespace arbalest::jobs {
 
-// What was written is not there any more. An older checkpoint may still be whole. All other errors (a newer format, a
+// The files are not as they were written. An older checkpoint may still be whole. All other errors (a newer format, a
 // directory that cannot be read) are no damage, so nothing may be done about the files. Of kind kCheckpoint.
 class DamagedCheckpoint final : public engine::Error {
  public:

@@ -13,7 +13,7 @@
 
 namespace arbalest::jobs {
 
-// What the stop rule and the report remember of earlier evaluations.
+// Earlier evaluations, as far as the stop rule and the report need them.
 struct ScoreHistory {
   std::vector<double> recent;             // accuracies that AccuracyTarget compares with the target, oldest first
   std::optional<double> best_test;        // an accuracy or an RMSE, at the end of an epoch

@@ -18,7 +18,7 @@
 
 namespace arbalest::jobs {
 
-// What a run ran with. Bytes are promised to be the same only where it is the same.
+// The program, machine and data of a run. A resumed run has the same bytes only if they are the same.
 struct RunOrigin {
   std::string program;    // version and commit
   std::string processor;  // instruction sets

@@ -10,7 +10,7 @@
 
 namespace arbalest::jobs {
 
-// Of kind kCheckpoint. The message does not name the file.
+// Its kind is kCheckpoint. The message does not name the file.
 class FileError final : public engine::Error {
  public:
   // `error`: an errno; 0 if the file itself is not what it should be.

@@ -19,7 +19,7 @@ namespace arbalest::jobs {
 class Trace;
 struct SavedRun;
 
-// What to do with a directory that holds a run.
+// The treatment of a directory that holds a run.
 enum class ExistingRun { kRefuse, kContinue };
 
 inline constexpr const char* kJobFile = "job.txtpb";

@@ -54,7 +54,7 @@ class ModelScores {
   std::optional<double> best_score() const { return of(accuracy_set_).best; }
   bool smaller_is_better() const noexcept { return predicts_numbers(); }
 
-  // What a checkpoint holds of earlier evaluations, and the way to go on from it.
+  // A checkpoint holds this part of earlier evaluations; continue_from() goes on from it.
   ScoreHistory history() const { return {target_.recent(), test_.best, validation_.best, improved_, epochs_since_}; }
   void continue_from(const ScoreHistory& history);
 

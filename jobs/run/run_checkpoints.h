@@ -21,7 +21,7 @@ namespace arbalest::jobs {
 // or processor do. Throws kCheckpoint if the checkpoint is of another dataset or model.
 void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Session& session, RunState& state);
 
-// What the run runs with.
+// Returns the program, machine and data of this run.
 RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program);
 
 class RunCheckpoints {

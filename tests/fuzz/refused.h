@@ -1,4 +1,4 @@
-// What a reader may do with hostile input: accept it, or throw an error of the right kind. All else is a finding.
+// A reader may accept hostile input, or throw an error of the right kind. All else is a finding.
 #pragma once
 
 #include <algorithm>

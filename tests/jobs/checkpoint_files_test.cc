@@ -1,4 +1,4 @@
-// What a checkpoint's files are when all goes well.
+// The files of a checkpoint when all goes well.
 #include <bit>
 
 #include "engine/error.h"

@@ -1,4 +1,4 @@
-// What a reader makes of a small checkpoint.
+// Reading a small checkpoint.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a job says about single parameters: initialize, training.freeze and learning_rate.multiplier.
+// Options of a job for single parameters: initialize, training.freeze and learning_rate.multiplier.
 #include <filesystem>
 #include <map>
 

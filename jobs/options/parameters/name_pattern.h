@@ -16,8 +16,8 @@ class NamePattern {
   // The wildcards of the pattern, in order: "*?".
   std::string wildcards() const;
 
-  // What the wildcards stand for if the pattern matches the whole name; none if it does not. A '*' that others follow
-  // stands for as few characters as possible.
+  // Returns what the wildcards stand for if the pattern matches the whole name; none if it does not. A '*' that others
+  // follow stands for as few characters as possible.
   std::optional<std::vector<std::string>> match(std::string_view name) const;
   // Whether the pattern matches "layer1.0.bn1.weight" as a whole, or the layer's name, "layer1.0.bn1".
   bool matches(std::string_view name) const;

@@ -137,8 +137,8 @@ FirstGuess first_guess(const JobOptions& job);
 // cache's file becomes a warning of the job.
 std::unique_ptr<LearnerChanges> make_learner_changes(JobOptions& job, Session& session, const LearnerCache* cache);
 
-// The same for a run that goes on from a checkpoint: a tuned job keeps the number that it has and searches around it, a
-// schedule goes on after its last step that has begun.
+// Makes the source for a run that goes on from a checkpoint: a tuned job keeps the number that it has and searches
+// around it, a schedule goes on after its last step that has begun.
 std::unique_ptr<LearnerChanges> continue_learner_changes(const JobOptions& job, Session& session,
                                                          const RunState& state);
 

@@ -1,4 +1,4 @@
-// What keeps a file of weights from fitting a model, and the message about it.
+// Tensors that keep a file of weights from fitting a model, and the message about them.
 #pragma once
 
 #include <string>
