@@ -1,0 +1,30 @@
+#include <optional>
+
+#include "jobs/messages/text.h"
+#include "jobs/run/live/run_rows.h"
+#include "jobs/run/model_scores.h"
+#include "jobs/run/session.h"
+#include "jobs/run/trainer.h"
+#include "jobs/run/weights/initial_weights.h"
+
+namespace arbalest::jobs {
+
+DryRun dry_run(const JobOptions& job, const RunContext& context) {
+  JobOptions fitting = job;
+  std::optional<InitialWeights> weights;
+  if (job.initialize) weights = read_initial_weights(*job.initialize, *job.graph);
+  const auto session = open_session(fitting, context.data_root, Session::Purpose::kTraining, context.device_options);
+  scheduler::Scheduler& scheduler = session->scheduler();
+  if (weights) load_initial_weights(*weights, scheduler);
+  scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);
+  progress.add(scheduler.drain());
+  ModelScores scores(fitting);
+  scores.evaluate(*session);
+  scores.require_finite("after one round");
+  const std::string text =
+      fmt::format("{}: one round of {} trained (loss {}), {}", job.name, counted(progress.tasks, "mini-batch"),
+                  loss_text(mean_of(progress.loss_sum, progress.examples)), scores.text());
+  return {text, fitting.warnings};
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,80 @@
+#include "jobs/run/live/closing.h"
+
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "jobs/export/safetensors.h"
+#include "jobs/messages/failure.h"
+#include "jobs/messages/text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+void save(LiveRun& run, const std::vector<dataflow::NamedTensor>& model) {
+  if (run.context.output_directory.empty()) return;
+  const std::filesystem::path path = std::filesystem::path(run.context.output_directory) / "model.safetensors";
+  run.summary.model_sha256 = write_safetensors(path, model, {{"format", "arbalest"}, {"job", run.job.name}});
+}
+
+// Sets the fields of the summary that are known at the end only.
+void complete_summary(LiveRun& run) {
+  RunSummary& summary = run.summary;
+  const RunState& state = run.state;
+  run.scores.write_to(summary);
+  if (run.session) {
+    summary.skipped_examples = state.skipped_examples + run.session->skipped_examples();
+    summary.first_skipped = state.first_skipped.empty() ? run.session->first_skipped() : state.first_skipped;
+    summary.examples = run.examples();
+    summary.epochs_begun = run.epochs(run.examples());
+  }
+  summary.train_seconds = run.seconds();
+  const double training_seconds = state.training_seconds + state.epoch_seconds;
+  summary.images_per_second = training_seconds > 0.0 ? static_cast<double>(summary.examples) / training_seconds : 0.0;
+}
+
+}  // namespace
+
+void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints) {
+  RunSummary& summary = run.summary;
+  scheduler::Scheduler& scheduler = run.session->scheduler();
+  // Statistics are not re-estimated then, because that takes time.
+  const bool is_cut_short = summary.status == RunStatus::kStopped || summary.status == RunStatus::kDiverged;
+  if (is_cut_short) save(run, scheduler.snapshot(scheduler::Statistics::kAveraged));
+  save(run, scheduler.snapshot());
+  if (checkpoints != nullptr) checkpoints->report(/*wait=*/true);
+  if (run.scores.is_known()) return;
+  run.scores.evaluate(*run.session);  // the run ended within an epoch
+  const std::string problem = run.scores.problem();
+  if (summary.status == RunStatus::kStopped && !problem.empty()) {
+    summary.status = RunStatus::kDiverged;
+    summary.message += fmt::format("; training had diverged: {}", problem);
+  }
+}
+
+void finish_run(LiveRun& run) {
+  complete_summary(run);
+  std::exception_ptr failure;
+  for (RunObserver* observer : run.context.observers) {
+    try {
+      observer->on_finish(run.summary);
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+void fail_run(LiveRun& run, const std::exception& error) noexcept {
+  try {
+    run.summary.status = RunStatus::kFailed;
+    run.summary.message = as_error(error).what();
+    finish_run(run);
+  } catch (const std::exception&) {
+    return;  // the caller rethrows the first error
+  }
+}
+
+}  // namespace arbalest::jobs

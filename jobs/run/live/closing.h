@@ -1,0 +1,21 @@
+// The end of a run: its model is saved and evaluated, and its observers get the summary.
+#pragma once
+
+#include <exception>
+
+#include "jobs/run/live/live_run.h"
+#include "jobs/run/run_checkpoints.h"
+
+namespace arbalest::jobs {
+
+// Saves the model, waits for the checkpoint that is being written (`checkpoints` may be null), and evaluates the model
+// unless its epoch's end has done so. Saves before evaluating, so that a second signal does not cost the model.
+void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints);
+
+// Completes the summary and gives it to all observers, even if one fails; then throws the first error.
+void finish_run(LiveRun& run);
+// Finishes a run that has failed with `error`. An observer that fails itself (the disk is full) must not hide why the
+// run failed.
+void fail_run(LiveRun& run, const std::exception& error) noexcept;
+
+}  // namespace arbalest::jobs

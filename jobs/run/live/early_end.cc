@@ -1,0 +1,50 @@
+#include "jobs/run/live/early_end.h"
+
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "jobs/messages/text.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// The name of a signal: "SIGINT".
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+}
+
+}  // namespace
+
+bool stop_requested(const LiveRun& run) { return run.context.stop_signal != nullptr && *run.context.stop_signal != 0; }
+
+bool time_is_over(const LiveRun& run) {
+  constexpr double kSecondsPerMinute = 60.0;
+  const std::optional<double>& minutes = run.job.training.max_minutes;
+  return minutes && run.seconds() >= *minutes * kSecondsPerMinute;
+}
+
+bool ends_before_epoch(LiveRun& run) {
+  if (run.scores.target_is_reached()) {
+    run.summary.status = RunStatus::kTargetReached;
+    return true;
+  }
+  if (!run.scores.patience_is_over()) return false;
+  run.summary.message = fmt::format("ended early: {} without an improvement (training.patience_epochs)",
+                                    counted(*run.job.training.patience_epochs, "epoch"));
+  return true;
+}
+
+void end_within_epoch(LiveRun& run) {
+  const std::string after = epochs_text(run.epochs(run.examples()));
+  if (!stop_requested(run)) {
+    run.summary.message = fmt::format("ended after {} (training.max_minutes)", after);
+    return;
+  }
+  run.summary.status = RunStatus::kStopped;
+  run.summary.message = fmt::format("stopped by {} after {}", signal_name(*run.context.stop_signal), after);
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,18 @@
+// What ends a run before its last epoch.
+#pragma once
+
+#include "jobs/run/live/live_run.h"
+
+namespace arbalest::jobs {
+
+// Whether a signal asks the run to stop, and whether training.max_minutes are over.
+bool stop_requested(const LiveRun& run);
+bool time_is_over(const LiveRun& run);
+
+// Ends the run before its next epoch if the target is reached, which an earlier process of the run may have done, or if
+// the score has not improved for too long: sets status and message. Returns whether it has ended.
+bool ends_before_epoch(LiveRun& run);
+// Sets status and message of a run whose epoch was cut short by a signal or by training.max_minutes.
+void end_within_epoch(LiveRun& run);
+
+}  // namespace arbalest::jobs

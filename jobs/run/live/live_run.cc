@@ -1,0 +1,39 @@
+#include "jobs/run/live/live_run.h"
+
+#include <numeric>
+#include <utility>
+
+#include "jobs/run/run_start.h"
+
+namespace arbalest::jobs {
+
+LiveRun::LiveRun(const JobOptions& job_options, const RunContext& run_context)
+    : job(job_options), context(run_context), start(run_context.now()), scores(job_options) {
+  summary.job = job.name;
+  summary.metric = metric_of(job);
+  summary.precision = job.training.precision;
+  summary.seed = job.training.seed;
+  summary.accuracy_set = scores.accuracy_set();
+  if (context.output_directory.empty()) job.checkpoint.keep_last = 0;  // there is no place for checkpoints
+  set_learners(job.learners_per_device);
+  for (const engine::DeviceSpec& device : job.devices) summary.devices.push_back(device.name);
+}
+
+void LiveRun::set_learners(std::vector<int> per_device) {
+  state.learners_per_device = std::move(per_device);
+  summary.learners_per_device = state.learners_per_device;
+  summary.learners = std::accumulate(state.learners_per_device.begin(), state.learners_per_device.end(), 0);
+  const std::uint64_t batch = session ? session->scheduler().batches() : 0;
+  std::vector<LearnerStep>& steps = state.learners;
+  if (!steps.empty() && steps.back().at_batch == batch) steps.pop_back();
+  if (steps.empty() || steps.back().per_device != state.learners_per_device) {
+    steps.push_back({batch, state.learners_per_device, {}});
+  }
+}
+
+double LiveRun::epochs(std::int64_t count) const {
+  const dataflow::ShuffledOrder& order = session->training_order();
+  return static_cast<double>(count) / static_cast<double>(order.batches_per_epoch() * order.batch_size());
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,59 @@
+// The parts of a run that is under way. The Trainer owns them, and its helpers read and change them between rounds.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "jobs/checkpoint/run_state.h"
+#include "jobs/options/job_options.h"
+#include "jobs/run/model_scores.h"
+#include "jobs/run/run_observer.h"
+#include "jobs/run/session.h"
+#include "jobs/run/trainer.h"
+#include "jobs/run/weights/initial_weights.h"
+
+namespace arbalest::jobs {
+
+struct LiveRun {
+  using Clock = std::chrono::steady_clock;
+
+  LiveRun(const JobOptions& job_options, const RunContext& run_context);
+
+  // Seconds on the run's clock: since `since`, and since the run began, with those of earlier processes.
+  double seconds_since(Clock::time_point since) const {
+    return std::chrono::duration<double>(context.now() - since).count();
+  }
+  double seconds() const { return seconds_since(start); }
+  // The point on the run's clock `seconds` before now.
+  Clock::time_point seconds_ago(double seconds) const {
+    return context.now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
+
+  // Calls a function of all observers.
+  template <typename... Parameters, typename... Arguments>
+  void tell(void (RunObserver::*event)(Parameters...), const Arguments&... arguments) const {
+    for (RunObserver* observer : context.observers) (observer->*event)(arguments...);
+  }
+
+  // Notes that `per_device` learners train from here on.
+  void set_learners(std::vector<int> per_device);
+
+  // Examples trained on so far, and a number of examples in epochs.
+  std::int64_t examples() const { return state.examples + state.epoch.examples; }
+  double epochs(std::int64_t count) const;
+
+  JobOptions job;  // stays as it is once the session is open
+  const RunContext& context;
+  Clock::time_point start;  // less the seconds of earlier processes of the run
+  RunState state;
+  ModelScores scores;
+  RunSummary summary;
+  std::optional<ResumeRow> resumed;
+  std::optional<InitialWeights> weights;  // saved weights that the run starts from
+  std::unique_ptr<Session> session;       // null until open_run()
+};
+
+}  // namespace arbalest::jobs

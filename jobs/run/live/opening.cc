@@ -1,0 +1,65 @@
+#include "jobs/run/live/opening.h"
+
+#include <filesystem>
+#include <string>
+
+#include "jobs/checkpoint/job_changes.h"
+#include "jobs/run/run_checkpoints.h"
+#include "jobs/run/run_start.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// The absolute path; "" for "".
+std::string absolute(const std::string& path) {
+  return path.empty() ? "" : std::filesystem::absolute(path).lexically_normal().string();
+}
+
+}  // namespace
+
+void open_run(LiveRun& run) {
+  const RunContext& context = run.context;
+  const bool is_new = context.resumed == nullptr;
+  if (is_new && run.job.initialize) run.weights = read_initial_weights(*run.job.initialize, *run.job.graph);
+  run.session = open_session(run.job, context.data_root, Session::Purpose::kTraining, context.device_options);
+  Session& session = *run.session;
+  if (run.weights) load_initial_weights(*run.weights, session.scheduler());
+  run.set_learners(run.job.learners_per_device);  // the session may have fewer learners than the job
+  session.training_ring().set_observer(context.training_input);
+  session.test_ring().set_observer(context.evaluation_input);
+  if (session.validation_ring() != nullptr) session.validation_ring()->set_observer(context.evaluation_input);
+}
+
+void resume_run(LiveRun& run, SavedRun& saved) {
+  RunState& state = run.state;
+  resume(saved, origin_of(run.job, *run.session, run.context.program), run.job, *run.session, state);
+  run.scores.continue_from(state.scores);
+  run.start -=
+      std::chrono::duration_cast<LiveRun::Clock::duration>(std::chrono::duration<double>(state.elapsed_seconds));
+  run.summary.epochs = state.epochs;
+  if (target_of(saved.job_text) != run.job.training.target_accuracy) state.time_to_accuracy_seconds.reset();
+  run.summary.time_to_accuracy_seconds = state.time_to_accuracy_seconds;
+  run.resumed = ResumeRow{.batch = saved.training.batches,
+                          .epoch = run.session->scheduler().progress(),
+                          .elapsed_seconds = state.elapsed_seconds,
+                          .path = run.context.resumed_path,
+                          .from = saved.run.learners_per_device,
+                          .to = state.learners_per_device};
+  run.set_learners(state.learners_per_device);
+  saved.training = {};
+  saved.model = {};
+}
+
+void announce_run(const LiveRun& run) {
+  RunStart start = describe_run(run.job, *run.session, run.scores.accuracy_set());
+  start.learners_per_device = run.state.learners_per_device;
+  start.elapsed_seconds = run.seconds();
+  start.data_root = absolute(run.context.data_root);
+  start.output_directory = run.context.output_directory;
+  start.resumed = run.resumed;
+  if (run.weights) start.weights = run.weights->text();
+  run.tell(&RunObserver::on_start, start);
+}
+
+}  // namespace arbalest::jobs

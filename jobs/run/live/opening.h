@@ -1,0 +1,15 @@
+// The beginning of a run, or of its continuation from a checkpoint.
+#pragma once
+
+#include "jobs/run/live/live_run.h"
+
+namespace arbalest::jobs {
+
+// Opens the session, with the weights that a new run starts from.
+void open_run(LiveRun& run);
+// Sets the session, the state and the clock to those of the checkpoint, and frees its vectors.
+void resume_run(LiveRun& run, SavedRun& saved);
+// Tells the observers that the run starts.
+void announce_run(const LiveRun& run);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,38 @@
+// Changes of a run between two rounds: another number of learners, another scheme of synchronization.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "jobs/run/learners/learner_changes.h"
+#include "jobs/run/live/live_run.h"
+
+namespace arbalest::jobs {
+
+class RoundChanges {
+ public:
+  // The run must outlive it. Call begin() once its session is open.
+  explicit RoundChanges(LiveRun& run);
+
+  // Begins to follow the job's changes: from its start, or from the state that a checkpoint has set.
+  void begin();
+  void go_on();
+
+  // Carries out the changes that are due before the next stride.
+  void carry_out();
+  // Adds the results of the tasks that have ended since the last call.
+  void account(const scheduler::Progress& progress);
+  // The time until now was not spent on training, so the tuner does not count it.
+  void skip_time() { round_start_ = run_.context.now(); }
+
+ private:
+  void switch_synchronization();
+  void change_learners();
+
+  LiveRun& run_;
+  std::unique_ptr<LearnerChanges> changes_;  // null: the number of learners stays
+  std::string synchronization_;              // present scheme
+  LiveRun::Clock::time_point round_start_;
+};
+
+}  // namespace arbalest::jobs
