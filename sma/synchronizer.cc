@@ -160,6 +160,10 @@ void Synchronizer::set_center(std::size_t device, const float* weights) {
   for (const int parity : {0, 1}) {
     stream.copy(center_->central(device, parity), weights, center_->whole_bytes(), "set central model");
   }
+  if (frozen_ > 0 && center_->mean(device) != nullptr) {  // averaging never writes them there
+    stream.copy(center_->mean(device) + elements_, weights + elements_,
+                static_cast<std::size_t>(frozen_) * sizeof(float), "set frozen parameters");
+  }
   stream.record().synchronize();
 }
 

@@ -53,13 +53,21 @@ bool CheckpointSaver::holds(std::uint64_t batches) const {
 }
 
 bool CheckpointSaver::is_best(double score) const {
-  return options_.keep_best > 0 && (!best_ || is_better(score, *best_));
+  const std::optional<double> to_beat = best();
+  return options_.keep_best > 0 && (!to_beat || is_better(score, *to_beat));
+}
+
+void CheckpointSaver::skip(std::uint64_t batches, double seconds) {
+  last_batches_ = batches;
+  last_seconds_ = seconds;
 }
 
 // The state is large, so the closures share it instead of copying it.
 void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best) {
+  collect();
   last_batches_ = saved.training.batches;
   last_seconds_ = seconds;
+  if (is_best) best_written_ = saved.run.present_score;
   start(last_batches_,
         [this, is_best, shared = std::make_shared<const SavedRun>(std::move(saved))](SaveResult& result) {
           if (is_best) {
@@ -72,6 +80,8 @@ void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best) {
 }
 
 void CheckpointSaver::save_best(scheduler::Tensors model, double score) {
+  collect();
+  best_written_ = score;
   start(last_batches_,
         [this, score, shared = std::make_shared<const scheduler::Tensors>(std::move(model))](SaveResult& result) {
           write_best(*shared);
@@ -84,7 +94,6 @@ void CheckpointSaver::write_best(const scheduler::Tensors& model) const {
 }
 
 void CheckpointSaver::start(std::uint64_t batches, const std::function<void(SaveResult&)>& write) {
-  collect();
   const auto task = [batches, write] {
     SaveResult result{.batches = batches, .path = {}, .failure = {}, .best = {}};
     try {
@@ -111,6 +120,7 @@ void CheckpointSaver::collect() {
 
 void CheckpointSaver::keep(SaveResult result) {
   if (result.best) best_ = result.best;
+  best_written_.reset();
   results_.push_back(std::move(result));
 }
 

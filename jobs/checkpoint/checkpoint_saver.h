@@ -29,7 +29,7 @@ inline constexpr const char* kBestModel = "best.safetensors";
 class CheckpointSaver {
  public:
   // Checkpoints go below `run_directory`/checkpoints. `from`: position from which the run goes on; the first interval
-  // begins there. `best`: best score so far, of an earlier process of the run.
+  // begins there. `best`: score of best.safetensors, if an earlier process of the run wrote that.
   CheckpointSaver(const std::filesystem::path& run_directory, const CheckpointOptions& options, bool smaller_is_better,
                   std::uint64_t from_batches, double from_seconds, std::optional<double> best);
   ~CheckpointSaver();  // waits for a save under way
@@ -43,7 +43,11 @@ class CheckpointSaver {
   bool holds(std::uint64_t batches) const;
   // Whether a model with this score is the best so far, so that save_best() would keep it.
   bool is_best(double score) const;
+  // The score of best.safetensors once the save under way has ended well; none if there is no such file.
+  std::optional<double> best() const { return best_written_ ? best_written_ : best_; }
 
+  // Counts a save that could not begin, so that the next one is due an interval later.
+  void skip(std::uint64_t batches, double seconds);
   // Both wait for the save under way and then write on a thread of their own.
   // `is_best`: the model also becomes best.safetensors.
   void save(SavedRun saved, double seconds, bool is_best);
@@ -54,7 +58,7 @@ class CheckpointSaver {
   std::optional<SaveResult> take_result(bool wait);
 
  private:
-  // Runs `write`, which fills in the result, on a thread of its own.
+  // Runs `write`, which fills in the result, on a thread of its own. No save may be under way.
   void start(std::uint64_t batches, const std::function<void(SaveResult&)>& write);
   void write_best(const scheduler::Tensors& model) const;
   void keep(SaveResult result);
@@ -69,7 +73,8 @@ class CheckpointSaver {
   bool smaller_is_better_;
   std::uint64_t last_batches_;
   double last_seconds_;
-  std::optional<double> best_;
+  std::optional<double> best_;          // score of best.safetensors
+  std::optional<double> best_written_;  // score of the model that the save under way makes best.safetensors
   std::future<SaveResult> writing_;
   std::vector<SaveResult> results_;  // not taken yet
 };

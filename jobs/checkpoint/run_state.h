@@ -45,6 +45,8 @@ struct RunState {
   std::optional<double> time_to_accuracy_seconds;
   std::optional<double> present_score;  // of the model at this point, if it was just evaluated at the end of an epoch
 
+  std::optional<double> best_model_score;  // of best.safetensors; none: there is no such file
+
   std::uint64_t metrics_bytes = 0;  // length of metrics.jsonl
 };
 

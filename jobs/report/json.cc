@@ -181,6 +181,7 @@ ordered_json to_json(const RunSummary& summary) {
   const ordered_json rest = {
       {"test_loss", summary.test_loss ? null_unless_finite(*summary.test_loss) : ordered_json()},
       {"epochs", summary.epochs},
+      {"mini_batches", summary.mini_batches},
       {"examples", summary.examples},
       {"skipped_examples", summary.skipped_examples},
       {"train_seconds", finite("train_seconds", summary.train_seconds)},

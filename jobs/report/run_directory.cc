@@ -11,6 +11,8 @@
 #include <system_error>
 
 #include "engine/error.h"
+#include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/checkpoint/saved_run.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/messages/failure.h"
@@ -44,6 +46,11 @@ void check_holds_no_run(const fs::path& directory) {
   for (const char* file : {kJobFile, kModelFile, kMetricsFile, kSummaryFile}) {
     std::error_code error;
     if (fs::exists(fs::symlink_status(directory / file, error))) fail_used(directory, file);
+  }
+  // Without this, the run would delete its own checkpoints in favor of later ones of another run.
+  std::error_code error;
+  if (fs::exists(checkpoints_of(directory), error) && !list_checkpoints(checkpoints_of(directory)).empty()) {
+    fail_used(directory, "checkpoints");
   }
 }
 
@@ -154,7 +161,23 @@ void RunDirectory::on_warning(const std::string& text) {
   }
 }
 
-void RunDirectory::write_replay() const { write_file(path() / kReplayFile, with_schedule(job_text_, learners_)); }
+// No job file says how some runs have gone, such as one that was resumed on other devices: there is no replay then.
+void RunDirectory::write_replay() const {
+  const std::string text = with_schedule(job_text_, learners_);
+  try {
+    parse_job(SourceText(kReplayFile, text));
+  } catch (const engine::Error& error) {
+    if (error.kind() != ErrorKind::kInvalidJob) throw;
+    unlink((path() / kReplayFile).c_str());
+    return;
+  }
+  write_file(path() / kReplayFile, text);
+}
+
+// An earlier process of the run left a summary with the hash of its model.
+void RunDirectory::on_save() {
+  if (unlink((path() / kSummaryFile).c_str()) != 0 && errno != ENOENT) fail_directory("write to", path(), errno);
+}
 
 void RunDirectory::on_finish(const RunSummary& summary) {
   if (!begun_) return;
@@ -213,9 +236,14 @@ std::optional<SavedSummary> read_summary(const fs::path& directory) {
     const bool is_there = value != summary.end() && value->is_number();
     return is_there ? std::optional(value->get<double>()) : std::nullopt;
   };
+  std::optional<std::uint64_t> mini_batches;
+  if (const auto value = summary.find("mini_batches"); value != summary.end() && value->is_number_unsigned()) {
+    mini_batches = value->get<std::uint64_t>();
+  }
   const bool has_status = summary.contains("status") && summary["status"].is_string();
   return SavedSummary{.status = has_status ? summary["status"].get<std::string>() : "",
                       .epochs = static_cast<int>(number("epochs").value_or(0.0)),
+                      .mini_batches = mini_batches,
                       .model_sha256 = summary["model_sha256"],
                       .test_accuracy = number("test_accuracy"),
                       .test_rmse = number("test_rmse"),

@@ -59,6 +59,7 @@ class RunDirectory final : public RunObserver {
   void on_epoch(const EpochRow& row) override;
   void on_resize(const ResizeRow& row) override;
   void on_switch(const SwitchRow& row) override;
+  void on_save() override;
   void on_checkpoint(const CheckpointRow& row) override;
   void on_warning(const std::string& text) override;
   void on_finish(const RunSummary& summary) override;
@@ -93,6 +94,7 @@ std::optional<int> running_process(const std::filesystem::path& directory);
 struct SavedSummary {
   std::string status;  // "completed"; "" if the file does not tell
   int epochs = 0;
+  std::optional<std::uint64_t> mini_batches;  // none in files of earlier versions
   std::string model_sha256;
   // None if the run could not measure the score, has no such set, or uses the other metric.
   std::optional<double> test_accuracy;

@@ -33,6 +33,12 @@ std::vector<int> learners_at(const JobOptions& job, const RunState& state, std::
   return learners;
 }
 
+std::vector<std::string> names_of(const std::vector<engine::DeviceSpec>& devices) {
+  std::vector<std::string> names;
+  for (const engine::DeviceSpec& device : devices) names.push_back(device.name);
+  return names;
+}
+
 void check_origin(const RunOrigin& saved, const RunOrigin& present, std::vector<std::string>& warnings) {
   if (saved.dataset != present.dataset) {
     engine::fail(
@@ -53,13 +59,17 @@ void check_origin(const RunOrigin& saved, const RunOrigin& present, std::vector<
 
 }  // namespace
 
+void take_learners(const SavedRun& saved, JobOptions& job) {
+  if (job.learners_are_given || job.tuned || saved.origin.devices != names_of(job.devices)) return;
+  job.learners_per_device = saved.run.learners_per_device;
+}
+
 RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program) {
-  RunOrigin origin{.program = program,
+  return RunOrigin{.program = program,
                    .processor = fmt::format("{} ({})", engine::host::processor_name(),
                                             fmt::join(engine::host::instruction_sets(), " ")),
-                   .dataset = dataset_fingerprint(session.training_data())};
-  for (const engine::DeviceSpec& device : job.devices) origin.devices.push_back(device.name);
-  return origin;
+                   .dataset = dataset_fingerprint(session.training_data()),
+                   .devices = names_of(job.devices)};
 }
 
 void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Session& session, RunState& state) {
@@ -73,13 +83,12 @@ void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Se
   const SynchronizationSwitch* last = state.switches_done > 0 ? &job.switches[state.switches_done - 1] : nullptr;
   const sma::Options& scheme = last != nullptr ? last->to : job.synchronization;
   const scheduler::RateScaling scaling = last != nullptr ? last->with_learners : job.learning_rate.with_learners;
-  // A number that the user has not set, and one that is searched, stays as it is.
   const bool same_devices = saved.origin.devices == present.devices;
-  const bool is_kept = !job.learners_are_given || job.tuned || !asks_for_other_learners(saved.job_text, job);
-  const bool same_learners = same_devices && is_kept;
-  const double epochs =
-      static_cast<double>(saved.training.batches) / static_cast<double>(session.training_order().batches_per_epoch());
-  if (!same_learners) {
+  if (!job.learners_are_given && !job.tuned && same_devices) {
+    state.learners_per_device = job.learners_per_device;  // take_learners, as far as memory allows
+  } else if (!same_devices || (!job.tuned && asks_for_other_learners(saved.job_text, job))) {
+    const double epochs =
+        static_cast<double>(saved.training.batches) / static_cast<double>(session.training_order().batches_per_epoch());
     state.learner_steps_done = begun_steps(job, saved.training.batches, epochs);
     state.learners_per_device = learners_at(job, state, state.learner_steps_done);
   }
@@ -99,7 +108,7 @@ RunCheckpoints::RunCheckpoints(const JobOptions& job, const RunContext& context,
       seconds_(std::move(seconds)),
       origin_(origin_of(job, session, context.program)),
       saver_(context.output_directory, job.checkpoint, scores.smaller_is_better(), session.scheduler().batches(),
-             seconds_(), scores.best_score()) {}
+             seconds_(), state.best_model_score) {}
 
 bool RunCheckpoints::is_due() const {
   if (context_.save_requests != nullptr && *context_.save_requests != answered_requests_) return true;
@@ -116,13 +125,18 @@ RunState RunCheckpoints::state_now() const {
   return state;
 }
 
-void RunCheckpoints::save(scheduler::Tensors model, std::optional<double> score, bool is_best) {
+void RunCheckpoints::save(std::optional<double> score, bool is_best) {
   report(/*wait=*/true);  // there is memory for one copy of the state
   if (context_.save_requests != nullptr) answered_requests_ = *context_.save_requests;
+  unless_short_of_memory([&] { copy_and_write(score, is_best); });
+}
+
+void RunCheckpoints::unless_short_of_memory(const std::function<void()>& save) {
   try {
-    copy_and_write(std::move(model), score, is_best);
+    save();
   } catch (const std::exception& error) {
     if (!is_shortage(error)) throw;
+    saver_.skip(batches(), seconds_());
     warn(fmt::format("no memory for a copy of the run's state, so there is no checkpoint here: {}",
                      as_error(error).what()));
   }
@@ -132,13 +146,17 @@ void RunCheckpoints::warn(const std::string& text) {
   for (RunObserver* observer : context_.observers) observer->on_warning(text);
 }
 
-void RunCheckpoints::copy_and_write(scheduler::Tensors model, std::optional<double> score, bool is_best) {
+// At the end of an epoch the model is saved as it was evaluated, with its statistics re-estimated.
+void RunCheckpoints::copy_and_write(std::optional<double> score, bool is_best) {
+  scheduler::Tensors model;
+  if (scores_.is_known()) model = session_.scheduler().snapshot();
   SavedRun saved{.run = state_now(),
                  .training = session_.scheduler().save(),
                  .model = std::move(model),
                  .origin = origin_,
                  .job_text = job_.resolved_text};
   saved.run.present_score = score;
+  saved.run.best_model_score = is_best ? score : saver_.best();
   if (saved.model.empty()) saved.model = saved.training.average.empty() ? saved.training.model : saved.training.average;
   saver_.save(std::move(saved), seconds_(), is_best);
 }
@@ -147,19 +165,17 @@ void RunCheckpoints::save_between_rounds() {
   report(/*wait=*/true);
   if (context_.save_requests != nullptr) answered_requests_ = *context_.save_requests;
   // The end of an epoch may have saved this point, with its evaluated model.
-  if (!saver_.holds(batches())) save({}, std::nullopt, /*is_best=*/false);
+  if (!saver_.holds(batches())) save(std::nullopt, /*is_best=*/false);
 }
 
 void RunCheckpoints::save_after_epoch(bool is_last) {
   const std::optional<double> score = scores_.decisive_score();
   const bool is_best = score && saver_.is_best(*score);
   const bool is_due = is_last || this->is_due() || saver_.is_due(batches(), seconds_(), state_.epochs);
-  if (!is_best && !is_due) return;
-  scheduler::Tensors model = session_.scheduler().snapshot();
   if (is_due) {
-    save(std::move(model), score, is_best);
-  } else {
-    saver_.save_best(std::move(model), *score);
+    save(score, is_best);
+  } else if (is_best) {
+    unless_short_of_memory([&] { saver_.save_best(session_.scheduler().snapshot(), *score); });
   }
 }
 

@@ -15,6 +15,10 @@
 
 namespace arbalest::jobs {
 
+// Gives a job that names no number of learners the number of the checkpoint, which was chosen for the machine that the
+// run began on. Call before the session is opened.
+void take_learners(const SavedRun& saved, JobOptions& job);
+
 // Goes on from `saved`: sets the session's learners to its state, and `state` to its run. With the learners and devices
 // of the checkpoint, training goes on as if it had never stopped. If the job asks for other learners or devices, it
 // goes on as a run whose schedule changes the number there. Adds warnings to `job` if bytes may differ because program
@@ -41,9 +45,10 @@ class RunCheckpoints {
 
  private:
   RunState state_now() const;
-  // `model`: as it is evaluated; empty: taken from the state. A lack of memory is a warning.
-  void save(scheduler::Tensors model, std::optional<double> score, bool is_best);
-  void copy_and_write(scheduler::Tensors model, std::optional<double> score, bool is_best);
+  // `score`: of the present model, if it was just evaluated. A lack of memory is a warning.
+  void save(std::optional<double> score, bool is_best);
+  void copy_and_write(std::optional<double> score, bool is_best);
+  void unless_short_of_memory(const std::function<void()>& save);
   void warn(const std::string& text);
   std::uint64_t batches() const { return session_.scheduler().batches(); }
 

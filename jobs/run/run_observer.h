@@ -156,6 +156,7 @@ struct RunSummary {
   std::optional<double> validation_rmse{};
   std::optional<double> best_validation_rmse{};
   int epochs = 0;                     // completed epochs
+  std::uint64_t mini_batches = 0;     // mini-batches trained, of all learners together
   std::int64_t examples = 0;          // examples trained on
   std::int64_t skipped_examples = 0;  // failed reads of examples, in training and evaluation
   std::string first_skipped;          // error of the first one
@@ -188,6 +189,8 @@ class RunObserver {
   virtual void on_warning(const std::string& text) { static_cast<void>(text); }
   // The signal `signal` asks the run to stop. The run stops after the stride under way (scheduler::Scheduler).
   virtual void on_stop(int signal) { static_cast<void>(signal); }
+  // The run has ended, and model.safetensors is about to be replaced.
+  virtual void on_save() {}
   virtual void on_finish(const RunSummary& summary) = 0;
 };
 

@@ -40,6 +40,8 @@ class Trainer {
                                                         [this] { return run_.seconds(); });
       }
       announce_run(run_);
+      // A run that goes on in another directory has a checkpoint there from now on.
+      if (checkpoints_ && !is_new) checkpoints_->save_between_rounds();
       train();
       save_and_evaluate(run_, checkpoints_.get());
     } catch (const std::exception& error) {

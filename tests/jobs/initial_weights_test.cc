@@ -109,15 +109,33 @@ TEST_CASE("all that does not fit is listed in one error") {
   tensors[0] = tensor("fc1.weight", {4, 1024});
   tensors[3] = tensor("head.bias", {10});
   tensors.push_back(tensor("head.weight", {10, 9}));
-  CHECK(refusal_of(tensors, R"(ignore: "fc9")") ==
-        "x.safetensors' does not fit the model:\n"
-        "  missing: 'fc2.bias' [10]\n"
-        "  shape: 'fc1.weight' is [4, 1024] in the file and [4, 784] in the model\n"
-        "  unexpected: 'head.bias' [10]\n"
-        "  unexpected: 'head.weight' [10, 9]\n"
-        "  initialize.ignore \"fc9\" matches no tensor of the file\n"
-        "add to initialize: fresh: \"fc2\" fresh: \"fc1\" to start with initial values; ignore: \"head\" to "
-        "leave out what the model lacks; or rename { from: \"...\" to: \"...\" } where only names differ");
+  CHECK(
+      refusal_of(tensors, R"(ignore: "fc9")") ==
+      "x.safetensors' does not fit the model:\n"
+      "  missing: 'fc2.bias' [10]\n"
+      "  shape: 'fc1.weight' is [4, 1024] in the file and [4, 784] in the model\n"
+      "  unexpected: 'head.bias' [10]\n"
+      "  unexpected: 'head.weight' [10, 9]\n"
+      "  initialize.ignore \"fc9\" matches no tensor of the file\n"
+      "add to initialize: fresh: \"fc2.bias\" fresh: \"fc1.weight\" to start with initial values; ignore: \"head\" to "
+      "leave out what the model lacks; or rename { from: \"...\" to: \"...\" } where only names differ");
+}
+
+TEST_CASE("the advice about one tensor leaves the others of its layer alone") {
+  std::vector<NamedTensor> tensors = model();
+  tensors.push_back(tensor("fc2.scale", {3}));
+  CHECK(refusal_of(tensors).ends_with("\nadd to initialize: ignore: \"fc2.scale\" to leave out what the model lacks"));
+  CHECK(first_values(read(tensors, R"(ignore: "fc2.scale")")) == kAll);
+}
+
+TEST_CASE("tensors that are not needed may share a name, and a rename of them alone is unused") {
+  std::vector<NamedTensor> tensors = model();
+  tensors.push_back(tensor("old.weight", {3}));
+  tensors.push_back(tensor("head.weight", {3}));
+  CHECK(first_values(read(tensors, R"(fresh: "fc2" rename { from: "old.weight" to: "fc2.weight" } ignore: "head")")) ==
+        std::map<std::string, float>{{"fc1.weight", 1.0F}, {"fc1.bias", 2.0F}});
+  CHECK_THAT(refusal_of(tensors, R"(ignore: "old" ignore: "head" rename { from: "head.*" to: "fc3.*" })"),
+             ContainsSubstring("initialize.rename \"head.*\" matches no tensor of the file"));
 }
 
 TEST_CASE("a prefix is recognized") {
@@ -135,7 +153,7 @@ TEST_CASE("tensors that cannot be used are named") {
         "x.safetensors' does not fit the model:\n"
         "  missing: 'fc2.weight' [10, 4]\n"
         "  'fc1.weight' and 'fc2.weight' both become 'fc1.weight'\n"
-        "add to initialize: fresh: \"fc2\" to start with initial values");
+        "add to initialize: fresh: \"fc2.weight\" to start with initial values");
   CHECK(refusal_of(model(), R"(rename { from: "head.*" to: "*" })") ==
         "x.safetensors' does not fit the model:\n  initialize.rename \"head.*\" matches no tensor of the file");
 }

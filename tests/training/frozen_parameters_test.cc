@@ -69,6 +69,7 @@ void check_training(RigOptions options, const std::set<std::string>& layers) {
     rig.run(7);
     rig.scheduler().evaluate(rig.test_ring());
     check_frozen(before, rig.scheduler().snapshot(), layers);
+    check_frozen(before, rig.scheduler().save().model, layers);
     if (options.most_learners == 0) continue;
     rig.resize(std::vector<int>(options.learners.size(), part == 0 ? 3 : 1));
   }

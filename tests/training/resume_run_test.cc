@@ -304,6 +304,100 @@ TEST_CASE("a run that was killed after it reached its target trains no further",
   CHECK_FALSE(higher.summary.time_to_accuracy_seconds);
 }
 
+TEST_CASE("a run that went on past its end and was killed there is not complete", "[checkpoint]") {
+  const jobs::JobOptions job = job_with({"training.target_accuracy=0.7"});
+  const TemporaryDirectory output;
+  REQUIRE(train_part(job, output.path()).summary.status == RunStatus::kTargetReached);
+  const TemporaryDirectory kept;
+  for (const char* file : {jobs::kSummaryFile, jobs::kModelFile}) fs::copy(output.path() / file, kept.path() / file);
+  const jobs::JobOptions higher = job_with({"training.target_accuracy=0.99", "checkpoint.every_batches=100"});
+  REQUIRE(train_part(higher, output.path(), 1000).summary.status == RunStatus::kStopped);
+  // SIGKILL would have left the files of the first end.
+  for (const char* file : {jobs::kSummaryFile, jobs::kModelFile}) {
+    fs::copy(kept.path() / file, output.path() / file, fs::copy_options::overwrite_existing);
+  }
+  const auto ignore = [](const std::string&) {};
+  CHECK(jobs::completed_text(output.path(), jobs::newest_resume_point(output.path(), higher, ignore), higher).empty());
+  CHECK(train_part(higher, output.path()).summary.epochs == 3);
+  CHECK_THAT(jobs::completed_text(output.path(), jobs::newest_resume_point(output.path(), higher, ignore), higher),
+             ContainsSubstring("is complete"));
+}
+
+TEST_CASE("the summary of an earlier process goes before the model is replaced", "[checkpoint]") {
+  const TemporaryDirectory output;
+  train_part(job_with({"training.max_epochs=1"}), output.path());
+  REQUIRE(fs::exists(output.path() / jobs::kSummaryFile));
+  jobs::RunDirectory directory(output.path(), "logistic-digits", jobs::ExistingRun::kContinue);
+  directory.on_save();
+  CHECK_FALSE(fs::exists(output.path() / jobs::kSummaryFile));
+  CHECK_NOTHROW(directory.on_save());
+}
+
+TEST_CASE("a job that names no learners goes on with those of the checkpoint on another machine", "[checkpoint]") {
+  jobs::JobOptions job = job_with({"learners=default", "checkpoint.every_epochs=1"});
+  REQUIRE_FALSE(job.learners_are_given);
+  job.learners_per_device = {3};
+  const TemporaryDirectory whole;
+  const Part expected = train_part(job, whole.path());
+  const TemporaryDirectory parts;
+  REQUIRE(train_part(job, parts.path(), 1000).summary.status == RunStatus::kStopped);
+  job.learners_per_device = {1};  // a machine with one core
+  const Part resumed = train_part(job, parts.path());
+  CHECK(resumed.summary.learners == 3);
+  CHECK(resumed.summary.model_sha256 == expected.summary.model_sha256);
+}
+
+TEST_CASE("a run that goes on in another directory has a checkpoint there at once", "[checkpoint]") {
+  const jobs::JobOptions job = job_with({});
+  const TemporaryDirectory first;
+  train_part(job, first.path(), 1000);
+  auto point = jobs::newest_resume_point(first.path(), job, [](const std::string&) {});
+  REQUIRE(point);
+  const std::uint64_t batches = point->saved.training.batches;
+  const TemporaryDirectory second;
+  Watcher watcher(1, {});  // stopped before its first round
+  jobs::RunContext context;
+  context.output_directory = second.path().string();
+  context.observers = {&watcher};
+  context.stop_signal = &watcher.signal;
+  context.now = [&] { return watcher.now(); };
+  context.resumed = &point->saved;
+  jobs::train(job, context);
+  REQUIRE_FALSE(watcher.checkpoints.empty());
+  CHECK(watcher.checkpoints.front().batch == batches);
+}
+
+TEST_CASE("a directory with the checkpoints of another run is refused", "[checkpoint]") {
+  const TemporaryDirectory output;
+  train_part(job_with({"training.max_epochs=1"}), output.path());
+  for (const char* file : {jobs::kJobFile, jobs::kModelFile, jobs::kMetricsFile, jobs::kSummaryFile}) {
+    fs::remove(output.path() / file);
+  }
+  CHECK_THROWS_WITH(jobs::RunDirectory(output.path(), "logistic-digits"),
+                    ContainsSubstring("holds a run already (checkpoints)"));
+  CHECK_FALSE(fs::exists(output.path() / jobs::kMetricsFile));
+}
+
+TEST_CASE("a resumed run whose course no job can describe has no replay", "[checkpoint]") {
+  const std::vector<std::string> settings = {"learners.per_device.fixed=3",
+                                             "synchronization={sma {} switch { at_epoch: 1 s_sgd {} learners: 1 }}"};
+  const TemporaryDirectory output;
+  REQUIRE(train_part(job_with(settings), output.path(), 1800).summary.epochs_begun > 1.0);
+  const Part resumed = train_part(job_with(settings), output.path());
+  CHECK(resumed.summary.learners == 1);
+  CHECK_FALSE(fs::exists(output.path() / jobs::kReplayFile));
+}
+
+TEST_CASE("a target that was lowered below what is reached has a time", "[checkpoint]") {
+  const TemporaryDirectory output;
+  REQUIRE(
+      train_part(job_with({"training.target_accuracy=0.99", "training.max_epochs=2"}), output.path()).summary.status ==
+      RunStatus::kCompleted);
+  const Part lower = train_part(job_with({"training.target_accuracy=0.5"}), output.path());
+  CHECK(lower.summary.status == RunStatus::kTargetReached);
+  CHECK(lower.summary.time_to_accuracy_seconds);
+}
+
 TEST_CASE("a run ends when its score stops improving, also if it is resumed meanwhile", "[checkpoint]") {
   // With a learning rate of almost zero after epoch 2, no later epoch improves by a point.
   const std::vector<std::string> settings = {"training.max_epochs=9", "training.patience_epochs=2",

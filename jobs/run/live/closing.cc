@@ -15,6 +15,7 @@ namespace {
 
 void save(LiveRun& run, const std::vector<dataflow::NamedTensor>& model) {
   if (run.context.output_directory.empty()) return;
+  run.tell(&RunObserver::on_save);
   const std::filesystem::path path = std::filesystem::path(run.context.output_directory) / "model.safetensors";
   run.summary.model_sha256 = write_safetensors(path, model, {{"format", "arbalest"}, {"job", run.job.name}});
 }
@@ -27,6 +28,7 @@ void complete_summary(LiveRun& run) {
   if (run.session) {
     summary.skipped_examples = state.skipped_examples + run.session->skipped_examples();
     summary.first_skipped = state.first_skipped.empty() ? run.session->first_skipped() : state.first_skipped;
+    summary.mini_batches = run.session->scheduler().batches();
     summary.examples = run.examples();
     summary.epochs_begun = run.epochs(run.examples());
   }

@@ -29,6 +29,9 @@ bool time_is_over(const LiveRun& run) {
 bool ends_before_epoch(LiveRun& run) {
   if (run.scores.target_is_reached()) {
     run.summary.status = RunStatus::kTargetReached;
+    std::optional<double>& time = run.state.time_to_accuracy_seconds;
+    if (!time) time = run.seconds();  // the target was lowered for this process
+    run.summary.time_to_accuracy_seconds = time;
     return true;
   }
   if (!run.scores.patience_is_over()) return false;

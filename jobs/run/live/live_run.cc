@@ -15,7 +15,7 @@ LiveRun::LiveRun(const JobOptions& job_options, const RunContext& run_context)
   summary.seed = job.training.seed;
   summary.accuracy_set = scores.accuracy_set();
   if (context.output_directory.empty()) job.checkpoint.keep_last = 0;  // there is no place for checkpoints
-  set_learners(job.learners_per_device);
+  add_learner_step(job.learners_per_device);
   for (const engine::DeviceSpec& device : job.devices) summary.devices.push_back(device.name);
 }
 
@@ -23,6 +23,10 @@ void LiveRun::set_learners(std::vector<int> per_device) {
   state.learners_per_device = std::move(per_device);
   summary.learners_per_device = state.learners_per_device;
   summary.learners = std::accumulate(state.learners_per_device.begin(), state.learners_per_device.end(), 0);
+}
+
+void LiveRun::add_learner_step(std::vector<int> per_device) {
+  set_learners(std::move(per_device));
   const std::uint64_t batch = session ? session->scheduler().batches() : 0;
   std::vector<LearnerStep>& steps = state.learners;
   if (!steps.empty() && steps.back().at_batch == batch) steps.pop_back();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "jobs/checkpoint/run_state.h"
@@ -13,7 +14,6 @@
 #include "jobs/run/run_observer.h"
 #include "jobs/run/session.h"
 #include "jobs/run/trainer.h"
-#include "jobs/run/weights/initial_weights.h"
 
 namespace arbalest::jobs {
 
@@ -40,6 +40,8 @@ struct LiveRun {
 
   // Notes that `per_device` learners train from here on.
   void set_learners(std::vector<int> per_device);
+  // The same, as a step of the schedule that replays the run. The learners of a switch are part of the job instead.
+  void add_learner_step(std::vector<int> per_device);
 
   // Examples trained on so far, and a number of examples in epochs.
   std::int64_t examples() const { return state.examples + state.epoch.examples; }
@@ -52,8 +54,8 @@ struct LiveRun {
   ModelScores scores;
   RunSummary summary;
   std::optional<ResumeRow> resumed;
-  std::optional<InitialWeights> weights;  // saved weights that the run starts from
-  std::unique_ptr<Session> session;       // null until open_run()
+  std::string weights_text;          // one line about the saved weights that the run starts from; "": none
+  std::unique_ptr<Session> session;  // null until open_run()
 };
 
 }  // namespace arbalest::jobs

@@ -1,11 +1,13 @@
 #include "jobs/run/live/opening.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "jobs/checkpoint/job_changes.h"
 #include "jobs/run/run_checkpoints.h"
 #include "jobs/run/run_start.h"
+#include "jobs/run/weights/initial_weights.h"
 
 namespace arbalest::jobs {
 
@@ -21,11 +23,16 @@ std::string absolute(const std::string& path) {
 void open_run(LiveRun& run) {
   const RunContext& context = run.context;
   const bool is_new = context.resumed == nullptr;
-  if (is_new && run.job.initialize) run.weights = read_initial_weights(*run.job.initialize, *run.job.graph);
+  std::optional<InitialWeights> weights;
+  if (is_new && run.job.initialize) weights = read_initial_weights(*run.job.initialize, *run.job.graph);
+  if (!is_new) take_learners(*context.resumed, run.job);
   run.session = open_session(run.job, context.data_root, Session::Purpose::kTraining, context.device_options);
   Session& session = *run.session;
-  if (run.weights) load_initial_weights(*run.weights, session.scheduler());
-  run.set_learners(run.job.learners_per_device);  // the session may have fewer learners than the job
+  if (weights) {
+    load_initial_weights(*weights, session.scheduler());
+    run.weights_text = weights->text();
+  }
+  run.add_learner_step(run.job.learners_per_device);  // the session may have fewer learners than the job
   session.training_ring().set_observer(context.training_input);
   session.test_ring().set_observer(context.evaluation_input);
   if (session.validation_ring() != nullptr) session.validation_ring()->set_observer(context.evaluation_input);
@@ -46,7 +53,7 @@ void resume_run(LiveRun& run, SavedRun& saved) {
                           .path = run.context.resumed_path,
                           .from = saved.run.learners_per_device,
                           .to = state.learners_per_device};
-  run.set_learners(state.learners_per_device);
+  run.add_learner_step(state.learners_per_device);
   saved.training = {};
   saved.model = {};
 }
@@ -58,7 +65,7 @@ void announce_run(const LiveRun& run) {
   start.data_root = absolute(run.context.data_root);
   start.output_directory = run.context.output_directory;
   start.resumed = run.resumed;
-  if (run.weights) start.weights = run.weights->text();
+  start.weights = run.weights_text;
   run.tell(&RunObserver::on_start, start);
 }
 

@@ -44,7 +44,7 @@ void RoundChanges::change_learners() {
   if (row.to != row.from) {
     run_.state.epoch.add(scheduler.drain());
     run_.session->resize(row.to);
-    run_.set_learners(row.to);
+    run_.add_learner_step(row.to);
     skip_time();
   }
   run_.tell(&RunObserver::on_resize, row);

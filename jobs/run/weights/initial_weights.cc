@@ -90,21 +90,23 @@ class Matcher {
 
   void place(StoredTensor stored) {
     const std::string of_file = stored.tensor.name;
-    const std::string name = renamed(of_file);
     if (is_ignored(of_file) || is_counter(of_file)) {
       ++weights_.ignored;
       return;
     }
+    const std::string name = renamed(of_file);
     const auto shape = shapes_.find(name);
     if (shape == shapes_.end()) {
       misfits_.unexpected.push_back({of_file, stored.tensor.shape});
       return;
     }
+    if (matches_any(options_.fresh, name)) {
+      ++weights_.ignored;
+      return;
+    }
     const auto [source, is_first] = sources_.emplace(name, of_file);
     if (!is_first) {
       misfits_.others.push_back(fmt::format("'{}' and '{}' both become '{}'", source->second, of_file, name));
-    } else if (matches_any(options_.fresh, name)) {
-      ++weights_.ignored;
     } else if (stored.tensor.shape != shape->second) {
       misfits_.misshapen.push_back({name, stored.tensor.shape, shape->second});
     } else if (!stored.has_values()) {
@@ -113,6 +115,7 @@ class Matcher {
     } else if (!std::ranges::all_of(stored.tensor.values, [](float value) { return std::isfinite(value); })) {
       misfits_.others.push_back(fmt::format("'{}' has values that are not finite", of_file));
     } else {
+      misfits_.fitting.push_back(name);
       stored.tensor.name = name;
       weights_.tensors.push_back(std::move(stored.tensor));
     }

@@ -20,13 +20,16 @@ std::string shape_text(const engine::Shape& shape) {
   return "[" + text + "]";
 }
 
-// `fresh: "fc" fresh: "bn1"`, with one pattern for each layer.
-std::string patterns_for(const char* field, const std::vector<std::string>& names) {
+// `fresh: "fc" fresh: "bn1.bias"`: a layer stands for its tensors if none of them fits.
+std::string patterns_for(const char* field, const std::vector<std::string>& names,
+                         const std::vector<std::string>& fitting) {
   constexpr std::size_t kShown = 6;
   std::vector<std::string> layers;
   for (const std::string& name : names) {
-    const std::string layer(layer_of(name).empty() ? name : layer_of(name));
-    if (std::ranges::find(layers, layer) == layers.end()) layers.push_back(layer);
+    const std::string_view layer = layer_of(name);
+    const bool has_fitting = std::ranges::any_of(fitting, [&](const auto& other) { return layer_of(other) == layer; });
+    const std::string pattern(layer.empty() || has_fitting ? name : layer);
+    if (std::ranges::find(layers, pattern) == layers.end()) layers.push_back(pattern);
   }
   std::string text;
   for (std::size_t i = 0; i < std::min(layers.size(), kShown); ++i) {
@@ -69,10 +72,10 @@ std::string advice(const Misfits& misfits) {
   std::vector<std::string> ignored;
   for (const Misfits::Tensor& tensor : misfits.unexpected) ignored.push_back(tensor.name);
   std::string text;
-  if (!fresh.empty()) text += patterns_for("fresh", fresh) + " to start with initial values";
+  if (!fresh.empty()) text += patterns_for("fresh", fresh, misfits.fitting) + " to start with initial values";
   if (!ignored.empty()) {
     text += fmt::format("{}{} to leave out what the model lacks", text.empty() ? "" : "; ",
-                        patterns_for("ignore", ignored));
+                        patterns_for("ignore", ignored, misfits.fitting));
   }
   if (!fresh.empty() && !ignored.empty()) text += "; or rename { from: \"...\" to: \"...\" } where only names differ";
   return text.empty() ? "" : "add to initialize: " + text;

@@ -24,6 +24,8 @@ struct Misfits {
   std::vector<Misshapen> misshapen;
   std::vector<std::string> others;  // other problems of single tensors
   std::vector<std::string> unused;  // patterns that match nothing
+  // Parameters that the file has as the model needs them. The advice leaves them alone.
+  std::vector<std::string> fitting;
 
   bool empty() const noexcept {
     return missing.empty() && unexpected.empty() && misshapen.empty() && others.empty() && unused.empty();

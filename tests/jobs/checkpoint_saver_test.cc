@@ -1,0 +1,62 @@
+// The policy of checkpoints, and the best model.
+#include "jobs/checkpoint/checkpoint_saver.h"
+
+#include <filesystem>
+
+#include "jobs/export/safetensors.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+scheduler::Tensors model_of(float value) { return {{.name = "w", .shape = {1}, .values = {value}}}; }
+
+float best_value(const TemporaryDirectory& run) {
+  return jobs::read_safetensors(run.path() / jobs::kBestModel).at(0).values.at(0);
+}
+
+}  // namespace
+
+TEST_CASE("the best model: a later one is compared with the one that is still being written") {
+  const TemporaryDirectory run;
+  jobs::CheckpointSaver saver(run.path(), {}, /*smaller_is_better=*/false, 0, 0.0, {});
+  REQUIRE(saver.is_best(0.8));
+  saver.save_best(model_of(8.0F), 0.8);
+  CHECK(saver.best() == 0.8);
+  CHECK_FALSE(saver.is_best(0.7));
+  CHECK(saver.is_best(0.9));
+  saver.take_result(/*wait=*/true);
+  CHECK(saver.best() == 0.8);
+  CHECK_FALSE(saver.is_best(0.7));
+  CHECK(best_value(run) == 8.0F);
+}
+
+TEST_CASE("the best model: one that could not be written is not the one to beat") {
+  const TemporaryDirectory run;
+  jobs::CheckpointSaver saver(run.path(), {}, /*smaller_is_better=*/true, 0, 0.0, {});
+  saver.save_best(model_of(8.0F), 0.8);
+  saver.take_result(/*wait=*/true);
+  std::filesystem::remove(run.path() / jobs::kBestModel);
+  std::filesystem::create_directory(run.path() / jobs::kBestModel);  // no file can get this name
+  saver.save_best(model_of(7.0F), 0.7);
+  const auto result = saver.take_result(/*wait=*/true);
+  REQUIRE(result);
+  CHECK_FALSE(result->failure.empty());
+  CHECK(saver.best() == 0.8);
+  CHECK(saver.is_best(0.75));
+}
+
+TEST_CASE("checkpoints: one for which there was no memory is due again an interval later") {
+  const TemporaryDirectory run;
+  jobs::CheckpointOptions options;
+  options.every_batches = 100;
+  jobs::CheckpointSaver saver(run.path(), options, /*smaller_is_better=*/false, 0, 0.0, {});
+  CHECK(saver.is_due(120, 0.0, {}));
+  saver.skip(120, 0.0);
+  CHECK_FALSE(saver.is_due(121, 0.0, {}));
+  CHECK(saver.is_due(200, 0.0, {}));
+}
+
+}  // namespace arbalest::tests
