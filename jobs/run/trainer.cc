@@ -81,6 +81,7 @@ class Trainer {
       throw;
     }
     finish();
+    if (checkpoints_ && summary_.status == RunStatus::kStopped) checkpoints_->require_saved();
     return summary_;
   }
 
@@ -240,7 +241,7 @@ class Trainer {
 
   // The time of a save is no training time for the tuner.
   void save_if_due() {
-    if (!checkpoints_) return;
+    if (!checkpoints_) return refuse_save_requests(context_, refused_requests_);
     checkpoints_->report(/*wait=*/false);
     if (!checkpoints_->is_due()) return;
     account(session_->scheduler().drain());
@@ -432,6 +433,7 @@ class Trainer {
   double epoch_learning_rate_ = 0.0;  // in its last round
   Clock::time_point training_start_;
   double next_report_ = 0.0;
+  int refused_requests_ = 0;  // of RunContext::save_requests, if there are no checkpoints
   std::string synchronization_{sma::name_of(job_.synchronization.scheme)};  // present scheme
 };
 
