@@ -39,10 +39,12 @@ sanitize:
 	@$(MAKE) --no-print-directory test PRESET=asan-ci
 	@$(MAKE) --no-print-directory test PRESET=tsan-ci
 
-# Kills small runs at random instants until there were KILLS kills, resumes them, and compares every byte.
-KILLS ?= 20
+# Disturbs small runs and checkpoints: kills, signals, failing system calls, losses of power, damage. Prints a line for each
+# row of the scorecard. FAULTS: arguments of the script, such as --rows R1,R4.
+FAULTS ?=
 faults: build
-	@tests/faults/kill_runs.py --program build/$(PRESET)/arbalest --kills $(KILLS)
+	@scripts/bootstrap.sh strace
+	@tests/faults/scorecard.py --build build/$(PRESET) $(FAULTS)
 
 # Feeds hostile input to the readers of files: FUZZ_RUNS executions of each target in tests/fuzz.
 FUZZ_RUNS ?= default

@@ -72,9 +72,9 @@ int exit_code(const jobs::BenchResult& result) {
 
 void print(const jobs::BenchResult& result, const BenchArguments& arguments) {
   if (arguments.json) {
-    fmt::print("{}\n", jobs::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_result(jobs::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
-    fmt::print("{}", jobs::to_text(result));
+    print_result(jobs::to_text(result));
   }
 }
 

@@ -1,7 +1,9 @@
 // The commands of the program. Each add_...() adds a command with its options; run() executes the chosen one.
 #pragma once
 
+#include <cstdio>
 #include <functional>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -11,6 +13,10 @@ struct Command {
   CLI::App* options;
   std::function<int()> run;  // returns the exit code; called after the command line has been parsed
 };
+
+// Writes a result to standard output. An error is reported when the command has ended (main.cc), so it costs nothing
+// that the command still does. fmt::print would throw.
+inline void print_result(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 Command add_train(CLI::App& program);
 Command add_evaluate(CLI::App& program);

@@ -13,6 +13,7 @@
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "jobs/checkpoint/checkpoint.h"
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
@@ -36,11 +37,19 @@ struct EvaluateArguments {
   bool json = false;
 };
 
+// RUN may also be a checkpoint of a run, which its manifest verifies.
+bool is_checkpoint(const std::filesystem::path& directory) {
+  std::error_code error;
+  return std::filesystem::exists(directory / jobs::kManifestFile, error);
+}
+
 // --data-root, else the data root of the run if it is here, else what a new run would use.
 std::string data_root_of(const EvaluateArguments& arguments) {
   if (!arguments.data_root.empty()) return arguments.data_root;
-  std::string saved = jobs::saved_data_root(arguments.run);
   std::error_code error;
+  const std::filesystem::path run = arguments.run;
+  // A checkpoint lies in RUN/checkpoints.
+  std::string saved = jobs::saved_data_root(is_checkpoint(run) ? (run / ".." / "..").lexically_normal() : run);
   return std::filesystem::is_directory(saved, error) ? saved : data_root("");
 }
 
@@ -49,11 +58,12 @@ void check_model(const EvaluateArguments& arguments) {
   const std::filesystem::path run = arguments.run;
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::symlink_status(run / jobs::kModelFile, error))) return;
-  const char* reason = jobs::is_running(run) ? "it is still training, and saves its model at the end"
-                       : jobs::read_summary(run)
-                           ? "it ended without one; its summary.json says why"
-                           : "it was killed before it saved one; go on with it by 'arbalest train "
-                             "--resume=auto', or evaluate its newest checkpoint by --checkpoint last";
+  const char* reason =
+      jobs::is_running(run) ? "it is still training, and saves its model at the end; evaluate what it has saved so far "
+                              "by --checkpoint last or --checkpoint best; the signal SIGUSR1 makes it save a checkpoint"
+      : jobs::read_summary(run) ? "it ended without one; its summary.json says why"
+                                : "it was killed before it saved one; go on with it by 'arbalest train "
+                                  "--resume=auto', or evaluate its newest checkpoint by --checkpoint last";
   engine::fail(engine::ErrorKind::kCheckpoint, "the run '{}' has no model: {}", arguments.run, reason);
 }
 
@@ -65,6 +75,9 @@ struct ChosenModel {
 };
 
 ChosenModel final_model(const EvaluateArguments& arguments, jobs::EvaluationSet set) {
+  if (is_checkpoint(arguments.run)) {
+    return {(jobs::open_checkpoint(arguments.run).path / jobs::kModelFile).string(), "", {}};
+  }
   check_model(arguments);
   const std::optional<jobs::SavedSummary> saved = jobs::read_summary(arguments.run);
   ChosenModel model{(std::filesystem::path(arguments.run) / jobs::kModelFile).string(), "", {}};
@@ -146,7 +159,9 @@ Command add_evaluate(CLI::App& program) {
       "last digits may differ.\n"
       "\n" +
       std::string(kExitCodesHelp));
-  command->add_option("RUN", arguments->run, "Directory of the run")->required()->check(check_name);
+  command->add_option("RUN", arguments->run, "Directory of the run, or of one of its checkpoints")
+      ->required()
+      ->check(check_name);
   command
       ->add_option("--checkpoint", arguments->checkpoint,
                    "Model to evaluate instead of the final one: best, last (the newest checkpoint), or the number of a "

@@ -14,7 +14,7 @@ inline constexpr const char* kExitCodesHelp =
     "  such as a wrong --set; 3 job file invalid; 4 data missing or corrupt; 5 saved model damaged\n"
     "  or changed; 6 out of memory or disk space; 7 training diverged; 8 another device or process\n"
     "  failed; 9 target accuracy not reached (bench, tune); 10 a device or its driver fails;\n"
-    "  129, 130 or 143 stopped by SIGHUP, SIGINT or SIGTERM after saving.";
+    "  129, 130 or 143 stopped by SIGHUP, SIGINT or SIGTERM after saving (6 if saving failed).";
 
 int exit_code(engine::ErrorKind kind);
 

@@ -1,9 +1,11 @@
 // The program `arbalest`.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <span>
@@ -61,9 +63,17 @@ int report_error(int code, const std::string& message) {
   return code;
 }
 
-// A full disk shows only when the buffer is flushed.
+// Whether standard output is a pipe or socket whose reader has ended, such as `head`.
+bool reader_is_gone() {
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+// A full disk shows only when the buffer is flushed. A reader that has ended has seen what it wanted, so the exit code
+// tells only whether the work succeeded.
 int finish(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  if (reader_is_gone()) return code;
   return report_error(code == kOk ? kOutOfMemory : code, "cannot write to standard output");
 }
 
@@ -102,6 +112,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace arbalest::cli;
   try {
+    // A command that only prints ends as `cat` does when nobody reads any more, whatever its parent does with this
+    // signal. Commands that train ignore it (catch_stop_signals).
+    std::signal(SIGPIPE, SIG_DFL);
     open_closed_standard_streams();
     raise_file_limit();
     start_log();

@@ -53,7 +53,7 @@ Command add_runs(CLI::App& program) {
   command->footer(
       "Examples:\n"
       "  arbalest runs                 the runs in runs/\n"
-      "  arbalest runs DIR --json      other runs, as JSON\n"
+      "  arbalest runs DIR --json      other runs, as JSON; also those of a bench\n"
       "\n"
       "A run that ended has the status target_reached, completed, stopped, diverged or failed. A run without\n"
       "a summary is running, or its process was killed.\n"

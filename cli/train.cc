@@ -160,7 +160,7 @@ int train(const TrainArguments& arguments) {
   if (!arguments.trace.empty()) trace.emplace(arguments.trace);
   Place place = open_place(arguments, job);
   if (!place.completed.empty()) {
-    fmt::print("{}: nothing is left to train\n", place.completed);
+    print_result(place.completed + ": nothing is left to train\n");
     return kOk;
   }
   jobs::RunDirectory& directory = *place.directory;
@@ -177,6 +177,7 @@ int train(const TrainArguments& arguments) {
   if (trace) console_choices.epoch_note = [&trace] { return trace->epoch_text(); };
   jobs::ConsoleReporter console(console_choices);
   context.output_directory = directory.path().string();
+  directory.tell_trouble([&console](const std::string& text) { console.on_warning(text); });
   // The console is called last, because it names files that must exist by then.
   context.observers = {&directory, &console};
   if (trace) {

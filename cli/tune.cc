@@ -85,7 +85,7 @@ void check_is_free(const std::filesystem::path& directory) {
 std::string json_of(const auto& found) { return jobs::to_json(found).dump(2) + "\n"; }
 
 void print(const auto& found, const TuneArguments& arguments) {
-  fmt::print("{}", arguments.json ? json_of(found) : jobs::to_text(found));
+  print_result(arguments.json ? json_of(found) : jobs::to_text(found));
 }
 
 void save(const auto& found, const std::filesystem::path& directory) {

@@ -70,6 +70,7 @@ void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best) {
   if (is_best) best_written_ = saved.run.present_score;
   start(last_batches_,
         [this, is_best, shared = std::make_shared<const SavedRun>(std::move(saved))](SaveResult& result) {
+          result.is_checkpoint = true;
           if (is_best) {
             write_best(shared->model);
             result.best = shared->run.present_score;
@@ -95,7 +96,7 @@ void CheckpointSaver::write_best(const scheduler::Tensors& model) const {
 
 void CheckpointSaver::start(std::uint64_t batches, const std::function<void(SaveResult&)>& write) {
   const auto task = [batches, write] {
-    SaveResult result{.batches = batches, .path = {}, .failure = {}, .best = {}};
+    SaveResult result{.batches = batches, .path = {}, .failure = {}};
     try {
       write(result);
     } catch (const std::exception& error) {
@@ -135,7 +136,7 @@ std::optional<SaveResult> CheckpointSaver::take_result(bool wait) {
 }
 
 // Deletes the checkpoints that are neither among the newest nor among the best.
-void CheckpointSaver::retain(SaveResult& result) const {
+void CheckpointSaver::retain(SaveResult& result) {
   std::vector<std::pair<double, std::uint64_t>> scored;
   for (const Checkpoint& checkpoint : list_checkpoints(checkpoints_)) {
     const std::optional<double> score = score_of(checkpoint);
@@ -145,8 +146,9 @@ void CheckpointSaver::retain(SaveResult& result) const {
   scored.resize(std::min(scored.size(), static_cast<std::size_t>(options_.keep_best)));
   std::vector<std::uint64_t> best;
   for (const auto& [score, batches] : scored) best.push_back(batches);
-  jobs::retain(checkpoints_, options_.keep_last, best,
-               [&](const std::string& text) { result.warnings.push_back(text); });
+  jobs::retain(checkpoints_, options_.keep_last, best, [&](const std::string& text) {
+    if (told_.insert(text).second) result.warnings.push_back(text);
+  });
 }
 
 }  // namespace arbalest::jobs

@@ -6,6 +6,7 @@
 #include <functional>
 #include <future>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace arbalest::jobs {
 // The end of a save.
 struct SaveResult {
   std::uint64_t batches = 0;               // mini-batches trained before the checkpoint
+  bool is_checkpoint = false;              // false: only the best model was written
   std::filesystem::path path;              // directory of the checkpoint; "" if it failed
   std::string failure;                     // why it failed; the checkpoints before it are intact
   std::vector<std::string> warnings = {};  // about other checkpoints
@@ -64,7 +66,7 @@ class CheckpointSaver {
   void keep(SaveResult result);
   bool is_writing() const;
   void collect();
-  void retain(SaveResult& result) const;
+  void retain(SaveResult& result);
   bool is_better(double score, double than) const { return smaller_is_better_ ? score < than : score > than; }
 
   std::filesystem::path run_directory_;
@@ -77,6 +79,7 @@ class CheckpointSaver {
   std::optional<double> best_written_;  // score of the model that the save under way makes best.safetensors
   std::future<SaveResult> writing_;
   std::vector<SaveResult> results_;  // not taken yet
+  std::set<std::string> told_;       // warnings about other checkpoints, which each save would repeat
 };
 
 // The directory of a run's checkpoints.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
+#include <cstring>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -101,13 +102,22 @@ void pass_over(const fs::path& path, const DamagedCheckpoint& damage, const Warn
   }
 }
 
-void remove_checkpoint(const fs::path& checkpoints, const fs::path& path) {
+void remove_checkpoint(const fs::path& checkpoints, const fs::path& path, const Warn& warn) {
   const fs::path name = free_name(checkpoints / fmt::format("{}{}", kPartialPrefix, getpid()), "-deleted");
   std::error_code error;
   fs::rename(path, name, error);
-  if (error) fail_write(path, error.value());
+  if (error) {
+    warn(fmt::format("cannot delete the old checkpoint '{}': {}; it stays until you delete it", path.string(),
+                     error.message()));
+    return;
+  }
   sync_directory(checkpoints);  // no file may be gone while the old name could come back
-  if (const int problem = remove_checkpoint_files(name); problem != 0) fail_write(name, problem);
+  if (const int problem = remove_checkpoint_files(name); problem != 0) {
+    warn(
+        fmt::format("cannot delete the files of the old checkpoint '{}', which are now in '{}': {}; the next start of "
+                    "the run tries again",
+                    path.string(), name.string(), std::strerror(problem)));
+  }
 }
 
 }  // namespace
@@ -160,7 +170,9 @@ void retain(const fs::path& checkpoints, int keep_last, std::span<const std::uin
       continue;
     }
     if (verified == keep_last) {
-      if (std::ranges::find(best, candidate.batches) == best.end()) remove_checkpoint(checkpoints, candidate.path);
+      if (std::ranges::find(best, candidate.batches) == best.end()) {
+        remove_checkpoint(checkpoints, candidate.path, warn);
+      }
       continue;
     }
     try {

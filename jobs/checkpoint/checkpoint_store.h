@@ -39,8 +39,8 @@ void sweep_partial(const std::filesystem::path& checkpoints);
 // Keeps the newest `keep_last` checkpoints that verify, and those whose number of batches is in `best`; deletes the
 // others. Deletes nothing unless `keep_last` (at least 1) verify, so the newest verified one always stays. A checkpoint
 // is deleted by giving it a partial name, then removing the manifest, then the other files. A damaged one is renamed as
-// by newest_checkpoint. One that cannot be read stays, and `warn` is told. Throws as fail_write does if a deletion
-// fails.
+// by newest_checkpoint. One that cannot be read or deleted stays, and `warn` is told its path. Throws as fail_write
+// does if the directory cannot be synced.
 void retain(const std::filesystem::path& checkpoints, int keep_last, std::span<const std::uint64_t> best,
             const std::function<void(const std::string&)>& warn);
 

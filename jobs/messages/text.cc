@@ -54,6 +54,13 @@ std::string epochs_text(double epochs) {
   return epochs < 0.1 ? fmt::format("{:.1g} epochs", epochs) : fmt::format("{:.1f} epochs", epochs);
 }
 
+std::string fraction_hint(double value, double most) {
+  constexpr double kPercent = 100.0;
+  constexpr double kLeastPercentage = 2.0;
+  const bool is_percentage = value >= kLeastPercentage && value <= kPercent * most;
+  return is_percentage ? fmt::format("; did you mean {:.6g}?", value / kPercent) : "";
+}
+
 double unsigned_nan(double value) { return std::isnan(value) ? std::abs(value) : value; }
 
 std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t left_columns) {

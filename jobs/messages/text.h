@@ -21,6 +21,10 @@ std::string epochs_text(double epochs);
 // Returns the value, or NaN without its sign, which means nothing but would be printed by fmt.
 double unsigned_nan(double value);
 
+// "; did you mean 0.9?" for 90 where a fraction of at most `most` is expected; "" if `value` is no percentage of one. A
+// value between 1 and 2 is rather a slip than a percentage.
+std::string fraction_hint(double value, double most = 1.0);
+
 // Columns of equal width under a header row. The first `left_columns` are aligned left, the others right.
 std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t left_columns);
 

@@ -3,34 +3,58 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "engine/error.h"
+
 namespace arbalest::jobs {
 
-// A line has reached the operating system when append() returns, so a reader can follow the file during the run. All
-// functions throw as fail_write does (jobs/export/atomic_file.h).
+// The directory of the run is gone, so nothing of the run can be saved. Of kind kInternal.
+class RunGone final : public engine::Error {
+ public:
+  explicit RunGone(const std::string& what) : Error(engine::ErrorKind::kInternal, what) {}
+};
+
+// A line has reached the operating system when append() returns, so a reader can follow the file during the run. The
+// file has whole lines only: what cannot be written waits in memory. All functions but bytes() and waiting_lines()
+// throw as fail_write does (jobs/export/atomic_file.h).
 class MetricsLog {
  public:
-  // `file`: descriptor open for appending; the log closes it. `path`: for messages.
+  // `file`: descriptor open for reading and appending; the log closes it. `path`: of the file.
   MetricsLog(std::filesystem::path path, int file) : path_(std::move(path)), file_(file) {}
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
 
-  // Writes {"event": <event>, followed by the fields of `row`}.
+  // Writes the waiting lines, then {"event": <event>, followed by the fields of `row`}. On an error all of them wait.
+  // Throws RunGone if the directory of the file is gone.
   void append(const char* event, const nlohmann::ordered_json& row);
-  // Length of the file.
-  std::uint64_t bytes() const;
-  // Cuts the file to its first `bytes`. A shorter file, which a power loss can leave, gets an end of line.
-  void cut(std::uint64_t bytes);
-  // Waits until all lines are on disk.
+  // Writes the waiting lines and waits until all lines are on disk. Throws as append() does. Once this has failed,
+  // nobody knows what is on disk, and is_whole() stays false.
   void sync();
+  bool is_whole() const noexcept { return waiting_lines_ == 0 && !sync_failed_; }
+  // The number of lines that could not be written yet.
+  std::size_t waiting_lines() const noexcept { return waiting_lines_; }
+  // Length of the file, with the waiting lines.
+  std::uint64_t bytes() const;
+  // Cuts the file to its first `bytes`. A shorter file, which a power loss can leave, gets an end of line if it lacks
+  // one. No line may wait.
+  void cut(std::uint64_t bytes);
 
  private:
+  std::uint64_t file_bytes() const;
+  void check_place() const;
+  void write_waiting();
+  bool ends_within_line() const;
+
   std::filesystem::path path_;
   int file_;
+  std::string waiting_;
+  std::size_t waiting_lines_ = 0;
+  bool sync_failed_ = false;
 };
 
 }  // namespace arbalest::jobs

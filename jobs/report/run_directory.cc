@@ -16,6 +16,7 @@
 #include "jobs/checkpoint/saved_run.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/messages/failure.h"
+#include "jobs/messages/text.h"
 #include "jobs/options/load_job.h"
 #include "jobs/report/json.h"
 #include "jobs/report/trace.h"
@@ -61,7 +62,7 @@ void check_holds_no_run(const fs::path& directory) {
 // Creates metrics.jsonl and opens it for appending. The process that creates it owns the directory.
 int claim(const fs::path& directory) {
   const fs::path path = directory / kMetricsFile;
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0 && errno == EEXIST) fail_used(directory, kMetricsFile);
   if (file < 0) fail_directory("write to", directory, errno);
   // Shows other processes that the run is alive (is_running). A file system without locks only lacks that answer.
@@ -72,7 +73,7 @@ int claim(const fs::path& directory) {
 // Opens the metrics.jsonl of a directory that may hold a run. The process of that run must have ended.
 int claim_existing(const fs::path& directory) {
   const fs::path path = directory / kMetricsFile;
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0) fail_directory("write to", directory, errno);
   if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     close(file);
@@ -99,9 +100,31 @@ void RunDirectory::continue_from(const SavedRun* saved, std::function<void()> at
   if (saved != nullptr) learners_ = saved->run.learners;
 }
 
-std::uint64_t RunDirectory::log_bytes() const {
-  metrics_->sync();
+std::uint64_t RunDirectory::log_bytes() {
+  attempt([this] { metrics_->sync(); });
   return metrics_->bytes();
+}
+
+void RunDirectory::attempt(const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const RunGone&) {
+    throw;
+  } catch (const engine::Error& error) {
+    if (!failure_ && tell_) {
+      tell_(fmt::format("{}; the run goes on, and what is missing will be written once that is possible again",
+                        error.what()));
+    }
+    failure_ = error;
+    return;
+  }
+  if (!failure_ || !metrics_->is_whole() || replay_waits_) return;
+  failure_.reset();
+  if (tell_) tell_(fmt::format("'{}' can be written again, and nothing is missing", path().string()));
+}
+
+void RunDirectory::log(const char* event, const nlohmann::ordered_json& row) {
+  attempt([&] { metrics_->append(event, row); });
 }
 
 RunDirectory::~RunDirectory() {
@@ -133,45 +156,40 @@ void RunDirectory::on_start(const RunStart& start) {
 void RunDirectory::on_progress(const RunProgress&) {}
 
 void RunDirectory::on_epoch(const EpochRow& row) {
-  metrics_->append("epoch", to_json(row));
+  log("epoch", to_json(row));
   if (trace_ == nullptr || !trace_->shares()) return;
   nlohmann::ordered_json found = {{"epoch", row.epoch}};
   found.update(to_json(*trace_->shares()));
-  metrics_->append("trace", found);
+  log("trace", found);
 }
 
 void RunDirectory::on_resize(const ResizeRow& row) {
-  metrics_->append("resize", to_json(row));
+  log("resize", to_json(row));
   if (row.to == row.from) return;
   if (learners_.back().at_batch == row.batch) learners_.pop_back();
   learners_.push_back({row.batch, row.to});
-  if (writes_replay_) write_replay();
+  if (!writes_replay_) return;
+  replay_waits_ = true;
+  attempt([this] { write_replay(); });
 }
 
-void RunDirectory::on_switch(const SwitchRow& row) { metrics_->append("switch", to_json(row)); }
+void RunDirectory::on_switch(const SwitchRow& row) { log("switch", to_json(row)); }
 
-void RunDirectory::on_checkpoint(const CheckpointRow& row) { metrics_->append("checkpoint", to_json(row)); }
+void RunDirectory::on_checkpoint(const CheckpointRow& row) { log("checkpoint", to_json(row)); }
 
-// The disk may be full, which the warning is about; the console tells it then.
-void RunDirectory::on_warning(const std::string& text) {
-  try {
-    metrics_->append("warning", {{"text", text}});
-  } catch (const engine::Error& error) {
-    if (error.kind() != ErrorKind::kOutOfMemory) throw;
-  }
-}
+void RunDirectory::on_warning(const std::string& text) { log("warning", {{"text", text}}); }
 
 // No job file says how some runs have gone, such as one that was resumed on other devices: there is no replay then.
-void RunDirectory::write_replay() const {
+void RunDirectory::write_replay() {
   const std::string text = with_schedule(job_text_, learners_);
   try {
     parse_job(SourceText(kReplayFile, text));
+    write_file(path() / kReplayFile, text);
   } catch (const engine::Error& error) {
     if (error.kind() != ErrorKind::kInvalidJob) throw;
     unlink((path() / kReplayFile).c_str());
-    return;
   }
-  write_file(path() / kReplayFile, text);
+  replay_waits_ = false;
 }
 
 // An earlier process of the run left a summary with the hash of its model.
@@ -179,11 +197,19 @@ void RunDirectory::on_save() {
   if (unlink((path() / kSummaryFile).c_str()) != 0 && errno != ENOENT) fail_directory("write to", path(), errno);
 }
 
+// A full disk may have room for one of the files.
 void RunDirectory::on_finish(const RunSummary& summary) {
   if (!begun_) return;
-  metrics_->append("finish", to_json(summary));
-  metrics_->sync();
+  tell_ = {};  // what is missing from here on is an error
+  log("finish", to_json(summary));
+  attempt([this] { metrics_->sync(); });
+  if (replay_waits_) attempt([this] { write_replay(); });
+  const std::optional<engine::Error> failure = failure_;
   write_file(path() / kSummaryFile, to_json(summary).dump(2) + "\n");
+  if (!failure) return;
+  const auto lines = static_cast<std::int64_t>(metrics_->waiting_lines());
+  const std::string missing = lines == 0 ? "" : fmt::format("; it lacks its last {}", counted(lines, "line"));
+  throw engine::Error(failure->kind(), failure->what() + missing);
 }
 
 std::string saved_data_root(const fs::path& directory) {

@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/error.h"
 #include "jobs/options/job_options.h"
 #include "jobs/report/metrics_log.h"
 #include "jobs/report/output_directory.h"
@@ -29,7 +31,10 @@ inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kSummaryFile = "summary.json";
 
 // A run that fails before it begins (for example, its dataset is missing) leaves nothing behind, so the same command
-// can be repeated. Callbacks throw as fail_write does (jobs/export/atomic_file.h).
+// can be repeated. on_start() throws as fail_write does (jobs/export/atomic_file.h). Later the model matters more than
+// the log: if a line cannot be written, such as on a full disk, the run is told once and goes on; the line is written
+// as soon as that works again. on_finish() throws if something is still missing then. All callbacks throw RunGone if
+// the directory is gone.
 class RunDirectory final : public RunObserver {
  public:
   // Creates `path` with its parents, or "runs/<job>-<time>" if it is "", and claims it with an empty metrics.jsonl.
@@ -46,8 +51,10 @@ class RunDirectory final : public RunObserver {
   void continue_from(const SavedRun* saved, std::function<void()> at_start = {});
   // Whether an earlier process has left a log here.
   bool has_earlier_log() const noexcept { return existed_; }
-  // Bytes of metrics.jsonl so far, all of them on disk.
-  std::uint64_t log_bytes() const;
+  // Bytes of metrics.jsonl so far, all of them on disk, or waiting if the disk is full.
+  std::uint64_t log_bytes();
+  // `tell` is called with a warning when a file cannot be written, and when it can be written again.
+  void tell_trouble(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
 
   // Adds the results of `trace` to each epoch. The trace must be an observer called before this one.
   void follow(const Trace& trace) { trace_ = &trace; }
@@ -65,7 +72,10 @@ class RunDirectory final : public RunObserver {
   void on_finish(const RunSummary& summary) override;
 
  private:
-  void write_replay() const;
+  void log(const char* event, const nlohmann::ordered_json& row);
+  // Runs `write`. An error is told and kept in failure_.
+  void attempt(const std::function<void()>& write);
+  void write_replay();
 
   OutputDirectory directory_;
   std::unique_ptr<MetricsLog> metrics_;
@@ -76,8 +86,11 @@ class RunDirectory final : public RunObserver {
   const Trace* trace_ = nullptr;
   std::string job_text_;
   bool is_tuned_ = false;
-  bool writes_replay_ = false;         // whether job.txtpb alone does not tell the numbers of learners
-  std::vector<LearnerStep> learners_;  // learners that the run had
+  std::function<void(const std::string&)> tell_;
+  std::optional<engine::Error> failure_;  // the last one, until everything is written
+  bool replay_waits_ = false;             // whether replay.txtpb could not be written
+  bool writes_replay_ = false;            // whether job.txtpb alone does not tell the numbers of learners
+  std::vector<LearnerStep> learners_;     // learners that the run had
 };
 
 // The data root of the run in `directory`, an absolute path; "" if its metrics.jsonl does not tell.

@@ -91,6 +91,20 @@ ListedRun read_run(const fs::path& directory) {
   return run;
 }
 
+// Adds the runs in `directory` and in the directories of benches below it, which hold one directory for each case. A
+// run holds no other runs.
+void find_runs(const fs::path& directory, int depth, std::error_code& error, std::vector<fs::path>& found) {
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code unknown;
+    if (is_run(entry->path())) {
+      found.push_back(entry->path());
+    } else if (depth > 0 && !entry->is_symlink(unknown) && entry->is_directory(unknown)) {
+      std::error_code unreadable;  // a directory that is none of ours may be closed to us
+      find_runs(entry->path(), depth - 1, unreadable, found);
+    }
+  }
+}
+
 std::string score_text(const ListedRun& run, const std::optional<double>& score) {
   if (!score) return "";
   return run.metric == "test_rmse" ? fmt::format("{:.4f}", *score) : percent(*score);
@@ -101,10 +115,10 @@ std::string score_text(const ListedRun& run, const std::optional<double>& score)
 std::vector<ListedRun> list_runs(const fs::path& directory) {
   std::error_code error;
   std::vector<fs::path> found;
-  if (is_run(directory)) found.push_back(directory);
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
-    if (is_run(entry->path())) found.push_back(entry->path());
-  }
+  constexpr int kBenchDepth = 2;  // runs/<bench>/<case>/<run>
+  const bool is_one = is_run(directory);
+  if (is_one) found.push_back(directory);
+  find_runs(directory, is_one ? 0 : kBenchDepth, error, found);
   if (error) {
     engine::fail(engine::ErrorKind::kUsage, "cannot list the runs in '{}': {}", directory.string(), error.message());
   }

@@ -25,9 +25,9 @@ struct ListedRun {
   std::string problem;                 // why a file of the run cannot be read; "" if all can
 };
 
-// Returns the runs in `directory` itself and in its direct subdirectories, in the order of their names. Files that
-// cannot be read are told in ListedRun::problem. Throws ErrorKind::kUsage if `directory` does not exist or cannot be
-// listed.
+// Returns the runs in `directory` itself, in its subdirectories, and in those of benches (runs/<bench>/<case>/<run>),
+// in the order of their names. Links are followed to runs only. Files that cannot be read are told in
+// ListedRun::problem. Throws ErrorKind::kUsage if `directory` does not exist or cannot be listed.
 std::vector<ListedRun> list_runs(const std::filesystem::path& directory);
 
 // A table with a header row, one run a line.

@@ -137,8 +137,8 @@ void RunCheckpoints::unless_short_of_memory(const std::function<void()>& save) {
   } catch (const std::exception& error) {
     if (!is_shortage(error)) throw;
     saver_.skip(batches(), seconds_());
-    warn(fmt::format("no memory for a copy of the run's state, so there is no checkpoint here: {}",
-                     as_error(error).what()));
+    unsaved_ = as_error(error).what();
+    warn(fmt::format("no memory for a copy of the run's state, so there is no checkpoint here: {}", unsaved_));
   }
 }
 
@@ -165,7 +165,11 @@ void RunCheckpoints::save_between_rounds() {
   report(/*wait=*/true);
   if (context_.save_requests != nullptr) answered_requests_ = *context_.save_requests;
   // The end of an epoch may have saved this point, with its evaluated model.
-  if (!saver_.holds(batches())) save(std::nullopt, /*is_best=*/false);
+  if (!saver_.holds(batches())) {
+    save(std::nullopt, /*is_best=*/false);
+  } else {
+    unsaved_.clear();
+  }
 }
 
 void RunCheckpoints::save_after_epoch(bool is_last) {
@@ -179,11 +183,29 @@ void RunCheckpoints::save_after_epoch(bool is_last) {
   }
 }
 
+void RunCheckpoints::require_saved() const {
+  if (unsaved_.empty()) return;
+  engine::fail(
+      engine::ErrorKind::kOutOfMemory,
+      "the run has stopped, but its state was not saved: {}; --resume=auto goes on from the checkpoint before, if "
+      "there is one",
+      unsaved_);
+}
+
+void refuse_save_requests(const RunContext& context, int& answered) {
+  if (context.save_requests == nullptr || *context.save_requests == answered) return;
+  answered = *context.save_requests;
+  for (RunObserver* observer : context.observers) {
+    observer->on_warning("SIGUSR1 asks for a checkpoint, but this job saves none (checkpoint.keep_last is 0)");
+  }
+}
+
 void RunCheckpoints::report(bool wait) {
   while (const std::optional<SaveResult> result = saver_.take_result(wait)) {
     const double epochs =
         static_cast<double>(result->batches) / static_cast<double>(session_.training_order().batches_per_epoch());
     std::vector<std::string> warnings = result->warnings;
+    if (result->is_checkpoint) unsaved_ = result->path.empty() ? result->failure : "";
     if (!result->failure.empty()) {
       warnings.push_back(fmt::format(
           "the checkpoint or best model of epoch {:.2f} {}: {}; the run goes on, and earlier checkpoints are "

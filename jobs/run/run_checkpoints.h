@@ -28,6 +28,10 @@ void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Se
 // Returns the program, machine and data of this run.
 RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program);
 
+// Answers requests for a checkpoint (RunContext::save_requests) to a run that saves none, with a warning. `answered`:
+// the number of requests so far that have been answered.
+void refuse_save_requests(const RunContext& context, int& answered);
+
 class RunCheckpoints {
  public:
   // All arguments must outlive it. `seconds`: the run's clock.
@@ -42,6 +46,8 @@ class RunCheckpoints {
   void save_after_epoch(bool is_last);
   // Tells the observers of writes that have ended. `wait`: waits for the write under way.
   void report(bool wait);
+  // Throws kOutOfMemory, with the reason, if the last checkpoint was not saved. Call it after report(true).
+  void require_saved() const;
 
  private:
   RunState state_now() const;
@@ -60,6 +66,7 @@ class RunCheckpoints {
   std::function<double()> seconds_;
   RunOrigin origin_;
   int answered_requests_ = 0;  // of RunContext::save_requests
+  std::string unsaved_;        // why the last checkpoint was not saved; "" if it was
   CheckpointSaver saver_;
 };
 

@@ -49,6 +49,7 @@ class Trainer {
       throw;
     }
     finish_run(run_);
+    if (checkpoints_ && run_.summary.status == RunStatus::kStopped) checkpoints_->require_saved();
     return run_.summary;
   }
 
@@ -127,7 +128,7 @@ class Trainer {
 
   // The time of a save is no training time for the tuner.
   void save_if_due() {
-    if (!checkpoints_) return;
+    if (!checkpoints_) return refuse_save_requests(context_, refused_requests_);
     checkpoints_->report(/*wait=*/false);
     if (!checkpoints_->is_due()) return;
     changes_.account(scheduler().drain());
@@ -179,6 +180,7 @@ class Trainer {
   LiveRun::Clock::time_point training_start_;
   double epoch_learning_rate_ = 0.0;  // in its last round
   double next_report_ = 0.0;
+  int refused_requests_ = 0;  // of RunContext::save_requests, if there are no checkpoints
 };
 
 }  // namespace

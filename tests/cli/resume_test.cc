@@ -189,6 +189,19 @@ TEST_CASE("resume: what cannot work is refused with the right exit code") {
     CAPTURE(checkpoint);
     CHECK(program.run({"evaluate", "run", "--checkpoint", checkpoint}).exit_code == 0);
   }
+  // The directory of a checkpoint is verified by its manifest, so nothing is left to warn about.
+  const Completed last = program.run({"evaluate", "run", "--checkpoint", "last"});
+  const Completed named = program.run({"evaluate", "run/checkpoints/" + newest + "/"});
+  CHECK(named.exit_code == 0);
+  CHECK(named.err.empty());
+  CHECK(named.out == last.out);
+  const fs::path model = program / ("run/checkpoints/" + newest + "/model.safetensors");
+  std::string bytes = read_text(model);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  write_text(model, bytes);
+  const Completed damaged = program.run({"evaluate", "run/checkpoints/" + newest});
+  CHECK(damaged.exit_code == 5);
+  CHECK_THAT(damaged.err, ContainsSubstring("model.safetensors: its XXH3-128 is"));
   const Completed unknown = program.run({"evaluate", "run", "--checkpoint", "17"});
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err, ContainsSubstring("has no checkpoint '17'"));

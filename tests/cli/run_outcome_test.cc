@@ -80,7 +80,15 @@ TEST_CASE("outcome: evaluate says why a run has no model") {
   REQUIRE(run.wait_for_message("\nepoch "));
   const Completed early = program.run({"evaluate", "run"});
   CHECK(early.exit_code == 5);
-  CHECK_THAT(early.err, ContainsSubstring("the run 'run' has no model: it is still training"));
+  CHECK_THAT(early.err, ContainsSubstring("the run 'run' has no model: it is still training") &&
+                            ContainsSubstring("--checkpoint last or --checkpoint best") &&
+                            ContainsSubstring("SIGUSR1"));
+  // The advice works.
+  run.send(SIGUSR1);
+  REQUIRE(run.wait_for_message("checkpoint of epoch"));
+  const Completed last = program.run({"evaluate", "run", "--checkpoint", "last"});
+  CHECK(last.exit_code == 0);
+  CHECK(program.run({"evaluate", "run", "--checkpoint", "best"}).exit_code == 0);
   CHECK_THAT(program.run({"runs", "."}).out, ContainsSubstring("running"));
   run.send(SIGKILL);
   run.wait();

@@ -63,7 +63,25 @@ TEST_CASE("usage: help describes fields of a job") {
   CHECK_THAT(field.out, StartsWith("learning_rate.base: number\n"));
   const Completed unknown = program.run({"help", "learning_rate.bass"});
   CHECK(unknown.exit_code == 2);
-  CHECK_THAT(unknown.err, ContainsSubstring("jobs have no field 'learning_rate.bass' either"));
+  CHECK(unknown.err ==
+        "arbalest: error: jobs have no field 'learning_rate.bass'; did you mean 'learning_rate.base'?\n");
+  const Completed bare = program.run({"help", "momentm"});
+  CHECK(bare.exit_code == 2);
+  CHECK_THAT(bare.err, ContainsSubstring("jobs have no field 'momentm' either; did you mean 'momentum'?"));
+}
+
+TEST_CASE("usage: help finds the commands of a group") {
+  const Program program;
+  for (const char* command : {"convert", "verify"}) {
+    const Completed help = program.run({"help", "data", command});
+    CHECK(help.exit_code == 0);
+    CHECK_THAT(help.out, ContainsSubstring(std::string("Usage: arbalest data ") + command));
+    CHECK(help.out == program.run({"data", command, "--help"}).out);
+  }
+  const Completed unknown = program.run({"help", "data", "verfy"});
+  CHECK(unknown.exit_code == 2);
+  CHECK_THAT(unknown.err, ContainsSubstring("unknown command 'verfy'; did you mean 'verify'?"));
+  CHECK(program.run({"help", "train", "it"}).exit_code == 2);
 }
 
 TEST_CASE("usage: a command that users of other programs expect is answered with what there is instead") {
@@ -189,6 +207,28 @@ TEST_CASE("usage: a result that cannot be written is a failure") {
                                .wait();
   CHECK(result.exit_code == 6);
   CHECK_THAT(result.err, ContainsSubstring("cannot write to standard output"));
+}
+
+TEST_CASE("usage: a reader of the results that ends early ends a command that prints, and no training") {
+  const Program program;
+  // Descriptor 4 is a pipe whose reader has ended.
+  const auto unread = [&](const std::string& arguments) {
+    const std::string script =
+        "exec 4> >(:); wait $!; " ARBALEST_PROGRAM " " + arguments + " >&4; echo \"exit code $?\"";
+    return Subprocess({"/bin/bash", "-c", script}, program.environment(), program.directory()).wait();
+  };
+  for (const char* arguments : {"env", "help", "devices --json"}) {
+    const Completed printed = unread(arguments);
+    CHECK(printed.out == "exit code 141\n");  // 128 + SIGPIPE
+    CHECK_THAT(printed.err, !ContainsSubstring("error"));
+  }
+  const Completed trained =
+      unread("train " + Program::config("logistic-digits") + " --quiet --set training.max_epochs=1 --output run");
+  CHECK(trained.out == "exit code 0\n");
+  CHECK(trained.err.empty());
+  CHECK(program.run({"evaluate", "run"}).exit_code == 0);
+  CHECK(unread("train " + Program::config("logistic-digits") + " --set training.max_epochs=1 --output run").out ==
+        "exit code 2\n");
 }
 
 TEST_CASE("validate: a valid job is accepted, and no files are left") {

@@ -49,9 +49,9 @@ def write_images(directory, size, channels, rows, numbers):
         write_array(directory / f"{split}_labels.npy", "|u1", [count], bytes(labels))
 
 
-def write_ratings(directory, numbers):
+def write_ratings(directory, numbers, rows=4000):
     directory.mkdir()
-    for split, count in (("train", 4000), ("test", 200)):
+    for split, count in (("train", rows), ("test", 200)):
         ids = [(numbers.randrange(40), numbers.randrange(30)) for _ in range(count)]
         pairs = b"".join(struct.pack("<2i", *pair) for pair in ids)
         targets = b"".join(struct.pack("<f", 3.0 + 0.02 * (a - b)) for a, b in ids)

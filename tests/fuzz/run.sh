@@ -2,6 +2,7 @@
 # Runs fuzz targets, two at a time, and fails if one finds something. Build them first: `make fuzz` does both.
 #   tests/fuzz/run.sh BUILD_DIRECTORY RUNS [TARGET...]
 # RUNS: executions of each target; "default" is a number for each, chosen for about three minutes in total on two cores.
+# FUZZ_SEED in the environment is the seed of the random inputs (default: 1, so that a repeated run finds the same).
 # What the targets learn stays in BUILD_DIRECTORY/corpus, so a repeated call goes on from there. An input that fails is
 # kept in BUILD_DIRECTORY/findings.
 set -euo pipefail
@@ -26,14 +27,20 @@ fuzz() {
     return 1
   fi
   mkdir -p "$corpus"
-  "$build/tests/fuzz/fuzz_$target" "-runs=$executions" -timeout=60 -malloc_limit_mb=512 -rss_limit_mb=2048 \
+  "$build/tests/fuzz/fuzz_$target" "-runs=$executions" "-seed=${FUZZ_SEED:-1}" -timeout=60 -malloc_limit_mb=512 -rss_limit_mb=2048 \
     -detect_leaks=1 -use_value_profile=1 -print_final_stats=1 "-artifact_prefix=$build/findings/$target-" \
     "${options[@]}" "$corpus" "${seeds[@]}" >"$log" 2>&1 || {
     echo "fuzz: $target found something; the input is in $build/findings" >&2
     tail -n 60 "$log" >&2
     return 1
   }
-  echo "fuzz: $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") executions, no finding"
+  local executed
+  executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+  if [ -z "$executed" ]; then
+    echo "fuzz: $target ended without its statistics; see $log" >&2
+    return 1
+  fi
+  echo "fuzz: $target: $executed executions, no finding"
 }
 
 status=0

@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "jobs/checkpoint/xxh3.h"
 #include "tests/jobs/checkpoint_rig.h"
+#include "tests/support/fault_count.h"
 
 namespace arbalest::jobs {
 namespace {
@@ -83,6 +84,7 @@ TEST_CASE("damaged checkpoint: every file cut off at every length is refused") {
       write_text(pair.newer() / name, whole.substr(0, size));
       pair.check_refused(name);
     }
+    tests::count_faults(static_cast<int>(whole.size()));
     write_text(pair.newer() / name, whole);
   }
   CHECK(refusal(pair.newer()) == "accepted");
@@ -100,12 +102,14 @@ TEST_CASE("damaged checkpoint: every flipped bit of the manifest, the headers an
       const std::string error = refusal(pair.newer());
       if (error.find(name) == std::string::npos) FAIL_CHECK(name << " bit " << bit << ": " << error);
     }
+    tests::count_faults(static_cast<int>(8 * bytes));
     write_text(pair.newer() / name, whole);
   }
   CHECK(refusal(pair.newer()) == "accepted");
 }
 
-TEST_CASE("damaged checkpoint: 10,000 flipped bits of the tensors are refused") {
+TEST_CASE("damaged checkpoint: random flipped bits of the tensors are refused") {
+  const int flips = tests::number_from_environment("ARBALEST_FLIPPED_BITS", 10'000);
   const TemporaryDirectory run(memory_directory());
   CheckpointWriter writer(run.path(), 3);
   writer.add_tensors("central.safetensors",
@@ -113,8 +117,8 @@ TEST_CASE("damaged checkpoint: 10,000 flipped bits of the tensors are refused") 
   const fs::path path = writer.commit();
   std::string bytes = read_text(path / "central.safetensors");
   const std::size_t begin = header_bytes(bytes);
-  std::mt19937_64 random(31);
-  for (int flip = 0; flip < 10'000; ++flip) {
+  std::mt19937_64 random(static_cast<unsigned>(tests::number_from_environment("ARBALEST_FAULT_SEED", 31)));
+  for (int flip = 0; flip < flips; ++flip) {
     const std::size_t at = begin + random() % (bytes.size() - begin);
     const int bit = 1 << random() % 8;
     const char before = bytes[at];
@@ -124,6 +128,7 @@ TEST_CASE("damaged checkpoint: 10,000 flipped bits of the tensors are refused") 
     if (error.find("central.safetensors: its XXH3-128 is") == std::string::npos) FAIL_CHECK(at << ": " << error);
     bytes[at] = before;
   }
+  tests::count_faults(flips);
   write_text(path / "central.safetensors", bytes);
   CHECK(refusal(path) == "accepted");
 }

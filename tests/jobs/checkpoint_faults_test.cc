@@ -10,6 +10,7 @@
 #include "jobs/messages/exit_codes.h"
 #include "tests/jobs/checkpoint_rig.h"
 #include "tests/jobs/traced_probe.h"
+#include "tests/support/fault_count.h"
 #include "tests/support/skip.h"
 
 namespace arbalest::jobs {
@@ -100,6 +101,7 @@ void fail_everywhere(bool replaces) {
     check_end(checkpoints, done, fault, replaces);
   }
   CHECK(failed > 60);
+  tests::count_faults(static_cast<int>(faults.size()));
 }
 
 }  // namespace
@@ -110,6 +112,37 @@ TEST_CASE("failing calls: a save fails cleanly at every call, and the checkpoint
 
 TEST_CASE("failing calls: a save that replaces a checkpoint fails cleanly at every call, and the old one stays") {
   fail_everywhere(true);
+}
+
+TEST_CASE("failing calls: an old checkpoint that cannot be deleted is a warning with its path") {
+  const TemporaryDirectory run(memory_directory());
+  const fs::path checkpoints = run / "checkpoints";
+  const TracedProbe probe({"retain", checkpoints, "1"});
+  const auto prepare = [&] {
+    fs::remove_all(checkpoints);
+    for (const std::uint64_t batches : {1, 2, 3}) write_small(checkpoints, batches);
+  };
+  prepare();
+  int failures = 0;
+  for (const SystemCall& call : probe.calls()) {
+    if (call.name != "rename" && call.name != "unlink" && call.name != "unlinkat") continue;
+    for (const bool from_then_on : {false, true}) {
+      for (const char* error : {"EACCES", "EPERM", "EIO"}) {
+        INFO(call.name << " " << call.when << " " << error << (from_then_on ? " and all later ones" : ""));
+        prepare();
+        const Completed done = probe.fail_at(call, error, from_then_on);
+        CHECK(done.exit_code == 0);
+        CHECK_THAT(done.err, ContainsSubstring("warning: cannot delete") &&
+                                 ContainsSubstring((checkpoints / "00000000000").string()));
+        CHECK(refusal(checkpoints / "000000000003") == "accepted");
+        sweep_partial(checkpoints);
+        for (const std::string& name : names_in(checkpoints)) CHECK(refusal(checkpoints / name) == "accepted");
+        ++failures;
+      }
+    }
+  }
+  CHECK(failures >= 60);  // two checkpoints, each a rename, a manifest, three files and a directory
+  tests::count_faults(failures);
 }
 
 TEST_CASE("failing calls: a limit on the size of files is reported as a full disk") {
@@ -136,6 +169,7 @@ TEST_CASE("failing calls: a limit on the size of files is reported as a full dis
     CHECK(names_in(run.path()) == std::vector<std::string>{"000000000001"});
   }
   signal(SIGXFSZ, handler);
+  tests::count_faults(5);
   CHECK(refusal(run / "000000000001") == "accepted");
 }
 
@@ -157,6 +191,7 @@ TEST_CASE("failing calls: a full file system keeps the old checkpoint and gets i
     tests::skip_test("no file system can be mounted here: " + done.err);
   }
   INFO(done.err);
+  tests::count_faults(1);
   CHECK(done.out == "large: 6\n000000000001\nsmall: 0\n3\n");
   CHECK_THAT(done.err, ContainsSubstring("large.safetensors': No space left on device"));
 }

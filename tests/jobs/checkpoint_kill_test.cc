@@ -1,6 +1,7 @@
 // A process that is killed at any system call leaves the old or the new checkpoint (R2 of the scorecard).
 #include "tests/jobs/checkpoint_rig.h"
 #include "tests/jobs/traced_probe.h"
+#include "tests/support/fault_count.h"
 
 namespace arbalest::jobs {
 namespace {
@@ -30,6 +31,7 @@ void kill_everywhere(const std::string& command, const std::string& number, Prep
     judge(checkpoints);
   }
   CHECK(killed == static_cast<int>(calls.size()));
+  tests::count_faults(killed);
 }
 
 // Checks that a resume finds this checkpoint or a newer one, and that no partial directory is left.

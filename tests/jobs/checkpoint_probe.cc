@@ -1,5 +1,6 @@
 // Works on checkpoints in a process of its own, which the fault tests stop or disturb at every system call.
-//   checkpoint_probe save|save-large|resume|retain|count DIRECTORY [NUMBER]
+//   checkpoint_probe save|save-large|resume|retain|live|check DIRECTORY [NUMBER]
+// live: saves NUMBER checkpoints and deletes old ones. check: prints the number of the newest checkpoint, or `none`.
 // Exit codes are the program's: 6 for a full disk, 5 for an unusable checkpoint, 1 for all other errors. 99: a file was
 // left open.
 #include <fcntl.h>
@@ -28,6 +29,21 @@ int open_files() {
 
 void warn(const std::string& text) { std::fprintf(stderr, "warning: %s\n", text.c_str()); }
 
+// Tells the trace that checkpoint `number` is saved.
+void acknowledge(std::uint64_t number) { access(("/acknowledged/" + std::to_string(number)).c_str(), F_OK); }
+
+// Saves checkpoints, the third one twice, and keeps two of them.
+void live(const std::filesystem::path& checkpoints, std::uint64_t count) {
+  constexpr std::uint64_t kTwice = 3;
+  for (std::uint64_t number = 1; number <= count; ++number) {
+    for (int time = 0; time < (number == kTwice ? 2 : 1); ++time) {
+      jobs::write_small(checkpoints, number);
+      acknowledge(number);
+    }
+    jobs::retain(checkpoints, 2, {}, warn);
+  }
+}
+
 void run(const std::string& command, const std::filesystem::path& checkpoints, std::uint64_t number) {
   if (command == "save") {
     jobs::write_small(checkpoints, number);
@@ -43,6 +59,13 @@ void run(const std::string& command, const std::filesystem::path& checkpoints, s
     jobs::sweep_partial(checkpoints);
     const auto newest = jobs::newest_checkpoint(checkpoints, warn);
     std::printf("%s\n", newest ? std::to_string(newest->batches).c_str() : "none");
+  } else if (command == "live") {
+    live(checkpoints, number);
+  } else if (command == "check") {
+    jobs::sweep_partial(checkpoints);
+    const auto newest = jobs::newest_checkpoint(checkpoints, warn);
+    const bool is_right = !newest || jobs::holds_small(*newest);
+    std::printf("%s\n", !is_right ? "wrong" : newest ? std::to_string(newest->batches).c_str() : "none");
   } else if (command == "retain") {
     jobs::retain(checkpoints, static_cast<int>(number), {}, warn);
   } else {

@@ -10,6 +10,7 @@
 
 #include "engine/error.h"
 #include "tests/jobs/checkpoint_rig.h"
+#include "tests/support/fault_count.h"
 
 namespace arbalest::jobs {
 namespace {
@@ -242,15 +243,16 @@ class Model {
 };
 
 TEST_CASE("checkpoints: random sequences of saves, failures, damage, resumes and retention agree with a model") {
-  const char* asked = std::getenv("ARBALEST_RETENTION_SEQUENCES");
-  const int sequences = asked == nullptr ? 200 : std::atoi(asked);
-  for (int seed = 0; seed < sequences; ++seed) {
+  const int sequences = tests::number_from_environment("ARBALEST_RETENTION_SEQUENCES", 200);
+  const int first = tests::number_from_environment("ARBALEST_FAULT_SEED", 0);
+  for (int seed = first; seed < first + sequences; ++seed) {
     INFO("seed " << seed);
     const TemporaryDirectory run(memory_directory());
     Model model(run.path());
     std::mt19937_64 random(static_cast<std::uint64_t>(seed));
     for (int step = 0; step < 25; ++step) model.step(random);
   }
+  tests::count_faults(sequences);
 }
 
 }  // namespace arbalest::jobs

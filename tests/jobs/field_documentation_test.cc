@@ -60,4 +60,17 @@ TEST_CASE("what is no field of a job has no documentation") {
 
 TEST_CASE("every field of the schema is documented") { CHECK(check_fields(*v1::Job::descriptor(), "") > 200); }
 
+TEST_CASE("a misspelled field has a nearest one, by the rules of job files") {
+  CHECK(nearest_field("learning_rate.bass") == "learning_rate.base");
+  CHECK(nearest_field("lerning_rate.base") == "learning_rate.base");
+  CHECK(nearest_field("trainig.batchsize") == "training.batch_size");
+  CHECK(nearest_field("optimizer.sgd.momentun") == "optimizer.sgd.momentum");
+  CHECK(nearest_field("training.batch_size.more") == "training.batch_size");  // a number has no fields
+  CHECK(nearest_field("momentm") == "momentum");
+  CHECK(nearest_field("keep_lst") == "keep_last");
+  for (const char* name : {"", ".", "a b", "training.nothing_like_it", "nothing_like_it"}) {
+    CHECK(nearest_field(name).empty());
+  }
+}
+
 }  // namespace arbalest::jobs

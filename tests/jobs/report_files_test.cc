@@ -1,9 +1,7 @@
 // The files of a run: metrics.jsonl, summary.json, job.txtpb, and no partial files.
 #include <fcntl.h>
-#include <sys/resource.h>
 
 #include <atomic>
-#include <csignal>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -16,6 +14,7 @@
 #include "jobs/report/json.h"
 #include "jobs/report/output_directory.h"
 #include "jobs/report/run_directory.h"
+#include "tests/jobs/reported_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 
@@ -26,36 +25,6 @@ using engine::ErrorKind;
 using nlohmann::ordered_json;
 using tests::TemporaryDirectory;
 namespace fs = std::filesystem;
-
-RunStart some_start() {
-  RunStart start;
-  start.job_text = "name: \"trial\"\n";
-  start.job = "trial";
-  start.devices = {"cpu:0-1", "cpu:2"};
-  start.learners_per_device = {2, 1};
-  return start;
-}
-
-EpochRow some_row() {
-  EpochRow row;
-  row.epoch = 1;
-  row.train_accuracy = 0.75;
-  row.test_accuracy = 0.1 + 0.2;  // 17 digits
-  row.learners_per_device = {2, 1};
-  return row;
-}
-
-RunSummary some_summary() {
-  RunSummary summary;
-  summary.job = "trial";
-  summary.status = RunStatus::kCompleted;
-  summary.test_accuracy = 0.1 + 0.2;
-  summary.learners = 2;
-  summary.learners_per_device = {1, 1};
-  summary.devices = {"cpu:0", "cpu:1"};
-  summary.seed = std::numeric_limits<std::uint64_t>::max();
-  return summary;
-}
 
 std::vector<std::string> names_of(const ordered_json& object) {
   std::vector<std::string> names;
@@ -69,36 +38,6 @@ std::vector<std::string> files_in(const fs::path& directory) {
   std::sort(names.begin(), names.end());
   return names;
 }
-
-std::optional<ErrorKind> failure(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const engine::Error& error) {
-    return error.kind();
-  }
-  return std::nullopt;
-}
-
-// In its scope, files cannot grow beyond `bytes`. A writer gets the error of a full disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    handler_ = signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
 
 }  // namespace
 
@@ -136,14 +75,6 @@ TEST_CASE("atomic file: a full disk keeps the old file and leaves no part of the
 TEST_CASE("files: other failed writes are not reported as a full disk") {
   const TemporaryDirectory directory;
   CHECK(failure([&] { write_file(directory / "none/file", "x"); }) == ErrorKind::kInternal);
-}
-
-TEST_CASE("metrics: a line that cannot be written is an error") {
-  const TemporaryDirectory directory;
-  const fs::path path = directory / "metrics.jsonl";
-  MetricsLog log(path, open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666));
-  const FileSizeLimit limit(10);
-  CHECK(failure([&] { log.append("epoch", {{"text", std::string(100, 'x')}}); }) == ErrorKind::kOutOfMemory);
 }
 
 TEST_CASE("report: epoch rows and the summary have the documented names") {

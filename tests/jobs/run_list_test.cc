@@ -51,6 +51,25 @@ TEST_CASE("runs are listed by name with status, epochs and accuracies") {
   CHECK(list_runs(runs / "b").size() == 1);  // a run's own directory
 }
 
+TEST_CASE("the runs of a bench are listed, and nothing inside a run") {
+  const TemporaryDirectory runs;
+  write_run(runs / "bench/1-lenet/seed-1", kStart + epoch(1, 0.5), "{\"status\":\"completed\"}");
+  write_run(runs / "bench/2-lenet/seed-7", kStart + epoch(1, 0.25), "");
+  write_run(runs / "b", kStart, "");
+  write_run(runs / "b/checkpoints/000000000010", kStart, "");
+  write_run(runs / "far/below/the/bench", kStart, "");
+  fs::create_directory_symlink(runs / "bench", runs / "loop");
+  fs::create_directory_symlink(runs / "b", runs / "link");
+  const auto names_in = [&](const fs::path& directory) {
+    std::vector<std::string> names;
+    for (const ListedRun& run : list_runs(directory))
+      names.push_back(run.directory.lexically_relative(directory).string());
+    return names;
+  };
+  CHECK(names_in(runs.path()) == std::vector<std::string>{"b", "bench/1-lenet/seed-1", "bench/2-lenet/seed-7", "link"});
+  CHECK(names_in(runs / "bench") == std::vector<std::string>{"1-lenet/seed-1", "2-lenet/seed-7"});
+}
+
 TEST_CASE("a predictor of numbers is listed with its least error") {
   const TemporaryDirectory runs;
   const std::string epochs =

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "dataflow/input/formats/ratings.h"
+#include "jobs/messages/text.h"
 #include "jobs/options/known_datasets.h"
 #include "jobs/options/readers/validation_check.h"
 
@@ -92,9 +93,7 @@ class DataReader {
     }
     const dataflow::ValidationRule& rule = options_.validation->rule;
     std::string problem = dataflow::out_of_range("fraction", rule.fraction, dataflow::above(0.0, 0.5));
-    if (!problem.empty() && rule.fraction > 1.0 && rule.fraction <= 50.0) {
-      problem += fmt::format("; did you mean {}?", rule.fraction / 100.0);
-    }
+    if (!problem.empty()) problem += fraction_hint(rule.fraction, 0.5);
     if (problem.empty() && !sizes.empty()) problem = validation_problem(rule, sizes);
     issues_.add(kFractionPath, problem);
     if (!problem.empty() || sizes.empty()) return;

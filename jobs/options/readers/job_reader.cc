@@ -30,10 +30,8 @@ constexpr int kMaxEpochs = 1000000;
 constexpr int kMostStatisticsExamples = 1000000000;
 
 std::string check_target(double accuracy) {
-  std::string problem = out_of_range("target_accuracy", accuracy, above(0.0, 1.0));
-  const bool is_percentage = accuracy > 1.0 && accuracy <= 100.0;
-  if (is_percentage) problem += fmt::format("; did you mean {}?", accuracy / 100.0);
-  return problem;
+  const std::string problem = out_of_range("target_accuracy", accuracy, above(0.0, 1.0));
+  return problem.empty() ? "" : problem + fraction_hint(accuracy);
 }
 
 class JobReader {

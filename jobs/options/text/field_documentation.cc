@@ -1,6 +1,7 @@
 #include "jobs/options/text/field_documentation.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "engine/error.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/text/field_path.h"
+#include "jobs/options/text/field_suggestion.h"
 #include "proto/schema_set.h"
 
 namespace arbalest::jobs {
@@ -173,6 +175,20 @@ const FieldDescriptor* find_field(const std::vector<FieldPathPart>& path) {
   return field;
 }
 
+std::vector<std::string> names_of(const Descriptor& type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
+  return names;
+}
+
+// Adds the names of all fields of `type` and below, each once.
+void collect_names(const Descriptor& type, std::set<std::string>& names) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    names.insert(type.field(i)->name());
+    if (type.field(i)->message_type() != nullptr) collect_names(*type.field(i)->message_type(), names);
+  }
+}
+
 // Paths of all fields of that name, from the top of the job down. The schema has no recursive message.
 void collect(const Descriptor& type, std::string_view name, const std::string& prefix,
              std::vector<std::string>& paths) {
@@ -198,6 +214,26 @@ std::string field_documentation(std::string_view field) {
   std::string text = fmt::format("Fields with the name {}:\n", field);
   for (const std::string& each : paths) text += "  " + each + "\n";
   return text;
+}
+
+std::string nearest_field(std::string_view field) {
+  const std::vector<FieldPathPart> path = parse_field_path(field);
+  if (path.size() == 1) {
+    std::set<std::string> names;
+    collect_names(documented_job(), names);
+    return suggested_name(path.front().name, std::vector<std::string>(names.begin(), names.end()));
+  }
+  const Descriptor* type = &documented_job();
+  std::string nearest;
+  for (const FieldPathPart& part : path) {
+    if (type == nullptr) return nearest;  // a number or text has no fields
+    const FieldDescriptor* found = type->FindFieldByName(part.name);
+    const std::string name = found != nullptr ? part.name : suggested_name(part.name, names_of(*type));
+    if (name.empty()) return "";
+    nearest += (nearest.empty() ? "" : ".") + name;
+    type = type->FindFieldByName(name)->message_type();
+  }
+  return nearest;
 }
 
 }  // namespace arbalest::jobs

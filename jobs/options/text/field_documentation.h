@@ -12,4 +12,8 @@ namespace arbalest::jobs {
 // several fields have that name, the text lists their paths. Returns "" if no field of a job has that path or name.
 std::string field_documentation(std::string_view field);
 
+// The path of the field that was meant by `field`, which is none: "learning_rate.base" for "learning_rate.bass". Names
+// are compared as those in job files (suggested_name). "" if no field is near.
+std::string nearest_field(std::string_view field);
+
 }  // namespace arbalest::jobs

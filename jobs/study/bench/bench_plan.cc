@@ -8,6 +8,7 @@
 
 #include "engine/error.h"
 #include "jobs/export/sha256.h"
+#include "jobs/messages/text.h"
 #include "jobs/options/load_job.h"
 #include "jobs/study/bench/bench_names.h"
 #include "jobs/study/seed_list.h"
@@ -165,9 +166,7 @@ std::string sha256_of(const std::string& text) {
 
 void check_target(double target) {
   if (target > 0.0 && target <= 1.0) return;
-  const std::string hint =
-      target >= 2.0 && target <= 100.0 ? fmt::format("; did you mean {:.6g}?", target / 100.0) : std::string();
-  fail(ErrorKind::kUsage, "--target {}: an accuracy lies above 0 and not above 1{}", target, hint);
+  fail(ErrorKind::kUsage, "--target {}: an accuracy lies above 0 and not above 1{}", target, fraction_hint(target));
 }
 
 std::string BenchPlan::accuracy_text() const {

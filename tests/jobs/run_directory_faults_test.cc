@@ -1,0 +1,140 @@
+// A disk that fills up and a directory that disappears while a run writes its log.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/error.h"
+#include "jobs/report/run_directory.h"
+#include "tests/jobs/reported_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::jobs {
+
+using engine::ErrorKind;
+using tests::TemporaryDirectory;
+namespace fs = std::filesystem;
+
+TEST_CASE("metrics: a line that cannot be written waits, and no part of it is in the file") {
+  const TemporaryDirectory directory;
+  const fs::path path = directory / "metrics.jsonl";
+  MetricsLog log(path, open(path.c_str(), O_RDWR | O_CREAT | O_APPEND, 0666));
+  log.append("start", {{"job", "x"}});
+  const std::string first = "{\"event\":\"start\",\"job\":\"x\"}\n";
+  {
+    const FileSizeLimit limit(first.size() + 10);  // room for a part of the next line
+    for (const int epoch : {1, 2}) {
+      CHECK(failure([&] { log.append("epoch", {{"epoch", epoch}}); }) == ErrorKind::kOutOfMemory);
+    }
+    CHECK(failure([&] { log.sync(); }) == ErrorKind::kOutOfMemory);
+  }
+  CHECK(tests::read_text(path) == first);
+  CHECK(log.waiting_lines() == 2);
+  CHECK_FALSE(log.is_whole());
+  const std::string whole = first + "{\"event\":\"epoch\",\"epoch\":1}\n{\"event\":\"epoch\",\"epoch\":2}\n";
+  CHECK(log.bytes() == whole.size());
+  log.sync();
+  CHECK(tests::read_text(path) == whole);
+  CHECK(log.is_whole());
+  log.cut(whole.size() + 100);  // a shorter file that ends with a line
+  CHECK(tests::read_text(path) == whole);
+  log.cut(whole.size() - 5);
+  log.cut(whole.size());  // within a line
+  CHECK(tests::read_text(path) == whole.substr(0, whole.size() - 5) + "\n");
+}
+
+namespace {
+
+// A run that has begun, and what it told.
+struct BegunRun {
+  explicit BegunRun(const fs::path& path) : directory(path, "trial") {
+    directory.tell_trouble([this](const std::string& text) { told.push_back(text); });
+    directory.on_start(some_start());
+    directory.on_epoch(some_row());
+  }
+
+  RunDirectory directory;
+  std::vector<std::string> told;
+};
+
+std::size_t lines_of(const fs::path& file) {
+  const std::string text = tests::read_text(file);
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+TEST_CASE("run directory: a full disk is told once, the run goes on, and the log is completed later") {
+  const TemporaryDirectory directory;
+  BegunRun run(directory / "run");
+  const fs::path log = directory / "run/metrics.jsonl";
+  {
+    const FileSizeLimit limit(fs::file_size(log) + 10);
+    for (int time = 0; time < 3; ++time) run.directory.on_epoch(some_row());
+    run.directory.on_warning("a checkpoint was not saved");
+    CHECK(run.directory.log_bytes() > fs::file_size(log));
+  }
+  REQUIRE(run.told.size() == 1);
+  CHECK_THAT(run.told[0], ContainsSubstring(log.string() + "': File too large; the run goes on"));
+  CHECK(lines_of(log) == 2);
+  run.directory.on_epoch(some_row());
+  REQUIRE(run.told.size() == 2);
+  CHECK_THAT(run.told[1], ContainsSubstring("can be written again, and nothing is missing"));
+  CHECK(lines_of(log) == 7);
+  run.directory.on_finish(some_summary());
+  CHECK(lines_of(log) == 8);
+}
+
+TEST_CASE("run directory: a log that lacks lines at the end is an error, but the summary is there") {
+  const TemporaryDirectory directory;
+  BegunRun run(directory / "run");
+  const fs::path log = directory / "run/metrics.jsonl";
+  const FileSizeLimit limit(fs::file_size(log) + 10);
+  run.directory.on_epoch(some_row());
+  try {
+    run.directory.on_finish(some_summary());
+    FAIL_CHECK("no error");
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == ErrorKind::kOutOfMemory);
+    CHECK_THAT(error.what(), ContainsSubstring("File too large; it lacks its last 2 lines"));
+  }
+  CHECK(run.told.size() == 1);
+  CHECK(lines_of(log) == 2);
+  CHECK(read_summary(directory / "run")->status == "completed");
+}
+
+TEST_CASE("run directory: a run whose directory is gone ends at the next line") {
+  const TemporaryDirectory directory;
+  BegunRun run(directory / "run");
+  SECTION("deleted") { fs::remove_all(directory / "run"); }
+  SECTION("renamed") { fs::rename(directory / "run", directory / "other"); }
+  const auto check = [&](const std::function<void()>& write) {
+    try {
+      write();
+      FAIL_CHECK("no error");
+    } catch (const RunGone& gone) {
+      CHECK_THAT(gone.what(), ContainsSubstring("/run' was deleted or renamed while its run was training"));
+    }
+  };
+  check([&] { run.directory.on_epoch(some_row()); });
+  check([&] { run.directory.log_bytes(); });
+  check([&] { run.directory.on_finish(some_summary()); });
+  CHECK(run.told.empty());
+}
+
+TEST_CASE("run directory: a log that is gone does not end the run, but is an error at its end") {
+  const TemporaryDirectory directory;
+  BegunRun run(directory / "run");
+  fs::remove(directory / "run/metrics.jsonl");
+  run.directory.on_epoch(some_row());
+  run.directory.on_epoch(some_row());
+  REQUIRE(run.told.size() == 1);
+  CHECK_THAT(run.told[0], ContainsSubstring("metrics.jsonl' was deleted or replaced"));
+  CHECK(failure([&] { run.directory.on_finish(some_summary()); }) == ErrorKind::kInternal);
+  CHECK(fs::exists(directory / "run/summary.json"));
+}
+
+}  // namespace arbalest::jobs
