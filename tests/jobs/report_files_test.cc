@@ -235,11 +235,11 @@ TEST_CASE("run directory: a tuned run's directory has the numbers of learners fr
   const TemporaryDirectory parent;
   RunStart start = some_start();
   start.is_tuned = true;
-  start.learners_per_device = {2, 1};
+  start.learners_per_device = {2};
   RunDirectory directory(parent / "run", "trial");
   directory.on_start(start);
   CHECK_THAT(tests::read_text(parent / "run/replay.txtpb"),
-             ContainsSubstring("schedule") && ContainsSubstring("learners: 2") && ContainsSubstring("learners: 1"));
+             ContainsSubstring("schedule") && ContainsSubstring("learners: 2"));
   const autotuner::Evidence evidence{.rate = 900.5,
                                      .windows = 9,
                                      .noise = 0.02,
@@ -250,7 +250,7 @@ TEST_CASE("run directory: a tuned run's directory has the numbers of learners fr
                                      .measured_windows = 31,
                                      .noise_scale = 64.0,
                                      .efficiency = 0.5};
-  directory.on_resize({.batch = 12, .from = {2, 1}, .to = {2, 4}, .reason = "why", .evidence = evidence});
+  directory.on_resize({.batch = 12, .from = {2}, .to = {4}, .reason = "why", .evidence = evidence});
   CHECK_THAT(tests::read_text(parent / "run/replay.txtpb"),
              ContainsSubstring("at_batch: 12") && ContainsSubstring("learners: 4"));
   std::istringstream lines(tests::read_text(parent / "run/metrics.jsonl"));

@@ -15,7 +15,9 @@ namespace arbalest::jobs {
 
 inline RunStart some_start() {
   RunStart start;
-  start.job_text = "name: \"trial\"\n";
+  start.job_text =
+      "name: \"trial\"\nmodel { zoo { lenet {} } }\ndata { digits {} }\nlearning_rate { base: 0.01 }\n"
+      "devices: \"cpu\"\n";
   start.job = "trial";
   start.devices = {"cpu:0-1", "cpu:2"};
   start.learners_per_device = {2, 1};
