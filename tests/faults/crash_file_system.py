@@ -92,9 +92,9 @@ def overlay(contents, writes):
 class FileSystem:
     """Everything below one directory, which itself is on disk. Paths are relative to it, without "." and ".."."""
 
-    def __init__(self, syncs=True):
+    def __init__(self, ignored=()):
         self.root = Directory()
-        self.syncs = syncs  # False: a disk that ignores syncs, on which a protection must fail
+        self.ignored = tuple(ignored)  # classes whose syncs the disk ignores, so that a protection must fail
 
     def find(self, path):
         entry = self.root
@@ -123,7 +123,7 @@ class FileSystem:
         directory.change({old_name: directory.live[new_name] if exchange else None, new_name: directory.live[old_name]})
 
     def sync(self, path):
-        if self.syncs:
+        if not isinstance(self.find(path), self.ignored):
             self.find(path).sync()
 
     def crash(self, target, numbers):

@@ -87,7 +87,7 @@ def main():
             code, text, errors = run_tests(*test, build, arguments.factor)
         status = {0: "passed", SKIPPED: "skipped in part"}.get(code, "FAILED")
         print(f"{row:4} {status:8} {what}: {text}", flush=True)
-        if errors:
+        if errors and code != 0:
             print(errors.rstrip(), file=sys.stderr, flush=True)
         codes.append(code)
     return 1 if any(code not in (0, SKIPPED) for code in codes) else 0
