@@ -383,12 +383,11 @@ class Trainer {
     if (is_cut_short) save(scheduler.snapshot(scheduler::Statistics::kAveraged));
     save(scheduler.snapshot());
     if (checkpoints_) checkpoints_->report(/*wait=*/true);
-    if (scores_.is_known()) return;
-    scores_.evaluate(*session_);  // the run ended within an epoch
+    scores_.evaluate_at_end(*session_);
     const std::string problem = scores_.problem();
-    if (summary_.status == RunStatus::kStopped && !problem.empty()) {
+    if (summary_.status != RunStatus::kDiverged && !problem.empty()) {
       summary_.status = RunStatus::kDiverged;
-      summary_.message += fmt::format("; training had diverged: {}", problem);
+      summary_.message += fmt::format("{}training had diverged: {}", summary_.message.empty() ? "" : "; ", problem);
     }
   }
 
@@ -449,7 +448,7 @@ DryRun dry_run(const JobOptions& job, const RunContext& context) {
   scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);
   progress.add(scheduler.drain());
   ModelScores scores(fitting);
-  scores.evaluate(*session);
+  scores.evaluate_at_end(*session);
   scores.require_finite("after one round");
   const std::string text =
       fmt::format("{}: one round of {} trained (loss {}), {}", job.name, counted(progress.tasks, "mini-batch"),
