@@ -157,7 +157,7 @@ Command add_bench(CLI::App& program) {
       "\n"
       "Every run is a separate process, `arbalest train` with one seed; runs follow one another, and the\n"
       "jobs take turns. The clock covers preparation, training and evaluation. The target is reached when\n"
-      "the lower median of the last five test accuracies is at it (with data.validation: of the last five\n"
+      "the lower median of the last five test accuracies is at it (with a validation set: of the last five\n"
       "validation accuracies). A run that does not reach the target counts as slower than all that do.\n"
       "Without a target every run trains all its epochs, and accuracies are compared. Results are written\n"
       "after every run. Ctrl-C stops the current run; a second Ctrl-C ends both at once. The same command\n"

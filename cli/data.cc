@@ -28,6 +28,7 @@ struct ConvertArguments {
   std::string output;
   std::string train = "train";
   std::string test = "test";
+  std::string validation;
   std::int64_t images_per_shard = jobs::ImageShardsOptions{}.images_per_shard;
   bool no_verify = false;
 };
@@ -40,19 +41,26 @@ struct VerifyArguments {
 
 int convert(const ConvertArguments& arguments) {
   const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once; the shards are incomplete\n");
-  const jobs::ImageShardsReport report =
-      jobs::write_image_shards({.source = {arguments.source, arguments.train, arguments.test},
-                                .output = arguments.output,
-                                .images_per_shard = arguments.images_per_shard,
-                                .verify = !arguments.no_verify,
-                                .stop_signal = &stop_signal});
+  jobs::ImageShardsOptions options;
+  options.source.directory = arguments.source;
+  options.source.train = arguments.train;
+  options.source.test = arguments.test;
+  options.source.validation = arguments.validation;
+  options.output = arguments.output;
+  options.images_per_shard = arguments.images_per_shard;
+  options.verify = !arguments.no_verify;
+  options.stop_signal = &stop_signal;
+  const jobs::ImageShardsReport report = jobs::write_image_shards(options);
   log_warnings(report.warnings);
   if (report.is_stopped) {
     spdlog::warn("stopped; '{}' has not been made", arguments.output);
     return kSignalBase + stop_signal.load();
   }
-  fmt::print("{}: {} training and {}, classes: {} ({})\n", arguments.output, jobs::grouped(report.training_images),
-             jobs::counted(report.test_images, "test image"), report.classes.size(), fmt::join(report.classes, ", "));
+  const std::string validation =
+      report.validation_images > 0 ? fmt::format(", {} validation", jobs::grouped(report.validation_images)) : "";
+  fmt::print("{}: {} training{} and {}, classes: {} ({})\n", arguments.output, jobs::grouped(report.training_images),
+             validation, jobs::counted(report.test_images, "test image"), report.classes.size(),
+             fmt::join(report.classes, ", "));
   return kOk;
 }
 
@@ -61,6 +69,7 @@ int verify(const VerifyArguments& arguments) {
   const jobs::JobOptions job = load(arguments.job);
   const jobs::DatasetVerification result = jobs::verify_dataset(job, data_root(arguments.data_root));
   log_warnings(result.warnings);
+  for (const std::string& problem : result.problems) spdlog::error("{}", problem);
   for (const jobs::SplitVerification& split : result.splits) {
     const std::size_t lines = arguments.all ? split.problems.size() : std::min(split.problems.size(), kMostLines);
     for (std::size_t i = 0; i < lines; ++i) spdlog::error("{}", split.problems[i]);
@@ -80,7 +89,8 @@ void add_convert(CLI::App& data, Command& chosen) {
       "  arbalest data convert photos photo-records --train train.txt --test test.txt\n"
       "\n"
       "Reads JPEG and PNG files in folders that are named after their classes, decodes each file to check\n"
-      "it, and writes train-*, test-* and classes.txt for jobs with data { tfrecord { directory: ... } }.\n"
+      "it, and writes train-*, test-*, with --validation also validation-*, and classes.txt for jobs with\n"
+      "data { tfrecord { directory: ... } }.\n"
       "\n" +
       std::string(kExitCodesHelp));
   command->add_option("SOURCE", arguments->source, "Folder of the images")->required()->check(check_name);
@@ -89,6 +99,9 @@ void add_convert(CLI::App& data, Command& chosen) {
       ->type_name("NAME")
       ->check(check_name);
   command->add_option("--test", arguments->test, "Test images, likewise (default: test)")
+      ->type_name("NAME")
+      ->check(check_name);
+  command->add_option("--validation", arguments->validation, "Validation images, likewise (default: no such shards)")
       ->type_name("NAME")
       ->check(check_name);
   command->add_option("--images-per-shard", arguments->images_per_shard, "Images per file (default: 1000)")

@@ -179,7 +179,7 @@ Command add_evaluate(CLI::App& program) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       ->add_option("--split", arguments->split,
-                   "Set to evaluate on (default: test); validation is what the job left out of training")
+                   "Set to evaluate on (default: test); validation is for jobs that have such a set")
       ->type_name("SPLIT")
       ->check(CLI::IsMember({"test", "validation"}));
   command

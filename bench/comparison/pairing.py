@@ -39,7 +39,7 @@ def reached(target, run):
     """Returns (epoch, seconds, which) of the curve of a run that reaches the target first, or None.
 
     A run: {"curves": {name: [{"test_accuracy", "elapsed_seconds"}, ...]}}, one row per epoch. If the job has a
-    validation set, the rows also have "validation_accuracy", and that one is compared.
+    validation set, the rows have "validation_accuracy", and that one is compared.
     """
     found = []
     for name, rows in run["curves"].items():

@@ -3,7 +3,7 @@
 
     draw.py gain BENCH.json...                throughput gain of many learners over batch size
     draw.py time BENCH.json...                time to accuracy over batch size
-    draw.py accuracy --by batch_size|learners BENCH.json...      test accuracy over epochs
+    draw.py accuracy --by batch_size|learners BENCH.json...      test (or validation) accuracy over epochs
     draw.py speedup COMPARE.json...           speed-up over the peers, of each model
 
 bench.json comes from `arbalest bench --vary training.batch_size=... --vary learners.per_device.fixed=...`. With several
@@ -21,6 +21,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from comparison.pairing import ratios, summarize, time_ratios  # noqa: E402
 from figures.chart import Axis, bar_chart, line_chart  # noqa: E402
+from peers.accuracy_target import judged  # noqa: E402
 
 
 class NothingToDraw(Exception):
@@ -36,7 +37,8 @@ class Case:
         self.learners = runs[0]["learners"] if runs else None
         self.images_per_second = case["images_per_second"]["median"]
         self.seconds = case["time_to_accuracy_seconds"]["median"]
-        self.curves = [[row["test_accuracy"] for row in run["epoch_rows"]] for run in runs]
+        self.curves = [[judged(row) for row in run["epoch_rows"]] for run in runs]
+        self.accuracy_set = "validation" if any(run.get("accuracy_set") == "validation" for run in runs) else "test"
 
     def place(self):
         return self.batch_size, self.learners
@@ -149,9 +151,11 @@ def accuracy(options):
     points = [point for points in series.values() for point in points]
     level = common_target(cases)
     x = Axis("epochs", [point[0] for point in points], from_zero=True)
-    y = Axis("test accuracy", [point[1] for point in points] + ([level] if level else []))
+    sets = {case.accuracy_set for case in cases}
+    which = f"{sets.pop()} accuracy" if len(sets) == 1 else "accuracy"
+    y = Axis(which, [point[1] for point in points] + ([level] if level else []))
     y.text = lambda value: f"{100 * value:g} %"
-    return line_chart("Test accuracy over epochs", x, y, series, level, options.note)
+    return line_chart(f"{which.capitalize()} over epochs", x, y, series, level, options.note)
 
 
 def speedup(options):

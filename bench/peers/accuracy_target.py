@@ -4,7 +4,7 @@
 def judged(row):
     """Returns the accuracy that is compared with a target, on the validation set if there is one, or on the test set.
     """
-    return row.get("validation_accuracy", row["test_accuracy"])
+    return row["validation_accuracy"] if "validation_accuracy" in row else row["test_accuracy"]
 
 
 class AccuracyTarget:

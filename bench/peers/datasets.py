@@ -60,6 +60,10 @@ class Parts:
         """{name: examples}"""
         return {"test": self.test} | ({"validation": self.validation} if self.validation else {})
 
+    def judged(self, at_end):
+        """Returns the name of the set that is evaluated after an epoch, or at the end of the run."""
+        return "test" if at_end or self.validation is None else "validation"
+
 
 def load_parts(dataset, validation, data_root):
     """`validation`: None, or (fraction, seed) of the split."""

@@ -18,7 +18,7 @@ class Candidate:
 
     def evaluate(self, learner):
         start = time.perf_counter()
-        accuracies = learner.evaluate(self.averaged)
+        accuracies = learner.evaluate(self.averaged, at_end=False)
         seconds = time.perf_counter() - start
         self.evaluation_seconds += seconds
         return accuracies | {"evaluation_seconds": seconds}
@@ -28,9 +28,10 @@ def train_to_target(learner, target, max_epochs, start, tell):
     """Trains until one candidate has reached the target (None: never), for at most this many epochs, and returns the
     result.
 
-    `learner`: steps_of_epoch, has_average, step(), evaluate(averaged) -> {"test_accuracy": ..., with a validation set
-    "validation_accuracy": ...}, finish(loss) -> float after waiting for the device. `start`: when the clock started.
-    `tell`: called with the row of each epoch.
+    `learner`: steps_of_epoch, has_average, has_validation, step(), finish(loss) -> float after waiting for the device,
+    evaluate(averaged, at_end) -> {"test_accuracy": ...}, or {"validation_accuracy": ...} if there is a validation set
+    and not `at_end`. The test set is then evaluated once, at the end of the run, as Arbalest does. `start`: when the
+    clock started. `tell`: called with the row of each epoch.
     """
     loss = learner.step()  # belongs to the preparation, because it compiles if requested
     learner.finish(loss)
@@ -57,7 +58,10 @@ def train_to_target(learner, target, max_epochs, start, tell):
         if any(candidate.reached for candidate in candidates):
             status = "target_reached"
             break
-    return summary(candidates, rows, status, preparation, time.perf_counter() - start)
+    result = summary(candidates, rows, status, preparation, time.perf_counter() - start)
+    if learner.has_validation and rows:
+        result["at_end"] = {one.name: learner.evaluate(one.averaged, at_end=True) for one in candidates}
+    return result
 
 
 def add_clocks(candidates, row, elapsed):

@@ -61,6 +61,7 @@ class Trainer:
         self.model = make_model(recipe.model, seed)
         self.examples = Images(parts.train, recipe.padding, recipe.flip)
         self.evaluated = {name: Images(part) for name, part in parts.evaluated.items()}
+        self.judged, self.has_validation = parts.judged, parts.validation is not None
         self.rate = tf.Variable(0.0)
         self.velocity = [tf.Variable(tf.zeros_like(w)) for w in self.model.trainable_variables]
         # If requested, XLA compiles everything after the choice and augmentation of the examples.
@@ -100,9 +101,11 @@ class Trainer:
         self.seen += self.recipe.batch
         return self.train(self.order[first : first + self.recipe.batch])
 
-    def evaluate(self, _averaged):
-        """Returns {"test_accuracy": ...}, and also "validation_accuracy" if there is a validation set."""
-        return {f"{name}_accuracy": self.accuracy(part) for name, part in self.evaluated.items()}
+    def evaluate(self, _averaged, at_end=False):
+        """Returns {"test_accuracy": ...}, or {"validation_accuracy": ...} after an epoch if there is a validation set.
+        """
+        name = self.judged(at_end)
+        return {f"{name}_accuracy": self.accuracy(self.evaluated[name])}
 
     def accuracy(self, examples):
         count = len(examples)

@@ -52,6 +52,7 @@ class Trainer:
         torch.manual_seed(seed * 1000 + rank)  # seed of the augmentation
         self.examples = Examples(parts.train, device, layout, recipe.padding, recipe.flip)
         self.evaluated = {name: Examples(part, device, layout) for name, part in parts.evaluated.items()}
+        self.judged, self.has_validation = parts.judged, parts.validation is not None
         self.orders = torch.Generator().manual_seed(seed)
         self.order, self.step_of_epoch, self.seen, self.steps = None, 0, 0, 0
 
@@ -110,8 +111,9 @@ class Trainer:
         self.add_up(loss)
         return loss.item() / self.ranks
 
-    def evaluate(self, averaged=False):
-        """Returns {"test_accuracy": ...}, and also "validation_accuracy" if there is a validation set."""
+    def evaluate(self, averaged=False, at_end=False):
+        """Returns {"test_accuracy": ...}, or {"validation_accuracy": ...} after an epoch if there is a validation set.
+        """
         if averaged:
             self.estimate_statistics()
             model = self.average.module
@@ -119,9 +121,10 @@ class Trainer:
             self.agree_on_statistics()
             model = self.plain_model
         model.eval()
-        accuracies = {f"{name}_accuracy": self.accuracy(model, part) for name, part in self.evaluated.items()}
+        name = self.judged(at_end)
+        accuracy = self.accuracy(model, self.evaluated[name])
         model.train()
-        return accuracies
+        return {f"{name}_accuracy": accuracy}
 
     def accuracy(self, model, examples):
         """Returns the accuracy on all examples. The ranks share the work."""

@@ -13,7 +13,12 @@
 
 namespace arbalest::dataflow {
 
-enum class Split { kTrain, kTest };
+// kValidation: a validation set with files of its own.
+enum class Split { kTrain, kTest, kValidation };
+
+constexpr const char* name_of(Split split) noexcept {
+  return split == Split::kTrain ? "train" : split == Split::kTest ? "test" : "validation";
+}
 
 // Shapes and sizes of a dataset that a model must fit.
 struct InputDescription {

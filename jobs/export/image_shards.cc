@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <system_error>
+#include <vector>
 
 #include <fmt/ranges.h>
 
@@ -132,6 +134,11 @@ class PartialFolder {
   std::string path_;
 };
 
+std::vector<Split> splits_of(const dataflow::ImageFilesSource& source) {
+  if (source.validation.empty()) return {Split::kTrain, Split::kTest};
+  return {Split::kTrain, Split::kTest, Split::kValidation};
+}
+
 }  // namespace
 
 ImageShardsReport write_image_shards(const ImageShardsOptions& options) {
@@ -142,23 +149,25 @@ ImageShardsReport write_image_shards(const ImageShardsOptions& options) {
   if (fs::exists(fs::symlink_status(output, error))) {
     fail(ErrorKind::kUsage, "{}: is there already; choose another folder, or remove it", output.string());
   }
-  const ImageFileList train = dataflow::list_image_files(options.source, Split::kTrain, report.warnings);
-  const ImageFileList test = dataflow::list_image_files(options.source, Split::kTest, report.warnings);
+  std::map<Split, ImageFileList> lists;
+  for (const Split split : splits_of(options.source)) {
+    lists[split] = dataflow::list_image_files(options.source, split, report.warnings);
+  }
   if (options.verify) {
-    std::vector<ImageFile> files = train.files;
-    files.insert(files.end(), test.files.begin(), test.files.end());
+    std::vector<ImageFile> files;
+    for (const auto& [split, list] : lists) files.insert(files.end(), list.files.begin(), list.files.end());
     check_images(files, options);
   }
   PartialFolder partial(output);
-  write_split(train, "train", partial.path(), options);
-  write_split(test, "test", partial.path(), options);
-  write_classes(train.classes, partial.path() / "classes.txt");
+  for (const auto& [split, list] : lists) write_split(list, name_of(split), partial.path(), options);
+  write_classes(lists[Split::kTrain].classes, partial.path() / "classes.txt");
   report.is_stopped = is_stopped(options);
   if (report.is_stopped) return report;
   partial.rename(output);
-  report.training_images = std::ssize(train.files);
-  report.test_images = std::ssize(test.files);
-  report.classes = train.classes;
+  report.training_images = std::ssize(lists[Split::kTrain].files);
+  report.validation_images = std::ssize(lists[Split::kValidation].files);
+  report.test_images = std::ssize(lists[Split::kTest].files);
+  report.classes = lists[Split::kTrain].classes;
   return report;
 }
 

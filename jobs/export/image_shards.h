@@ -21,16 +21,18 @@ struct ImageShardsOptions {
 
 struct ImageShardsReport {
   std::int64_t training_images = 0;
+  std::int64_t validation_images = 0;  // 0 if the source has no such set
   std::int64_t test_images = 0;
   std::vector<std::string> classes;
   std::vector<std::string> warnings;
   bool is_stopped = false;  // stopped by the signal; nothing is written
 };
 
-// Writes train-00000-of-00003 and so on, test-..., and classes.txt with one name per line. Image files are stored
-// unchanged, after all have been decoded on all cores (`verify`) or only their headers read. The folder gets its name
-// when it is complete. Throws ErrorKind::kUsage if it exists or cannot be created, kData for mistakes in the images,
-// naming the first one that cannot be decoded, and as fail_write does if writing fails.
+// Writes train-00000-of-00003 and so on, test-..., validation-... if the source names one, and classes.txt with one
+// name per line. Image files are stored unchanged, after all have been decoded on all cores (`verify`) or only their
+// headers read. The folder gets its name when it is complete. Throws ErrorKind::kUsage if it exists or cannot be
+// created, kData for mistakes in the images, naming the first one that cannot be decoded, and as fail_write does if
+// writing fails.
 ImageShardsReport write_image_shards(const ImageShardsOptions& options);
 
 }  // namespace arbalest::jobs

@@ -24,11 +24,17 @@
 
 namespace arbalest::jobs {
 
-// The training examples that are set aside for validation.
+// The split of the training set that sets examples aside for validation.
 struct ValidationOptions {
   dataflow::ValidationRule rule;
   // Makes the error for a rule that does not fit the data; it points at the rule in the job file or its --set.
   std::function<engine::Error(std::string message)> error;
+};
+
+// Names of a split's files below the directory of the data.
+struct DataFiles {
+  std::string examples;     // images, a pattern of shards, or ids
+  std::string labels = {};  // for arrays and IDX files; for ratings, the targets
 };
 
 struct DataOptions {
@@ -40,10 +46,12 @@ struct DataOptions {
   dataflow::InputDescription input;
   dataflow::Normalization normalization;
   engine::Augmentation augmentation;  // for training images
+  // At most one of the two is set: examples of the training set validate, or the validation set has files of its own.
   std::optional<ValidationOptions> validation;
+  std::optional<DataFiles> validation_files = {};
   // Known sizes of the dataset, although its files may differ. None: only the files tell.
   std::optional<std::int64_t> training_examples;    // without the validation examples
-  std::optional<std::int64_t> validation_examples;  // 0 without `validation`
+  std::optional<std::int64_t> validation_examples;  // 0 without a validation set
   std::optional<std::int64_t> test_examples;
   // Names of files below the directory, for datasets that let the job name them: images, a pattern of shards, or ids.
   std::string train;
@@ -55,6 +63,8 @@ struct DataOptions {
   std::optional<int> resize;
   std::optional<engine::RandomResizedCrop> random_crop;  // for training images, applied while decoding
   dataflow::OnUnreadable on_unreadable = dataflow::OnUnreadable::kStop;
+
+  bool has_validation() const noexcept { return validation || validation_files; }
 };
 
 struct TrainingOptions {

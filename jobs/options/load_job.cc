@@ -11,7 +11,7 @@
 #include "dataflow/models/model_defaults.h"
 #include "dataflow/models/zoo/zoo.h"
 #include "engine/error.h"
-#include "jobs/options/readers/data_reader.h"
+#include "jobs/options/data/validation_reader.h"
 #include "jobs/options/readers/job_defaults.h"
 #include "jobs/options/readers/job_reader.h"
 #include "jobs/options/readers/value_checks.h"

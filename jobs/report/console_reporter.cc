@@ -92,12 +92,14 @@ std::string top5_text(const RunStart& start, const std::optional<double>& top5_a
   return fmt::format(" (top-5 {})", percent(*top5_accuracy));
 }
 
-// "  validation loss 0.2345  validation accuracy 98.12 %"; "" without a validation set.
-std::string validation_text(Metric metric, const EpochRow& row) {
-  if (!row.validation_loss) return "";
-  const double score = row.validation_rmse.value_or(row.validation_accuracy.value_or(0.0));
-  return fmt::format("  validation loss {}  {} {}", loss_text(*row.validation_loss),
-                     metric_text(metric, EvaluationSet::kValidation), score_text(metric, score));
+// "  test loss 0.2345  test accuracy 98.12 %", or of the validation set if there is one.
+std::string evaluation_text(const RunStart& start, const EpochRow& row) {
+  const bool validates = row.validation_loss.has_value();
+  const EvaluationSet set = validates ? EvaluationSet::kValidation : EvaluationSet::kTest;
+  const std::optional<double>& rmse = validates ? row.validation_rmse : row.test_rmse;
+  return fmt::format("  {} loss {}  {} {}{}", to_string(set), loss_text(row.decisive_loss()),
+                     metric_text(start.metric, set), score_text(start.metric, rmse.value_or(row.decisive_accuracy())),
+                     top5_text(start, validates ? row.validation_top5_accuracy : row.test_top5_accuracy));
 }
 
 // "98.12 % after 4 epochs (best 98.30 %)"; the summary must have a score.
@@ -144,7 +146,8 @@ std::string summary_text(const RunStart& start, const RunSummary& summary) {
   std::vector<std::vector<std::string>> rows;
   const bool validates = summary.accuracy_set == EvaluationSet::kValidation;
   if (validates && score_of(summary)) {
-    rows.push_back({metric_text(summary.metric, summary.accuracy_set), result_text(summary)});
+    rows.push_back({metric_text(summary.metric, summary.accuracy_set),
+                    result_text(summary) + top5_text(start, summary.validation_top5_accuracy)});
   }
   if (test_score_of(summary)) {
     rows.push_back({metric_text(summary.metric, EvaluationSet::kTest),
@@ -221,12 +224,10 @@ void ConsoleReporter::on_progress(const RunProgress& progress) {
 void ConsoleReporter::on_epoch(const EpochRow& row) {
   if (options_.quiet) return;
   next_line_seconds_ = row.elapsed_seconds + kLineIntervalSeconds;
-  const double score = row.test_rmse.value_or(row.test_accuracy);
   const std::string train = row.train_accuracy ? fmt::format("  accuracy {}", percent(*row.train_accuracy)) : "";
-  say(fmt::format("epoch {}/{}  train loss {}{}{}  test loss {}  {} {}{}  {}  {:.1f} s\n", row.epoch, start_.max_epochs,
-                  loss_text(row.train_loss), train, validation_text(start_.metric, row), loss_text(row.test_loss),
-                  metric_text(start_.metric, EvaluationSet::kTest), score_text(start_.metric, score),
-                  top5_text(start_, row.test_top5_accuracy), rate(start_, row.images_per_second), row.elapsed_seconds));
+  say(fmt::format("epoch {}/{}  train loss {}{}{}  {}  {:.1f} s\n", row.epoch, start_.max_epochs,
+                  loss_text(row.train_loss), train, evaluation_text(start_, row), rate(start_, row.images_per_second),
+                  row.elapsed_seconds));
   const std::string note = options_.epoch_note ? options_.epoch_note() : std::string();
   if (!note.empty()) say(fmt::format("  {}\n", note));
 }

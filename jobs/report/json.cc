@@ -28,9 +28,26 @@ ordered_json finite_if_set(const char* field, const std::optional<double>& value
   return value ? finite(field, *value) : ordered_json();
 }
 
-ordered_json accuracies(const std::optional<double>& accuracy, const std::optional<double>& top5) {
-  return {{"test_accuracy", finite_if_set("test_accuracy", accuracy)},
-          {"test_top5_accuracy", finite_if_set("test_top5_accuracy", top5)}};
+// `set`: "test" or "validation".
+ordered_json accuracies(const std::string& set, const std::optional<double>& accuracy,
+                        const std::optional<double>& top5) {
+  const std::string name = set + "_accuracy";
+  const std::string top5_name = set + "_top5_accuracy";
+  return {{name, finite_if_set(name.c_str(), accuracy)}, {top5_name, finite_if_set(top5_name.c_str(), top5)}};
+}
+
+// Scores of an epoch on one set; no fields if the set was not evaluated.
+ordered_json epoch_scores(const std::string& set, const std::optional<double>& loss,
+                          const std::optional<double>& accuracy, const std::optional<double>& top5,
+                          const std::optional<double>& rmse) {
+  ordered_json scores = ordered_json::object();
+  if (loss) scores[set + "_loss"] = null_unless_finite(*loss);
+  if (rmse) {
+    scores[set + "_rmse"] = null_unless_finite(*rmse);
+  } else if (accuracy) {
+    scores.update(accuracies(set, accuracy, top5));
+  }
+  return scores;
 }
 
 ordered_json validation_scores(const RunSummary& summary) {
@@ -39,9 +56,13 @@ ordered_json validation_scores(const RunSummary& summary) {
   const std::string name = is_rmse ? "validation_rmse" : "validation_accuracy";
   const auto& score = is_rmse ? summary.validation_rmse : summary.validation_accuracy;
   const auto& best = is_rmse ? summary.best_validation_rmse : summary.best_validation_accuracy;
-  return {{name, finite_if_set(name.c_str(), score)},
-          {"best_" + name, finite_if_set(name.c_str(), best)},
-          {"validation_loss", loss ? null_unless_finite(*loss) : ordered_json()}};
+  ordered_json scores = {{name, finite_if_set(name.c_str(), score)},
+                         {"best_" + name, finite_if_set(name.c_str(), best)},
+                         {"validation_loss", loss ? null_unless_finite(*loss) : ordered_json()}};
+  if (!is_rmse) {
+    scores["validation_top5_accuracy"] = finite_if_set("validation_top5_accuracy", summary.validation_top5_accuracy);
+  }
+  return scores;
 }
 
 ordered_json joined(std::initializer_list<ordered_json> parts) {
@@ -95,14 +116,10 @@ ordered_json to_json(const RunStart& start) {
 ordered_json to_json(const EpochRow& row) {
   ordered_json losses = {{"epoch", row.epoch}, {"train_loss", null_unless_finite(row.train_loss)}};
   if (row.train_accuracy) losses["train_accuracy"] = finite("train_accuracy", *row.train_accuracy);
-  losses["test_loss"] = null_unless_finite(row.test_loss);
-  const ordered_json scores = row.test_rmse ? ordered_json{{"test_rmse", null_unless_finite(*row.test_rmse)}}
-                                            : accuracies(row.test_accuracy, row.test_top5_accuracy);
-  ordered_json validation = ordered_json::object();
-  if (row.validation_loss) validation["validation_loss"] = null_unless_finite(*row.validation_loss);
-  if (row.validation_accuracy)
-    validation["validation_accuracy"] = finite("validation_accuracy", *row.validation_accuracy);
-  if (row.validation_rmse) validation["validation_rmse"] = null_unless_finite(*row.validation_rmse);
+  const ordered_json test =
+      epoch_scores("test", row.test_loss, row.test_accuracy, row.test_top5_accuracy, row.test_rmse);
+  const ordered_json validation = epoch_scores("validation", row.validation_loss, row.validation_accuracy,
+                                               row.validation_top5_accuracy, row.validation_rmse);
   const ordered_json rest = {
       {"images_per_second", finite("images_per_second", row.images_per_second)},
       {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
@@ -115,7 +132,7 @@ ordered_json to_json(const EpochRow& row) {
       {"host_microseconds_per_step", finite("host_microseconds_per_step", row.host_microseconds_per_step)}};
   ordered_json gap = ordered_json::object();
   if (row.averaging_loss_gap) gap["averaging_loss_gap"] = null_unless_finite(*row.averaging_loss_gap);
-  return joined({losses, scores, validation, gap, rest});
+  return joined({losses, test, validation, gap, rest});
 }
 
 ordered_json to_json(const ResizeRow& row) {
@@ -175,7 +192,7 @@ ordered_json to_json(const RunSummary& summary) {
       summary.metric == Metric::kRmse
           ? ordered_json{{"test_rmse", finite_if_set("test_rmse", summary.test_rmse)},
                          {"best_test_rmse", finite_if_set("best_test_rmse", summary.best_test_rmse)}}
-          : joined({accuracies(summary.test_accuracy, summary.test_top5_accuracy),
+          : joined({accuracies("test", summary.test_accuracy, summary.test_top5_accuracy),
                     {{"best_test_accuracy", finite_if_set("best_test_accuracy", summary.best_test_accuracy)}}});
   const bool validates = summary.accuracy_set == EvaluationSet::kValidation;
   const ordered_json rest = {

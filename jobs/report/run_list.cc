@@ -29,15 +29,21 @@ std::string text(const json& object, const char* field) {
   return value != object.end() && value->is_string() ? value->get<std::string>() : "";
 }
 
+bool is_rmse(const ListedRun& run) { return run.metric.ends_with("_rmse"); }
+
 // Takes the score of an epoch's line.
 void add_epoch(const json& epoch, ListedRun& run) {
   run.epochs = static_cast<int>(number(epoch, "epoch").value_or(run.epochs));
   run.time_seconds = number(epoch, "elapsed_seconds");
-  const bool is_rmse = epoch.contains("test_rmse");
-  run.metric = is_rmse ? "test_rmse" : "test_accuracy";
+  run.metric = "test_accuracy";
+  for (const char* metric : {"validation_accuracy", "validation_rmse", "test_rmse"}) {
+    if (!epoch.contains(metric)) continue;
+    run.metric = metric;
+    break;
+  }
   run.last = number(epoch, run.metric);
   if (!run.last) return;
-  const auto better = [&](double a, double b) { return is_rmse ? std::min(a, b) : std::max(a, b); };
+  const auto better = [&](double a, double b) { return is_rmse(run) ? std::min(a, b) : std::max(a, b); };
   run.best = run.best ? better(*run.best, *run.last) : *run.last;
 }
 
@@ -57,8 +63,15 @@ bool read_metrics(const fs::path& path, ListedRun& run) {
     }
     const std::string event = text(row, "event");
     if (event == "start") run.job = text(row, "job");
-    if (event == "resume") has_ended = false;
-    if (event == "finish") has_ended = true;
+    if (event == "resume") {
+      has_ended = false;
+      run.test.reset();
+    }
+    if (event == "finish") {
+      has_ended = true;
+      const std::optional<double> accuracy = number(row, "test_accuracy");
+      run.test = accuracy ? accuracy : number(row, "test_rmse");
+    }
     if (event == "epoch") add_epoch(row, run);
   }
   return has_ended;
@@ -107,7 +120,7 @@ void find_runs(const fs::path& directory, int depth, std::error_code& error, std
 
 std::string score_text(const ListedRun& run, const std::optional<double>& score) {
   if (!score) return "";
-  return run.metric == "test_rmse" ? fmt::format("{:.4f}", *score) : percent(*score);
+  return is_rmse(run) ? fmt::format("{:.4f}", *score) : percent(*score);
 }
 
 }  // namespace
@@ -129,10 +142,11 @@ std::vector<ListedRun> list_runs(const fs::path& directory) {
 }
 
 std::string runs_table(std::span<const ListedRun> runs) {
-  std::vector<std::vector<std::string>> rows = {{"run", "status", "epochs", "test", "best", "time"}};
+  std::vector<std::vector<std::string>> rows = {{"run", "status", "epochs", "set", "last", "best", "test", "time"}};
   for (const ListedRun& run : runs) {
-    rows.push_back({run.directory.string(), run.status, fmt::format("{}", run.epochs), score_text(run, run.last),
-                    score_text(run, run.best), run.time_seconds ? duration(*run.time_seconds) : ""});
+    rows.push_back({run.directory.string(), run.status, fmt::format("{}", run.epochs),
+                    run.metric.substr(0, run.metric.find('_')), score_text(run, run.last), score_text(run, run.best),
+                    score_text(run, run.test), run.time_seconds ? duration(*run.time_seconds) : ""});
   }
   return table(rows, 2);
 }
@@ -145,6 +159,7 @@ nlohmann::ordered_json to_json(const ListedRun& run) {
           {"metric", run.metric},
           {"last", null_unless_set(run.last)},
           {"best", null_unless_set(run.best)},
+          {"test", null_unless_set(run.test)},
           {"elapsed_seconds", null_unless_set(run.time_seconds)},
           {"problem", run.problem}};
 }

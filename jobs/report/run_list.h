@@ -17,10 +17,12 @@ struct ListedRun {
   // "completed", "target_reached", "stopped", "diverged" or "failed" from the summary of a run that ended; else
   // "running", or "killed" if its process is gone.
   std::string status;
-  int epochs = 0;                      // completed epochs
-  std::string metric;                  // "test_accuracy", "test_rmse"; "" before the first evaluation
+  int epochs = 0;  // completed epochs
+  // "test_accuracy", "validation_rmse" and so on: by what the run is judged; "" before the first evaluation.
+  std::string metric;
   std::optional<double> last;          // of the metric, after the last epoch
   std::optional<double> best;          // of the metric, over all epochs
+  std::optional<double> test;          // of the final model on the test set; none before the run has ended
   std::optional<double> time_seconds;  // since the start of training; none before the first epoch
   std::string problem;                 // why a file of the run cannot be read; "" if all can
 };

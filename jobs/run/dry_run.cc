@@ -19,7 +19,7 @@ DryRun dry_run(const JobOptions& job, const RunContext& context) {
   scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);
   progress.add(scheduler.drain());
   ModelScores scores(fitting);
-  scores.evaluate(*session);
+  scores.evaluate_at_end(*session);
   scores.require_finite("after one round");
   const std::string text =
       fmt::format("{}: one round of {} trained (loss {}), {}", job.name, counted(progress.tasks, "mini-batch"),

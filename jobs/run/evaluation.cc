@@ -15,9 +15,11 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
                               const RunContext& context, const EvaluationOptions& options) {
   const EvaluationSet set = options.set;
   const bool validates = set == EvaluationSet::kValidation;
-  if (validates && !job.data.validation) {
-    engine::fail(engine::ErrorKind::kUsage,
-                 "the job '{}' has no validation set (data.validation); evaluate it on the test set", job.name);
+  if (validates && !job.data.has_validation()) {
+    engine::fail(
+        engine::ErrorKind::kUsage,
+        "the job '{}' has no validation set (data.validation) and names no files of one; evaluate it on the test set",
+        job.name);
   }
   if (options.per_class && job.data.input.has_ids()) {
     engine::fail(engine::ErrorKind::kUsage, "the job '{}' predicts numbers and has no classes", job.name);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kManyExamples = std::int64_t{1} << 40U;  // no ring is as long as this
 
-// Forecasts before any data is read, from the splits' known sizes. A validation set makes a GPU's copy of the training
-// set smaller, but not the host's memory (StoredImages::split_off).
+// Forecasts before any data is read, from the splits' known sizes. A validation set that is split off the training set
+// makes a GPU's copy of that smaller, but not the host's memory (StoredImages::split_off).
 MemoryForecast forecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                         std::span<const std::unique_ptr<engine::Device>> devices) {
   const auto split = [&](const std::optional<std::int64_t>& examples) {
@@ -26,10 +26,8 @@ MemoryForecast forecast(const JobOptions& job, std::span<const std::unique_ptr<l
         *examples, std::ranges::all_of(devices, [&](const auto& device) { return may_reside(*device, bytes); }), bytes};
   };
   SplitSizes sizes{.training = split(job.data.training_examples), .test = split(job.data.test_examples)};
-  if (job.data.validation) {
-    sizes.validation = split(job.data.validation_examples);
-    sizes.training->bytes += sizes.validation->bytes;
-  }
+  if (job.data.has_validation()) sizes.validation = split(job.data.validation_examples);
+  if (job.data.validation) sizes.training->bytes += sizes.validation->bytes;
   return {job, pools, sizes, AvailableMemory(devices)};
 }
 
@@ -94,10 +92,12 @@ Inspection inspect(const JobOptions& job) {
   result.weight_bytes = training.parameters().elements() * signed_bytes(sizeof(float));
   result.arena_bytes = signed_bytes(training.arena_bytes());
   result.arena_bytes_without_reuse = signed_bytes(training.bytes_without_reuse());
-  if (!job.data.training_examples) {
+  const bool knows_validation = !job.data.has_validation() || job.data.validation_examples;
+  if (!job.data.training_examples || !knows_validation) {
     result.warnings.push_back(
-        "only the files say how many examples the datasets hold: what of them lies in memory is not counted, but rings "
-        "of mini-batches at their longest are");
+        fmt::format("only the files say how many examples the {} hold{}: what of them lies in memory is not counted, "
+                    "but rings of mini-batches at their longest are",
+                    job.data.training_examples ? "validation set" : "datasets", job.data.training_examples ? "s" : ""));
   }
   describe_memory(job, forecast(job, pools, devices), result);
   result.schedule = scheduler::name_of(job.learning_rate.curve);

@@ -11,6 +11,14 @@ namespace arbalest::jobs {
 
 const char* to_string(EvaluationSet set) { return set == EvaluationSet::kTest ? "test" : "validation"; }
 
+namespace {
+
+dataflow::BatchRing& ring_of(Session& session, EvaluationSet set) {
+  return set == EvaluationSet::kTest ? session.test_ring() : *session.validation_ring();
+}
+
+}  // namespace
+
 std::optional<double> top5_accuracy(const scheduler::Evaluation& evaluation, std::int64_t classes) {
   if (classes <= engine::kTopRanks) return std::nullopt;
   return evaluation.top5_accuracy;
@@ -21,16 +29,19 @@ std::optional<double> rmse(const scheduler::Evaluation& evaluation, const datafl
   return std::sqrt(evaluation.loss);
 }
 
-void ModelScores::evaluate(Session& session) {
-  if (dataflow::BatchRing* ring = session.validation_ring(); ring != nullptr) {
-    validation_.evaluation = session.scheduler().evaluate(*ring);
-  }
-  test_.evaluation = session.scheduler().evaluate(session.test_ring());
+void ModelScores::evaluate(Session& session) { evaluate(session, accuracy_set_); }
+
+void ModelScores::evaluate_at_end(Session& session) {
+  if (!is_known()) evaluate(session, accuracy_set_);
+  if (!test_.evaluation) evaluate(session, EvaluationSet::kTest);
+}
+
+void ModelScores::evaluate(Session& session, EvaluationSet set) {
+  of(set).evaluation = session.scheduler().evaluate(ring_of(session, set));
 }
 
 double ModelScores::loss_gap(Session& session) const {
-  dataflow::BatchRing& ring = accuracy_set_ == EvaluationSet::kTest ? session.test_ring() : *session.validation_ring();
-  return of(accuracy_set_).evaluation->loss - session.scheduler().evaluate_replicas(ring);
+  return of(accuracy_set_).evaluation->loss - session.scheduler().evaluate_replicas(ring_of(session, accuracy_set_));
 }
 
 void ModelScores::forget() {
@@ -51,8 +62,7 @@ std::optional<double> ModelScores::better(const Set& set) const {
 }
 
 bool ModelScores::count_epoch() {
-  test_.best = better(test_);
-  validation_.best = better(validation_);
+  of(accuracy_set_).best = better(of(accuracy_set_));
   count_patience();
   const scheduler::Evaluation& judged = *of(accuracy_set_).evaluation;
   return std::isfinite(judged.loss) && target_.add(judged.accuracy);
@@ -99,23 +109,24 @@ void ModelScores::require_finite(std::string_view when) const {
 }
 
 void ModelScores::write_to(EpochRow& row) const {
+  const scheduler::Evaluation& judged = *of(accuracy_set_).evaluation;
   if (row.replica_distance == 0.0) {  // no averaging has ended in this epoch
-    row.replica_distance = test_.evaluation->replica_distance;
-    row.replica_spread = test_.evaluation->replica_spread;
+    row.replica_distance = judged.replica_distance;
+    row.replica_spread = judged.replica_spread;
   }
-  row.test_loss = test_.evaluation->loss;
-  row.test_accuracy = test_.evaluation->accuracy;
-  row.test_top5_accuracy = top5_accuracy(*test_.evaluation, input_.classes);
-  row.test_rmse = rmse(*test_.evaluation, input_);
-  if (!validation_.evaluation) return;
-  row.validation_loss = validation_.evaluation->loss;
-  row.validation_rmse = rmse(*validation_.evaluation, input_);
-  if (!predicts_numbers()) row.validation_accuracy = validation_.evaluation->accuracy;
+  const bool is_test = accuracy_set_ == EvaluationSet::kTest;
+  (is_test ? row.test_loss : row.validation_loss) = judged.loss;
+  (is_test ? row.test_rmse : row.validation_rmse) = rmse(judged, input_);
+  if (predicts_numbers()) return;
+  (is_test ? row.test_accuracy : row.validation_accuracy) = judged.accuracy;
+  (is_test ? row.test_top5_accuracy : row.validation_top5_accuracy) = top5_accuracy(judged, input_.classes);
 }
 
 void ModelScores::write_to(RunSummary& summary) const {
-  (predicts_numbers() ? summary.best_test_rmse : summary.best_test_accuracy) = better(test_);
-  (predicts_numbers() ? summary.best_validation_rmse : summary.best_validation_accuracy) = better(validation_);
+  const bool is_test = accuracy_set_ == EvaluationSet::kTest;
+  std::optional<double>& best_accuracy = is_test ? summary.best_test_accuracy : summary.best_validation_accuracy;
+  std::optional<double>& best_rmse = is_test ? summary.best_test_rmse : summary.best_validation_rmse;
+  (predicts_numbers() ? best_rmse : best_accuracy) = better(of(accuracy_set_));
   if (!predicts_numbers()) summary.held_accuracy = target_.held();
   if (const auto& test = test_.evaluation) {
     summary.test_loss = test->loss;
@@ -125,6 +136,7 @@ void ModelScores::write_to(RunSummary& summary) const {
   }
   if (const auto& validation = validation_.evaluation) {
     summary.validation_loss = validation->loss;
+    summary.validation_top5_accuracy = predicts_numbers() ? std::nullopt : top5_accuracy(*validation, input_.classes);
     if (!predicts_numbers()) summary.validation_accuracy = validation->accuracy;
     if (std::isfinite(validation->loss)) summary.validation_rmse = rmse(*validation, input_);
   }

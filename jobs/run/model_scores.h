@@ -1,4 +1,6 @@
-// Scores of a run's model on the test set and, if there is one, the validation set; and the best scores so far.
+// Scores of a run's model, and the best scores so far. A run is judged by its validation set, if it has one. The test
+// set is then evaluated once, at the end of the run, so that nothing is chosen by it. A run without a validation set is
+// judged by the test set.
 #pragma once
 
 #include <optional>
@@ -23,22 +25,24 @@ class ModelScores {
  public:
   explicit ModelScores(const JobOptions& job)
       : input_(job.data.input),
-        accuracy_set_(job.data.validation ? EvaluationSet::kValidation : EvaluationSet::kTest),
+        accuracy_set_(job.data.has_validation() ? EvaluationSet::kValidation : EvaluationSet::kTest),
         patience_(job.training.patience_epochs),
         min_improvement_(job.training.min_improvement),
         target_(job.training.target_accuracy) {}
 
-  // The set that the target accuracy refers to.
+  // The set by which the run is judged: best model, patience and target accuracy refer to it.
   EvaluationSet accuracy_set() const noexcept { return accuracy_set_; }
 
-  // Evaluates the session's present model. Call only when its scheduler is drained.
+  // Evaluates the session's present model on accuracy_set(). Call only when its scheduler is drained.
   void evaluate(Session& session);
+  // Evaluates the present model on the sets on which it was not evaluated yet, the test set included. Likewise.
+  void evaluate_at_end(Session& session);
   // Loss of the model, as evaluate() measured it, minus the mean loss of the learners' own weights, both on
   // accuracy_set(). A negative gap means that averaging pays.
   double loss_gap(Session& session) const;
   // Drops the evaluation. Call when the model changes.
   void forget();
-  bool is_known() const noexcept { return test_.evaluation.has_value(); }
+  bool is_known() const noexcept { return of(accuracy_set_).evaluation.has_value(); }
 
   // Counts the evaluation as the end of an epoch; returns whether the target is reached now.
   bool count_epoch();
@@ -58,7 +62,7 @@ class ModelScores {
   ScoreHistory history() const { return {target_.recent(), test_.best, validation_.best, improved_, epochs_since_}; }
   void continue_from(const ScoreHistory& history);
 
-  // Names the loss that is not finite: "the model's loss on the test set is nan"; "" if both are finite.
+  // Names the loss that is not finite: "the model's loss on the test set is nan"; "" if all are finite.
   std::string problem() const;
   // Throws kDiverged if a loss is not finite. `when`: "after epoch 3".
   void require_finite(std::string_view when) const;
@@ -78,6 +82,8 @@ class ModelScores {
 
   bool predicts_numbers() const noexcept { return input_.has_ids(); }
   const Set& of(EvaluationSet set) const noexcept { return set == EvaluationSet::kTest ? test_ : validation_; }
+  Set& of(EvaluationSet set) noexcept { return set == EvaluationSet::kTest ? test_ : validation_; }
+  void evaluate(Session& session, EvaluationSet set);
   double score(const scheduler::Evaluation& evaluation) const;
   std::optional<double> better(const Set& set) const;
   void count_patience();

@@ -16,6 +16,8 @@ namespace arbalest::jobs {
 
 namespace {
 
+constexpr char kAndValidation = '+';  // between the fingerprints of the training set and of the validation set
+
 // The number of steps of the job's schedule that have begun at this point.
 std::size_t begun_steps(const JobOptions& job, std::uint64_t batches, double epochs) {
   const auto has_begun = [&](const LearnerStep& step) {
@@ -39,12 +41,23 @@ std::vector<std::string> names_of(const std::vector<engine::DeviceSpec>& devices
   return names;
 }
 
+// A validation set with files of its own is part of the data that a run depends on: it decides when the run ends.
+std::string fingerprint_of(const JobOptions& job, const Session& session) {
+  std::string fingerprint = dataset_fingerprint(session.training_data());
+  if (job.data.validation_files) {
+    fingerprint += kAndValidation + dataset_fingerprint(session.evaluation_data(), session.test_examples(),
+                                                        session.validation_examples());
+  }
+  return fingerprint;
+}
+
 void check_origin(const RunOrigin& saved, const RunOrigin& present, std::vector<std::string>& warnings) {
   if (saved.dataset != present.dataset) {
-    engine::fail(
-        engine::ErrorKind::kCheckpoint,
-        "the checkpoint was saved while training on other data: the training set has changed since then; restore "
-        "it, or start a new run with another --output");
+    const auto training = [](const std::string& both) { return both.substr(0, both.find(kAndValidation)); };
+    engine::fail(engine::ErrorKind::kCheckpoint,
+                 "the checkpoint was saved while training on other data: the {} set has changed since then; restore "
+                 "it, or start a new run with another --output",
+                 training(saved.dataset) == training(present.dataset) ? "validation" : "training");
   }
   const auto warn = [&](const char* what, const std::string& before, const std::string& now) {
     if (before == now) return;
@@ -68,7 +81,7 @@ RunOrigin origin_of(const JobOptions& job, const Session& session, const std::st
   return RunOrigin{.program = program,
                    .processor = fmt::format("{} ({})", engine::host::processor_name(),
                                             fmt::join(engine::host::instruction_sets(), " ")),
-                   .dataset = dataset_fingerprint(session.training_data()),
+                   .dataset = fingerprint_of(job, session),
                    .devices = names_of(job.devices)};
 }
 

@@ -15,7 +15,7 @@ namespace arbalest::jobs {
 // A set of examples that a model is evaluated on.
 enum class EvaluationSet {
   kTest,
-  kValidation  // split off from the training set
+  kValidation  // split off from the training set, or from files of its own
 };
 
 // "test", "validation"
@@ -79,15 +79,17 @@ struct EpochRow {
   // metric.
   double train_loss = 0.0;
   std::optional<double> train_accuracy{};
-  double test_loss = 0.0;
-  double test_accuracy = 0.0;
+  // Either the test set is evaluated after every epoch, or the validation set if there is one. The test set is then
+  // evaluated once, at the end of the run (RunSummary).
+  std::optional<double> test_loss{};
+  std::optional<double> test_accuracy{};
   std::optional<double> test_top5_accuracy{};  // only with more than five classes
   std::optional<double> test_rmse{};           // replaces both accuracies if it is the metric
-  // These are set if there is a validation set.
   std::optional<double> validation_loss{};
   std::optional<double> validation_accuracy{};
-  std::optional<double> validation_rmse{};  // replaces the accuracy if it is the metric
-  double images_per_second = 0.0;           // training examples / seconds of training, evaluation not counted
+  std::optional<double> validation_top5_accuracy{};  // as for the test set
+  std::optional<double> validation_rmse{};
+  double images_per_second = 0.0;  // training examples / seconds of training, evaluation not counted
   double elapsed_seconds = 0.0;
   double learning_rate = 0.0;
   std::vector<int> learners_per_device;
@@ -100,8 +102,8 @@ struct EpochRow {
   double host_microseconds_per_step = 0.0;  // CPU time of the one host thread that enqueues, per mini-batch
 
   // Accuracy and loss on the set that the target accuracy refers to (RunStart::accuracy_set).
-  double decisive_accuracy() const { return validation_accuracy.value_or(test_accuracy); }
-  double decisive_loss() const { return validation_loss.value_or(test_loss); }
+  double decisive_accuracy() const { return validation_accuracy ? *validation_accuracy : test_accuracy.value_or(0.0); }
+  double decisive_loss() const { return validation_loss ? *validation_loss : test_loss.value_or(0.0); }
 };
 
 // The number of learners has changed. If `to` equals `from`, the auto-tuner only explains why it keeps the number.
@@ -145,12 +147,15 @@ struct RunSummary {
   std::optional<double> test_accuracy;
   std::optional<double> test_top5_accuracy;  // only with more than five classes
   std::optional<double> test_loss;
-  std::optional<double> best_test_accuracy;  // none before the first evaluation
-  std::optional<double> test_rmse;           // as test_accuracy and its best
+  // The best at the end of an epoch. None before the first evaluation, and if there is a validation set: the test set
+  // is then evaluated at the end of the run only.
+  std::optional<double> best_test_accuracy;
+  std::optional<double> test_rmse;  // as test_accuracy and its best
   std::optional<double> best_test_rmse;
   EvaluationSet accuracy_set = EvaluationSet::kTest;  // set that time_to_accuracy_seconds refers to
   // Scores on the validation set, as above; none if there is no such set.
   std::optional<double> validation_accuracy{};
+  std::optional<double> validation_top5_accuracy{};
   std::optional<double> validation_loss{};
   std::optional<double> best_validation_accuracy{};
   std::optional<double> validation_rmse{};

@@ -8,11 +8,11 @@
 #include "engine/host/topology.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
+#include "jobs/options/data/validation_check.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/readers/learners_reader.h"
 #include "jobs/options/readers/schedule_check.h"
 #include "jobs/options/readers/synchronization_reader.h"
-#include "jobs/options/readers/validation_check.h"
 #include "jobs/run/data/dataset_loading.h"
 #include "jobs/run/data/dataset_placement.h"
 #include "jobs/run/memory_forecast.h"
@@ -107,15 +107,22 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
   dataflow::FieldIssues issues;
   check_steps(job, batches, issues);
   if (!issues.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "{}", issues.all().front().message);
-  if (job.data.training_examples) return;  // the job reader has reported this already
-  if (std::string steps = unreached_steps(job, batches); !steps.empty()) warnings_.push_back(std::move(steps));
-  for (std::string& unreached : unreached_switches(job, batches)) warnings_.push_back(std::move(unreached));
-  if (!job.data.validation) return;
-  std::string few = validation_warning(validation_examples(), job.training.target_accuracy);
+  add_warnings(job);
+}
+
+// Adds what the job reader could not report, because only the files tell the sizes of the sets.
+void Session::add_warnings(const JobOptions& job) {
+  if (!job.data.training_examples) {
+    const std::int64_t batches = training_order_->batches_per_epoch();
+    if (std::string steps = unreached_steps(job, batches); !steps.empty()) warnings_.push_back(std::move(steps));
+    for (std::string& unreached : unreached_switches(job, batches)) warnings_.push_back(std::move(unreached));
+  }
+  if (!job.data.has_validation() || job.data.validation_examples) return;
+  std::string few = validation_warning(job.data, validation_examples(), job.training.target_accuracy);
   if (!few.empty()) warnings_.push_back(std::move(few));
 }
 
-// Loads the evaluation sets. Also loads the training set if the purpose needs it, or needs the validation set, which is
+// Loads the evaluation sets. Also loads the training set if the purpose needs it, or needs a validation set that is
 // split off from it.
 void Session::load_evaluation_data(const JobOptions& job, const std::string& data_root, Purpose purpose) {
   const std::int64_t batch = evaluation_batch_size(job);
@@ -125,7 +132,12 @@ void Session::load_evaluation_data(const JobOptions& job, const std::string& dat
     test_order_ = std::make_unique<dataflow::SequentialOrder>(test_examples_, batch);
   }
   if (purpose == Purpose::kTest) return;
-  TrainingSets sets = load_training_sets(job.data, data_root, host_pool_, warnings_);
+  TrainingSets sets;
+  if (purpose == Purpose::kValidation && job.data.validation_files) {
+    sets.validation = load_dataset(job.data, data_root, dataflow::Split::kValidation, host_pool_, warnings_);
+  } else {
+    sets = load_training_sets(job.data, data_root, host_pool_, warnings_);
+  }
   ARBALEST_CHECK(sets.validation != nullptr || purpose == Purpose::kTraining);
   if (sets.validation) {
     validation_order_ = std::make_unique<dataflow::SequentialOrder>(sets.validation->size(), batch, test_examples_);

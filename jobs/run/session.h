@@ -85,6 +85,7 @@ class Session {
  private:
   void load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input);
   void load_evaluation_data(const JobOptions& job, const std::string& data_root, Purpose purpose);
+  void add_warnings(const JobOptions& job);
   SplitSizes split_sizes() const;
   void make_rings(const JobOptions& job, const SplitSizes& sizes, int learners);
   void make_statistics_ring(const JobOptions& job, const SplitSize& training, int learners);

@@ -224,7 +224,7 @@ AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, c
                       .precision = to_string(job.training.precision),
                       .seeds = options.seeds,
                       .target = options.target,
-                      .accuracy_set = job.data.validation ? EvaluationSet::kValidation : EvaluationSet::kTest,
+                      .accuracy_set = job.data.has_validation() ? EvaluationSet::kValidation : EvaluationSet::kTest,
                       .max_epochs = job.training.max_epochs,
                       .signal = 0,
                       .reason = {},

@@ -165,6 +165,7 @@ class Learner:
         self.curves = {False: iter(weights), True: iter(average or [])}
         self.has_average = average is not None
         self.loss, self.steps, self.validation = loss, 0, validation
+        self.has_validation, self.tests = validation is not None, 0
 
     def step(self):
         self.steps += 1
@@ -173,10 +174,12 @@ class Learner:
     def finish(self, loss):
         return loss
 
-    def evaluate(self, averaged):
+    def evaluate(self, averaged, at_end):
         time.sleep(0.05 if averaged else 0.0)
-        validation = {"validation_accuracy": next(self.validation)} if self.validation else {}
-        return {"test_accuracy": next(self.curves[averaged])} | validation
+        if self.has_validation and not at_end:
+            return {"validation_accuracy": next(self.validation)}
+        self.tests += 1
+        return {"test_accuracy": next(self.curves[averaged])}
 
 
 class TargetRuns(unittest.TestCase):
@@ -216,9 +219,13 @@ class TargetRuns(unittest.TestCase):
         )
 
     def test_the_validation_accuracy_decides_where_there_is_one(self):
-        result = self.train(Learner(itertools.repeat(1.0), validation=iter([0.1, 0.95, 0.95])))
+        learner = Learner(itertools.repeat(1.0), validation=iter([0.1, 0.95, 0.95]))
+        result = self.train(learner)
         self.assertEqual((result["status"], result["epochs_to_target"]), ("target_reached", 3))
-        self.assertEqual(result["epoch_rows"][0]["weights"]["test_accuracy"], 1.0)
+        self.assertEqual(result["epoch_rows"][0]["weights"]["validation_accuracy"], 0.1)
+        self.assertNotIn("test_accuracy", result["epoch_rows"][0]["weights"])
+        self.assertEqual((learner.tests, result["at_end"]), (1, {"weights": {"test_accuracy": 1.0}}))
+        self.assertNotIn("at_end", self.train(Learner(itertools.repeat(1.0))))
         rows = [row | {"validation_accuracy": 0.1} for row in curve(0.95, 0.95)]
         self.assertIsNone(reached(0.9, run(weights=rows)))
         rows[1]["validation_accuracy"] = rows[0]["validation_accuracy"] = 0.9

@@ -216,7 +216,7 @@ class Program(unittest.TestCase):
         self.assertIn("larger than the 640", self.peer("train", "--mini-batch", "641", exit_code=3).stderr)
         self.assertIn("is below 1", self.peer("train", "--mini-batch", "0", exit_code=2).stderr)
 
-    def test_a_validation_set_is_evaluated_beside_the_test_set(self):
+    def test_a_validation_set_is_evaluated_after_epochs_and_the_test_set_at_the_end(self):
         if importlib.util.find_spec("peers.validation") is None:
             self.skipTest("bench/peers/validation.py is not there")
         write_mnist(self.root, train=640, test=200)
@@ -226,8 +226,9 @@ class Program(unittest.TestCase):
         result = json.loads(self.peer("train", "--all-epochs", "--max-epochs", "1", "--job", str(job)).stdout)
         for curve in ("weights", "average"):
             row = result["epoch_rows"][0][curve]
-            for name, examples in (("test_accuracy", 200), ("validation_accuracy", 160)):
-                self.assertAlmostEqual(row[name] * examples, round(row[name] * examples), places=6)
+            self.assertNotIn("test_accuracy", row)
+            for value, examples in ((row["validation_accuracy"], 160), (result["at_end"][curve]["test_accuracy"], 200)):
+                self.assertAlmostEqual(value * examples, round(value * examples), places=6)
         self.assertIn(
             "larger than the 480", self.peer("train", "--job", str(job), "--mini-batch", "512", exit_code=3).stderr
         )

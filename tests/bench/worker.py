@@ -8,7 +8,7 @@ HELD = 32 << 20  # bytes
 
 
 class Learner:
-    steps_of_epoch, has_average = 2, False
+    steps_of_epoch, has_average, has_validation = 2, False, False
 
     def __init__(self):
         self.memory = b"x" * HELD
@@ -19,7 +19,7 @@ class Learner:
     def finish(self, loss):
         return loss
 
-    def evaluate(self, _averaged):
+    def evaluate(self, _averaged, at_end):
         return {"test_accuracy": 0.5}
 
 

@@ -11,6 +11,7 @@
 #include "tests/support/image_writer.h"
 #include "tests/support/npy_writer.h"
 #include "tests/support/ratings_writer.h"
+#include "tests/support/small_datasets.h"
 
 namespace arbalest::tests {
 
@@ -66,6 +67,23 @@ TEST_CASE("data convert: the shards train the same model as the folder") {
     return file.substr(file.size() - 2 * 193 * 4);
   };
   CHECK(weights("folder") == weights("shards"));
+}
+
+TEST_CASE("data convert: writes shards of a validation set if it is named") {
+  const Program program;
+  write_folders(program / "photos");
+  write_folder(program / "photos/val", 18, 100);
+  const Completed converted = program.run({"data", "convert", "photos", "records", "--validation", "val"});
+  INFO(converted.err);
+  REQUIRE(converted.exit_code == 0);
+  CHECK(converted.out ==
+        "records: 60 training, 18 validation and 60 test images, classes: 3 (class0, class1, class2)\n");
+  CHECK(std::filesystem::exists(program / "records/validation-00000-of-00001"));
+  std::filesystem::remove_all(program / "photos/val/class1");
+  const Completed missing = program.run({"data", "convert", "photos", "others", "--validation", "val"});
+  CHECK(missing.exit_code == 4);
+  CHECK_THAT(missing.err, ContainsSubstring("there is no image of class 'class1'"));
+  CHECK_FALSE(std::filesystem::exists(program / "others"));
 }
 
 TEST_CASE("data convert: overwrites nothing, and leaves no incomplete output") {

@@ -1,9 +1,15 @@
 // A validation set through the program: training, evaluation, bench.
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
 #include "tests/cli/small_run.h"
 #include "tests/support/catch.h"
+#include "tests/support/small_datasets.h"
 
 namespace arbalest::tests {
 
@@ -13,6 +19,13 @@ std::vector<std::string> small_run(const std::vector<std::string>& more) {
   std::vector<std::string> arguments = kSmall;
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
+}
+
+std::vector<nlohmann::json> rows_of(const std::filesystem::path& run) {
+  std::vector<nlohmann::json> rows;
+  std::istringstream lines(read_text(run / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
+  return rows;
 }
 
 }  // namespace
@@ -30,6 +43,10 @@ TEST_CASE("validation: train reports it, and evaluate gives exactly the same acc
   const auto summary = summary_of(program / "run");
   CHECK(summary["accuracy_set"] == "validation");
   CHECK(summary["status"] == "target_reached");
+  CHECK(summary["best_test_accuracy"].is_null());
+  CHECK(summary["test_accuracy"].is_number());
+  CHECK_THAT(read_text(program / "run/metrics.jsonl"), ContainsSubstring("\"event\":\"epoch\""));
+  for (const auto& row : rows_of(program / "run")) CHECK(row.contains("test_loss") == (row["event"] == "finish"));
   const auto score = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"evaluate", "run", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -76,6 +93,41 @@ TEST_CASE("validation: an impossible fraction exits 3 and shows its position in 
   CHECK_THAT(done.err, ContainsSubstring("job.txtpb:3:16: error: fraction must be in (0, 0.5], not 0.7"));
 }
 
+TEST_CASE("validation: files of its own are evaluated, and mistakes in them show a position or a file") {
+  const Program program;
+  const std::string job =
+      "name: 'own'\nmodel { zoo { logistic_regression {} } }\n"
+      "data { npy { directory: './arrays' classes: 3 height: 4 width: 5 channels: 1\n"
+      "  validation_images: 'val_images.npy' validation_labels: 'val_labels.npy' } }\n"
+      "training { batch_size: 4 max_epochs: 2 } learning_rate { base: 0.01 } learners { per_device { fixed: 1 } }\n";
+  write_text(program / "job.txtpb", job);
+  write_arrays(program / "arrays", false);
+  CHECK(program.run({"train", "job.txtpb", "--output", "run"}).exit_code == 4);
+  write_array(program / "arrays", "val", false, 12, 7);
+  const Completed verified = program.run({"data", "verify", "job.txtpb"});
+  CHECK(verified.exit_code == 0);
+  CHECK_THAT(verified.out, ContainsSubstring("validation: 12 examples, 3 classes of 4 to 4"));
+  const Completed trained = program.run({"train", "job.txtpb", "--output", "run"});
+  INFO(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  CHECK_THAT(trained.err, ContainsSubstring("60 training, 12 validation and 60 test examples"));
+  const Completed evaluated = program.run({"evaluate", "run", "--split", "validation", "--json"});
+  CHECK(evaluated.err.empty());
+  CHECK(nlohmann::json::parse(evaluated.out)["validation_loss"] == summary_of(program / "run")["validation_loss"]);
+  CHECK(nlohmann::json::parse(program.run({"evaluate", "run", "--checkpoint", "best", "--json"}).out)["examples"] ==
+        60);
+
+  const Completed both = program.run({"validate", "job.txtpb", "--set", "data.validation.fraction=0.2"});
+  CHECK(both.exit_code == 2);
+  CHECK_THAT(both.err, ContainsSubstring("--set data.validation.fraction=0.2: error: validation splits a part off the "
+                                         "training set, and data.npy.validation_images names files"));
+  write_array(program / "arrays", "val", false, 9);
+  const Completed few = program.run({"train", "job.txtpb", "--output", "few"});
+  CHECK(few.exit_code == 4);
+  CHECK_THAT(few.err, ContainsSubstring("arrays/val_labels.npy: there are only 9 examples"));
+  CHECK(program.run({"data", "verify", "job.txtpb"}).exit_code == 4);
+}
+
 TEST_CASE("validation: bench compares the target with the validation accuracy") {
   const Program program;
   const Completed done = program.run({"bench", Program::config("logistic-digits"), "--set", "training.max_epochs=1",
@@ -90,6 +142,8 @@ TEST_CASE("validation: bench compares the target with the validation accuracy") 
   CHECK(run["best_validation_accuracy"] == summary["best_validation_accuracy"]);
   CHECK(run["test_accuracy"] == summary["test_accuracy"]);
   CHECK(run["epoch_rows"][0]["validation_accuracy"] == summary["validation_accuracy"]);
+  CHECK_FALSE(run["epoch_rows"][0].contains("test_accuracy"));
+  CHECK(run["best_test_accuracy"].is_null());
   CHECK_THAT(read_text(program / "out/bench.html"), ContainsSubstring("Time to 50.00 % validation accuracy"));
 }
 

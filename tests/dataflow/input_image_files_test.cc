@@ -109,6 +109,27 @@ TEST_CASE("image files: a list names images, and their folders are the classes",
              ContainsSubstring("lists no image"));
 }
 
+TEST_CASE("image files: a validation set has all classes, and no image of the training set") {
+  const TemporaryDirectory directory;
+  write_tree(directory);
+  write_file(directory / "val/cat/e.png", png(gradient(9, 9, 1, 5)));
+  ImageFilesSource validating = source(directory);
+  validating.validation = "val";
+  Strings warnings;
+  const auto failure = [&] {
+    return data_failure([&] { list_image_files(validating, Split::kValidation, warnings); });
+  };
+  CHECK_THAT(failure(), ContainsSubstring("val: there is no image of class 'dog'"));
+  write_file(directory / "val/dog/f.png", png(gradient(9, 9, 1, 6)));
+  const ImageFileList list = list_image_files(validating, Split::kValidation, warnings);
+  REQUIRE(list.files.size() == 2);
+  CHECK(list.files[1].path == directory / "val/dog/f.png");
+  CHECK(list.files[1].label == 1);
+  write_text(directory / "val.txt", "val/cat/e.png\ntrain/../train/dog/c.jpg\n");
+  validating.validation = "val.txt";
+  CHECK_THAT(failure(), ContainsSubstring("train/dog/c.jpg is in the training set, too"));
+}
+
 TEST_CASE("image files: files without an image's extension are skipped with a warning", "[input]") {
   const TemporaryDirectory directory;
   write_tree(directory);

@@ -128,10 +128,12 @@ def outcome(run):
     epochs = []
     for row in rows_of(run):
         if row["event"] == "epoch":
-            names = ("epoch", "train_loss", "test_loss", "test_accuracy", "test_rmse", "learning_rate", "learners_per_device")
+            names = ("epoch", "train_loss", "test_loss", "test_accuracy", "test_rmse", "validation_loss",
+                     "validation_accuracy", "learning_rate", "learners_per_device")
             epochs.append([row.get(name) for name in names])
     best = hashlib.sha256((run / "best.safetensors").read_bytes()).hexdigest()
-    return [summary["status"], summary["epochs"], summary["examples"], summary["model_sha256"], best, epochs]
+    names = ("status", "epochs", "examples", "model_sha256", "test_loss")
+    return [summary[name] for name in names] + [best, epochs]
 
 
 def wrong_checkpoints(run):

@@ -129,18 +129,29 @@ TEST_CASE("bench comparison: output without a target does not mention one") {
 TEST_CASE("bench comparison: a validation set has its own columns and curve, and the target applies to it") {
   BenchResult result = some_result();
   result.plan.target = 0.9;
-  CHECK(target_accuracy_of(result) == BenchAccuracy::kTest);
-  CHECK(accuracy_over_epochs(result, BenchAccuracy::kTest).level == 0.9);
+  CHECK(accuracy_over_epochs(result).level == 0.9);
   for (BenchRun& run : result.runs) {
-    for (BenchEpoch& row : run.rows) row.validation_accuracy = 0.25;
+    for (BenchEpoch& row : run.rows) {
+      row.validation_accuracy = 0.25;
+      row.test_accuracy.reset();
+    }
     run.validation_accuracy = run.best_validation_accuracy = 0.25;
+    run.best_test_accuracy.reset();
   }
   for (BenchCase& of : result.plan.cases) of.accuracy_set = EvaluationSet::kValidation;
-  CHECK(accuracy_rows(result)[0][4] == "validation accuracy, %");
-  CHECK(accuracy_rows(result)[1][4] == "25.00 (25.00 to 25.00)");
-  CHECK_FALSE(accuracy_over_epochs(result, BenchAccuracy::kTest).level.has_value());
-  const LineChart chart = accuracy_over_epochs(result, BenchAccuracy::kValidation);
+  CHECK(accuracy_rows(result)[0] == std::vector<std::string>{"job", "reached", "test accuracy, %",
+                                                             "validation accuracy, %", "best, %", "images/s",
+                                                             "replica distance"});
+  CHECK(accuracy_rows(result)[1][2] == "53.00 (51.00 to 55.00)");  // at the end
+  CHECK(accuracy_rows(result)[1][3] == "25.00 (25.00 to 25.00)");
+  CHECK(epoch_rows(result, false)[1] == std::vector<std::string>{"sma, 1 learner", "25.00", "25.00"});
+  CHECK_THAT(to_text(result), ContainsSubstring("validation accuracy after epochs, %") &&
+                                  ContainsSubstring("the test set is evaluated once, at the end of a run"));
+  CHECK_THAT(to_markdown(result), ContainsSubstring("## Validation accuracy after epochs, %") &&
+                                      ContainsSubstring("![Validation accuracy over epochs]"));
+  const LineChart chart = accuracy_over_epochs(result);
   CHECK(chart.level == 0.9);
+  CHECK(chart.title == "Validation accuracy over epochs (medians and ranges)");
   CHECK(chart.series[0].points[0].y == 0.25);
   CHECK(to_json(result)["target_reads"] == "validation accuracy");
   CHECK_THAT(to_page(result), ContainsSubstring("Time to 90.00 % validation accuracy") &&
@@ -149,7 +160,7 @@ TEST_CASE("bench comparison: a validation set has its own columns and curve, and
 
 TEST_CASE("bench comparison: each series has a curve of medians with ranges, over epochs and over learners") {
   const BenchResult result = some_result();
-  const LineChart epochs = accuracy_over_epochs(result, BenchAccuracy::kTest);
+  const LineChart epochs = accuracy_over_epochs(result);
   REQUIRE(epochs.series.size() == 4);
   CHECK(epochs.series[3].name == "s|gd, 4 learners");
   CHECK(epochs.series[3].ranges == ChartRanges::kBand);

@@ -345,13 +345,15 @@ TEST_CASE("bench page: nine jobs have nine styles, and throughput counts the sam
 TEST_CASE("bench report: with a validation set, the target applies to its accuracy") {
   BenchRun run = reached_after(1, 2, 20.0);
   run.accuracy_set = EvaluationSet::kValidation;
-  run.test_accuracy = run.best_test_accuracy = 0.5;
+  run.test_accuracy = 0.5;
+  run.best_test_accuracy.reset();
   run.validation_accuracy = 0.9;
   run.best_validation_accuracy = 0.95;
   CHECK(run.best_accuracy() == 0.95);
+  CHECK(run.final_accuracy() == 0.9);
   for (BenchEpoch& row : run.rows) {
     row.validation_accuracy = row.test_accuracy;
-    row.test_accuracy = 0.125;
+    row.test_accuracy.reset();
   }
   BenchResult result = some_result({run});
   CHECK(result.plan.accuracy_text() == "test accuracy");
@@ -364,12 +366,12 @@ TEST_CASE("bench report: with a validation set, the target applies to its accura
   CHECK(json["best_validation_accuracy"] == 0.95);
   CHECK(json["test_accuracy"] == 0.5);
   CHECK(json["epoch_rows"][1]["validation_accuracy"] == 0.9);
-  CHECK(json["epoch_rows"][1]["test_accuracy"] == 0.125);
+  CHECK_FALSE(json["epoch_rows"][1].contains("test_accuracy"));
+  CHECK(json["best_test_accuracy"].is_null());
   const std::string page = to_page(result);
   CHECK_THAT(page, ContainsSubstring("<h1>Time to 90.00 % validation accuracy</h1>") &&
                        ContainsSubstring("<title>Validation accuracy over epochs (medians and ranges)</title>"));
-  CHECK_THAT(to_mllog(result, run),
-             ContainsSubstring("\"key\":\"eval_accuracy\",\"value\":0.9,") && !ContainsSubstring("0.125"));
+  CHECK_THAT(to_mllog(result, run), ContainsSubstring("\"key\":\"eval_accuracy\",\"value\":0.9,"));
 
   result.plan.cases.push_back(result.plan.cases[0]);
   result.plan.cases[1].accuracy_set = EvaluationSet::kTest;
@@ -413,12 +415,12 @@ TEST_CASE("bench run: a run's files are read back, and the error for a damaged o
   CHECK_FALSE(run.rows[0].validation_accuracy.has_value());
   tests::write_text(directory / "metrics.jsonl",
                     "{\"event\": \"start\", \"elapsed_seconds\": 1.5}\n"
-                    "{\"event\": \"epoch\", \"epoch\": 1, \"elapsed_seconds\": 5.5, \"test_accuracy\": 0.75, "
+                    "{\"event\": \"epoch\", \"epoch\": 1, \"elapsed_seconds\": 5.5, "
                     "\"validation_accuracy\": 0.5, \"training_seconds\": 3, \"evaluation_seconds\": 1}\n");
   tests::write_text(directory / "summary.json",
                     R"({"status": "completed", "message": "", "learners": 2, "epochs": 1, "train_seconds": 6.0,
                         "time_to_accuracy_seconds": null, "images_per_second": 100.0, "test_accuracy": 0.75,
-                        "best_test_accuracy": 0.75, "accuracy_set": "validation", "validation_accuracy": 0.5,
+                        "best_test_accuracy": null, "accuracy_set": "validation", "validation_accuracy": 0.5,
                         "best_validation_accuracy": 0.625, "examples": 300})");
   BenchRun validated;
   REQUIRE(read_run(directory.path(), true, validated).empty());
@@ -426,6 +428,9 @@ TEST_CASE("bench run: a run's files are read back, and the error for a damaged o
   CHECK(validated.validation_accuracy == 0.5);
   CHECK(validated.best_accuracy() == 0.625);
   CHECK(validated.rows.at(0).decisive_accuracy() == 0.5);
+  CHECK_FALSE(validated.rows.at(0).test_accuracy.has_value());
+  CHECK(validated.test_accuracy == 0.75);
+  CHECK_FALSE(validated.best_test_accuracy.has_value());
   tests::write_text(directory / "log", "first\n\n  the last \n \n");
   CHECK(last_line(directory / "log") == "  the last ");
 }

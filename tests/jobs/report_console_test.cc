@@ -194,22 +194,26 @@ TEST_CASE("console: without a terminal, one plain line per interval and one per 
 }
 
 TEST_CASE("console: top-5 accuracy is shown if there are many classes") {
+  const bool validates = GENERATE(false, true);
   for (const int classes : {10, 100}) {
-    CAPTURE(classes);
+    CAPTURE(classes, validates);
     Console console;
     RunStart start = some_start();
     start.classes = classes;
     console.reporter.on_start(start);
     EpochRow row;
-    row.test_accuracy = 0.5;
-    row.test_top5_accuracy = 0.75;
+    if (validates) row.validation_loss = 0.25;
+    (validates ? row.validation_accuracy : row.test_accuracy) = 0.5;
+    (validates ? row.validation_top5_accuracy : row.test_top5_accuracy) = 0.75;
     console.reporter.on_epoch(row);
     RunSummary summary = some_summary();
-    summary.test_top5_accuracy = 0.875;
+    if (validates) summary.accuracy_set = EvaluationSet::kValidation;
+    summary.validation_accuracy = 0.5;
+    (validates ? summary.validation_top5_accuracy : summary.test_top5_accuracy) = 0.875;
     console.reporter.on_finish(summary);
     const std::string said = console.messages.text() + console.results.text();
     const bool is_told = classes == 100;
-    CHECK((said.find("test accuracy 50.00 % (top-5 75.00 %)") != std::string::npos) == is_told);
+    CHECK((said.find("accuracy 50.00 % (top-5 75.00 %)") != std::string::npos) == is_told);
     CHECK((said.find("(top-5 87.50 %)") != std::string::npos) == is_told);
   }
 }
@@ -259,13 +263,12 @@ TEST_CASE("console: with a validation set, shows its accuracy and says that the 
       ContainsSubstring("at 99.00 % validation accuracy (lower median of the last 5 evaluations), or after 10 epochs"));
   EpochRow row;
   row.epoch = 1;
-  row.test_accuracy = 0.5;
   row.validation_loss = 0.25;
   row.validation_accuracy = 0.625;
+  row.images_per_second = 7;
   console.reporter.on_epoch(row);
   CHECK_THAT(console.messages.text(),
-             ContainsSubstring(
-                 "validation loss 0.2500  validation accuracy 62.50 %  test loss 0.0000  test accuracy 50.00 %"));
+             ContainsSubstring("train loss 0.0000  validation loss 0.2500  validation accuracy 62.50 %  7 images/s"));
   RunSummary summary = some_summary();
   summary.accuracy_set = EvaluationSet::kValidation;
   summary.validation_accuracy = 0.9904;
@@ -367,7 +370,8 @@ TEST_CASE("console: a NaN loss is shown without a sign") {
   RunProgress progress = progress_at(1);
   progress.train_loss = negative_nan;
   EpochRow row;
-  row.train_loss = row.test_loss = negative_nan;
+  row.train_loss = negative_nan;
+  row.test_loss = negative_nan;
   for (const bool bar : {false, true}) {
     Console console({.bar = bar});
     console.reporter.on_start(some_start());

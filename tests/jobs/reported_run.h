@@ -28,6 +28,7 @@ inline EpochRow some_row() {
   EpochRow row;
   row.epoch = 1;
   row.train_accuracy = 0.75;
+  row.test_loss = 0.5;
   row.test_accuracy = 0.1 + 0.2;  // 17 digits
   row.learners_per_device = {2, 1};
   return row;

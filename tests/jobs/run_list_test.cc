@@ -30,7 +30,8 @@ void write_run(const fs::path& directory, const std::string& metrics, const std:
 
 TEST_CASE("runs are listed by name with status, epochs and accuracies") {
   const TemporaryDirectory runs;
-  write_run(runs / "b", kStart + epoch(1, 0.75) + epoch(2, 0.5), "{\"status\":\"completed\"}");
+  write_run(runs / "b", kStart + epoch(1, 0.75) + epoch(2, 0.5) + "{\"event\":\"finish\",\"test_accuracy\":0.5}\n",
+            "{\"status\":\"completed\"}");
   write_run(runs / "a", kStart + epoch(1, 0.25), "");
   fs::create_directories(runs / "not a run");
   write_text(runs / "file", "text");
@@ -46,7 +47,9 @@ TEST_CASE("runs are listed by name with status, epochs and accuracies") {
   CHECK(found[1].last == 0.5);
   CHECK(found[1].best == 0.75);
   CHECK(found[1].time_seconds == 20.0);
-  CHECK_THAT(runs_table(found), ContainsSubstring("completed       2  50.00 %  75.00 %  0:20"));
+  CHECK(found[1].test == 0.5);
+  CHECK_FALSE(found[0].test.has_value());
+  CHECK_THAT(runs_table(found), ContainsSubstring("completed       2  test  50.00 %  75.00 %  50.00 %  0:20"));
   CHECK(to_json(found[1])["best"] == 0.75);
   CHECK(list_runs(runs / "b").size() == 1);  // a run's own directory
 }
@@ -80,6 +83,31 @@ TEST_CASE("a predictor of numbers is listed with its least error") {
   CHECK(run.last == 0.9);
   CHECK(run.best == 0.8);
   CHECK_THAT(runs_table({&run, 1}), ContainsSubstring("0.9000  0.8000"));
+}
+
+TEST_CASE("a run with a validation set is listed by it, with the test accuracy at its end") {
+  const TemporaryDirectory runs;
+  const std::string epochs =
+      "{\"event\":\"epoch\",\"epoch\":1,\"validation_accuracy\":0.75,\"elapsed_seconds\":10}\n"
+      "{\"event\":\"epoch\",\"epoch\":2,\"validation_accuracy\":0.5,\"elapsed_seconds\":20}\n";
+  const std::string finish = "{\"event\":\"finish\",\"test_accuracy\":0.25,\"best_test_accuracy\":null}\n";
+  write_run(runs / "a", kStart + epochs + finish, "{\"status\":\"completed\"}");
+  write_run(runs / "b", kStart + epochs + finish + "{\"event\":\"resume\"}\n", "{\"status\":\"stopped\"}");
+  const std::vector<ListedRun> found = list_runs(runs.path());
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].metric == "validation_accuracy");
+  CHECK(found[0].last == 0.5);
+  CHECK(found[0].best == 0.75);
+  CHECK(found[0].test == 0.25);
+  CHECK(to_json(found[0])["test"] == 0.25);
+  CHECK_THAT(runs_table(found), ContainsSubstring("completed       2  validation  50.00 %  75.00 %  25.00 %  0:20"));
+  CHECK_FALSE(found[1].test.has_value());  // of the model before the run went on
+
+  const std::string errors = "{\"event\":\"epoch\",\"epoch\":1,\"validation_rmse\":0.8}\n";
+  write_run(runs / "c", kStart + errors + "{\"event\":\"finish\",\"test_rmse\":0.9}\n", "{\"status\":\"stopped\"}");
+  const ListedRun numbers = list_runs(runs / "c").front();
+  CHECK(numbers.metric == "validation_rmse");
+  CHECK_THAT(runs_table({&numbers, 1}), ContainsSubstring("validation  0.8000  0.8000  0.9000"));
 }
 
 TEST_CASE("a run is running while its directory is claimed, and killed when the claim is gone without a summary") {

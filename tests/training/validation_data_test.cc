@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <filesystem>
 
 #include "engine/error.h"
 #include "jobs/export/image_shards.h"
@@ -11,10 +11,8 @@
 #include "jobs/run/inspection.h"
 #include "jobs/run/session.h"
 #include "tests/support/catch.h"
-#include "tests/support/idx_writer.h"
-#include "tests/support/image_writer.h"
-#include "tests/support/npy_writer.h"
 #include "tests/support/ratings_writer.h"
+#include "tests/support/small_datasets.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"
 
@@ -22,78 +20,7 @@ namespace arbalest::tests {
 
 namespace {
 
-namespace fs = std::filesystem;
 using Examples = std::vector<std::int64_t>;
-using Bits = std::vector<std::uint32_t>;
-
-constexpr int kImages = 60;  // in three classes
-
-std::string job_text(const std::string& data) {
-  const bool are_numbers = data.find("ratings") != std::string::npos;
-  return fmt::format(
-      "name: 'divided' model {{ zoo {{ {} }} }}\ndata {{ {} }}\n"
-      "training {{ batch_size: 4 max_epochs: 1 }} learning_rate {{ base: 0.01 }} devices: 'cpu'\n"
-      "learners {{ per_device {{ fixed: 1 }} }}",
-      are_numbers ? "matrix_factorization { width: 2 }" : "logistic_regression {}", data);
-}
-
-void write_folders(const fs::path& directory) {
-  for (const char* split : {"train", "test"}) {
-    for (int i = 0; i < kImages; ++i) {
-      const fs::path path = directory / split / fmt::format("class{}/{:02}.png", i % 3, i);
-      fs::create_directories(path.parent_path());
-      write_text(path, png(gradient(12, 10, 3, i)));
-    }
-  }
-}
-
-void write_arrays(const fs::path& directory, bool floats, int count = kImages) {
-  fs::create_directories(directory);
-  for (const char* split : {"train", "test"}) {
-    std::vector<std::uint8_t> pixels;
-    std::vector<std::int32_t> labels;
-    for (int i = 0; i < count; ++i) {
-      labels.push_back(i % 3);
-      for (int p = 0; p < 20; ++p) pixels.push_back(static_cast<std::uint8_t>(4 * i + p));
-    }
-    const std::string shape = fmt::format("{}, 1, 4, 5", count);
-    write_text(directory / fmt::format("{}_images.npy", split),
-               floats ? npy("<f4", shape, bytes_of(std::vector<float>(pixels.begin(), pixels.end())))
-                      : npy("|u1", shape, bytes_of(pixels)));
-    write_text(directory / fmt::format("{}_labels.npy", split),
-               npy("<i4", fmt::format("{},", count), bytes_of(labels)));
-  }
-}
-
-void write_cifar(const fs::path& directory) {
-  fs::create_directories(directory);
-  for (const char* name :
-       {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"}) {
-    std::string records;
-    for (int i = 0; i < 30; ++i) {
-      records += static_cast<char>(i % 10);
-      for (int p = 0; p < 3072; ++p) records += static_cast<char>((i + p + name[11]) % 251);
-    }
-    write_text(directory / (std::string(name) + ".bin"), records);
-  }
-}
-
-void write_mnist(const fs::path& directory) {
-  fs::create_directories(directory);
-  for (const char* split : {"train", "t10k"}) {
-    write_text(directory / fmt::format("{}-images-idx3-ubyte", split), idx_images(200, 28, 28));
-    write_text(directory / fmt::format("{}-labels-idx1-ubyte", split), idx_labels(200));
-  }
-}
-
-Bits bits_of(const dataflow::Dataset& data, std::int64_t example) {
-  std::vector<float> image(static_cast<std::size_t>(data.description().image.elements()));
-  data.read(example, {.batch = 3, .row = 1}, image.data());
-  Bits bits;
-  for (const float value : image) bits.push_back(std::bit_cast<std::uint32_t>(value));
-  bits.push_back(static_cast<std::uint32_t>(data.label(example)));
-  return bits;
-}
 
 // Checks that `part` has the examples `numbers` of `all`, in that order.
 void check_part(const dataflow::Dataset& part, const dataflow::Dataset& all, const Examples& numbers) {
@@ -106,7 +33,7 @@ void check_part(const dataflow::Dataset& part, const dataflow::Dataset& all, con
 }
 
 // `text`: the data of a job without validation and augmentation.
-void check_division(const std::string& data, const fs::path& root, double fraction, std::size_t expected) {
+void check_division(const std::string& data, const std::filesystem::path& root, double fraction, std::size_t expected) {
   CAPTURE(data);
   const jobs::JobOptions whole = parse(job_text(data));
   const jobs::JobOptions job = parse(job_text(data + fmt::format(" validation {{ fraction: {} seed: 5 }}", fraction)));
@@ -134,7 +61,7 @@ std::string images_data(const char* more = "") {
 constexpr const char* kArrays = "npy { directory: 'arrays' classes: 3 height: 4 width: 5 channels: 1 }";
 
 // Returns the error of opening a session for a job whose data cannot be divided. The error must be of kind `kind`.
-std::string refusal(const jobs::JobOptions& job, const fs::path& root, engine::ErrorKind kind) {
+std::string refusal(const jobs::JobOptions& job, const std::filesystem::path& root, engine::ErrorKind kind) {
   try {
     jobs::Session session(job, root.string(), jobs::Session::Purpose::kTraining, {});
   } catch (const engine::Error& error) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -25,15 +26,27 @@ constexpr std::size_t kRecordsAtOnce = 1000;
 
 std::string name_of(CifarVersion version) { return version == CifarVersion::k10 ? "cifar10" : "cifar100"; }
 
-std::vector<std::string> file_names(CifarVersion version, Split split) {
-  if (version == CifarVersion::k100) return {split == Split::kTrain ? "train.bin" : "test.bin"};
-  if (split == Split::kTest) return {"test_batch.bin"};
+std::string plain(const std::string& name) { return std::filesystem::path(name).lexically_normal().string(); }
+
+std::vector<std::string> training_files(CifarVersion version) {
+  if (version == CifarVersion::k100) return {"train.bin"};
   return {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"};
 }
 
-// Number of records in each published file.
-std::size_t records_per_file(CifarVersion version, Split split) {
-  return version == CifarVersion::k100 && split == Split::kTrain ? 50'000 : 10'000;
+std::vector<std::string> file_names(const CifarSource& source, Split split) {
+  if (split == Split::kValidation) return {source.validation};
+  if (split == Split::kTest) return {source.version == CifarVersion::k100 ? "test.bin" : "test_batch.bin"};
+  std::vector<std::string> names = training_files(source.version);
+  std::erase(names, plain(source.validation));
+  return names;
+}
+
+// Number of records in each published file; none for a file that was not published.
+std::optional<std::size_t> published_records(const CifarSource& source, Split split) {
+  if (split == Split::kValidation && !is_training_file(source.version, source.validation)) return std::nullopt;
+  constexpr std::size_t kAllOfCifar100 = 50'000;
+  return source.version == CifarVersion::k100 && split == Split::kTrain ? kAllOfCifar100
+                                                                        : std::size_t{kCifar10FileExamples};
 }
 
 class CifarReader {
@@ -96,12 +109,17 @@ InputDescription cifar_description(CifarVersion version) {
   return {engine::Shape{3, kSide, kSide}, version == CifarVersion::k10 ? 10 : 100};
 }
 
+bool is_training_file(CifarVersion version, const std::string& name) {
+  const std::vector<std::string> files = training_files(version);
+  return std::ranges::find(files, plain(name)) != files.end();
+}
+
 std::unique_ptr<ByteImages> load_cifar(const CifarSource& source, Split split, std::vector<std::string>& warnings) {
   const std::string name = name_of(source.version);
   CifarReader reader(source.version);
-  const std::size_t expected = records_per_file(source.version, split);
+  const std::optional<std::size_t> expected = published_records(source, split);
   std::vector<std::string> others;
-  for (const std::string& file : file_names(source.version, split)) {
+  for (const std::string& file : file_names(source, split)) {
     const std::filesystem::path path = source.directory / file;
     std::error_code error;
     if (std::filesystem::symlink_status(path, error).type() == std::filesystem::file_type::not_found) {
@@ -113,15 +131,16 @@ std::unique_ptr<ByteImages> load_cifar(const CifarSource& source, Split split, s
            source.directory.filename().string());
     }
     const std::size_t records = reader.read(path);
-    if (records != expected) others.push_back(fmt::format("{} has {} records instead of {}", file, records, expected));
+    if (expected && records != *expected) {
+      others.push_back(fmt::format("{} has {} records instead of {}", file, records, *expected));
+    }
   }
   if (!others.empty()) {
     warnings.push_back(fmt::format("{}: {}; get them again unless they were made so", source.directory.string(),
                                    fmt::join(others, ", ")));
   }
-  return std::make_unique<ByteImages>(name + (split == Split::kTrain ? " train" : " test"),
-                                      cifar_description(source.version), source.normalization, reader.take_pixels(),
-                                      reader.take_labels());
+  return std::make_unique<ByteImages>(fmt::format("{} {}", name, name_of(split)), cifar_description(source.version),
+                                      source.normalization, reader.take_pixels(), reader.take_labels());
 }
 
 }  // namespace arbalest::dataflow

@@ -3,6 +3,7 @@
 // blue.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -22,7 +23,15 @@ struct CifarSource {
   // Holds data_batch_1.bin ... data_batch_5.bin and test_batch.bin; for CIFAR-100 train.bin and test.bin.
   std::filesystem::path directory;
   Normalization normalization;
+  // Name of the file with the validation set, which may be one of the training set: training then leaves it out. "":
+  // there is none.
+  std::string validation = {};
 };
+
+inline constexpr std::int64_t kCifar10FileExamples = 10'000;  // in each published file
+
+// Whether the file is part of the published training set.
+bool is_training_file(CifarVersion version, const std::string& name);
 
 // Throws ErrorKind::kData, naming file and record, if a file is missing, unreadable, empty or corrupt, ends within a
 // record, or holds a label that is out of range. Adds a warning for a file whose number of records differs from the

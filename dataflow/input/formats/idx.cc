@@ -28,6 +28,21 @@ struct IdxArray {
   std::vector<std::uint8_t> bytes;
 };
 
+// Throws if the file is there, but its name is spelled with a dot, as in many archives.
+void refuse_dotted_name(const IdxSource& source, const std::string& name) {
+  std::string dotted = name;
+  const std::size_t dash = dotted.find("-idx");
+  if (dash == std::string::npos) return;
+  dotted[dash] = '.';
+  for (const char* ending : {"", ".gz"}) {
+    std::error_code error;
+    const std::filesystem::path path = source.directory / (dotted + ending);
+    if (!std::filesystem::exists(path, error)) continue;
+    fail(ErrorKind::kData, "{}: dataset is missing: found '{}', but its name has to be '{}'; rename the files",
+         source.name, path.string(), name + ending);
+  }
+}
+
 std::filesystem::path find_file(const IdxSource& source, const std::string& name) {
   const std::filesystem::path raw = source.directory / name;
   const std::filesystem::path compressed = source.directory / (name + ".gz");
@@ -36,16 +51,7 @@ std::filesystem::path find_file(const IdxSource& source, const std::string& name
     const std::filesystem::file_status status = std::filesystem::symlink_status(path, error);
     if (status.type() != std::filesystem::file_type::not_found) return path;
   }
-  // Many archives spell the name with a dot.
-  std::string dotted = name;
-  dotted[dotted.find("-idx")] = '.';
-  for (const std::filesystem::path& path : {source.directory / dotted, source.directory / (dotted + ".gz")}) {
-    std::error_code error;
-    if (std::filesystem::exists(path, error)) {
-      fail(ErrorKind::kData, "{}: dataset is missing: found '{}', but its name has to be '{}'; rename the files",
-           source.name, path.string(), (path.extension() == ".gz" ? compressed : raw).filename().string());
-    }
-  }
+  refuse_dotted_name(source, name);
   fail(ErrorKind::kData,
        "{}: dataset is missing: found neither {} nor {}; put its files there, or name the folder that holds '{}' with "
        "--data-root or $ARBALEST_DATA",
@@ -126,22 +132,33 @@ void check_labels(const IdxArray& labels, std::int64_t classes) {
   }
 }
 
+struct FileNames {
+  std::string images;
+  std::string labels;
+};
+
+FileNames names_of(const IdxSource& source, Split split) {
+  if (split == Split::kValidation) return {source.validation_images, source.validation_labels};
+  const std::string prefix = split == Split::kTrain ? "train" : "t10k";
+  return {prefix + "-images-idx3-ubyte", prefix + "-labels-idx1-ubyte"};
+}
+
 }  // namespace
 
 std::unique_ptr<ByteImages> load_idx(const IdxSource& source, Split split) {
   const engine::Shape& image = source.expected.image;
   ARBALEST_CHECK(image.rank() == 3 && image[0] == 1);
   ARBALEST_CHECK(source.expected.classes > 0 && source.expected.classes <= 256);
-  const std::string prefix = split == Split::kTrain ? "train" : "t10k";
-  IdxArray images = read_array(source, prefix + "-images-idx3-ubyte",
-                               {static_cast<std::uint32_t>(image[1]), static_cast<std::uint32_t>(image[2])});
-  IdxArray labels = read_array(source, prefix + "-labels-idx1-ubyte", {});
+  const FileNames names = names_of(source, split);
+  IdxArray images =
+      read_array(source, names.images, {static_cast<std::uint32_t>(image[1]), static_cast<std::uint32_t>(image[2])});
+  IdxArray labels = read_array(source, names.labels, {});
   if (images.extents[0] != labels.extents[0]) {
     fail(ErrorKind::kData, "{} holds {} images but {} holds {} labels; the files do not belong together",
          images.path.string(), images.extents[0], labels.path.string(), labels.extents[0]);
   }
   check_labels(labels, source.expected.classes);
-  return std::make_unique<ByteImages>(source.name + (split == Split::kTrain ? " train" : " test"), source.expected,
+  return std::make_unique<ByteImages>(fmt::format("{} {}", source.name, name_of(split)), source.expected,
                                       source.normalization, std::move(images.bytes),
                                       std::vector<std::int32_t>(labels.bytes.begin(), labels.bytes.end()));
 }

@@ -16,6 +16,9 @@ struct IdxSource {
   std::filesystem::path directory;  // holds the four files
   InputDescription expected;        // image: [1, h, w]; at most 256 classes
   Normalization normalization;
+  // Names of the validation set's files; with or without ".gz". They are empty if it has none.
+  std::string validation_images = {};
+  std::string validation_labels = {};
 };
 
 // Throws ErrorKind::kData, naming file and offset or record, if a file is missing, unreadable, truncated, too long or

@@ -130,6 +130,25 @@ class ImageFiles final : public EncodedExamples {
   std::vector<ImageFile> files_;
 };
 
+void check_validation(const ImageFilesSource& source, const FilesByClass& training, const FilesByClass& validation) {
+  const std::string path = (source.directory / source.validation).string();
+  for (const auto& [name, files] : training) {
+    const auto same = validation.find(name);
+    if (same == validation.end()) {
+      fail(ErrorKind::kData, "{}: there is no image of class '{}', which is one of the training set, {}; add some",
+           path, name, (source.directory / source.train).string());
+    }
+    const std::set<fs::path> trained(files.begin(), files.end());
+    for (const fs::path& file : same->second) {
+      if (!trained.contains(file)) continue;
+      fail(ErrorKind::kData,
+           "{}: {} is in the training set, too, {}: the run would be judged by what it has learned; list it in one of "
+           "them",
+           path, file.string(), (source.directory / source.train).string());
+    }
+  }
+}
+
 }  // namespace
 
 ImageFileList list_image_files(const ImageFilesSource& source, Split split, std::vector<std::string>& warnings) {
@@ -137,7 +156,9 @@ ImageFileList list_image_files(const ImageFilesSource& source, Split split, std:
   std::vector<std::string> of_training;  // reported when the training split itself is listed
   const FilesByClass training =
       split == Split::kTrain ? lister.list(source.train) : Lister(source, of_training).list(source.train);
-  const FilesByClass wanted = split == Split::kTrain ? training : lister.list(source.test);
+  const std::string& name_of_wanted = split == Split::kTest ? source.test : source.validation;
+  const FilesByClass wanted = split == Split::kTrain ? training : lister.list(name_of_wanted);
+  if (split == Split::kValidation) check_validation(source, training, wanted);
   ImageFileList result;
   std::map<std::string, std::int32_t> labels;
   for (const auto& [name, files] : training) {
@@ -148,7 +169,7 @@ ImageFileList list_image_files(const ImageFilesSource& source, Split split, std:
     const auto label = labels.find(name);
     if (label == labels.end()) {
       fail(ErrorKind::kData, "{}: class '{}' is not among those of the training set, {}",
-           (source.directory / source.test).string(), name, (source.directory / source.train).string());
+           (source.directory / name_of_wanted).string(), name, (source.directory / source.train).string());
     }
     for (const fs::path& file : files) result.files.push_back({file, label->second});
   }

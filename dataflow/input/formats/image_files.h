@@ -19,6 +19,7 @@ struct ImageFilesSource {
   std::string train;  // below `directory`
   std::string test;
   std::string if_missing = "check the path";  // the likely fix, for the error message
+  std::string validation = {};                // "": the validation set has no files of its own
 };
 
 struct ImageFile {
@@ -33,8 +34,9 @@ struct ImageFileList {
 
 // The files of a split; none is opened. In a folder, only files named .jpg, .jpeg or .png (in any case) are images;
 // names that begin with a dot are ignored. A warning counts all ignored entries. Throws ErrorKind::kData if a folder or
-// list is missing or unreadable, a class has no image, a listed image is in no folder or outside `directory`, or the
-// test split has a class that the training split lacks.
+// list is missing or unreadable, a class has no image, a listed image is in no folder or outside `directory`, or
+// another split has a class that the training split lacks. The validation split must have all classes, and may list no
+// image that the training split lists.
 ImageFileList list_image_files(const ImageFilesSource& source, Split split, std::vector<std::string>& warnings);
 
 // Opens the same files as examples. Also throws if there are not `classes` classes.

@@ -45,13 +45,29 @@ void check_complete(const std::vector<fs::path>& shards) {
   }
 }
 
+bool matches(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0;
+}
+
+void check_other_patterns(const ImageRecordsSource& source, const std::vector<fs::path>& shards) {
+  for (const std::string& pattern : source.other_patterns) {
+    for (const fs::path& shard : shards) {
+      if (!matches(pattern, shard.filename().string())) continue;
+      fail(ErrorKind::kData,
+           "{}: this shard is one of '{}' and one of '{}', which must be different sets; change a pattern, or rename "
+           "the file",
+           shard.string(), source.pattern, pattern);
+    }
+  }
+}
+
 std::vector<fs::path> find_shards(const ImageRecordsSource& source) {
   std::error_code error;
   std::vector<fs::path> shards;
   fs::directory_iterator entry(source.directory, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (fnmatch(source.pattern.c_str(), name.c_str(), FNM_PERIOD) == 0) shards.push_back(entry->path());
+    if (matches(source.pattern, name)) shards.push_back(entry->path());
   }
   if (error || shards.empty()) {
     fail(ErrorKind::kData,
@@ -61,6 +77,7 @@ std::vector<fs::path> find_shards(const ImageRecordsSource& source) {
   }
   std::ranges::sort(shards);
   check_complete(shards);
+  check_other_patterns(source, shards);
   return shards;
 }
 

@@ -21,12 +21,14 @@ struct ImageRecordsSource {
   std::int64_t classes = 0;
   // For records whose data is damaged or not a valid example.
   OnUnreadable on_unreadable = OnUnreadable::kStop;
+  // Patterns of other splits, which may match none of these shards.
+  std::vector<std::string> other_patterns = {};
 };
 
 // Reads all labels at once, without the images, with one task of `pool` per shard; a task of the pool must not call
-// this. Throws ErrorKind::kData, naming shard and record, if there is no shard, a shard is incomplete, a label is out
-// of range or a record has no label. With OnUnreadable::kSkip, a record without a label becomes an example that cannot
-// be read instead. A wrong checksum shows only when the record is read.
+// this. Throws ErrorKind::kData, naming shard and record, if there is no shard, a shard is incomplete or belongs to
+// another split, too, a label is out of range or a record has no label. With OnUnreadable::kSkip, a record without a
+// label becomes an example that cannot be read instead. A wrong checksum shows only when the record is read.
 std::unique_ptr<const EncodedExamples> open_image_records(const ImageRecordsSource& source, engine::host::Pool& pool);
 
 struct ImageRecord {

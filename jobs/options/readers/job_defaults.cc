@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include "dataflow/models/model_defaults.h"
+#include "jobs/options/data/data_defaults.h"
 #include "jobs/options/job_options.h"
 #include "jobs/options/parameters/initialize_reader.h"
 #include "jobs/options/readers/checkpoint_reader.h"
-#include "jobs/options/readers/data_defaults.h"
 #include "jobs/options/readers/job_reader.h"
 #include "jobs/options/readers/learning_rate_reader.h"
 #include "jobs/options/readers/optimizer_reader.h"

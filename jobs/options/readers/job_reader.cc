@@ -4,18 +4,18 @@
 
 #include "engine/cuda_devices.h"
 #include "jobs/messages/text.h"
-#include "jobs/options/known_datasets.h"
+#include "jobs/options/data/data_reader.h"
+#include "jobs/options/data/known_datasets.h"
+#include "jobs/options/data/validation_check.h"
 #include "jobs/options/parameters/initialize_reader.h"
 #include "jobs/options/parameters/parameter_rules_reader.h"
 #include "jobs/options/readers/checkpoint_reader.h"
-#include "jobs/options/readers/data_reader.h"
 #include "jobs/options/readers/graph_reader.h"
 #include "jobs/options/readers/learners_reader.h"
 #include "jobs/options/readers/learning_rate_reader.h"
 #include "jobs/options/readers/optimizer_reader.h"
 #include "jobs/options/readers/schedule_check.h"
 #include "jobs/options/readers/synchronization_reader.h"
-#include "jobs/options/readers/validation_check.h"
 
 namespace arbalest::jobs {
 
@@ -80,7 +80,7 @@ class JobReader {
       issues_.add("training.batch_size",
                   fmt::format("batch_size {} is larger than the training set of {} ({} examples{})",
                               job_.training().batch_size(), known_dataset(data).name, *examples,
-                              options_.data.validation ? " without those that validate" : ""));
+                              options_.data.validation_examples.value_or(0) > 0 ? " without those that validate" : ""));
     }
   }
 
@@ -212,8 +212,8 @@ class JobReader {
       warn(unreached_steps(options_, batches));
       for (std::string& text : unreached_switches(options_, batches)) warn(std::move(text));
     }
-    if (options_.data.validation && options_.data.validation_examples) {
-      warn(validation_warning(*options_.data.validation_examples, options_.training.target_accuracy));
+    if (options_.data.has_validation() && options_.data.validation_examples) {
+      warn(validation_warning(options_.data, *options_.data.validation_examples, options_.training.target_accuracy));
     }
     warn_of_softmax();
     if (options_.initialize) warn(initialize_warning(*options_.initialize, *options_.graph));

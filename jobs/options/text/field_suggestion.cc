@@ -54,6 +54,8 @@ constexpr std::array kNames{
     Synonym{"inner_steps", "period"},
     Synonym{"split", "fraction"},
     Synonym{"validation_split", "validation"},
+    Synonym{"val", "validation"},
+    Synonym{"valid", "validation"},
     Synonym{"milestones", "drop"},
     Synonym{"kernel_size", "kernel"},
     Synonym{"pool_size", "kernel"},

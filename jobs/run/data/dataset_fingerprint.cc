@@ -29,16 +29,18 @@ void add_example(Sha256& hash, const dataflow::Dataset& data, std::int64_t examp
 
 }  // namespace
 
-std::string dataset_fingerprint(const dataflow::Dataset& data) {
-  constexpr std::int64_t kExamples = 64;
+std::string dataset_fingerprint(const dataflow::Dataset& data) { return dataset_fingerprint(data, 0, data.size()); }
+
+std::string dataset_fingerprint(const dataflow::Dataset& data, std::int64_t first, std::int64_t examples) {
+  constexpr std::int64_t kMostRead = 64;
   Sha256 hash;
-  add(hash, data.size());
+  add(hash, examples);
   add(hash, data.description().classes);
   for (const std::int64_t extent : data.description().image) add(hash, extent);
-  for (std::int64_t example = 0; example < data.size(); ++example) add(hash, data.label(example));
+  for (std::int64_t i = 0; i < examples; ++i) add(hash, data.label(first + i));
   std::vector<float> values(static_cast<std::size_t>(data.description().image.elements()));
-  const std::int64_t examples = std::min(kExamples, data.size());
-  for (std::int64_t i = 0; i < examples; ++i) add_example(hash, data, i * data.size() / examples, values);
+  const std::int64_t read = std::min(kMostRead, examples);
+  for (std::int64_t i = 0; i < read; ++i) add_example(hash, data, first + i * examples / read, values);
   return hash.finish();
 }
 

@@ -1,6 +1,7 @@
 // Recognizes a dataset, so that a run is not resumed on another one.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "dataflow/input/dataset.h"
@@ -8,7 +9,8 @@
 namespace arbalest::jobs {
 
 // A hash of the dataset's description, its labels, and up to 64 of its examples, evenly spaced. Reading all of them
-// could take as long as an epoch.
+// could take as long as an epoch. The second form: of `examples` examples from `first` on.
 std::string dataset_fingerprint(const dataflow::Dataset& data);
+std::string dataset_fingerprint(const dataflow::Dataset& data, std::int64_t first, std::int64_t examples);
 
 }  // namespace arbalest::jobs

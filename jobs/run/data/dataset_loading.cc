@@ -17,7 +17,7 @@
 #include "dataflow/input/images/stored_images.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
-#include "jobs/options/readers/validation_check.h"
+#include "jobs/options/data/validation_check.h"
 
 namespace arbalest::jobs {
 
@@ -50,7 +50,8 @@ class Loader {
       case DataOptions::Kind::kDigits:
         return varied(dataflow::load_digits(split_, data_.normalization, pool_));
       case DataOptions::Kind::kIdx:
-        return varied(dataflow::load_idx({data_.directory, directory_, data_.input, data_.normalization}, split_));
+        return varied(dataflow::load_idx(
+            {data_.directory, directory_, data_.input, data_.normalization, own().examples, own().labels}, split_));
       case DataOptions::Kind::kCifar10:
         return varied(load_cifar(dataflow::CifarVersion::k10));
       case DataOptions::Kind::kCifar100:
@@ -58,9 +59,7 @@ class Loader {
       case DataOptions::Kind::kImages:
         return decoded(dataflow::open_image_files(image_files(), split_, data_.input.classes, warnings_));
       case DataOptions::Kind::kTfrecord:
-        return decoded(dataflow::open_image_records({directory_, split_ == Split::kTrain ? data_.train : data_.test,
-                                                     data_.first_label, data_.input.classes, data_.on_unreadable},
-                                                    pool_));
+        return decoded(dataflow::open_image_records(image_records(), pool_));
       case DataOptions::Kind::kNpy:
         return varied(dataflow::load_npy<std::uint8_t>(arrays()));
       case DataOptions::Kind::kFloatNpy:
@@ -73,23 +72,36 @@ class Loader {
 
  private:
   std::unique_ptr<dataflow::ByteImages> load_cifar(dataflow::CifarVersion version) const {
-    return dataflow::load_cifar({version, directory_, data_.normalization}, split_, warnings_);
+    return dataflow::load_cifar({version, directory_, data_.normalization, own().examples}, split_, warnings_);
   }
 
-  std::string name() const { return data_.directory + (split_ == Split::kTrain ? " train" : " test"); }
+  std::string name() const { return fmt::format("{} {}", data_.directory, name_of(split_)); }
+
+  // The validation set's own files; their names are empty if it has none.
+  DataFiles own() const { return data_.validation_files.value_or(DataFiles{}); }
+
+  DataFiles files() const {
+    if (split_ == Split::kValidation) return own();
+    return split_ == Split::kTrain ? DataFiles{data_.train, data_.train_labels}
+                                   : DataFiles{data_.test, data_.test_labels};
+  }
 
   dataflow::ImageFilesSource image_files() const {
     return {directory_, data_.train, data_.test,
             fmt::format("name the folder that holds '{}' with --data-root or $ARBALEST_DATA",
-                        directory_.filename().string())};
+                        directory_.filename().string()),
+            own().examples};
   }
 
-  std::filesystem::path examples_file() const {
-    return directory_ / (split_ == Split::kTrain ? data_.train : data_.test);
+  dataflow::ImageRecordsSource image_records() const {
+    dataflow::ImageRecordsSource source{directory_, files().examples, data_.first_label, data_.input.classes,
+                                        data_.on_unreadable};
+    if (split_ == Split::kValidation) source.other_patterns = {data_.train, data_.test};
+    return source;
   }
-  std::filesystem::path labels_file() const {
-    return directory_ / (split_ == Split::kTrain ? data_.train_labels : data_.test_labels);
-  }
+
+  std::filesystem::path examples_file() const { return directory_ / files().examples; }
+  std::filesystem::path labels_file() const { return directory_ / files().labels; }
 
   dataflow::NpySource arrays() const {
     return {name(), examples_file(), labels_file(), data_.input, data_.normalization};
@@ -170,7 +182,24 @@ class Loader {
   std::unique_ptr<dataflow::Dataset> validation_;
 };
 
+// Throws if a validation set with files of its own does not fit the training set.
+void check_fit(const TrainingSets& sets, const DataOptions& data, const std::string& data_root) {
+  const std::string problem = own_validation_problem(class_sizes(*sets.training), class_sizes(*sets.validation));
+  if (problem.empty()) return;
+  const DataFiles& files = *data.validation_files;
+  const std::filesystem::path directory = std::filesystem::path(data_root) / data.directory;
+  engine::fail(engine::ErrorKind::kData, "{}: {}",
+               (directory / (files.labels.empty() ? files.examples : files.labels)).string(), problem);
+}
+
 }  // namespace
+
+std::vector<std::int64_t> class_sizes(const dataflow::Dataset& data) {
+  if (data.description().has_ids()) return {data.size()};
+  std::vector<std::int32_t> labels;
+  for (std::int64_t example = 0; example < data.size(); ++example) labels.push_back(data.label(example));
+  return dataflow::class_sizes(labels, data.description().classes);
+}
 
 std::unique_ptr<dataflow::Dataset> load_dataset(const DataOptions& data, const std::string& data_root, Split split,
                                                 engine::host::Pool& pool, std::vector<std::string>& warnings,
@@ -180,7 +209,11 @@ std::unique_ptr<dataflow::Dataset> load_dataset(const DataOptions& data, const s
 
 TrainingSets load_training_sets(const DataOptions& data, const std::string& data_root, engine::host::Pool& pool,
                                 std::vector<std::string>& warnings) {
-  return Loader(data, data_root, Split::kTrain, pool, warnings, Decoding::kAhead).load_sets();
+  TrainingSets sets = Loader(data, data_root, Split::kTrain, pool, warnings, Decoding::kAhead).load_sets();
+  if (!data.validation_files) return sets;
+  sets.validation = load_dataset(data, data_root, Split::kValidation, pool, warnings);
+  check_fit(sets, data, data_root);
+  return sets;
 }
 
 }  // namespace arbalest::jobs

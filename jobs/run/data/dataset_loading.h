@@ -1,6 +1,7 @@
 // Loads the datasets that a job describes.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,8 +18,9 @@ enum class Decoding {
   kOnReading  // decoded each time they are read
 };
 
-// Loads a split as its files have it. The training split is augmented and still includes the validation examples. Adds
-// what the user should know to `warnings`. Throws ErrorKind::kData.
+// Loads a split as its files have it. The training split is augmented and still includes the examples that are split
+// off it for validation; the validation split has files of its own. Adds what the user should know to `warnings`.
+// Throws ErrorKind::kData.
 std::unique_ptr<dataflow::Dataset> load_dataset(const DataOptions& data, const std::string& data_root,
                                                 dataflow::Split split, engine::host::Pool& pool,
                                                 std::vector<std::string>& warnings, Decoding ahead = Decoding::kAhead);
@@ -28,9 +30,14 @@ struct TrainingSets {
   std::unique_ptr<dataflow::Dataset> validation;  // not augmented; null if the job has no validation set
 };
 
-// Loads the training set and splits off the validation set that the job asks for. Throws ErrorKind::kData, and
-// DataOptions::validation's error if the classes cannot be divided as asked.
+// Loads the training set and the validation set, which is split off it or has files of its own. Throws
+// ErrorKind::kData, also if the two do not fit together, and DataOptions::validation's error if the classes cannot be
+// divided as asked.
 TrainingSets load_training_sets(const DataOptions& data, const std::string& data_root, engine::host::Pool& pool,
                                 std::vector<std::string>& warnings);
+
+// Counts the examples of each class. A dataset without classes counts as one class. Examples whose class cannot be read
+// are not counted.
+std::vector<std::int64_t> class_sizes(const dataflow::Dataset& data);
 
 }  // namespace arbalest::jobs

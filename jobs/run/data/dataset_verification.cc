@@ -7,6 +7,7 @@
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
 #include "jobs/messages/text.h"
+#include "jobs/options/data/validation_check.h"
 #include "jobs/run/data/dataset_loading.h"
 
 namespace arbalest::jobs {
@@ -43,7 +44,8 @@ SplitVerification verify(const dataflow::Dataset& data, engine::host::Pool& pool
 }  // namespace
 
 bool DatasetVerification::is_sound() const {
-  return std::ranges::all_of(splits, [](const SplitVerification& split) { return split.problems.empty(); });
+  return problems.empty() &&
+         std::ranges::all_of(splits, [](const SplitVerification& split) { return split.problems.empty(); });
 }
 
 DatasetVerification verify_dataset(const JobOptions& job, const std::string& data_root) {
@@ -51,9 +53,17 @@ DatasetVerification verify_dataset(const JobOptions& job, const std::string& dat
   DatasetVerification result;
   DataOptions source = job.data;
   source.on_unreadable = dataflow::OnUnreadable::kSkip;  // so that all unreadable records are found, not only the first
-  for (const dataflow::Split split : {dataflow::Split::kTrain, dataflow::Split::kTest}) {
+  std::vector<dataflow::Split> splits = {dataflow::Split::kTrain, dataflow::Split::kTest};
+  if (job.data.validation_files) splits.push_back(dataflow::Split::kValidation);
+  std::vector<std::int64_t> training_classes;
+  for (const dataflow::Split split : splits) {
     const auto data = load_dataset(source, data_root, split, pool, result.warnings, Decoding::kOnReading);
     result.splits.push_back(verify(*data, pool));
+    if (split == dataflow::Split::kTrain) training_classes = class_sizes(*data);
+    if (split == dataflow::Split::kValidation) {
+      std::string problem = own_validation_problem(training_classes, class_sizes(*data));
+      if (!problem.empty()) result.problems.push_back(fmt::format("{}: {}", data->name(), problem));
+    }
     const auto empty = std::ranges::count(result.splits.back().examples_of_class, 0);
     if (empty > 0) {
       result.warnings.push_back(fmt::format("{}: {} without an example", data->name(),

@@ -17,13 +17,14 @@ struct SplitVerification {
 };
 
 struct DatasetVerification {
-  std::vector<SplitVerification> splits;
+  std::vector<SplitVerification> splits;  // training, test, and the validation set if it has files of its own
   std::vector<std::string> warnings;
+  std::vector<std::string> problems = {};  // of the sets as a whole
 
   bool is_sound() const;
 };
 
-// Reads and decodes all examples of both splits on all cores. Throws ErrorKind::kData if a dataset is wrong as a whole.
+// Reads and decodes all examples of all splits on all cores. Throws ErrorKind::kData if a dataset is wrong as a whole.
 DatasetVerification verify_dataset(const JobOptions& job, const std::string& data_root);
 
 // "mnist train: 60000 examples, 10 classes of 5421 to 6742"

@@ -47,12 +47,11 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints) {
   if (is_cut_short) save(run, scheduler.snapshot(scheduler::Statistics::kAveraged));
   save(run, scheduler.snapshot());
   if (checkpoints != nullptr) checkpoints->report(/*wait=*/true);
-  if (run.scores.is_known()) return;
-  run.scores.evaluate(*run.session);  // the run ended within an epoch
+  run.scores.evaluate_at_end(*run.session);
   const std::string problem = run.scores.problem();
-  if (summary.status == RunStatus::kStopped && !problem.empty()) {
+  if (summary.status != RunStatus::kDiverged && !problem.empty()) {
     summary.status = RunStatus::kDiverged;
-    summary.message += fmt::format("; training had diverged: {}", problem);
+    summary.message += fmt::format("{}training had diverged: {}", summary.message.empty() ? "" : "; ", problem);
   }
 }
 

@@ -79,7 +79,7 @@ std::string end_text(const BenchRun& run, const BenchContext& context, std::opti
       return fmt::format("{} not yet held after {}{}{}", percent(target.value_or(0.0)), counted(run.epochs, "epoch"),
                          run.held_accuracy() ? ": " + to_string(*run.held_accuracy()) : std::string(), accuracy);
     case BenchOutcome::kCompleted:
-      return fmt::format("{} after {}{}", run.test_accuracy ? percent(*run.test_accuracy) : "no accuracy",
+      return fmt::format("{} after {}{}", run.final_accuracy() ? percent(*run.final_accuracy()) : "no accuracy",
                          counted(run.epochs, "epoch"), accuracy);
     case BenchOutcome::kDiverged:
       return fmt::format("diverged after {}{}", counted(run.epochs, "epoch"), accuracy);

@@ -1,6 +1,7 @@
 #include "jobs/study/bench/bench_charts.h"
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 #include <map>
 #include <set>
@@ -40,10 +41,6 @@ void add_point(double x, const BenchSpread& spread, ChartSeries& series, Extent&
   }
 }
 
-const BenchSpread& spread_of(const BenchEpochSpread& of, BenchAccuracy accuracy) {
-  return accuracy == BenchAccuracy::kTest ? of.test_accuracy : of.validation_accuracy;
-}
-
 // Accuracies of the runs of a series, by number of learners. Series are in the order of the cases.
 struct LearnerSeries {
   std::string name;
@@ -67,25 +64,26 @@ std::vector<LearnerSeries> series_over_learners(const BenchResult& result) {
 
 }  // namespace
 
-const char* to_string(BenchAccuracy accuracy) {
-  return accuracy == BenchAccuracy::kTest ? "test accuracy" : "validation accuracy";
-}
-
 bool has_validation(const BenchResult& result) {
   return std::ranges::any_of(result.runs, [](const BenchRun& run) {
     return std::ranges::any_of(run.rows, [](const BenchEpoch& row) { return row.validation_accuracy.has_value(); });
   });
 }
 
-BenchAccuracy target_accuracy_of(const BenchResult& result) {
-  return has_validation(result) ? BenchAccuracy::kValidation : BenchAccuracy::kTest;
+std::string accuracy_title(const BenchResult& result) {
+  std::string text = result.plan.accuracy_text();
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text;
 }
 
-LineChart accuracy_over_epochs(const BenchResult& result, BenchAccuracy accuracy) {
+LineChart accuracy_over_epochs(const BenchResult& result) {
   constexpr int kMostDots = 12;
-  const std::string what = accuracy == BenchAccuracy::kTest ? "Test accuracy" : "Validation accuracy";
-  LineChart chart{
-      .title = what + " over epochs (medians and ranges)", .x = {}, .y = {}, .series = {}, .level = {}, .legend = true};
+  LineChart chart{.title = accuracy_title(result) + " over epochs (medians and ranges)",
+                  .x = {},
+                  .y = {},
+                  .series = {},
+                  .level = {},
+                  .legend = true};
   Extent extent;
   int last = 0;
   for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {
@@ -95,17 +93,17 @@ LineChart accuracy_over_epochs(const BenchResult& result, BenchAccuracy accuracy
     series.ranges = ChartRanges::kBand;
     series.name = result.plan.cases[i].name;
     for (const BenchEpochSpread& of : spreads_by_epoch(runs_of(result, i))) {
-      add_point(of.epoch, spread_of(of, accuracy), series, extent);
+      add_point(of.epoch, of.decisive_accuracy, series, extent);
       last = std::max(last, of.epoch);
     }
   }
   for (ChartSeries& series : chart.series) series.dot_interval = 1 + (last - 1) / kMostDots;
-  if (result.plan.target && accuracy == target_accuracy_of(result)) {
+  if (result.plan.target) {
     chart.level = result.plan.target;
     extent.add(*result.plan.target);
   }
   chart.x = linear_axis("epochs", 0.0, last, tick_text);
-  chart.y = extent.percent_axis(to_string(accuracy));
+  chart.y = extent.percent_axis(result.plan.accuracy_text());
   return chart;
 }
 

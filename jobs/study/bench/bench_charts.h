@@ -10,16 +10,14 @@
 
 namespace arbalest::jobs {
 
-enum class BenchAccuracy { kTest, kValidation };
-
-// "test accuracy", "validation accuracy"
-const char* to_string(BenchAccuracy accuracy);
-// The accuracy that the target refers to: on the validation set if there is one.
-BenchAccuracy target_accuracy_of(const BenchResult& result);
 bool has_validation(const BenchResult& result);
 
-// One curve per case: the median over its runs at the end of each epoch, with the range as a band.
-LineChart accuracy_over_epochs(const BenchResult& result, BenchAccuracy accuracy);
+// "Test accuracy": what runs are judged by (BenchPlan::accuracy_text), at the beginning of a title.
+std::string accuracy_title(const BenchResult& result);
+
+// One curve per case: the median over its runs of the accuracy that is compared with the target, at the end of each
+// epoch, with the range as a band.
+LineChart accuracy_over_epochs(const BenchResult& result);
 
 // One curve per series of cases: the median test accuracy at the end of training over the number of learners of all
 // devices, with the range as whiskers. None if all runs have the same number of learners.

@@ -79,8 +79,9 @@ std::string to_markdown(const BenchResult& result) {
   if (!result.resumptions.empty()) text += cell(resumption_notes(result)) + "\n\n";
   text += table_of(time_rows(result)) + "## Accuracy\n\n" + table_of(accuracy_rows(result));
   const TableRows epochs = epoch_rows(result, true);
-  if (!epochs.empty()) text += "## Test accuracy after epochs, %\n\n" + table_of(epochs);
-  text += fmt::format("## Charts\n\n![Test accuracy over epochs]({})\n\n", kEpochChart);
+  const std::string accuracy = accuracy_title(result);
+  if (!epochs.empty()) text += fmt::format("## {} after epochs, %\n\n{}", accuracy, table_of(epochs));
+  text += fmt::format("## Charts\n\n![{} over epochs]({})\n\n", accuracy, kEpochChart);
   if (accuracy_over_learners(result)) text += fmt::format("![Test accuracy over learners]({})\n\n", kLearnerChart);
   text += "## Runs\n\n" + table_of(run_rows(result));
   text += fmt::format(

@@ -65,7 +65,7 @@ std::string to_mllog(const BenchResult& result, const BenchRun& run) {
     lines.begin(last, "epoch_start", number);
     lines.end(trained, "epoch_stop", number);
     lines.begin(trained, "eval_start", number);
-    lines.point(row.elapsed_seconds, "eval_accuracy", row.validation_accuracy.value_or(row.test_accuracy), number);
+    lines.point(row.elapsed_seconds, "eval_accuracy", row.decisive_accuracy(), number);
     lines.end(row.elapsed_seconds, "eval_stop", number);
     last = row.elapsed_seconds;
   }

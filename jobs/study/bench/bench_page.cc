@@ -1,7 +1,6 @@
 #include "jobs/study/bench/bench_page.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
 #include <fmt/format.h>
@@ -56,9 +55,8 @@ std::string bar_key(int color) { return fmt::format("<i class=\"{}\"></i>", colo
 
 // One curve per run.
 std::string time_chart(const BenchResult& result) {
-  std::string title = result.plan.accuracy_text() + std::string(" over time");
-  title[0] = static_cast<char>(std::toupper(title[0]));
-  LineChart chart{.title = std::move(title), .x = {}, .y = {}, .series = {}, .level = result.plan.target};
+  LineChart chart{
+      .title = accuracy_title(result) + " over time", .x = {}, .y = {}, .series = {}, .level = result.plan.target};
   double most_x = 0.0;
   double least_y = chart.level.value_or(1.0);
   double most_y = chart.level.value_or(0.0);
@@ -156,8 +154,7 @@ std::string table_of(const TableRows& rows, const char* css_class = "wide") {
 std::string charts_of(const BenchResult& result) {
   std::string html = "<h2>Charts</h2>\n<p>Over time, a curve for each run";
   if (result.plan.target) html += "; the dashed line is the target, a ring the evaluation that reached it";
-  html += ".</p>\n<div class=\"charts\">\n" + figure(accuracy_over_epochs(result, BenchAccuracy::kTest));
-  if (has_validation(result)) html += figure(accuracy_over_epochs(result, BenchAccuracy::kValidation));
+  html += ".</p>\n<div class=\"charts\">\n" + figure(accuracy_over_epochs(result));
   if (auto chart = accuracy_over_learners(result)) html += figure(std::move(*chart));
   return html + time_chart(result) + throughput_chart(result) + phase_chart(result) + "</div>\n";
 }
@@ -177,7 +174,7 @@ std::string load_text(const LoadAverage& load) {
 
 std::string bench_title(const BenchResult& result) {
   return result.plan.target ? fmt::format("Time to {} {}", percent(*result.plan.target), result.plan.accuracy_text())
-                            : "Test accuracy";
+                            : accuracy_title(result);
 }
 
 std::string to_page(const BenchResult& result) {
@@ -190,7 +187,7 @@ std::string to_page(const BenchResult& result) {
       escaped(table_notes(result)), escaped(resumption_notes(result)), escaped(result.command));
   html += table_of(time_rows(result)) + "<h2>Accuracy</h2>\n" + table_of(accuracy_rows(result));
   const TableRows epochs = epoch_rows(result, true);
-  if (!epochs.empty()) html += "<h2>Test accuracy after epochs, %</h2>\n" + table_of(epochs);
+  if (!epochs.empty()) html += fmt::format("<h2>{} after epochs, %</h2>\n", accuracy_title(result)) + table_of(epochs);
   html += charts_of(result);
   html += "<h2>Runs</h2>\n<p>In the order in which they ran.</p>\n" + table_of(run_rows(result), "wide runs");
   html += fmt::format(

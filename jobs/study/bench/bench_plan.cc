@@ -194,7 +194,7 @@ BenchPlan plan_bench(const BenchRequest& request) {
       made.job = job.name;
       made.batch_size = job.training.batch_size;
       made.job_sha256 = sha256_of(job.resolved_text);
-      if (job.data.validation) made.accuracy_set = EvaluationSet::kValidation;
+      if (job.data.has_validation()) made.accuracy_set = EvaluationSet::kValidation;
       name_case(made, plan.cases);
       plan.cases.push_back(std::move(made));
       devices.push_back(job.devices.size());

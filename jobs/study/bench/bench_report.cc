@@ -63,10 +63,10 @@ ordered_json to_json(const BenchRun& run) {
     rows.push_back({{"epoch", row.epoch},
                     {"elapsed_seconds", row.elapsed_seconds},
                     {"train_accuracy", null_unless_set(row.train_accuracy)},
-                    {"test_accuracy", row.test_accuracy},
                     {"replica_distance", null_unless_set(row.replica_distance)},
                     {"training_seconds", row.training_seconds},
                     {"evaluation_seconds", row.evaluation_seconds}});
+    if (row.test_accuracy) rows.back()["test_accuracy"] = *row.test_accuracy;
     if (row.validation_accuracy) rows.back()["validation_accuracy"] = *row.validation_accuracy;
   }
   return json;
@@ -195,7 +195,7 @@ std::string to_text(const BenchResult& result) {
   if (result.plan.target) text += time_table(result) + "\n";
   text += table(accuracy_rows(result), 2) + "\n";
   const TableRows epochs = epoch_rows(result, false);
-  if (!epochs.empty()) text += "test accuracy after epochs, %\n" + table(epochs, 1) + "\n";
+  if (!epochs.empty()) text += result.plan.accuracy_text() + " after epochs, %\n" + table(epochs, 1) + "\n";
   return text + table_notes(result) + "\n" + resumption_notes(result) + missing_runs(result);
 }
 
@@ -214,7 +214,7 @@ void write_bench(const BenchResult& result, const std::filesystem::path& directo
              to_json(result).dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
   write_file(directory / kBenchPage, to_page(result));
   write_file(directory / kBenchMarkdown, to_markdown(result));
-  write_file(directory / kEpochChart, as_document(to_svg(accuracy_over_epochs(result, BenchAccuracy::kTest))));
+  write_file(directory / kEpochChart, as_document(to_svg(accuracy_over_epochs(result))));
   write_chart(accuracy_over_learners(result), directory / kLearnerChart);
 }
 

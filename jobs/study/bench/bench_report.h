@@ -19,7 +19,8 @@ inline constexpr const char* kEpochChart = "accuracy-over-epochs.svg";
 inline constexpr const char* kLearnerChart = "accuracy-over-learners.svg";  // only if the number of learners varies
 
 // Names are an interface for other programs. Values that are unknown or were not reached are null. A run that was not
-// measured lacks all measured fields, and without a validation set the validation fields are missing.
+// measured lacks all measured fields, and without a validation set the validation fields are missing. The rows of
+// epochs have either the test accuracy or the validation accuracy.
 nlohmann::ordered_json to_json(const BenchResult& result);
 // Tables with one row per case. Notes follow: one line for each run that died or was stopped, and one with the number
 // of runs that did not run.

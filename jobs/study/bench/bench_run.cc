@@ -20,7 +20,7 @@ std::optional<double> number_or_none(const json& object, const char* name) {
   return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
 }
 
-// Returns none if the object lacks the field, which only runs with a validation set have.
+// Returns none if the object lacks the field. An epoch has either the test accuracy or the validation accuracy.
 std::optional<double> number_if_there(const json& object, const char* name) {
   return object.contains(name) ? number_or_none(object, name) : std::nullopt;
 }
@@ -46,7 +46,7 @@ void read_metrics(const std::filesystem::path& path, BenchRun& run) {
     run.rows.push_back({.epoch = row.at("epoch"),
                         .elapsed_seconds = row.at("elapsed_seconds"),
                         .train_accuracy = number_if_there(row, "train_accuracy"),
-                        .test_accuracy = row.at("test_accuracy"),
+                        .test_accuracy = number_if_there(row, "test_accuracy"),
                         .validation_accuracy = number_if_there(row, "validation_accuracy"),
                         .replica_distance = number_if_there(row, "replica_distance"),
                         .training_seconds = row.at("training_seconds"),

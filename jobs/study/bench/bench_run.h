@@ -26,9 +26,9 @@ struct BenchEpoch {
   int epoch = 0;
   double elapsed_seconds = 0.0;
   std::optional<double> train_accuracy{};
-  double test_accuracy = 0.0;
-  std::optional<double> validation_accuracy;  // if the job has a validation set
-  std::optional<double> replica_distance;     // none if not finite
+  std::optional<double> test_accuracy{};        // none if the test set is evaluated at the end only
+  std::optional<double> validation_accuracy{};  // if the job has a validation set
+  std::optional<double> replica_distance;       // none if not finite
   double training_seconds = 0.0;
   double evaluation_seconds = 0.0;
   // Fractions of the training time; known if the run was traced, on a CPU.
@@ -36,7 +36,7 @@ struct BenchEpoch {
   std::optional<double> averaging_wait;
 
   // The accuracy that is compared with the target.
-  double decisive_accuracy() const { return validation_accuracy.value_or(test_accuracy); }
+  double decisive_accuracy() const { return validation_accuracy ? *validation_accuracy : test_accuracy.value_or(0.0); }
 };
 
 // Parts of a run's whole clock, in seconds; they add up to train_seconds.
@@ -47,7 +47,8 @@ struct BenchPhases {
   std::optional<double> working;
   std::optional<double> averaging_wait;
   double evaluation = 0.0;
-  double other = 0.0;  // saving, reporting, resizing
+  double other =
+      0.0;  // saving, reporting, resizing, and the evaluation of the test set if it is evaluated at the end only
 };
 
 struct BenchRun {
@@ -66,7 +67,7 @@ struct BenchRun {
   std::optional<double> time_to_accuracy_seconds;
   double images_per_second = 0.0;
   std::optional<double> test_accuracy;
-  std::optional<double> best_test_accuracy;
+  std::optional<double> best_test_accuracy;           // none if the test set was evaluated at the end only
   EvaluationSet accuracy_set = EvaluationSet::kTest;  // set that the target refers to
   std::optional<double> validation_accuracy;          // if there is a validation set
   std::optional<double> best_validation_accuracy;
@@ -76,7 +77,10 @@ struct BenchRun {
 
   // Seconds per epoch between the end of preparation and the last epoch's evaluation.
   std::optional<double> seconds_per_epoch() const;
-  // The best of the accuracies that are compared with the target.
+  // The last of the accuracies that are compared with the target, and the best of them.
+  const std::optional<double>& final_accuracy() const {
+    return accuracy_set == EvaluationSet::kTest ? test_accuracy : validation_accuracy;
+  }
   const std::optional<double>& best_accuracy() const {
     return accuracy_set == EvaluationSet::kTest ? best_test_accuracy : best_validation_accuracy;
   }

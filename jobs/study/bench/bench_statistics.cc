@@ -109,6 +109,7 @@ std::vector<BenchEpochSpread> spreads_by_epoch(const std::vector<BenchRun>& runs
     std::vector<double> train;
     std::vector<double> test;
     std::vector<double> validation;
+    std::vector<double> decisive;
   };
   std::map<int, Values> by_epoch;
   for (const BenchRun& run : runs) {
@@ -116,14 +117,15 @@ std::vector<BenchEpochSpread> spreads_by_epoch(const std::vector<BenchRun>& runs
     for (const BenchEpoch& row : run.rows) {
       Values& values = by_epoch[row.epoch];
       if (row.train_accuracy) values.train.push_back(*row.train_accuracy);
-      values.test.push_back(row.test_accuracy);
+      values.decisive.push_back(row.decisive_accuracy());
+      if (row.test_accuracy) values.test.push_back(*row.test_accuracy);
       if (row.validation_accuracy) values.validation.push_back(*row.validation_accuracy);
     }
   }
   std::vector<BenchEpochSpread> spreads;
   for (const auto& [epoch, values] : by_epoch) {
-    spreads.push_back({epoch, static_cast<int>(values.test.size()), spread_of(values.train), spread_of(values.test),
-                       spread_of(values.validation)});
+    spreads.push_back({epoch, static_cast<int>(values.decisive.size()), spread_of(values.train), spread_of(values.test),
+                       spread_of(values.validation), spread_of(values.decisive)});
   }
   return spreads;
 }

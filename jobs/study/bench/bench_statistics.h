@@ -28,8 +28,8 @@ struct BenchStatistics {
   BenchSpread epochs_to_target;
   BenchSpread seconds_per_epoch;
   BenchSpread images_per_second;
-  BenchSpread test_accuracy;  // of the model at the end
-  BenchSpread best_test_accuracy;
+  BenchSpread test_accuracy;        // of the model at the end
+  BenchSpread best_test_accuracy;   // empty if the test set was evaluated at the end only
   BenchSpread validation_accuracy;  // at the end; empty without a validation set
   BenchSpread best_validation_accuracy;
   BenchSpread replica_distance;  // at the end
@@ -44,8 +44,9 @@ struct BenchEpochSpread {
   int epoch = 0;
   int runs = 0;  // runs that have completed it; a run ends when it reaches the target or diverges
   BenchSpread train_accuracy;
-  BenchSpread test_accuracy;
-  BenchSpread validation_accuracy;
+  BenchSpread test_accuracy;        // empty with a validation set
+  BenchSpread validation_accuracy;  // empty without one
+  BenchSpread decisive_accuracy;    // the accuracy that is compared with the target: one of the two
 };
 
 // An infinite value stands for a run that has not reached the target.

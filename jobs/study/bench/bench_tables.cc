@@ -110,14 +110,17 @@ TableRows time_rows(const BenchResult& result) {
 
 TableRows accuracy_rows(const BenchResult& result) {
   const bool validates = has_validation(result);
-  TableRows rows = {{"job", result.plan.target ? "reached" : "completed", "test accuracy, %", "best, %"}};
+  const bool has_best_test = std::ranges::any_of(
+      result.plan.cases, [](const BenchCase& of) { return of.accuracy_set == EvaluationSet::kTest; });
+  TableRows rows = {{"job", result.plan.target ? "reached" : "completed", "test accuracy, %"}};
+  if (has_best_test) rows[0].push_back("best, %");
   if (validates) rows[0].insert(rows[0].end(), {"validation accuracy, %", "best, %"});
   rows[0].insert(rows[0].end(), {"images/s", "replica distance"});
   for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {
     const BenchStatistics of = summarize(runs_of(result, i));
     std::vector<std::string> row = {result.plan.cases[i].name, how_many(of, result.plan.target.has_value()),
-                                    percent_spread_text(of.test_accuracy, of.measured),
-                                    percent_spread_text(of.best_test_accuracy, of.measured)};
+                                    percent_spread_text(of.test_accuracy, of.measured)};
+    if (has_best_test) row.push_back(percent_spread_text(of.best_test_accuracy, of.measured));
     if (validates) {
       row.push_back(percent_spread_text(of.validation_accuracy, of.measured));
       row.push_back(percent_spread_text(of.best_validation_accuracy, of.measured));
@@ -145,7 +148,7 @@ TableRows epoch_rows(const BenchResult& result, bool with_ranges) {
         row.emplace_back("-");
         continue;
       }
-      row.push_back(percent_spread_text(found->test_accuracy, with_ranges ? found->runs : 1));
+      row.push_back(percent_spread_text(found->decisive_accuracy, with_ranges ? found->runs : 1));
       if (found->runs < all) row.back() += fmt::format(" [{}]", found->runs);
     }
     rows.push_back(std::move(row));
@@ -184,6 +187,9 @@ std::string table_notes(const BenchResult& result) {
         "A run "
         "that did not reach it counts as slower than all that did.",
         percent(*result.plan.target), result.plan.accuracy_text());
+  }
+  if (has_validation(result)) {
+    notes += " With a validation set, the test set is evaluated once, at the end of a run.";
   }
   if (some_ended_early(result)) notes += " [2] says that 2 runs have come to that epoch.";
   return notes;

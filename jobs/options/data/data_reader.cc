@@ -1,8 +1,7 @@
-#include "jobs/options/readers/data_reader.h"
+#include "jobs/options/data/data_reader.h"
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +10,8 @@
 
 #include "dataflow/input/formats/ratings.h"
 #include "jobs/messages/text.h"
-#include "jobs/options/known_datasets.h"
-#include "jobs/options/readers/validation_check.h"
+#include "jobs/options/data/known_datasets.h"
+#include "jobs/options/data/validation_reader.h"
 
 namespace arbalest::jobs {
 
@@ -46,7 +45,7 @@ class DataReader {
     options_.input = known_.input;
     options_.test_examples = known_.test_examples;
     read_directory();
-    read_validation();
+    read_validation(data_, known_, options_, issues_);
     if (data_.has_images()) read_encoded(data_.images());
     if (data_.has_tfrecord()) read_tfrecord(data_.tfrecord());
     if (data_.has_npy()) read_npy(data_.npy());
@@ -76,29 +75,6 @@ class DataReader {
     } else if (options_.directory.empty()) {
       issues_.add(path_of("directory"), "directory is empty; '.' is the data root itself");
     }
-  }
-
-  // Subtracts the validation examples from the known number of training examples.
-  void read_validation() {
-    const std::vector<std::int64_t>& sizes = known_.class_sizes;
-    if (!sizes.empty()) {
-      options_.training_examples = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
-      options_.validation_examples = 0;
-    }
-    if (!data_.has_validation()) return;
-    const v1::Validation& validation = data_.validation();
-    options_.validation = {{validation.fraction(), validation.seed()}, {}};
-    if (!require(kFractionPath, validation.has_fraction(), "the part of each class that validates, such as 0.1")) {
-      return;
-    }
-    const dataflow::ValidationRule& rule = options_.validation->rule;
-    std::string problem = dataflow::out_of_range("fraction", rule.fraction, dataflow::above(0.0, 0.5));
-    if (!problem.empty()) problem += fraction_hint(rule.fraction, 0.5);
-    if (problem.empty() && !sizes.empty()) problem = validation_problem(rule, sizes);
-    issues_.add(kFractionPath, problem);
-    if (!problem.empty() || sizes.empty()) return;
-    options_.validation_examples = validation_size(rule, sizes);
-    *options_.training_examples -= *options_.validation_examples;
   }
 
   // Reads the name of a file or folder, or of several, in the directory.

@@ -1,4 +1,4 @@
-#include "jobs/options/known_datasets.h"
+#include "jobs/options/data/known_datasets.h"
 
 #include "dataflow/input/digits/digits.h"
 #include "dataflow/input/formats/cifar.h"

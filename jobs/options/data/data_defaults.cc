@@ -1,9 +1,9 @@
-#include "jobs/options/readers/data_defaults.h"
+#include "jobs/options/data/data_defaults.h"
 
 #include <filesystem>
 #include <vector>
 
-#include "jobs/options/known_datasets.h"
+#include "jobs/options/data/known_datasets.h"
 
 namespace arbalest::jobs {
 

@@ -7,8 +7,6 @@
 
 namespace arbalest::jobs {
 
-inline constexpr const char* kFractionPath = "data.validation.fraction";
-
 // Reads `data`, which must have its defaults and name a dataset. Adds issues with paths in the job.
 DataOptions read_data(const v1::Data& data, dataflow::FieldIssues& issues);
 

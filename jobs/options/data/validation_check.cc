@@ -1,4 +1,4 @@
-#include "jobs/options/readers/validation_check.h"
+#include "jobs/options/data/validation_check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,23 +11,20 @@ namespace arbalest::jobs {
 
 namespace {
 
-// With fewer examples, a single one changes the accuracy by more than ten points.
-constexpr std::int64_t kFewest = 10;
-
 // Returns the smallest fraction, rounded up to four digits, with which a class of `examples` gives `wanted` of them.
 double fraction_for(std::int64_t wanted, std::int64_t examples) {
   const double least = (static_cast<double>(wanted) - 0.5) / static_cast<double>(examples);
   return std::ceil(1e4 * least) / 1e4;
 }
 
-// Returns the smallest fraction with which all classes together give kFewest examples; none if no fraction up to 0.5
-// does.
+// Returns the smallest fraction with which all classes together give kFewestValidationExamples examples; none if no
+// fraction up to 0.5 does.
 std::optional<double> fraction_for_fewest(std::span<const std::int64_t> class_sizes) {
   std::optional<double> least;
   for (const std::int64_t size : class_sizes) {
-    for (std::int64_t wanted = 1; wanted <= std::min(kFewest, size / 2); ++wanted) {
+    for (std::int64_t wanted = 1; wanted <= std::min(kFewestValidationExamples, size / 2); ++wanted) {
       const double fraction = fraction_for(wanted, size);
-      if (validation_size({fraction, 1}, class_sizes) < kFewest) continue;
+      if (validation_size({fraction, 1}, class_sizes) < kFewestValidationExamples) continue;
       least = std::min(fraction, least.value_or(fraction));
     }
   }
@@ -69,24 +66,43 @@ std::string validation_problem(const dataflow::ValidationRule& rule, std::span<c
                        what, fraction_for(1, size));
   }
   const std::int64_t chosen = validation_size(rule, class_sizes);
-  if (chosen >= kFewest) return "";
+  if (chosen >= kFewestValidationExamples) return "";
   const std::optional<double> enough = fraction_for_fewest(class_sizes);
   const std::string remedy = enough ? fmt::format("raise it: {} is enough", *enough)
                                     : fmt::format("remove validation: a training set of {} is too small to be divided",
                                                   counted(all, "example"));
   return fmt::format("fraction {} gives {} to validate with, fewer than the {} that a validation set needs; {}",
-                     rule.fraction, counted(chosen, "example"), kFewest, remedy);
+                     rule.fraction, counted(chosen, "example"), kFewestValidationExamples, remedy);
 }
 
-std::string validation_warning(std::int64_t examples, const std::optional<double>& target) {
+std::string own_validation_problem(std::span<const std::int64_t> training, std::span<const std::int64_t> validation) {
+  std::int64_t all = 0;
+  for (std::size_t c = 0; c < validation.size(); ++c) {
+    all += validation[c];
+    if (training[c] > 0 && validation[c] == 0) {
+      return fmt::format("there is no example of class {}, of which the training set has {}; add some", c,
+                         grouped(training[c]));
+    }
+    if (training[c] == 0 && validation[c] > 0) {
+      return fmt::format("there are {} of class {}, of which the training set has none; remove them, or add some to it",
+                         counted(validation[c], "example"), c);
+    }
+  }
+  if (all >= kFewestValidationExamples) return "";
+  return fmt::format("there are only {}, fewer than the {} that a validation set needs; add some",
+                     counted(all, "example"), kFewestValidationExamples);
+}
+
+std::string validation_warning(const DataOptions& data, std::int64_t examples, const std::optional<double>& target) {
   if (!target || *target >= 1.0) return "";
   // Accuracy of a model with one wrong prediction.
   const double best_but_one = static_cast<double>(examples - 1) / static_cast<double>(examples);
   if (best_but_one >= *target) return "";
   return fmt::format(
       "data.validation: with {} to validate with, only a model without a single error reaches the target accuracy {}; "
-      "raise data.validation.fraction",
-      counted(examples, "example"), *target);
+      "{}",
+      counted(examples, "example"), *target,
+      data.validation_files ? "add examples to the validation set" : "raise data.validation.fraction");
 }
 
 }  // namespace arbalest::jobs
