@@ -143,6 +143,17 @@ void RunDirectory::on_resize(const ResizeRow& row) {
 
 void RunDirectory::on_switch(const SwitchRow& row) { metrics_->append("switch", to_json(row)); }
 
+void RunDirectory::on_rate_drop(const RateDropRow& row) { metrics_->append("learning_rate_drop", to_json(row)); }
+
+void RunDirectory::on_rollback(const RollbackRow& row) {
+  metrics_->append("rollback", to_json(row));
+  std::erase_if(learners_, [&](const LearnerStep& step) { return step.at_batch > row.to_batch; });
+  if (learners_.empty() || learners_.back().per_device != row.learners_per_device) {
+    learners_.push_back({row.to_batch, row.learners_per_device});
+  }
+  if (writes_replay_) write_replay();
+}
+
 void RunDirectory::on_checkpoint(const CheckpointRow& row) { metrics_->append("checkpoint", to_json(row)); }
 
 // The disk may be full, which the warning is about; the console tells it then.

@@ -4,6 +4,7 @@
 
 #include "engine/cuda_devices.h"
 #include "jobs/messages/text.h"
+#include "jobs/options/divergence/divergence_reader.h"
 #include "jobs/options/known_datasets.h"
 #include "jobs/options/parameters/initialize_reader.h"
 #include "jobs/options/parameters/parameter_rules_reader.h"
@@ -116,6 +117,7 @@ class JobReader {
       options_.training.moving_average.mean_from_epoch = training.mean_from_epoch();
     }
     read_end(training);
+    options_.training.divergence = read_divergence(job_, issues_);
     if (training.has_target_accuracy()) {
       options_.training.target_accuracy = training.target_accuracy();
       issues_.add("training.target_accuracy", check_target(training.target_accuracy()));

@@ -40,6 +40,8 @@ struct LiveRun {
 
   // Notes that `per_device` learners train from here on.
   void set_learners(std::vector<int> per_device);
+  // Lowers the schedule's learning rate by the drops and roll-backs of the state.
+  void apply_rate_factor() const;
 
   // Examples trained on so far, and a number of examples in epochs.
   std::int64_t examples() const { return state.examples + state.epoch.examples; }

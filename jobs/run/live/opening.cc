@@ -47,6 +47,7 @@ void resume_run(LiveRun& run, SavedRun& saved) {
                           .from = saved.run.learners_per_device,
                           .to = state.learners_per_device};
   run.set_learners(state.learners_per_device);
+  run.apply_rate_factor();
   saved.training = {};
   saved.model = {};
 }
