@@ -14,6 +14,7 @@
 #include "engine/passes/moving_average.h"
 #include "engine/passes/round_weights.h"
 #include "engine/passes/tensor_sum.h"
+#include "engine/passes/vector_hash.h"
 #include "engine/passes/vector_spread.h"
 #include "engine/passes/weight_update.h"
 #include "engine/task_graph.h"
@@ -23,7 +24,7 @@ namespace arbalest::engine {
 
 // Tasks that need no preparation: passes over flat vectors, and the gathering of a mini-batch.
 using FlatTask = std::variant<WeightUpdate, GradientClip, ReplicaDifference, CentralUpdate, LocalAveraging, VectorMean,
-                              VectorSpread, MovingAverage, GatherExamples, RoundWeights, TensorSum>;
+                              VectorSpread, MovingAverage, GatherExamples, RoundWeights, TensorSum, VectorHash>;
 
 // A label names a task in errors, traces and observers; it must be a string literal, or outlive the stream.
 class Stream {

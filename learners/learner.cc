@@ -252,13 +252,15 @@ engine::Event Learner::assign(const float* weights, const engine::Event& ready, 
   stream_->wait(ready, "wait for new weights");
   stream_->copy(replica_.weights(), weights, vector_bytes(), "assign weights");
   round_weights(replica_.weights(), replica_.rounded());
-  if (state == OptimizerState::kZero) {
-    for (const StateSlot& slot : replica_.state()) {
-      stream_->fill_zero(slot.values.data(), state_bytes(), "restart optimizer state");
-    }
-    steps_ = 0;
-  }
+  if (state == OptimizerState::kZero) zero_state();
   return stream_->record();
+}
+
+void Learner::zero_state() {
+  for (const StateSlot& slot : replica_.state()) {
+    stream_->fill_zero(slot.values.data(), state_bytes(), "restart optimizer state");
+  }
+  steps_ = 0;
 }
 
 void Learner::assign_state(std::size_t slot, const float* values, const engine::Event& ready) {

@@ -125,6 +125,8 @@ class Learner {
   std::uint64_t steps() const noexcept { return steps_; }
   void continue_from(std::uint64_t steps) noexcept { steps_ = steps; }
 
+  // Sets the optimizer's state to zero; AdamW's steps are counted from 1 again.
+  void zero_state();
   // Must be called after the host has written weights(), before any work is enqueued that reads them. Returns when the
   // host may write them again.
   void weights_were_set();

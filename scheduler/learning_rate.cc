@@ -64,6 +64,8 @@ double factor_at(const OneCycle& curve, const Epochs& now) {
   return anneal(1.0, curve.final_factor, (share - curve.rising) / (1.0 - curve.rising));
 }
 
+double factor_at(const Plateau& /*curve*/, const Epochs& /*now*/) { return 1.0; }
+
 Epochs epochs_at(const LearningRateSchedule& schedule, double progress) {
   return {progress, std::max(0.0, progress - schedule.warm_up.epochs)};
 }
@@ -78,6 +80,7 @@ struct CurveName {
   std::string_view operator()(const CosineDecay& /*curve*/) const { return "cosine"; }
   std::string_view operator()(const Cyclic& /*curve*/) const { return "cyclic"; }
   std::string_view operator()(const OneCycle& /*curve*/) const { return "one_cycle"; }
+  std::string_view operator()(const Plateau& /*curve*/) const { return "plateau"; }
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 //   cyclic       start + (1 - start) triangle(e / epochs) amplitude^cycle        CyclicLR; Smith (WACV 2017)
 //   one-cycle    anneal(start, 1, t / rising), then anneal(1, final, (t - rising) / (1 - rising)),  t = e / epochs
 //                                                                                OneCycleLR; Smith and Topin (2018)
+//   plateau      1; whoever runs the schedule multiplies the rate when scores stop improving   ReduceLROnPlateau
 // where anneal(a, b, x) = b + (a - b) (1 + cos(pi x)) / 2, and triangle rises from 0 to 1 during the first `rising` of
 // a cycle and falls back to 0 during the rest.
 #pragma once
@@ -81,8 +82,17 @@ struct Cyclic {
   double amplitude_factor = 1.0;  // ratio of two successive cycles; 0.5 is CyclicLR's "triangular2"
 };
 
+// The rate is constant but for drops that depend on scores, so they are no part of the curve: Scheduler::lower_rate().
+struct Plateau {
+  double factor = 0.1;
+  int patience = 10;              // epochs without an improvement that are allowed
+  double min_improvement = 1e-4;  // least difference to the best score that counts as one
+  int cooldown = 0;               // epochs after a drop that are not judged
+  double min_factor = 0.0;        // the product of all drops does not fall below it
+};
+
 using LearningRateCurve = std::variant<FixedRate, InverseDecay, StepDrops, MultistepDrops, ExponentialDecay,
-                                       PolynomialDecay, CosineDecay, Cyclic, OneCycle>;
+                                       PolynomialDecay, CosineDecay, Cyclic, OneCycle, Plateau>;
 
 // The curve's name in a job file: "one_cycle".
 std::string_view name_of(const LearningRateCurve& curve);

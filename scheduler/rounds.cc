@@ -27,8 +27,15 @@ void Scheduler::enqueue_stride(dataflow::BatchRing& ring) {
       enqueue_reduced_step(ring);
       break;
   }
-  strides_.push(
-      {.tasks = tasks_.size() - tasks, .averages = averagings_.size() > averagings, .measures = measure_gradients()});
+  const bool averages = averagings_.size() > averagings;
+  const bool ends_round = averages || synchronizer_.coupling() == sma::Coupling::kGradient;
+  if (ends_round) ++rounds_;
+  strides_.push({.tasks = tasks_.size() - tasks,
+                 .averages = averages,
+                 .measures = measure_gradients(),
+                 .compares = ends_round && compare_copies(),
+                 .round = rounds_,
+                 .batches = batches_});
   // Within a round there is no center to add to the average.
   if (!moving_average_.is_due(progress()) || steps_left_ > 0) return;
   gather_model();
@@ -117,7 +124,7 @@ void Scheduler::record_ready() {
 }
 
 void Scheduler::restart_at_drops() {
-  const int drops = options_.learning_rate.drops_before(progress());
+  const int drops = options_.learning_rate.drops_before(progress()) + extra_drops_;
   if (drops == drops_) return;
   drops_ = drops;
   if (synchronizer_.coupling() != sma::Coupling::kPull) return;
@@ -146,6 +153,12 @@ bool Scheduler::measure_gradients() {
     }
   }
   return synchronizer_.is_measured();
+}
+
+bool Scheduler::compare_copies() {
+  if (options_.compare_rounds == 0 || rounds_ % static_cast<std::uint64_t>(options_.compare_rounds) != 0) return false;
+  record_ready();
+  return synchronizer_.compare_copies(ready_);
 }
 
 bool Scheduler::gather_model() {

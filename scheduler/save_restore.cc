@@ -31,7 +31,9 @@ TrainingState Scheduler::save() {
                       .steps_left = steps_left_,
                       .averaged_at = moving_average_.last(),
                       .last_learning_rate = synchronizer_.last_learning_rate(),
+                      .rounds = rounds_,
                       .model = read(synchronizer_.model(0))};
+  if (loss_watch_) state.losses = loss_watch_->history();
   const bool is_assigned = synchronizer_.coupling() == sma::Coupling::kAssign;
   if (is_assigned || synchronizer_.coupling() == sma::Coupling::kPull) {
     const sma::CenterView center = synchronizer_.center_view(0);
@@ -55,7 +57,8 @@ TrainingState Scheduler::save() {
 
 void Scheduler::restore(const TrainingState& state, const sma::Options& synchronization, RateScaling scaling,
                         std::span<const int> learners) {
-  ARBALEST_CHECK(batches_ == 0 && learners.size() == pools_.size());
+  ARBALEST_CHECK(learners.size() == pools_.size());
+  abandon();
   settle();
   options_.learning_rate.with_learners = scaling;
   for (std::size_t p = 0; p < pools_.size(); ++p) pools_[p]->activate(learners[p]);
@@ -63,14 +66,21 @@ void Scheduler::restore(const TrainingState& state, const sma::Options& synchron
   bind(synchronization);
   load(state.model);
   batches_ = state.batches;
+  rounds_ = state.rounds;
+  equal_at_ = state.batches;
   drops_ = state.drops;
+  if (loss_watch_) loss_watch_->continue_from(state.losses);
   if (!state.average.empty() && moving_average_.exists()) {
     moving_average_.continue_from(state.averaged_at);
     for (const auto& pool : pools_) {
       pool->training_plan().parameters().from_canonical(pool->device(), state.average, pool->evaluation_weights());
     }
   }
-  if (state.learners.size() == learners_.size()) restore_replicas(state);
+  if (state.learners.size() == learners_.size()) {
+    restore_replicas(state);
+  } else {
+    for (Learner* learner : learners_) learner->zero_state();
+  }
 }
 
 void Scheduler::restore_replicas(const TrainingState& state) {

@@ -1,11 +1,9 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "engine/error.h"
 #include "engine/host/thread_time.h"
-#include "scheduler/spread_batches.h"
 
 namespace arbalest::scheduler {
 
@@ -22,48 +20,6 @@ int learner_count(std::span<const std::unique_ptr<LearnerPool>> pools) {
   return count;
 }
 
-// The likely remedy for values that are not finite. The learning rate does not affect the loss of a learner's first
-// mini-batch.
-const char* remedy(bool is_first, bool loss_is_finite) {
-  if (!is_first) return "lower learning_rate.base, or check the data's normalization";
-  if (!loss_is_finite) return "check the initial values of the model's layers, and the data's normalization";
-  return "check the initial values of the model's layers and the data's normalization, or lower learning_rate.base";
-}
-
-}  // namespace
-
-namespace {
-
-double distance_of(const sma::AveragingResult& result, double learners) {
-  return std::sqrt(static_cast<double>(result.squared_distance) / learners);
-}
-
-// sum_j |w_j - mean|^2 = sum_j |w_j - z|^2 - k |mean - z|^2
-double spread_of(const sma::AveragingResult& result, double learners) {
-  const double squares = result.squared_distance;
-  return std::sqrt(std::max(0.0, squares - static_cast<double>(result.squared_sum) / learners) / learners);
-}
-
-}  // namespace
-
-void Progress::add(const Progress& later) {
-  tasks += later.tasks;
-  examples += later.examples;
-  loss_sum += later.loss_sum;
-  correct += later.correct;
-  correct_top5 += later.correct_top5;
-  if (later.replica_distance > 0.0) {
-    replica_distance = later.replica_distance;
-    replica_spread = later.replica_spread;
-  }
-  host_seconds += later.host_seconds;
-  gradient_square_mean += later.gradient_square_mean;
-  mean_gradient_square += later.mean_gradient_square;
-  gradient_samples += later.gradient_samples;
-}
-
-namespace {
-
 std::vector<engine::Device*> devices_of(std::span<const std::unique_ptr<LearnerPool>> pools) {
   std::vector<engine::Device*> devices;
   for (const auto& pool : pools) devices.push_back(&pool->device());
@@ -76,6 +32,7 @@ sma::SynchronizerNeeds needs_of(const Options& options, std::span<const std::uni
                                .may_resize = options.may_resize,
                                .state_slots = pools.front()->state_slots()};
   needs.measures_gradients = options.measures_gradients;
+  needs.compares_copies = options.compare_rounds > 0;
   needs.schemes.insert(needs.schemes.end(), options.switches.begin(), options.switches.end());
   return needs;
 }
@@ -97,6 +54,7 @@ Scheduler::Scheduler(const Options& options, std::span<const std::unique_ptr<Lea
       strides_(kRunAhead + 1),
       averagings_(kRunAhead + 1),
       evaluation_ready_(pools.size()) {
+  if (options.spike) loss_watch_.emplace(*options.spike);
   create_learners();
   LearnerPool& first = *pools_.front();
   const dataflow::ParameterLayout& layout = first.training_plan().parameters();
@@ -160,11 +118,21 @@ void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
   if (statistics_) forget_statistics();
 }
 
-double Scheduler::progress() const noexcept {
-  return static_cast<double>(batches_) / static_cast<double>(options_.batches_per_epoch);
+double Scheduler::epochs_of(std::uint64_t batches) const noexcept {
+  return static_cast<double>(batches) / static_cast<double>(options_.batches_per_epoch);
 }
 
-float Scheduler::learning_rate() const noexcept { return options_.learning_rate.at(progress(), learners()); }
+double Scheduler::progress() const noexcept { return epochs_of(batches_); }
+
+float Scheduler::learning_rate() const noexcept {
+  const auto scheduled = static_cast<double>(options_.learning_rate.at(progress(), learners()));
+  return static_cast<float>(scheduled * rate_factor_);
+}
+
+void Scheduler::lower_rate(double factor, int drops) {
+  rate_factor_ = factor;
+  extra_drops_ = drops;
+}
 
 Progress Scheduler::advance(dataflow::BatchRing& ring, int strides) {
   Progress progress;
@@ -181,145 +149,6 @@ Progress Scheduler::drain() {
   Progress progress;
   while (!strides_.empty()) pop_stride(progress);
   return progress;
-}
-
-void Scheduler::pop_stride(Progress& progress) {
-  const Stride stride = strides_.pop();
-  for (std::size_t i = 0; i < stride.tasks; ++i) pop_task(progress);
-  if (stride.averages) pop_averaging(progress);
-  if (stride.measures) {
-    const sma::SpreadSample sample = synchronizer_.take_spread();
-    progress.gradient_square_mean += sample.square_mean;
-    progress.mean_gradient_square += sample.mean_square;
-    ++progress.gradient_samples;
-  }
-}
-
-void Scheduler::pop_averaging(Progress& progress) {
-  const sma::AveragingTicket averaging = averagings_.pop();
-  wait(averaging.done);
-  const sma::AveragingResult& result = *averaging.result;
-  if (result.non_finite > 0.0F) {
-    engine::fail(engine::ErrorKind::kDiverged,
-                 "training diverged: {} weights of the replicas are not finite; lower learning_rate.base",
-                 result.non_finite);
-  }
-  progress.replica_distance = distance_of(result, learners());
-  progress.replica_spread = spread_of(result, learners());
-}
-
-void Scheduler::pop_task(Progress& progress) {
-  const Task task = tasks_.pop();
-  wait(task.ticket.done);
-  task.ring->release(task.ticket.task);
-  check_finite(task);
-  ++progress.tasks;
-  progress.examples += task.ticket.examples;
-  progress.loss_sum += static_cast<double>(task.ticket.result->loss_sum);
-  progress.correct += static_cast<double>(task.ticket.result->correct);
-  progress.correct_top5 += static_cast<double>(task.ticket.result->correct_top5);
-}
-
-void Scheduler::check_finite(const Task& task) const {
-  const Ticket& ticket = task.ticket;
-  const engine::StepResult& result = *ticket.result;
-  if (std::isfinite(result.loss_sum) && result.non_finite == 0) return;
-  const auto& device = pools_[pool_of_[task.learner]]->device();
-  const std::string what = std::isfinite(result.loss_sum)
-                               ? fmt::format("{} elements of its step are not finite", result.non_finite)
-                               : fmt::format("its loss is {}", std::abs(result.loss_sum));  // so that it is not -nan
-  engine::fail(engine::ErrorKind::kDiverged,
-               "training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}", task.learner, device.name(),
-               ticket.task, static_cast<double>(ticket.task) / static_cast<double>(options_.batches_per_epoch), what,
-               remedy(ticket.task < learners_.size(), std::isfinite(result.loss_sum)));
-}
-
-void Scheduler::move_averages(bool rounds_them) {
-  const float weight = moving_average_.take(progress());
-  for (std::size_t p = 0; p < pools_.size(); ++p) {
-    engine::BFloat16* rounded = rounds_them ? pools_[p]->rounded_evaluation_weights() : nullptr;
-    evaluation_ready_[p] = synchronizer_.read_model(p, pools_[p]->evaluation_weights(), weight, rounded);
-  }
-}
-
-void Scheduler::refresh_evaluation_weights(Statistics statistics) {
-  gathered_ = gather_model() ? std::optional(synchronizer_.ticket()) : std::nullopt;
-  move_averages(true);
-  if (!statistics_ || statistics == Statistics::kAveraged) return;
-  if (!statistics_->are_of(batches_)) measure_statistics();
-  for (std::size_t p = 0, j = 0; p < pools_.size(); j += ready_[p++].size()) {
-    evaluation_ready_[p] = statistics_->enqueue_copy(*pools_[p], *learners_[j], evaluation_ready_[p]);
-  }
-}
-
-void Scheduler::forget_statistics() {
-  for (const engine::Event& copied : statistics_->copies()) wait(copied);
-  statistics_->start();
-}
-
-void Scheduler::measure_statistics() {
-  forget_statistics();
-  spread_batches(
-      *options_.statistics_ring, learners_.size(), kRunAhead,
-      [&](std::size_t j, const dataflow::Batch& batch) {
-        return learners_[j]->measure_statistics(batch, {.task = batch.number, .seed = options_.seed},
-                                                evaluation_ready_[pool_of_[j]]);
-      },
-      [&](const engine::Event& event) { wait(event); },
-      [&](const Ticket& ticket) { statistics_->add(ticket.statistics); });
-  statistics_->finish(batches_);
-}
-
-Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
-  ARBALEST_CHECK(tasks_.empty());
-  refresh_evaluation_weights(Statistics::kReestimated);
-  Progress sums;
-  spread_batches(
-      ring, learners_.size(), kRunAhead,
-      [&](std::size_t j, const dataflow::Batch& batch) {
-        return learners_[j]->evaluate(batch, evaluation_ready_[pool_of_[j]]);
-      },
-      [&](const engine::Event& event) { wait(event); },
-      [&](const Ticket& ticket) {
-        sums.examples += ticket.examples;
-        sums.loss_sum += static_cast<double>(ticket.result->loss_sum);
-        sums.correct += static_cast<double>(ticket.result->correct);
-        sums.correct_top5 += static_cast<double>(ticket.result->correct_top5);
-      });
-  if (sums.examples == 0) {
-    engine::fail(engine::ErrorKind::kData,
-                 "no example of the evaluated set can be read; `arbalest data verify` names them with their reasons");
-  }
-  const auto examples = static_cast<double>(sums.examples);
-  std::optional<sma::AveragingResult> gathered;
-  if (gathered_) {
-    wait(gathered_->done);
-    gathered = *gathered_->result;
-  }
-  return {.loss = sums.loss_sum / examples,
-          .accuracy = sums.correct / examples,
-          .top5_accuracy = sums.correct_top5 / examples,
-          .examples = sums.examples,
-          .replica_distance = gathered ? distance_of(*gathered, learners()) : 0.0,
-          .replica_spread = gathered ? spread_of(*gathered, learners()) : 0.0};
-}
-
-double Scheduler::evaluate_replicas(dataflow::BatchRing& ring) {
-  ARBALEST_CHECK(tasks_.empty() && options_.evaluates_replicas);
-  double loss_sum = 0.0;
-  std::int64_t examples = 0;
-  while (const auto batch = ring.next()) {
-    std::vector<Ticket> tickets;
-    for (Learner* learner : learners_) tickets.push_back(learner->evaluate_own_weights(*batch));
-    for (const Ticket& ticket : tickets) {
-      wait(ticket.done);
-      loss_sum += static_cast<double>(ticket.result->loss_sum);
-      examples += ticket.examples;
-    }
-    ring.release(batch->number);
-  }
-  ring.restart();
-  return loss_sum / static_cast<double>(std::max<std::int64_t>(examples, 1));
 }
 
 void Scheduler::resize(std::span<const int> learners) {
@@ -346,14 +175,6 @@ void Scheduler::regroup(const sma::Options& synchronization, std::span<const int
   assign_center({}, keeps_state ? learners::OptimizerState::kKeep : learners::OptimizerState::kZero);
 }
 
-std::vector<dataflow::NamedTensor> Scheduler::snapshot(Statistics statistics) {
-  abandon();
-  refresh_evaluation_weights(statistics);
-  for (const engine::Event& ready : evaluation_ready_) wait(ready);
-  LearnerPool& first = *pools_.front();
-  return first.training_plan().parameters().to_canonical(first.device(), first.evaluation_weights());
-}
-
 void Scheduler::wait(const engine::Event& event) {
   try {
     synchronizer_.wait(event);
@@ -375,6 +196,7 @@ void Scheduler::abandon() noexcept {
   }
   while (!strides_.empty()) strides_.pop();
   synchronizer_.forget_spreads();
+  synchronizer_.forget_comparisons();
   while (!averagings_.empty()) averagings_.pop();
 }
 

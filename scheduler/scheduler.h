@@ -13,6 +13,7 @@
 #include "learners/learner_pool.h"
 #include "scheduler/central_statistics.h"
 #include "scheduler/learning_rate.h"
+#include "scheduler/loss_watch.h"
 #include "scheduler/moving_average.h"
 #include "scheduler/ring_queue.h"
 #include "scheduler/ring_slots.h"
@@ -33,6 +34,9 @@ struct Options {
   bool may_resize = false;                   // whether the number of learners may change, up to most_learners
   int most_learners = 0;                     // over all devices; 0: as many as the pools have
   bool measures_gradients = false;           // whether Progress gets samples of the gradients' spread
+  std::optional<SpikeRule> spike = {};       // what counts as a spike of the training loss; none: nothing does
+  // Rounds (averagings; steps under s_sgd) between two comparisons of what all devices must hold alike; 0: never.
+  int compare_rounds = 0;
   // A finite ring of training mini-batches on which the model's running statistics are measured whenever it is
   // evaluated or saved. Null: the model keeps the mean of the replicas' statistics, or the loaded ones.
   dataflow::BatchRing* statistics_ring = nullptr;
@@ -100,10 +104,15 @@ class Scheduler {
   double progress() const noexcept;
   // Learning rate of the next stride.
   float learning_rate() const noexcept;
+  // From the next stride on, the learning rate is `factor` times that of the schedule. `drops`: how often the factor
+  // has fallen since the start of the run. If that number changes, averaging restarts as at the drops of the schedule.
+  void lower_rate(double factor, int drops);
 
   // Enqueues `strides` strides from `ring` and returns the results that have ended meanwhile; streams are not drained.
-  // Throws kDiverged, naming learner and task, when a loss, gradient or weight is not finite. The model is then the
-  // last finite one and can still be evaluated and saved. Passes on errors of streams and of the input.
+  // Throws Diverged, naming learner and task, when a loss, gradient or weight is not finite, or at a spike of the loss
+  // (Options::spike). The model is then the last finite one and can still be evaluated and saved, and the host alone
+  // knows the error: streams carry none, so restore() may go back to an earlier state. Throws kDevice if the devices'
+  // copies of the model differ (Options::compare_rounds). Passes on errors of streams and of the input.
   Progress advance(dataflow::BatchRing& ring, int strides);
   // Waits for all enqueued work and returns its results.
   Progress drain();
@@ -145,9 +154,9 @@ class Scheduler {
   }
   // Goes on from a saved state: with `synchronization`, its `scaling` of the learning rate, and `learners[d]` prepared
   // learners on device d. With as many learners in all as the state has, later strides are the same as those of the
-  // scheduler that saved it. With another number they are those after a resize() at that point. Call only before the
-  // first stride, and restart the training ring at the mini-batch state.batches. Throws kCheckpoint if the state is of
-  // another model or optimizer.
+  // scheduler that saved it. With another number they are those after a resize() at that point. Enqueued work is
+  // abandoned, and its results are lost. lower_rate() must follow if the state had another factor. Restart the training
+  // ring at the mini-batch state.batches afterwards. Throws kCheckpoint if the state is of another model or optimizer.
   void restore(const TrainingState& state, const sma::Options& synchronization, RateScaling scaling,
                std::span<const int> learners);
 
@@ -162,7 +171,10 @@ class Scheduler {
   struct Stride {
     std::size_t tasks = 0;
     bool averages = false;
-    bool measures = false;  // whether the gradients' spread is measured
+    bool measures = false;      // whether the gradients' spread is measured
+    bool compares = false;      // whether the devices' copies are compared
+    std::uint64_t round = 0;    // rounds up to its end
+    std::uint64_t batches = 0;  // mini-batches up to its end
   };
 
   void create_learners();
@@ -190,8 +202,12 @@ class Scheduler {
   // Updates the model if it is the replicas' mean; learners wait for that before their next update. Returns false if
   // there is nothing to do.
   bool gather_model();
+  // Compares what all devices must hold alike if that is due; returns whether there will be a result. Call it after a
+  // round.
+  bool compare_copies();
   // Measures the gradients' spread if a measurement is due; returns whether there will be a sample.
   bool measure_gradients();
+  double epochs_of(std::uint64_t batches) const noexcept;
   bool is_right_after_averaging() const noexcept { return steps_left_ == 0; }
 
   void regroup(const sma::Options& synchronization, std::span<const int> learners, bool keeps_state);
@@ -202,6 +218,8 @@ class Scheduler {
   void pop_averaging(Progress& progress);
   void pop_task(Progress& progress);
   void check_finite(const Task& task) const;
+  void watch_loss(const Task& task);
+  void check_copies(const Stride& stride);
   // Waits for all enqueued work; there may be no tasks.
   void settle();
   void restore_replicas(const TrainingState& state);
@@ -222,9 +240,14 @@ class Scheduler {
 
   MovingAverage moving_average_;
   std::uint64_t batches_ = 0;
-  int drops_ = 0;       // drops of the learning rate that have taken effect
-  int steps_left_ = 0;  // steps left in the present round, if the center is assigned
+  double rate_factor_ = 1.0;
+  int extra_drops_ = 0;  // drops of rate_factor_
+  int drops_ = 0;        // drops of the learning rate that have taken effect
+  int steps_left_ = 0;   // steps left in the present round, if the center is assigned
   std::uint64_t enqueued_strides_ = 0;
+  std::uint64_t rounds_ = 0;    // averagings since the start of the run, and steps under s_sgd
+  std::uint64_t equal_at_ = 0;  // mini-batches at the last point where the devices' copies were equal
+  std::optional<LossWatch> loss_watch_;
   std::optional<sma::AveragingTicket> gathered_;   // mean of the replicas in the present evaluation weights
   RingQueue<Task> tasks_;                          // enqueued training tasks, oldest first
   RingQueue<Stride> strides_;                      // strides that the tasks belong to

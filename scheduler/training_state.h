@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dataflow/parameter_layout.h"
+#include "scheduler/loss_watch.h"
 
 namespace arbalest::scheduler {
 
@@ -25,6 +26,8 @@ struct TrainingState {
   int steps_left = 0;               // steps left in the present round, if the center is assigned
   double averaged_at = 0.0;         // epochs, when the moving average was last updated
   float last_learning_rate = 0.0F;  // at the last averaging; 0: there was none
+  std::uint64_t rounds = 0;         // averagings, and steps under s_sgd, since the start of the run
+  LossHistory losses = {};          // for the watch on the training loss
   // z under sma and ea_sgd, the only replica, or the replicas' mean. Learners of another number go on from it.
   Tensors model = {};
   Tensors center = {};         // z of the round under way, if the center is assigned; empty: equal to the model

@@ -28,11 +28,13 @@ Synchronizer::Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Dev
   has_velocity_ = vectors->velocity;
   center_.emplace(devices, sizes, *vectors, collective, result_slots);
   if (needs.measures_gradients) spread_.emplace(devices, sizes.trainable(), result_slots);
+  if (needs.compares_copies) comparison_.emplace(devices, needs.most_learners, result_slots);
 }
 
 void Synchronizer::bind(const Options& options, std::vector<std::vector<ReplicaView>> replicas) {
   options_ = options;
   replicas_ = std::move(replicas);
+  copies_.assign(replicas_.size(), {});
   count_ = 0;
   std::vector<ReplicaVectors> vectors;
   for (const auto& of_device : replicas_) {
@@ -138,6 +140,23 @@ std::span<const engine::Event> Synchronizer::measure_gradients(std::span<const s
   return center_->record();
 }
 
+bool Synchronizer::compare_copies(std::span<const std::vector<engine::Event>> ready) {
+  const bool compares_replicas = coupling_ == Coupling::kGradient;
+  const bool has_copies = compares_replicas || (coupling_ != Coupling::kNone && replicas_.size() > 1);
+  if (!comparison_ || !has_copies) return false;
+  for (std::size_t d = 0; d < replicas_.size(); ++d) {
+    copies_[d].clear();
+    if (!compares_replicas) copies_[d].push_back(center_->present(d));
+    for (std::size_t j = 0; j < replicas_[d].size() && compares_replicas; ++j) {
+      copies_[d].push_back(replicas_[d][j].weights);
+    }
+  }
+  if (compares_replicas) center_->wait_for(ready, "wait for updated replicas");
+  comparison_->enqueue(center_->streams(), copies_,
+                       compares_replicas ? center_->sizes().trainable() : elements_ + frozen_);
+  return true;
+}
+
 std::span<const engine::Event> Synchronizer::restart(std::span<const std::vector<engine::Event>> ready,
                                                      bool right_after_averaging) {
   if (must_gather(right_after_averaging)) gather(ready);
@@ -164,6 +183,7 @@ void Synchronizer::set_center(std::size_t device, const float* weights) {
     stream.copy(center_->mean(device) + elements_, weights + elements_,
                 static_cast<std::size_t>(frozen_) * sizeof(float), "set frozen parameters");
   }
+  if (has_velocity_) stream.fill_zero(center_->velocity(device), center_->whole_bytes(), "set central model");
   stream.record().synchronize();
 }
 

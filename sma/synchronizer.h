@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sma/center.h"
+#include "sma/copy_comparison.h"
 #include "sma/gradient_spread.h"
 #include "sma/options.h"
 
@@ -40,6 +41,7 @@ struct SynchronizerNeeds {
   bool may_resize = false;
   std::size_t state_slots = 0;  // number of the optimizer's vectors
   bool measures_gradients = false;
+  bool compares_copies = false;
 };
 
 // Vectors that the center keeps besides z; nullopt if the run needs no center: it always has one learner, and one
@@ -111,11 +113,25 @@ class Synchronizer {
     if (spread_) spread_->forget();
   }
 
+  // Enqueues a comparison of what all devices must hold alike (SynchronizerNeeds::compares_copies): the center, with
+  // statistics, or under kGradient every replica's trainable weights. The latter must be final once ready[d][j] has
+  // passed, and must stay until a later reduced() has. Returns false if there is nothing to compare.
+  bool compare_copies(std::span<const std::vector<engine::Event>> ready);
+  // Returns the hashes of the oldest comparison that was not taken, by device; valid until the next call. Blocks the
+  // host until they are complete.
+  const CopyHashes& take_comparison() {
+    return comparison_->take([this](const engine::Event& event) { wait(event); });
+  }
+  // Forgets comparisons that were not taken. The streams must be idle.
+  void forget_comparisons() {
+    if (comparison_) comparison_->forget();
+  }
+
   // Sets z to the model and zeroes the center's momentum; averages the replicas first if must_gather(). Returns by
   // device the event after which center(d) may be copied. Requires has_center().
   std::span<const engine::Event> restart(std::span<const std::vector<engine::Event>> ready, bool right_after_averaging);
-  // Sets the device's copy of z to `weights`: [elements], in host memory or on the device. Call it for every device,
-  // with equal values, before the first round. Blocks the host.
+  // Sets the device's copy of z to `weights`: [elements], in host memory or on the device, and zeroes the center's
+  // momentum. Call it for every device, with equal values, at a point without work under way. Blocks the host.
   void set_center(std::size_t device, const float* weights);
   bool has_center() const noexcept { return center_.has_value(); }
 
@@ -141,11 +157,13 @@ class Synchronizer {
   std::optional<Center> center_;
   std::optional<GradientSpread> spread_;
   bool is_measured_ = false;
+  std::optional<CopyComparison> comparison_;
   bool has_velocity_ = false;
   Options options_;
   Coupling coupling_ = Coupling::kNone;
   int count_ = 0;
   std::vector<std::vector<ReplicaView>> replicas_;  // by device
+  std::vector<std::vector<const float*>> copies_;   // by device: vectors of the comparison that is being enqueued
   bool mean_is_model_ = false;                      // whether gather() has computed the mean
   float last_learning_rate_ = 0.0F;                 // at the previous averaging; 0: there was none
 };

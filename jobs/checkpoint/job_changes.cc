@@ -94,6 +94,10 @@ void check_same_job(const std::string& saved_text, const JobOptions& job) {
     each->mutable_training()->clear_patience_epochs();
     each->mutable_training()->clear_min_improvement();
     each->mutable_training()->clear_max_minutes();
+    each->mutable_training()->clear_on_divergence();
+    each->mutable_training()->clear_rollback_factor();
+    each->mutable_training()->clear_spike_factor();
+    each->mutable_synchronization()->clear_compare_rounds();
   }
   Differences differences;
   MessageDifferencer differencer;

@@ -22,6 +22,21 @@ struct ScoreHistory {
   int epochs_since = 0;                   // epochs since then
 };
 
+// Of the learning rate's plateau schedule.
+struct PlateauState {
+  double factor = 1.0;              // product of all drops
+  int drops = 0;                    // number of drops
+  std::optional<double> best = {};  // score of the last improvement
+  int bad_epochs = 0;               // epochs since then
+  int cooldown = 0;                 // epochs that are not judged
+};
+
+// How often the run has gone back to a checkpoint because training had diverged.
+struct RollbackState {
+  int count = 0;
+  double factor = 1.0;  // of the learning rate, for all of them
+};
+
 struct RunState {
   std::vector<int> learners_per_device;
   std::size_t switches_done = 0;       // of JobOptions::switches
@@ -42,6 +57,8 @@ struct RunState {
   std::string first_skipped;
 
   ScoreHistory scores;
+  PlateauState plateau;
+  RollbackState rollbacks;
   std::optional<double> time_to_accuracy_seconds;
   std::optional<double> present_score;  // of the model at this point, if it was just evaluated at the end of an epoch
 

@@ -5,6 +5,7 @@
 #include "arbalest/v1/run_state.pb.h"
 #include "engine/error.h"
 #include "jobs/checkpoint/saved_run.h"
+#include "jobs/checkpoint/training_state_text.h"
 
 namespace arbalest::jobs {
 
@@ -13,28 +14,6 @@ namespace {
 template <typename Field, typename Values>
 void set_all(Field* field, const Values& values) {
   for (const auto& value : values) *field->Add() = value;
-}
-
-v1::RunState::Training to_proto(const scheduler::TrainingState& training) {
-  v1::RunState::Training message;
-  message.set_drops(training.drops);
-  message.set_steps_left(training.steps_left);
-  message.set_averaged_at(training.averaged_at);
-  message.set_last_learning_rate(training.last_learning_rate);
-  for (const scheduler::LearnerState& learner : training.learners) message.add_learner_steps(learner.steps);
-  set_all(message.mutable_optimizer_slots(), training.optimizer_slots);
-  return message;
-}
-
-scheduler::TrainingState from_proto(const v1::RunState::Training& message, std::uint64_t batches) {
-  scheduler::TrainingState training{.batches = batches,
-                                    .drops = message.drops(),
-                                    .steps_left = message.steps_left(),
-                                    .averaged_at = message.averaged_at(),
-                                    .last_learning_rate = message.last_learning_rate()};
-  training.optimizer_slots.assign(message.optimizer_slots().begin(), message.optimizer_slots().end());
-  for (const std::uint64_t steps : message.learner_steps()) training.learners.push_back({.steps = steps});
-  return training;
 }
 
 v1::RunState::Epoch to_proto(const scheduler::Progress& sums, double seconds) {
@@ -86,6 +65,28 @@ void read_scores(const v1::RunState::Scores& message, RunState& run) {
   if (message.has_best_model()) run.best_model_score = message.best_model();
 }
 
+v1::RunState::Plateau to_proto(const PlateauState& plateau) {
+  v1::RunState::Plateau message;
+  message.set_factor(plateau.factor);
+  message.set_drops(plateau.drops);
+  if (plateau.best) message.set_best(*plateau.best);
+  message.set_bad_epochs(plateau.bad_epochs);
+  message.set_cooldown(plateau.cooldown);
+  return message;
+}
+
+// A checkpoint of an older program has no such state.
+PlateauState read_plateau(const v1::RunState& run) {
+  if (!run.has_plateau()) return {};
+  const v1::RunState::Plateau& message = run.plateau();
+  PlateauState plateau{.factor = message.factor(),
+                       .drops = message.drops(),
+                       .bad_epochs = message.bad_epochs(),
+                       .cooldown = message.cooldown()};
+  if (message.has_best()) plateau.best = message.best();
+  return plateau;
+}
+
 }  // namespace
 
 std::string run_state_text(const SavedRun& saved) {
@@ -105,6 +106,9 @@ std::string run_state_text(const SavedRun& saved) {
   message.set_skipped_examples(run.skipped_examples);
   message.set_first_skipped(run.first_skipped);
   *message.mutable_scores() = scores_of(run);
+  *message.mutable_plateau() = to_proto(run.plateau);
+  message.mutable_rollbacks()->set_count(run.rollbacks.count);
+  message.mutable_rollbacks()->set_factor(run.rollbacks.factor);
   for (const LearnerStep& step : run.learners) {
     v1::RunState::LearnerStep& added = *message.add_learners();
     added.set_at_batch(step.at_batch);
@@ -145,6 +149,8 @@ SavedRun read_run_state(const Checkpoint& checkpoint, std::string_view name) {
   run.skipped_examples = message.skipped_examples();
   run.first_skipped = message.first_skipped();
   read_scores(message.scores(), run);
+  run.plateau = read_plateau(message);
+  if (message.has_rollbacks()) run.rollbacks = {message.rollbacks().count(), message.rollbacks().factor()};
   run.metrics_bytes = message.metrics_bytes();
   saved.origin = {message.origin().program(),
                   message.origin().processor(),

@@ -89,6 +89,8 @@ std::optional<double> score_of(const Checkpoint& checkpoint) {
   }
 }
 
+scheduler::Tensors read_saved_model(const Checkpoint& checkpoint) { return read_tensors(checkpoint, kModelFile); }
+
 SavedRun read_saved_run(const Checkpoint& checkpoint) {
   SavedRun saved = read_run_state(checkpoint, kStateFile);
   saved.job_text = read_text(checkpoint, kJobFile);

@@ -40,7 +40,10 @@ std::filesystem::path write_saved_run(const std::filesystem::path& checkpoints, 
 // The score of the checkpoint's model; none if it was not evaluated, or if its state cannot be read.
 std::optional<double> score_of(const Checkpoint& checkpoint);
 
-// Throws kCheckpoint, naming the checkpoint, if it was verified but is not one of a run, or is of another version.
+// Reads all but SavedRun::model, which training does not go on from. Throws kCheckpoint, naming the checkpoint, if it
+// was verified but is not one of a run, or is of another version.
 SavedRun read_saved_run(const Checkpoint& checkpoint);
+// Reads SavedRun::model.
+scheduler::Tensors read_saved_model(const Checkpoint& checkpoint);
 
 }  // namespace arbalest::jobs

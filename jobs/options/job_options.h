@@ -67,6 +67,13 @@ struct DataOptions {
   bool has_validation() const noexcept { return validation || validation_files; }
 };
 
+// What a run does when training diverges: the loss, a gradient or a weight is not finite, or the loss has a spike.
+struct DivergenceOptions {
+  bool rolls_back = false;       // goes back to the last checkpoint, with a lower learning rate; else the run stops
+  double rollback_factor = 0.5;  // of the learning rate, at each roll-back
+  double spike_factor = 3.0;     // scheduler::SpikeRule::factor; only if rolls_back
+};
+
 struct TrainingOptions {
   std::int64_t batch_size = 32;  // examples of one mini-batch, per learner
   int max_epochs = 10;
@@ -80,6 +87,7 @@ struct TrainingOptions {
                                        // model
   int statistics_examples = 2048;
   scheduler::MovingAverageOptions moving_average = {};
+  DivergenceOptions divergence = {};
 };
 
 struct OptimizerOptions {
@@ -139,6 +147,7 @@ struct JobOptions {
   std::vector<SynchronizationSwitch> switches;  // ascending
   bool reports_loss_gap = false;  // whether the gap between the model's and the learners' loss is reported for each
                                   // epoch
+  int compare_rounds = 500;       // rounds between two comparisons of the devices' copies of the model; 0: never
   std::vector<engine::DeviceSpec> devices;  // at least one
   std::vector<int> learners_per_device;     // by device, at the start
   bool learners_are_given = false;          // whether the user set the number; else it follows from the devices

@@ -9,6 +9,7 @@
 
 #include "jobs/messages/text.h"
 #include "jobs/report/run_directory.h"
+#include "jobs/report/run_event_text.h"
 
 namespace arbalest::jobs {
 
@@ -43,16 +44,6 @@ const std::optional<double>& best_of(const RunSummary& summary) {
   if (summary.accuracy_set == EvaluationSet::kTest)
     return is_rmse ? summary.best_test_rmse : summary.best_test_accuracy;
   return is_rmse ? summary.best_validation_rmse : summary.best_validation_accuracy;
-}
-
-// "4", or "4 on 'cpu:0-1', 2 on 'cpu:2,3'".
-std::string learners_text(const std::vector<std::string>& devices, const std::vector<int>& counts) {
-  if (counts.size() == 1) return std::to_string(counts.front());
-  std::vector<std::string> parts;
-  for (std::size_t device = 0; device < std::min(devices.size(), counts.size()); ++device) {
-    parts.push_back(fmt::format("{} on '{}'", counts[device], devices[device]));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string start_text(const RunStart& start) {
@@ -232,26 +223,19 @@ void ConsoleReporter::on_epoch(const EpochRow& row) {
   if (!note.empty()) say(fmt::format("  {}\n", note));
 }
 
-void ConsoleReporter::on_resize(const ResizeRow& row) {
-  if (options_.quiet) return;
-  if (row.to == row.from) {
-    say(fmt::format("{}\n", row.reason));
-  } else {
-    say(fmt::format("{} instead of {}: {}\n", learners_text(start_.devices, row.to),
-                    learners_text(start_.devices, row.from), row.reason));
-  }
+void ConsoleReporter::on_resize(const ResizeRow& row) { say_unless_quiet(resize_text(start_.devices, row)); }
+void ConsoleReporter::on_switch(const SwitchRow& row) { say_unless_quiet(switch_text(start_.devices, row)); }
+void ConsoleReporter::on_rate_drop(const RateDropRow& row) { say_unless_quiet(rate_drop_text(row)); }
+void ConsoleReporter::on_checkpoint(const CheckpointRow& row) { say_unless_quiet(checkpoint_text(row)); }
+
+// A roll-back is told even if little else is.
+void ConsoleReporter::on_rollback(const RollbackRow& row) {
+  on_warning(row.reason);
+  say(rollback_text(row));
 }
 
-void ConsoleReporter::on_switch(const SwitchRow& row) {
-  if (options_.quiet) return;
-  const std::vector<int>& learners = row.learners_per_device;
-  const std::string text = learners.size() == 1 ? counted(learners.front(), "learner")
-                                                : "learners: " + learners_text(start_.devices, learners);
-  say(fmt::format("epoch {:.2f}: {} instead of {}, {}\n", row.epoch, row.to, row.from, text));
-}
-
-void ConsoleReporter::on_checkpoint(const CheckpointRow& row) {
-  if (!options_.quiet) say(fmt::format("checkpoint of epoch {:.2f}: {}\n", row.epoch, row.path));
+void ConsoleReporter::say_unless_quiet(std::string_view text) {
+  if (!options_.quiet) say(text);
 }
 
 void ConsoleReporter::on_warning(const std::string& text) {

@@ -32,13 +32,16 @@ class ConsoleReporter final : public RunObserver {
   void on_epoch(const EpochRow& row) override;
   void on_resize(const ResizeRow& row) override;
   void on_switch(const SwitchRow& row) override;
+  void on_rate_drop(const RateDropRow& row) override;
+  void on_rollback(const RollbackRow& row) override;
   void on_checkpoint(const CheckpointRow& row) override;
   void on_warning(const std::string& text) override;
   void on_stop(int signal) override;
   void on_finish(const RunSummary& summary) override;
 
  private:
-  void say(std::string_view text);  // one or more whole lines
+  void say(std::string_view text);
+  void say_unless_quiet(std::string_view text);  // one or more whole lines
   void write(std::string_view text);
   void show_bar(const RunProgress& progress);
 

@@ -169,6 +169,29 @@ ordered_json to_json(const SwitchRow& row) {
           {"learners_per_device", row.learners_per_device}};
 }
 
+ordered_json to_json(const RateDropRow& row) {
+  return {{"batch", row.batch},
+          {"epoch", finite("epoch", row.epoch)},
+          {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
+          {"factor", finite("factor", row.factor)},
+          {"learning_rate", finite("learning_rate", row.learning_rate)},
+          {"reason", row.reason}};
+}
+
+ordered_json to_json(const RollbackRow& row) {
+  return {{"batch", row.batch},
+          {"epoch", finite("epoch", row.epoch)},
+          {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
+          {"loss", row.loss ? null_unless_finite(*row.loss) : ordered_json()},
+          {"reason", row.reason},
+          {"checkpoint", row.checkpoint},
+          {"to_batch", row.to_batch},
+          {"to_epoch", finite("to_epoch", row.to_epoch)},
+          {"factor", finite("factor", row.factor)},
+          {"rollbacks", row.rollbacks},
+          {"learners_per_device", row.learners_per_device}};
+}
+
 ordered_json to_json(const CheckpointRow& row) {
   return {{"batch", row.batch},
           {"epoch", finite("epoch", row.epoch)},

@@ -26,6 +26,8 @@ nlohmann::ordered_json to_json(const RunStart& start);
 nlohmann::ordered_json to_json(const EpochRow& row);
 nlohmann::ordered_json to_json(const ResizeRow& row);
 nlohmann::ordered_json to_json(const SwitchRow& row);
+nlohmann::ordered_json to_json(const RateDropRow& row);
+nlohmann::ordered_json to_json(const RollbackRow& row);
 nlohmann::ordered_json to_json(const CheckpointRow& row);
 nlohmann::ordered_json to_json(const ResumeRow& row);
 nlohmann::ordered_json to_json(const RunSummary& summary);  // the `finish` line and summary.json

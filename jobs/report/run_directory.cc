@@ -175,6 +175,19 @@ void RunDirectory::on_resize(const ResizeRow& row) {
 
 void RunDirectory::on_switch(const SwitchRow& row) { log("switch", to_json(row)); }
 
+void RunDirectory::on_rate_drop(const RateDropRow& row) { log("learning_rate_drop", to_json(row)); }
+
+void RunDirectory::on_rollback(const RollbackRow& row) {
+  log("rollback", to_json(row));
+  std::erase_if(learners_, [&](const LearnerStep& step) { return step.at_batch > row.to_batch; });
+  if (learners_.empty() || learners_.back().per_device != row.learners_per_device) {
+    learners_.push_back({row.to_batch, row.learners_per_device});
+  }
+  if (!writes_replay_) return;
+  replay_waits_ = true;
+  attempt([this] { write_replay(); });
+}
+
 void RunDirectory::on_checkpoint(const CheckpointRow& row) { log("checkpoint", to_json(row)); }
 
 void RunDirectory::on_warning(const std::string& text) { log("warning", {{"text", text}}); }

@@ -67,6 +67,8 @@ class RunDirectory final : public RunObserver {
   void on_resize(const ResizeRow& row) override;
   void on_switch(const SwitchRow& row) override;
   void on_save() override;
+  void on_rate_drop(const RateDropRow& row) override;
+  void on_rollback(const RollbackRow& row) override;
   void on_checkpoint(const CheckpointRow& row) override;
   void on_warning(const std::string& text) override;
   void on_finish(const RunSummary& summary) override;

@@ -70,7 +70,8 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
              .most_learners = may_resize(job) ? jobs::most_learners(job) : 1,
              .may_resize = may_resize(job),
              .state_slots = pools.front()->state_slots(),
-             .measures_gradients = measures_gradients(job)},
+             .measures_gradients = measures_gradients(job),
+             .compares_copies = job.compare_rounds > 0},
       sizes_{pools.front()->training_plan().parameters().moving_elements(),
              pools.front()->training_plan().parameters().statistic_elements(),
              pools.front()->training_plan().parameters().frozen_elements()},
@@ -141,6 +142,7 @@ std::int64_t MemoryForecast::center_bytes(const PerDevice& device, int learners)
   if (!vectors) return 0;
   std::size_t bytes = sma::Center::device_bytes(*device.device, sizes_, *vectors);
   if (needs.measures_gradients) bytes += sma::GradientSpread::device_bytes(sizes_.trainable());
+  if (needs.compares_copies) bytes += sma::CopyComparison::device_bytes(needs.most_learners);
   return signed_bytes(bytes);
 }
 

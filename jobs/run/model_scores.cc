@@ -6,6 +6,7 @@
 #include "engine/error.h"
 #include "engine/ops/accuracy.h"
 #include "jobs/messages/text.h"
+#include "scheduler/diverged.h"
 
 namespace arbalest::jobs {
 
@@ -102,10 +103,10 @@ std::string ModelScores::problem() const {
 void ModelScores::require_finite(std::string_view when) const {
   const std::string what = problem();
   if (what.empty()) return;
-  engine::fail(engine::ErrorKind::kDiverged,
-               "training diverged: {} {}; lower learning_rate.base, or check the initial values of its layers and the "
-               "data's normalization",
-               when, what);
+  throw scheduler::Diverged(fmt::format(
+      "training diverged: {} {}; lower learning_rate.base, or check the initial values of its layers and the "
+      "data's normalization",
+      when, what));
 }
 
 void ModelScores::write_to(EpochRow& row) const {

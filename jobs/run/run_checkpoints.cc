@@ -174,6 +174,20 @@ void RunCheckpoints::copy_and_write(std::optional<double> score, bool is_best) {
   saver_.save(std::move(saved), seconds_(), is_best);
 }
 
+void RunCheckpoints::write_again(SavedRun saved) {
+  const RunState now = state_now();
+  saved.run.elapsed_seconds = now.elapsed_seconds;
+  saved.run.skipped_examples = now.skipped_examples;
+  saved.run.first_skipped = now.first_skipped;
+  saved.run.metrics_bytes = now.metrics_bytes;
+  saved.run.rollbacks = now.rollbacks;
+  saved.run.scores.best_test = now.scores.best_test;
+  saved.run.scores.best_validation = now.scores.best_validation;
+  saved.run.best_model_score = saver_.best();
+  saver_.save(std::move(saved), seconds_(), /*is_best=*/false);
+  report(/*wait=*/true);
+}
+
 void RunCheckpoints::save_between_rounds() {
   report(/*wait=*/true);
   if (context_.save_requests != nullptr) answered_requests_ = *context_.save_requests;

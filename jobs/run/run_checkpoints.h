@@ -44,6 +44,9 @@ class RunCheckpoints {
   // the evaluated one. `is_last`: the run ends here, so a checkpoint is saved in any case.
   void save_between_rounds();
   void save_after_epoch(bool is_last);
+  // Writes `saved`, which the run has gone back to, once more with the present clock, log, roll-backs and best scores.
+  // Waits for the write.
+  void write_again(SavedRun saved);
   // Tells the observers of writes that have ended. `wait`: waits for the write under way.
   void report(bool wait);
   // Throws kOutOfMemory, with the reason, if the last checkpoint was not saved. Call it after report(true).

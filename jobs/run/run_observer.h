@@ -128,6 +128,32 @@ struct SwitchRow {
   std::vector<int> learners_per_device;  // from here on
 };
 
+// The learning rate has dropped, because the score has stopped improving (learning_rate.plateau).
+struct RateDropRow {
+  std::uint64_t batch = 0;  // mini-batches before this point
+  double epoch = 0.0;       // the same in epochs
+  double elapsed_seconds = 0.0;
+  double factor = 1.0;         // product of all drops
+  double learning_rate = 0.0;  // from here on
+  std::string reason;
+};
+
+// Training has diverged, and the run goes on from a checkpoint (training.on_divergence).
+struct RollbackRow {
+  std::uint64_t batch = 0;  // mini-batches enqueued when the divergence was found
+  double epoch = 0.0;       // the same in epochs
+  double elapsed_seconds = 0.0;
+  std::optional<double> loss = {};  // the loss that shows it; none if something else does
+  std::string reason;               // the error that the run would have ended with
+  std::string checkpoint = {};      // path
+  std::uint64_t to_batch = 0;       // position of the checkpoint
+  double to_epoch = 0.0;
+  double factor = 1.0;  // of the learning rate, for all roll-backs
+  int rollbacks = 0;    // the number of roll-backs so far, and the most that there may be
+  int most_rollbacks = 0;
+  std::vector<int> learners_per_device = {};  // from here on
+};
+
 // A checkpoint was written.
 struct CheckpointRow {
   std::uint64_t batch = 0;  // mini-batches before this point
@@ -189,6 +215,8 @@ class RunObserver {
   virtual void on_epoch(const EpochRow& row) = 0;
   virtual void on_resize(const ResizeRow& row) { static_cast<void>(row); }
   virtual void on_switch(const SwitchRow& row) { static_cast<void>(row); }
+  virtual void on_rate_drop(const RateDropRow& row) { static_cast<void>(row); }
+  virtual void on_rollback(const RollbackRow& row) { static_cast<void>(row); }
   virtual void on_checkpoint(const CheckpointRow& row) { static_cast<void>(row); }
   // Something went wrong that does not end the run.
   virtual void on_warning(const std::string& text) { static_cast<void>(text); }

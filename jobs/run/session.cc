@@ -31,6 +31,14 @@ SplitSize size_of(const dataflow::Dataset& data, const std::vector<dataflow::Res
   return {data.size(), !resident.empty(), bytes + data.memory_bytes()};
 }
 
+// The first epoch has no spikes.
+std::optional<scheduler::SpikeRule> spike_rule(const JobOptions& job, std::int64_t batches_per_epoch) {
+  const DivergenceOptions& divergence = job.training.divergence;
+  if (!divergence.rolls_back) return std::nullopt;
+  return scheduler::SpikeRule{.factor = divergence.spike_factor,
+                              .first_batch = static_cast<std::uint64_t>(batches_per_epoch)};
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
@@ -86,6 +94,8 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
                                                                          .may_resize = may_resize(job),
                                                                          .most_learners = jobs::most_learners(job),
                                                                          .measures_gradients = measures_gradients(job),
+                                                                         .spike = spike_rule(job, batches_per_epoch),
+                                                                         .compare_rounds = job.compare_rounds,
                                                                          .statistics_ring = statistics_ring_.get()},
                                                       pools_, *collective_);
 }

@@ -6,10 +6,12 @@
 
 #include "engine/error.h"
 #include "jobs/messages/text.h"
+#include "jobs/run/divergence/rollback.h"
 #include "jobs/run/live/closing.h"
 #include "jobs/run/live/early_end.h"
 #include "jobs/run/live/live_run.h"
 #include "jobs/run/live/opening.h"
+#include "jobs/run/live/plateau.h"
 #include "jobs/run/live/round_changes.h"
 #include "jobs/run/live/run_rows.h"
 #include "jobs/run/output_space.h"
@@ -40,8 +42,10 @@ class Trainer {
                                                         [this] { return run_.seconds(); });
       }
       announce_run(run_);
-      // A run that goes on in another directory has a checkpoint there from now on.
-      if (checkpoints_ && !is_new) checkpoints_->save_between_rounds();
+      // A run that may go back has a point to go back to from its start on, and a run that goes on in another directory
+      // has a checkpoint there.
+      const bool saves_now = !is_new || run_.job.training.divergence.rolls_back;
+      if (checkpoints_ && saves_now) checkpoints_->save_between_rounds();
       train();
       save_and_evaluate(run_, checkpoints_.get());
     } catch (const std::exception& error) {
@@ -59,13 +63,15 @@ class Trainer {
   // Trains until the target, the last epoch, a stop signal or divergence; sets the status.
   void train() {
     run_.summary.status = RunStatus::kCompleted;
-    try {
-      training_start_ = context_.now();
-      train_epochs();
-    } catch (const engine::Error& error) {
-      if (error.kind() != engine::ErrorKind::kDiverged) throw;
-      run_.summary.status = RunStatus::kDiverged;
-      run_.summary.message = error.what();
+    training_start_ = context_.now();
+    for (bool goes_on = true; goes_on;) {
+      try {
+        train_epochs();
+        return;
+      } catch (const engine::Error& error) {
+        if (error.kind() != engine::ErrorKind::kDiverged) throw;
+        goes_on = roll_back(run_, changes_, checkpoints_.get(), error);
+      }
     }
   }
 
@@ -160,6 +166,7 @@ class Trainer {
     summary.epochs = epoch;
     run_.tell(&RunObserver::on_epoch, epoch_row(run_, epoch, epoch_learning_rate_, elapsed, evaluation_seconds));
     run_.scores.require_finite(fmt::format("after epoch {}", epoch));
+    follow_plateau(run_, epoch);
     end_epoch(epoch);
     return reached;
   }

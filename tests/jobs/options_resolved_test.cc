@@ -135,6 +135,11 @@ TEST_CASE("the schema states the defaults that jobs get") {
   check("training.proto", "", "max_epochs");
   check("training.proto", "", "seed");
   check("training.proto", "", "precision");
+  check("training.proto", "", "on_divergence");
+  for (const char* field : {"rollback_factor", "spike_factor"}) {
+    check("training.proto", "", field, {"training.on_divergence=ROLL_BACK"});
+  }
+  check("synchronization.proto", "", "compare_rounds");
   for (const char* field : {"momentum", "weight_decay", "nesterov"}) check("optimizer.proto", "Sgd", field);
   for (const char* field : {"smoothing", "momentum", "epsilon", "weight_decay"}) {
     check("optimizer.proto", "RmsProp", field, {"optimizer.rmsprop={}"});
@@ -172,6 +177,9 @@ TEST_CASE("the schema states the defaults that jobs get") {
   check(rates, "Cosine", "final_factor", {"learning_rate.cosine={}"});
   for (const char* field : {"rising", "start_factor", "amplitude_factor"}) {
     check(rates, "Cyclic", field, {"learning_rate.cyclic.epochs=4"});
+  }
+  for (const char* field : {"factor", "patience", "min_improvement", "cooldown", "min_factor"}) {
+    check(rates, "Plateau", field, {"learning_rate.plateau={}"});
   }
   for (const char* field : {"rising", "start_factor", "final_factor"}) {
     check(rates, "OneCycle", field, {"learning_rate.one_cycle={}"});

@@ -127,6 +127,10 @@ struct RigOptions {
   std::optional<double> mean_from_epoch = {};
   bool evaluates_replicas = false;
   bool measures_gradients = false;
+  int compare_rounds = 0;  // rounds between two comparisons of the devices' copies; 0: never
+  std::optional<scheduler::SpikeRule> spike = {};
+  // Wraps the collective that connects the devices; empty: the real one alone.
+  std::function<std::unique_ptr<engine::Collective>(std::unique_ptr<engine::Collective>)> around_collective = {};
   engine::UpdateRule rule = engine::Sgd{.momentum = 0.9F, .weight_decay = 0.01F};
   std::optional<float> clip_gradient_norm = {};
   std::vector<dataflow::ParameterKind> without_decay = {};
@@ -188,6 +192,7 @@ class TrainingRig {
           options.learners[d], d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
     }
     collective_ = engine::make_collective(devices_);
+    if (options.around_collective) collective_ = options.around_collective(std::move(collective_));
     scheduler_ = std::make_unique<scheduler::Scheduler>(
         scheduler::Options{.learning_rate = options.learning_rate,
                            .synchronization = options.synchronization,
@@ -199,6 +204,8 @@ class TrainingRig {
                            .may_resize = options.most_learners > 0,
                            .most_learners = learners,
                            .measures_gradients = options.measures_gradients,
+                           .spike = options.spike,
+                           .compare_rounds = options.compare_rounds,
                            .statistics_ring = statistics_ring_.get()},
         pools_, *collective_);
   }

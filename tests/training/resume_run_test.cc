@@ -126,6 +126,7 @@ TEST_CASE("a run that is stopped several times ends with the bytes of one that n
       {"learners.per_device={growth { to: 4 epochs: 2 }}", "synchronization={s_sgd {}}"},
       {"learners.per_device={schedule { step { learners: 1 } step { at_batch: 900 learners: 3 } }}"},
       {"data.validation.fraction=0.1", "learning_rate={base: 0.02 multistep { drop { epoch: 1.4 factor: 0.1 } }}"},
+      {"learning_rate={base: 0.02 plateau { factor: 0.5 patience: 0 min_improvement: 1 cooldown: 1 }}"},
   };
   for (const auto& variant : variants) {
     CAPTURE(variant);

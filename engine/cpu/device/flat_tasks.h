@@ -8,6 +8,7 @@
 #include "engine/passes/moving_average.h"
 #include "engine/passes/round_weights.h"
 #include "engine/passes/tensor_sum.h"
+#include "engine/passes/vector_hash.h"
 #include "engine/passes/vector_spread.h"
 #include "engine/passes/weight_update.h"
 
@@ -24,5 +25,6 @@ void run_flat(const MovingAverage& task, const TaskContext& context);
 void run_flat(const GatherExamples& task, const TaskContext& context);
 void run_flat(const RoundWeights& task, const TaskContext& context);
 void run_flat(const TensorSum& task, const TaskContext& context);
+void run_flat(const VectorHash& task, const TaskContext& context);
 
 }  // namespace arbalest::engine::cpu

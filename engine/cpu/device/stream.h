@@ -83,7 +83,7 @@ class CpuStream final : public Stream {
   };
   using Work = std::variant<std::monostate, Event, Copy, FillZero, WeightUpdate, GradientClip, ReplicaDifference,
                             CentralUpdate, LocalAveraging, VectorMean, VectorSpread, MovingAverage, GatherExamples,
-                            RoundWeights, TensorSum, const CpuTaskGraph*, std::unique_ptr<Task>>;
+                            RoundWeights, TensorSum, VectorHash, const CpuTaskGraph*, std::unique_ptr<Task>>;
   struct Command {
     Work work;
     TaskInfo task = {};

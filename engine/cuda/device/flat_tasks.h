@@ -9,6 +9,7 @@
 #include "engine/passes/moving_average.h"
 #include "engine/passes/round_weights.h"
 #include "engine/passes/tensor_sum.h"
+#include "engine/passes/vector_hash.h"
 #include "engine/passes/vector_spread.h"
 #include "engine/passes/weight_update.h"
 
@@ -27,5 +28,6 @@ void run_flat(const MovingAverage& task, const StreamContext& context);
 void run_flat(const GatherExamples& task, const StreamContext& context);
 void run_flat(const RoundWeights& task, const StreamContext& context);
 void run_flat(const TensorSum& task, const StreamContext& context);
+void run_flat(const VectorHash& task, const StreamContext& context);
 
 }  // namespace arbalest::engine::cuda

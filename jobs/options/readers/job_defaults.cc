@@ -4,6 +4,7 @@
 
 #include "dataflow/models/model_defaults.h"
 #include "jobs/options/data/data_defaults.h"
+#include "jobs/options/divergence/divergence_reader.h"
 #include "jobs/options/job_options.h"
 #include "jobs/options/parameters/initialize_reader.h"
 #include "jobs/options/readers/checkpoint_reader.h"
@@ -39,6 +40,7 @@ void fill_training(v1::Training& training) {
   }
   if (!training.has_batch_norm_examples()) training.set_batch_norm_examples(defaults.statistics_examples);
   if (!training.has_moving_average_epochs()) training.set_moving_average_epochs(defaults.moving_average.epochs);
+  fill_divergence(training);
 }
 
 }  // namespace

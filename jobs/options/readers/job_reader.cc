@@ -7,6 +7,7 @@
 #include "jobs/options/data/data_reader.h"
 #include "jobs/options/data/known_datasets.h"
 #include "jobs/options/data/validation_check.h"
+#include "jobs/options/divergence/divergence_reader.h"
 #include "jobs/options/parameters/initialize_reader.h"
 #include "jobs/options/parameters/parameter_rules_reader.h"
 #include "jobs/options/readers/checkpoint_reader.h"
@@ -114,6 +115,7 @@ class JobReader {
       options_.training.moving_average.mean_from_epoch = training.mean_from_epoch();
     }
     read_end(training);
+    options_.training.divergence = read_divergence(job_, issues_);
     if (training.has_target_accuracy()) {
       options_.training.target_accuracy = training.target_accuracy();
       issues_.add("training.target_accuracy", check_target(training.target_accuracy()));

@@ -24,6 +24,7 @@ namespace {
 constexpr int kMaxPulledPeriod = 1000;  // learners hold the results of a whole round
 constexpr int kMaxPeriod = 100000;
 constexpr double kMaxBucketMb = 1024.0;
+constexpr int kMostCompareRounds = 1'000'000'000;
 constexpr double kMegabyte = 1 << 20;
 
 v1::Synchronization::LocalState message_of(LocalState state) {
@@ -293,6 +294,7 @@ void fill_synchronization(v1::Synchronization& synchronization) {
     fill(*synchronization.mutable_sma());
   }
   if (!synchronization.has_report_loss_gap()) synchronization.set_report_loss_gap(false);
+  if (!synchronization.has_compare_rounds()) synchronization.set_compare_rounds(JobOptions().compare_rounds);
   for (v1::Switch& each : *synchronization.mutable_switch_()) {
     visit_kind(each, [](auto& kind, const char*) { fill(kind); });
   }
@@ -301,6 +303,9 @@ void fill_synchronization(v1::Synchronization& synchronization) {
 void read_synchronization(const v1::Synchronization& synchronization, JobOptions& options,
                           dataflow::FieldIssues& issues) {
   options.reports_loss_gap = synchronization.report_loss_gap();
+  options.compare_rounds = synchronization.compare_rounds();
+  issues.add("synchronization.compare_rounds",
+             out_of_range("compare_rounds", options.compare_rounds, {0, kMostCompareRounds}));
   const scheduler::MovingAverageOptions& average = options.training.moving_average;
   if (options.reports_loss_gap && (average.epochs > 0.0 || average.mean_from_epoch)) {
     issues.add("synchronization.report_loss_gap",

@@ -14,7 +14,10 @@ LiveRun::LiveRun(const JobOptions& job_options, const RunContext& run_context)
   summary.precision = job.training.precision;
   summary.seed = job.training.seed;
   summary.accuracy_set = scores.accuracy_set();
-  if (context.output_directory.empty()) job.checkpoint.keep_last = 0;  // there is no place for checkpoints
+  if (context.output_directory.empty()) {  // there is no place for checkpoints
+    job.checkpoint.keep_last = 0;
+    job.training.divergence.rolls_back = false;
+  }
   add_learner_step(job.learners_per_device);
   for (const engine::DeviceSpec& device : job.devices) summary.devices.push_back(device.name);
 }
@@ -33,6 +36,11 @@ void LiveRun::add_learner_step(std::vector<int> per_device) {
   if (steps.empty() || steps.back().per_device != state.learners_per_device) {
     steps.push_back({batch, state.learners_per_device, {}});
   }
+}
+
+void LiveRun::apply_rate_factor() const {
+  session->scheduler().lower_rate(state.plateau.factor * state.rollbacks.factor,
+                                  state.plateau.drops + state.rollbacks.count);
 }
 
 double LiveRun::epochs(std::int64_t count) const {

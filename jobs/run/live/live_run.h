@@ -42,6 +42,8 @@ struct LiveRun {
   void set_learners(std::vector<int> per_device);
   // The same, as a step of the schedule that replays the run. The learners of a switch are part of the job instead.
   void add_learner_step(std::vector<int> per_device);
+  // Lowers the schedule's learning rate by the drops and roll-backs of the state.
+  void apply_rate_factor() const;
 
   // Examples trained on so far, and a number of examples in epochs.
   std::int64_t examples() const { return state.examples + state.epoch.examples; }

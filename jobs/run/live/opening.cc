@@ -54,6 +54,7 @@ void resume_run(LiveRun& run, SavedRun& saved) {
                           .from = saved.run.learners_per_device,
                           .to = state.learners_per_device};
   run.add_learner_step(state.learners_per_device);
+  run.apply_rate_factor();
   saved.training = {};
   saved.model = {};
 }

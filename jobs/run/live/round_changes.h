@@ -17,6 +17,8 @@ class RoundChanges {
   // Begins to follow the job's changes: from its start, or from the state that a checkpoint has set.
   void begin();
   void go_on();
+  // Ends what prepares learners beside the training, so that the session may be restored; go_on() must follow.
+  void stop() { changes_.reset(); }
 
   // Carries out the changes that are due before the next stride.
   void carry_out();

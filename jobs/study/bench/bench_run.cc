@@ -42,6 +42,10 @@ void read_metrics(const std::filesystem::path& path, BenchRun& run) {
       run.rows.back().device_busy = number_or_none(row, "device_busy");
       run.rows.back().averaging_wait = number_or_none(row, "averaging_wait");
     }
+    if (event == "rollback") {  // the run trains these epochs again
+      const double kept = row.at("to_epoch");
+      std::erase_if(run.rows, [&](const auto& of_epoch) { return of_epoch.epoch > kept; });
+    }
     if (event != "epoch") continue;
     run.rows.push_back({.epoch = row.at("epoch"),
                         .elapsed_seconds = row.at("elapsed_seconds"),

@@ -1,0 +1,16 @@
+// Reads what a job does when training diverges: training.on_divergence and its fields.
+#pragma once
+
+#include "arbalest/v1/job.pb.h"
+#include "dataflow/models/field_issues.h"
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+// Sets the fields that are missing to their defaults.
+void fill_divergence(v1::Training& training);
+
+// Reads a job with its defaults. Adds issues with paths in the job; if there are any, the result must not be used.
+DivergenceOptions read_divergence(const v1::Job& job, dataflow::FieldIssues& issues);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,18 @@
+// Reads the schedule of a job's learning rate: the curve after the warm-up.
+#pragma once
+
+#include "arbalest/v1/learning_rate.pb.h"
+#include "dataflow/models/field_issues.h"
+#include "scheduler/learning_rate.h"
+
+namespace arbalest::jobs {
+
+// Sets the missing fields of the schedule to their defaults. Schedules with an end get `left`, the epochs from the end
+// of the warm-up to that of the job.
+void fill_curve(v1::LearningRate& rate, double left);
+
+// Reads the schedule; `rate` must have its defaults. `warm_up`: epochs of the warm-up. Adds issues with paths in the
+// job; if there are any, the result must not be used.
+scheduler::LearningRateCurve read_curve(const v1::LearningRate& rate, double warm_up, dataflow::FieldIssues& issues);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,110 @@
+#include "jobs/run/divergence/rollback.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/messages/failure.h"
+#include "jobs/messages/text.h"
+#include "jobs/run/divergence/rollback_point.h"
+#include "scheduler/diverged.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// The best of two scores, of which there may be none.
+std::optional<double> better(std::optional<double> a, std::optional<double> b, bool smaller_is_better) {
+  if (!a || !b) return a ? a : b;
+  return (*a < *b) == smaller_is_better ? a : b;
+}
+
+// The loss that shows the divergence; none if something else does.
+std::optional<double> loss_of(const engine::Error& error) {
+  const auto* diverged = dynamic_cast<const scheduler::Diverged*>(&error);
+  return diverged == nullptr ? std::nullopt : std::optional(diverged->loss());
+}
+
+// Finds the point; sets `problem` if there is none.
+std::optional<RollbackPoint> find_point(const LiveRun& run, std::string& problem) {
+  const auto warn = [&](const std::string& text) { run.tell(&RunObserver::on_warning, text); };
+  try {
+    std::optional<RollbackPoint> point = find_rollback_point(checkpoints_of(run.context.output_directory), warn);
+    if (!point) problem = "no checkpoint of finite numbers is left to go back to";
+    return point;
+  } catch (const std::exception& error) {
+    problem = fmt::format("the run cannot go back: {}", as_error(error).what());
+    return std::nullopt;
+  }
+}
+
+void end(LiveRun& run, const engine::Error& error, const std::string& problem) {
+  run.summary.status = RunStatus::kDiverged;
+  run.summary.message = error.what();
+  if (!problem.empty()) run.summary.message += "; " + problem;
+}
+
+// Sets session and state to those of the checkpoint, but for what the run has gained or lost since then.
+void restore(LiveRun& run, const SavedRun& saved) {
+  RunState& state = run.state;
+  const RunState before = state;
+  const ScoreHistory scores = run.scores.history();
+  resume(saved, origin_of(run.job, *run.session, run.context.program), run.job, *run.session, state);
+  const bool smaller = run.scores.smaller_is_better();
+  state.scores.best_test = better(scores.best_test, state.scores.best_test, smaller);
+  state.scores.best_validation = better(scores.best_validation, state.scores.best_validation, smaller);
+  state.skipped_examples = before.skipped_examples;  // the rings count on
+  state.first_skipped = before.first_skipped;
+  state.rollbacks = {before.rollbacks.count + 1, before.rollbacks.factor * run.job.training.divergence.rollback_factor};
+  run.scores.forget();
+  run.scores.continue_from(state.scores);
+  run.summary.epochs = state.epochs;
+  run.summary.time_to_accuracy_seconds = state.time_to_accuracy_seconds;
+  run.set_learners(state.learners_per_device);
+  run.apply_rate_factor();
+}
+
+}  // namespace
+
+bool roll_back(LiveRun& run, RoundChanges& changes, RunCheckpoints* checkpoints, const engine::Error& error) {
+  std::string problem;
+  const int done = run.state.rollbacks.count;
+  if (!run.job.training.divergence.rolls_back || checkpoints == nullptr) {
+    end(run, error, "");
+    return false;
+  }
+  if (done >= kMostRollbacks) {
+    end(run, error,
+        fmt::format("the run has gone back {}, to {:g} times the learning rate (training.on_divergence)",
+                    counted(done, "time"), run.state.rollbacks.factor));
+    return false;
+  }
+  const scheduler::Scheduler& scheduler = run.session->scheduler();
+  RollbackRow row{.batch = scheduler.batches(),
+                  .epoch = scheduler.progress(),
+                  .elapsed_seconds = run.seconds(),
+                  .loss = loss_of(error),
+                  .reason = error.what(),
+                  .most_rollbacks = kMostRollbacks};
+  checkpoints->report(/*wait=*/true);
+  std::optional<RollbackPoint> point = find_point(run, problem);
+  if (!point) {
+    end(run, error, problem);
+    return false;
+  }
+  changes.stop();
+  restore(run, point->saved);
+  changes.go_on();
+  row.checkpoint = point->path.string();
+  row.to_batch = scheduler.batches();
+  row.to_epoch = scheduler.progress();
+  row.rollbacks = run.state.rollbacks.count;
+  row.factor = run.state.rollbacks.factor;
+  row.learners_per_device = run.state.learners_per_device;
+  run.tell(&RunObserver::on_rollback, row);
+  checkpoints->write_again(std::move(point->saved));
+  return true;
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,47 @@
+#include "jobs/run/divergence/rollback_point.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "jobs/checkpoint/checkpoint_store.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+bool are_finite(const scheduler::Tensors& tensors) {
+  return std::ranges::all_of(tensors, [](const dataflow::NamedTensor& tensor) {
+    return std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); });
+  });
+}
+
+}  // namespace
+
+bool is_finite(const SavedRun& saved) {
+  const scheduler::TrainingState& training = saved.training;
+  for (const auto* vector : {&saved.model, &training.model, &training.center, &training.center_before,
+                             &training.velocity, &training.average}) {
+    if (!are_finite(*vector)) return false;
+  }
+  for (const scheduler::LearnerState& learner : training.learners) {
+    if (!are_finite(learner.weights) || !std::ranges::all_of(learner.optimizer, are_finite)) return false;
+  }
+  return std::isfinite(saved.run.epoch.loss_sum) && std::isfinite(training.losses.loss_sum);
+}
+
+std::optional<RollbackPoint> find_rollback_point(const std::filesystem::path& checkpoints,
+                                                 const std::function<void(const std::string&)>& warn) {
+  while (const std::optional<Checkpoint> newest = newest_checkpoint(checkpoints, warn)) {
+    RollbackPoint point{read_saved_run(*newest), newest->path};
+    point.saved.model = read_saved_model(*newest);
+    if (is_finite(point.saved)) return point;
+    const std::filesystem::path aside = set_aside(newest->path, "not-finite");
+    warn(fmt::format("the checkpoint '{}' holds numbers that are not finite, so no run goes on from it; it is now '{}'",
+                     newest->path.string(), aside.filename().string()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace arbalest::jobs

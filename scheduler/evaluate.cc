@@ -1,0 +1,112 @@
+// Evaluates the model and the replicas, and copies the model to the host.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/error.h"
+#include "scheduler/replica_distance.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/spread_batches.h"
+
+namespace arbalest::scheduler {
+
+using learners::Learner;
+using learners::LearnerPool;
+using learners::Ticket;
+
+void Scheduler::move_averages(bool rounds_them) {
+  const float weight = moving_average_.take(progress());
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
+    engine::BFloat16* rounded = rounds_them ? pools_[p]->rounded_evaluation_weights() : nullptr;
+    evaluation_ready_[p] = synchronizer_.read_model(p, pools_[p]->evaluation_weights(), weight, rounded);
+  }
+}
+
+void Scheduler::refresh_evaluation_weights(Statistics statistics) {
+  gathered_ = gather_model() ? std::optional(synchronizer_.ticket()) : std::nullopt;
+  move_averages(true);
+  if (!statistics_ || statistics == Statistics::kAveraged) return;
+  if (!statistics_->are_of(batches_)) measure_statistics();
+  for (std::size_t p = 0, j = 0; p < pools_.size(); j += ready_[p++].size()) {
+    evaluation_ready_[p] = statistics_->enqueue_copy(*pools_[p], *learners_[j], evaluation_ready_[p]);
+  }
+}
+
+void Scheduler::forget_statistics() {
+  for (const engine::Event& copied : statistics_->copies()) wait(copied);
+  statistics_->start();
+}
+
+void Scheduler::measure_statistics() {
+  forget_statistics();
+  spread_batches(
+      *options_.statistics_ring, learners_.size(), kRunAhead,
+      [&](std::size_t j, const dataflow::Batch& batch) {
+        return learners_[j]->measure_statistics(batch, {.task = batch.number, .seed = options_.seed},
+                                                evaluation_ready_[pool_of_[j]]);
+      },
+      [&](const engine::Event& event) { wait(event); },
+      [&](const Ticket& ticket) { statistics_->add(ticket.statistics); });
+  statistics_->finish(batches_);
+}
+
+Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
+  ARBALEST_CHECK(tasks_.empty());
+  refresh_evaluation_weights(Statistics::kReestimated);
+  Progress sums;
+  spread_batches(
+      ring, learners_.size(), kRunAhead,
+      [&](std::size_t j, const dataflow::Batch& batch) {
+        return learners_[j]->evaluate(batch, evaluation_ready_[pool_of_[j]]);
+      },
+      [&](const engine::Event& event) { wait(event); },
+      [&](const Ticket& ticket) {
+        sums.examples += ticket.examples;
+        sums.loss_sum += static_cast<double>(ticket.result->loss_sum);
+        sums.correct += static_cast<double>(ticket.result->correct);
+        sums.correct_top5 += static_cast<double>(ticket.result->correct_top5);
+      });
+  if (sums.examples == 0) {
+    engine::fail(engine::ErrorKind::kData,
+                 "no example of the evaluated set can be read; `arbalest data verify` names them with their reasons");
+  }
+  const auto examples = static_cast<double>(sums.examples);
+  std::optional<sma::AveragingResult> gathered;
+  if (gathered_) {
+    wait(gathered_->done);
+    gathered = *gathered_->result;
+  }
+  return {.loss = sums.loss_sum / examples,
+          .accuracy = sums.correct / examples,
+          .top5_accuracy = sums.correct_top5 / examples,
+          .examples = sums.examples,
+          .replica_distance = gathered ? distance_of(*gathered, learners()) : 0.0,
+          .replica_spread = gathered ? spread_of(*gathered, learners()) : 0.0};
+}
+
+double Scheduler::evaluate_replicas(dataflow::BatchRing& ring) {
+  ARBALEST_CHECK(tasks_.empty() && options_.evaluates_replicas);
+  double loss_sum = 0.0;
+  std::int64_t examples = 0;
+  while (const auto batch = ring.next()) {
+    std::vector<Ticket> tickets;
+    for (Learner* learner : learners_) tickets.push_back(learner->evaluate_own_weights(*batch));
+    for (const Ticket& ticket : tickets) {
+      wait(ticket.done);
+      loss_sum += static_cast<double>(ticket.result->loss_sum);
+      examples += ticket.examples;
+    }
+    ring.release(batch->number);
+  }
+  ring.restart();
+  return loss_sum / static_cast<double>(std::max<std::int64_t>(examples, 1));
+}
+
+std::vector<dataflow::NamedTensor> Scheduler::snapshot(Statistics statistics) {
+  abandon();
+  refresh_evaluation_weights(statistics);
+  for (const engine::Event& ready : evaluation_ready_) wait(ready);
+  LearnerPool& first = *pools_.front();
+  return first.training_plan().parameters().to_canonical(first.device(), first.evaluation_weights());
+}
+
+}  // namespace arbalest::scheduler

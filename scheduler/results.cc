@@ -1,0 +1,133 @@
+// Takes the results of enqueued work, and checks them.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/error.h"
+#include "scheduler/diverged.h"
+#include "scheduler/replica_distance.h"
+#include "scheduler/scheduler.h"
+
+namespace arbalest::scheduler {
+
+using learners::Ticket;
+
+namespace {
+
+// The likely remedy for values that are not finite. The learning rate does not affect the loss of a learner's first
+// mini-batch.
+const char* remedy(bool is_first, bool loss_is_finite) {
+  if (!is_first) return "lower learning_rate.base, or check the data's normalization";
+  if (!loss_is_finite) return "check the initial values of the model's layers, and the data's normalization";
+  return "check the initial values of the model's layers and the data's normalization, or lower learning_rate.base";
+}
+
+// "on 'cpu:1' (hash 0123456789abcdef)"; a device whose own copies differ has several hashes.
+std::string hashes_text(const std::string& device, const std::vector<std::uint64_t>& hashes) {
+  return fmt::format("on '{}' ({} {:016x})", device, hashes.size() == 1 ? "hash" : "hashes", fmt::join(hashes, ", "));
+}
+
+}  // namespace
+
+void Progress::add(const Progress& later) {
+  tasks += later.tasks;
+  examples += later.examples;
+  loss_sum += later.loss_sum;
+  correct += later.correct;
+  correct_top5 += later.correct_top5;
+  if (later.replica_distance > 0.0) {
+    replica_distance = later.replica_distance;
+    replica_spread = later.replica_spread;
+  }
+  host_seconds += later.host_seconds;
+  gradient_square_mean += later.gradient_square_mean;
+  mean_gradient_square += later.mean_gradient_square;
+  gradient_samples += later.gradient_samples;
+}
+
+void Scheduler::pop_stride(Progress& progress) {
+  const Stride stride = strides_.pop();
+  for (std::size_t i = 0; i < stride.tasks; ++i) pop_task(progress);
+  if (stride.averages) pop_averaging(progress);
+  if (stride.compares) check_copies(stride);
+  if (stride.measures) {
+    const sma::SpreadSample sample = synchronizer_.take_spread();
+    progress.gradient_square_mean += sample.square_mean;
+    progress.mean_gradient_square += sample.mean_square;
+    ++progress.gradient_samples;
+  }
+}
+
+void Scheduler::pop_averaging(Progress& progress) {
+  const sma::AveragingTicket averaging = averagings_.pop();
+  wait(averaging.done);
+  const sma::AveragingResult& result = *averaging.result;
+  if (result.non_finite > 0.0F) {
+    throw Diverged(fmt::format("training diverged: {} weights of the replicas are not finite; lower learning_rate.base",
+                               result.non_finite));
+  }
+  progress.replica_distance = distance_of(result, learners());
+  progress.replica_spread = spread_of(result, learners());
+}
+
+void Scheduler::pop_task(Progress& progress) {
+  const Task task = tasks_.pop();
+  wait(task.ticket.done);
+  task.ring->release(task.ticket.task);
+  check_finite(task);
+  ++progress.tasks;
+  progress.examples += task.ticket.examples;
+  progress.loss_sum += static_cast<double>(task.ticket.result->loss_sum);
+  progress.correct += static_cast<double>(task.ticket.result->correct);
+  progress.correct_top5 += static_cast<double>(task.ticket.result->correct_top5);
+  if (loss_watch_) watch_loss(task);
+}
+
+void Scheduler::check_finite(const Task& task) const {
+  const Ticket& ticket = task.ticket;
+  const engine::StepResult& result = *ticket.result;
+  if (std::isfinite(result.loss_sum) && result.non_finite == 0) return;
+  const auto& device = pools_[pool_of_[task.learner]]->device();
+  const std::string what = std::isfinite(result.loss_sum)
+                               ? fmt::format("{} elements of its step are not finite", result.non_finite)
+                               : fmt::format("its loss is {}", std::abs(result.loss_sum));  // so that it is not -nan
+  throw Diverged(fmt::format("training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}", task.learner,
+                             device.name(), ticket.task, epochs_of(ticket.task), what,
+                             remedy(ticket.task < learners_.size(), std::isfinite(result.loss_sum))),
+                 static_cast<double>(result.loss_sum) / std::max(1, ticket.examples));
+}
+
+void Scheduler::watch_loss(const Task& task) {
+  const auto loss_sum = static_cast<double>(task.ticket.result->loss_sum);
+  const std::optional<LossSpike> spike = loss_watch_->add(task.ticket.task, task.ticket.examples, loss_sum);
+  if (!spike) return;
+  throw Diverged(fmt::format("training diverged: up to mini-batch {} (epoch {:.2f}) the training loss rose to {:.4g}, "
+                             "where {:.4g} was usual (training.spike_factor); lower learning_rate.base",
+                             task.ticket.task, epochs_of(task.ticket.task), spike->loss, spike->usual),
+                 spike->loss);
+}
+
+void Scheduler::check_copies(const Stride& stride) {
+  const sma::CopyHashes& hashes = synchronizer_.take_comparison();
+  const std::vector<std::size_t> faulty = sma::faulty_devices(hashes);
+  if (faulty.empty()) {
+    equal_at_ = stride.batches;
+    return;
+  }
+  std::vector<std::string> devices;
+  for (const std::size_t d : faulty) devices.push_back(hashes_text(pools_[d]->device().name(), hashes[d]));
+  const bool is_one = faulty.size() == 1;
+  engine::fail(
+      engine::ErrorKind::kDevice,
+      "after round {} (mini-batch {}) the devices' copies of the model differ: {} {}; memory there, or what "
+      "carries data to it, changes bits: test {} (a GPU by `nvidia-smi -q -d ECC`, a machine by a memory test), "
+      "take {} out of the job's devices, and go on with --resume from a checkpoint at or before mini-batch {}, "
+      "where the copies were last equal",
+      stride.round, stride.batches,
+      is_one ? "the wrong one is" : "nothing tells which of these is wrong:", fmt::join(devices, ", "),
+      is_one ? "it" : "them", is_one ? "it" : "the faulty one", equal_at_);
+}
+
+}  // namespace arbalest::scheduler

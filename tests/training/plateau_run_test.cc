@@ -1,0 +1,141 @@
+// Whole runs whose learning rate drops where the score stops improving.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "jobs/run/live/plateau.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/training/whole_run.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+using jobs::PlateauState;
+using jobs::RunStatus;
+using scheduler::Plateau;
+
+// The factor after each epoch with these scores.
+std::vector<double> factors(const Plateau& rule, const std::vector<double>& scores, bool smaller_is_better = false,
+                            int warm_up = 0) {
+  PlateauState state;
+  std::vector<double> factors;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    jobs::count_epoch(rule, scores[i], smaller_is_better, static_cast<int>(i) + 1 >= warm_up, state);
+    factors.push_back(state.factor);
+  }
+  return factors;
+}
+
+class Listener final : public jobs::RunObserver {
+ public:
+  void on_start(const jobs::RunStart& start) override { warnings = start.warnings; }
+  void on_progress(const jobs::RunProgress&) override {}
+  void on_epoch(const jobs::EpochRow& row) override { rows.push_back(row); }
+  void on_rate_drop(const jobs::RateDropRow& row) override { drops.push_back(row); }
+  void on_finish(const jobs::RunSummary&) override {}
+
+  std::vector<std::string> warnings;
+  std::vector<jobs::EpochRow> rows;
+  std::vector<jobs::RateDropRow> drops;
+};
+
+jobs::RunSummary run_with(Listener& listener, const std::vector<std::string>& settings, const std::string& output) {
+  std::vector<std::string> all = {"devices=cpu", "training.max_epochs=4", "training.batch_size=32",
+                                  "training.target_accuracy=default", "learners.per_device.fixed=2"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  jobs::RunContext context;
+  context.output_directory = output;
+  context.observers = {&listener};
+  return jobs::train(load("logistic-digits.txtpb", all), context);
+}
+
+}  // namespace
+
+TEST_CASE("the learning rate drops after more epochs without an improvement than the patience allows", "[plateau]") {
+  const Plateau rule{.factor = 0.5, .patience = 1, .min_improvement = 0.01};
+  //                      best  bad   bad   best  bad   bad  bad   bad
+  CHECK(factors(rule, {0.50, 0.505, 0.50, 0.60, 0.55, 0.6, 0.609, 0.6}) ==
+        std::vector<double>{1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125});
+  // The improvement is measured from the best score, not from the last.
+  CHECK(factors(rule, {0.500, 0.508, 0.512, 0.50}) == std::vector<double>{1, 1, 1, 1});
+  CHECK(factors({.factor = 0.1, .patience = 0, .min_improvement = 0.0}, {0.5, 0.5, 0.6}) ==
+        std::vector<double>{1, 0.1, 0.1});
+}
+
+TEST_CASE("an error that should be small falls to improve", "[plateau]") {
+  const Plateau rule{.factor = 0.5, .patience = 0, .min_improvement = 0.0};
+  CHECK(factors(rule, {0.9, 0.8, 0.85, 0.7}, true) == std::vector<double>{1, 1, 0.5, 0.5});
+}
+
+TEST_CASE("epochs of the cooldown and of the warm-up are not judged, and the factor has a minimum", "[plateau]") {
+  const Plateau rule{.factor = 0.5, .patience = 0, .min_improvement = 0.0, .cooldown = 2, .min_factor = 0.3};
+  //                    best bad  cool cool bad  cool cool bad
+  CHECK(factors(rule, {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}) ==
+        std::vector<double>{1, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3, 0.3});
+  CHECK(factors({.factor = 0.5, .patience = 0}, {0.5, 0.5, 0.5, 0.5}, false, 3) ==
+        std::vector<double>{1, 1, 0.5, 0.25});
+}
+
+TEST_CASE("a drop on a plateau trains like a drop that the job places there", "[plateau]") {
+  // No epoch improves by 1, so the rate drops after every epoch but the first.
+  for (const char* scheme : {"sma {}", "ea_sgd {}", "s_sgd {}", "local_sgd { period: 7 }"}) {
+    CAPTURE(scheme);
+    const std::string synchronization = std::string("synchronization={") + scheme + "}";
+    Listener judged;
+    const TemporaryDirectory first;
+    const auto dropped = run_with(
+        judged, {synchronization, "learning_rate={base: 0.02 plateau { factor: 0.5 patience: 1 min_improvement: 1 }}"},
+        first.path().string());
+    REQUIRE(judged.drops.size() == 1);
+    CHECK(judged.drops[0].epoch == Approx(3.0).epsilon(0.01));
+    CHECK(judged.drops[0].factor == 0.5);
+    CHECK(judged.drops[0].learning_rate == Approx(judged.rows[2].learning_rate / 2));
+    CHECK(judged.rows[3].learning_rate == judged.drops[0].learning_rate);
+    CHECK_THAT(judged.drops[0].reason, ContainsSubstring("2 epochs in a row without an improvement"));
+
+    Listener placed;
+    const TemporaryDirectory second;
+    const auto expected =
+        run_with(placed, {synchronization, "learning_rate={base: 0.02 multistep { drop { epoch: 3 factor: 0.5 } }}"},
+                 second.path().string());
+    CHECK(dropped.model_sha256 == expected.model_sha256);
+    CHECK(judged.rows[3].train_loss == placed.rows[3].train_loss);
+  }
+}
+
+TEST_CASE("the validation set judges the plateau if there is one", "[plateau]") {
+  Listener listener;
+  const TemporaryDirectory output;
+  run_with(listener,
+           {"learning_rate={base: 0.02 plateau { patience: 0 min_improvement: 0 }}", "data.validation.fraction=0.1",
+            "training.max_epochs=6"},
+           output.path().string());
+  PlateauState state;
+  std::vector<double> expected;
+  for (const jobs::EpochRow& row : listener.rows) {
+    expected.push_back(state.factor);
+    jobs::count_epoch({.patience = 0, .min_improvement = 0.0}, row.validation_accuracy, false, true, state);
+  }
+  for (std::size_t i = 0; i < listener.rows.size(); ++i) {
+    CHECK(listener.rows[i].learning_rate == Approx(listener.rows[0].learning_rate * expected[i]));
+  }
+}
+
+TEST_CASE("a plateau that cannot come before the end of the job is a warning", "[plateau]") {
+  const auto warned = [](const std::string& fields, int epochs) {
+    const auto job = load("logistic-digits.txtpb",
+                          {"learning_rate={base: 0.02 " + fields + "}", fmt::format("training.max_epochs={}", epochs)});
+    for (const std::string& warning : job.warnings) {
+      if (warning.find("learning_rate.plateau never drops") != std::string::npos) return true;
+    }
+    return false;
+  };
+  CHECK(warned("plateau {}", 12));
+  CHECK_FALSE(warned("plateau {}", 13));
+  CHECK(warned("plateau { patience: 2 } warm_up { epochs: 5 }", 7));
+  CHECK_FALSE(warned("plateau { patience: 2 } warm_up { epochs: 5 }", 8));
+}
+
+}  // namespace arbalest::tests

@@ -1,0 +1,297 @@
+// Whole runs whose training diverges and that go back to a checkpoint, through jobs::train.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/checkpoint/checkpoint_store.h"
+#include "jobs/report/resume_point.h"
+#include "jobs/report/run_directory.h"
+#include "jobs/run/divergence/rollback_point.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/training/whole_run.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+using jobs::RunStatus;
+
+// Watches a run, and is its clock: time moves by a millisecond at each look. After `looks` looks it raises SIGTERM's
+// flag.
+class Watcher final : public jobs::RunObserver {
+ public:
+  explicit Watcher(int looks) : looks_(looks) {}
+  void on_start(const jobs::RunStart&) override {}
+  void on_progress(const jobs::RunProgress&) override {}
+  void on_epoch(const jobs::EpochRow& row) override { rows.push_back(row); }
+  void on_rollback(const jobs::RollbackRow& row) override {
+    rollbacks.push_back(row);
+    if (stops_at_rollback) signal = 15;
+  }
+  void on_checkpoint(const jobs::CheckpointRow& row) override { checkpoints.push_back(row); }
+  void on_warning(const std::string& text) override { warnings.push_back(text); }
+  void on_finish(const jobs::RunSummary&) override {}
+
+  std::chrono::steady_clock::time_point now() {
+    if (--looks_ == 0) signal = 15;
+    time_ += std::chrono::milliseconds(1);
+    return time_;
+  }
+
+  std::atomic<int> signal{0};
+  bool stops_at_rollback = false;
+  std::vector<jobs::EpochRow> rows;
+  std::vector<jobs::RollbackRow> rollbacks;
+  std::vector<jobs::CheckpointRow> checkpoints;
+  std::vector<std::string> warnings;
+
+ private:
+  int looks_;
+  std::chrono::steady_clock::time_point time_;
+};
+
+constexpr int kNever = std::numeric_limits<int>::max();
+
+// Trains in `output` as `arbalest train --resume=auto` does.
+jobs::RunSummary train_part(const jobs::JobOptions& job, const fs::path& output, Watcher& watcher) {
+  jobs::RunDirectory directory(output, job.name, jobs::ExistingRun::kContinue);
+  auto point = jobs::newest_resume_point(output, job, [](const std::string&) {});
+  directory.continue_from(point ? &point->saved : nullptr);
+  jobs::RunContext context;
+  context.output_directory = output.string();
+  context.observers = {&directory, &watcher};
+  context.stop_signal = &watcher.signal;
+  context.now = [&] { return watcher.now(); };
+  context.log_bytes = [&] { return directory.log_bytes(); };
+  if (point) {
+    context.resumed = &point->saved;
+    context.resumed_path = point->path.string();
+  }
+  return jobs::train(job, context);
+}
+
+jobs::JobOptions job_with(const std::vector<std::string>& settings) {
+  std::vector<std::string> all = {"devices=cpu",
+                                  "training.max_epochs=3",
+                                  "training.batch_size=32",
+                                  "training.target_accuracy=default",
+                                  "training.on_divergence=ROLL_BACK",
+                                  "checkpoint={every_epochs: 1 keep_last: 5}",
+                                  "learners.per_device.fixed=2"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  return load("lenet-digits.txtpb", all);
+}
+
+// Diverges in its first mini-batches with the job's learning rate, and trains well with a thousandth of it.
+jobs::JobOptions diverging(const std::vector<std::string>& settings = {}) {
+  std::vector<std::string> all = {"learning_rate={base: 1000 with_learners: KEEP}", "training.rollback_factor=0.00002",
+                                  "training.max_epochs=2"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  return job_with(all);
+}
+
+std::vector<nlohmann::json> lines_of(const fs::path& output, const std::string& event) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream file(output / jobs::kMetricsFile);
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(nlohmann::json::parse(line));
+    if (lines.back().at("event") != event) lines.pop_back();
+  }
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("a diverged run goes back to its start with a lower learning rate, and then trains like a run with that rate",
+          "[divergence]") {
+  for (const char* scheme : {"sma {}", "s_sgd {}", "local_sgd { period: 7 }"}) {
+    CAPTURE(scheme);
+    const std::string synchronization = std::string("synchronization={") + scheme + "}";
+    const TemporaryDirectory output;
+    Watcher watcher(kNever);
+    const jobs::RunSummary summary = train_part(diverging({synchronization}), output.path(), watcher);
+    CHECK(summary.status == RunStatus::kCompleted);
+    REQUIRE(watcher.rollbacks.size() == 1);
+    const jobs::RollbackRow& row = watcher.rollbacks.front();
+    CHECK(row.to_batch == 0);
+    CHECK(row.rollbacks == 1);
+    CHECK(row.factor == 0.00002);
+    CHECK(row.elapsed_seconds > 0.0);
+    CHECK_THAT(row.reason, ContainsSubstring("training diverged"));
+    CHECK(fs::path(row.checkpoint).filename() == "000000000000");
+    // The clock goes on: the epoch's time counts from the run's beginning.
+    CHECK(watcher.rows.front().elapsed_seconds > row.elapsed_seconds);
+    CHECK(watcher.rows.front().learning_rate == Approx(0.02));
+
+    const auto lines = lines_of(output.path(), "rollback");
+    REQUIRE(lines.size() == 1);
+    CHECK(lines.front().at("factor") == 0.00002);
+    CHECK(lines.front().at("rollbacks") == 1);
+    CHECK(lines.front().at("to_epoch") == 0.0);
+    CHECK(lines.front().contains("loss"));
+    CHECK(lines.front().at("checkpoint") == row.checkpoint);
+
+    // The checkpoint was written again, with everything that it held.
+    const jobs::Checkpoint rewritten = jobs::open_checkpoint(row.checkpoint);
+    CHECK(jobs::read_saved_run(rewritten).run.rollbacks.count == 1);
+    const auto model = jobs::read_saved_model(rewritten);
+    CHECK(model.size() == 8);
+    CHECK(std::ranges::none_of(model, [](const auto& tensor) { return tensor.values.empty(); }));
+
+    // float(1000) x 0.00002 is the float32 next to 0.02.
+    const jobs::JobOptions calm = job_with({"learning_rate={base: 0.02 with_learners: KEEP}", "training.max_epochs=2",
+                                            "training.on_divergence=STOP", synchronization});
+    const TemporaryDirectory beside;
+    Watcher other(kNever);
+    CHECK(train_part(calm, beside.path(), other).model_sha256 == summary.model_sha256);
+  }
+}
+
+TEST_CASE("a run that is stopped after a roll-back ends with the bytes of one that never stopped", "[divergence]") {
+  const jobs::JobOptions job = diverging({"synchronization={sma {}}"});
+  const TemporaryDirectory whole;
+  Watcher watcher(kNever);
+  const jobs::RunSummary expected = train_part(job, whole.path(), watcher);
+  REQUIRE(expected.status == RunStatus::kCompleted);
+
+  const TemporaryDirectory parts;
+  Watcher first(kNever);
+  first.stops_at_rollback = true;
+  CHECK(train_part(job, parts.path(), first).status == RunStatus::kStopped);
+  REQUIRE(first.rollbacks.size() == 1);
+  for (const int looks : {300, 900}) {
+    Watcher next(looks);
+    CHECK(train_part(job, parts.path(), next).status == RunStatus::kStopped);
+    CHECK(next.rollbacks.empty());  // the lower learning rate is part of the checkpoint
+  }
+  Watcher last(kNever);
+  const jobs::RunSummary summary = train_part(job, parts.path(), last);
+  CHECK(summary.status == RunStatus::kCompleted);
+  CHECK(summary.model_sha256 == expected.model_sha256);
+  CHECK(lines_of(parts.path(), "rollback").size() == 1);
+}
+
+TEST_CASE("after three roll-backs a run ends as one that does not go back, also if it was resumed meanwhile",
+          "[divergence]") {
+  const std::vector<std::string> settings = {"training.rollback_factor=0.5"};
+  const TemporaryDirectory whole;
+  Watcher watcher(kNever);
+  const jobs::RunSummary summary = train_part(diverging(settings), whole.path(), watcher);
+  CHECK(summary.status == RunStatus::kDiverged);
+  REQUIRE(watcher.rollbacks.size() == 3);
+  CHECK(watcher.rollbacks[2].factor == 0.125);
+  CHECK_THAT(summary.message, ContainsSubstring("training diverged") &&
+                                  ContainsSubstring("the run has gone back 3 times, to 0.125 times the learning rate"));
+
+  const TemporaryDirectory parts;
+  for (int part = 0; part < 3; ++part) {
+    Watcher one(kNever);
+    one.stops_at_rollback = true;
+    CHECK(train_part(diverging(settings), parts.path(), one).status == RunStatus::kStopped);
+    REQUIRE(one.rollbacks.size() == 1);
+    CHECK(one.rollbacks.front().rollbacks == part + 1);
+  }
+  Watcher last(kNever);
+  CHECK(train_part(diverging(settings), parts.path(), last).status == RunStatus::kDiverged);
+  CHECK(last.rollbacks.empty());
+}
+
+TEST_CASE("checkpoints that are damaged or hold numbers that are not finite are passed over, and renamed",
+          "[divergence]") {
+  const TemporaryDirectory output;
+  Watcher watcher(kNever);
+  train_part(job_with({"learning_rate.base=0.01", "synchronization={sma {}}"}), output.path(), watcher);
+  const fs::path checkpoints = jobs::checkpoints_of(output.path());
+  const auto all = jobs::list_checkpoints(checkpoints);
+  REQUIRE(all.size() == 4);  // of the start, and of each epoch
+  CHECK(all.front().batches == 0);
+  std::vector<std::string> warnings;
+  const auto warn = [&](const std::string& text) { warnings.push_back(text); };
+  CHECK(jobs::find_rollback_point(checkpoints, warn)->path == all[3].path);
+  CHECK(warnings.empty());
+
+  jobs::SavedRun sound = jobs::read_saved_run(jobs::open_checkpoint(all[3].path));
+  sound.model = jobs::read_saved_model(jobs::open_checkpoint(all[3].path));
+  CHECK(jobs::is_finite(sound));
+  const auto with = [&](const auto& change) {
+    jobs::SavedRun changed = sound;
+    change(changed);
+    return jobs::is_finite(changed);
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  CHECK_FALSE(with([&](jobs::SavedRun& run) { run.model[1].values[0] = std::nanf(""); }));
+  CHECK_FALSE(with([&](jobs::SavedRun& run) { run.training.model[0].values.back() = -kInfinity; }));
+  CHECK_FALSE(with([&](jobs::SavedRun& run) { run.training.center_before[0].values[3] = kInfinity; }));
+  CHECK_FALSE(with([&](jobs::SavedRun& run) { run.training.learners[1].weights[0].values[3] = kInfinity; }));
+  CHECK_FALSE(with([&](jobs::SavedRun& run) { run.training.learners[1].optimizer[0][0].values[3] = std::nanf(""); }));
+  CHECK_FALSE(with([&](jobs::SavedRun& run) { run.run.epoch.loss_sum = kInfinity; }));
+
+  jobs::SavedRun broken = sound;
+  broken.training.learners[1].optimizer[0][2].values[0] = kInfinity;
+  jobs::write_saved_run(checkpoints, broken);
+  std::ofstream(all[2].path / "learner-0001.safetensors", std::ios::app) << "more";
+  const auto point = jobs::find_rollback_point(checkpoints, warn);
+  REQUIRE(point);
+  CHECK(point->path == all[1].path);
+  REQUIRE(warnings.size() == 2);
+  CHECK_THAT(warnings[0], ContainsSubstring("holds numbers that are not finite") && ContainsSubstring(".not-finite'"));
+  CHECK_THAT(warnings[1], ContainsSubstring(".damaged'"));
+  CHECK(jobs::list_checkpoints(checkpoints).size() == 2);
+  const fs::path nothing = output.path() / "nothing";
+  CHECK_FALSE(jobs::find_rollback_point(nothing, warn));
+}
+
+TEST_CASE("a lasting spike of the loss takes the run back, too", "[divergence]") {
+  // The learning rate is highest at the ends of odd epochs: the loss rises there, and stays finite.
+  const std::vector<std::string> settings = {
+      "model={ layers { name: 'logits' input: 'image' dense { units: 10 } } layers { name: 'loss' input: ['logits', "
+      "'label'] softmax_cross_entropy {} } layers { name: 'accuracy' input: ['logits', 'label'] accuracy {} } }",
+      "learning_rate={base: 60 with_learners: KEEP cyclic { epochs: 2 start_factor: 0.0001 rising: 0.5 }}",
+      "training.max_epochs=4",
+      "training.spike_factor=2",
+      "training.rollback_factor=0.001",
+      "optimizer={sgd { momentum: 0 }}",
+      "synchronization={sma {}}"};
+  const TemporaryDirectory output;
+  Watcher watcher(kNever);
+  const jobs::RunSummary summary = train_part(job_with(settings), output.path(), watcher);
+  CHECK(summary.status == RunStatus::kCompleted);
+  REQUIRE(watcher.rollbacks.size() == 1);
+  const jobs::RollbackRow& row = watcher.rollbacks.front();
+  CHECK_THAT(row.reason, ContainsSubstring("the training loss rose to"));
+  REQUIRE(row.loss);
+  CHECK(std::isfinite(*row.loss));
+  CHECK(row.to_epoch >= 1.0);
+  CHECK(row.epoch > row.to_epoch);
+  // The log tells the lost epochs once more after the roll-back.
+  int before = 0;
+  for (const auto& line : lines_of(output.path(), "epoch")) before = std::max(before, line.at("epoch").get<int>());
+  CHECK(before == 4);
+}
+
+TEST_CASE("a run without a directory stops where it diverges, and so does a job that does not ask to go back",
+          "[divergence]") {
+  const jobs::RunSummary without = run(diverging());
+  CHECK(without.status == RunStatus::kDiverged);
+  const TemporaryDirectory output;
+  Watcher watcher(kNever);
+  const jobs::RunSummary stopped =
+      train_part(job_with({"training.on_divergence=STOP", "learning_rate.base=1000"}), output.path(), watcher);
+  CHECK(stopped.status == RunStatus::kDiverged);
+  CHECK(watcher.rollbacks.empty());
+  CHECK(stopped.message.find("gone back") == std::string::npos);
+  CHECK(jobs::list_checkpoints(jobs::checkpoints_of(output.path())).empty());
+}
+
+}  // namespace arbalest::tests
