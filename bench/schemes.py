@@ -81,9 +81,8 @@ def train(options, recipe, learners, seed, core):
         with open(os.path.join(output, 'metrics.jsonl')) as lines:
             rows = [json.loads(line) for line in lines]
     epochs = [row for row in rows if row['event'] == 'epoch']
-    of = 'validation_accuracy' if options.validation else 'test_accuracy'
     return {**key_of(options, recipe, learners, seed), 'settings': settings, 'diverged': status.returncode == 7,
-            'accuracy': [row[of] for row in epochs], 'train_loss': [row['train_loss'] for row in epochs],
+            'accuracy': [row.get('validation_accuracy', row.get('test_accuracy')) for row in epochs], 'train_loss': [row['train_loss'] for row in epochs],
             'replica_spread': [row['replica_spread'] for row in epochs],
             'seconds': epochs[-1]['elapsed_seconds'] if epochs else None}
 

@@ -20,6 +20,7 @@ import trials
 from kill_runs import outcome, rows_of, write_images, write_ratings
 
 NEVER = 1000000000
+LONGEST_ROUND = {"classifier": 9, "gradients": 4, "ratings": 27}  # mini-batches
 
 JOBS = {
     "classifier": """
@@ -65,7 +66,7 @@ learners { per_device { fixed: 3 } }
 def train(program, job, *more):
     """Returns what went wrong, "" if nothing."""
     command = [program, "train", str(job), "--quiet", *more]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=trials.LIMIT)
     return "" if done.returncode == 0 else f"exit code {done.returncode}: {done.stderr[-500:]}"
 
 
@@ -91,12 +92,13 @@ def cut_everywhere(program, root, job, most):
         return {"job": job, "cuts": 0, "problem": problem}
     expected = outcome(root / "whole")
     end = max(checkpoints_of(run))  # nothing is left to train from there on
-    at, cuts = 0, 0
+    at, cuts, longest = 0, 0, 0
     while cuts < most:
         found = checkpoints_of(run)
         later = [batch for batch in found if at < batch < end]
         if not later:
             break
+        longest = max(longest, min(later) - at)
         at = min(later)
         cuts += 1
         # The first save is then that of the next round, and few follow.
@@ -106,7 +108,10 @@ def cut_everywhere(program, root, job, most):
             return {"job": job, "cuts": cuts, "problem": f"cut at mini-batch {at}: {problem}"}
         for old in [*(run / "checkpoints").glob("*.superseded*"), found[at]]:
             shutil.rmtree(old)
-    return {"job": job, "cuts": cuts, "problem": "" if cuts > 0 else "there was no round to cut at"}
+    problem = "" if cuts > 0 else "there was no round to cut at"
+    if longest > LONGEST_ROUND[job]:
+        problem = f"there was no checkpoint for {longest} mini-batches"
+    return {"job": job, "cuts": cuts, "problem": problem}
 
 
 def write_jobs(root, seed):

@@ -9,6 +9,7 @@ random instant; two signals at a random instant. A trial passes if the exit code
     tests/faults/polite_stops.py --trials 540 --results polite-stops.jsonl
 """
 
+import json
 import os
 import pathlib
 import random
@@ -70,15 +71,17 @@ def signal_in_save(train, number, run):
     tracer = subprocess.Popen(slow + train, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while tracer.poll() is None and not list((run / "checkpoints").glob(".partial-*")):
         time.sleep(0.001)
-    children = pathlib.Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text(encoding="ascii").split()
-    os.kill(int(children[0]), number)
-    errors = tracer.communicate()[1]
+    if tracer.poll() is None:  # else the trace says that no signal was sent
+        children = pathlib.Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text(encoding="ascii").split()
+        os.kill(int(children[0]), number)
+    errors = trials.ended(tracer)
     return subprocess.CompletedProcess(slow, tracer.returncode, "", errors)
 
 
 def judge(code, errors, run, signals):
     """Returns what is wrong with the end of a process that got these signals."""
-    status = outcome(run)[0] if (run / "summary.json").exists() else "without a summary"
+    summary = run / "summary.json"
+    status = json.loads(summary.read_text(encoding="utf-8"))["status"] if summary.exists() else "without a summary"
     completed = status == "completed"
     stops = [128 + number for number in signals if number != signal.SIGUSR1]
     if code == 0 and (completed or not stops):
@@ -92,7 +95,7 @@ def judge(code, errors, run, signals):
 
 def resume(program, root, run, expected):
     """Returns (what is wrong with the resumed run, whether a second signal left nothing to go on from)."""
-    ended = subprocess.run(command(program, root, run), capture_output=True, text=True, check=False)
+    ended = subprocess.run(command(program, root, run), capture_output=True, text=True, check=False, timeout=trials.LIMIT)
     if ended.returncode == 5 and "has no checkpoint to go on from" in ended.stderr:
         return "", True
     if ended.returncode != 0:
@@ -113,7 +116,7 @@ def run_case(program, root, run, number, seconds):
             ended = signal_in_save(train, signals[0], run)
         else:
             traced = stage_options(stage, signals[0], root, run) + train
-            ended = subprocess.run(traced, capture_output=True, text=True, check=False)
+            ended = subprocess.run(traced, capture_output=True, text=True, check=False, timeout=trials.LIMIT)
         sent = f"--- {signals[0].name} " in pathlib.Path(str(run) + ".trace").read_text(encoding="utf-8")
         return signals, stage if sent else "never", ended.returncode, ended.stderr
     process = subprocess.Popen(command(program, root, run), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -121,7 +124,7 @@ def run_case(program, root, run, number, seconds):
     time.sleep(numbers.uniform(0.0, 1.1 * seconds))
     for each in signals:
         process.send_signal(each)
-    errors = process.communicate()[1]
+    errors = trials.ended(process)
     return signals, "any", process.returncode, errors
 
 
@@ -155,7 +158,7 @@ def main():
         write_ratings(root / "ratings", random.Random(3), BATCHES_PER_EPOCH * 16)
         (root / "job.txtpb").write_text(JOB, encoding="utf-8")
         begin = time.monotonic()
-        subprocess.run(command(program, root, root / "whole"), check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command(program, root, root / "whole"), check=True, stdout=subprocess.DEVNULL, timeout=trials.LIMIT)
         seconds = time.monotonic() - begin
         expected = outcome(root / "whole")
         return trials.run(

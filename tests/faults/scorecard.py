@@ -12,6 +12,7 @@ on. A test that cannot run here is reported as skipped, never as passed.
 import argparse
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,12 +32,20 @@ ROWS = {
     "R22": ("memory, threads and files of a long run", ["soak.py"]),
     "R25": ("random sequences of saves, damage and retention", ("checkpoint_test", "checkpoints: random sequences*")),
 }
+NEED_STRACE = ("R4", "R13")
 RANDOM_CASES = {"ARBALEST_FLIPPED_BITS": 100000, "ARBALEST_RETENTION_SEQUENCES": 1000}
 
 
 def as_pattern(test):
     """The name of a Catch2 test as an argument: a comma and a bracket would mean something else."""
     return test.replace(",", "\\,").replace("[", "\\[")
+
+
+def can_trace():
+    """Whether strace is there and may trace processes."""
+    if shutil.which("strace") is None:
+        return False
+    return subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True, check=False).returncode == 0
 
 
 def run_script(words, build):
@@ -81,7 +90,9 @@ def main():
         if row not in ROWS:
             parser.error(f"there is no row {row}: choose from {', '.join(ROWS)}")
         what, test = ROWS[row]
-        if isinstance(test, list):
+        if row in NEED_STRACE and not can_trace():
+            code, text, errors = SKIPPED, "strace is missing or may not trace", ""
+        elif isinstance(test, list):
             code, text, errors = run_script(test, build)
         else:
             code, text, errors = run_tests(*test, build, arguments.factor)

@@ -117,6 +117,8 @@ def soak(program, batches, resizes, saves, evaluations):
     problem = problem or growth(samples)
     if not problem and count["resize"] < resizes:
         problem = f"only {count['resize']} of {resizes} resizes"
+    if not problem and count["checkpoint"] < saves // 4:
+        problem = f"only {count['checkpoint']} of {saves} checkpoints"
     kept = samples[:: max(1, len(samples) // 200)]
     return {**count, "seconds": samples[-1][0] if samples else 0, "samples": kept, "problem": problem}
 

@@ -8,8 +8,21 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import threading
+
+LIMIT = 600  # seconds after which a process that takes a few hangs
+
+
+def ended(process):
+    """Waits for a process with pipes and returns what it wrote to stderr. Throws if it hangs."""
+    try:
+        return process.communicate(timeout=LIMIT)[1]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
 
 
 def parser(description, count):
@@ -18,7 +31,7 @@ def parser(description, count):
     arguments.add_argument("--build", default="build/release", help="directory of the build (default: build/release)")
     arguments.add_argument("--trials", type=int, default=count, help=f"number of trials (default: {count})")
     arguments.add_argument("--results", help="file of the trials' results; goes on if it has some")
-    arguments.add_argument("--at-once", type=int, default=os.cpu_count(), help="trials that run side by side")
+    arguments.add_argument("--at-once", type=int, default=len(os.sched_getaffinity(0)), help="trials that run side by side")
     return arguments
 
 
@@ -40,7 +53,10 @@ def run(arguments, trial, what):
     lock = threading.Lock()
 
     def one(number):
-        row = {"trial": number, **trial(number)}
+        try:
+            row = {"trial": number, **trial(number)}
+        except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
+            row = {"trial": number, "problem": f"{type(error).__name__}: {error}"}
         with lock:
             rows[number] = row
             if row["problem"]:
