@@ -60,7 +60,7 @@ const std::vector<VendorRule>& vendor_rules() {
       {R"((oneapi/dnnl/|dnnl).*|omp\.h)", "oneDNN and OpenMP", {"engine/cpu"}},
       {R"((oneapi/)?tbb(/|\.h).*)", "oneTBB", {"engine/host"}},
       {R"((cuda|cudnn|cublas|curand|nccl|nvtx).*)", "CUDA", {"engine/cuda"}},
-      {R"(mpi\.h)", "MPI", {"engine/process"}},
+      {R"(mpi\.h)", "MPI", {"engine/process/mpi"}},
       {R"(google/protobuf/(text_format|io/tokenizer)\.h)",
        "the parser of protobuf text",
        {"jobs/options/text", "jobs/checkpoint"}},

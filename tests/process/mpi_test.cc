@@ -1,0 +1,162 @@
+// Runs a program of several processes under mpirun. The limits of ctest end a test that hangs.
+#include <csignal>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "tests/support/catch.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/skip.h"
+#include "tests/support/subprocess.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Mpirun {
+ public:
+  Mpirun() {
+    const std::string program = ARBALEST_MPIRUN;
+    if (!ARBALEST_HAS_MPI || program.empty()) skip_test("Arbalest was built without MPI");
+#if defined(__SANITIZE_THREAD__)
+    skip_test("ThreadSanitizer does not see how MPI synchronizes");
+#endif
+    program_ = program;
+    const std::string version = run_program({program_, "--version"}).out;
+    is_open_mpi_ = version.find("Open MPI") != std::string::npos || version.find("OpenRTE") != std::string::npos;
+  }
+
+  bool is_open_mpi() const { return is_open_mpi_; }
+
+  // `options`: of mpirun.
+  Completed run(int processes, const std::vector<std::string>& arguments, const std::vector<std::string>& options = {},
+                const std::string& module_directory = ARBALEST_MODULE_DIRECTORY) const {
+    std::vector<std::string> command{program_, "-np", std::to_string(processes)};
+    if (is_open_mpi_) {
+      for (const char* option : {"--allow-run-as-root", "--oversubscribe", "--bind-to", "none"}) {
+        command.emplace_back(option);
+      }
+    }
+    command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), {ARBALEST_MPI_PROGRAM, module_directory});
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return run_program(command);
+  }
+
+  // As it would be started without a launcher, with some variables.
+  Completed run_alone(const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
+                      const std::string& module_directory) const {
+    std::vector<std::string> command{ARBALEST_MPI_PROGRAM, module_directory};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return run_program(command, variables);
+  }
+
+  const fs::path& directory() const { return directory_.path(); }
+
+ private:
+  Completed run_program(const std::vector<std::string>& command, const std::vector<std::string>& variables = {}) const {
+    std::vector<std::string> environment{"PATH=/usr/bin:/bin", "HOME=" + directory_.path().string(),
+                                         "ASAN_OPTIONS=detect_leaks=0",  // MPI's modules are unloaded at the end
+                                         "OMPI_MCA_orte_base_help_aggregate=0"};
+    environment.insert(environment.end(), variables.begin(), variables.end());
+    return Subprocess(command, environment, directory_.path()).wait();
+  }
+
+  TemporaryDirectory directory_;
+  std::string program_;
+  bool is_open_mpi_ = false;
+};
+
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("mpi: 1 to 4 processes exchange bytes, values, flags and sums") {
+  const Mpirun mpirun;
+  for (const int processes : {1, 2, 3, 4}) {
+    const Completed done = mpirun.run(processes, {"check"});
+    INFO(done.out << done.err);
+    CHECK(done.exit_code == 0);
+    for (int rank = 0; rank < processes; ++rank) {
+      CHECK_THAT(done.out, ContainsSubstring(fmt::format("rank {0} of {1}, local {0} of {1}: right", rank, processes)));
+    }
+  }
+}
+
+TEST_CASE("mpi: the survivors name a stopped rank and exit with 8") {
+  const Mpirun mpirun;
+  for (const int victim : {0, 2}) {
+    const Completed done = mpirun.run(3, {"rounds", std::to_string(SIGSTOP), std::to_string(victim), "5"});
+    INFO(done.out << done.err);
+    CHECK(done.exit_code == 8);
+    CHECK(count(done.err, fmt::format("arbalest: error: rank {} on host", victim)) == 2);
+    CHECK(count(done.err, "It was in round 5 (training)") == 2);
+  }
+}
+
+TEST_CASE("mpi: mpirun ends the others when a rank is killed") {
+  const Mpirun mpirun;
+  const Completed done = mpirun.run(3, {"rounds", std::to_string(SIGKILL), "1", "3"});
+  INFO(done.out << done.err);
+  CHECK(done.exit_code != 0);
+}
+
+TEST_CASE("mpi: where mpirun does not end them, the survivors name a killed rank and exit with 8") {
+  const Mpirun mpirun;
+  if (!mpirun.is_open_mpi()) skip_test("only Open MPI lets the survivors go on");
+  const Completed done = mpirun.run(3, {"rounds", std::to_string(SIGKILL), "1", "3"}, {"--enable-recovery"});
+  INFO(done.out << done.err);
+  CHECK(done.exit_code != 0);
+  CHECK(count(done.err, "arbalest: error: rank 1 on host") == 2);
+}
+
+TEST_CASE("mpi: survivors that compute are ended, too") {
+  const Mpirun mpirun;
+  const Completed done = mpirun.run(2, {"idle", std::to_string(SIGSTOP), "1"});
+  INFO(done.out << done.err);
+  CHECK(done.exit_code == 8);
+  CHECK_THAT(done.err, ContainsSubstring("arbalest: error: rank 1 on host"));
+}
+
+TEST_CASE("mpi: the error of one rank ends all with its exit code") {
+  const Mpirun mpirun;
+  const Completed done = mpirun.run(3, {"fail", "2"});
+  INFO(done.out << done.err);
+  CHECK(done.exit_code == 2);
+  CHECK_THAT(done.err, ContainsSubstring("an error of its own"));
+}
+
+TEST_CASE("mpi: a launch without the module is an error of usage, never many lonely ranks") {
+  const Mpirun mpirun;
+  const Completed done = mpirun.run(2, {"check"}, {}, mpirun.directory());
+  INFO(done.out << done.err);
+  CHECK(done.exit_code == 2);
+  CHECK_THAT(done.err, ContainsSubstring("Arbalest was built without MPI"));
+  CHECK(done.out.find("right") == std::string::npos);
+}
+
+TEST_CASE("mpi: a launcher of another MPI library is an error of usage") {
+  const Mpirun mpirun;
+  const Completed done = mpirun.run_alone({"check"}, {"PMI_RANK=0", "PMI_SIZE=2"}, ARBALEST_MODULE_DIRECTORY);
+  INFO(done.out << done.err);
+  CHECK(done.exit_code == 2);
+  CHECK_THAT(done.err, ContainsSubstring("mpiexec has started 2 processes, but MPI"));
+}
+
+TEST_CASE("mpi: a damaged module is an error of usage") {
+  const Mpirun mpirun;
+  write_text(mpirun.directory() / "libarbalest_mpi.so", "no library");
+  const Completed done =
+      mpirun.run_alone({"check"}, {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2"}, mpirun.directory());
+  INFO(done.out << done.err);
+  CHECK(done.exit_code == 2);
+  CHECK_THAT(done.err, ContainsSubstring("the MPI module cannot be loaded"));
+}
+
+}  // namespace arbalest::tests
