@@ -191,7 +191,7 @@ bool CommunicationThread::take_orders(Progress& progress) {
   // An operation whose turn has not come stays.
   for (std::size_t i = 0; i < submissions_.size();) {
     Submission* submission = submissions_[i];
-    if (submission->turn && *submission->turn != next_turn_) {
+    if (submission->waits_for_turn && submission->turn != next_turn_) {
       ++i;
       continue;
     }
@@ -200,12 +200,17 @@ bool CommunicationThread::take_orders(Progress& progress) {
     progress.start(*submission->operation, submission->channel);
     if (progress.state() != Progress::State::kRunning) return true;
     if (submission->turn) {
-      ++next_turn_;
-      i = 0;
+      pass_turn(*submission->turn);
+      i = 0;  // others may have waited for it
     }
   }
   if (wants_close_ && active_.empty() && submissions_.empty()) progress.close();
   return true;
+}
+
+void CommunicationThread::pass_turn(std::uint64_t turn) {
+  later_turns_.push_back(turn);
+  while (std::erase(later_turns_, next_turn_) > 0) ++next_turn_;
 }
 
 // Reports operations that are done. Returns whether there were any.

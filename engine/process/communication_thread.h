@@ -29,7 +29,8 @@ class Progress;
 struct Submission {
   Operation* operation = nullptr;
   int channel = 0;
-  std::optional<std::uint64_t> turn = {};  // operations with turns start in the order 0, 1, 2, ... on every rank
+  std::optional<std::uint64_t> turn = {};  // 0, 1, 2, ... in the same order on every rank
+  bool waits_for_turn = false;             // starts only after all earlier turns have started
   bool is_done = false;                    // guarded by the thread's mutex
 };
 
@@ -80,6 +81,7 @@ class CommunicationThread {
   void run(const Open& open);
   void communicate(Progress& progress);
   bool take_orders(Progress& progress);
+  void pass_turn(std::uint64_t turn);
   bool settle(Progress& progress);
   void publish(Stage stage, const std::optional<Error>& failure);
   void close_transport();
@@ -95,9 +97,10 @@ class CommunicationThread {
   std::condition_variable ordered_;  // the thread sleeps here
   std::condition_variable changed_;  // everybody else waits here
   Stage stage_ = Stage::kOpening;
-  std::optional<Error> failure_;          // with kFailed and kNotOpened
-  std::vector<Submission*> submissions_;  // that the thread has not taken
-  std::uint64_t next_turn_ = 0;
+  std::optional<Error> failure_;            // with kFailed and kNotOpened
+  std::vector<Submission*> submissions_;    // that the thread has not taken
+  std::uint64_t next_turn_ = 0;             // all before it have started
+  std::vector<std::uint64_t> later_turns_;  // that have started
   bool has_orders_ = false;
   bool wants_close_ = false;
   bool stops_ = false;

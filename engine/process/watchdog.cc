@@ -89,9 +89,9 @@ void Watchdog::look_after(int rank) {
 
 std::string Watchdog::describe_dead(int rank, const Position& position, double silent_seconds) const {
   return fmt::format(
-      "rank {} on host {} is dead, stopped or cut off: it has been silent for {:.1f} s. It was in round {} ({}). Look "
-      "at "
-      "its output and at its host, and resume the run",
+      "rank {} on host {} is dead, stopped or cut off: it has been silent for {:.1f} s. Its last heartbeat came from "
+      "round "
+      "{} ({}). Look at its output and at its host, and resume the run",
       rank, transport_.host(rank), silent_seconds, position.round, phase_name(position.phase));
 }
 

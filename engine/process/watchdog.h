@@ -30,7 +30,11 @@ class Watchdog final : private Listener {
 
   double peer_timeout() const noexcept { return options_.peer_timeout_seconds; }
   void set_peer_timeout(double seconds) noexcept { options_.peer_timeout_seconds = seconds; }
-  void set_position(const Position& position) noexcept { position_ = position; }
+  // The others hear of a new phase at once, and of a new round with the next heartbeat.
+  void set_position(const Position& position) noexcept {
+    if (position.phase != position_.phase) next_beat_ = now_;
+    position_ = position;
+  }
 
   // Call it before each poll of the transport, and often enough: at least every kLongestPause.
   void tick(double now);

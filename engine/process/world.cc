@@ -33,7 +33,8 @@ PreparedAllReduce::~PreparedAllReduce() = default;
 void PreparedAllReduce::start(std::uint64_t turn) {
   if (communication_ == nullptr) return;
   submission_.channel = all_reduce_channel(turn);
-  if (method_ == AllReduceMethod::kLibrary) submission_.turn = turn;
+  submission_.turn = turn;
+  submission_.waits_for_turn = method_ == AllReduceMethod::kLibrary;
   communication_->start(submission_);
 }
 

@@ -98,7 +98,7 @@ class World {
   // As any_of, but returns at once. A polite stop is such a flag, of every round.
   PendingFlags start_flags(std::uint64_t flags);
 
-  // The same for all vectors of a job; before the first.
+  // For the vectors that are prepared from now on.
   void set_all_reduce_method(AllReduceMethod method) noexcept { all_reduce_method_ = method; }
   // Throws kOutOfMemory. Any thread.
   std::unique_ptr<PreparedAllReduce> prepare_all_reduce(std::span<float> values);

@@ -107,6 +107,8 @@ TEST_CASE("architecture: includes may only follow the arrows") {
            {"engine/cpu/a.cc", "#include \"conv2d.h\"\n", "not one of our folders"},
            {"engine/devices.cc", "#include \"engine/cpu/device/device.h\"\n", nullptr},
            {"learners/a.cc", "#include \"engine/cpu/device/device.h\"\n", "only engine knows its backends"},
+           {"engine/process/a.cc", "#include \"engine/error.h\"\n#include \"engine/process/b.h\"\n", nullptr},
+           {"engine/process/a.cc", "#include \"engine/stream.h\"\n", "engine/process knows only the engine's errors"},
            {"utilities/a.h", "", "in no folder of the design"},
            {"engine/a.cc", "// #include \"jobs/b.h\"\n/*\n#include \"jobs/c.h\"\n*/\n", nullptr},
        }) {

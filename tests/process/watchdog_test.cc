@@ -34,7 +34,7 @@ TEST_CASE("watchdog: a dead rank is named with its host, its last round and phas
   for (const int rank : {0, 1, 2, 4}) {
     REQUIRE(cluster.failure(rank));
     CHECK_THAT(*cluster.failure(rank), ContainsSubstring("rank 3 on host node-3 is dead, stopped or cut off"));
-    CHECK_THAT(*cluster.failure(rank), ContainsSubstring("It was in round 17 (evaluation)"));
+    CHECK_THAT(*cluster.failure(rank), ContainsSubstring("Its last heartbeat came from round 17 (evaluation)"));
   }
 }
 
