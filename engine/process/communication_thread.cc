@@ -20,6 +20,7 @@ namespace {
 
 constexpr double kOthersPrintSeconds = 1.0;  // after a failure, before all processes are ended
 constexpr double kOwnerEndsSeconds = 3.0;    // after a failure, for the owner to call abort()
+constexpr const char* kNotEnded = "the launcher does not end the other processes; end them by hand";
 constexpr unsigned long kTimerSlackNanoseconds = 10'000;
 
 double seconds_now() {
@@ -108,7 +109,7 @@ void CommunicationThread::close() {
 
 void CommunicationThread::abort(int exit_code) {
   std::fflush(nullptr);
-  last_exit_.arm(kLastExitSeconds, exit_code, "the other processes could not be ended");
+  last_exit_.arm(kLastExitSeconds, exit_code, kNotEnded);
   std::unique_lock lock(mutex_);
   if (stage_ == Stage::kClosed) _exit(exit_code);
   abort_code_ = exit_code;
@@ -148,18 +149,17 @@ void CommunicationThread::run(const Open& open) {
 
 void CommunicationThread::communicate(Progress& progress) {
   Idling idling;
+  bool is_failing = false;
   for (;;) {
     const bool has_orders = take_orders(progress);
     const bool moved = progress.step(seconds_now());
     const bool ended = settle(progress);
+    if (progress.failure() && !std::exchange(is_failing, true)) arm_last_exit(*progress.failure());
     switch (progress.state()) {
       case Progress::State::kClosed:
         return close_transport();
       case Progress::State::kFailed:
         return end_after_failure(*progress.failure());
-      case Progress::State::kSpreading:
-        last_exit_.arm(kLastExitSeconds, kPeerExitCode, progress.failure()->what());
-        break;
       default:
         break;
     }
@@ -253,6 +253,12 @@ void CommunicationThread::close_transport() {
   ordered_.wait(lock, [this] { return stops_; });
 }
 
+// The owner may be busy, and never learn of the failure.
+void CommunicationThread::arm_last_exit(const Error& failure) {
+  const std::lock_guard lock(mutex_);
+  if (!abort_code_) last_exit_.arm(kLastExitSeconds, kPeerExitCode, failure.what());  // abort() arms it itself
+}
+
 // From here on nothing polls the transport, so the owners of buffers may free them.
 void CommunicationThread::end_after_failure(const Error& failure) {
   using Clock = std::chrono::steady_clock;
@@ -269,6 +275,7 @@ void CommunicationThread::end_after_failure(const Error& failure) {
   const int exit_code = abort_code_.value_or(kPeerExitCode);
   if (!abort_code_) std::fprintf(stderr, "arbalest: error: %s\n", failure.what());
   lock.unlock();
+  last_exit_.arm(kLastExitSeconds - kOwnerEndsSeconds, exit_code, kNotEnded);  // MPI_Abort of MPICH may hang
   transport_->abort(exit_code);
   _exit(exit_code);
 }

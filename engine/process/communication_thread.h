@@ -85,6 +85,7 @@ class CommunicationThread {
   bool settle(Progress& progress);
   void publish(Stage stage, const std::optional<Error>& failure);
   void close_transport();
+  void arm_last_exit(const Error& failure);
   void end_after_failure(const Error& failure);
 
   const CommunicationOptions options_;

@@ -1,8 +1,9 @@
-// A program of several processes, for mpi_test. Usage: mpi_program MODULE_DIRECTORY check|rounds|idle|fail [OPTIONS]
+// A program of several processes, for mpi_test. Usage: mpi_program MODULE_DIRECTORY MODE [OPTIONS]. Modes:
 //   check: every operation once, and its result
 //   rounds SIGNAL RANK ROUND: all-reduces; in a round a rank sends itself a signal while its all-reduce is under way
 //   idle SIGNAL RANK: the others wait for nothing, as if they computed
 //   fail RANK: a rank has an error of its own
+//   silent: a single process; of its two ranks the other one is silent, and the end of all processes hangs
 #include <unistd.h>
 
 #include <csignal>
@@ -91,17 +92,46 @@ void rounds(World& world, int signal, int rank, int fatal_round) {
   }
 }
 
+// Rank 0 of two, of which the other one is never heard.
+class SilentTransport final : public engine::process::Transport {
+ public:
+  int rank() const noexcept override { return 0; }
+  int size() const noexcept override { return 2; }
+  int local_rank() const noexcept override { return 0; }
+  int local_size() const noexcept override { return 1; }
+  const std::string& host(int) const override { return host_; }
+  void send(int, int, std::span<const std::byte>, engine::process::Notify) override {}
+  void receive(int, int, std::span<std::byte>, engine::process::Notify) override {}
+  void all_reduce_sum(std::span<const float>, float*, engine::process::Notify) override {}
+  bool poll() override { return false; }
+  void close() override {}
+  void abort(int) noexcept override {
+    for (;;) pause();
+  }
+
+ private:
+  const std::string host_ = "elsewhere";
+};
+
+void wait_beside_silent_rank() {
+  engine::process::CommunicationOptions options;
+  options.watchdog.peer_timeout_seconds = 0.2;
+  const World world([] { return std::make_unique<SilentTransport>(); }, options);
+  for (;;) pause();
+}
+
 int run(int argc, char** argv) {
   std::unique_ptr<World> world;
   try {
     const std::string mode = argc > 2 ? argv[2] : "";
+    if (mode == "silent") wait_beside_silent_rank();
     const auto number = [&](int index) { return index < argc ? std::atoi(argv[index]) : -1; };
     const auto launch = engine::process::find_launch([](const char* name) -> std::optional<std::string> {
       const char* value = std::getenv(name);
       return value == nullptr ? std::nullopt : std::optional<std::string>(value);
     });
     engine::process::CommunicationOptions options;
-    options.watchdog.peer_timeout_seconds = 3.0;
+    if (mode != "check") options.watchdog.peer_timeout_seconds = 3.0;
     world = engine::process::open_world(launch, options, {argv[1]});
     if (mode == "check") check(*world);
     if (mode == "rounds") rounds(*world, number(3), number(4), number(5));
