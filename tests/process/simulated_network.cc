@@ -46,7 +46,8 @@ SimulatedNetwork::SimulatedNetwork(int ranks, std::uint64_t seed, NetworkOptions
     : options_(options),
       generator_(seed),
       alive_(static_cast<std::size_t>(ranks), true),
-      ended_(static_cast<std::size_t>(ranks)) {
+      ended_(static_cast<std::size_t>(ranks)),
+      lent_(static_cast<std::size_t>(ranks)) {
   for (int rank = 0; rank < ranks; ++rank) {
     transports_.push_back(std::make_unique<SimulatedTransport>(*this, rank, ranks));
   }
@@ -87,11 +88,12 @@ double SimulatedNetwork::delay() {
 void SimulatedNetwork::send(int from, int to, int channel, std::span<const std::byte> bytes, Notify notify) {
   if (!is_alive(from)) return;
   note(static_cast<std::uint64_t>(from) << 48 | static_cast<std::uint64_t>(to) << 32 | bytes.size());
+  lend(from, {bytes, false});
   const bool is_eager = channel == engine::process::kSignalChannel || bytes.size() <= options_.eager_bytes;
   Message message{.bytes = bytes, .copy = {}, .is_eager = is_eager, .sender = notify};
   if (message.is_eager) {
     message.copy.assign(bytes.begin(), bytes.end());
-    end(from, {notify, bytes.size(), channel, false});
+    end(from, {notify, bytes.size(), channel, bytes, false});
   }
   double& last = last_arrival_[{from, to}];
   last = std::max(last, now_ + delay());
@@ -104,9 +106,22 @@ void SimulatedNetwork::send(int from, int to, int channel, std::span<const std::
 
 void SimulatedNetwork::receive(int to, int from, int channel, std::span<std::byte> bytes, Notify notify) {
   if (!is_alive(to)) return;
+  lend(to, {bytes, true});
   const Key key{from, to, channel};
   posted_[key].push_back({bytes, notify});
   match(key);
+}
+
+void SimulatedNetwork::lend(int rank, const Use& use) {
+  std::vector<Use>& lent = lent_[static_cast<std::size_t>(rank)];
+  for (const Use& other : lent) {
+    const bool overlap = use.buffer.data() < other.buffer.data() + other.buffer.size() &&
+                         other.buffer.data() < use.buffer.data() + use.buffer.size();
+    if (overlap && (use.is_receive || other.is_receive)) {
+      throw std::logic_error("memory of a message is used by another one");
+    }
+  }
+  lent.push_back(use);
 }
 
 void SimulatedNetwork::match(const Key& key) {
@@ -118,7 +133,7 @@ void SimulatedNetwork::match(const Key& key) {
     messages.pop_front();
     receives.pop_front();
     if (message.bytes.size() > receive.bytes.size()) throw std::runtime_error("a message is longer than its receive");
-    const Ended arrival{receive.notify, message.bytes.size(), key.channel, true};
+    const Ended arrival{receive.notify, message.bytes.size(), key.channel, receive.bytes, true};
     if (message.is_eager) {
       std::ranges::copy(message.copy, receive.bytes.begin());
       end(key.to, arrival);
@@ -129,7 +144,7 @@ void SimulatedNetwork::match(const Key& key) {
       if (is_cut(key.from, key.to) || !is_alive(key.from) || !is_alive(key.to)) return;
       std::ranges::copy(message.bytes, receive.bytes.begin());
       end(key.to, arrival);
-      end(key.from, {message.sender, message.bytes.size(), key.channel, false});
+      end(key.from, {message.sender, message.bytes.size(), key.channel, message.bytes, false});
     });
   }
 }
@@ -149,6 +164,11 @@ bool SimulatedNetwork::poll(int rank) {
     const auto kill_after = kill_after_.find(rank);
     const bool counts =
         ended.is_receive && ended.channel != engine::process::kSignalChannel && kill_after != kill_after_.end();
+    std::vector<Use>& lent = lent_[static_cast<std::size_t>(rank)];
+    lent.erase(std::ranges::find_if(lent, [&](const Use& use) {
+      return use.is_receive == ended.is_receive && use.buffer.data() == ended.buffer.data() &&
+             use.buffer.size() == ended.buffer.size();
+    }));
     ended.notify.listener->on_message(ended.notify.token, ended.bytes);
     if (counts && --kill_after->second == 0) kill(rank);
   }

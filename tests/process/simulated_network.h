@@ -1,6 +1,7 @@
 // A network of ranks in one thread, with virtual time and seeded delays. Messages of one pair of ranks keep their
 // order; messages of different pairs do not. Large messages are fetched from the sender's memory when they meet their
-// receive, as MPI does it, so a buffer that is reused too early shows.
+// receive, as MPI does it, so a buffer that is reused too early shows. A receive into memory that is being sent, or the
+// other way round, is an error.
 #pragma once
 
 #include <algorithm>
@@ -78,6 +79,12 @@ class SimulatedNetwork {
     engine::process::Notify notify;
     std::size_t bytes;
     int channel;
+    std::span<const std::byte> buffer;  // of this rank
+    bool is_receive;
+  };
+  // Memory that belongs to the network until the rank is told that the message has ended.
+  struct Use {
+    std::span<const std::byte> buffer;
     bool is_receive;
   };
   struct Action {
@@ -91,6 +98,7 @@ class SimulatedNetwork {
   void receive(int to, int from, int channel, std::span<std::byte> bytes, engine::process::Notify notify);
   bool poll(int rank);
   void match(const Key& key);
+  void lend(int rank, const Use& use);
   void end(int rank, const Ended& ended);
   double delay();
   bool is_cut(int a, int b) const {
@@ -113,6 +121,7 @@ class SimulatedNetwork {
   std::map<Key, std::deque<Message>> arrived_;
   std::map<Key, std::deque<Receive>> posted_;
   std::vector<std::deque<Ended>> ended_;
+  std::vector<std::vector<Use>> lent_;  // by rank
   std::function<void(int)> on_ended_;
 };
 
