@@ -22,6 +22,7 @@ namespace arbalest::bench {
 namespace {
 
 using engine::process::AllReduceMethod;
+using engine::process::AllReduceOptions;
 using engine::process::Notify;
 using engine::process::PreparedAllReduce;
 using engine::process::Transport;
@@ -86,8 +87,8 @@ using Seconds = std::vector<std::vector<double>>;
 
 class Measuring {
  public:
-  Measuring(World& world, MeasuredTransport& transport, int turns)
-      : world_(world), transport_(transport), turns_(turns) {}
+  Measuring(World& world, MeasuredTransport& transport, int turns, const AllReduceOptions& options)
+      : world_(world), transport_(transport), turns_(turns), options_(options) {}
 
   // The methods take turns, and memcpy with them.
   void measure(std::size_t elements) {
@@ -95,7 +96,7 @@ class Measuring {
     std::vector<float> copy(elements);
     std::vector<std::unique_ptr<PreparedAllReduce>> sums;
     for (const Method& method : kMethods) {
-      world_.set_all_reduce_method(method.method);
+      world_.set_all_reduce(method.method, options_);
       sums.push_back(world_.prepare_all_reduce(values));
     }
     const int calls = static_cast<int>(std::clamp<std::size_t>((std::size_t{1} << 21) / elements, 1, 200));
@@ -173,6 +174,8 @@ class Measuring {
     print_result("all-reduce between processes beside MPI's", {{"processes", world_.size()},
                                                                {"elements", elements},
                                                                {"calls_per_turn", calls},
+                                                               {"chunk", options_.chunk},
+                                                               {"window", options_.window},
                                                                {"turns", turns_},
                                                                {"results", rows}});
   }
@@ -180,6 +183,7 @@ class Measuring {
   World& world_;
   MeasuredTransport& transport_;
   const int turns_;
+  const AllReduceOptions options_;
   volatile float sink_ = 0.0F;  // keeps the copies
 };
 
@@ -215,13 +219,20 @@ int run(int argc, char** argv) {
   std::vector<std::size_t> sizes{1000,    3000,      10'000,    30'000,    100'000,   300'000,
                                  430'000, 1'000'000, 3'000'000, 8'000'000, 25'000'000};
   int turns = 15;
+  AllReduceOptions options;
   app.add_option("--elements", sizes, "lengths of the vectors")
       ->capture_default_str()
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 28));
   app.add_option("--turns", turns, "turns of each method")->capture_default_str()->check(CLI::Range(3, 1000));
+  app.add_option("--chunk", options.chunk, "floats of a message of ours")
+      ->capture_default_str()
+      ->check(CLI::Range(std::size_t{16}, std::size_t{1} << 28));
+  app.add_option("--window", options.window, "messages of ours under way between two ranks")
+      ->capture_default_str()
+      ->check(CLI::Range(std::size_t{1}, std::size_t{32}));
   return run_program(app, argc, argv, [&] {
     return run_in_world([&](World& world, MeasuredTransport& transport) {
-      Measuring measuring(world, transport, turns);
+      Measuring measuring(world, transport, turns, options);
       for (const std::size_t elements : sizes) measuring.measure(elements);
     });
   });

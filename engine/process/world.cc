@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "engine/process/operations/agree.h"
-#include "engine/process/operations/all_reduce.h"
 #include "engine/process/operations/broadcast.h"
 #include "engine/process/operations/flag_reduction.h"
 #include "engine/process/operations/gather.h"
@@ -16,12 +15,12 @@
 namespace arbalest::engine::process {
 
 PreparedAllReduce::PreparedAllReduce(CommunicationThread* communication, std::span<float> values,
-                                     AllReduceMethod method)
+                                     AllReduceMethod method, const AllReduceOptions& options)
     : communication_(communication), method_(method) {
   if (communication_ == nullptr) return;
   const Transport& transport = communication_->transport();
   if (method_ == AllReduceMethod::kCanonical) {
-    operation_ = std::make_unique<AllReduce>(values, transport.rank(), transport.size());
+    operation_ = std::make_unique<AllReduce>(values, transport.rank(), transport.size(), options);
   } else {
     operation_ = std::make_unique<LibraryAllReduce>(values);
   }
@@ -134,7 +133,7 @@ PendingFlags World::start_flags(std::uint64_t flags) {
 
 std::unique_ptr<PreparedAllReduce> World::prepare_all_reduce(std::span<float> values) {
   try {
-    return std::make_unique<PreparedAllReduce>(communication_.get(), values, all_reduce_method_);
+    return std::make_unique<PreparedAllReduce>(communication_.get(), values, all_reduce_method_, all_reduce_options_);
   } catch (const std::bad_alloc&) {
     fail(ErrorKind::kOutOfMemory, "out of memory for the buffers of an all-reduce of {} numbers", values.size());
   }

@@ -14,6 +14,7 @@
 #include "engine/process/communication_thread.h"
 #include "engine/process/launch.h"
 #include "engine/process/module_transport.h"
+#include "engine/process/operations/all_reduce.h"
 #include "engine/process/phase.h"
 
 namespace arbalest::engine::process {
@@ -23,13 +24,12 @@ enum class AllReduceMethod {
   kLibrary     // the order of additions is up to MPI
 };
 
-class AllReduce;
-
 // An all-reduce of one vector, prepared once and run in every round. Its runs allocate nothing.
 class PreparedAllReduce {
  public:
   // `values` must stay valid as long as this object.
-  PreparedAllReduce(CommunicationThread* communication, std::span<float> values, AllReduceMethod method);
+  PreparedAllReduce(CommunicationThread* communication, std::span<float> values, AllReduceMethod method,
+                    const AllReduceOptions& options);
   ~PreparedAllReduce();  // it must not be under way
 
   // Starts the run that World::next_turn() has numbered, and returns. `values` must not be touched until wait() returns
@@ -99,7 +99,10 @@ class World {
   PendingFlags start_flags(std::uint64_t flags);
 
   // For the vectors that are prepared from now on.
-  void set_all_reduce_method(AllReduceMethod method) noexcept { all_reduce_method_ = method; }
+  void set_all_reduce(AllReduceMethod method, const AllReduceOptions& options = {}) noexcept {
+    all_reduce_method_ = method;
+    all_reduce_options_ = options;
+  }
   // Throws kOutOfMemory. Any thread.
   std::unique_ptr<PreparedAllReduce> prepare_all_reduce(std::span<float> values);
   // The number of the next all-reduce. It is drawn where work is enqueued, because all ranks enqueue in the same order;
@@ -131,6 +134,7 @@ class World {
   int local_size_ = 1;
   std::vector<std::string> hosts_ = {"localhost"};
   AllReduceMethod all_reduce_method_ = AllReduceMethod::kCanonical;
+  AllReduceOptions all_reduce_options_;
   std::uint64_t controls_ = 0;  // operations on bytes and flags so far
   std::uint64_t turns_ = 0;     // all-reduces so far
 };

@@ -52,7 +52,7 @@ void check_bytes(World& world) {
 }
 
 void check_sums(World& world, AllReduceMethod method) {
-  world.set_all_reduce_method(method);
+  world.set_all_reduce(method);
   for (const std::size_t elements : {1U, 1000U, 300'000U}) {
     const Addends addends(world.size(), elements, static_cast<unsigned>(elements));
     std::vector<float> values(elements);

@@ -95,7 +95,7 @@ TEST_CASE("world: all-reduces of several vectors run at the same time, started i
   on_ranks(kRanks, [&](int rank) {
     const auto i = static_cast<std::size_t>(rank);
     const std::unique_ptr<World> world = network.open(rank);
-    world->set_all_reduce_method(method);
+    world->set_all_reduce(method);
     std::vector<std::vector<float>> values;
     for (const Addends& of : addends) values.push_back(of.of_rank[i]);
     std::vector<std::unique_ptr<engine::process::PreparedAllReduce>> sums;
