@@ -130,7 +130,7 @@ double CommunicationThread::cpu_seconds() const {
 void CommunicationThread::run(const Open& open) {
   prctl(PR_SET_TIMERSLACK, kTimerSlackNanoseconds);  // else sleeps of 50 us would take twice as long
   last_exit_.arm(options_.start_timeout_seconds, kPeerExitCode,
-                 fmt::format("MPI has not started within {:.0f} s: another process or its host does not answer",
+                 fmt::format("MPI has not started within {:g} s: another process or its host does not answer",
                              options_.start_timeout_seconds));
   std::optional<Error> error;
   try {

@@ -3,6 +3,8 @@
 //   rounds SIGNAL RANK ROUND: all-reduces; in a round a rank sends itself a signal while its all-reduce is under way
 //   idle SIGNAL RANK: the others wait for nothing, as if they computed
 //   fail RANK: a rank has an error of its own
+//   end SIGNAL RANK: a rank sends itself a signal instead of taking leave of the others
+//   no-start: a single process, whose MPI never starts
 //   silent: a single process; of its two ranks the other one is silent, and the end of all processes hangs
 #include <unistd.h>
 
@@ -120,11 +122,21 @@ void wait_beside_silent_rank() {
   for (;;) pause();
 }
 
+void wait_for_start() {
+  engine::process::CommunicationOptions options;
+  options.start_timeout_seconds = 0.2;
+  const auto open = []() -> std::unique_ptr<engine::process::Transport> {
+    for (;;) pause();
+  };
+  const World world(open, options);
+}
+
 int run(int argc, char** argv) {
   std::unique_ptr<World> world;
   try {
     const std::string mode = argc > 2 ? argv[2] : "";
     if (mode == "silent") wait_beside_silent_rank();
+    if (mode == "no-start") wait_for_start();
     const auto number = [&](int index) { return index < argc ? std::atoi(argv[index]) : -1; };
     const auto launch = engine::process::find_launch([](const char* name) -> std::optional<std::string> {
       const char* value = std::getenv(name);
@@ -140,6 +152,7 @@ int run(int argc, char** argv) {
       if (world->rank() == number(4)) raise(number(3));
       for (;;) pause();
     }
+    if (mode == "end" && world->rank() == number(4)) raise(number(3));
     if (mode == "fail") {
       world->barrier();
       if (world->rank() == number(3)) engine::fail(ErrorKind::kUsage, "an error of its own");

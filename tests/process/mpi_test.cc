@@ -134,6 +134,14 @@ TEST_CASE("mpi: survivors that compute are ended, too") {
   CHECK_THAT(done.err, ContainsSubstring("arbalest: error: rank 1 on host"));
 }
 
+TEST_CASE("mpi: a rank that is stopped at the very end is named") {
+  const Mpirun mpirun;
+  const Completed done = mpirun.run(3, {"end", std::to_string(SIGSTOP), "1"});
+  INFO(done.out << done.err);
+  check_exit_code(mpirun, done, 8);
+  CHECK(count(done.err, "arbalest: error: rank 1 on host") == 2);
+}
+
 TEST_CASE("mpi: the error of one rank ends all with its exit code") {
   const Mpirun mpirun;
   const Completed done = mpirun.run(3, {"fail", "2"});
@@ -167,6 +175,14 @@ TEST_CASE("mpi: a damaged module is an error of usage") {
   INFO(done.out << done.err);
   CHECK(done.exit_code == 2);
   CHECK_THAT(done.err, ContainsSubstring("the MPI module cannot be loaded"));
+}
+
+TEST_CASE("mpi: a process whose MPI does not start ends itself") {
+  const TemporaryDirectory directory;
+  const Completed done = Subprocess({ARBALEST_MPI_PROGRAM, "no module", "no-start"}, {}, directory.path()).wait();
+  INFO(done.out << done.err);
+  CHECK(done.exit_code == 8);
+  CHECK_THAT(done.err, ContainsSubstring("arbalest: error: MPI has not started within 0.2 s"));
 }
 
 TEST_CASE("mpi: a process whose MPI cannot end it ends itself") {
