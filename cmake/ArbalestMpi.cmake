@@ -15,4 +15,6 @@ if(ARBALEST_MPI)  # AUTO counts as true
   else()
     message(FATAL_ERROR "ARBALEST_MPI is ON, but there is no MPI; hints: MPI_HOME, MPI_CXX_COMPILER")
   endif()
+else()
+  message(STATUS "Several processes: not built (ARBALEST_MPI is OFF)")
 endif()

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -179,16 +180,28 @@ void CommunicationThread::communicate(Progress& progress) {
 bool CommunicationThread::take_orders(Progress& progress) {
   progress.watchdog().set_position(unpack(position_));
   progress.watchdog().set_peer_timeout(peer_timeout_);
-  const std::lock_guard lock(mutex_);
-  if (!std::exchange(has_orders_, false)) return false;
-  if (failure_here_) progress.fail_here(Error(ErrorKind::kPeer, *failure_here_));
-  if (abort_code_) {
-    progress.fail_here(
-        Error(ErrorKind::kPeer,
-              fmt::format("it has ended the run with exit code {}; its own message says why", *abort_code_)));
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(has_orders_, false)) return false;
+    if (failure_here_) progress.fail_here(Error(ErrorKind::kPeer, *failure_here_));
+    if (abort_code_) {
+      progress.fail_here(
+          Error(ErrorKind::kPeer,
+                fmt::format("it has ended the run with exit code {}; its own message says why", *abort_code_)));
+    }
+    if (progress.state() != Progress::State::kRunning) return true;
+    take_submissions();
+    if (wants_close_ && active_.empty() && submissions_.empty()) progress.close();
   }
-  if (progress.state() != Progress::State::kRunning) return true;
-  // An operation whose turn has not come stays.
+  // Without the mutex, because the start of an operation may copy a vector.
+  for (; started_ < active_.size() && progress.state() == Progress::State::kRunning; ++started_) {
+    progress.start(*active_[started_]->operation, active_[started_]->channel);
+  }
+  return true;
+}
+
+// An operation whose turn has not come stays.
+void CommunicationThread::take_submissions() {
   for (std::size_t i = 0; i < submissions_.size();) {
     Submission* submission = submissions_[i];
     if (submission->waits_for_turn && submission->turn != next_turn_) {
@@ -197,15 +210,11 @@ bool CommunicationThread::take_orders(Progress& progress) {
     }
     submissions_.erase(submissions_.begin() + static_cast<std::ptrdiff_t>(i));
     active_.push_back(submission);
-    progress.start(*submission->operation, submission->channel);
-    if (progress.state() != Progress::State::kRunning) return true;
     if (submission->turn) {
       pass_turn(*submission->turn);
       i = 0;  // others may have waited for it
     }
   }
-  if (wants_close_ && active_.empty() && submissions_.empty()) progress.close();
-  return true;
 }
 
 void CommunicationThread::pass_turn(std::uint64_t turn) {
@@ -216,15 +225,17 @@ void CommunicationThread::pass_turn(std::uint64_t turn) {
 // Reports operations that are done. Returns whether there were any.
 bool CommunicationThread::settle(Progress& progress) {
   const auto is_done = [](const Submission* submission) { return submission->operation->done(); };
-  if (std::ranges::none_of(active_, is_done)) return false;
+  if (std::ranges::none_of(std::span(active_).first(started_), is_done)) return false;
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(active_, [&](Submission* submission) {
-      if (!is_done(submission)) return false;
+    for (std::size_t i = started_; i-- > 0;) {
+      Submission* const submission = active_[i];
+      if (!is_done(submission)) continue;
       progress.forget(*submission->operation);
       submission->is_done = true;
-      return true;
-    });
+      active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+      --started_;
+    }
     has_orders_ |= wants_close_;  // close() waits for operations
   }
   changed_.notify_all();

@@ -81,6 +81,7 @@ class CommunicationThread {
   void run(const Open& open);
   void communicate(Progress& progress);
   bool take_orders(Progress& progress);
+  void take_submissions();
   void pass_turn(std::uint64_t turn);
   bool settle(Progress& progress);
   void publish(Stage stage, const std::optional<Error>& failure);
@@ -108,7 +109,9 @@ class CommunicationThread {
   std::optional<int> abort_code_;
   std::optional<std::string> failure_here_;
 
-  std::vector<Submission*> active_;  // used by the thread only
+  // Used by the thread only.
+  std::vector<Submission*> active_;
+  std::size_t started_ = 0;  // of the active ones
 
   std::thread thread_;
 };

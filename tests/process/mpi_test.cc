@@ -15,6 +15,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// `variables` of the environment: what a launcher would set.
+Completed run_alone(const std::vector<std::string>& arguments, std::vector<std::string> variables,
+                    const fs::path& directory) {
+  std::vector<std::string> command{ARBALEST_MPI_PROGRAM};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  variables.emplace_back("HOME=" + directory.string());
+  variables.emplace_back("ASAN_OPTIONS=detect_leaks=0");
+  return Subprocess(command, variables, directory).wait();
+}
+
 class Mpirun {
  public:
   Mpirun() {
@@ -45,22 +55,13 @@ class Mpirun {
     return run_program(command);
   }
 
-  // As it would be started without a launcher, with some variables.
-  Completed run_alone(const std::vector<std::string>& arguments, const std::vector<std::string>& variables,
-                      const std::string& module_directory) const {
-    std::vector<std::string> command{ARBALEST_MPI_PROGRAM, module_directory};
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    return run_program(command, variables);
-  }
-
   const fs::path& directory() const { return directory_.path(); }
 
  private:
-  Completed run_program(const std::vector<std::string>& command, const std::vector<std::string>& variables = {}) const {
-    std::vector<std::string> environment{"PATH=/usr/bin:/bin", "HOME=" + directory_.path().string(),
-                                         "ASAN_OPTIONS=detect_leaks=0",  // MPI's modules are unloaded at the end
-                                         "OMPI_MCA_orte_base_help_aggregate=0"};
-    environment.insert(environment.end(), variables.begin(), variables.end());
+  Completed run_program(const std::vector<std::string>& command) const {
+    const std::vector<std::string> environment{"PATH=/usr/bin:/bin", "HOME=" + directory_.path().string(),
+                                               "ASAN_OPTIONS=detect_leaks=0",  // MPI's modules are unloaded at the end
+                                               "OMPI_MCA_orte_base_help_aggregate=0"};
     return Subprocess(command, environment, directory_.path()).wait();
   }
 
@@ -161,25 +162,31 @@ TEST_CASE("mpi: a launch without the module is an error of usage, never many lon
 
 TEST_CASE("mpi: a launcher of another MPI library is an error of usage") {
   const Mpirun mpirun;
-  const Completed done = mpirun.run_alone({"check"}, {"PMI_RANK=0", "PMI_SIZE=2"}, ARBALEST_MODULE_DIRECTORY);
+  const Completed done =
+      run_alone({ARBALEST_MODULE_DIRECTORY, "check"}, {"PMI_RANK=0", "PMI_SIZE=2"}, mpirun.directory());
   INFO(done.out << done.err);
   CHECK(done.exit_code == 2);
   CHECK_THAT(done.err, ContainsSubstring("mpiexec has started 2 processes, but MPI"));
 }
 
-TEST_CASE("mpi: a damaged module is an error of usage") {
-  const Mpirun mpirun;
-  write_text(mpirun.directory() / "libarbalest_mpi.so", "no library");
-  const Completed done =
-      mpirun.run_alone({"check"}, {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2"}, mpirun.directory());
-  INFO(done.out << done.err);
-  CHECK(done.exit_code == 2);
-  CHECK_THAT(done.err, ContainsSubstring("the MPI module cannot be loaded"));
+TEST_CASE("mpi: a missing or damaged module is an error of usage") {
+  const TemporaryDirectory directory;
+  const std::vector<std::string> variables{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2"};
+  const Completed missing = run_alone({directory.path(), "check"}, variables, directory.path());
+  CHECK(missing.exit_code == 2);
+  CHECK_THAT(missing.err,
+             ContainsSubstring("this process was started by mpirun of Open MPI as rank 0, but Arbalest was "
+                               "built without MPI: there is no libarbalest_mpi.so in " +
+                               directory.path().string()));
+  write_text(directory / "libarbalest_mpi.so", "no library");
+  const Completed damaged = run_alone({directory.path(), "check"}, variables, directory.path());
+  CHECK(damaged.exit_code == 2);
+  CHECK_THAT(damaged.err, ContainsSubstring("the MPI module cannot be loaded"));
 }
 
 TEST_CASE("mpi: a process whose MPI does not start ends itself") {
   const TemporaryDirectory directory;
-  const Completed done = Subprocess({ARBALEST_MPI_PROGRAM, "no module", "no-start"}, {}, directory.path()).wait();
+  const Completed done = run_alone({"no module", "no-start"}, {}, directory.path());
   INFO(done.out << done.err);
   CHECK(done.exit_code == 8);
   CHECK_THAT(done.err, ContainsSubstring("arbalest: error: MPI has not started within 0.2 s"));
@@ -187,7 +194,7 @@ TEST_CASE("mpi: a process whose MPI does not start ends itself") {
 
 TEST_CASE("mpi: a process whose MPI cannot end it ends itself") {
   const TemporaryDirectory directory;
-  const Completed done = Subprocess({ARBALEST_MPI_PROGRAM, "no module", "silent"}, {}, directory.path()).wait();
+  const Completed done = run_alone({"no module", "silent"}, {}, directory.path());
   INFO(done.out << done.err);
   CHECK(done.exit_code == 8);
   CHECK(count(done.err, "arbalest: error: rank 1 on host elsewhere is dead, stopped or cut off") == 1);
