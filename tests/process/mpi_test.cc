@@ -21,6 +21,7 @@ Completed run_alone(const std::vector<std::string>& arguments, std::vector<std::
   std::vector<std::string> command{ARBALEST_MPI_PROGRAM};
   command.insert(command.end(), arguments.begin(), arguments.end());
   variables.emplace_back("HOME=" + directory.string());
+  variables.emplace_back("PATH=/usr/bin:/bin");  // a single process of Open MPI starts a daemon
   variables.emplace_back("ASAN_OPTIONS=detect_leaks=0");
   return Subprocess(command, variables, directory).wait();
 }
